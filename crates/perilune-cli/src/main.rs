@@ -1,0 +1,3 @@
+//! The perilune command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! perilune-heap: see the essay below once it is written.

@@ -1,0 +1,1 @@
+//! perilune-stdlib: see the essay below once it is written.

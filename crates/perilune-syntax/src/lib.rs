@@ -1,0 +1,1 @@
+//! perilune-syntax: see the essay below once it is written.

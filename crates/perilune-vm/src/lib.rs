@@ -1,0 +1,1 @@
+//! perilune-vm: see the essay below once it is written.

@@ -1,0 +1,3 @@
+//! The developer's door: `cargo xtask <chore>` runs every chore of the project.
+
+fn main() {}
