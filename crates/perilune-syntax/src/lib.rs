@@ -1,1 +1,15 @@
-//! perilune-syntax: see the essay below once it is written.
+//! The front end: source text to verified bytecode. Imports nothing of the runtime.
+//!
+//! ```text
+//! source --lexer--> tokens --parser (scopes resolved)--> ast::Chunk --codegen--> Arc<Proto>
+//!                                             Arc<Proto> --dump--> bytes --undump, verify--> Arc<Proto>
+//! ```
+
+pub mod ast;
+pub mod bytecode;
+pub mod error;
+pub mod proto;
+
+pub use bytecode::{Instr, Op};
+pub use error::SyntaxError;
+pub use proto::{Constant, LocalVar, Proto, UpvalueDesc, VarKind};

@@ -1,0 +1,317 @@
+//! The instruction set: what the compiler emits, the interpreter runs, and the specialiser reads.
+//!
+//! An [`Instr`] is 64 bits: opcode (8), `a` (8), `b` (16), `c` (16), `d` (16). `c` and `d` together are one signed or
+//! unsigned 32-bit field, [`Instr::sj`] (a jump, relative to the *next* instruction) or [`Instr::bx`]. The width buys
+//! three things over PUC Lua's 32 bits: a compare carries its jump, a field access carries the index of its inline
+//! cache, and constants need no extra argument. Bytecode is about 1.5 times as large for it, and there is less of it.
+//!
+//! Terms, as in the manual and in PUC Lua: `R[x]` register x of the frame, `K[x]` constant x, `U[x]` upvalue x,
+//! `RK(x)` is `K[x & 0x7fff]` if bit 15 of x is set ([`RK_CONST`]), else `R[x]`. `IC[d]` is inline cache d of the
+//! prototype's instance ([`NO_IC`]: none, always take the general path).
+//!
+//! # Calls
+//! A call places the function in `R[a]` and its arguments in `R[a+3]` onwards: `R[a+1]` and `R[a+2]` are where the
+//! callee's 32-byte frame record goes, so that a frame lives on the value stack and needs no second stack. Results
+//! come back in `R[a]` onwards.
+//!
+//! # Invariants the compiler keeps (and the verifier of binary chunks checks)
+//! - Registers are allocated as a stack: at every call and at every allocating instruction all registers below
+//!   its `a` that belong to live locals or temporaries are initialised.
+//! - Backward jumps are only [`Op::JumpBack`], [`Op::ForLoop`] and [`Op::TForLoop`]: the places that poll for interrupts and count
+//!   loop iterations. Conditional jumps go forward only.
+//! - [`Op::TForCall`] is followed by [`Op::TForLoop`]; the last instruction of a prototype is a return.
+//! - `b`-open calls (`b == 0`), open returns and open `SETLIST` follow directly on the instruction that set the top
+//!   (an open `CALL` or `VARARG`), apart from `MOVE`-free straight-line code that does not touch the top.
+
+/// Flag in an `RK` field: the operand is a constant, not a register.
+pub const RK_CONST: u16 = 0x8000;
+/// Inline-cache index that means "no cache".
+pub const NO_IC: u16 = 0xffff;
+/// Slots between a called function and its first argument: the frame record.
+pub const FRAME_SLOTS: u8 = 2;
+/// Highest number of registers one function may use.
+pub const MAX_REGISTERS: usize = 250;
+/// Highest number of constants reachable through an `RK` field.
+pub const MAX_RK_CONST: usize = 0x7fff;
+
+/// One instruction; see the module's essay for the fields.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Instr(pub u64);
+
+impl Instr {
+    /// Builds an instruction from its opcode and all four fields.
+    #[inline(always)]
+    pub const fn abcd(op: Op, a: u8, b: u16, c: u16, d: u16) -> Instr {
+        Instr(op as u64 | (a as u64) << 8 | (b as u64) << 16 | (c as u64) << 32 | (d as u64) << 48)
+    }
+    /// Builds an instruction with `c` and `d` joined into a signed jump or immediate.
+    #[inline(always)]
+    pub const fn absj(op: Op, a: u8, b: u16, sj: i32) -> Instr {
+        Instr(op as u64 | (a as u64) << 8 | (b as u64) << 16 | (sj as u32 as u64) << 32)
+    }
+    /// The opcode byte, not yet checked to be a valid [`Op`].
+    #[inline(always)]
+    pub const fn op_byte(self) -> u8 {
+        self.0 as u8
+    }
+    /// The opcode, or `None` if the byte is none (hostile binary chunks).
+    pub fn op(self) -> Option<Op> {
+        Op::ALL.get(self.op_byte() as usize).copied()
+    }
+    /// Field `a`, bits 8..16.
+    #[inline(always)]
+    pub const fn a(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+    /// Field `b`, bits 16..32.
+    #[inline(always)]
+    pub const fn b(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+    /// Field `c`, bits 32..48.
+    #[inline(always)]
+    pub const fn c(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+    /// Field `d`, bits 48..64.
+    #[inline(always)]
+    pub const fn d(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+    /// Fields `c` and `d` as a signed 32-bit jump offset or immediate.
+    #[inline(always)]
+    pub const fn sj(self) -> i32 {
+        (self.0 >> 32) as i32
+    }
+    /// Fields `c` and `d` as an unsigned 32-bit index.
+    #[inline(always)]
+    pub const fn bx(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    /// The same instruction with another `sj` (jump patching).
+    pub const fn with_sj(self, sj: i32) -> Instr {
+        Instr(self.0 & 0xffff_ffff | (sj as u32 as u64) << 32)
+    }
+    /// The same instruction with another `a`.
+    pub const fn with_a(self, a: u8) -> Instr {
+        Instr(self.0 & !0xff00 | (a as u64) << 8)
+    }
+    /// The same instruction with another `b`.
+    pub const fn with_b(self, b: u16) -> Instr {
+        Instr(self.0 & !0xffff_0000 | (b as u64) << 16)
+    }
+    /// The same instruction with another `c`.
+    pub const fn with_c(self, c: u16) -> Instr {
+        Instr(self.0 & !0xffff_0000_0000 | (c as u64) << 32)
+    }
+}
+
+/// How an instruction's fields are to be read; drives the disassembler and the verifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `a b c d` fields.
+    Abcd,
+    /// `a b` and a jump in `sj`.
+    Jump,
+    /// `a` and an immediate or index in `sj`/`bx`.
+    Wide,
+}
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $name:ident $format:ident $text:literal,)*) => {
+        /// Operation codes. The comment beside each says what it does in terms of the module's essay.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Op { $($(#[$doc])* $name,)* }
+
+        impl Op {
+            /// Every opcode, in the order of its byte.
+            pub const ALL: &'static [Op] = &[$(Op::$name,)*];
+            /// The mnemonic.
+            pub const fn name(self) -> &'static str {
+                match self { $(Op::$name => $text,)* }
+            }
+            /// How the fields are to be read.
+            pub const fn format(self) -> Format {
+                match self { $(Op::$name => Format::$format,)* }
+            }
+        }
+    };
+}
+
+ops! {
+    /// `R[a] = R[b]`
+    Move Abcd "MOVE",
+    /// `R[a] = sj` as an integer
+    LoadI Wide "LOADI",
+    /// `R[a] = K[bx]`
+    LoadK Wide "LOADK",
+    /// `R[a] .. R[a+b] = nil` (b+1 registers)
+    LoadNil Abcd "LOADNIL",
+    /// `R[a] = true`
+    LoadTrue Abcd "LOADTRUE",
+    /// `R[a] = false`
+    LoadFalse Abcd "LOADFALSE",
+    /// `R[a] = false` and skip the next instruction
+    LoadFalseSkip Abcd "LFALSESKIP",
+    /// `R[a] = U[b]`
+    GetUpval Abcd "GETUPVAL",
+    /// `U[b] = R[a]`
+    SetUpval Abcd "SETUPVAL",
+    /// `R[a] = U[b][K[c]]`, K[c] a string, `IC[d]`: globals
+    GetTabUp Abcd "GETTABUP",
+    /// `U[a][K[b]] = RK(c)`, K[b] a string, `IC[d]`
+    SetTabUp Abcd "SETTABUP",
+    /// `R[a] = R[b][K[c]]`, K[c] a string, `IC[d]`
+    GetField Abcd "GETFIELD",
+    /// `R[a][K[b]] = RK(c)`, K[b] a string, `IC[d]`
+    SetField Abcd "SETFIELD",
+    /// `R[a] = R[b][R[c]]`
+    GetIndex Abcd "GETINDEX",
+    /// `R[a][R[b]] = RK(c)`
+    SetIndex Abcd "SETINDEX",
+    /// `R[a] = R[b][c]`, c an unsigned 16-bit integer key
+    GetInt Abcd "GETINT",
+    /// `R[a][b] = RK(c)`, b an unsigned 16-bit integer key
+    SetInt Abcd "SETINT",
+    /// `R[a+3] = R[b]; R[a] = R[b][K[c]]`, K[c] a string, `IC[d]`: a method call's function and receiver
+    SelfCall Abcd "SELF",
+    /// `R[a] = {}`; b: template index + 1 (0: none); c: expected array size; `IC[d]` remembers the template's shape or the site's growth
+    NewTable Abcd "NEWTABLE",
+    /// `R[a].slot[b] = RK(c)`: initialises field b of the template of the `NEWTABLE` that shares `IC[d]`
+    SetSlot Abcd "SETSLOT",
+    /// `R[a][bx + i] = R[a+i]` for 1 <= i <= b (b == 0: up to the top)
+    SetList Wide "SETLIST",
+    /// `R[a] = R[b] + R[c]`; likewise the eleven that follow
+    Add Abcd "ADD",
+    /// `R[a] = R[b] - R[c]`
+    Sub Abcd "SUB",
+    /// `R[a] = R[b] * R[c]`
+    Mul Abcd "MUL",
+    /// `R[a] = R[b] / R[c]`
+    Div Abcd "DIV",
+    /// `R[a] = R[b] % R[c]`
+    Mod Abcd "MOD",
+    /// `R[a] = R[b] ^ R[c]`
+    Pow Abcd "POW",
+    /// `R[a] = R[b] // R[c]`
+    IDiv Abcd "IDIV",
+    /// `R[a] = R[b] & R[c]`
+    BAnd Abcd "BAND",
+    /// `R[a] = R[b] | R[c]`
+    BOr Abcd "BOR",
+    /// `R[a] = R[b] ~ R[c]`
+    BXor Abcd "BXOR",
+    /// `R[a] = R[b] << R[c]`
+    Shl Abcd "SHL",
+    /// `R[a] = R[b] >> R[c]`
+    Shr Abcd "SHR",
+    /// `R[a] = R[b] + K[c]`, K[c] a number; likewise the nine that follow (d == 1: the operands were swapped in the source, `K op R`, commutative operators only)
+    AddK Abcd "ADDK",
+    /// `R[a] = R[b] - K[c]`
+    SubK Abcd "SUBK",
+    /// `R[a] = R[b] * K[c]`
+    MulK Abcd "MULK",
+    /// `R[a] = R[b] / K[c]`
+    DivK Abcd "DIVK",
+    /// `R[a] = R[b] % K[c]`
+    ModK Abcd "MODK",
+    /// `R[a] = R[b] ^ K[c]`
+    PowK Abcd "POWK",
+    /// `R[a] = R[b] // K[c]`
+    IDivK Abcd "IDIVK",
+    /// `R[a] = R[b] & K[c]`
+    BAndK Abcd "BANDK",
+    /// `R[a] = R[b] | K[c]`
+    BOrK Abcd "BORK",
+    /// `R[a] = R[b] ~ K[c]`
+    BXorK Abcd "BXORK",
+    /// `R[a] = R[b] + c`, c a signed 16-bit integer. d: 0 `R + c`; 1 the source said `R - (-c)`: the metamethod is `__sub` with -c; 2 `c + R`
+    AddI Abcd "ADDI",
+    /// `R[a] = -R[b]`
+    Unm Abcd "UNM",
+    /// `R[a] = ~R[b]`
+    BNot Abcd "BNOT",
+    /// `R[a] = not R[b]`
+    Not Abcd "NOT",
+    /// `R[a] = #R[b]`
+    Len Abcd "LEN",
+    /// `R[a] = R[a] .. ... .. R[a+b-1]`
+    Concat Abcd "CONCAT",
+    /// `pc += sj`, forward
+    Jump Jump "JMP",
+    /// `pc += sj`, backward: polls for interrupts, counts loop iterations
+    JumpBack Jump "JMPBACK",
+    /// if `R[a]` is true then `pc += sj`
+    JumpIf Jump "JMPIF",
+    /// if `R[a]` is false or nil then `pc += sj`
+    JumpIfNot Jump "JMPIFNOT",
+    /// if `R[b]` is true then `R[a] = R[b]; pc += sj`
+    JumpIfSet Jump "JMPIFSET",
+    /// if `R[b]` is false or nil then `R[a] = R[b]; pc += sj`
+    JumpIfNotSet Jump "JMPIFNOTSET",
+    /// if `R[a] == R[b]` then `pc += sj`
+    JumpEq Jump "JEQ",
+    /// if `R[a] ~= R[b]` then `pc += sj`
+    JumpNe Jump "JNE",
+    /// if `R[a] == K[b]` (raw: K is nil, boolean, number or string) then `pc += sj`
+    JumpEqK Jump "JEQK",
+    /// if `R[a] ~= K[b]` then `pc += sj`
+    JumpNeK Jump "JNEK",
+    /// if `R[a] < R[b]` then `pc += sj`
+    JumpLt Jump "JLT",
+    /// if `not (R[a] < R[b])` then `pc += sj`
+    JumpNotLt Jump "JNLT",
+    /// if `R[a] <= R[b]` then `pc += sj`
+    JumpLe Jump "JLE",
+    /// if `not (R[a] <= R[b])` then `pc += sj`
+    JumpNotLe Jump "JNLE",
+    /// if `R[a] < K[b]` (a number) then `pc += sj`; likewise the seven that follow
+    JumpLtK Jump "JLTK",
+    /// if `not (R[a] < K[b])` then `pc += sj`
+    JumpNotLtK Jump "JNLTK",
+    /// if `R[a] <= K[b]` then `pc += sj`
+    JumpLeK Jump "JLEK",
+    /// if `not (R[a] <= K[b])` then `pc += sj`
+    JumpNotLeK Jump "JNLEK",
+    /// if `R[a] > K[b]` then `pc += sj` (metamethod: `K < R`)
+    JumpGtK Jump "JGTK",
+    /// if `not (R[a] > K[b])` then `pc += sj`
+    JumpNotGtK Jump "JNGTK",
+    /// if `R[a] >= K[b]` then `pc += sj` (metamethod: `K <= R`)
+    JumpGeK Jump "JGEK",
+    /// if `not (R[a] >= K[b])` then `pc += sj`
+    JumpNotGeK Jump "JNGEK",
+    /// Numeric for: checks and prepares `R[a]` initial, `R[a+1]` limit, `R[a+2]` step; if the loop does not run `pc += sj` (past FORLOOP), else `R[a+3] = R[a]`.
+    /// After it an integer loop keeps the number of remaining iterations, unsigned, in `R[a+1]`.
+    ForPrep Jump "FORPREP",
+    /// Numeric for: steps; if it goes on, `R[a+3] = R[a]` is the new control value and `pc += sj` (to the body's first instruction); polls
+    ForLoop Jump "FORLOOP",
+    /// Generic for: marks `R[a+3]` to be closed; `pc += sj` (to TFORCALL)
+    TForPrep Jump "TFORPREP",
+    /// Generic for: `R[a+4] .. R[a+3+b] = R[a](R[a+1], R[a+2])`; uses `R[a+4]` to `R[a+8]` for the call
+    TForCall Abcd "TFORCALL",
+    /// Generic for: if `R[a+4] ~= nil` then `R[a+2] = R[a+4]; pc += sj` (to the body); polls
+    TForLoop Jump "TFORLOOP",
+    /// `R[a] .. R[a+c-2] = R[a](R[a+3] .. R[a+2+b-1])`; b == 0: arguments up to the top; c == 0: all results, sets the top
+    Call Abcd "CALL",
+    /// `return R[a](R[a+3] ..)`, b as in CALL; d == 1: upvalues or to-be-closed variables may have to be closed first (upvalues only: a function with to-be-closed variables in scope makes no tail calls)
+    TailCall Abcd "TAILCALL",
+    /// `return R[a] .. R[a+b-2]`; b == 0: up to the top; d == 1: close upvalues and to-be-closed variables first
+    Return Abcd "RETURN",
+    /// `return`, in a function that is not vararg and has nothing to close
+    Return0 Abcd "RETURN0",
+    /// `return R[a]`, in a function that is not vararg and has nothing to close
+    Return1 Abcd "RETURN1",
+    /// First instruction of a vararg function with `a` fixed parameters: moves the frame above its extra arguments
+    VarargPrep Abcd "VARARGPREP",
+    /// `R[a] .. R[a+c-2] = ...`; c == 0: all, sets the top
+    Vararg Abcd "VARARG",
+    /// `R[a] = closure(protos[bx])`
+    Closure Wide "CLOSURE",
+    /// Closes all upvalues and to-be-closed variables at `R[a]` and above
+    Close Abcd "CLOSE",
+    /// Marks `R[a]` as a to-be-closed variable
+    Tbc Abcd "TBC",
+}

@@ -1,0 +1,41 @@
+//! What the front end says when it rejects a chunk.
+
+/// A syntax error (or any other refusal to compile). The message is complete, as PUC Lua would write it, chunk name and line
+/// included: `input:1: unexpected symbol near '='`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// The whole message; bytes, because it quotes the source.
+    pub message: Vec<u8>,
+    /// True if the error is only that the source ended too early: the REPL then asks for another line.
+    pub incomplete: bool,
+}
+
+impl std::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.message))
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// A chunk's name as messages show it (`luaO_chunkid`): `=name` and `@file` are cut to 59 bytes, anything else is `[string "first line..."]`.
+pub fn chunk_id(source: &[u8]) -> Vec<u8> {
+    const MAX: usize = 59;
+    match source.first() {
+        Some(b'=') => source[1..].iter().copied().take(MAX).collect(),
+        Some(b'@') => {
+            let name = &source[1..];
+            if name.len() <= MAX { name.to_vec() } else { [b"...", &name[name.len() - (MAX - 3)..]].concat() }
+        }
+        _ => {
+            let room = MAX - b"[string \"...\"]".len();
+            let line = source.split(|&b| b == b'\n').next().unwrap_or(b"");
+            let whole = line.len() == source.len();
+            if whole && line.len() <= room {
+                [b"[string \"", line, b"\"]"].concat()
+            } else {
+                [b"[string \"", &line[..line.len().min(room)], b"...\"]"].concat()
+            }
+        }
+    }
+}
