@@ -39,6 +39,17 @@ pub const MAX_RK_CONST: usize = 0x7fff;
 #[repr(transparent)]
 pub struct Instr(pub u64);
 
+impl std::fmt::Debug for Instr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.op().map_or("?", Op::name);
+        match self.op().map(Op::format) {
+            Some(Format::Jump) => write!(f, "{name} {} {} {:+}", self.a(), self.b(), self.sj()),
+            Some(Format::Wide) => write!(f, "{name} {} {} {}", self.a(), self.b(), self.sj()),
+            _ => write!(f, "{name} {} {} {} {}", self.a(), self.b(), self.c(), self.d()),
+        }
+    }
+}
+
 impl Instr {
     /// Builds an instruction from its opcode and all four fields.
     #[inline(always)]
