@@ -8,6 +8,7 @@
 pub mod ast;
 pub mod bytecode;
 pub mod error;
+pub mod numeral;
 pub mod proto;
 
 pub use bytecode::{Instr, Op};
