@@ -1,0 +1,1 @@
+//! The interface that native functions are written against.

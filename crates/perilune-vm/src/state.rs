@@ -1,0 +1,77 @@
+//! The state of one domain's Lua: what the interpreter's handlers and native functions get as `vm`.
+//!
+//! The first fields are the hot ones. `base` and `top` are those of the running frame: handlers carry `base` in a register and store it here
+//! before anything that may look at it (a call of a native, a collection, an error); natives have `R[0]..` = their arguments
+//! at `base` and push at `top`.
+
+use crate::native::Thrown;
+use crate::object::{Table, Thread};
+use crate::shape::ShapeTable;
+use crate::string::StringTable;
+use crate::value::{Gc, Value};
+use perilune_heap::Heap;
+use std::sync::atomic::AtomicU32;
+
+/// One domain's Lua state.
+#[repr(C)]
+pub struct Vm {
+    /// Base of the running frame.
+    pub(crate) base: *mut Value,
+    /// End of the values in use by the running native, or of an open list of values.
+    pub(crate) top: *mut Value,
+    /// No frame may reach beyond this; a few slots are kept in reserve above it.
+    pub(crate) stack_limit: *mut Value,
+    /// Handlers by opcode: the plain table, or the one that looks at hooks first.
+    pub(crate) dispatch: *const crate::interp::Handlers,
+    /// The heap; its `epoch` and allocation cursor are what handlers touch most.
+    pub(crate) heap: Heap,
+    /// The running coroutine.
+    pub(crate) thread: *mut Thread,
+    /// Set by another thread or a signal handler to make the interpreter stop at its next poll; see `interrupt.rs`.
+    pub(crate) interrupt: AtomicU32,
+    /// Bumped when the structure of a table that inline caches look through changes.
+    pub(crate) proto_version: u32,
+    /// Nested native calls of the interpreter (the manual's "C stack"); bounded by `MAX_C_CALLS`.
+    pub(crate) c_calls: u32,
+    /// The value of the error on its way.
+    pub(crate) error: Value,
+    pub(crate) strings: StringTable,
+    pub(crate) shapes: ShapeTable,
+    pub(crate) main_thread: *mut Thread,
+    pub(crate) registry: *mut Table,
+    pub(crate) globals: *mut Table,
+    /// Metatables of the basic types, by `Type`.
+    pub(crate) type_metatables: [*mut Table; 9],
+    /// Interned names of the metamethods, by `meta::Event`.
+    pub(crate) event_names: [*mut crate::object::LuaString; crate::meta::EVENT_COUNT],
+    pub(crate) gc: crate::gc::GcState,
+    /// Whatever the host wants to find again from a native function.
+    pub(crate) warn: crate::warn::WarnState,
+}
+
+impl Vm {
+    /// The table of globals.
+    pub fn globals(&self) -> Gc<Table> {
+        // SAFETY: set at creation, a root.
+        unsafe { Gc::from_ptr(self.globals) }
+    }
+    /// The registry: a table only natives see.
+    pub fn registry(&self) -> Gc<Table> {
+        // SAFETY: set at creation, a root.
+        unsafe { Gc::from_ptr(self.registry) }
+    }
+    /// The running coroutine.
+    pub fn thread(&self) -> Gc<Thread> {
+        // SAFETY: there is always a running coroutine, and it is a root.
+        unsafe { Gc::from_ptr(self.thread) }
+    }
+    /// Raises `value` as an error: keeps it and returns the token to return.
+    pub fn throw(&mut self, value: Value) -> Thrown {
+        self.error = value;
+        Thrown(())
+    }
+    /// Takes the value of an error that was caught in Rust.
+    pub fn take_error(&mut self, _caught: Thrown) -> Value {
+        std::mem::replace(&mut self.error, Value::NIL)
+    }
+}

@@ -1,0 +1,5 @@
+//! Strings and interning.
+
+/// The interned strings of a domain.
+#[derive(Default)]
+pub struct StringTable {}
