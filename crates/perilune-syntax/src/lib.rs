@@ -7,6 +7,7 @@
 
 pub mod ast;
 pub mod bytecode;
+pub mod codegen;
 pub mod error;
 pub mod numeral;
 pub mod proto;

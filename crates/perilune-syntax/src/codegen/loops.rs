@@ -1,0 +1,150 @@
+//! Loops. All test at the top, or at the bottom for `repeat` and `for`, and go back with one instruction that counts.
+
+use super::scope::Closing;
+use super::{Gen, Res};
+use crate::ast::{Block, Expr, ExprId, LocalId};
+use crate::bytecode::{Instr, Op};
+
+impl Gen<'_> {
+    /// `while cond do body end`
+    pub(super) fn while_loop(&mut self, cond: ExprId, body: &Block, end_line: u32) -> Res<()> {
+        let start = self.fs.label();
+        let exit = self.condition(cond)?;
+        self.enter_loop(false);
+        self.block(body)?;
+        if self.fs.reachable() {
+            self.emit_jump_back(start);
+        }
+        self.at(end_line);
+        self.fs.patch_here(exit);
+        self.leave_loop();
+        Ok(())
+    }
+
+    /// `repeat body until cond`: the condition sees the body's locals, so they are closed after it, on both ways.
+    pub(super) fn repeat_loop(&mut self, body: &Block, cond: ExprId, until_line: u32) -> Res<()> {
+        let start = self.fs.label();
+        self.enter_loop(false);
+        self.enter_block(body);
+        self.statements(body, true)?;
+        self.at(until_line);
+        let exit = self.condition_false(cond)?;
+        if self.fs.reachable() {
+            if let Some(register) = self.register_to_close(self.block_base()) {
+                self.emit(Op::Close, register, 0, 0, 0);
+            }
+            self.emit_jump_back(start);
+        }
+        self.fs.patch_here(exit);
+        self.leave_block();
+        self.leave_loop();
+        Ok(())
+    }
+
+    /// `for var = start, limit, step do body end` on line `line`
+    #[allow(clippy::too_many_arguments, reason = "the parts of the statement")]
+    pub(super) fn numeric_for(
+        &mut self,
+        var: LocalId,
+        start: ExprId,
+        limit: ExprId,
+        step: Option<ExprId>,
+        body: &Block,
+        line: u32,
+        end_line: u32,
+    ) -> Res<()> {
+        let base = self.fs.free;
+        let outside = self.fs.active.len();
+        for id in [Some(start), Some(limit), step].into_iter().flatten() {
+            let mut exp = self.expr(id)?;
+            self.to_next_register(&mut exp)?;
+        }
+        if step.is_none() {
+            let register = self.reserve(1)?;
+            self.emit_wide(Op::LoadI, register, 0, 1);
+        }
+        self.enter_loop(false);
+        for _ in 0..3 {
+            self.activate_hidden(Closing::Nothing);
+        }
+        let prep = self.emit_wide(Op::ForPrep, base, 0, 0);
+        self.loop_body(&[var], body)?;
+        let back = self.fs.label();
+        self.emit_wide(Op::ForLoop, base, 0, prep as i32 + 1 - (back as i32 + 1));
+        self.fs.fix_line(line);
+        self.patch_jump(prep, back + 1);
+        self.at(end_line);
+        self.deactivate(outside);
+        self.leave_loop();
+        Ok(())
+    }
+
+    /// `for vars in exprs do body end`
+    pub(super) fn generic_for(
+        &mut self,
+        vars: &[LocalId],
+        exprs: &[ExprId],
+        body: &Block,
+        end_line: u32,
+    ) -> Res<()> {
+        let base = self.fs.free;
+        let outside = self.fs.active.len();
+        let line = self.first_line(exprs[0]);
+        let last = self.expr_list(exprs)?;
+        self.adjust(4, exprs.len(), last)?;
+        self.enter_loop(true);
+        for hidden in 0..4 {
+            let closing = if hidden == 3 { Closing::ToBeClosed } else { Closing::Nothing };
+            self.activate_hidden(closing);
+        }
+        // The iterator call: function, frame and two arguments above the hidden variables.
+        self.check_stack(5)?;
+        let prep = self.emit_wide(Op::TForPrep, base, 0, 0);
+        self.loop_body(vars, body)?;
+        let call = self.fs.label();
+        self.patch_jump(prep, call);
+        self.emit(Op::TForCall, base, vars.len() as u16, 0, 0);
+        self.fs.fix_line(line);
+        let back = self.fs.pc();
+        self.emit_wide(Op::TForLoop, base, 0, prep as i32 + 1 - (back as i32 + 1));
+        self.fs.fix_line(line);
+        self.at(end_line);
+        self.deactivate(outside);
+        self.leave_loop();
+        self.emit(Op::Close, base, 0, 0, 0);
+        Ok(())
+    }
+
+    /// A `for` loop's block with its variables.
+    fn loop_body(&mut self, vars: &[LocalId], body: &Block) -> Res<()> {
+        self.fs.label();
+        self.enter_block(body);
+        self.reserve(vars.len())?;
+        for &var in vars {
+            self.activate(var);
+        }
+        self.statements(body, false)?;
+        self.leave_block();
+        Ok(())
+    }
+
+    fn patch_jump(&mut self, pc: usize, target: usize) {
+        let jump: &mut Instr = &mut self.fs.code[pc];
+        *jump = jump.with_sj(target as i32 - (pc as i32 + 1));
+        if target == self.fs.pc() {
+            self.fs.label();
+        }
+    }
+
+    /// Line of an expression's first token, as far as the tree tells.
+    fn first_line(&self, mut id: ExprId) -> u32 {
+        loop {
+            id = match self.chunk.exprs[id.index()] {
+                Expr::Binary { lhs, .. } | Expr::And { lhs, .. } | Expr::Or { lhs, .. } => lhs,
+                Expr::Index { obj, .. } | Expr::MethodCall { obj, .. } => obj,
+                Expr::Call { func, .. } => func,
+                _ => return self.chunk.lines[id.index()],
+            };
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! From the syntax tree to bytecode, in one pass over each function.
+//!
+//! Terms: an *expression description* ([`expr::Exp`]) says where an expression's value is or how the last instruction
+//! would produce it, so that the consumer decides the target: a constant is not loaded until a register must have it, a
+//! local is used in place, and a *relocatable* instruction gets its target register patched into `a` when the consumer
+//! knows it. Comparisons and `and`/`or` are descriptions with two *jump lists* (jumps taken when true and when false),
+//! chained through the jumps' own offset fields until their destination is known.
+//!
+//! Registers are a stack: locals in scope lie at the bottom ([`func::FuncState::active_registers`] of them), temporaries
+//! above, freed in the reverse order of their reservation. Names are resolved by the parser; which function owns a
+//! local decides between register and upvalue, and because the tree is complete before any code is made, it is known at
+//! the declaration whether a local is captured. So closing instructions are emitted where they are needed and nowhere
+//! else, at the jump that leaves the scope.
+//!
+//! Invariants: conditional jumps go forward; whatever goes back is `JMPBACK` or the two loop instructions; code that
+//! cannot be reached is not started (a block's closing jump after `return`), but the final return is always there,
+//! because its line counts as active. Left spines of the tree are walked with a stack of their own, see [`expr`].
+//!
+//! Rejected: a separate register allocator over an intermediate form. It would save few moves over this scheme, and
+//! the specialiser has its own form anyway.
+
+mod assign;
+mod cond;
+mod expr;
+mod fold;
+mod func;
+mod loops;
+mod operators;
+mod scope;
+mod stat;
+mod table;
+
+use crate::ast::{Chunk, ExprId, FuncId, LocalId};
+use crate::bytecode::Op;
+use crate::error::{SyntaxError, chunk_id};
+use crate::proto::{Proto, UpvalueDesc, VarKind};
+use expr::Kind;
+use func::{FastMap, FuncState};
+use std::sync::Arc;
+
+/// The result of everything that may refuse the program.
+type Res<T> = Result<T, SyntaxError>;
+
+/// Upvalues one function may have; their index is a byte.
+const MAX_UPVALUES: usize = 255;
+
+/// Generates the prototype of a chunk's main function, with those of all functions inside.
+///
+/// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are what only
+/// code generation can see: unknown labels, jumps into the scope of a local, too many registers or upvalues.
+pub fn generate(chunk: &Chunk, chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxError> {
+    let mut generator = Gen {
+        chunk,
+        source: chunk_name.into(),
+        fs: FuncState::new(FuncId(0), true),
+        outer: Vec::new(),
+        constants: FastMap::default(),
+        registers: vec![0; chunk.locals.len()],
+        line: 1,
+        spine: Vec::new(),
+    };
+    let env = &chunk.locals[0];
+    generator.fs.upvalues.push(UpvalueDesc {
+        name: Some(chunk.strings[env.name.index()].clone()),
+        in_stack: true,
+        index: 0,
+        kind: if env.assigned { VarKind::Mutable } else { VarKind::Unassigned },
+    });
+    generator.fs.upvalue_ids.insert(LocalId(0), 0);
+    generator.function_body(FuncId(0))
+}
+
+/// The state of one run over a chunk.
+struct Gen<'a> {
+    chunk: &'a Chunk,
+    source: Arc<[u8]>,
+    /// The function being generated.
+    fs: FuncState,
+    /// The functions around it, outermost first.
+    outer: Vec<FuncState>,
+    /// Values of the locals that are compile-time constants, whatever their function.
+    constants: FastMap<LocalId, Kind>,
+    /// Register of each local, valid once it has been declared.
+    registers: Vec<u8>,
+    /// Line of the latest token the walk has passed; new instructions get it. Grows only.
+    line: u32,
+    /// Operators waiting for their left operand, innermost last; shared by all active `expr` calls.
+    spine: Vec<ExprId>,
+}
+
+impl Gen<'_> {
+    /// The walk has passed a token on `line`.
+    fn at(&mut self, line: u32) {
+        self.line = self.line.max(line);
+    }
+
+    /// An error on the current line.
+    fn error<T>(&self, message: &str) -> Res<T> {
+        self.error_at(self.line, message.as_bytes())
+    }
+
+    fn error_at<T>(&self, line: u32, message: &[u8]) -> Res<T> {
+        let mut text = chunk_id(&self.source);
+        text.extend_from_slice(format!(":{line}: ").as_bytes());
+        text.extend_from_slice(message);
+        Err(SyntaxError { message: text, incomplete: false })
+    }
+
+    /// An error that counts something: what, its limit, and the function it is in.
+    fn limit_error<T>(&self, what: &str, limit: usize, line_defined: u32) -> Res<T> {
+        let place = match line_defined {
+            0 => "main function".to_string(),
+            line => format!("function at line {line}"),
+        };
+        self.error(&format!("too many {what} (limit is {limit}) in {place}"))
+    }
+
+    /// The name of a local.
+    fn local_name(&self, local: LocalId) -> &[u8] {
+        &self.chunk.strings[self.chunk.locals[local.index()].name.index()]
+    }
+
+    /// Generates a nested function; its index among the current function's prototypes.
+    fn function(&mut self, id: FuncId) -> Res<u32> {
+        let inner = FuncState::new(id, self.chunk.functions[id.index()].is_vararg);
+        let around = std::mem::replace(&mut self.fs, inner);
+        self.outer.push(around);
+        let proto = self.function_body(id)?;
+        // function_body leaves the function's own state behind, and what it replaced is on top of `outer`.
+        self.fs = self.outer.pop().expect("a nested function has one around it");
+        self.fs.protos.push(proto);
+        Ok(self.fs.protos.len() as u32 - 1)
+    }
+
+    /// Generates the whole function whose empty state is `self.fs`.
+    fn function_body(&mut self, id: FuncId) -> Res<Arc<Proto>> {
+        let function = &self.chunk.functions[id.index()];
+        self.at(function.line);
+        self.enter_block(&function.body);
+        self.reserve(function.params.len())?;
+        for &param in &function.params {
+            self.activate(param);
+        }
+        if function.is_vararg {
+            self.emit(Op::VarargPrep, function.params.len() as u8, 0, 0, 0);
+        }
+        self.statements(&function.body, false)?;
+        if id != FuncId(0) {
+            self.at(function.end_line);
+        }
+        let first = self.fs.active_registers;
+        self.emit_return(first, 0);
+        self.end_scope();
+        self.finish();
+        let fs = std::mem::replace(&mut self.fs, FuncState::new(id, false));
+        Ok(Arc::new(fs.into_proto(function, self.source.clone(), id == FuncId(0))))
+    }
+
+    /// The current function's upvalue for a local of a function around it (or for the chunk's `_ENV`).
+    fn upvalue(&mut self, local: LocalId) -> Res<u8> {
+        if let Some(&index) = self.fs.upvalue_ids.get(&local) {
+            return Ok(index);
+        }
+        // Outwards to the first function that owns the local or has the upvalue already, then inwards adding it.
+        let owner = self.chunk.locals[local.index()].function;
+        let mut level = self.outer.len();
+        let mut known = None;
+        while level > 0 {
+            level -= 1;
+            let state = &self.outer[level];
+            if state.func == owner {
+                known = Some((true, self.registers[local.index()]));
+                break;
+            }
+            if let Some(&index) = state.upvalue_ids.get(&local) {
+                known = Some((false, index));
+                break;
+            }
+        }
+        let (mut in_stack, mut index) = known.expect("the parser resolves names to functions around");
+        let variable = &self.chunk.locals[local.index()];
+        let kind = match (variable.attrib, variable.assigned) {
+            (crate::ast::Attrib::Close, _) => VarKind::Close,
+            (_, true) => VarKind::Mutable,
+            (_, false) => VarKind::Unassigned,
+        };
+        for inner in level + 1..=self.outer.len() {
+            let name = Some(self.local_name(local).into());
+            let state = if inner == self.outer.len() { &mut self.fs } else { &mut self.outer[inner] };
+            if state.upvalues.len() >= MAX_UPVALUES {
+                let line = self.chunk.functions[state.func.index()].line;
+                return self.limit_error("upvalues", MAX_UPVALUES, line);
+            }
+            state.upvalues.push(UpvalueDesc { name, in_stack, index, kind });
+            (in_stack, index) = (false, state.upvalues.len() as u8 - 1);
+            state.upvalue_ids.insert(local, index);
+        }
+        Ok(index)
+    }
+}

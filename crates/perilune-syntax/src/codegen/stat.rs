@@ -1,0 +1,156 @@
+//! Statements and blocks.
+
+use super::expr::Kind;
+use super::func::JumpList;
+use super::{Gen, Res};
+use crate::ast::{Block, ExprId, Stat, StatKind};
+use crate::bytecode::{Instr, Op};
+
+impl Gen<'_> {
+    /// A block with a scope of its own that ends where it can be fallen out of.
+    pub(super) fn block(&mut self, block: &Block) -> Res<()> {
+        self.enter_block(block);
+        self.statements(block, false)?;
+        self.leave_block();
+        Ok(())
+    }
+
+    /// A block's statements. `in_repeat`: the condition after them still sees the block's locals.
+    pub(super) fn statements(&mut self, block: &Block, in_repeat: bool) -> Res<()> {
+        let is_label = |stat: &Stat| matches!(stat.kind, StatKind::Label(_));
+        let trailing = block.stats.iter().rev().take_while(|stat| is_label(stat)).count();
+        for (position, stat) in block.stats.iter().enumerate() {
+            self.at(stat.line);
+            let last = !in_repeat && position + trailing >= block.stats.len();
+            self.statement(stat, last)?;
+            self.fs.free = self.fs.active_registers;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, stat: &Stat, last: bool) -> Res<()> {
+        match &stat.kind {
+            StatKind::Assign { targets, values } => self.assign(targets, values),
+            StatKind::Local { locals, values } => self.local_statement(locals, values),
+            StatKind::LocalFunction { local, func } => self.local_function(*local, *func),
+            StatKind::Function { target, func } => self.function_statement(*target, *func, stat.line),
+            StatKind::Call(call) => {
+                let mut call = self.expr(*call)?;
+                self.set_results(&mut call, Some(0))
+            }
+            StatKind::Do(block) => self.block(block),
+            StatKind::While { cond, body, end_line } => self.while_loop(*cond, body, *end_line),
+            StatKind::Repeat { body, cond, end_line } => self.repeat_loop(body, *cond, *end_line),
+            StatKind::If { arms, otherwise, end_line } => {
+                self.if_statement(arms, otherwise.as_ref(), *end_line)
+            }
+            StatKind::NumericFor { var, start, limit, step, body, end_line } => {
+                self.numeric_for(*var, *start, *limit, *step, body, stat.line, *end_line)
+            }
+            StatKind::GenericFor { vars, exprs, body, end_line } => {
+                self.generic_for(vars, exprs, body, *end_line)
+            }
+            StatKind::Goto(name) => self.goto_statement(*name, stat.line),
+            StatKind::Break => self.break_statement(stat.line),
+            StatKind::Label(name) => self.label_statement(*name, last),
+            StatKind::Return(values) => self.return_statement(values),
+        }
+    }
+
+    fn if_statement(
+        &mut self,
+        arms: &[(ExprId, Block)],
+        otherwise: Option<&Block>,
+        end_line: u32,
+    ) -> Res<()> {
+        let mut ends = JumpList::EMPTY;
+        for (position, (cond, block)) in arms.iter().enumerate() {
+            if self.jump_arm(*cond, block)? {
+                continue;
+            }
+            let not_taken = self.condition(*cond)?;
+            self.block(block)?;
+            if (position + 1 < arms.len() || otherwise.is_some()) && self.fs.reachable() {
+                let end = self.emit_jump(Op::Jump, 0, 0);
+                self.fs.join(&mut ends, end);
+            }
+            self.fs.patch_here(not_taken);
+        }
+        if let Some(block) = otherwise {
+            self.block(block)?;
+        }
+        self.at(end_line);
+        self.fs.patch_here(ends);
+        Ok(())
+    }
+
+    /// An arm that is only a jump forward is part of its condition. False if it is not such an arm.
+    fn jump_arm(&mut self, cond: ExprId, block: &Block) -> Res<bool> {
+        let [Stat { kind, line }] = &block.stats[..] else { return Ok(false) };
+        match kind {
+            StatKind::Break if self.can_break_directly() => {
+                let jumps = self.condition_false(cond)?;
+                self.at(*line);
+                self.add_breaks(jumps);
+            }
+            StatKind::Goto(name) if self.can_goto_directly(*name) => {
+                let jumps = self.condition_false(cond)?;
+                self.at(*line);
+                self.add_gotos(*name, jumps, *line);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn return_statement(&mut self, values: &[ExprId]) -> Res<()> {
+        let mut first = self.fs.active_registers;
+        let count = match self.expr_list(values)? {
+            None => Some(0),
+            Some(mut last) if last.is_multiple() => {
+                self.set_results(&mut last, None)?;
+                if let Kind::Call(pc) = last.kind
+                    && values.len() == 1
+                    && !self.inside_to_be_closed()
+                {
+                    let close = self.register_to_close(0).is_some();
+                    let call = self.fs.code[pc as usize];
+                    self.fs.code[pc as usize] =
+                        Instr::abcd(Op::TailCall, call.a(), call.b(), 0, close as u16);
+                    return Ok(());
+                }
+                None
+            }
+            Some(mut last) if values.len() == 1 => {
+                first = self.to_any_register(&mut last)?;
+                Some(1)
+            }
+            Some(mut last) => {
+                self.to_next_register(&mut last)?;
+                Some(values.len() as u16)
+            }
+        };
+        match count {
+            Some(count) => self.emit_return(first, count),
+            None => {
+                let close = self.register_to_close(0).is_some();
+                self.emit(Op::Return, first, 0, 0, close as u16);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns `count` values from `first` on.
+    pub(super) fn emit_return(&mut self, first: u8, count: u16) {
+        let close = self.register_to_close(0).is_some();
+        let op = match count {
+            0 if !close && !self.fs.is_vararg => Op::Return0,
+            1 if !close && !self.fs.is_vararg => Op::Return1,
+            _ => Op::Return,
+        };
+        match op {
+            Op::Return => self.emit(op, first, count + 1, 0, close as u16),
+            _ => self.emit(op, first, 0, 0, 0),
+        };
+    }
+}
