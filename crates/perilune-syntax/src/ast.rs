@@ -41,7 +41,7 @@ pub struct Chunk {
     /// All expressions.
     pub exprs: Vec<Expr>,
     /// Line of each expression: of its operator for binary and unary operators, of its open parenthesis (or first argument token) for calls (as PUC Lua
-    /// attributes run-time errors), of its token otherwise. Same length as `exprs`.
+    /// attributes run-time errors), of its name or closing bracket for `Index`, of its `end` for functions, of its token otherwise. Same length as `exprs`.
     pub lines: Vec<u32>,
     /// All distinct names and string literals.
     pub strings: Vec<Box<[u8]>>,
@@ -88,9 +88,10 @@ pub struct Function {
     pub is_vararg: bool,
     /// The body.
     pub body: Block,
-    /// Line of the `function` keyword; 0 for the main function.
+    /// Line that PUC Lua says it begins on: of the `function` keyword in a function statement, else of the parenthesis before its
+    /// parameters; 0 for the main function.
     pub line: u32,
-    /// Line of its `end`; for the main function the last line of the source.
+    /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
     pub end_line: u32,
 }
 
@@ -106,12 +107,13 @@ pub struct Block {
 pub struct Stat {
     /// What it is.
     pub kind: StatKind,
-    /// Line of its first token.
+    /// Line of its first token; for `GenericFor` of the first token after `in`, where errors of the iterator call are attributed.
     pub line: u32,
 }
 
 /// Statements (manual 3.3).
 #[derive(Debug)]
+#[allow(missing_docs)]
 pub enum StatKind {
     /// `targets = values`; each target is `Local`, `Index` (globals are `Index` of `_ENV`)
     Assign { targets: Vec<ExprId>, values: Vec<ExprId> },
@@ -154,6 +156,7 @@ pub enum StatKind {
 
 /// Expressions (manual 3.4).
 #[derive(Clone, Debug)]
+#[allow(missing_docs)]
 pub enum Expr {
     /// `nil`
     Nil,
@@ -195,6 +198,7 @@ pub enum Expr {
 
 /// A field of a table constructor.
 #[derive(Clone, Debug)]
+#[allow(missing_docs)]
 pub enum Field {
     /// `value`
     Item(ExprId),

@@ -31,7 +31,7 @@ pub fn chunk_id(source: &[u8]) -> Vec<u8> {
             let room = MAX - b"[string \"...\"]".len();
             let line = source.split(|&b| b == b'\n').next().unwrap_or(b"");
             let whole = line.len() == source.len();
-            if whole && line.len() <= room {
+            if whole && line.len() < room {
                 [b"[string \"", line, b"\"]"].concat()
             } else {
                 [b"[string \"", &line[..line.len().min(room)], b"...\"]"].concat()

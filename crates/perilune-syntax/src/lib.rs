@@ -9,9 +9,14 @@ pub mod ast;
 pub mod bytecode;
 pub mod codegen;
 pub mod error;
+mod intern;
+pub mod lexer;
 pub mod numeral;
+mod parser;
 pub mod proto;
+pub mod token;
 
 pub use bytecode::{Instr, Op};
 pub use error::SyntaxError;
+pub use parser::parse;
 pub use proto::{Constant, LocalVar, Proto, UpvalueDesc, VarKind};

@@ -1,0 +1,459 @@
+//! The lexer: bytes in, tokens out (manual 3.1).
+//!
+//! A source is any bytes. Names and operators are ASCII; bytes outside of it may stand in strings and comments only. Line breaks are `\n`, `\r`
+//! and both pairs of them, each counting as one line. The first line's `#` is the loader's to skip.
+//!
+//! Messages are PUC Lua's, down to what they show after `near`: for a finished token its text with escapes resolved, for one
+//! that broke off what had been read of it. That text is put together only when a message needs it, from the source and from
+//! the part of a string already converted. Like every string that passes through C it ends at its first zero byte.
+
+use crate::ast::StrId;
+use crate::error::{SyntaxError, chunk_id};
+use crate::intern::Interner;
+use crate::numeral::{Number, hex_value, is_space, parse_number};
+use crate::token::{Long, Token, Word};
+
+/// What a step of the front end yields. Boxed, so that a result of the parser's recursion fits in two registers.
+pub type Result<T> = std::result::Result<T, Box<SyntaxError>>;
+
+/// Letters, digits and the underscore.
+const NAME: u8 = 1;
+/// What ends a run of plain characters in a short string: quotes, backslash, line breaks.
+const STOP: u8 = 2;
+/// What may continue a numeral: hexadecimal digits and the radix point.
+const NUMERAL: u8 = 4;
+
+static CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        if byte.is_ascii_alphanumeric() || byte == b'_' {
+            class[b] |= NAME;
+        }
+        if matches!(byte, b'"' | b'\'' | b'\\' | b'\n' | b'\r') {
+            class[b] |= STOP;
+        }
+        if byte.is_ascii_hexdigit() || byte == b'.' {
+            class[b] |= NUMERAL;
+        }
+        b += 1;
+    }
+    class
+};
+
+/// The state of reading one source.
+pub struct Lexer<'s> {
+    source: &'s [u8],
+    /// The next byte to read.
+    at: usize,
+    /// Where the token read last starts; it ends at `at`.
+    start: usize,
+    /// Line of the next byte: the line of the token read last, or of its last character if it spans several.
+    line: u32,
+    chunk_name: &'s [u8],
+    /// Names and literals so far.
+    pub strings: Interner,
+    /// The string under way, when it can't be taken from the source as it is.
+    scratch: Vec<u8>,
+}
+
+impl<'s> Lexer<'s> {
+    /// Starts at the beginning of `source`; `chunk_name` is for messages.
+    pub fn new(source: &'s [u8], chunk_name: &'s [u8]) -> Lexer<'s> {
+        Lexer { source, at: 0, start: 0, line: 1, chunk_name, strings: Interner::new(), scratch: Vec::new() }
+    }
+
+    /// The line that has been reached, from 1.
+    #[inline]
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+
+    /// The next byte, or `None` at the end.
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.source.get(self.at).copied()
+    }
+
+    /// Steps over `byte` if it is next.
+    #[inline]
+    fn skip_if(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The next token.
+    pub fn next_token(&mut self) -> Result<Token> {
+        loop {
+            self.start = self.at;
+            let Some(b) = self.peek() else { return Ok(Token::Eof) };
+            self.at += 1;
+            return Ok(match b {
+                b'\n' | b'\r' => {
+                    self.end_line(b);
+                    continue;
+                }
+                b' ' | b'\t' | 0x0b | 0x0c => continue,
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.name(),
+                b'-' if self.skip_if(b'-') => {
+                    self.comment()?;
+                    continue;
+                }
+                b'"' | b'\'' => return self.string(b),
+                b'0'..=b'9' => return self.numeral(b),
+                b'.' if self.skip_if(b'.') => {
+                    Token::Long(if self.skip_if(b'.') { Long::Dots } else { Long::Concat })
+                }
+                b'.' => match self.peek() {
+                    Some(digit @ b'0'..=b'9') => {
+                        self.at += 1;
+                        return self.numeral(digit);
+                    }
+                    _ => Token::Char(b'.'),
+                },
+                b'[' => match self.peek() {
+                    Some(b'[' | b'=') => return self.long_string_token(),
+                    _ => Token::Char(b'['),
+                },
+                b'=' if self.skip_if(b'=') => Token::Long(Long::Eq),
+                b'<' if self.skip_if(b'=') => Token::Long(Long::Le),
+                b'<' if self.skip_if(b'<') => Token::Long(Long::Shl),
+                b'>' if self.skip_if(b'=') => Token::Long(Long::Ge),
+                b'>' if self.skip_if(b'>') => Token::Long(Long::Shr),
+                b'/' if self.skip_if(b'/') => Token::Long(Long::IDiv),
+                b'~' if self.skip_if(b'=') => Token::Long(Long::Ne),
+                b':' if self.skip_if(b':') => Token::Long(Long::DoubleColon),
+                _ => Token::Char(b),
+            });
+        }
+    }
+
+    /// The first byte of a line break has just been read: counts the line and takes the break's other half, if any.
+    fn end_line(&mut self, first: u8) {
+        let other = if first == b'\n' { b'\r' } else { b'\n' };
+        self.skip_if(other);
+        self.line += 1;
+    }
+
+    fn name(&mut self) -> Token {
+        while let Some(b) = self.peek()
+            && CLASS[usize::from(b)] & NAME != 0
+        {
+            self.at += 1;
+        }
+        let text = &self.source[self.start..self.at];
+        match Word::of(text) {
+            Some(word) => Token::Word(word),
+            None => Token::Name(self.strings.intern(text)),
+        }
+    }
+
+    /// A numeral whose first digit has just been read. Takes generously whatever could belong to it, so that `3x` is a bad
+    /// numeral rather than two tokens.
+    fn numeral(&mut self, first: u8) -> Result<Token> {
+        let hexadecimal = first == b'0' && (self.skip_if(b'x') || self.skip_if(b'X'));
+        let exponent = if hexadecimal { b'p' } else { b'e' };
+        while let Some(b) = self.peek() {
+            if b | 0x20 == exponent {
+                self.at += 1;
+                let _ = self.skip_if(b'-') || self.skip_if(b'+');
+            } else if CLASS[usize::from(b)] & NUMERAL != 0 {
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        if let Some(b) = self.peek()
+            && CLASS[usize::from(b)] & NAME != 0
+        {
+            self.at += 1;
+        }
+        let text = &self.source[self.start..self.at];
+        match parse_number(text) {
+            Some(Number::Integer(value)) => Ok(Token::Integer(value)),
+            Some(Number::Float(value)) => Ok(Token::Float(value)),
+            None => Err(self.error_at(b"malformed number", text)),
+        }
+    }
+
+    /// A comment whose two dashes have been read.
+    fn comment(&mut self) -> Result<()> {
+        if self.peek() == Some(b'[') {
+            let start = self.at;
+            self.at += 1;
+            if let Some(level) = self.long_bracket(b'[') {
+                return self.long_text(level, false);
+            }
+            self.at = start;
+        }
+        let rest = &self.source[self.at..];
+        self.at += memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        Ok(())
+    }
+
+    /// With the first bracket read: if `=`s and a second bracket follow, steps over them and returns the number of `=`s.
+    /// Otherwise stays where it is.
+    fn long_bracket(&mut self, bracket: u8) -> Option<usize> {
+        let rest = &self.source[self.at..];
+        let level = rest.iter().take_while(|&&b| b == b'=').count();
+        if rest.get(level) != Some(&bracket) {
+            return None;
+        }
+        self.at += level + 1;
+        Some(level)
+    }
+
+    fn long_string_token(&mut self) -> Result<Token> {
+        let Some(level) = self.long_bracket(b'[') else {
+            let level = self.source[self.at..].iter().take_while(|&&b| b == b'=').count();
+            let text = &self.source[self.start..self.at + level];
+            return Err(self.error_at(b"invalid long string delimiter", text));
+        };
+        self.long_text(level, true)?;
+        Ok(Token::String(self.strings.intern(&self.scratch)))
+    }
+
+    /// The text of a long string or comment, opening bracket read, up to and with its closing one. A string's text
+    /// goes to `scratch`, with every line break as `\n`.
+    fn long_text(&mut self, level: usize, is_string: bool) -> Result<()> {
+        let first_line = self.line;
+        self.scratch.clear();
+        if let Some(b @ (b'\n' | b'\r')) = self.peek() {
+            self.at += 1;
+            self.end_line(b);
+        }
+        loop {
+            let rest = &self.source[self.at..];
+            let Some(plain) = memchr::memchr3(b']', b'\n', b'\r', rest) else {
+                self.at = self.source.len();
+                let what = if is_string { "string" } else { "comment" };
+                let message = format!("unfinished long {what} (starting at line {first_line})");
+                return Err(self.error_near(message.as_bytes(), Token::Eof));
+            };
+            if is_string {
+                self.scratch.extend_from_slice(&rest[..plain]);
+            }
+            self.at += plain + 1;
+            let found = if rest[plain] == b']' {
+                let start = self.at;
+                match self.long_bracket(b']') {
+                    Some(found) if found == level => return Ok(()),
+                    Some(_) => {
+                        // The second bracket may be the first of the real end.
+                        self.at -= 1;
+                        &self.source[start - 1..self.at]
+                    }
+                    None => b"]",
+                }
+            } else {
+                self.end_line(rest[plain]);
+                b"\n"
+            };
+            if is_string {
+                self.scratch.extend_from_slice(found);
+            }
+        }
+    }
+
+    /// A short string whose opening quote has been read.
+    fn string(&mut self, quote: u8) -> Result<Token> {
+        let start = self.at;
+        self.skip_plain(quote);
+        if self.peek() == Some(quote) {
+            let id = self.strings.intern(&self.source[start..self.at]);
+            self.at += 1;
+            return Ok(Token::String(id));
+        }
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&self.source[start..self.at]);
+        loop {
+            match self.peek() {
+                None => return Err(self.error_near(b"unfinished string", Token::Eof)),
+                Some(b'\\') => self.escape(quote)?,
+                Some(b) if b == quote => {
+                    self.at += 1;
+                    return Ok(Token::String(self.strings.intern(&self.scratch)));
+                }
+                Some(_) => {
+                    let text = [&[quote], self.scratch.as_slice()].concat();
+                    return Err(self.error_at(b"unfinished string", &text));
+                }
+            }
+            let start = self.at;
+            self.skip_plain(quote);
+            self.scratch.extend_from_slice(&self.source[start..self.at]);
+        }
+    }
+
+    /// Steps to the next byte that means something in a string with this quote.
+    fn skip_plain(&mut self, quote: u8) {
+        while let Some(b) = self.peek()
+            && (CLASS[usize::from(b)] & STOP == 0 || (b == b'"' || b == b'\'') && b != quote)
+        {
+            self.at += 1;
+        }
+    }
+
+    /// An escape sequence, its backslash next.
+    fn escape(&mut self, quote: u8) -> Result<()> {
+        let start = self.at;
+        self.at += 1;
+        let Some(b) = self.peek() else { return Ok(()) };
+        self.at += 1;
+        let value = match b {
+            b'a' => 0x07,
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 0x0b,
+            b'\\' | b'"' | b'\'' => b,
+            b'\n' | b'\r' => {
+                self.end_line(b);
+                b'\n'
+            }
+            b'x' => {
+                let high = self.hex_digit(quote, start)?;
+                let low = self.hex_digit(quote, start)?;
+                high << 4 | low
+            }
+            b'0'..=b'9' => {
+                let mut value = u32::from(b - b'0');
+                for _ in 0..2 {
+                    let Some(digit @ b'0'..=b'9') = self.peek() else { break };
+                    value = value * 10 + u32::from(digit - b'0');
+                    self.at += 1;
+                }
+                match u8::try_from(value) {
+                    Ok(value) => value,
+                    Err(_) => return Err(self.escape_error(b"decimal escape too large", quote, start)),
+                }
+            }
+            b'u' => return self.utf8_escape(quote, start),
+            b'z' => {
+                while let Some(b) = self.peek()
+                    && is_space(b)
+                {
+                    self.at += 1;
+                    if b == b'\n' || b == b'\r' {
+                        self.end_line(b);
+                    }
+                }
+                return Ok(());
+            }
+            _ => {
+                self.at -= 1;
+                return Err(self.escape_error(b"invalid escape sequence", quote, start));
+            }
+        };
+        self.scratch.push(value);
+        Ok(())
+    }
+
+    fn hex_digit(&mut self, quote: u8, start: usize) -> Result<u8> {
+        match self.peek().and_then(hex_value) {
+            Some(value) => {
+                self.at += 1;
+                Ok(value)
+            }
+            None => Err(self.escape_error(b"hexadecimal digit expected", quote, start)),
+        }
+    }
+
+    /// `\u{XXX}`, the `u` read: a code up to 2^31 - 1 in (extended) UTF-8.
+    fn utf8_escape(&mut self, quote: u8, start: usize) -> Result<()> {
+        if !self.skip_if(b'{') {
+            return Err(self.escape_error(b"missing '{'", quote, start));
+        }
+        let mut code = u32::from(self.hex_digit(quote, start)?);
+        while let Some(digit) = self.peek().and_then(hex_value) {
+            if code > 0x7fff_ffff >> 4 {
+                return Err(self.escape_error(b"UTF-8 value too large", quote, start));
+            }
+            code = code << 4 | u32::from(digit);
+            self.at += 1;
+        }
+        if !self.skip_if(b'}') {
+            return Err(self.escape_error(b"missing '}'", quote, start));
+        }
+        push_utf8(code, &mut self.scratch);
+        Ok(())
+    }
+
+    /// A bad escape that starts at `start`: shows the string up to and with the byte that is next.
+    fn escape_error(&self, message: &[u8], quote: u8, start: usize) -> Box<SyntaxError> {
+        let end = (self.at + 1).min(self.source.len());
+        let text = [&[quote], self.scratch.as_slice(), &self.source[start..end]].concat();
+        self.error_at(message, &text)
+    }
+
+    /// An error on the line reached, without any token.
+    #[cold]
+    pub fn error(&self, message: &[u8]) -> Box<SyntaxError> {
+        let mut text = chunk_id(self.chunk_name);
+        text.extend_from_slice(format!(":{}: ", self.line).as_bytes());
+        text.extend_from_slice(message);
+        Box::new(SyntaxError { message: text, incomplete: false })
+    }
+
+    /// An error near `token`, which is the one read last.
+    #[cold]
+    pub fn error_near(&self, message: &[u8], token: Token) -> Box<SyntaxError> {
+        let text = match token {
+            Token::Name(id) => self.strings.get(id).to_vec(),
+            Token::String(id) => self.quoted(id),
+            Token::Integer(_) | Token::Float(_) => self.source[self.start..self.at].to_vec(),
+            // PUC Lua's number for "no token".
+            Token::Char(0) => return self.error(message),
+            _ => {
+                let mut error = self.error(message);
+                error.message.extend_from_slice(b" near ");
+                error.message.extend_from_slice(token.kind().as_bytes());
+                error.incomplete = token == Token::Eof;
+                return error;
+            }
+        };
+        self.error_at(message, &text)
+    }
+
+    /// An error near some text of the source.
+    #[cold]
+    fn error_at(&self, message: &[u8], text: &[u8]) -> Box<SyntaxError> {
+        let mut error = self.error(message);
+        error.message.extend_from_slice(b" near '");
+        error.message.extend_from_slice(text.split(|&b| b == 0).next().unwrap_or_default());
+        error.message.push(b'\'');
+        error
+    }
+
+    /// A string literal that has just been read, between its delimiters.
+    fn quoted(&self, id: StrId) -> Vec<u8> {
+        let text = self.strings.get(id);
+        let quote = &self.source[self.start..self.start + 1];
+        if quote != b"[" {
+            return [quote, text, quote].concat();
+        }
+        let level = self.source[self.start + 1..].iter().take_while(|&&b| b == b'=').count();
+        let equals = &self.source[self.start + 1..self.start + 1 + level];
+        [b"[", equals, b"[", text, b"]", equals, b"]"].concat()
+    }
+}
+
+/// Appends `code`, below 2^31, in UTF-8 as first defined: up to six bytes, surrogates not excluded.
+pub fn push_utf8(code: u32, out: &mut Vec<u8>) {
+    if code < 0x80 {
+        out.push(code as u8);
+        return;
+    }
+    // n bytes hold 5n + 1 bits: 6 in each continuation and the rest in the first.
+    let bits = 32 - code.leading_zeros();
+    let count = (2..=6).find(|n| bits <= 5 * n + 1).unwrap_or(6);
+    let marker = 0xff00u32 >> count;
+    out.push((marker | code >> (6 * (count - 1))) as u8);
+    for i in (0..count - 1).rev() {
+        out.push((0x80 | code >> (6 * i) & 0x3f) as u8);
+    }
+}

@@ -1,0 +1,217 @@
+//! The parser: tokens to a tree whose names are resolved (manual 3.3, 3.4, 3.5 and the grammar of section 9).
+//!
+//! Recursive descent, one function per rule, with precedence climbing for operators ([`expr`]); statements are in [`stat`], what a name
+//! means in [`scope`]. One token of lookahead is needed in one place, to tell `{name = ...}` from `{name}`.
+//!
+//! # Depth
+//! The native stack is bounded by counting [levels](MAX_LEVELS): one for each statement, each operand that is parsed by recursion, and each further
+//! target of an assignment (which does not recurse here, but counts all the same: the limit is part of what Lua accepts).
+//! Left-associative chains, suffixes and `elseif`s are loops. The functions on a recursive path keep few locals, and the
+//! longer rules are kept out of line, so that a level costs little stack; a test holds all of them to a small one.
+//!
+//! # Lines
+//! Two lines matter beside a token's own. Messages say the line the *lexer* has reached, which is the current token's. And
+//! the main function's final return happens on the line of the last token read, since nothing after it is code.
+
+mod expr;
+mod scope;
+mod stat;
+
+use crate::ast::*;
+use crate::error::SyntaxError;
+use crate::lexer::{Lexer, Result};
+use crate::token::{Token, Word};
+use scope::Scopes;
+
+/// Parses a chunk. `source` is text in any bytes (a first line with `#` is the caller's to skip), `chunk_name` is as given to
+/// `load`: `=name`, `@file` or the source itself.
+///
+/// # Errors
+/// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than [`MAX_LEVELS`].
+pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, SyntaxError> {
+    let lexer = Lexer::new(source, chunk_name);
+    if u32::try_from(source.len()).is_err() {
+        // Ids and lines are 32 bits wide, and no construct makes more than a few of them per byte.
+        return Err(*lexer.error(b"chunk too large"));
+    }
+    Parser::new(lexer).chunk().map_err(|error| *error)
+}
+
+/// Most local variables, hidden ones of loops included, that may be active at one point of a function.
+const MAX_LOCALS: u32 = 200;
+
+/// A function whose body is being parsed.
+struct OpenFunction {
+    id: FuncId,
+    is_vararg: bool,
+    /// As in [`Function::line`].
+    line: u32,
+    /// Local variables declared and still in scope or about to be, hidden ones included.
+    local_count: u32,
+}
+
+struct Parser<'s> {
+    lexer: Lexer<'s>,
+    /// The current token, not yet consumed, and its line.
+    token: Token,
+    token_line: u32,
+    /// Line of the token consumed last.
+    last_line: u32,
+    /// The token after `token`, if it had to be looked at, and its line.
+    ahead: Option<(Token, u32)>,
+    /// The tree so far; its strings are still in the lexer.
+    chunk: Chunk,
+    scopes: Scopes,
+    /// The functions around the current point, innermost last, never empty.
+    open: Vec<OpenFunction>,
+    /// Levels of nesting at the current point.
+    levels: u32,
+    /// The name `_ENV`.
+    env: StrId,
+}
+
+impl<'s> Parser<'s> {
+    fn new(mut lexer: Lexer<'s>) -> Parser<'s> {
+        let env = lexer.strings.intern(b"_ENV");
+        Parser {
+            lexer,
+            token: Token::Eof,
+            token_line: 1,
+            last_line: 1,
+            ahead: None,
+            chunk: Chunk::default(),
+            scopes: Scopes::default(),
+            open: Vec::new(),
+            levels: 0,
+            env,
+        }
+    }
+
+    fn chunk(mut self) -> Result<Chunk> {
+        self.chunk.locals.push(Local {
+            name: self.env,
+            attrib: Attrib::Regular,
+            function: FuncId(u32::MAX),
+            captured: false,
+            assigned: false,
+            line: 0,
+        });
+        self.scopes.activate(self.env, LocalId(0));
+        self.chunk.functions.push(Function { is_vararg: true, ..Function::default() });
+        self.open.push(OpenFunction { id: FuncId(0), is_vararg: true, line: 0, local_count: 0 });
+        self.advance()?;
+        let body = self.block()?;
+        if self.token != Token::Eof {
+            return Err(self.expected(Token::Eof));
+        }
+        let main = &mut self.chunk.functions[0];
+        main.body = body;
+        main.end_line = self.last_line;
+        self.chunk.strings = self.lexer.strings.into_strings();
+        Ok(self.chunk)
+    }
+
+    /// Consumes the current token.
+    fn advance(&mut self) -> Result<()> {
+        self.last_line = self.lexer.line();
+        (self.token, self.token_line) = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => {
+                let token = self.lexer.next_token()?;
+                (token, self.lexer.line())
+            }
+        };
+        Ok(())
+    }
+
+    /// The token after the current one.
+    fn look_ahead(&mut self) -> Result<Token> {
+        let token = self.lexer.next_token()?;
+        self.ahead = Some((token, self.lexer.line()));
+        Ok(token)
+    }
+
+    /// Consumes the current token if it is `token`.
+    #[inline]
+    fn accept(&mut self, token: Token) -> Result<bool> {
+        let found = self.token == token;
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, token: Token) -> Result<()> {
+        if self.accept(token)? { Ok(()) } else { Err(self.expected(token)) }
+    }
+
+    /// Consumes `close`, which ends what `open` began on `line`.
+    fn expect_closing(&mut self, close: Token, open: Token, line: u32) -> Result<()> {
+        if self.accept(close)? { Ok(()) } else { Err(self.unclosed(close, open, line)) }
+    }
+
+    fn expect_name(&mut self) -> Result<StrId> {
+        match self.token {
+            Token::Name(name) => {
+                self.advance()?;
+                Ok(name)
+            }
+            _ => Err(self.error_near(b"<name> expected")),
+        }
+    }
+
+    /// Goes one level of nesting down; the way back up is `self.levels -= 1`.
+    #[inline]
+    fn enter_level(&mut self) -> Result<()> {
+        self.levels += 1;
+        if self.levels > MAX_LEVELS { Err(too_deep()) } else { Ok(()) }
+    }
+
+    fn function(&mut self) -> &mut OpenFunction {
+        self.open.last_mut().expect("a function is open while parsing")
+    }
+
+    fn push(&mut self, expr: Expr, line: u32) -> ExprId {
+        let id = ExprId(self.chunk.exprs.len() as u32);
+        self.chunk.exprs.push(expr);
+        self.chunk.lines.push(line);
+        id
+    }
+
+    /// True if the current token ends a block; `until` ends one without ending its scope.
+    fn at_block_end(&self) -> bool {
+        matches!(self.token, Token::Eof | Token::Word(Word::Else | Word::ElseIf | Word::End | Word::Until))
+    }
+
+    /// An error near the current token.
+    #[cold]
+    fn error_near(&self, message: &[u8]) -> Box<SyntaxError> {
+        self.lexer.error_near(message, self.token)
+    }
+
+    #[cold]
+    fn expected(&self, token: Token) -> Box<SyntaxError> {
+        self.error_near(format!("{} expected", token.kind()).as_bytes())
+    }
+
+    #[cold]
+    fn unclosed(&self, close: Token, open: Token, line: u32) -> Box<SyntaxError> {
+        if line == self.lexer.line() {
+            return self.expected(close);
+        }
+        let message = format!("{} expected (to close {} at line {line})", close.kind(), open.kind());
+        self.error_near(message.as_bytes())
+    }
+
+    /// An error about a name, which is not where the current token is.
+    #[cold]
+    fn error_about(&self, before: &str, name: StrId, after: &str) -> Box<SyntaxError> {
+        let name = self.lexer.strings.get(name);
+        self.lexer.error(&[before.as_bytes(), name, after.as_bytes()].concat())
+    }
+}
+
+#[cold]
+fn too_deep() -> Box<SyntaxError> {
+    Box::new(SyntaxError { message: b"C stack overflow".to_vec(), incomplete: false })
+}
