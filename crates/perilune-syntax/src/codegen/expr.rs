@@ -135,7 +135,8 @@ impl Gen<'_> {
     /// An expression without a left operand.
     fn leaf(&mut self, id: ExprId) -> Res<Exp> {
         let chunk = self.chunk;
-        if !matches!(chunk.exprs[id.index()], Expr::Table { .. }) {
+        // A function's line is that of its end, which is yet to come; a table is made before its brace is passed.
+        if !matches!(chunk.exprs[id.index()], Expr::Table { .. } | Expr::Function(_)) {
             self.at(chunk.lines[id.index()]);
         }
         let kind = match &chunk.exprs[id.index()] {
@@ -205,9 +206,9 @@ impl Gen<'_> {
             Expr::Binary { op, rhs, .. } => self.binary(*op, left, *rhs, line),
             Expr::Index { key, .. } => {
                 self.to_register_or_upvalue(&mut left)?;
-                self.at(line);
                 let mut key = self.expr(*key)?;
                 self.to_value(&mut key)?;
+                self.at(line);
                 self.index(left, key)
             }
             Expr::Call { args, .. } => {

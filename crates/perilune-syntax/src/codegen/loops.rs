@@ -2,7 +2,7 @@
 
 use super::scope::Closing;
 use super::{Gen, Res};
-use crate::ast::{Block, Expr, ExprId, LocalId};
+use crate::ast::{Block, ExprId, LocalId};
 use crate::bytecode::{Instr, Op};
 
 impl Gen<'_> {
@@ -79,17 +79,17 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// `for vars in exprs do body end`
+    /// `for vars in exprs do body end`; the iterator is called on line `line`
     pub(super) fn generic_for(
         &mut self,
         vars: &[LocalId],
         exprs: &[ExprId],
         body: &Block,
+        line: u32,
         end_line: u32,
     ) -> Res<()> {
         let base = self.fs.free;
         let outside = self.fs.active.len();
-        let line = self.first_line(exprs[0]);
         let last = self.expr_list(exprs)?;
         self.adjust(4, exprs.len(), last)?;
         self.enter_loop(true);
@@ -133,18 +133,6 @@ impl Gen<'_> {
         *jump = jump.with_sj(target as i32 - (pc as i32 + 1));
         if target == self.fs.pc() {
             self.fs.label();
-        }
-    }
-
-    /// Line of an expression's first token, as far as the tree tells.
-    fn first_line(&self, mut id: ExprId) -> u32 {
-        loop {
-            id = match self.chunk.exprs[id.index()] {
-                Expr::Binary { lhs, .. } | Expr::And { lhs, .. } | Expr::Or { lhs, .. } => lhs,
-                Expr::Index { obj, .. } | Expr::MethodCall { obj, .. } => obj,
-                Expr::Call { func, .. } => func,
-                _ => return self.chunk.lines[id.index()],
-            };
         }
     }
 }

@@ -145,9 +145,7 @@ impl Gen<'_> {
             self.emit(Op::VarargPrep, function.params.len() as u8, 0, 0, 0);
         }
         self.statements(&function.body, false)?;
-        if id != FuncId(0) {
-            self.at(function.end_line);
-        }
+        self.at(function.end_line);
         let first = self.fs.active_registers;
         self.emit_return(first, 0);
         self.end_scope();

@@ -48,7 +48,7 @@ impl Gen<'_> {
                 self.numeric_for(*var, *start, *limit, *step, body, stat.line, *end_line)
             }
             StatKind::GenericFor { vars, exprs, body, end_line } => {
-                self.generic_for(vars, exprs, body, *end_line)
+                self.generic_for(vars, exprs, body, stat.line, *end_line)
             }
             StatKind::Goto(name) => self.goto_statement(*name, stat.line),
             StatKind::Break => self.break_statement(stat.line),
