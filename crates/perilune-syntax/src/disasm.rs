@@ -57,7 +57,11 @@ fn function(out: &mut String, proto: &Proto) {
     }
     for local in &proto.locals {
         let name = String::from_utf8_lossy(&local.name);
-        _ = writeln!(out, "  local {name}: register {}, {}..{}", local.register, local.start_pc, local.end_pc);
+        _ = writeln!(
+            out,
+            "  local {name}: register {}, {}..{}",
+            local.register, local.start_pc, local.end_pc
+        );
     }
 }
 
@@ -104,10 +108,9 @@ fn instruction(out: &mut String, proto: &Proto, pc: usize, instr: Instr) -> Stri
                 Op::GetTabUp => {
                     (format!("{a} {b} {c} {cache}"), format!("{} {}", up(b as usize), k(c as usize)))
                 }
-                Op::SetTabUp => (
-                    format!("{a} {b} {rk} {cache}"),
-                    format!("{} {} {value}", up(a as usize), k(b as usize)),
-                ),
+                Op::SetTabUp => {
+                    (format!("{a} {b} {rk} {cache}"), format!("{} {} {value}", up(a as usize), k(b as usize)))
+                }
                 Op::GetField | Op::SelfCall => (format!("{a} {b} {c} {cache}"), k(c as usize)),
                 Op::SetField => (format!("{a} {b} {rk} {cache}"), format!("{} {value}", k(b as usize))),
                 Op::SetIndex | Op::SetInt => (format!("{a} {b} {rk}"), value),
