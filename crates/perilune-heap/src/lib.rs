@@ -1,4 +1,76 @@
-//! The private heap of one domain. (First landing: the whole interface over bump allocation that never collects.)
+//! The private heap of one domain: allocation, collection, accounts. It knows no Lua; a [`Client`] tells it what objects
+//! refer to.
+//!
+//! # Terms
+//!
+//! *Chunks* of 2 MiB hold *blocks* of 32 KiB, these *lines* of 128 bytes, these *granules* of 16 (`layout.rs`). An object
+//! starts with a [`Header`] at a granule and never moves. An object is *young* until it has survived a collection, then
+//! *old*; a *minor* collection frees young objects, a *major* all. The *epoch* is a number that every collection
+//! advances; an object carries the epoch of its birth or of the last time it was logged.
+//!
+//! # The scheme
+//!
+//! **Allocation** bumps a cursor through free lines, as in Immix: no free lists, no touching of the dead, and what is
+//! allocated together lies together (`heap.rs`, `blocks.rs`). Over 8 KiB objects have a space of their own (`large.rs`).
+//!
+//! **Sticky marks.** A bitmap beside the objects says which are old. A minor collection does not clear it: it marks from the
+//! roots and the log until it meets marked objects, and whatever is marked then is old. Nothing is copied, so any
+//! native code may hold addresses.
+//!
+//! **The barrier** is one comparison: the container's epoch with the current one. If they differ, the container goes into
+//! the log and is stamped. Newborns carry the current epoch, so initialising stores and stores into young objects are
+//! free of charge, and an object that is stored into a million times between two collections is logged once. The one log serves both
+//! collections: for a minor it names the old objects that may refer to young ones, for a major in progress the marked
+//! ones that must be looked at again (`collect.rs` has the argument). A bit in the header would do for that; the epoch
+//! will also serve scoped arenas, where an object that is young but older than the scope must be logged too.
+//!
+//! **Majors** mark in slices into the second bitmap, always right after a minor collection; at the end the
+//! bitmaps change places. Sweeping is lazy and works on bitmaps alone (`blocks.rs`).
+//!
+//! **When and how much**: `pace.rs`. **Conservative words**: `table.rs`, then the last start bit at or before the address
+//! ([`Heap::find_object`]).
+//!
+//! # What the client must know
+//!
+//! * Collections happen inside [`Heap::step`], [`Heap::collect_minor`], [`Heap::collect_full`], nowhere else. Then every
+//!   object must be initialised and every value that is needed must be reachable from [`Client::roots`].
+//! * Every store of a reference into an object that may be old needs [`Heap::barrier`] on the object that
+//!   `trace` reports it for (the owner of a buffer, not the buffer).
+//! * Objects that hold weak references are logged like others, on every insertion; an old one that was not logged refers to no
+//!   young object, so a minor collection need not look at it. Lists gathered while tracing (weak tables met) must
+//!   be kept apart by [`Marker::cycle`]: minors run between the slices of a major.
+//! * What is referred to only weakly may be freed; [`Marker::is_marked`] in [`Client::finish`] says so in time.
+//! * There are no destructors: `finish` is the moment to notice what has died.
+//!
+//! # Room left
+//!
+//! *Scoped arenas*: [`Heap`]'s cursor, block and touched list are what a scope must save and replace; blocks know no scope. *Islands*
+//! (frozen, shared) will live outside every chunk table; `Marker::mark` will need one comparison with their address
+//! range, and their headers carry an epoch that is never current (those above `LAST_EPOCH` are reserved), so the barrier's slow
+//! path sees every store into one. *Several heaps per program* share nothing today; a shared pool of warm chunks
+//! belongs into `os.rs`.
+//!
+//! # Rejected
+//!
+//! A copying nursery: addresses must be stable for natives and conservative stacks. Marks in headers: sweeping would
+//! touch the dead, and minors would have to clear them. Slices at arbitrary times: see `collect.rs`. Free lists by size
+//! class: allocation is slower than a bump and neighbours are strangers.
+
+mod blocks;
+mod collect;
+mod heap;
+mod large;
+mod layout;
+mod mark;
+mod os;
+mod pace;
+mod stats;
+mod table;
+mod verify;
+
+pub use heap::Heap;
+pub use mark::Marker;
+pub use stats::{HeapStats, Histogram};
 
 use core::ptr::NonNull;
 
@@ -50,13 +122,27 @@ pub struct HeapOptions {
     pub stress: bool,
     /// Freed memory is overwritten.
     pub poison: bool,
-    /// First size of the nursery in bytes.
+    /// First size of the nursery in bytes (at least 64 KiB). It tunes itself unless `fixed_nursery`.
     pub nursery: usize,
+    /// The nursery keeps its first size.
+    pub fixed_nursery: bool,
+    /// The first chunks of 2 MiB that are backed by small pages, so that a small heap stays small.
+    pub small_page_chunks: usize,
+    /// The first epoch: for tests of the wrap.
+    pub first_epoch: u32,
 }
 
 impl Default for HeapOptions {
     fn default() -> Self {
-        HeapOptions { limit: None, stress: false, poison: cfg!(debug_assertions), nursery: 1 << 20 }
+        HeapOptions {
+            limit: None,
+            stress: false,
+            poison: cfg!(debug_assertions),
+            nursery: 1 << 20,
+            fixed_nursery: false,
+            small_page_chunks: 2,
+            first_epoch: 1,
+        }
     }
 }
 
@@ -90,15 +176,6 @@ impl Default for Params {
     }
 }
 
-/// Figures about a heap.
-#[derive(Clone, Debug, Default)]
-pub struct HeapStats {
-    /// Minor collections so far.
-    pub minors: u64,
-    /// Major collections completed so far.
-    pub majors: u64,
-}
-
 /// How the heap learns about the client's objects.
 pub trait Client {
     /// Reports every child of `obj` with [`Marker::mark`].
@@ -106,252 +183,20 @@ pub trait Client {
     /// # Safety
     /// `obj` is a live, initialised object of the heap that calls.
     unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>);
-    /// Reports the roots.
+    /// Traces the portion of `obj` that begins at `at`, asked for with [`Marker::trace_later`]; the program may have changed
+    /// the object since. By default the whole object.
+    ///
+    /// # Safety
+    /// As for [`Client::trace`].
+    unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
+        let _ = at;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.trace(obj, m) }
+    }
+    /// Reports the roots. A major asks for them several times.
     fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle);
     /// Ephemerons: marks more and returns true if anything was marked; called until false.
     fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool;
     /// Marking has reached its fixpoint; the sweep follows.
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle);
-}
-
-/// Hands reachable objects to the collector.
-pub struct Marker<'a> {
-    heap: &'a mut Heap,
-}
-
-impl Marker<'_> {
-    /// Marks `obj` and queues it for tracing unless it is marked.
-    /// Returns true if this call marked it.
-    #[inline(always)]
-    pub fn mark(&mut self, _obj: Obj) -> bool {
-        false
-    }
-    /// Traces `obj` even if it is already marked.
-    pub fn trace_again(&mut self, _obj: Obj) {}
-    /// Marks what any aligned word in `lo..hi` may point to.
-    ///
-    /// # Safety
-    /// The range is readable.
-    pub unsafe fn mark_conservative_range(&mut self, _lo: *const u8, _hi: *const u8) {}
-    /// Marks what `word` may point to.
-    pub fn mark_conservative(&mut self, _word: usize) {}
-    /// Whether `obj` has been reached in this cycle.
-    #[inline(always)]
-    pub fn is_marked(&self, _obj: Obj) -> bool {
-        true
-    }
-    /// Traces everything queued, to the fixpoint.
-    pub fn drain<C: Client>(&mut self, _c: &mut C) {}
-    /// See [`Heap::charge_external`].
-    pub fn charge_external(&mut self, bytes: isize) {
-        self.heap.charge_external(bytes)
-    }
-}
-
-const CHUNK: usize = 2 << 20;
-
-/// A private heap.
-#[repr(C)]
-pub struct Heap {
-    cursor: usize,
-    end: usize,
-    epoch: u32,
-    due: bool,
-    stopped: bool,
-    taken: usize,
-    external: isize,
-    limit: Option<usize>,
-    params: Params,
-}
-
-impl Heap {
-    /// Byte offset of the current epoch (a `u32`) in [`Heap`].
-    pub const EPOCH_OFFSET: usize = core::mem::offset_of!(Heap, epoch);
-    /// Byte offset of the flag (a `bool`) that [`Heap::gc_due`] reads.
-    pub const DUE_OFFSET: usize = core::mem::offset_of!(Heap, due);
-
-    /// An empty heap.
-    pub fn new(options: HeapOptions) -> Heap {
-        Heap {
-            cursor: 0,
-            end: 0,
-            epoch: 1,
-            due: false,
-            stopped: false,
-            taken: 0,
-            external: 0,
-            limit: options.limit,
-            params: Params::default(),
-        }
-    }
-
-    fn map(&self, bytes: usize) -> Option<usize> {
-        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        unsafe {
-            mmap_anonymous(
-                core::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .ok()
-        .map(|p| p as usize)
-    }
-
-    /// Allocates `bytes` (header included) and initialises the header. The caller initialises the body before the
-    /// next allocation. Never collects.
-    #[inline(always)]
-    pub fn alloc(&mut self, kind: u8, bytes: usize) -> Obj {
-        let size = (bytes + 15) & !15;
-        let new = self.cursor.wrapping_add(size);
-        if size <= 8192 && new <= self.end {
-            let at = self.cursor;
-            self.cursor = new;
-            let header = Header { epoch: self.epoch, kind, flags: 0, granules: (size >> 4) as u16 };
-            // SAFETY: `at..new` lies in the current mapping and belongs to nobody else.
-            unsafe {
-                (at as *mut Header).write(header);
-                return Obj::new_unchecked(at as *mut Header);
-            }
-        }
-        self.alloc_slow(kind, size).expect("out of memory")
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn alloc_slow(&mut self, kind: u8, size: usize) -> Option<Obj> {
-        if size > 8192 {
-            let base = self.map(size + 16)?;
-            self.taken += size;
-            // SAFETY: the mapping is fresh and holds prefix, header and body.
-            unsafe {
-                (base as *mut usize).write(size);
-                let h = (base + 16) as *mut Header;
-                h.write(Header { epoch: self.epoch, kind, flags: 0, granules: 0 });
-                return Obj::new(h);
-            }
-        }
-        self.taken += CHUNK - (self.end - self.cursor);
-        self.cursor = self.map(CHUNK)?;
-        self.end = self.cursor + CHUNK;
-        Some(self.alloc(kind, size))
-    }
-
-    /// Like [`Heap::alloc`] for sizes that come from the program.
-    ///
-    /// # Errors
-    /// The byte limit or the operating system refuses.
-    pub fn try_alloc(&mut self, kind: u8, bytes: usize) -> Result<Obj, OutOfMemory> {
-        let total = self.live_bytes().checked_add(bytes).ok_or(OutOfMemory)?;
-        if total > isize::MAX as usize / 2 || self.limit.is_some_and(|l| total > l) {
-            return Err(OutOfMemory);
-        }
-        let size = (bytes + 15) & !15;
-        if size <= 8192 {
-            Ok(self.alloc(kind, bytes))
-        } else {
-            self.alloc_slow(kind, size).ok_or(OutOfMemory)
-        }
-    }
-
-    /// Must be called with every store of a reference into `obj`.
-    #[inline(always)]
-    pub fn barrier(&mut self, obj: Obj) {
-        // SAFETY: `obj` is a live object of this heap.
-        if unsafe { (*obj.as_ptr()).epoch } != self.epoch {
-            self.barrier_slow(obj);
-        }
-    }
-
-    /// The cold half of [`Heap::barrier`]: logs `obj` and stamps it with the current epoch.
-    #[cold]
-    #[inline(never)]
-    pub fn barrier_slow(&mut self, obj: Obj) {
-        // SAFETY: `obj` is a live object of this heap.
-        unsafe { (*obj.as_ptr()).epoch = self.epoch };
-    }
-
-    /// The current epoch.
-    #[inline(always)]
-    pub fn epoch(&self) -> u32 {
-        self.epoch
-    }
-    /// Whether [`Heap::step`] has something to do.
-    #[inline(always)]
-    pub fn gc_due(&self) -> bool {
-        self.due
-    }
-    /// Does what is due. Only at safepoints.
-    pub fn step<C: Client>(&mut self, _c: &mut C) {}
-    /// Reclaims everything unreachable.
-    pub fn collect_full<C: Client>(&mut self, _c: &mut C) {}
-    /// Reclaims unreachable young objects.
-    pub fn collect_minor<C: Client>(&mut self, _c: &mut C) {}
-    /// Size of `obj` in bytes, header included, rounded up to 16.
-    pub fn size_of(&self, obj: Obj) -> usize {
-        // SAFETY: `obj` is a live object of this heap; large ones have their size before the header.
-        unsafe {
-            match (*obj.as_ptr()).granules {
-                0 => *(obj.as_ptr() as *const usize).sub(2),
-                g => g as usize * 16,
-            }
-        }
-    }
-    /// Whether `obj` was born since the last collection.
-    pub fn is_young(&self, _obj: Obj) -> bool {
-        true
-    }
-    /// Accounts for memory outside the heap that is owned by objects.
-    pub fn charge_external(&mut self, bytes: isize) {
-        self.external += bytes;
-    }
-    /// Bytes that the program holds.
-    pub fn live_bytes(&self) -> usize {
-        (self.taken - (self.end - self.cursor)).saturating_add_signed(self.external)
-    }
-    /// Sets the byte limit.
-    pub fn set_limit(&mut self, bytes: Option<usize>) {
-        self.limit = bytes;
-    }
-    /// Whether the program holds more than the limit.
-    pub fn over_limit(&self) -> bool {
-        self.limit.is_some_and(|l| self.live_bytes() > l)
-    }
-    /// Stops automatic collection.
-    pub fn stop(&mut self) {
-        self.stopped = true;
-    }
-    /// Restarts automatic collection.
-    pub fn restart(&mut self) {
-        self.stopped = false;
-    }
-    /// Whether automatic collection is on.
-    pub fn is_running(&self) -> bool {
-        !self.stopped
-    }
-    /// The parameters.
-    pub fn params(&self) -> Params {
-        self.params
-    }
-    /// Changes the parameters.
-    pub fn set_params(&mut self, params: Params) {
-        self.params = params;
-    }
-    /// Figures about this heap.
-    pub fn stats(&self) -> HeapStats {
-        HeapStats::default()
-    }
-    /// The object that `word` points to or into, if any.
-    pub fn find_object(&self, _word: usize) -> Option<Obj> {
-        None
-    }
-    /// Checks every invariant.
-    ///
-    /// # Errors
-    /// The first violation, in words.
-    pub fn verify<C: Client>(&mut self, _c: &mut C) -> Result<(), String> {
-        Ok(())
-    }
 }

@@ -1,0 +1,379 @@
+//! The block space: where free lines come from, and how blocks are swept.
+//!
+//! Every usable block is in exactly one of these places:
+//!
+//! * `chunk.free`: free, cold. All its metadata is zero.
+//! * `warm`: free, emptied by a recent minor collection, probably still in a cache; taken last-in first-out, so that a
+//!   program whose objects die young runs in the same few blocks.
+//! * `holey`: swept, partly occupied, with enough free lines to be worth a visit.
+//! * `touched`: allocated into since the last collection; one or two of them are the current targets.
+//! * `chunk.unswept`: survived the last major marking, start bits not yet reconciled with marks.
+//! * in no list: swept and as good as full; it comes back after the next major.
+//!
+//! Blocks are taken in the order warm, holey, unswept (sweeping them on the way), cold, idle chunk, new chunk. Whole free
+//! blocks come first although Immix would fill holes first: minor collections return mostly empty blocks, and as the
+//! order never maps a chunk while a hole is left, fragmentation stays bounded by the last major's.
+//!
+//! Cold blocks are taken from the fullest chunk (`avail` is sorted when a sweep ends), so that sparse chunks drain and
+//! become *idle*. Idle chunks are given to the system when they have rested: `MADV_FREE` after a second, unmapped after
+//! ten. Chunks that stay half empty for ten seconds have the pages of their free blocks returned, which splits the huge
+//! page: rejected as a general policy, accepted for the valley after a spike.
+
+use crate::layout::*;
+use crate::os;
+use crate::table::ChunkTable;
+
+/// A swept block with fewer free lines is left alone until the next major.
+const WORTH_A_VISIT: u32 = 16;
+/// Nanoseconds after which an idle chunk's pages may be taken by the system.
+const RELEASE_AFTER: u64 = 1_000_000_000;
+/// Nanoseconds after which idle memory is returned.
+const RETURN_AFTER: u64 = 10_000_000_000;
+/// What free memory is filled with when poisoning is on.
+pub const POISON: u8 = 0xA5;
+
+/// An empty chunk, waiting. It is in no other list and not in the chunk table, since the system may take its header.
+struct Idle {
+    chunk: ChunkRef,
+    huge_pages: bool,
+    since: u64,
+    released: bool,
+}
+
+/// The chunks of small objects and the lists of their blocks.
+pub struct BlockSpace {
+    /// All chunks but the idle ones.
+    pub chunks: Vec<ChunkRef>,
+    /// Chunks with cold free blocks, fullest last.
+    avail: Vec<ChunkRef>,
+    idle: Vec<Idle>,
+    warm: Vec<BlockRef>,
+    holey: Vec<BlockRef>,
+    pub touched: Vec<BlockRef>,
+    /// Index into `chunks` where the sweep goes on; `None` when everything is swept.
+    sweep_at: Option<usize>,
+    /// Lines found used, and lines seen, by the sweep in progress.
+    swept_lines: (usize, usize),
+    /// Percentage of used lines in used blocks after the last complete sweep.
+    pub occupancy_percent: u32,
+    /// The first chunks are backed by small pages: a small heap must not pay for huge ones.
+    small_page_chunks: usize,
+    poison: bool,
+    /// A mapping kept for the moment when the system refuses more.
+    reserve: Option<usize>,
+}
+
+/// What a sweep found in a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Swept {
+    Free,
+    Holey,
+    Full,
+}
+
+impl BlockSpace {
+    pub fn new(small_page_chunks: usize, poison: bool) -> BlockSpace {
+        BlockSpace {
+            chunks: Vec::new(),
+            avail: Vec::new(),
+            idle: Vec::new(),
+            warm: Vec::new(),
+            holey: Vec::new(),
+            touched: Vec::new(),
+            sweep_at: None,
+            swept_lines: (0, 0),
+            occupancy_percent: 100,
+            small_page_chunks,
+            poison,
+            reserve: None,
+        }
+    }
+
+    /// A block with at least one free line; `None` only if the system refuses memory and the reserve is used up.
+    pub fn acquire(&mut self, table: &mut ChunkTable, side: Side, now: impl Fn() -> u64) -> Option<BlockRef> {
+        let block = if let Some(b) = self.warm.pop() {
+            b
+        } else if let Some(b) = self.holey.pop() {
+            b
+        } else if let Some(b) = self.sweep_for_room(side) {
+            b
+        } else {
+            self.cold_block(table, now)?
+        };
+        self.touched.push(block);
+        Some(block)
+    }
+
+    /// A block without any object.
+    pub fn acquire_free(&mut self, table: &mut ChunkTable, now: impl Fn() -> u64) -> Option<BlockRef> {
+        let block = match self.warm.pop() {
+            Some(b) => b,
+            None => self.cold_block(table, now)?,
+        };
+        self.touched.push(block);
+        Some(block)
+    }
+
+    fn cold_block(&mut self, table: &mut ChunkTable, now: impl Fn() -> u64) -> Option<BlockRef> {
+        loop {
+            let Some(&chunk) = self.avail.last() else {
+                let fresh = self.fresh_chunk(table)?;
+                self.avail.push(fresh);
+                continue;
+            };
+            let head = chunk.head();
+            if head.free == 0 {
+                self.avail.pop();
+                continue;
+            }
+            let index = head.free.trailing_zeros() as usize;
+            head.free &= head.free - 1;
+            head.returned &= !(1 << index);
+            head.quiet_since = now();
+            return Some(chunk.block(index));
+        }
+    }
+
+    fn fresh_chunk(&mut self, table: &mut ChunkTable) -> Option<ChunkRef> {
+        let (chunk, huge_pages) = match self.idle.pop() {
+            Some(idle) => (idle.chunk, idle.huge_pages),
+            None => {
+                let huge = self.chunks.len() >= self.small_page_chunks;
+                let base = os::map(CHUNK, huge).or_else(|| self.reserve.take())?;
+                if self.reserve.is_none() && huge {
+                    self.reserve = os::map(CHUNK, false);
+                }
+                (ChunkRef(base), huge)
+            }
+        };
+        Self::write_head(chunk, huge_pages);
+        self.chunks.push(chunk);
+        table.insert(chunk, CHUNK);
+        Some(chunk)
+    }
+
+    fn write_head(chunk: ChunkRef, huge_pages: bool) {
+        let head = Chunk {
+            kind: ChunkKind::Small,
+            huge_pages,
+            mapped: CHUNK,
+            free: ALL_BLOCKS,
+            unswept: 0,
+            returned: 0,
+            quiet_since: 0,
+            pages: [0; 8],
+        };
+        // SAFETY: the chunk is mapped and its header room is used for nothing else.
+        unsafe { (chunk.0 as *mut Chunk).write(head) };
+    }
+
+    /// Drops the start bits of unmarked objects in a block, poisons what they covered, counts the free lines.
+    /// After a major (`major`), the other side's marks, which are the superseded ones, are wiped as well.
+    fn sweep_block(&mut self, block: BlockRef, side: Side, major: bool) -> (Swept, u32) {
+        if self.poison {
+            poison_dead(block, side);
+        }
+        // SAFETY: the tables of a mapped chunk are mapped, distinct, and only this thread uses them.
+        unsafe {
+            let starts = &mut *block.words(STARTS);
+            let marks = &*block.words(side.offset());
+            for (s, m) in starts.iter_mut().zip(marks) {
+                *s &= m;
+            }
+            if major {
+                (*block.words(side.other().offset())).fill(0);
+                for l in (*block.lines()).iter_mut() {
+                    *l &= side.line_bit();
+                }
+            }
+        }
+        let used: u32 = block.occupancy(side).iter().map(|w| w.count_ones()).sum();
+        let free = LINES_PER_BLOCK as u32 - used;
+        let found = match free {
+            256 => Swept::Free,
+            WORTH_A_VISIT.. => Swept::Holey,
+            _ => Swept::Full,
+        };
+        (found, used)
+    }
+
+    /// After a minor collection: sweeps the blocks allocated into since the last one.
+    pub fn sweep_touched(&mut self, side: Side) {
+        let touched = core::mem::take(&mut self.touched);
+        for &block in &touched {
+            match self.sweep_block(block, side, false).0 {
+                Swept::Free => self.warm.push(block),
+                Swept::Holey => self.holey.push(block),
+                Swept::Full => {}
+            }
+        }
+        self.touched = touched;
+        self.touched.clear();
+    }
+
+    /// After a major marking: every used block awaits its sweep. No block is touched at this moment.
+    pub fn begin_sweep(&mut self) {
+        debug_assert!(self.touched.is_empty() && self.sweep_at.is_none());
+        for block in self.warm.drain(..) {
+            block.chunk().head().free |= block.bit();
+        }
+        self.holey.clear();
+        for chunk in &self.chunks {
+            let head = chunk.head();
+            head.unswept = ALL_BLOCKS & !head.free;
+        }
+        self.swept_lines = (0, 0);
+        self.sweep_at = Some(0);
+        self.sort_avail();
+    }
+
+    /// Whether blocks await their sweep.
+    pub fn is_sweeping(&self) -> bool {
+        self.sweep_at.is_some()
+    }
+
+    fn next_unswept(&mut self) -> Option<BlockRef> {
+        let mut at = self.sweep_at?;
+        while let Some(chunk) = self.chunks.get(at) {
+            let head = chunk.head();
+            if head.unswept != 0 {
+                let index = head.unswept.trailing_zeros() as usize;
+                head.unswept &= head.unswept - 1;
+                self.sweep_at = Some(at);
+                return Some(chunk.block(index));
+            }
+            at += 1;
+        }
+        self.sweep_at = Some(at);
+        None
+    }
+
+    /// Sweeps blocks until one has room; that one is taken.
+    fn sweep_for_room(&mut self, side: Side) -> Option<BlockRef> {
+        while let Some(block) = self.next_unswept() {
+            let (found, used) = self.sweep_block(block, side, true);
+            if found != Swept::Free {
+                self.swept_lines.0 += used as usize;
+                self.swept_lines.1 += LINES_PER_BLOCK;
+            }
+            if found != Swept::Full {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Sweeps up to `blocks` blocks; true when none is left.
+    pub fn sweep_some(&mut self, table: &mut ChunkTable, blocks: usize, side: Side, now: u64) -> bool {
+        for _ in 0..blocks {
+            let Some(block) = self.next_unswept() else {
+                if self.sweep_at.take().is_some() {
+                    let (used, all) = self.swept_lines;
+                    self.occupancy_percent = (used * 100).checked_div(all).unwrap_or(100) as u32;
+                    self.retire_empty(table, now);
+                    self.sort_avail();
+                }
+                return true;
+            };
+            let (found, used) = self.sweep_block(block, side, true);
+            match found {
+                Swept::Free => {
+                    block.chunk().head().free |= block.bit();
+                    continue;
+                }
+                Swept::Holey => self.holey.push(block),
+                Swept::Full => {}
+            }
+            self.swept_lines.0 += used as usize;
+            self.swept_lines.1 += LINES_PER_BLOCK;
+        }
+        false
+    }
+
+    /// Moves empty chunks to the idle ones.
+    fn retire_empty(&mut self, table: &mut ChunkTable, now: u64) {
+        let idle = &mut self.idle;
+        self.chunks.retain(|&chunk| {
+            let head = chunk.head();
+            let empty = head.free == ALL_BLOCKS;
+            if empty {
+                table.remove(chunk, CHUNK);
+                idle.push(Idle { chunk, huge_pages: head.huge_pages, since: now, released: false });
+            }
+            !empty
+        });
+    }
+
+    /// Finds the chunks that have cold blocks.
+    fn sort_avail(&mut self) {
+        self.avail.clear();
+        self.avail.extend(self.chunks.iter().filter(|c| c.head().free != 0));
+        self.avail.sort_by_key(|c| core::cmp::Reverse(c.head().free.count_ones()));
+    }
+
+    /// Gives rested memory back. `now` is on the clock of the `now` given to [`BlockSpace::acquire`].
+    pub fn trim(&mut self, now: u64) {
+        self.idle.retain_mut(|idle| {
+            let age = now.saturating_sub(idle.since);
+            if age >= RETURN_AFTER {
+                os::unmap(idle.chunk.0, CHUNK);
+                return false;
+            }
+            if age >= RELEASE_AFTER && !idle.released {
+                os::release(idle.chunk.0, CHUNK);
+                idle.released = true;
+            }
+            true
+        });
+        for chunk in &self.avail {
+            let head = chunk.head();
+            let rested = now.saturating_sub(head.quiet_since) >= RETURN_AFTER;
+            if !rested || head.free.count_ones() < 31 || head.free & !head.returned == 0 {
+                continue;
+            }
+            let mut left = head.free & !head.returned;
+            while left != 0 {
+                let first = left.trailing_zeros();
+                let run = (left >> first).trailing_ones();
+                os::discard(chunk.block(first as usize).0, run as usize * BLOCK);
+                left &= !(((1u128 << run) - 1) << first) as u64;
+            }
+            head.returned = head.free;
+        }
+    }
+
+    /// (blocks in use, free blocks outside idle chunks, idle chunks)
+    pub fn census(&self) -> (usize, usize, usize) {
+        let free: usize = self.chunks.iter().map(|c| c.head().free.count_ones() as usize).sum();
+        let all = self.chunks.len() * ALL_BLOCKS.count_ones() as usize;
+        (all - free - self.warm.len(), free + self.warm.len(), self.idle.len())
+    }
+
+    /// Unmaps everything.
+    pub fn unmap_all(&mut self) {
+        let idle = self.idle.drain(..).map(|i| i.chunk);
+        for chunk in self.chunks.drain(..).chain(idle) {
+            os::unmap(chunk.0, CHUNK);
+        }
+        if let Some(base) = self.reserve.take() {
+            os::unmap(base, CHUNK);
+        }
+    }
+}
+
+/// Overwrites the objects of a block that have a start bit but no mark.
+fn poison_dead(block: BlockRef, side: Side) {
+    for word in 0..WORDS_PER_BLOCK {
+        // SAFETY: the tables of a mapped chunk are mapped.
+        let mut dead = unsafe { (&*block.words(STARTS))[word] & !(&*block.words(side.offset()))[word] };
+        while dead != 0 {
+            let at = block.0 + (word * 64 + dead.trailing_zeros() as usize) * GRANULE;
+            dead &= dead - 1;
+            // SAFETY: an unmarked object with a start bit is intact, dead, and ends within its block.
+            unsafe {
+                let bytes = (*obj_at(at).as_ptr()).granules as usize * GRANULE;
+                core::ptr::write_bytes(at as *mut u8, POISON, bytes);
+            }
+        }
+    }
+}

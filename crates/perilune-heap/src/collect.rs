@@ -1,0 +1,300 @@
+//! Collections: minor, major in slices, sweeping in portions; and the order in which a step does them.
+//!
+//! **Minor.** Roots and logged objects are traced into the current bitmap; what is marked then is old. Blocks touched since
+//! the last collection are swept, young large objects freed or aged. The log is handed on to a major in progress, the
+//! epoch advances: from here on, the first store into any object is logged again.
+//!
+//! **Major.** Begins right after a minor collection, when nothing is young. Roots are marked in the other bitmap; slices
+//! trace. Each logged object that was already marked is *regreyed*: its mark is taken back, and it is marked afresh when
+//! the stack is empty (so it waits once, however often it is logged). When the stack is empty the roots are scanned again,
+//! because stacks have no barrier; if that leads to more than the slice can do, marking goes on and the roots are
+//! scanned yet again later, at most [`MOST_RESCANS`] times, after which the rest is done in one go. Then ephemerons to
+//! the fixpoint, the client's `finish`, and the two bitmaps change places.
+//!
+//! Why this is right: an object reachable at the end but unmarked would be referred to by a marked object (whose store
+//! was logged after it was traced, hence regreyed), by a root (scanned last), or by an unmarked one (induction).
+//! Newborns are no concern: slices run only after a minor collection, so a survivor is old and simply white. It follows
+//! that whatever is marked for the major is also marked in the current bitmap, and a minor collection never frees
+//! anything that the major's stack or bits refer to. (Rejected: slices at any time. They would meet newborns, and every
+//! edge would cost a look at a second bitmap, or every minor a walk over the major's stack.)
+//!
+//! **Sweep.** Lazily by the allocator, and in portions of steps without a slice; complete before the next major starts.
+
+use crate::heap::{Heap, LAST_EPOCH};
+use crate::layout::*;
+use crate::mark::{Budget, Marker};
+use crate::pace::{LEAST_SLICE, PAUSE_GOAL};
+use crate::{Client, Cycle, Obj};
+use std::time::{Duration, Instant};
+
+/// Times that a major may find too much left after a scan of the roots.
+const MOST_RESCANS: u32 = 6;
+/// Blocks and large objects swept between two looks at the clock.
+const SWEEP_PORTION: usize = 32;
+/// Nanoseconds between two looks for memory to give back.
+const TRIM_INTERVAL: u64 = 100_000_000;
+
+impl Heap {
+    /// Does what is due: a minor collection, then a slice of the major in progress (or the start of one), or some
+    /// sweeping. Only at safepoints, when every object is initialised.
+    pub fn step<C: Client>(&mut self, client: &mut C) {
+        self.step_with(client, None, 0);
+    }
+
+    /// A step whose slice traces about `objects` objects, however long that takes: repeatable, for tests.
+    #[doc(hidden)]
+    pub fn step_objects<C: Client>(&mut self, client: &mut C, objects: u32) {
+        self.step_with(client, Some(Budget::Objects(objects)), 0);
+    }
+
+    /// The next step starts a major if none is in progress and everything is swept.
+    pub fn force_major(&mut self) {
+        self.pace.threshold = 0;
+    }
+
+    /// A step on the program's wish (`collectgarbage("step")`): like [`Heap::step`], but a major is started if none is in
+    /// progress, and the slice is unbounded if `bytes` is large: about `bytes` bytes are marked or swept, at least a
+    /// slice. True if a cycle was completed.
+    pub fn step_cycle<C: Client>(&mut self, client: &mut C, bytes: usize) -> bool {
+        let before = self.stats.majors;
+        self.force_major();
+        // Marking a byte costs about a tenth of a nanosecond.
+        self.step_with(client, None, bytes as u64 / 10);
+        self.stats.majors != before
+    }
+
+    fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>, least_ns: u64) {
+        let began = Instant::now();
+        self.minor(client, began);
+        let spent = began.elapsed().as_nanos() as u64;
+        let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE).max(least_ns);
+        let budget =
+            budget.unwrap_or(Budget::Until(began + Duration::from_nanos(spent.saturating_add(room))));
+        if self.major.active {
+            self.slice(client, budget);
+        } else if !self.is_swept() {
+            self.sweep(budget);
+        } else if self.old_bytes + self.external_bytes() >= self.pace.threshold {
+            self.start_major(client);
+            self.slice(client, budget);
+        }
+        self.conclude(began);
+    }
+
+    /// Reclaims unreachable young objects.
+    pub fn collect_minor<C: Client>(&mut self, client: &mut C) {
+        let began = Instant::now();
+        self.minor(client, began);
+        self.conclude(began);
+    }
+
+    /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and its sweep.
+    pub fn collect_full<C: Client>(&mut self, client: &mut C) {
+        let began = Instant::now();
+        self.minor(client, began);
+        if self.major.active {
+            self.slice(client, Budget::Unlimited);
+        }
+        self.sweep(Budget::Unlimited);
+        self.start_major(client);
+        self.slice(client, Budget::Unlimited);
+        self.sweep(Budget::Unlimited);
+        self.conclude(began);
+    }
+
+    fn conclude(&mut self, began: Instant) {
+        let nursery = if self.major.active { self.pace.nursery / 2 } else { self.pace.nursery };
+        self.refill_budget(nursery);
+        let now = self.now();
+        self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
+        if now - self.last_trim > TRIM_INTERVAL {
+            self.trim_at(now);
+        }
+    }
+
+    /// Gives memory back that has rested for a while. Steps do this by themselves; an idle program may call it.
+    pub fn trim(&mut self) {
+        self.trim_at(self.now());
+    }
+
+    pub(crate) fn trim_at(&mut self, now: u64) {
+        self.last_trim = now;
+        self.blocks.trim(now);
+        self.large.trim((self.live_bytes() / 4).max(8 << 20), now);
+    }
+
+    fn is_swept(&self) -> bool {
+        !self.blocks.is_sweeping() && self.large.unswept.is_empty()
+    }
+
+    fn minor<C: Client>(&mut self, client: &mut C, began: Instant) {
+        let external = self.external_bytes();
+        let young = self.retire_spans();
+        let log = core::mem::take(&mut self.log);
+        let mut m = Marker::open(self, Cycle::Minor);
+        client.roots(&mut m, Cycle::Minor);
+        for &obj in &log {
+            // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
+            unsafe { client.trace(obj, &mut m) };
+        }
+        to_fixpoint(&mut m, client);
+        let kept = m.close();
+        self.old_bytes += kept;
+        self.blocks.sweep_touched(self.side);
+        let now = self.now();
+        self.large.sweep_young(&mut self.table, self.side, now);
+        self.take_over_log(log);
+        self.next_epoch();
+
+        let ns = began.elapsed().as_nanos() as u64;
+        let freed_external = external.saturating_sub(self.external_bytes());
+        let live = self.old_bytes + self.external_bytes();
+        self.pace.after_minor(young + freed_external, kept, live, ns);
+        self.stats.minors += 1;
+        self.stats.minor_ns += ns;
+        self.stats.minor_pauses.add(ns);
+        self.stats.promoted_bytes += kept as u64;
+        self.stats.allocated_bytes += young as u64;
+    }
+
+    /// What changed must be seen by a major in progress, if it has been there already.
+    fn take_over_log(&mut self, mut log: Vec<Obj>) {
+        self.stats.logged += log.len() as u64;
+        if self.major.active {
+            let next = self.side.other().offset();
+            for &obj in &log {
+                let at = obj.as_ptr() as usize;
+                // SAFETY: logged objects are old: their chunks are mapped.
+                if unsafe { get_bit(at, next) } {
+                    // SAFETY: as above.
+                    unsafe { clear_bit(at, next) };
+                    self.major.bytes = self.major.bytes.wrapping_sub(self.size_of(obj));
+                    self.major.regrey.push(obj);
+                }
+            }
+        }
+        log.clear();
+        self.log = log;
+    }
+
+    fn next_epoch(&mut self) {
+        if self.epoch() < LAST_EPOCH {
+            self.set_epoch(self.epoch() + 1);
+            return;
+        }
+        // Stamps from before the wrap must not match a later epoch.
+        self.for_each_object(|obj| {
+            // SAFETY: a live object, and nothing else refers to its header now.
+            unsafe { (*obj.as_ptr()).epoch = 0 }
+        });
+        self.set_epoch(1);
+    }
+
+    fn start_major<C: Client>(&mut self, client: &mut C) {
+        debug_assert!(self.is_swept() && !self.major.active);
+        self.major.active = true;
+        self.major.bytes = 0;
+        self.major.rescans = 0;
+        let mut m = Marker::open(self, Cycle::Major);
+        client.roots(&mut m, Cycle::Major);
+        m.close();
+    }
+
+    /// Marks until the budget is spent or, if the end is reached, completes the major. Runs right after a minor collection.
+    fn slice<C: Client>(&mut self, client: &mut C, budget: Budget) {
+        let began = Instant::now();
+        let regrey = core::mem::take(&mut self.major.regrey);
+        let last_chance = self.major.rescans >= MOST_RESCANS;
+        let mut m = Marker::open(self, Cycle::Major);
+        let mut done = m.run(client, budget);
+        if done {
+            for &obj in &regrey {
+                m.mark(obj);
+            }
+            client.roots(&mut m, Cycle::Major);
+            done = m.run(client, if last_chance { Budget::Unlimited } else { budget });
+            m.heap.major.rescans += 1;
+            if done {
+                to_fixpoint(&mut m, client);
+            }
+            m.close();
+        } else {
+            m.close();
+            self.major.regrey = regrey;
+        }
+        if done {
+            self.finish_major();
+        }
+        let ns = began.elapsed().as_nanos() as u64;
+        self.stats.slices += 1;
+        self.stats.major_ns += ns;
+        self.stats.slice_pauses.add(ns);
+    }
+
+    /// The marking is complete: the bitmaps change places, the sweep begins.
+    fn finish_major(&mut self) {
+        debug_assert!(self.major.stack.is_empty() && self.major.parts.is_empty());
+        self.major.active = false;
+        self.side = self.side.other();
+        self.old_bytes = self.major.bytes;
+        self.blocks.begin_sweep();
+        self.large.begin_sweep();
+        let live = self.old_bytes + self.external_bytes();
+        let limit = self.limit_or_max();
+        self.pace.set_threshold(live, &self.params, limit);
+        self.stats.majors += 1;
+    }
+
+    fn sweep(&mut self, budget: Budget) {
+        let began = Instant::now();
+        let now = self.now();
+        loop {
+            let blocks = self.blocks.sweep_some(&mut self.table, SWEEP_PORTION, self.side, now);
+            let large = self.large.sweep_some(&mut self.table, SWEEP_PORTION, self.side, now);
+            if blocks && large || budget.is_spent() {
+                break;
+            }
+        }
+        self.stats.sweep_ns += began.elapsed().as_nanos() as u64;
+    }
+
+    /// Calls `f` with every object that is not known to be dead.
+    pub(crate) fn for_each_object(&self, mut f: impl FnMut(Obj)) {
+        for chunk in &self.blocks.chunks {
+            let head = chunk.head();
+            for index in FIRST_BLOCK..CHUNK / BLOCK {
+                let block = chunk.block(index);
+                let unswept = head.unswept & block.bit() != 0;
+                for word in 0..WORDS_PER_BLOCK {
+                    // SAFETY: the tables of a mapped chunk are mapped.
+                    let (starts, marks) =
+                        unsafe { ((*block.words(STARTS))[word], (*block.words(self.side.offset()))[word]) };
+                    let mut valid = if unswept { starts & marks } else { starts };
+                    while valid != 0 {
+                        let at = block.0 + (word * 64 + valid.trailing_zeros() as usize) * GRANULE;
+                        valid &= valid - 1;
+                        // SAFETY: not null.
+                        f(unsafe { obj_at(at) });
+                    }
+                }
+            }
+        }
+        for obj in self.large.all() {
+            if self.is_allocated(obj) {
+                f(obj);
+            }
+        }
+    }
+}
+
+/// Traces everything, ephemerons included, and lets the client finish.
+fn to_fixpoint<C: Client>(m: &mut Marker<'_>, client: &mut C) {
+    let cycle = m.cycle();
+    m.drain(client);
+    while client.converge(m, cycle) {
+        m.drain(client);
+    }
+    client.finish(m, cycle);
+    m.drain(client);
+    debug_assert!(m.is_idle());
+}

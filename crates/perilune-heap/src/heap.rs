@@ -1,0 +1,574 @@
+//! The heap as the program sees it: allocation, barrier, accounts.
+//!
+//! Allocation bumps a cursor through a *span* of free lines and sets the object's start bit. When the span is used up, the
+//! slow path takes the next run of free lines of the block, or the next block. A *medium* object (over one line) that does
+//! not fit into a short hole goes to a second target, the *overflow* span in a block that was free, so that it neither
+//! wastes the hole nor searches.
+//!
+//! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used up, `due` is
+//! set; the next safepoint calls [`Heap::step`].
+
+use crate::blocks::{BlockSpace, POISON};
+use crate::large::{LargeSpace, size_of_large};
+use crate::layout::*;
+use crate::pace::Pace;
+use crate::stats::HeapStats;
+use crate::table::ChunkTable;
+use crate::{Header, HeapOptions, Obj, OutOfMemory, Params};
+use std::time::Instant;
+
+/// Larger objects live in the large-object space.
+pub(crate) const LARGEST_SMALL: usize = 8 << 10;
+/// When the current epoch reaches this, all headers are stamped anew. Above it, values are free for other uses (frozen
+/// objects never match the current epoch).
+pub(crate) const LAST_EPOCH: u32 = u32::MAX - 16;
+
+/// A run of free lines being filled.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Span {
+    cursor: usize,
+    end: usize,
+    start: usize,
+}
+
+/// What a major marking carries from slice to slice.
+#[derive(Default)]
+pub(crate) struct Major {
+    /// A marking is in progress.
+    pub active: bool,
+    /// Marked, not traced.
+    pub stack: Vec<Obj>,
+    /// Unfinished parts of objects.
+    pub parts: Vec<(Obj, usize)>,
+    /// Objects changed after they were marked; their marks have been taken back.
+    pub regrey: Vec<Obj>,
+    /// Bytes of the objects marked so far.
+    pub bytes: usize,
+    /// Times the roots were scanned with marking left to do.
+    pub rescans: u32,
+}
+
+/// The private heap of one domain.
+#[repr(C)]
+pub struct Heap {
+    cursor: usize,
+    end: usize,
+    epoch: u32,
+    due: bool,
+    stress: bool,
+    running: bool,
+    poison: bool,
+    start: usize,
+    /// Bytes that may be handed out before a collection is due.
+    pub(crate) budget: isize,
+    overflow: Span,
+    /// The block that `cursor` is in, if any.
+    block: Option<BlockRef>,
+    /// Lines of `block` that are used or have been handed out.
+    used: [u64; 4],
+    /// Bytes of spans that were filled since the last collection.
+    filled: usize,
+    /// Bytes of large objects allocated since the last collection.
+    pub(crate) young_large: usize,
+    /// Bytes of objects that have survived a collection and have not been found dead.
+    pub(crate) old_bytes: usize,
+    external: usize,
+    limit: usize,
+    /// The current mark bitmap.
+    pub(crate) side: Side,
+    pub(crate) blocks: BlockSpace,
+    pub(crate) large: LargeSpace,
+    pub(crate) table: ChunkTable,
+    /// Old objects stored into since the last collection.
+    pub(crate) log: Vec<Obj>,
+    pub(crate) minor_stack: Vec<Obj>,
+    pub(crate) major: Major,
+    pub(crate) pace: Pace,
+    pub(crate) params: Params,
+    pub(crate) stats: HeapStats,
+    pub(crate) clock: Instant,
+    pub(crate) last_trim: u64,
+}
+
+// SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
+unsafe impl Send for Heap {}
+
+impl Heap {
+    /// Byte offset of the current epoch (a `u32`) in [`Heap`].
+    pub const EPOCH_OFFSET: usize = core::mem::offset_of!(Heap, epoch);
+    /// Byte offset of the flag (a `bool`) that [`Heap::gc_due`] reads.
+    pub const DUE_OFFSET: usize = core::mem::offset_of!(Heap, due);
+
+    /// An empty heap; maps nothing before the first allocation.
+    pub fn new(options: HeapOptions) -> Heap {
+        let pace = Pace::new(&options);
+        Heap {
+            cursor: 0,
+            end: 0,
+            epoch: options.first_epoch,
+            due: options.stress,
+            stress: options.stress,
+            running: true,
+            poison: options.poison,
+            start: 0,
+            budget: pace.nursery as isize,
+            overflow: Span::default(),
+            block: None,
+            used: [!0; 4],
+            filled: 0,
+            young_large: 0,
+            old_bytes: 0,
+            external: 0,
+            limit: options.limit.unwrap_or(usize::MAX),
+            side: Side(0),
+            blocks: BlockSpace::new(options.small_page_chunks, options.poison),
+            large: LargeSpace::new(options.poison),
+            table: ChunkTable::new(),
+            log: Vec::new(),
+            minor_stack: Vec::new(),
+            major: Major::default(),
+            pace,
+            params: Params::default(),
+            stats: HeapStats::default(),
+            clock: Instant::now(),
+            last_trim: 0,
+        }
+    }
+
+    /// Nanoseconds on the heap's clock, at least 1.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.elapsed().as_nanos() as u64 + 1
+    }
+
+    /// Allocates `bytes` (header included) and initialises the header: current epoch, `kind`, no flags. The caller
+    /// initialises the body before the next allocation or safepoint. Never collects, takes no notice of the limit (see
+    /// [`Heap::over_limit`]); aborts only if the system has no memory left at all.
+    #[inline(always)]
+    pub fn alloc(&mut self, kind: u8, bytes: usize) -> Obj {
+        let at = self.cursor;
+        // Cursor and end are multiples of 16: what fits, fits rounded up. Zero goes the slow way.
+        if bytes.wrapping_sub(1) < self.end - at {
+            let size = (bytes + (GRANULE - 1)) & !(GRANULE - 1);
+            self.cursor = at + size;
+            // SAFETY: `at..at + size` lies in the current span, which belongs to nobody else.
+            return unsafe { self.init_small(at, kind, size) };
+        }
+        self.alloc_slow(kind, bytes)
+    }
+
+    /// Writes header and start bit.
+    ///
+    /// # Safety
+    /// `at..at + size` is free memory in a block of this heap.
+    #[inline(always)]
+    unsafe fn init_small(&mut self, at: usize, kind: u8, size: usize) -> Obj {
+        let header = Header { epoch: self.epoch, kind, flags: 0, granules: (size / GRANULE) as u16 };
+        let byte = (chunk_base(at) + STARTS + (at & (CHUNK - 1)) / LINE) as *mut u8;
+        // SAFETY: free memory of ours, says the caller, and the table of starts of its chunk.
+        unsafe {
+            *byte |= 1 << (at / GRANULE % 8);
+            (at as *mut Header).write(header);
+            obj_at(at)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&mut self, kind: u8, bytes: usize) -> Obj {
+        match self.alloc_anywhere(kind, bytes) {
+            Some(obj) => obj,
+            None => std::alloc::handle_alloc_error(
+                core::alloc::Layout::from_size_align(bytes.min(isize::MAX as usize / 2), GRANULE)
+                    .expect("16 is a power of two"),
+            ),
+        }
+    }
+
+    fn alloc_anywhere(&mut self, kind: u8, bytes: usize) -> Option<Obj> {
+        if bytes > LARGEST_SMALL {
+            return self.alloc_large(kind, bytes);
+        }
+        let size = bytes.max(1).next_multiple_of(GRANULE);
+        let at = if size > LINE && self.used != [!0; 4] {
+            // The block has further holes: this one must not be wasted.
+            self.take_overflow(size)?
+        } else {
+            self.next_span()?;
+            if size > self.end - self.cursor {
+                self.take_overflow(size)?
+            } else {
+                let at = self.cursor;
+                self.cursor += size;
+                at
+            }
+        };
+        // SAFETY: taken from a span just now.
+        Some(unsafe { self.init_small(at, kind, size) })
+    }
+
+    fn alloc_large(&mut self, kind: u8, bytes: usize) -> Option<Obj> {
+        let size = bytes.checked_next_multiple_of(GRANULE).filter(|s| *s < isize::MAX as usize / 2)?;
+        let at = self.large.alloc(&mut self.table, size)?;
+        self.young_large += size;
+        self.spend(size);
+        // SAFETY: fresh room for an object.
+        unsafe {
+            at.write(Header { epoch: self.epoch, kind, flags: 0, granules: 0 });
+            Some(Obj::new_unchecked(at))
+        }
+    }
+
+    /// Takes `size` bytes from the overflow span, from a new one if need be.
+    fn take_overflow(&mut self, size: usize) -> Option<usize> {
+        if size > self.overflow.end - self.overflow.cursor {
+            let clock = self.clock;
+            let block =
+                self.blocks.acquire_free(&mut self.table, || clock.elapsed().as_nanos() as u64 + 1)?;
+            self.filled += self.overflow.cursor - self.overflow.start;
+            self.overflow = Span { cursor: block.0, start: block.0, end: block.0 + BLOCK };
+            self.open_span(block.0, BLOCK);
+        }
+        let at = self.overflow.cursor;
+        self.overflow.cursor += size;
+        Some(at)
+    }
+
+    /// Moves the cursor to the next run of free lines.
+    fn next_span(&mut self) -> Option<()> {
+        self.filled += self.cursor - self.start;
+        self.start = self.cursor;
+        self.end = self.cursor;
+        loop {
+            if let (Some(block), Some((first, lines))) = (self.block, take_hole(&mut self.used)) {
+                self.cursor = block.0 + first * LINE;
+                self.start = self.cursor;
+                self.end = self.cursor + lines * LINE;
+                self.open_span(self.cursor, lines * LINE);
+                return Some(());
+            }
+            let clock = self.clock;
+            let block =
+                self.blocks.acquire(&mut self.table, self.side, || clock.elapsed().as_nanos() as u64 + 1)?;
+            self.used = block.occupancy(self.side);
+            self.block = Some(block);
+        }
+    }
+
+    fn open_span(&mut self, at: usize, bytes: usize) {
+        if self.poison {
+            // SAFETY: free lines of a block of ours.
+            unsafe { core::ptr::write_bytes(at as *mut u8, POISON, bytes) };
+        }
+        self.spend(bytes);
+    }
+
+    /// Gives up the current spans: their blocks take part in the sweep. Returns the bytes allocated since the last
+    /// collection.
+    pub(crate) fn retire_spans(&mut self) -> usize {
+        let young = self.young_bytes();
+        self.cursor = 0;
+        self.start = 0;
+        self.end = 0;
+        self.block = None;
+        self.used = [!0; 4];
+        self.overflow = Span::default();
+        self.filled = 0;
+        self.young_large = 0;
+        young
+    }
+
+    fn young_bytes(&self) -> usize {
+        self.filled
+            + (self.cursor - self.start)
+            + (self.overflow.cursor - self.overflow.start)
+            + self.young_large
+    }
+
+    #[inline]
+    fn spend(&mut self, bytes: usize) {
+        self.budget = self.budget.saturating_sub(bytes as isize);
+        if self.budget <= 0 {
+            self.due = self.running;
+        }
+    }
+
+    /// Fixes when the next collection is due.
+    pub(crate) fn refill_budget(&mut self, bytes: usize) {
+        self.budget = bytes as isize;
+        self.due = self.stress && self.running;
+    }
+
+    /// Like [`Heap::alloc`] for sizes that come from the program.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the heap would hold more than the byte limit, or the system refuses.
+    pub fn try_alloc(&mut self, kind: u8, bytes: usize) -> Result<Obj, OutOfMemory> {
+        let total = self.live_bytes().checked_add(bytes).ok_or(OutOfMemory)?;
+        if total > self.limit {
+            return Err(OutOfMemory);
+        }
+        if bytes <= LARGEST_SMALL {
+            return Ok(self.alloc(kind, bytes));
+        }
+        self.alloc_large(kind, bytes).ok_or(OutOfMemory)
+    }
+
+    /// Must be called with every store of a reference into `obj`, before or after it, with no safepoint in between. Logs an
+    /// object that is older than the current epoch, once per epoch.
+    #[inline(always)]
+    pub fn barrier(&mut self, obj: Obj) {
+        // SAFETY: `obj` is a live object of this heap.
+        if unsafe { (*obj.as_ptr()).epoch } != self.epoch {
+            self.barrier_slow(obj);
+        }
+    }
+
+    /// The cold half of [`Heap::barrier`]: logs `obj` and stamps it with the current epoch.
+    #[cold]
+    #[inline(never)]
+    pub fn barrier_slow(&mut self, obj: Obj) {
+        debug_assert!(!self.is_young(obj), "a newborn carries the current epoch");
+        // SAFETY: `obj` is a live object of this heap.
+        unsafe { (*obj.as_ptr()).epoch = self.epoch };
+        self.log.push(obj);
+    }
+
+    /// The current epoch. Changes with every collection.
+    #[inline(always)]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    pub(crate) fn set_epoch(&mut self, epoch: u32) {
+        self.epoch = epoch;
+    }
+
+    /// Whether [`Heap::step`] has something to do.
+    #[inline(always)]
+    pub fn gc_due(&self) -> bool {
+        self.due
+    }
+
+    /// Bytes of `obj`, header included, rounded up to 16.
+    #[inline]
+    pub fn size_of(&self, obj: Obj) -> usize {
+        // SAFETY: `obj` is a live object of this heap.
+        match unsafe { (*obj.as_ptr()).granules } {
+            0 => size_of_large(obj),
+            g => g as usize * GRANULE,
+        }
+    }
+
+    /// Whether `obj` was born since the last collection.
+    #[inline]
+    pub fn is_young(&self, obj: Obj) -> bool {
+        // SAFETY: `obj` is a live object of this heap.
+        !unsafe { get_bit(obj.as_ptr() as usize, self.side.offset()) }
+    }
+
+    /// Accounts for memory outside the heap that objects own (native stacks, prototypes): it counts for the trigger, for
+    /// [`Heap::live_bytes`] and for the limit. Negative when such memory is freed.
+    pub fn charge_external(&mut self, bytes: isize) {
+        debug_assert!(
+            self.external.checked_add_signed(bytes).is_some(),
+            "more external memory freed than charged"
+        );
+        self.external = self.external.saturating_add_signed(bytes);
+        if bytes > 0 {
+            self.spend(bytes as usize);
+        }
+    }
+
+    /// External memory charged now.
+    pub fn external_bytes(&self) -> usize {
+        self.external
+    }
+
+    /// Bytes that the program holds: what was allocated and has not been found dead, external memory included. Exact to
+    /// the 16 bytes that sizes are rounded to.
+    pub fn live_bytes(&self) -> usize {
+        self.old_bytes + self.young_bytes() + self.external
+    }
+
+    /// Sets the byte limit for [`Heap::live_bytes`]; `None` for no limit.
+    pub fn set_limit(&mut self, bytes: Option<usize>) {
+        self.limit = bytes.unwrap_or(usize::MAX);
+    }
+
+    /// The byte limit.
+    pub fn limit(&self) -> Option<usize> {
+        (self.limit != usize::MAX).then_some(self.limit)
+    }
+
+    /// Whether the program holds more than the limit (small allocations do not ask). The interpreter looks at safepoints:
+    /// it collects fully and raises an error if that did not help.
+    pub fn over_limit(&self) -> bool {
+        self.live_bytes() > self.limit
+    }
+
+    /// Stops automatic collection: [`Heap::gc_due`] stays false.
+    pub fn stop(&mut self) {
+        self.running = false;
+        self.due = false;
+    }
+
+    /// Restarts automatic collection.
+    pub fn restart(&mut self) {
+        self.running = true;
+        self.due = self.stress || self.budget <= 0;
+    }
+
+    /// Whether automatic collection is on.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Turns the stress mode on or off: a collection is due at every safepoint.
+    pub fn set_stress(&mut self, on: bool) {
+        self.stress = on;
+        self.due = self.running && (on || self.budget <= 0);
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> Params {
+        self.params
+    }
+
+    /// Changes the parameters.
+    pub fn set_params(&mut self, params: Params) {
+        self.params = params;
+        self.pace.set_threshold(self.old_bytes + self.external, &params, self.limit);
+    }
+
+    /// Sets the nursery's size in bytes (at least 64 KiB) and stops tuning it; `None` goes back to tuning.
+    pub fn set_nursery(&mut self, bytes: Option<usize>) {
+        self.pace.fix_nursery(bytes);
+    }
+
+    /// The limit as a plain number.
+    pub(crate) fn limit_or_max(&self) -> usize {
+        self.limit
+    }
+
+    /// The object that `word` points to or into, if any. Interior pointers count, one past the end does not.
+    pub fn find_object(&self, word: usize) -> Option<Obj> {
+        let chunk = self.table.find(word)?;
+        let head = chunk.head();
+        if head.kind != ChunkKind::Small {
+            return self.large.find(chunk, word, self.side);
+        }
+        let offset = word - chunk.0;
+        if offset < META {
+            return None;
+        }
+        let block = chunk.block(offset / BLOCK);
+        // Dead objects of an unswept block still have start bits.
+        let unswept = head.unswept & block.bit() != 0;
+        // SAFETY: the tables of a mapped chunk are mapped.
+        let (starts, marks) = unsafe { (&*block.words(STARTS), &*block.words(self.side.offset())) };
+        let granule = offset % BLOCK / GRANULE;
+        let mut at = granule / 64;
+        let mut mask = !0u64 >> (63 - granule % 64);
+        loop {
+            let valid = if unswept { starts[at] & marks[at] } else { starts[at] } & mask;
+            if valid != 0 {
+                let start = block.0 + (at * 64 + 63 - valid.leading_zeros() as usize) * GRANULE;
+                // SAFETY: an object with a start bit has an intact header.
+                let obj = unsafe { obj_at(start) };
+                return (word < start + self.size_of(obj)).then_some(obj);
+            }
+            if at == 0 {
+                return None;
+            }
+            at -= 1;
+            mask = !0;
+        }
+    }
+
+    /// Whether `obj` is an object of this heap, neither freed nor found dead. For assertions.
+    pub fn is_allocated(&self, obj: Obj) -> bool {
+        self.find_object(obj.as_ptr() as usize) == Some(obj)
+    }
+
+    /// Figures about this heap.
+    pub fn stats(&self) -> HeapStats {
+        let (used_blocks, free_blocks, idle_chunks) = self.blocks.census();
+        let small_chunks = self.blocks.chunks.len() + idle_chunks;
+        HeapStats {
+            live_bytes: self.live_bytes(),
+            external_bytes: self.external,
+            small_chunks,
+            idle_chunks,
+            used_blocks,
+            free_blocks,
+            large_bytes: self.large.bytes,
+            large_objects: self.large.all().count(),
+            mapped_bytes: small_chunks * CHUNK + self.large.mapped,
+            occupancy_percent: self.blocks.occupancy_percent,
+            nursery_bytes: self.pace.nursery,
+            ..self.stats.clone()
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        self.blocks.unmap_all();
+        self.large.unmap_all();
+    }
+}
+
+/// Takes the first run of clear bits out of `used`: (first line, lines).
+fn take_hole(used: &mut [u64; 4]) -> Option<(usize, usize)> {
+    let word = used.iter().position(|w| *w != !0)?;
+    let first = word * 64 + used[word].trailing_ones() as usize;
+    let mut end = first;
+    while end < LINES_PER_BLOCK {
+        let rest = used[end / 64] >> (end % 64);
+        if rest != 0 {
+            end += rest.trailing_zeros() as usize;
+            break;
+        }
+        end = (end / 64 + 1) * 64;
+    }
+    for (w, bits) in used.iter_mut().enumerate() {
+        let (lo, hi) = (first.max(w * 64), end.min(w * 64 + 64));
+        if lo < hi {
+            *bits |= (!0 >> (64 - (hi - lo))) << (lo % 64);
+        }
+    }
+    Some((first, end - first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_taken_in_order_and_completely() {
+        let mut seed = 7u64;
+        for _ in 0..2000 {
+            let mut used = [0u64; 4];
+            for w in &mut used {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                *w = match seed >> 61 {
+                    0 => 0,
+                    1 => !0,
+                    _ => seed | seed >> 11,
+                };
+            }
+            let free = |u: &[u64; 4], l: usize| u[l / 64] >> (l % 64) & 1 == 0;
+            let before = used;
+            let mut covered = [false; 256];
+            let mut last = 0;
+            while let Some((first, lines)) = take_hole(&mut used) {
+                assert!(lines > 0 && first >= last);
+                assert!((first..first + lines).all(|l| free(&before, l)));
+                assert!(first + lines == 256 || !free(&before, first + lines));
+                covered[first..first + lines].fill(true);
+                last = first + lines;
+            }
+            assert!((0..256).all(|l| covered[l] == free(&before, l)));
+        }
+    }
+}

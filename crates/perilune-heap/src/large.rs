@@ -1,0 +1,387 @@
+//! Objects over 8 KiB.
+//!
+//! Up to 1 MiB they are *runs* of 4 KiB pages, first fit in address order, in chunks of their own; beyond that each has a
+//! mapping of its own that begins like a chunk (*huge*). Either way start and mark bits lie where those of small objects
+//! lie, so marking knows no difference; the size is in a page record, as the header's `granules` is 0.
+//!
+//! Large objects are listed, young and old apart: a minor collection looks at the young list only, a major's sweep walks
+//! the old one in portions. An old object without a current mark is dead and waits for that walk.
+//!
+//! Freed huge mappings are kept for a moment: a program that builds one big string after another would otherwise pay for
+//! page faults each time.
+
+use crate::blocks::POISON;
+use crate::layout::*;
+use crate::os;
+use crate::table::ChunkTable;
+use crate::{Header, Obj};
+
+const PAGE: usize = 4096;
+const PAGES: usize = CHUNK / PAGE;
+const FIRST_PAGE: usize = META / PAGE;
+/// Larger objects get their own mapping.
+const LARGEST_RUN: usize = 1 << 20;
+/// Nanoseconds that empty memory waits before it is unmapped.
+const REST: u64 = 1_000_000_000;
+
+/// Where a large object is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Age {
+    /// No object here.
+    None = 0,
+    /// In the young list.
+    Young = 1,
+    /// In the old list: alive only if marked.
+    Old = 2,
+}
+
+/// What is known about a page of a chunk of large objects; of a huge object, only the first page has one.
+#[repr(C)]
+struct PageRecord {
+    /// Bytes of the object that begins here.
+    size: usize,
+    /// Index of the page where the run begins.
+    first: u16,
+    /// Pages of the run that begins here.
+    pages: u16,
+    age: Age,
+    spare: [u8; 19],
+}
+
+const _: () = assert!(size_of::<PageRecord>() == (META - LINES) / PAGES);
+
+fn record(at: usize) -> *mut PageRecord {
+    (chunk_base(at) + LINES + (at & (CHUNK - 1)) / PAGE * size_of::<PageRecord>()) as *mut PageRecord
+}
+
+/// Bytes of a large object, header included.
+#[inline]
+pub fn size_of_large(obj: Obj) -> usize {
+    // SAFETY: a large object begins on a page that has a record.
+    unsafe { (*record(obj.as_ptr() as usize)).size }
+}
+
+/// The space of large objects.
+pub struct LargeSpace {
+    chunks: Vec<ChunkRef>,
+    pub young: Vec<Obj>,
+    pub old: Vec<Obj>,
+    /// Old objects whose fate after the last major is not settled.
+    pub unswept: Vec<Obj>,
+    /// Empty chunks and huge mappings: (base, mapped bytes, since).
+    resting: Vec<(ChunkRef, usize, u64)>,
+    /// Bytes of all objects here.
+    pub bytes: usize,
+    /// Bytes mapped, resting ones included.
+    pub mapped: usize,
+    poison: bool,
+}
+
+impl LargeSpace {
+    pub fn new(poison: bool) -> LargeSpace {
+        LargeSpace {
+            chunks: Vec::new(),
+            young: Vec::new(),
+            old: Vec::new(),
+            unswept: Vec::new(),
+            resting: Vec::new(),
+            bytes: 0,
+            mapped: 0,
+            poison,
+        }
+    }
+
+    /// Room for an object of `size` bytes (a multiple of 16), listed as young, its start bit set, header uninitialised.
+    pub fn alloc(&mut self, table: &mut ChunkTable, size: usize) -> Option<*mut Header> {
+        let pages = size.div_ceil(PAGE);
+        let at = if size > LARGEST_RUN { self.huge(table, size)? } else { self.run(table, pages)? };
+        // SAFETY: the chunk is mapped and the run belongs to nobody else.
+        unsafe {
+            if self.poison {
+                core::ptr::write_bytes(at as *mut u8, POISON, size);
+            }
+            let r = record(at);
+            (*r).size = size;
+            (*r).age = Age::Young;
+            set_bit(at, STARTS);
+            self.young.push(obj_at(at));
+        }
+        self.bytes += size;
+        Some(at as *mut Header)
+    }
+
+    fn run(&mut self, table: &mut ChunkTable, pages: usize) -> Option<usize> {
+        let found = self.chunks.iter().find_map(|c| find_run(&c.head().pages, pages).map(|p| (*c, p)));
+        let (chunk, first) = match found {
+            Some(x) => x,
+            None => {
+                let chunk = self.map(table, CHUNK, ChunkKind::Large)?;
+                let head = chunk.head();
+                head.pages[0] = (1 << FIRST_PAGE) - 1;
+                self.chunks.push(chunk);
+                (chunk, FIRST_PAGE)
+            }
+        };
+        let head = chunk.head();
+        let at = chunk.0 + first * PAGE;
+        for page in first..first + pages {
+            head.pages[page / 64] |= 1 << (page % 64);
+            // SAFETY: pages of a chunk of large objects have records.
+            unsafe { (*record(chunk.0 + page * PAGE)).first = first as u16 };
+        }
+        // SAFETY: as above.
+        unsafe { (*record(at)).pages = pages as u16 };
+        Some(at)
+    }
+
+    fn huge(&mut self, table: &mut ChunkTable, size: usize) -> Option<usize> {
+        let mapped = size.checked_add(META)?.checked_next_multiple_of(PAGE)?;
+        let chunk = self.map(table, mapped, ChunkKind::Huge)?;
+        Some(chunk.0 + META)
+    }
+
+    fn map(&mut self, table: &mut ChunkTable, mapped: usize, kind: ChunkKind) -> Option<ChunkRef> {
+        let fits = |have: usize| match kind {
+            ChunkKind::Huge => have >= mapped && have - mapped <= mapped / 4,
+            _ => have == mapped,
+        };
+        let rested = self.resting.iter().rposition(|(c, have, _)| c.head().kind == kind && fits(*have));
+        let (chunk, mapped) = match rested {
+            Some(i) => {
+                let (chunk, have, _) = self.resting.swap_remove(i);
+                (chunk, have)
+            }
+            None => {
+                let huge_pages = self.mapped >= 2 * CHUNK || mapped >= 2 * CHUNK;
+                let chunk = ChunkRef(os::map(mapped, huge_pages)?);
+                self.mapped += mapped;
+                (chunk, mapped)
+            }
+        };
+        let head = Chunk {
+            kind,
+            huge_pages: false,
+            mapped,
+            free: 0,
+            unswept: 0,
+            returned: 0,
+            quiet_since: 0,
+            pages: [0; 8],
+        };
+        // SAFETY: the chunk is mapped and nobody else uses it.
+        unsafe { (chunk.0 as *mut Chunk).write(head) };
+        table.insert(chunk, mapped);
+        Some(chunk)
+    }
+
+    fn free(&mut self, table: &mut ChunkTable, obj: Obj, now: u64) {
+        let at = obj.as_ptr() as usize;
+        let chunk = ChunkRef(chunk_base(at));
+        // SAFETY: the object is dead and in no list; its chunk is mapped.
+        unsafe {
+            let r = record(at);
+            let (size, pages) = ((*r).size, (*r).pages as usize);
+            self.bytes -= size;
+            if self.poison {
+                core::ptr::write_bytes(at as *mut u8, POISON, size);
+            }
+            (*r).age = Age::None;
+            clear_bit(at, STARTS);
+            clear_bit(at, Side(0).offset());
+            clear_bit(at, Side(1).offset());
+            let head = chunk.head();
+            let empty = match head.kind {
+                ChunkKind::Huge => true,
+                _ => {
+                    let first = (at - chunk.0) / PAGE;
+                    for page in first..first + pages {
+                        head.pages[page / 64] &= !(1 << (page % 64));
+                    }
+                    head.pages[0] == (1 << FIRST_PAGE) - 1 && head.pages[1..].iter().all(|w| *w == 0)
+                }
+            };
+            if empty {
+                self.chunks.retain(|c| *c != chunk);
+                table.remove(chunk, head.mapped);
+                self.resting.push((chunk, head.mapped, now));
+            }
+        }
+    }
+
+    /// Unmaps what has rested long enough, and what rests beyond `keep` bytes.
+    pub fn trim(&mut self, keep: usize, now: u64) {
+        let mut kept = 0;
+        let mapped = &mut self.mapped;
+        self.resting.reverse();
+        self.resting.retain(|(chunk, bytes, since)| {
+            if now.saturating_sub(*since) < REST && kept + bytes <= keep {
+                kept += bytes;
+                return true;
+            }
+            os::unmap(chunk.0, *bytes);
+            *mapped -= bytes;
+            false
+        });
+        self.resting.reverse();
+    }
+
+    /// After a minor marking: young objects are old now, or gone.
+    pub fn sweep_young(&mut self, table: &mut ChunkTable, side: Side, now: u64) {
+        for obj in core::mem::take(&mut self.young) {
+            let at = obj.as_ptr() as usize;
+            // SAFETY: a listed object's chunk is mapped.
+            unsafe {
+                if get_bit(at, side.offset()) {
+                    (*record(at)).age = Age::Old;
+                    self.old.push(obj);
+                } else {
+                    self.free(table, obj, now);
+                }
+            }
+        }
+    }
+
+    /// After a major marking: every object awaits its verdict.
+    pub fn begin_sweep(&mut self) {
+        debug_assert!(self.young.is_empty() && self.unswept.is_empty());
+        core::mem::swap(&mut self.old, &mut self.unswept);
+    }
+
+    /// Settles the fate of up to `count` objects; true when none is left.
+    pub fn sweep_some(&mut self, table: &mut ChunkTable, count: usize, side: Side, now: u64) -> bool {
+        for _ in 0..count {
+            let Some(obj) = self.unswept.pop() else { return true };
+            let at = obj.as_ptr() as usize;
+            // SAFETY: a listed object's chunk is mapped.
+            unsafe {
+                if get_bit(at, side.offset()) {
+                    clear_bit(at, side.other().offset());
+                    self.old.push(obj);
+                } else {
+                    self.free(table, obj, now);
+                }
+            }
+        }
+        self.unswept.is_empty()
+    }
+
+    /// The live object of a chunk of large objects that covers `word`.
+    pub fn find(&self, chunk: ChunkRef, word: usize, side: Side) -> Option<Obj> {
+        let head = chunk.head();
+        let at = match head.kind {
+            ChunkKind::Huge => chunk.0 + META,
+            _ => {
+                let page = (word - chunk.0) / PAGE;
+                if page < FIRST_PAGE || head.pages[page / 64] >> (page % 64) & 1 == 0 {
+                    return None;
+                }
+                // SAFETY: a page in use has a record.
+                chunk.0 + unsafe { (*record(word)).first } as usize * PAGE
+            }
+        };
+        // SAFETY: `at` begins a run or a huge object of a mapped chunk.
+        unsafe {
+            let r = record(at);
+            let alive = match (*r).age {
+                Age::None => false,
+                Age::Young => true,
+                Age::Old => get_bit(at, side.offset()),
+            };
+            (alive && word >= at && word < at + (*r).size).then(|| obj_at(at))
+        }
+    }
+
+    /// Every listed object.
+    pub fn all(&self) -> impl Iterator<Item = Obj> + '_ {
+        self.young.iter().chain(&self.old).chain(&self.unswept).copied()
+    }
+
+    /// Unmaps everything.
+    pub fn unmap_all(&mut self) {
+        for obj in core::mem::take(&mut self.young)
+            .into_iter()
+            .chain(self.old.drain(..))
+            .chain(self.unswept.drain(..))
+        {
+            let chunk = ChunkRef(chunk_base(obj.as_ptr() as usize));
+            if chunk.head().kind == ChunkKind::Huge {
+                os::unmap(chunk.0, chunk.head().mapped);
+            }
+        }
+        for chunk in self.chunks.drain(..) {
+            os::unmap(chunk.0, CHUNK);
+        }
+        for (chunk, bytes, _) in self.resting.drain(..) {
+            os::unmap(chunk.0, bytes);
+        }
+    }
+}
+
+/// The first of `pages` consecutive clear bits.
+fn find_run(used: &[u64; 8], pages: usize) -> Option<usize> {
+    let mut at = FIRST_PAGE;
+    while at + pages <= PAGES {
+        let rest = used[at / 64] >> (at % 64);
+        if rest == 0 {
+            let end = (at / 64 + 1) * 64;
+            if end - at >= pages {
+                return Some(at);
+            }
+            match longest_clear(used, at, pages) {
+                Ok(()) => return Some(at),
+                Err(next) => at = next,
+            }
+        } else {
+            let clear = rest.trailing_zeros() as usize;
+            if clear >= pages {
+                return Some(at);
+            }
+            at += clear;
+            at += (used[at / 64] >> (at % 64)).trailing_ones() as usize;
+        }
+    }
+    None
+}
+
+/// Whether `pages` bits from `at` on are clear; if not, the index of the first set one.
+fn longest_clear(used: &[u64; 8], at: usize, pages: usize) -> Result<(), usize> {
+    let mut i = at;
+    while i < at + pages {
+        let rest = used[i / 64] >> (i % 64);
+        if rest == 0 {
+            i = (i / 64 + 1) * 64;
+        } else {
+            i += rest.trailing_zeros() as usize;
+            return if i >= at + pages { Ok(()) } else { Err(i) };
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_first_fit() {
+        let mut seed = 1u64;
+        for _ in 0..20_000 {
+            let mut used = [0u64; 8];
+            for w in &mut used {
+                seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                *w = match seed >> 62 {
+                    0 => 0,
+                    1 => !0 << (seed >> 56 & 63),
+                    2 => !0 >> (seed >> 56 & 63),
+                    _ => seed & seed >> 9,
+                };
+            }
+            used[0] |= (1 << FIRST_PAGE) - 1;
+            let pages = 3 + (seed >> 40) as usize % 150;
+            let clear = |p: usize| used[p / 64] >> (p % 64) & 1 == 0;
+            let want = (FIRST_PAGE..=PAGES - pages).find(|&p| (p..p + pages).all(clear));
+            assert_eq!(find_run(&used, pages), want);
+        }
+    }
+}

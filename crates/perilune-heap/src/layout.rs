@@ -1,0 +1,271 @@
+//! The map of a chunk, and the address arithmetic on it.
+//!
+//! A *chunk* is 2 MiB, aligned to 2 MiB, so that one huge page backs it and masking an address finds it. Its first 64 KiB
+//! are metadata, the rest 62 *blocks* of 32 KiB, each 256 *lines* of 128 bytes, each 8 *granules* of 16 bytes. Objects
+//! start at granules.
+//!
+//! ```text
+//! 0        16 KiB    32 KiB    48 KiB    64 KiB                       2 MiB
+//! | starts | marks 0 | marks 1 | lines   | block 2 | block 3 | ... | block 63 |
+//! ```
+//!
+//! *starts* has one bit per granule (an object begins here), so have the two *mark* bitmaps, of which one is current and
+//! the other belongs to the major collection in progress. A line is exactly one byte of each bitmap: "an object starts in
+//! this line" needs no table of its own. *lines* has one byte per line and says which lines are covered by a marked
+//! object that starts in an earlier line; bit 0 belongs to mark bitmap 0, bit 1 to mark bitmap 1.
+//!
+//! Since blocks 0 and 1 are the metadata themselves, the first 512 bytes of each table describe nothing; the [`Chunk`]
+//! header lives there, in the table of starts. In chunks of large objects the table of lines holds page records instead
+//! (`large.rs`). Marking never asks which sort of chunk it is in: bits are at the same place in all of them.
+
+use crate::{Header, Obj};
+
+/// Bytes of a chunk, and its alignment.
+pub const CHUNK: usize = 2 << 20;
+/// Bytes of a block.
+pub const BLOCK: usize = 32 << 10;
+/// Bytes of a line.
+pub const LINE: usize = 128;
+/// Bytes of a granule.
+pub const GRANULE: usize = 16;
+/// Lines of a block.
+pub const LINES_PER_BLOCK: usize = BLOCK / LINE;
+/// Bytes of metadata at the start of a chunk; the first usable byte.
+pub const META: usize = 64 << 10;
+/// Index of the first block that holds objects.
+pub const FIRST_BLOCK: usize = META / BLOCK;
+/// One bit for every usable block of a chunk.
+pub const ALL_BLOCKS: u64 = !0 << FIRST_BLOCK;
+/// 64-bit words of a bitmap that describe one block.
+pub const WORDS_PER_BLOCK: usize = BLOCK / GRANULE / 64;
+
+/// Offset of the bitmap of object starts.
+pub const STARTS: usize = 0;
+/// Offset of mark bitmap 0; mark bitmap 1 follows.
+pub const MARKS: usize = 16 << 10;
+/// Offset of the line bytes.
+pub const LINES: usize = 48 << 10;
+
+/// One of the two mark bitmaps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Side(pub u8);
+
+impl Side {
+    /// The other bitmap.
+    pub fn other(self) -> Side {
+        Side(self.0 ^ 1)
+    }
+    /// Offset of the bitmap in a chunk.
+    #[inline(always)]
+    pub fn offset(self) -> usize {
+        MARKS + (self.0 as usize) * (16 << 10)
+    }
+    /// The bit of a line byte that goes with the bitmap.
+    #[inline(always)]
+    pub fn line_bit(self) -> u8 {
+        1 << self.0
+    }
+}
+
+/// Base address of the chunk that `at` lies in.
+#[inline(always)]
+pub fn chunk_base(at: usize) -> usize {
+    at & !(CHUNK - 1)
+}
+
+/// The word and the bit within it that describe `at` in the bitmap at offset `table`.
+#[inline(always)]
+pub fn bit_of(at: usize, table: usize) -> (*mut u64, u64) {
+    let granule = (at & (CHUNK - 1)) / GRANULE;
+    let word = (chunk_base(at) + table + granule / 64 * 8) as *mut u64;
+    (word, 1 << (granule % 64))
+}
+
+/// Reads the bit that describes `at`.
+///
+/// # Safety
+/// `at` lies in a mapped chunk.
+#[inline(always)]
+pub unsafe fn get_bit(at: usize, table: usize) -> bool {
+    let (word, bit) = bit_of(at, table);
+    // SAFETY: the tables of a mapped chunk are mapped.
+    unsafe { *word & bit != 0 }
+}
+
+/// Sets the bit that describes `at`; true if it was clear.
+///
+/// # Safety
+/// As for [`get_bit`], and nobody else accesses the chunk.
+#[inline(always)]
+pub unsafe fn set_bit(at: usize, table: usize) -> bool {
+    let (word, bit) = bit_of(at, table);
+    // SAFETY: the tables of a mapped chunk are mapped.
+    unsafe {
+        let old = *word;
+        if old & bit != 0 {
+            return false;
+        }
+        *word = old | bit;
+    }
+    true
+}
+
+/// Clears the bit that describes `at`.
+///
+/// # Safety
+/// As for [`set_bit`].
+#[inline(always)]
+pub unsafe fn clear_bit(at: usize, table: usize) {
+    let (word, bit) = bit_of(at, table);
+    // SAFETY: the tables of a mapped chunk are mapped.
+    unsafe { *word &= !bit };
+}
+
+/// The object at `at`.
+///
+/// # Safety
+/// `at` is not null.
+#[inline(always)]
+pub unsafe fn obj_at(at: usize) -> Obj {
+    // SAFETY: not null, says the caller.
+    unsafe { Obj::new_unchecked(at as *mut Header) }
+}
+
+/// What the objects of a chunk are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ChunkKind {
+    /// Blocks and lines.
+    Small = 1,
+    /// Runs of pages, one large object each.
+    Large = 2,
+    /// One object that begins at [`META`] and may reach into the following chunks.
+    Huge = 3,
+}
+
+/// The header of a chunk. Plain data: the spaces that own the chunks keep it true.
+#[repr(C)]
+pub struct Chunk {
+    /// What lives here.
+    pub kind: ChunkKind,
+    /// Huge pages were asked for.
+    pub huge_pages: bool,
+    /// Bytes mapped from the base on.
+    pub mapped: usize,
+    /// Small: blocks that are free and in no list. Invariant: all their metadata is zero.
+    pub free: u64,
+    /// Small: blocks whose starts and marks have not been reconciled since the last major. Dead objects in them still
+    /// have their start bits, so an object there is valid only if it is marked.
+    pub unswept: u64,
+    /// Small: free blocks whose pages were handed back.
+    pub returned: u64,
+    /// Nanoseconds on the heap's clock when `free` last shrank.
+    pub quiet_since: u64,
+    /// Large: pages in use.
+    pub pages: [u64; 8],
+}
+
+const _: () = assert!(size_of::<Chunk>() <= 512);
+
+/// A mapped chunk of this heap.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ChunkRef(pub usize);
+
+impl ChunkRef {
+    /// The header.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    pub fn head(&self) -> &mut Chunk {
+        // SAFETY: a ChunkRef is made for mapped chunks only and dropped from all lists before the chunk is unmapped; the
+        // heap is used by one thread, and no two of these short-lived references overlap.
+        unsafe { &mut *(self.0 as *mut Chunk) }
+    }
+    /// The block of that index.
+    pub fn block(self, index: usize) -> BlockRef {
+        BlockRef(self.0 + index * BLOCK)
+    }
+}
+
+/// A block of a small chunk of this heap, by its address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BlockRef(pub usize);
+
+impl BlockRef {
+    /// The chunk.
+    #[inline(always)]
+    pub fn chunk(self) -> ChunkRef {
+        ChunkRef(chunk_base(self.0))
+    }
+    /// The index in the chunk.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        (self.0 & (CHUNK - 1)) / BLOCK
+    }
+    /// The bit of the block in the chunk's sets of blocks.
+    #[inline(always)]
+    pub fn bit(self) -> u64 {
+        1 << self.index()
+    }
+    /// The part of the bitmap at offset `table` that describes this block.
+    #[inline(always)]
+    pub fn words(self, table: usize) -> *mut [u64; WORDS_PER_BLOCK] {
+        (self.chunk().0 + table + self.index() * (WORDS_PER_BLOCK * 8)) as *mut _
+    }
+    /// The line bytes of this block.
+    #[inline(always)]
+    pub fn lines(self) -> *mut [u8; LINES_PER_BLOCK] {
+        (self.chunk().0 + LINES + self.index() * LINES_PER_BLOCK) as *mut _
+    }
+
+    /// One bit per line that holds (part of) an object marked in `side`.
+    pub fn occupancy(self, side: Side) -> [u64; 4] {
+        let select = side.line_bit() as u64 * 0x0101_0101_0101_0101;
+        let mut used = [0u64; 4];
+        // SAFETY: the tables of a mapped chunk are mapped, aligned, and only this thread uses them.
+        let (marks, lines) =
+            unsafe { (&*self.words(side.offset()), &*(self.lines() as *const [u64; WORDS_PER_BLOCK])) };
+        for (i, (m, l)) in marks.iter().zip(lines).enumerate() {
+            let bytes = m | (l & select);
+            if bytes != 0 {
+                let tops = (bytes | ((bytes & 0x7f7f_7f7f_7f7f_7f7f) + 0x7f7f_7f7f_7f7f_7f7f))
+                    & 0x8080_8080_8080_8080;
+                let eight = (tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+                used[i / 8] |= eight << (i % 8 * 8);
+            }
+        }
+        used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_byte_of_each_bitmap() {
+        assert_eq!(LINE / GRANULE, 8);
+        assert_eq!(CHUNK / GRANULE / 8, MARKS - STARTS);
+        assert_eq!(CHUNK / LINE, META - LINES);
+        assert_eq!(WORDS_PER_BLOCK * 8 % 64, 0);
+    }
+
+    #[test]
+    fn occupancy_gathers_marks_and_covered_lines() {
+        let mut room = vec![0u8; 2 * CHUNK];
+        let base = (room.as_mut_ptr() as usize).next_multiple_of(CHUNK);
+        let block = ChunkRef(base).block(5);
+        for side in [Side(0), Side(1)] {
+            // SAFETY: `room` covers the chunk.
+            unsafe {
+                set_bit(block.0 + 3 * LINE + 112, side.offset());
+                set_bit(block.0 + 255 * LINE, side.offset());
+                (*block.lines())[4] |= side.line_bit();
+                (*block.lines())[100] |= side.other().line_bit();
+            }
+            let want = [1 << 3 | 1 << 4, 0, 0, 1 << 63];
+            assert_eq!(block.occupancy(side), want);
+            // SAFETY: as above.
+            unsafe { (*block.lines()).fill(0) };
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Marking: bits first, then a stack, then a short queue.
+//!
+//! [`Marker::mark`] tests and sets the child's bit and pushes the child if the bit was clear, so that every object is pushed
+//! once. Popped objects pass through a queue of [`QUEUE`] entries; entering it prefetches the object, so that its header
+//! and body are in a cache when it leaves. Only then is the object itself touched: its size is charged, the lines it covers
+//! beyond its first are marked, and the client traces it.
+//!
+//! The same marker serves both collections, they differ in the bitmap (and in who calls). Minor: the current side, so that
+//! old objects count as marked and stop the traversal. Major: the other side. Slices of a major run right after a minor
+//! collection only, hence never meet a newborn.
+//!
+//! Tracing uses an explicit stack everywhere; a client that traces recursively defeats it.
+
+use crate::heap::Heap;
+use crate::large::size_of_large;
+use crate::layout::*;
+use crate::{Client, Cycle, Obj};
+use std::time::Instant;
+
+/// Objects between prefetch and trace.
+const QUEUE: usize = 8;
+/// Objects traced between two looks at the clock.
+const BETWEEN_LOOKS: u32 = 64;
+
+/// How much may be traced before the program goes on.
+#[derive(Clone, Copy)]
+pub(crate) enum Budget {
+    Unlimited,
+    Until(Instant),
+    /// That many objects: for tests, which must be repeatable.
+    Objects(u32),
+}
+
+impl Budget {
+    /// Objects until the next look at the clock.
+    fn looks(self) -> u32 {
+        match self {
+            Budget::Objects(n) => n.max(1),
+            _ => BETWEEN_LOOKS,
+        }
+    }
+    pub(crate) fn is_spent(self) -> bool {
+        match self {
+            Budget::Unlimited => false,
+            Budget::Until(deadline) => Instant::now() >= deadline,
+            Budget::Objects(_) => true,
+        }
+    }
+}
+
+/// Hands reachable objects to the collector. Given to the methods of [`Client`].
+pub struct Marker<'a> {
+    pub(crate) heap: &'a mut Heap,
+    bits: usize,
+    line_bit: u8,
+    cycle: Cycle,
+    pub(crate) verifying: bool,
+    /// Bytes of the objects traced for the first time in this cycle. Wraps below zero while a regreyed object waits.
+    pub(crate) bytes: usize,
+    /// Marked, not yet traced.
+    pub(crate) stack: Vec<Obj>,
+    /// To be traced without being charged: roots that are marked already. A slice may end with some left: a major cannot
+    /// finish without another complete scan of the roots, which reports them again.
+    again: Vec<Obj>,
+    /// Objects with a part still to trace: the client's cursor.
+    parts: Vec<(Obj, usize)>,
+}
+
+impl<'a> Marker<'a> {
+    /// A marker for `cycle` that continues with what the heap has kept.
+    pub(crate) fn open(heap: &'a mut Heap, cycle: Cycle) -> Marker<'a> {
+        let side = match cycle {
+            Cycle::Minor => heap.side,
+            Cycle::Major => heap.side.other(),
+        };
+        let (stack, parts, bytes) = match cycle {
+            Cycle::Minor => (core::mem::take(&mut heap.minor_stack), Vec::new(), 0),
+            Cycle::Major => (
+                core::mem::take(&mut heap.major.stack),
+                core::mem::take(&mut heap.major.parts),
+                heap.major.bytes,
+            ),
+        };
+        Marker {
+            bits: side.offset(),
+            line_bit: side.line_bit(),
+            heap,
+            cycle,
+            verifying: false,
+            bytes,
+            stack,
+            again: Vec::new(),
+            parts,
+        }
+    }
+
+    /// Puts back what is to be continued; the bytes charged so far.
+    pub(crate) fn close(self) -> usize {
+        match self.cycle {
+            Cycle::Minor => {
+                debug_assert!(self.is_idle());
+                self.heap.minor_stack = self.stack;
+            }
+            Cycle::Major => {
+                self.heap.major.stack = self.stack;
+                self.heap.major.parts = self.parts;
+                self.heap.major.bytes = self.bytes;
+            }
+        }
+        self.bytes
+    }
+
+    /// Marks `obj` and queues it for tracing unless it is marked already. True if this call marked it.
+    #[inline(always)]
+    pub fn mark(&mut self, obj: Obj) -> bool {
+        debug_assert!(
+            self.heap.is_allocated(obj),
+            "marking {obj:?}, which is no object: {:?}",
+            self.heap.describe(obj.as_ptr() as usize)
+        );
+        // SAFETY: the object lies in a mapped chunk of this heap, and this thread is the only one to use its tables.
+        if !unsafe { set_bit(obj.as_ptr() as usize, self.bits) } {
+            return false;
+        }
+        self.stack.push(obj);
+        true
+    }
+
+    /// Traces `obj` even if it is marked already (the running coroutine, whose stack changes without barriers).
+    pub fn trace_again(&mut self, obj: Obj) {
+        if !self.mark(obj) {
+            self.again.push(obj);
+        }
+    }
+
+    /// Asks for a call of [`Client::trace_part`] with `obj` and `at`, after what is queued. For objects whose contents
+    /// take longer to trace than a slice may take: the client traces a portion and asks for the next one.
+    pub fn trace_later(&mut self, obj: Obj, at: usize) {
+        self.parts.push((obj, at));
+    }
+
+    /// Marks the objects that any aligned word in `lo..hi` may point to or into.
+    ///
+    /// # Safety
+    /// The range is readable.
+    pub unsafe fn mark_conservative_range(&mut self, lo: *const u8, hi: *const u8) {
+        let mut at = (lo as usize).next_multiple_of(size_of::<usize>());
+        while at + size_of::<usize>() <= hi as usize {
+            // SAFETY: within the range that the caller vouches for; volatile, since it may be a stack in use.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            self.mark_conservative(word);
+            at += size_of::<usize>();
+        }
+    }
+
+    /// Marks the object that `word` may point to or into.
+    #[inline]
+    pub fn mark_conservative(&mut self, word: usize) {
+        if let Some(obj) = self.heap.find_object(word) {
+            self.mark(obj);
+        }
+    }
+
+    /// Whether `obj` has been reached in this cycle; in a minor collection, old objects have.
+    #[inline(always)]
+    pub fn is_marked(&self, obj: Obj) -> bool {
+        // SAFETY: the object lies in a mapped chunk of this heap.
+        unsafe { get_bit(obj.as_ptr() as usize, self.bits) }
+    }
+
+    /// The collection that this marker works for. A client that collects lists while it traces (weak tables) needs one
+    /// list for each: minor collections run between the slices of a major.
+    #[inline(always)]
+    pub fn cycle(&self) -> Cycle {
+        self.cycle
+    }
+
+    /// True if the verifier calls, not a collection: the client must report children and roots but remember nothing.
+    #[inline(always)]
+    pub fn is_verifying(&self) -> bool {
+        self.verifying
+    }
+
+    /// As [`Heap::charge_external`], which cannot be called in the middle of a collection.
+    pub fn charge_external(&mut self, bytes: isize) {
+        self.heap.charge_external(bytes)
+    }
+
+    /// Takes one unfinished part out.
+    pub(crate) fn next_part(&mut self) -> Option<(Obj, usize)> {
+        self.parts.pop()
+    }
+
+    /// Whether something is queued.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.stack.is_empty() && self.again.is_empty() && self.parts.is_empty()
+    }
+
+    /// Traces everything queued and all that it leads to.
+    pub fn drain<C: Client>(&mut self, client: &mut C) {
+        self.run(client, Budget::Unlimited);
+    }
+
+    /// As [`Marker::drain`], but stops when the budget is spent; true if everything is traced.
+    pub(crate) fn run<C: Client>(&mut self, client: &mut C, budget: Budget) -> bool {
+        let mut queue = [None::<Obj>; QUEUE];
+        let mut at = 0;
+        let mut looks = budget.looks();
+        loop {
+            let leaving = match self.stack.pop() {
+                Some(obj) => {
+                    prefetch(obj);
+                    queue[at % QUEUE].replace(obj)
+                }
+                None => {
+                    // Nothing to prefetch: empty the queue from its oldest entry on.
+                    let oldest = (0..QUEUE).find_map(|i| queue[(at + i) % QUEUE].take());
+                    if oldest.is_none() {
+                        if let Some(obj) = self.again.pop() {
+                            // SAFETY: marked objects are live and, at a safepoint, initialised.
+                            unsafe { client.trace(obj, self) };
+                        } else if let Some((obj, part)) = self.parts.pop() {
+                            // SAFETY: as above.
+                            unsafe { client.trace_part(obj, part, self) };
+                        } else {
+                            return true;
+                        }
+                        if budget.is_spent() {
+                            return false;
+                        }
+                    }
+                    oldest
+                }
+            };
+            at += 1;
+            let Some(obj) = leaving else { continue };
+            self.account(obj);
+            // SAFETY: as above.
+            unsafe { client.trace(obj, self) };
+            looks -= 1;
+            if looks == 0 {
+                looks = BETWEEN_LOOKS;
+                if budget.is_spent() {
+                    self.stack.extend(queue.iter_mut().filter_map(|o| o.take()));
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Charges the object's size and marks the lines it covers beyond its first.
+    #[inline(always)]
+    fn account(&mut self, obj: Obj) {
+        let at = obj.as_ptr() as usize;
+        // SAFETY: a marked object has an intact header and, if small, lies within a block.
+        unsafe {
+            let granules = (*obj.as_ptr()).granules as usize;
+            if granules == 0 {
+                self.bytes = self.bytes.wrapping_add(size_of_large(obj));
+                return;
+            }
+            let bytes = granules * GRANULE;
+            self.bytes = self.bytes.wrapping_add(bytes);
+            let first = (at & (CHUNK - 1)) / LINE;
+            let last = ((at & (CHUNK - 1)) + bytes - 1) / LINE;
+            if last != first {
+                let lines = (chunk_base(at) + LINES) as *mut u8;
+                for line in first + 1..=last {
+                    *lines.add(line) |= self.line_bit;
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn prefetch(obj: Obj) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch faults on no address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(obj.as_ptr() as *const i8)
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = obj;
+}

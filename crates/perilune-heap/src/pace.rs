@@ -1,0 +1,121 @@
+//! When to collect, and how much at a time.
+//!
+//! **Minor collections** come when the nursery's bytes are handed out. A larger nursery lets more objects die before they
+//! are looked at, a smaller one keeps to the caches and makes shorter pauses. So: grow by doubling to [`USUAL`] at once if
+//! the program allocates at all, further while much survives (premature tenuring) up to a quarter of the live bytes, and
+//! always keep the expected pause, from the measured time per byte, under [`PAUSE_GOAL`].
+//!
+//! **Majors** start when the live bytes, external memory included, have grown to `pause` percent of what the last one left.
+//! Then each minor collection is followed by a slice that takes what remains of the pause goal; nurseries are
+//! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence a major
+//! ends before the heap has grown much further.
+
+use crate::{HeapOptions, Mode, Params};
+
+/// Nanoseconds that a minor collection, or with a slice of a major both together, should stay under.
+pub const PAUSE_GOAL: u64 = 450_000;
+/// A slice gets at least this many nanoseconds.
+pub const LEAST_SLICE: u64 = 200_000;
+const SMALLEST: usize = 256 << 10;
+const USUAL: usize = 2 << 20;
+const LARGEST: usize = 32 << 20;
+/// Majors of small heaps are not worth starting for less growth than this.
+const LEAST_GROWTH: usize = 2 << 20;
+
+/// The state of the pacing.
+pub struct Pace {
+    /// Bytes between two minor collections.
+    pub nursery: usize,
+    fixed: bool,
+    /// Live bytes at which a major starts.
+    pub threshold: usize,
+    /// Nanoseconds per KiB of nursery, smoothed.
+    cost: f64,
+}
+
+impl Pace {
+    pub fn new(options: &HeapOptions) -> Pace {
+        Pace {
+            nursery: options.nursery.max(64 << 10),
+            fixed: options.fixed_nursery,
+            threshold: LEAST_GROWTH * 2,
+            cost: 0.0,
+        }
+    }
+
+    pub fn fix_nursery(&mut self, bytes: Option<usize>) {
+        self.fixed = bytes.is_some();
+        if let Some(b) = bytes {
+            self.nursery = b.max(64 << 10);
+        }
+    }
+
+    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now.
+    pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64) {
+        if self.fixed || young < self.nursery / 4 {
+            return;
+        }
+        let now = ns as f64 / (young as f64 / 1024.0);
+        // Quick to believe bad news.
+        let weight = if now > self.cost { 0.5 } else { 0.2 };
+        self.cost += (now - self.cost) * weight;
+        let bearable = (PAUSE_GOAL as f64 * 0.7 / self.cost.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
+        let much_survives = kept > young / 5;
+        let wanted = if self.nursery < USUAL {
+            self.nursery * 2
+        } else if much_survives {
+            (self.nursery * 2).min((live / 4).max(USUAL))
+        } else {
+            self.nursery
+        };
+        self.nursery = wanted.min(bearable).max(SMALLEST);
+    }
+
+    /// After a major that left `live` bytes.
+    pub fn set_threshold(&mut self, live: usize, params: &Params, limit: usize) {
+        let percent = match params.mode {
+            Mode::Incremental => params.pause.clamp(100, 1000),
+            Mode::Generational => (100 + params.major_mul).clamp(110, 1000),
+        };
+        let grown = (live / 100).saturating_mul(percent).max(live + LEAST_GROWTH);
+        let halfway = live + limit.saturating_sub(live) / 2;
+        self.threshold = grown.min(halfway);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nursery_grows_while_pauses_are_short_and_shrinks_when_they_are_long() {
+        let mut p = Pace::new(&HeapOptions::default());
+        for _ in 0..20 {
+            p.after_minor(p.nursery, p.nursery / 2, 1 << 30, 20_000);
+        }
+        assert_eq!(p.nursery, LARGEST);
+        for _ in 0..20 {
+            p.after_minor(p.nursery, p.nursery / 2, 1 << 30, (p.nursery as u64) / 4);
+        }
+        assert!(p.nursery < USUAL && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
+    }
+
+    #[test]
+    fn what_dies_young_needs_no_large_nursery() {
+        let mut p = Pace::new(&HeapOptions::default());
+        for _ in 0..20 {
+            p.after_minor(p.nursery, 0, 1 << 30, 10_000);
+        }
+        assert_eq!(p.nursery, USUAL);
+    }
+
+    #[test]
+    fn a_major_starts_well_before_the_limit() {
+        let mut p = Pace::new(&HeapOptions::default());
+        let params = Params::default();
+        p.set_threshold(100 << 20, &params, usize::MAX);
+        assert_eq!(p.threshold, (100 << 20) / 100 * 200);
+        p.set_threshold(100 << 20, &params, 120 << 20);
+        assert_eq!(p.threshold, 110 << 20);
+    }
+}

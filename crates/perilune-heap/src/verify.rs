@@ -1,0 +1,236 @@
+//! The verifier: walks everything and checks what the collector takes for granted.
+//!
+//! * Objects do not overlap, end within their block or run, and bear marks only where they start.
+//! * Everything a live object or root refers to is an object that is neither freed nor found dead.
+//! * **Generations**: an old object refers to a newborn only if it was logged, that is, bears the current epoch.
+//! * **Tri-colour**: during a major, an object that is marked and neither waits on the stack nor has been logged refers to
+//!   marked objects only.
+//! * Free blocks have no metadata; the idle side of the mark bitmaps is clean where it must be.
+//! * The accounts agree with the sum of all sizes as far as garbage permits.
+//!
+//! To learn an object's children the verifier borrows the idle mark bitmap: it wipes it, lets the client trace one object,
+//! pops what was pushed and wipes those bits again; in the end the bitmap is restored. Clients see
+//! [`crate::Marker::is_verifying`].
+
+use crate::heap::Heap;
+use crate::layout::*;
+use crate::mark::Marker;
+use crate::{Client, Cycle, Obj};
+use std::collections::HashSet;
+
+impl Heap {
+    /// Checks every invariant. Slow; only at safepoints.
+    ///
+    /// # Errors
+    /// The first violation, in words.
+    pub fn verify<C: Client>(&mut self, client: &mut C) -> Result<(), String> {
+        self.verify_blocks()?;
+        let mut all = Vec::new();
+        self.for_each_object(|obj| all.push(obj));
+        if !self.major.active {
+            let total: usize = all.iter().map(|o| self.size_of(*o)).sum();
+            let counted = self.live_bytes() - self.external_bytes();
+            if total != counted {
+                return Err(format!("objects take {total} bytes, the accounts say {counted}"));
+            }
+        }
+        let regrey = self.major.regrey.clone();
+        let parts = self.major.parts.iter().map(|(o, _)| o);
+        let waiting: HashSet<Obj> = self.major.stack.iter().chain(parts).chain(&regrey).copied().collect();
+        let logged: HashSet<Obj> = self.log.iter().copied().collect();
+        let next = self.side.other().offset();
+        // SAFETY: objects lie in mapped chunks.
+        let is_next = |obj: Obj| unsafe { get_bit(obj.as_ptr() as usize, next) };
+        let black: HashSet<Obj> = match self.major.active {
+            // Regreyed objects are as good as marked: they will be, whatever happens.
+            true => all.iter().copied().filter(|o| is_next(*o)).chain(regrey).collect(),
+            false => HashSet::new(),
+        };
+        let saved = self.swap_side(next, None);
+        let found = self.verify_edges(client, &all, &black, &waiting, &logged);
+        self.swap_side(next, Some(&saved));
+        found
+    }
+
+    fn verify_edges<C: Client>(
+        &mut self,
+        client: &mut C,
+        all: &[Obj],
+        black: &HashSet<Obj>,
+        waiting: &HashSet<Obj>,
+        logged: &HashSet<Obj>,
+    ) -> Result<(), String> {
+        for child in self.children(client, None) {
+            if !self.is_allocated(child) {
+                return Err(format!(
+                    "a root refers to no object: {}",
+                    self.describe(child.as_ptr() as usize)
+                ));
+            }
+        }
+        for &obj in all {
+            // SAFETY: an object of this heap.
+            let header = unsafe { *obj.as_ptr() };
+            let young = self.is_young(obj);
+            let fresh = header.epoch == self.epoch();
+            if young && !fresh {
+                return Err(format!("newborn {obj:?} has epoch {}, now is {}", header.epoch, self.epoch()));
+            }
+            if !young && fresh != logged.contains(&obj) {
+                return Err(format!("{obj:?} is old; its epoch and the log disagree"));
+            }
+            for child in self.children(client, Some(obj)) {
+                let edge = |what| format!("{obj:?} (kind {}) refers to {child:?}: {what}", header.kind);
+                if !self.is_allocated(child) {
+                    return Err(edge(format!("no object: {}", self.describe(child.as_ptr() as usize))));
+                }
+                if !young && !fresh && self.is_young(child) {
+                    return Err(edge("an unlogged store of a newborn into an old object".into()));
+                }
+                let is_black = black.contains(&obj) && !waiting.contains(&obj) && !fresh;
+                if is_black && !black.contains(&child) && !self.is_young(child) {
+                    return Err(edge("an unlogged store of a white object into a black one".into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the client reports for an object, or for the roots.
+    fn children<C: Client>(&mut self, client: &mut C, of: Option<Obj>) -> Vec<Obj> {
+        let kept = core::mem::take(&mut self.major);
+        let mut m = Marker::open(self, Cycle::Major);
+        m.verifying = true;
+        match of {
+            // SAFETY: an object of this heap; at a safepoint it is initialised.
+            Some(obj) => unsafe { client.trace(obj, &mut m) },
+            None => client.roots(&mut m, Cycle::Major),
+        }
+        let mut children = core::mem::take(&mut m.stack);
+        let mut rest = Vec::new();
+        while let Some((obj, at)) = m.next_part() {
+            // SAFETY: as above.
+            unsafe { client.trace_part(obj, at, &mut m) };
+            rest.append(&mut m.stack);
+        }
+        children.append(&mut rest);
+        m.close();
+        self.major = kept;
+        let next = self.side.other().offset();
+        for child in &children {
+            // SAFETY: the marker has just set this bit.
+            unsafe { clear_bit(child.as_ptr() as usize, next) };
+        }
+        children
+    }
+
+    /// Saves and wipes the bitmap at offset `table` everywhere, or restores it.
+    fn swap_side(&mut self, table: usize, saved: Option<&Vec<Vec<u64>>>) -> Vec<Vec<u64>> {
+        let mut bases: Vec<usize> = self.blocks.chunks.iter().map(|c| c.0).collect();
+        let mut large: Vec<usize> = self.large.all().map(|o| chunk_base(o.as_ptr() as usize)).collect();
+        large.sort();
+        large.dedup();
+        bases.append(&mut large);
+        let mut old = Vec::new();
+        for (i, base) in bases.into_iter().enumerate() {
+            // SAFETY: the tables of a mapped chunk are mapped; the first words of a bitmap describe nothing.
+            let words = unsafe { &mut *((base + table) as *mut [u64; CHUNK / GRANULE / 64]) };
+            match saved {
+                Some(s) => words.copy_from_slice(&s[i]),
+                None => {
+                    old.push(words.to_vec());
+                    words.fill(0);
+                }
+            }
+        }
+        old
+    }
+
+    fn verify_blocks(&self) -> Result<(), String> {
+        for chunk in &self.blocks.chunks {
+            let head = chunk.head();
+            if head.free & head.unswept != 0 {
+                return Err(format!("chunk {:#x} has free blocks that await their sweep", chunk.0));
+            }
+            for index in FIRST_BLOCK..CHUNK / BLOCK {
+                self.verify_block(
+                    chunk.block(index),
+                    head.free >> index & 1 == 1,
+                    head.unswept >> index & 1 == 1,
+                )
+                .map_err(|e| format!("block {index} of chunk {:#x}: {e}", chunk.0))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn verify_block(&self, block: BlockRef, free: bool, unswept: bool) -> Result<(), String> {
+        // SAFETY: the tables of a mapped chunk are mapped.
+        let (starts, marks, next, lines) = unsafe {
+            (
+                &*block.words(STARTS),
+                &*block.words(self.side.offset()),
+                &*block.words(self.side.other().offset()),
+                &*block.lines(),
+            )
+        };
+        let any = |w: &[u64]| w.iter().any(|w| *w != 0);
+        if free && (any(starts) || any(marks) || any(next) || lines.iter().any(|l| *l != 0)) {
+            return Err("free, but not clean".into());
+        }
+        let idle_bits = lines.iter().any(|l| l & self.side.other().line_bit() != 0);
+        if !unswept && !self.major.active && (any(next) || idle_bits) {
+            return Err("swept, but the superseded marks are still there".into());
+        }
+        let mut end = 0;
+        for granule in 0..BLOCK / GRANULE {
+            let bit = |w: &[u64; WORDS_PER_BLOCK]| w[granule / 64] >> (granule % 64) & 1 == 1;
+            if bit(marks) && !bit(starts) {
+                return Err(format!("granule {granule} is marked, but nothing starts there"));
+            }
+            if self.major.active && bit(next) && !bit(marks) {
+                return Err(format!("granule {granule} is marked for the major only"));
+            }
+            if !bit(starts) || (unswept && !bit(marks)) {
+                continue;
+            }
+            if granule < end {
+                return Err(format!("the object at granule {granule} overlaps its predecessor"));
+            }
+            // SAFETY: an object with a start bit has an intact header.
+            let size = unsafe { (*obj_at(block.0 + granule * GRANULE).as_ptr()).granules as usize };
+            end = granule + size;
+            if size == 0 || end > BLOCK / GRANULE {
+                return Err(format!("the object at granule {granule} has {size} granules"));
+            }
+            let covered = granule / 8 + 1..=(end - 1) / 8;
+            if bit(marks) && covered.clone().any(|l| lines[l] & self.side.line_bit() == 0) {
+                return Err(format!("the marked object at granule {granule} has unmarked lines"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is at an address, in words, for messages about broken invariants.
+    pub fn describe(&self, word: usize) -> String {
+        let Some(chunk) = self.table.find(word) else { return format!("{word:#x} is outside the heap") };
+        let head = chunk.head();
+        if head.kind != ChunkKind::Small {
+            return format!("{word:#x} is in chunk {:#x} of large objects", chunk.0);
+        }
+        let block = BlockRef(word & !(BLOCK - 1));
+        // SAFETY: the tables of a mapped chunk are mapped.
+        let bits = [STARTS, Side(0).offset(), Side(1).offset()].map(|t| unsafe { get_bit(word, t) } as u8);
+        format!(
+            "{word:#x} is in block {} of chunk {:#x} (free {}, unswept {}), start {} marks {} {}, side {}",
+            block.index(),
+            chunk.0,
+            head.free & block.bit() != 0,
+            head.unswept & block.bit() != 0,
+            bits[0],
+            bits[1],
+            bits[2],
+            self.side.0
+        )
+    }
+}

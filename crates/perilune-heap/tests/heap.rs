@@ -1,0 +1,270 @@
+//! The heap under the same random operations as the model (`model.rs`), verified after every collection.
+
+mod world;
+
+use perilune_heap::{Client, Cycle, Heap, HeapOptions, Marker, Obj};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use world::*;
+
+/// An object of the toy client: header, id, number of slots, slots; then padding up to its size, which must keep its fill.
+const SLOTS_AT: usize = 2;
+
+/// # Safety
+/// `obj` is an object of the toy client.
+unsafe fn word(obj: Obj, index: usize) -> *mut u64 {
+    // SAFETY: within the object, says the caller.
+    unsafe { (obj.as_ptr() as *mut u64).add(index) }
+}
+
+#[derive(Default)]
+struct Toy {
+    roots: Vec<Obj>,
+    /// Words that may point into objects.
+    conservative: Vec<usize>,
+    /// Weak and ephemeron objects met in a minor and in a major.
+    weak: [Vec<Obj>; 2],
+    /// All objects with a finaliser.
+    pending: Vec<Obj>,
+    queue: Vec<Obj>,
+}
+
+fn kind_of(obj: Obj) -> Kind {
+    // SAFETY: an object of the toy client.
+    match unsafe { (*obj.as_ptr()).kind } {
+        0 => Kind::Plain,
+        1 => Kind::Weak,
+        2 => Kind::Ephemeron,
+        3 => Kind::Finalised,
+        k => panic!("an object of kind {k}"),
+    }
+}
+
+fn slots(obj: Obj) -> &'static mut [u64] {
+    // SAFETY: an object of the toy client, initialised.
+    unsafe { core::slice::from_raw_parts_mut(word(obj, SLOTS_AT + 1), *word(obj, SLOTS_AT) as usize) }
+}
+
+fn as_obj(slot: u64) -> Option<Obj> {
+    Obj::new(slot as *mut _)
+}
+
+impl Toy {
+    fn cut(&mut self, m: &Marker<'_>, kind: Kind) {
+        for table in &self.weak[m.cycle() as usize] {
+            let width = match kind_of(*table) {
+                k if k != kind => continue,
+                Kind::Weak => 1,
+                _ => 2,
+            };
+            for entry in slots(*table).chunks_mut(width) {
+                if as_obj(entry[0]).is_some_and(|key| !m.is_marked(key)) {
+                    entry.fill(0);
+                } else if width == 2 && as_obj(entry[1]).is_some_and(|v| !m.is_marked(v)) {
+                    entry[1] = 0;
+                }
+            }
+        }
+    }
+}
+
+impl Client for Toy {
+    unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
+        match kind_of(obj) {
+            Kind::Plain | Kind::Finalised if slots(obj).len() > 3 => m.trace_later(obj, 0),
+            Kind::Plain | Kind::Finalised => {
+                for child in slots(obj).iter().filter_map(|s| as_obj(*s)) {
+                    m.mark(child);
+                }
+            }
+            _ if m.is_verifying() => {}
+            _ => self.weak[m.cycle() as usize].push(obj),
+        }
+    }
+    unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
+        let slots = slots(obj);
+        for child in slots[at..].iter().take(2).filter_map(|s| as_obj(*s)) {
+            m.mark(child);
+        }
+        if at + 2 < slots.len() {
+            m.trace_later(obj, at + 2);
+        }
+    }
+    fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
+        for (i, root) in self.roots.iter().enumerate() {
+            if i % 2 == 0 { m.trace_again(*root) } else { _ = m.mark(*root) }
+        }
+        for obj in &self.queue {
+            m.mark(*obj);
+        }
+        let range = self.conservative.as_ptr_range();
+        // SAFETY: the range of a vector.
+        unsafe { m.mark_conservative_range(range.start.cast(), range.end.cast()) };
+    }
+    fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool {
+        let mut any = false;
+        for table in self.weak[cycle as usize].iter().filter(|t| kind_of(**t) == Kind::Ephemeron) {
+            for pair in slots(*table).chunks(2) {
+                if let (Some(key), Some(value)) = (as_obj(pair[0]), as_obj(pair[1]))
+                    && m.is_marked(key)
+                {
+                    any |= m.mark(value);
+                }
+            }
+        }
+        any
+    }
+    fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
+        self.cut(m, Kind::Weak);
+        let pending = core::mem::take(&mut self.pending);
+        let (dead, alive) = pending.into_iter().partition(|o| !m.is_marked(*o));
+        self.pending = alive;
+        for obj in Vec::<Obj>::clone(&dead) {
+            m.mark(obj);
+            // SAFETY: an object of the toy client; not freed, as it was just marked.
+            unsafe { (*obj.as_ptr()).kind = 0 };
+        }
+        self.queue.extend(dead);
+        m.drain(self);
+        while self.converge(m, cycle) {
+            m.drain(self);
+        }
+        self.cut(m, Kind::Ephemeron);
+        self.cut(m, Kind::Weak);
+        self.weak[cycle as usize].clear();
+    }
+}
+
+struct Real {
+    heap: Heap,
+    toy: Toy,
+    objects: BTreeMap<Id, Obj>,
+    external: usize,
+}
+
+impl Real {
+    fn new(options: HeapOptions) -> Real {
+        Real { heap: Heap::new(options), toy: Toy::default(), objects: BTreeMap::new(), external: 0 }
+    }
+
+    fn set_roots(&mut self, roots: &[Option<Id>]) {
+        self.toy.roots.clear();
+        self.toy.conservative.clear();
+        for (i, id) in roots.iter().enumerate() {
+            let Some(id) = id else { continue };
+            if i % 3 == 2 {
+                // An interior pointer among noise.
+                let at = self.objects[id].as_ptr() as usize;
+                self.toy.conservative.extend([i, at + self.heap.size_of(self.objects[id]) - 1, !0]);
+            } else {
+                self.toy.roots.push(self.objects[id]);
+            }
+        }
+    }
+
+    /// Addresses are reused: an object is the one we mean only if its id is.
+    fn after(&mut self) {
+        let heap = &self.heap;
+        self.objects.retain(|id, obj| {
+            // SAFETY: an allocated object of the toy client has an id.
+            heap.is_allocated(*obj) && unsafe { *word(*obj, 1) } == *id as u64
+        });
+    }
+}
+
+impl Machine for Real {
+    fn alloc(&mut self, id: Id, node: &Node) {
+        let kind = node.kind as u8;
+        let bytes = node.bytes.max((SLOTS_AT + 1 + node.children.len()) * 8);
+        let obj = if bytes > 8192 || id.is_multiple_of(3) {
+            self.heap.try_alloc(kind, bytes).unwrap()
+        } else {
+            self.heap.alloc(kind, bytes)
+        };
+        assert!(self.heap.size_of(obj) == bytes.next_multiple_of(16));
+        // SAFETY: a new object with room for all this.
+        unsafe {
+            *word(obj, 1) = id as u64;
+            *word(obj, SLOTS_AT) = node.children.len() as u64;
+            for i in SLOTS_AT + 1..self.heap.size_of(obj) / 8 {
+                *word(obj, i) = if i <= SLOTS_AT + node.children.len() { 0 } else { id as u64 };
+            }
+        }
+        if kind == 3 {
+            self.toy.pending.push(obj);
+        }
+        self.objects.insert(id, obj);
+    }
+    fn store(&mut self, id: Id, slot: usize, child: Option<Id>) {
+        let obj = self.objects[&id];
+        self.heap.barrier(obj);
+        slots(obj)[slot] = child.map_or(0, |c| self.objects[&c].as_ptr() as u64);
+    }
+    fn load(&self, id: Id, slot: usize) -> Option<Id> {
+        // SAFETY: the child is an object of the toy client.
+        as_obj(slots(self.objects[&id])[slot]).map(|o| unsafe { *word(o, 1) } as Id)
+    }
+    fn minor(&mut self, roots: &[Option<Id>]) {
+        self.set_roots(roots);
+        self.heap.collect_minor(&mut self.toy);
+        self.after();
+    }
+    fn step(&mut self, roots: &[Option<Id>], objects: u32) {
+        self.set_roots(roots);
+        self.heap.set_params(Default::default());
+        self.heap.force_major();
+        self.heap.step_objects(&mut self.toy, objects);
+        self.after();
+    }
+    fn full(&mut self, roots: &[Option<Id>]) {
+        self.set_roots(roots);
+        self.heap.collect_full(&mut self.toy);
+        self.after();
+    }
+    fn is_allocated(&self, id: Id) -> bool {
+        self.objects.contains_key(&id)
+    }
+    fn finalised(&mut self) -> Vec<Id> {
+        // SAFETY: resurrected objects of the toy client.
+        self.toy.queue.drain(..).map(|o| unsafe { *word(o, 1) } as Id).collect()
+    }
+    fn check(&mut self, roots: &[Option<Id>], held: Option<usize>) {
+        self.set_roots(roots);
+        self.heap.verify(&mut self.toy).unwrap();
+        let mut sum = 0;
+        for (id, obj) in &self.objects {
+            let size = self.heap.size_of(*obj);
+            sum += size;
+            let first = SLOTS_AT + 1 + slots(*obj).len();
+            for i in first..size / 8 {
+                // SAFETY: within the object.
+                assert_eq!(unsafe { *word(*obj, i) }, *id as u64, "the contents of {id} changed");
+            }
+            let inside = obj.as_ptr() as usize + size / 2;
+            assert_eq!(self.heap.find_object(inside), Some(*obj));
+        }
+        if held.is_some() {
+            assert_eq!(self.heap.live_bytes(), sum + self.external);
+            self.external += 1000;
+            self.heap.charge_external(1000);
+        }
+    }
+}
+
+fn options() -> HeapOptions {
+    HeapOptions { poison: true, nursery: 64 << 10, ..HeapOptions::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_heap_frees_nothing_reachable_and_all_the_rest(ops in ops(150)) {
+        World::new(Real::new(options())).run(&ops);
+    }
+
+    #[test]
+    fn the_epoch_may_wrap(ops in ops(100)) {
+        let first_epoch = u32::MAX - 20;
+        World::new(Real::new(HeapOptions { first_epoch, ..options() })).run(&ops);
+    }
+}
