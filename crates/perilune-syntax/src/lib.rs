@@ -16,6 +16,7 @@ pub mod numeral;
 mod parser;
 pub mod proto;
 pub mod token;
+pub mod verify;
 
 pub use bytecode::{Instr, Op};
 pub use error::SyntaxError;

@@ -1,0 +1,96 @@
+//! What the compiler makes, the verifier accepts.
+
+use perilune_syntax::{SyntaxError, compile, verify::verify};
+
+/// Compiles and verifies; the error is the compiler's.
+fn check(source: &str) -> Result<(), SyntaxError> {
+    let proto = compile(source.as_bytes(), b"=test")?;
+    if let Err(what) = verify(&proto) {
+        panic!("{what}\n{}", perilune_syntax::disasm::disassemble(&proto));
+    }
+    Ok(())
+}
+
+/// Every Lua file of a folder, given by the environment; for the reference implementation's suite and the like.
+#[test]
+fn all_files_of_a_folder() {
+    let Some(folder) = std::env::var_os("PERILUNE_LUA_FILES") else { return };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("PERILUNE_LUA_FILES is a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|e| e != "lua") {
+            continue;
+        }
+        let mut source = std::fs::read(&path).expect("a file");
+        if source.first() == Some(&b'#') {
+            source.splice(..2, *b"--");
+        }
+        let proto = compile(&source, b"=test").unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        verify(&proto).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        seen += 1;
+    }
+    assert!(seen > 0, "no Lua file in the folder");
+}
+
+#[test]
+fn long_left_spines_need_no_native_stack() {
+    let many = |head: &str, part: &str, tail: &str| format!("{head}{}{tail}", part.repeat(100_000));
+    std::thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn(move || {
+            check(&many("return a", "+a", "")).unwrap();
+            check(&many("return a", "-1", "")).unwrap();
+            check(&many("return f", "()", "")).unwrap();
+            check(&many("return a", ".b", "")).unwrap();
+            check(&many("f", ":m{}", "")).unwrap();
+            check(&many("local x = a", " or a", "")).unwrap();
+            check(&many("local x = a", " and b or c", "")).unwrap();
+            check(&many("if a", " < b == c or a", " then f() end")).unwrap();
+        })
+        .expect("a thread")
+        .join()
+        .expect("no overflow");
+}
+
+#[test]
+fn registers_run_out_with_a_message() {
+    let names: Vec<String> = (0..260).map(|i| format!("x{i}")).collect();
+    let error = check(&format!("\nreturn f({})", names.join(","))).unwrap_err();
+    assert_eq!(error.to_string(), "test:2: function or expression needs too many registers");
+}
+
+#[test]
+fn upvalues_run_out_with_a_message() {
+    let mut source = String::new();
+    for f in 0..2 {
+        let names: Vec<String> = (0..128).map(|i| format!("a{}", f * 128 + i)).collect();
+        source += &format!("local {}\n{}", names.join(","), if f == 0 { "return function()\n" } else { "" });
+    }
+    source += "local function f()\n return 0";
+    (0..256).for_each(|i| source += &format!(" + a{i}"));
+    source += " end end";
+    let error = check(&source).unwrap_err();
+    assert_eq!(error.to_string(), "test:5: too many upvalues (limit is 255) in function at line 4");
+}
+
+#[test]
+fn jumps_to_nowhere() {
+    let message = |source: &str| check(source).unwrap_err().to_string();
+    assert_eq!(message("\nbreak"), "test:2: break outside loop at line 2");
+    assert_eq!(message("goto x"), "test:1: no visible label 'x' for <goto> at line 1");
+    assert_eq!(message("do ::x:: end goto x"), "test:1: no visible label 'x' for <goto> at line 1");
+    assert_eq!(
+        message("goto x; local function f() ::x:: end"),
+        "test:1: no visible label 'x' for <goto> at line 1"
+    );
+    let entered = "test:3: <goto x> at line 1 jumps into the scope of local 'a'";
+    assert_eq!(message("goto x\nlocal a\n::x:: a = 1"), entered);
+    assert_eq!(message("goto x\nlocal a <const> = 1\n::x:: f()"), entered);
+    assert_eq!(
+        message("repeat if f() then goto x end; local a; ::x:: until a"),
+        "test:1: <goto x> at line 1 jumps into the scope of local 'a'"
+    );
+    assert_eq!(check("goto x; local a; ::x:: ::y::"), Ok(()));
+    assert_eq!(check("do goto x; local a end; ::x:: f()"), Ok(()));
+    assert_eq!(check("while f() do if g() then goto continue end; local a; ::continue:: end"), Ok(()));
+}
