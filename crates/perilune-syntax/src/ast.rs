@@ -41,7 +41,7 @@ pub struct Chunk {
     /// All expressions.
     pub exprs: Vec<Expr>,
     /// Line of each expression: of its operator for binary and unary operators, of its open parenthesis (or first argument token) for calls (as PUC Lua
-    /// attributes run-time errors), of its name or closing bracket for `Index`, of its `end` for functions, of its token otherwise. Same length as `exprs`.
+    /// attributes run-time errors), of its name or closing bracket for `Index`, of its closing brace for tables, of its `end` for functions, of its token otherwise. Same length as `exprs`.
     pub lines: Vec<u32>,
     /// All distinct names and string literals.
     pub strings: Vec<Box<[u8]>>,

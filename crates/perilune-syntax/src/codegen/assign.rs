@@ -81,11 +81,11 @@ impl Gen<'_> {
             Kind::Local(register) => {
                 self.discharge(&mut value);
                 self.free(&value);
-                self.to_register(&mut value, register);
+                self.place_in(&mut value, register);
                 return Ok(());
             }
             Kind::Upvalue(up) => {
-                let from = self.to_any_register(&mut value)?;
+                let from = self.place_any(&mut value)?;
                 self.emit(Op::SetUpval, from, up as u16, 0, 0);
             }
             Kind::IndexUp { up, key } => {
@@ -120,7 +120,7 @@ impl Gen<'_> {
                 self.set_results(&mut last, Some(results as u16))?;
             }
             Some(mut last) => {
-                self.to_next_register(&mut last)?;
+                self.place_next(&mut last)?;
                 if wanted > count {
                     self.check_stack(wanted - count)?;
                     self.emit_nil(self.fs.free, wanted - count);

@@ -135,7 +135,7 @@ impl Gen<'_> {
     /// An expression without a left operand.
     fn leaf(&mut self, id: ExprId) -> Res<Exp> {
         let chunk = self.chunk;
-        // A function's line is that of its end, which is yet to come; a table is made before its brace is passed.
+        // The lines of functions and tables are those of their ends, which are yet to come.
         if !matches!(chunk.exprs[id.index()], Expr::Table { .. } | Expr::Function(_)) {
             self.at(chunk.lines[id.index()]);
         }
@@ -205,21 +205,21 @@ impl Gen<'_> {
             Expr::Binary { op: BinOp::Concat, rhs, .. } => self.concat(left, *rhs, line),
             Expr::Binary { op, rhs, .. } => self.binary(*op, left, *rhs, line),
             Expr::Index { key, .. } => {
-                self.to_register_or_upvalue(&mut left)?;
+                self.place_or_upvalue(&mut left)?;
                 let mut key = self.expr(*key)?;
-                self.to_value(&mut key)?;
+                self.settle(&mut key)?;
                 self.at(line);
                 self.index(left, key)
             }
             Expr::Call { args, .. } => {
-                let base = self.to_next_register(&mut left)?;
+                let base = self.place_next(&mut left)?;
                 self.at(line);
                 self.reserve(FRAME_SLOTS as usize)?;
                 self.call(base, args, line)
             }
             Expr::MethodCall { name, args, .. } => {
                 self.at(line);
-                let object = self.to_any_register(&mut left)?;
+                let object = self.place_any(&mut left)?;
                 self.free(&left);
                 let base = self.reserve(FRAME_SLOTS as usize + 2)?;
                 self.method(base, object, *name)?;
@@ -255,7 +255,7 @@ impl Gen<'_> {
                 true
             }
             Some(mut last) => {
-                self.to_next_register(&mut last)?;
+                self.place_next(&mut last)?;
                 false
             }
             None => false,
@@ -272,7 +272,7 @@ impl Gen<'_> {
         let Some((&last, rest)) = list.split_last() else { return Ok(None) };
         for &id in rest {
             let mut exp = self.expr(id)?;
-            self.to_next_register(&mut exp)?;
+            self.place_next(&mut exp)?;
         }
         self.expr(last).map(Some)
     }
@@ -314,7 +314,7 @@ impl Gen<'_> {
         if let (Kind::Upvalue(up), Some(key)) = (table.kind, name) {
             return Ok(Exp::new(Kind::IndexUp { up, key }));
         }
-        let table = self.to_any_register(&mut table)?;
+        let table = self.place_any(&mut table)?;
         if let Some(key) = name {
             return Ok(Exp::new(Kind::IndexStr { table, key }));
         }
@@ -324,7 +324,7 @@ impl Gen<'_> {
         {
             return Ok(Exp::new(Kind::IndexInt { table, key }));
         }
-        let key = self.to_any_register(&mut key)?;
+        let key = self.place_any(&mut key)?;
         Ok(Exp::new(Kind::Index { table, key }))
     }
 
@@ -416,7 +416,7 @@ impl Gen<'_> {
     }
 
     /// The value goes to `register`, from all paths.
-    pub(super) fn to_register(&mut self, exp: &mut Exp, register: u8) {
+    pub(super) fn place_in(&mut self, exp: &mut Exp, register: u8) {
         self.load(exp, register);
         if let Kind::Jump(pc) = exp.kind {
             self.fs.join(&mut exp.on_true, JumpList::single(pc as usize));
@@ -442,42 +442,42 @@ impl Gen<'_> {
     }
 
     /// The value goes to the next free register, which is returned.
-    pub(super) fn to_next_register(&mut self, exp: &mut Exp) -> Res<u8> {
+    pub(super) fn place_next(&mut self, exp: &mut Exp) -> Res<u8> {
         self.discharge(exp);
         self.free(exp);
         let register = self.reserve(1)?;
-        self.to_register(exp, register);
+        self.place_in(exp, register);
         Ok(register)
     }
 
     /// The value goes to some register, which is returned; a local stays where it is.
-    pub(super) fn to_any_register(&mut self, exp: &mut Exp) -> Res<u8> {
+    pub(super) fn place_any(&mut self, exp: &mut Exp) -> Res<u8> {
         self.discharge(exp);
         if let Kind::Register(register) = exp.kind {
             if !exp.has_jumps() {
                 return Ok(register);
             }
             if register >= self.fs.active_registers {
-                self.to_register(exp, register);
+                self.place_in(exp, register);
                 return Ok(register);
             }
             // A local must not be overwritten with the value of another path.
         }
-        self.to_next_register(exp)
+        self.place_next(exp)
     }
 
     /// The value is in a register, or it is an upvalue and stays one.
-    pub(super) fn to_register_or_upvalue(&mut self, exp: &mut Exp) -> Res<()> {
+    pub(super) fn place_or_upvalue(&mut self, exp: &mut Exp) -> Res<()> {
         if !matches!(exp.kind, Kind::Upvalue(_)) || exp.has_jumps() {
-            self.to_any_register(exp)?;
+            self.place_any(exp)?;
         }
         Ok(())
     }
 
     /// The value is there, without jumps: in a register, relocatable, or a constant.
-    pub(super) fn to_value(&mut self, exp: &mut Exp) -> Res<()> {
+    pub(super) fn settle(&mut self, exp: &mut Exp) -> Res<()> {
         if exp.has_jumps() || matches!(exp.kind, Kind::Jump(_)) {
-            self.to_any_register(exp)?;
+            self.place_any(exp)?;
         } else {
             self.discharge(exp);
         }
@@ -510,7 +510,7 @@ impl Gen<'_> {
     pub(super) fn operand(&mut self, exp: &mut Exp) -> Res<u16> {
         match self.operand_constant(exp) {
             Some(index) => Ok(index | RK_CONST),
-            None => Ok(self.to_any_register(exp)? as u16),
+            None => Ok(self.place_any(exp)? as u16),
         }
     }
 }

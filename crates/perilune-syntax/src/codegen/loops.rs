@@ -57,7 +57,7 @@ impl Gen<'_> {
         let outside = self.fs.active.len();
         for id in [Some(start), Some(limit), step].into_iter().flatten() {
             let mut exp = self.expr(id)?;
-            self.to_next_register(&mut exp)?;
+            self.place_next(&mut exp)?;
         }
         if step.is_none() {
             let register = self.reserve(1)?;

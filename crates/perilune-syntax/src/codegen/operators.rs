@@ -58,7 +58,7 @@ impl Gen<'_> {
             UnOp::BNot => Op::BNot,
             UnOp::Len => Op::Len,
         };
-        let register = self.to_any_register(&mut exp)?;
+        let register = self.place_any(&mut exp)?;
         self.free(&exp);
         let pc = self.emit(code, 0, register as u16, 0, 0);
         self.fs.fix_line(line);
@@ -94,7 +94,7 @@ impl Gen<'_> {
             _ => left.is_numeral(),
         };
         if !waits {
-            self.to_any_register(left)?;
+            self.place_any(left)?;
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Gen<'_> {
         if swapped {
             std::mem::swap(&mut left, &mut right);
         }
-        let register = self.to_any_register(&mut right)?;
+        let register = self.place_any(&mut right)?;
         self.finish_arithmetic(on_registers, left, right, register as u16, 0, line)
     }
 
@@ -150,7 +150,7 @@ impl Gen<'_> {
         d: u16,
         line: u32,
     ) -> Res<Exp> {
-        let register = self.to_any_register(&mut left)?;
+        let register = self.place_any(&mut left)?;
         self.free_both(&left, &right);
         let pc = self.emit(op, 0, register as u16, c, d);
         self.fs.fix_line(line);
@@ -161,12 +161,12 @@ impl Gen<'_> {
         if !matches!(left.kind, Kind::Register(_)) {
             std::mem::swap(&mut left, &mut right);
         }
-        let register = self.to_any_register(&mut left)?;
+        let register = self.place_any(&mut left)?;
         let (jump, b) = match (self.operand_constant(&right), op) {
             (Some(index), BinOp::Eq) => (Op::JumpEqK, index),
             (Some(index), _) => (Op::JumpNeK, index),
             (None, _) => {
-                let other = self.to_any_register(&mut right)? as u16;
+                let other = self.place_any(&mut right)? as u16;
                 (if op == BinOp::Eq { Op::JumpEq } else { Op::JumpNe }, other)
             }
         };
@@ -179,14 +179,14 @@ impl Gen<'_> {
         let (jump, a, b) = if right.is_numeral()
             && let Some(index) = self.operand_constant(&right)
         {
-            (constant_right, self.to_any_register(&mut left)?, index)
+            (constant_right, self.place_any(&mut left)?, index)
         } else if left.is_numeral()
             && let Some(index) = self.operand_constant(&left)
         {
-            (constant_left, self.to_any_register(&mut right)?, index)
+            (constant_left, self.place_any(&mut right)?, index)
         } else {
-            let a = self.to_any_register(&mut left)?;
-            let b = self.to_any_register(&mut right)?;
+            let a = self.place_any(&mut left)?;
+            let b = self.place_any(&mut right)?;
             if swap { (on_registers, b, a as u16) } else { (on_registers, a, b as u16) }
         };
         self.free_both(&left, &right);
@@ -203,17 +203,17 @@ impl Gen<'_> {
     pub(super) fn concat(&mut self, mut left: Exp, rhs: ExprId, line: u32) -> Res<Exp> {
         self.at(line);
         let chunk = self.chunk;
-        let base = self.to_next_register(&mut left)?;
+        let base = self.place_next(&mut left)?;
         let (mut rhs, mut line, mut count) = (rhs, line, 1);
         while let Expr::Binary { op: BinOp::Concat, lhs, rhs: next } = chunk.exprs[rhs.index()] {
             let mut operand = self.expr(lhs)?;
             line = chunk.lines[rhs.index()];
             self.at(line);
-            self.to_next_register(&mut operand)?;
+            self.place_next(&mut operand)?;
             (rhs, count) = (next, count + 1);
         }
         let mut operand = self.expr(rhs)?;
-        self.to_next_register(&mut operand)?;
+        self.place_next(&mut operand)?;
         self.emit(Op::Concat, base, count + 1, 0, 0);
         self.fs.fix_line(line);
         self.fs.free = base + 1;

@@ -122,11 +122,11 @@ impl Gen<'_> {
                 None
             }
             Some(mut last) if values.len() == 1 => {
-                first = self.to_any_register(&mut last)?;
+                first = self.place_any(&mut last)?;
                 Some(1)
             }
             Some(mut last) => {
-                self.to_next_register(&mut last)?;
+                self.place_next(&mut last)?;
                 Some(values.len() as u16)
             }
         };

@@ -16,11 +16,10 @@ const ITEMS_PER_FLUSH: u16 = 50;
 const MAX_TEMPLATE: usize = 64;
 
 impl Gen<'_> {
-    /// A constructor whose open brace is on `line`.
+    /// A constructor whose closing brace is on `line`.
     pub(super) fn table(&mut self, fields: &[Field], line: u32) -> Res<Exp> {
         let table = self.reserve(1)?;
         let pc = self.emit(Op::NewTable, table, 0, 0, 0);
-        self.at(line);
         let ic = self.fs.new_ic();
         let template = self.template(fields, ic);
         let slots = template.map_or(0, |(_, slots)| slots);
@@ -39,7 +38,7 @@ impl Gen<'_> {
                         self.set_results(&mut value, None)?;
                         open = true;
                     } else {
-                        self.to_next_register(&mut value)?;
+                        self.place_next(&mut value)?;
                         gathered += 1;
                     }
                 }
@@ -54,6 +53,7 @@ impl Gen<'_> {
                 Field::Pair { key, value } => self.pair(table, *key, *value)?,
             }
         }
+        self.at(line);
         if open {
             self.store_items(table, 0, stored);
         } else if gathered > 0 {
@@ -110,7 +110,7 @@ impl Gen<'_> {
     fn pair(&mut self, table: u8, key: ExprId, value: ExprId) -> Res<()> {
         let free = self.fs.free;
         let mut key = self.expr(key)?;
-        self.to_value(&mut key)?;
+        self.settle(&mut key)?;
         let target = self.index(Exp::new(Kind::Register(table)), key)?;
         let value = self.expr(value)?;
         self.store(target, value)?;

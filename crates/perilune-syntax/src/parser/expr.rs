@@ -239,7 +239,7 @@ impl Parser<'_> {
             }
         }
         self.expect_closing(Token::Char(b'}'), Token::Char(b'{'), line)?;
-        Ok(self.push(Expr::Table { fields }, line))
+        Ok(self.push(Expr::Table { fields }, self.last_line))
     }
 
     fn field(&mut self) -> Result<Field> {
