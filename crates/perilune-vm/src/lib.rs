@@ -12,6 +12,7 @@ mod segment;
 pub mod shape;
 mod state;
 mod string;
+mod table;
 mod value;
 pub mod warn;
 

@@ -1,5 +1,444 @@
 //! Strings and interning.
+//!
+//! # Lazy interning
+//! Making a string only copies its bytes. A string is *interned* when it is first used as a table key to store under, or when it is a
+//! constant of a function: among interned strings of a domain, equal bytes mean equal address. Hence the rule that tables
+//! rely on: **every string key of every table is interned**, so a look-up compares addresses, and a string that has no interned
+//! twin is a key of no table at all. Programs that build text and only print or concatenate it never pay for a hash.
+//! The alternative, interning every short string at birth, costs a hash and a probe for each result of `..` and `sub`.
+//!
+//! Strings of one byte, and the empty one, are interned from the start and cached by that byte: loops over the characters of
+//! a text allocate nothing.
+//!
+//! # The intern table
+//! It is weak, and has two parts. *Young* holds what has been interned since the last minor collection, *old* the rest: a minor collection
+//! visits the young part only. Both are open-addressing sets of words that carry a pointer in the lower 48 bits and
+//! 16 bits of the hash above, so that a probe rarely touches a string in vain. Nothing is ever deleted from a set; a
+//! sweep rebuilds it.
+//!
+//! # Hashes
+//! foldhash with the process's random seed, 32 bits, never 0 (0 means "not computed").
 
-/// The interned strings of a domain.
+use crate::Vm;
+use crate::native::{LuaResult, Thrown};
+use crate::object::{LuaString, STRING_DATA, STRING_INTERNED};
+use crate::value::{Gc, Tag, Value};
+use foldhash::fast::FoldHasher;
+use perilune_heap::Obj;
+use std::hash::Hasher;
+use std::ptr::null_mut;
+
+/// Longest string, in bytes.
+pub(crate) const MAX_STRING: usize = 0x7fff_ffff;
+
+/// The heap's small allocations are infallible up to this size.
+const SMALL: usize = 8192;
+
+const POINTER_BITS: u32 = 48;
+const POINTER_MASK: u64 = (1 << POINTER_BITS) - 1;
+
+/// Hash of a string's bytes; never 0.
+#[inline]
+fn hash_bytes(bytes: &[u8]) -> u32 {
+    let mut h = FoldHasher::with_seed(0x9e37_79b9_7f4a_7c15, foldhash::SharedSeed::global_random());
+    h.write(bytes);
+    let h = h.finish();
+    ((h ^ (h >> 32)) as u32).max(1)
+}
+
+/// Whether two strings have the same bytes.
+#[inline(always)]
+pub(crate) fn str_eq(a: Gc<LuaString>, b: Gc<LuaString>) -> bool {
+    a == b || (a.len == b.len && a.header.flags & b.header.flags & STRING_INTERNED == 0 && same_bytes(a, b))
+}
+
+#[inline(never)]
+fn same_bytes(a: Gc<LuaString>, b: Gc<LuaString>) -> bool {
+    a.bytes() == b.bytes()
+}
+
+impl Gc<LuaString> {
+    /// The hash of its bytes, computed at the first call.
+    #[inline(always)]
+    pub(crate) fn hash(self) -> u32 {
+        match self.hash {
+            0 => self.compute_hash(),
+            h => h,
+        }
+    }
+
+    #[inline(never)]
+    fn compute_hash(self) -> u32 {
+        let h = hash_bytes(self.bytes());
+        // SAFETY: the string is alive and only this thread touches the heap it is in.
+        unsafe { (*self.ptr()).hash = h };
+        h
+    }
+
+    /// Whether it is the interned string of its text.
+    #[inline(always)]
+    pub(crate) fn is_interned(self) -> bool {
+        self.header.flags & STRING_INTERNED != 0
+    }
+
+    /// Whether it begins with two underscores, as the names of metamethods do.
+    #[inline(always)]
+    pub(crate) fn is_dunder(self) -> bool {
+        // SAFETY: at least two bytes follow `STRING_DATA` in every string: sizes are rounded up to 16.
+        unsafe { (self.ptr() as *const u8).add(STRING_DATA).cast::<u16>().read_unaligned() == 0x5f5f }
+    }
+}
+
+/// An open-addressing set of interned strings.
 #[derive(Default)]
-pub struct StringTable {}
+struct StringSet {
+    /// Power-of-two number of slots; 0: empty. Upper 16 bits: upper bits of the hash.
+    slots: Vec<u64>,
+    len: usize,
+}
+
+impl StringSet {
+    #[inline]
+    fn find(&self, hash: u32, bytes: &[u8]) -> Option<Gc<LuaString>> {
+        let mask = self.slots.len().wrapping_sub(1);
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut i = hash as usize & mask;
+        loop {
+            let slot = self.slots[i & mask];
+            if slot == 0 {
+                return None;
+            }
+            if slot >> POINTER_BITS == (hash >> 16) as u64 {
+                let s = Self::string(slot);
+                if s.hash == hash && s.bytes() == bytes {
+                    return Some(s);
+                }
+            }
+            i += 1;
+        }
+    }
+
+    fn string(slot: u64) -> Gc<LuaString> {
+        // SAFETY: slots hold addresses of live strings; the sweeps drop the others before their memory is reused.
+        unsafe { Gc::from_ptr((slot & POINTER_MASK) as *mut LuaString) }
+    }
+
+    /// Adds a string that is not there yet and whose hash is known.
+    fn insert(&mut self, s: Gc<LuaString>) {
+        if (self.len + 1) * 3 > self.slots.len() * 2 {
+            self.resize((self.slots.len() * 2).max(64));
+        }
+        self.place(s);
+        self.len += 1;
+    }
+
+    fn place(&mut self, s: Gc<LuaString>) {
+        let mask = self.slots.len() - 1;
+        let mut i = s.hash as usize & mask;
+        while self.slots[i] != 0 {
+            i = (i + 1) & mask;
+        }
+        debug_assert_eq!(s.address() as u64 >> POINTER_BITS, 0);
+        self.slots[i] = s.address() as u64 | ((s.hash >> 16) as u64) << POINTER_BITS;
+    }
+
+    fn resize(&mut self, capacity: usize) {
+        let old = std::mem::replace(&mut self.slots, vec![0; capacity]);
+        for slot in old {
+            if slot != 0 {
+                self.place(Self::string(slot));
+            }
+        }
+    }
+
+    /// Keeps the strings for which `keep` holds.
+    fn retain(&mut self, mut keep: impl FnMut(Obj) -> bool) {
+        self.len = 0;
+        for slot in &mut self.slots {
+            if *slot != 0 {
+                if keep(Self::string(*slot).obj()) {
+                    self.len += 1;
+                } else {
+                    *slot = 0;
+                }
+            }
+        }
+        // Placing anew closes the gaps that the dropped ones left in probe sequences.
+        self.resize(if self.len == 0 { 0 } else { (self.len * 2).next_power_of_two().max(64) });
+    }
+
+    fn strings(&self) -> impl Iterator<Item = Gc<LuaString>> {
+        self.slots.iter().filter(|&&s| s != 0).map(|&s| Self::string(s))
+    }
+}
+
+/// The interned strings of a domain: weak references.
+pub struct StringTable {
+    young: StringSet,
+    old: StringSet,
+    /// Strings of one byte, by that byte, and the empty one at the end; null until first needed.
+    short: [*mut LuaString; 257],
+}
+
+impl Default for StringTable {
+    fn default() -> Self {
+        StringTable { young: StringSet::default(), old: StringSet::default(), short: [null_mut(); 257] }
+    }
+}
+
+impl StringTable {
+    /// After the marking of a minor collection: strings interned since the last one are kept if marked.
+    #[allow(dead_code)]
+    pub(crate) fn sweep_minor(&mut self, mut is_marked: impl FnMut(Obj) -> bool) {
+        self.sweep_short(&mut is_marked);
+        let mut young = std::mem::take(&mut self.young);
+        for s in young.strings() {
+            if is_marked(s.obj()) {
+                self.old.insert(s);
+            }
+        }
+        // Keep the storage if the next cycle is likely to need it.
+        if young.len * 8 >= young.slots.len() {
+            young.slots.fill(0);
+            young.len = 0;
+            self.young = young;
+        }
+    }
+
+    /// After the marking of a major collection: all strings that are not marked are forgotten.
+    #[allow(dead_code)]
+    pub(crate) fn sweep_major(&mut self, mut is_marked: impl FnMut(Obj) -> bool) {
+        self.sweep_minor(&mut is_marked);
+        self.old.retain(is_marked);
+    }
+
+    fn sweep_short(&mut self, is_marked: &mut impl FnMut(Obj) -> bool) {
+        for s in &mut self.short {
+            if Obj::new(s.cast()).is_some_and(|o| !is_marked(o)) {
+                *s = null_mut();
+            }
+        }
+    }
+
+    /// How many strings are interned.
+    #[allow(dead_code)]
+    pub(crate) fn len(&self) -> usize {
+        self.young.len + self.old.len
+    }
+
+    #[inline]
+    fn find(&self, hash: u32, bytes: &[u8]) -> Option<Gc<LuaString>> {
+        self.old.find(hash, bytes).or_else(|| self.young.find(hash, bytes))
+    }
+}
+
+impl Vm {
+    /// A string with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// "not enough memory" for more than 2 GiB - 1, or when the heap refuses.
+    #[inline]
+    pub fn new_str(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
+        if bytes.len() <= 1 {
+            return Ok(self.short_str(bytes));
+        }
+        // SAFETY: all bytes are written below.
+        let s = unsafe { self.alloc_str_uninit(bytes.len())? };
+        // SAFETY: the new string has room for `len` bytes and overlaps nothing.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), s.ptr().cast::<u8>().add(STRING_DATA), bytes.len())
+        };
+        Ok(s)
+    }
+
+    #[inline]
+    fn short_str(&mut self, bytes: &[u8]) -> Gc<LuaString> {
+        let at = bytes.first().map_or(256, |&b| b as usize);
+        let s = self.strings.short[at];
+        if s.is_null() {
+            return self.make_short_str(at, bytes);
+        }
+        // SAFETY: not null, and the sweeps remove the dead.
+        unsafe { Gc::from_ptr(s) }
+    }
+
+    #[cold]
+    fn make_short_str(&mut self, at: usize, bytes: &[u8]) -> Gc<LuaString> {
+        let hash = hash_bytes(bytes);
+        let s = match self.strings.find(hash, bytes) {
+            Some(s) => s,
+            None => {
+                let s = self.alloc_small_str(bytes.len());
+                // SAFETY: the new string has room for its bytes.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        bytes.as_ptr(),
+                        s.ptr().cast::<u8>().add(STRING_DATA),
+                        bytes.len(),
+                    )
+                };
+                self.intern(s)
+            }
+        };
+        self.strings.short[at] = s.ptr();
+        s
+    }
+
+    /// A string of `len` bytes that the caller fills at once; the NUL behind them is in place.
+    ///
+    /// # Safety
+    /// All `len` bytes from `STRING_DATA` on are written before anything looks at the string.
+    ///
+    /// # Errors
+    /// As [`Vm::new_str`].
+    #[inline]
+    pub(crate) unsafe fn alloc_str_uninit(&mut self, len: usize) -> LuaResult<Gc<LuaString>> {
+        if STRING_DATA + len < SMALL {
+            return Ok(self.alloc_small_str(len));
+        }
+        self.alloc_large_str(len)
+    }
+
+    #[inline(always)]
+    fn alloc_small_str(&mut self, len: usize) -> Gc<LuaString> {
+        let o = self.heap.alloc(Tag::STRING.0, STRING_DATA + len + 1);
+        Self::init_str(o, len)
+    }
+
+    #[cold]
+    fn alloc_large_str(&mut self, len: usize) -> LuaResult<Gc<LuaString>> {
+        if len > MAX_STRING {
+            return Err(self.out_of_memory());
+        }
+        match self.heap.try_alloc(Tag::STRING.0, STRING_DATA + len + 1) {
+            Ok(o) => Ok(Self::init_str(o, len)),
+            Err(_) => Err(self.out_of_memory()),
+        }
+    }
+
+    #[inline(always)]
+    fn init_str(o: Obj, len: usize) -> Gc<LuaString> {
+        let p: *mut LuaString = o.as_ptr().cast();
+        // SAFETY: `o` is a fresh object with room for the fields, `len` bytes and a NUL.
+        unsafe {
+            (*p).hash = 0;
+            (*p).atom = 0;
+            (*p).len = len as u32;
+            p.cast::<u8>().add(STRING_DATA + len).write(0);
+            Gc::from_ptr(p)
+        }
+    }
+
+    /// The interned string with the same bytes: `s` itself if there was none.
+    #[inline]
+    pub(crate) fn intern(&mut self, s: Gc<LuaString>) -> Gc<LuaString> {
+        if s.is_interned() { s } else { self.intern_slow(s) }
+    }
+
+    #[inline(never)]
+    fn intern_slow(&mut self, s: Gc<LuaString>) -> Gc<LuaString> {
+        if let Some(twin) = self.strings.find(s.hash(), s.bytes()) {
+            return twin;
+        }
+        // SAFETY: the string is alive; flags may change at any time.
+        unsafe { (*s.ptr()).header.flags |= STRING_INTERNED };
+        self.strings.young.insert(s);
+        s
+    }
+
+    /// The interned string with these bytes.
+    ///
+    /// # Errors
+    /// As [`Vm::new_str`].
+    pub(crate) fn intern_bytes(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
+        match self.strings.find(hash_bytes(bytes), bytes) {
+            Some(s) => Ok(s),
+            None => {
+                let s = self.new_str(bytes)?;
+                Ok(self.intern(s))
+            }
+        }
+    }
+
+    /// The interned string with the same bytes, if there is one; without it, no table has such a key.
+    #[inline]
+    pub(crate) fn find_interned(&self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
+        if s.is_interned() { Some(s) } else { self.find_interned_slow(s) }
+    }
+
+    #[inline(never)]
+    fn find_interned_slow(&self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
+        self.strings.find(s.hash(), s.bytes())
+    }
+
+    /// Raises "not enough memory".
+    #[cold]
+    pub fn out_of_memory(&mut self) -> Thrown {
+        let text = b"not enough memory";
+        let s = self.alloc_small_str(text.len());
+        // SAFETY: the new string has room for its bytes. Small allocations do not fail.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), s.ptr().cast::<u8>().add(STRING_DATA), text.len())
+        };
+        self.throw(Value::from(s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::testing::bare_vm;
+
+    #[test]
+    fn interning() {
+        let vm = &mut bare_vm();
+        let a = vm.new_str(b"hello").unwrap();
+        let b = vm.new_str(b"hello").unwrap();
+        assert!(a != b && str_eq(a, b));
+        assert!(vm.find_interned(a).is_none());
+        let a1 = vm.intern(a);
+        assert!(a1 == a && vm.intern(b) == a && vm.find_interned(b) == Some(a));
+        assert!(vm.intern_bytes(b"hello").unwrap() == a);
+        assert!(!str_eq(a, vm.intern_bytes(b"hellp").unwrap()));
+        let x = vm.new_str(b"x").unwrap();
+        assert!(x == vm.new_str(b"x").unwrap() && x.is_interned());
+        assert!(vm.new_str(b"").unwrap() == vm.intern_bytes(b"").unwrap());
+        assert_eq!(vm.new_str(b"a\0b").unwrap().bytes(), b"a\0b");
+    }
+
+    #[test]
+    fn sweeps_forget_the_unmarked() {
+        let vm = &mut bare_vm();
+        let strings: Vec<_> =
+            (0..1000).map(|i| vm.intern_bytes(format!("key {i}").as_bytes()).unwrap()).collect();
+        let keep = |o: Obj| {
+            // SAFETY: all objects here are strings of this test.
+            let s = unsafe { Gc::<LuaString>::from_ptr(o.as_ptr().cast()) };
+            s.bytes().ends_with(b"7")
+        };
+        vm.strings.sweep_minor(keep);
+        assert_eq!(vm.strings.len(), 100);
+        for (i, &s) in strings.iter().enumerate() {
+            let found = vm.strings.find(s.hash(), s.bytes());
+            assert_eq!(found == Some(s), i % 10 == 7, "{i}");
+        }
+        let again = vm.intern_bytes(b"key 3").unwrap();
+        assert!(again != strings[3]);
+        // Old strings survive a minor collection that knows nothing of them, not a major one.
+        vm.strings.sweep_minor(|_| false);
+        assert_eq!(vm.strings.len(), 100);
+        vm.strings.sweep_major(|o| o == strings[17].obj());
+        assert_eq!(vm.strings.len(), 1);
+        assert!(vm.strings.find(strings[17].hash(), b"key 17") == Some(strings[17]));
+    }
+
+    #[test]
+    fn too_long() {
+        let vm = &mut bare_vm();
+        // SAFETY: the allocation is refused, so there is nothing to write.
+        let e = unsafe { vm.alloc_str_uninit(MAX_STRING + 1) }.err().unwrap();
+        assert_eq!(vm.take_error(e).as_string().unwrap().bytes(), b"not enough memory");
+    }
+}

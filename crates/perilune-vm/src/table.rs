@@ -1,0 +1,417 @@
+//! Tables.
+//!
+//! A table has up to three parts; each key has exactly one home.
+//!
+//! * **Array part**: integer keys `1..=array_len`. All-integer and all-float arrays store bare 8-byte elements ([`ArrayKind`]), a General
+//!   one 16-byte values, nil allowed. The first element decides; a value that does not fit widens the array to General.
+//! * **Slots**: string keys while the table has a shape (`shape.rs`). Slot *i* holds field *i* of the shape; nil means absent.
+//! * **Hash part**: all other keys, and the string keys of a table without a shape (a *dictionary*). See `table/nodes.rs`.
+//!
+//! # Invariants
+//! 1. Element `array_len` is not nil (or `array_len` is 0), and key `array_len + 1` is not in the hash part. So `array_len` is a border and the
+//!    length operator costs one load. An append therefore takes over the keys that follow from the hash part
+//!    (`table/array.rs`), and storing nil at the end moves `array_len` down past all trailing nils.
+//! 2. String keys live all in the slots or all in the hash part: a shape that lacks a name proves that the table does.
+//! 3. String keys are interned (`string.rs`), float keys with integral values are integers, and no key is nil or NaN.
+//! 4. Where a key lives changes only when a new key is inserted. A removed key keeps its place with a nil value until then,
+//!    so that `next` can go on from it: assigning to existing fields, nil included, during a traversal works as the manual says.
+//! 5. [`TABLE_INT_NODES`] is set if the hash part has, or has had since it was last rebuilt, integer keys above 1. While
+//!    it is clear, appends and positive integer look-ups need not look there.
+//!
+//! # Which tables become dictionaries
+//! Shapes grow by stores of constant keys (`t.name = v`, constructors), which the text of a program bounds. A store with a computed key
+//! (`t[k] = v`, `rawset`, natives) writes an existing field in place, or follows a transition that is already known, so that copying a
+//! record field by field ends in the record's shape; a name that would need a new transition makes the table a dictionary
+//! for good.
+//!
+//! # Inline caches
+//! Caches that look *through* a table (a class, a chain of `__index`) depend on where its fields are and which are absent. Such a
+//! table carries `TABLE_IS_PROTO`; then a new key, a field that comes back from nil, or moved storage bumps `Vm::proto_version`. Metatables
+//! also have the `absent` byte, which every store of a name that begins with `__` clears.
+//!
+//! # Errors
+//! Reading never allocates and never fails. Storing fails for the keys nil and NaN, and when memory is refused; the table is then unchanged.
+//! Every store runs the write barrier first, whatever the value.
+
+mod array;
+mod fields;
+mod iterate;
+mod nodes;
+mod trace;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use crate::Vm;
+use crate::native::{LuaResult, Thrown};
+use crate::object::{ArrayKind, LuaString, TABLE_IS_PROTO, Table};
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+use std::ptr::null_mut;
+
+/// Bit of `Header::flags` of a table: the hash part may have integer keys above 1, which an append might reach.
+pub(crate) const TABLE_INT_NODES: u8 = 4;
+
+/// Largest object that the heap allocates without a chance of failure, in bytes.
+const SMALL: usize = 8192;
+/// Most fields that a constructor's hint keeps in slots.
+const MAX_HINTED_SLOTS: usize = 32;
+/// Longest array that a constructor's hint keeps in the table's own object, in elements.
+const MAX_INLINE_ARRAY: usize = 64;
+
+/// The table's fields, for writing.
+///
+/// The reference must be dropped before anything else looks at the same table: it is used within one function at a time, and
+/// only the thread that owns the heap gets here.
+#[inline(always)]
+#[allow(clippy::mut_from_ref)]
+fn edit<'a>(t: Gc<Table>) -> &'a mut Table {
+    // SAFETY: the table is reachable, hence alive, and this thread owns its heap; the rule above keeps the reference unique.
+    unsafe { &mut *t.ptr() }
+}
+
+/// The integer that a float key stands for, if it has an integral value in range.
+#[inline]
+pub(crate) fn float_to_key(f: f64) -> Option<i64> {
+    let i = f as i64;
+    // `as` saturates: 2^63 would become i64::MAX, which as a float is 2^63 again.
+    if i as f64 == f && f < 9_223_372_036_854_775_808.0 { Some(i) } else { None }
+}
+
+impl Table {
+    /// Whether the slots are behind the table in the same object.
+    #[inline]
+    fn slots_are_inline(&self) -> bool {
+        // SAFETY: one past the struct is still within (or at the end of) its object.
+        self.slots.cast_const().cast() == unsafe { (self as *const Table).add(1) }
+    }
+
+    /// Whether the array is behind the slots in the same object.
+    #[inline]
+    fn array_is_inline(&self) -> bool {
+        // SAFETY: the inline slots lie within the object.
+        let at = unsafe { (self as *const Table).add(1).cast::<u8>().add(self.inline_slots as usize) };
+        self.inline_array != 0 && self.array.cast_const() == at
+    }
+
+    /// The value of the integer key `i`.
+    #[inline(always)]
+    pub(crate) fn get_int(&self, i: i64) -> Value {
+        let at = (i as u64).wrapping_sub(1);
+        if at < self.array_len as u64 {
+            // SAFETY: within `array_len`.
+            unsafe { self.element(at as usize) }
+        } else if self.nodes.is_null() {
+            Value::NIL
+        } else {
+            self.get_int_node(i)
+        }
+    }
+
+    #[inline(never)]
+    fn get_int_node(&self, i: i64) -> Value {
+        if i > 0 && self.header.flags & TABLE_INT_NODES == 0 {
+            return Value::NIL;
+        }
+        self.node_value(self.find_int(i))
+    }
+
+    /// The value of the string key `key` (interned).
+    #[inline(always)]
+    pub(crate) fn get_str(&self, key: Gc<LuaString>) -> Value {
+        debug_assert!(key.is_interned());
+        if self.shape == shape::DICT {
+            return self.node_value(self.find_str(key));
+        }
+        match shape::lookup(self.shape, key) {
+            // SAFETY: a table has a slot for each field of its shape.
+            Some(slot) => unsafe { *self.slots.add(slot as usize) },
+            None => Value::NIL,
+        }
+    }
+
+    /// Whether the table cannot have string keys: spares the look-up of an interned twin.
+    #[inline(always)]
+    fn has_no_strings(&self) -> bool {
+        self.shape == shape::ROOT || (self.shape == shape::DICT && self.nodes.is_null())
+    }
+}
+
+impl Vm {
+    /// A new table with room for `array_hint` elements and `field_hint` string-keyed fields: with the empty shape if the
+    /// fields are few, else a dictionary.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub fn new_table(&mut self, array_hint: usize, field_hint: usize) -> LuaResult<Gc<Table>> {
+        let (shape, slots) =
+            if field_hint <= MAX_HINTED_SLOTS { (shape::ROOT, field_hint) } else { (shape::DICT, 0) };
+        let inline_array = if array_hint <= MAX_INLINE_ARRAY { array_hint } else { 0 };
+        let t = self.alloc_table(shape, slots, inline_array);
+        self.table_resize(t, array_hint, if shape == shape::DICT { field_hint } else { 0 })?;
+        Ok(t)
+    }
+
+    /// A new table of a shape, with its slots (all nil) and room for an array of `inline_array` values of 16 bytes (or twice as
+    /// many numbers) in the same object. The slots must be enough for the shape. At most 8 KiB in all; never fails.
+    #[inline(always)]
+    pub(crate) fn alloc_table(&mut self, shape: u32, inline_slots: usize, inline_array: usize) -> Gc<Table> {
+        let bytes = size_of::<Table>() + (inline_slots + inline_array) * size_of::<Value>();
+        debug_assert!(bytes <= SMALL && inline_slots <= shape::MAX_FIELDS as usize);
+        debug_assert!(inline_slots >= shape::field_count(shape) as usize);
+        let t: *mut Table = self.heap.alloc(Tag::TABLE.0, bytes).as_ptr().cast();
+        // SAFETY: a fresh object of `bytes` bytes, all of whose fields and slots are written here.
+        unsafe {
+            let slots: *mut Value = t.add(1).cast();
+            (*t).shape = shape;
+            (*t).absent = 0;
+            (*t).kind = ArrayKind::General;
+            (*t).log2_nodes = 0;
+            (*t).slot_cap = inline_slots as u8;
+            (*t).metatable = null_mut();
+            (*t).slots = if inline_slots == 0 { null_mut() } else { slots };
+            (*t).array = if inline_array == 0 { null_mut() } else { slots.add(inline_slots).cast() };
+            (*t).array_len = 0;
+            (*t).array_cap = inline_array as u32;
+            (*t).nodes = null_mut();
+            (*t).last_free = 0;
+            (*t).inline_slots = (inline_slots * size_of::<Value>()) as u16;
+            (*t).inline_array = (inline_array * size_of::<Value>()) as u16;
+            // Volatile keeps the compiler from calling `memset` for what is nearly always a handful of words.
+            let words: *mut u64 = slots.cast();
+            for i in 0..inline_slots * 2 {
+                words.add(i).write_volatile(0);
+            }
+            Gc::from_ptr(t)
+        }
+    }
+
+    /// The value of `key`, nil if it has none; no metamethods (manual 6.1, `rawget`).
+    #[inline]
+    pub fn raw_get(&self, t: Gc<Table>, key: Value) -> Value {
+        match key.tag {
+            Tag::INT => t.get_int(key.int_bits()),
+            Tag::STRING => self.raw_get_string(t, key.gc()),
+            Tag::NIL => Value::NIL,
+            Tag::FLOAT => match float_to_key(key.float_bits()) {
+                Some(i) => t.get_int(i),
+                None => t.node_value(t.find_other(key)),
+            },
+            _ => t.node_value(t.find_other(key)),
+        }
+    }
+
+    /// The value of the integer key `i`.
+    #[inline(always)]
+    pub fn raw_get_int(&self, t: Gc<Table>, i: i64) -> Value {
+        t.get_int(i)
+    }
+
+    /// The value of the string key `key`, interned or not.
+    #[inline(always)]
+    pub(crate) fn raw_get_string(&self, t: Gc<Table>, key: Gc<LuaString>) -> Value {
+        if key.is_interned() {
+            return t.get_str(key);
+        }
+        if t.has_no_strings() {
+            return Value::NIL;
+        }
+        match self.find_interned(key) {
+            Some(key) => t.get_str(key),
+            None => Value::NIL,
+        }
+    }
+
+    /// The value of the string key `key`, which is interned.
+    #[inline(always)]
+    pub(crate) fn raw_get_str(&self, t: Gc<Table>, key: Gc<LuaString>) -> Value {
+        t.get_str(key)
+    }
+
+    /// Stores without metamethods (manual 6.1, `rawset`); nil removes.
+    ///
+    /// # Errors
+    /// "table index is nil", "table index is NaN", "not enough memory"
+    #[inline]
+    pub fn raw_set(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
+        match key.tag {
+            Tag::INT => self.raw_set_int(t, key.int_bits(), v),
+            Tag::STRING => self.raw_set_string(t, key.gc(), v),
+            _ => self.raw_set_other(t, key, v),
+        }
+    }
+
+    #[inline(never)]
+    fn raw_set_other(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
+        match key.tag {
+            Tag::NIL => return Err(self.key_error("table index is nil")),
+            Tag::FLOAT => {
+                let f = key.float_bits();
+                if let Some(i) = float_to_key(f) {
+                    return self.raw_set_int(t, i, v);
+                }
+                if f.is_nan() {
+                    return Err(self.key_error("table index is NaN"));
+                }
+            }
+            _ => {}
+        }
+        self.set_node(t, t.find_other(key), key, v)
+    }
+
+    /// Stores under a string key, interned or not, computed at run time.
+    #[inline]
+    pub(crate) fn raw_set_string(&mut self, t: Gc<Table>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {
+        if key.is_interned() {
+            return self.raw_set_str(t, key, v);
+        }
+        let key = if v.is_nil() {
+            match self.find_interned(key) {
+                Some(key) => key,
+                None => return Ok(()),
+            }
+        } else {
+            self.intern(key)
+        };
+        self.raw_set_str(t, key, v)
+    }
+
+    /// Stores under a string key (interned) that was computed at run time: takes no transition that would have to be made for it.
+    #[inline]
+    pub(crate) fn raw_set_str(&mut self, t: Gc<Table>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {
+        debug_assert!(key.is_interned());
+        if t.shape == shape::DICT {
+            return self.set_str_node(t, key, v);
+        }
+        match shape::lookup(t.shape, key) {
+            Some(slot) => {
+                self.set_slot(t, slot, key, v);
+                Ok(())
+            }
+            None => self.add_computed_field(t, key, v),
+        }
+    }
+
+    /// Stores under a string key (interned) that is a constant of the program's text: the table's shape grows if it can.
+    #[inline]
+    pub(crate) fn raw_set_field_const(
+        &mut self,
+        t: Gc<Table>,
+        key: Gc<LuaString>,
+        v: Value,
+    ) -> LuaResult<()> {
+        debug_assert!(key.is_interned());
+        if t.shape == shape::DICT {
+            return self.set_str_node(t, key, v);
+        }
+        match shape::lookup(t.shape, key) {
+            Some(slot) => {
+                self.set_slot(t, slot, key, v);
+                Ok(())
+            }
+            None => self.add_constant_field(t, key, v),
+        }
+    }
+
+    /// Stores under the integer key `i`.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    #[inline(always)]
+    pub fn raw_set_int(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
+        let at = (i as u64).wrapping_sub(1);
+        let table = edit(t);
+        let len = table.array_len as u64;
+        if at <= len && table.accepts(v) {
+            if at < len {
+                self.heap.barrier(t.obj());
+                // SAFETY: within `array_len`, and the kind accepts the value.
+                unsafe { table.set_element(at as usize, v) };
+                return Ok(());
+            }
+            if at < table.array_cap as u64 && at != 0 && table.header.flags & TABLE_INT_NODES == 0 {
+                self.heap.barrier(t.obj());
+                table.array_len += 1;
+                // SAFETY: within `array_cap`, and the kind accepts the value.
+                unsafe { table.set_element(at as usize, v) };
+                return Ok(());
+            }
+        }
+        self.set_int_slow(t, i, v)
+    }
+
+    #[inline(never)]
+    fn set_int_slow(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
+        let at = (i as u64).wrapping_sub(1);
+        let len = t.array_len as u64;
+        if at < len {
+            self.heap.barrier(t.obj());
+            self.replace_element(t, at as usize, v)
+        } else if at == len {
+            // By invariant 1, storing nil here has nothing to remove.
+            if v.is_nil() { Ok(()) } else { self.append(t, v) }
+        } else {
+            self.set_node(t, t.find_int(i), Value::int(i), v)
+        }
+    }
+
+    /// A border of the table (manual 3.4.7), without metamethods: always the end of the array part.
+    #[inline(always)]
+    pub fn raw_len(&self, t: Gc<Table>) -> i64 {
+        t.array_len as i64
+    }
+
+    /// Makes room for `array` elements in all and for `nodes` keys in the hash part.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub(crate) fn table_resize(&mut self, t: Gc<Table>, array: usize, nodes: usize) -> LuaResult<()> {
+        self.heap.barrier(t.obj());
+        if array > t.array_cap as usize {
+            self.reserve_array(t, array)?;
+        }
+        if nodes > t.node_count() {
+            self.rebuild_nodes(t, nodes)?;
+        }
+        Ok(())
+    }
+
+    /// A buffer of `bytes` bytes: the address of its data.
+    fn alloc_buffer(&mut self, bytes: usize) -> LuaResult<*mut u8> {
+        match self.heap.try_alloc(Tag::BUFFER.0, BUFFER_DATA + bytes) {
+            // SAFETY: the object has `bytes` bytes behind its header.
+            Ok(o) => Ok(unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) }),
+            Err(_) => Err(self.out_of_memory()),
+        }
+    }
+
+    /// To be called when a key appears in a table, or its storage moves.
+    #[inline(always)]
+    fn structure_changed(&mut self, t: Gc<Table>) {
+        if t.header.flags & TABLE_IS_PROTO != 0 {
+            self.proto_version = self.proto_version.wrapping_add(1);
+        }
+    }
+
+    /// To be called with every store under a string key.
+    #[inline(always)]
+    fn name_stored(&mut self, t: Gc<Table>, key: Gc<LuaString>) {
+        if key.is_dunder() {
+            edit(t).absent = 0;
+            self.structure_changed(t);
+        }
+    }
+
+    #[cold]
+    fn key_error(&mut self, message: &str) -> Thrown {
+        match self.new_str(message.as_bytes()) {
+            Ok(s) => self.throw(Value::from(s)),
+            Err(e) => e,
+        }
+    }
+}
+
+/// Bytes before a buffer's data.
+pub(crate) const BUFFER_DATA: usize = 8;

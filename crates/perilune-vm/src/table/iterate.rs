@@ -1,0 +1,110 @@
+//! Traversal: `next`, and the same by position.
+//!
+//! The order is array part, slots, nodes. A *position* is where to look for the next entry: below [`BEYOND`] an index into the array part, from
+//! it on an index into the slots, then the nodes. Positions stay valid as long as keys do (invariant 4 of
+//! `table.rs`): while no new key is inserted. The array may shrink meanwhile; a position past its end leads on to the slots.
+
+use crate::Vm;
+use crate::native::LuaResult;
+use crate::object::Table;
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+
+/// First position beyond the array part.
+const BEYOND: u32 = 1 << 31;
+
+impl Vm {
+    /// The entry that follows `key` in a traversal, the first one for nil, `None` at the end (manual 6.1, `next`).
+    ///
+    /// # Errors
+    /// "invalid key to 'next'" if the table does not know the key.
+    pub fn raw_next(&mut self, t: Gc<Table>, key: Value) -> LuaResult<Option<(Value, Value)>> {
+        match self.position_of(t, key) {
+            Some(mut position) => Ok(self.next_at(t, &mut position)),
+            None => Err(self.key_error("invalid key to 'next'")),
+        }
+    }
+
+    /// The first entry at `position` or after it; `position` moves behind it. Position 0 is the start.
+    #[inline]
+    pub(crate) fn next_at(&mut self, t: Gc<Table>, position: &mut u32) -> Option<(Value, Value)> {
+        while *position < t.array_len {
+            let at = *position;
+            *position += 1;
+            // SAFETY: within `array_len`.
+            let v = unsafe { t.element(at as usize) };
+            if !v.is_nil() {
+                return Some((Value::int(at as i64 + 1), v));
+            }
+        }
+        self.next_beyond(t, position)
+    }
+
+    fn next_beyond(&mut self, t: Gc<Table>, position: &mut u32) -> Option<(Value, Value)> {
+        *position = (*position).max(BEYOND);
+        let slots = shape::field_count(t.shape);
+        while *position - BEYOND < slots {
+            let slot = *position - BEYOND;
+            *position += 1;
+            // SAFETY: a table has a slot for each field of its shape.
+            let v = unsafe { *t.slots.add(slot as usize) };
+            if !v.is_nil() {
+                return Some((Value::from(self.key_at(t.shape, slot)), v));
+            }
+        }
+        let nodes = t.node_slice();
+        while let Some(node) = nodes.get((*position - BEYOND - slots) as usize) {
+            *position += 1;
+            if node.is_live() {
+                return Some((node.key(), node.value()));
+            }
+        }
+        None
+    }
+
+    /// The position behind `key`, where [`Vm::next_at`] goes on; `None` if the table does not know the key.
+    pub(crate) fn position_of(&self, t: Gc<Table>, key: Value) -> Option<u32> {
+        let node = match key.tag {
+            Tag::NIL => return Some(0),
+            Tag::INT => return self.position_of_int(t, key.int_bits()),
+            Tag::STRING => {
+                let key = self.find_interned(key.gc())?;
+                if t.shape != shape::DICT {
+                    return shape::lookup(t.shape, key).map(|slot| BEYOND + slot + 1);
+                }
+                t.find_str(key)
+            }
+            Tag::FLOAT => match super::float_to_key(key.float_bits()) {
+                Some(i) => return self.position_of_int(t, i),
+                None => t.find_other(key),
+            },
+            _ => t.find_other(key),
+        };
+        self.position_of_node(t, node)
+    }
+
+    fn position_of_int(&self, t: Gc<Table>, i: i64) -> Option<u32> {
+        let at = (i as u64).wrapping_sub(1);
+        if at < t.array_len as u64 {
+            return Some(at as u32 + 1);
+        }
+        let node = self.position_of_node(t, t.find_int(i));
+        // A key within the capacity but not in the array has been removed from its end during the traversal.
+        node.or(if at < t.array_cap as u64 { Some(BEYOND) } else { None })
+    }
+
+    fn position_of_node(&self, t: Gc<Table>, node: *const crate::object::Node) -> Option<u32> {
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: both point into the table's nodes.
+        let at = unsafe { node.offset_from(t.nodes) } as u32;
+        Some(BEYOND + shape::field_count(t.shape) + at + 1)
+    }
+
+    /// Sizes of the parts, for debugging: elements of the array, fields of the shape, nodes of the hash part.
+    #[allow(dead_code)]
+    pub(crate) fn table_sizes(&self, t: Gc<Table>) -> (usize, usize, usize) {
+        (t.array_len as usize, shape::field_count(t.shape) as usize, t.node_count())
+    }
+}

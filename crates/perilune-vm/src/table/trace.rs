@@ -1,0 +1,153 @@
+//! What the collector needs from tables: tracing, and clearing of weak entries.
+//!
+//! Dead keys are not reported: nothing looks behind them (`table/nodes.rs`). Names of shape fields are roots of the domain
+//! (`shape.rs`), so slots are traced for their values only. Strings count as values rather than objects in weak tables
+//! (manual 2.5.4): they are reported as strong and never cleared.
+
+use super::BUFFER_DATA;
+use crate::object::{ArrayKind, Table};
+use crate::shape;
+use crate::value::{Tag, Value};
+use perilune_heap::Obj;
+
+/// Which references of a table are weak (`__mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Weak {
+    pub keys: bool,
+    pub values: bool,
+}
+
+#[inline(always)]
+fn mark_value(v: Value, mark: &mut impl FnMut(Obj)) {
+    if let Some(o) = v.obj() {
+        mark(o);
+    }
+}
+
+/// Whether a weak reference to `v` is treated as strong.
+fn is_strong(v: Value) -> bool {
+    !v.is_collectable() || v.tag == Tag::STRING
+}
+
+impl Table {
+    fn general_elements(&self) -> &[Value] {
+        if self.kind != ArrayKind::General || self.array_len == 0 {
+            return &[];
+        }
+        // SAFETY: a General array of `array_len` values.
+        unsafe { std::slice::from_raw_parts(self.array.cast(), self.array_len as usize) }
+    }
+
+    fn field_values(&self) -> &[Value] {
+        let count = shape::field_count(self.shape) as usize;
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: a table has a slot for each field of its shape.
+        unsafe { std::slice::from_raw_parts(self.slots, count) }
+    }
+
+    /// Reports the metatable and the table's own buffers.
+    fn trace_parts(&self, mark: &mut impl FnMut(Obj)) {
+        Obj::new(self.metatable.cast()).map(&mut *mark);
+        let buffers = [
+            (self.slots.cast::<u8>(), self.slots_are_inline()),
+            (self.array, self.array_is_inline()),
+            (self.nodes.cast(), false),
+        ];
+        for (data, inline) in buffers {
+            if !data.is_null() && !inline {
+                // SAFETY: the data of a buffer starts that far behind its header.
+                Obj::new(unsafe { data.sub(BUFFER_DATA) }.cast()).map(&mut *mark);
+            }
+        }
+    }
+
+    /// Reports everything that a table without weak references refers to.
+    ///
+    /// # Safety
+    /// The table is initialised and nothing writes to it meanwhile.
+    #[allow(dead_code)]
+    pub(crate) unsafe fn trace(&self, mark: &mut impl FnMut(Obj)) {
+        self.trace_parts(mark);
+        for &v in self.general_elements().iter().chain(self.field_values()) {
+            mark_value(v, mark);
+        }
+        for n in self.node_slice() {
+            if n.is_live() {
+                mark_value(n.key(), mark);
+                mark_value(n.value(), mark);
+            }
+        }
+    }
+
+    /// Reports the strong references of a table with weak ones. A value whose key is a weak object is not reported, whatever it is: see
+    /// [`Table::ephemerons`].
+    ///
+    /// # Safety
+    /// As [`Table::trace`].
+    #[allow(dead_code)]
+    pub(crate) unsafe fn trace_weak(&self, weak: Weak, mark: &mut impl FnMut(Obj)) {
+        self.trace_parts(mark);
+        for &v in self.general_elements().iter().chain(self.field_values()) {
+            if !weak.values || is_strong(v) {
+                mark_value(v, mark);
+            }
+        }
+        for n in self.node_slice() {
+            if n.is_live() {
+                let (key, v) = (n.key(), n.value());
+                let strong_key = !weak.keys || is_strong(key);
+                if strong_key {
+                    mark_value(key, mark);
+                }
+                if is_strong(v) || (strong_key && !weak.values) {
+                    mark_value(v, mark);
+                }
+            }
+        }
+    }
+
+    /// Calls `f` with every entry whose key is an object that could be weak and whose value is not a plain one: with weak keys only, the
+    /// value is reachable through the table if the key is.
+    #[allow(dead_code)]
+    pub(crate) fn ephemerons(&self, mut f: impl FnMut(Value, Value)) {
+        for n in self.node_slice() {
+            if n.is_live() && !is_strong(n.key()) && !is_strong(n.value()) {
+                f(n.key(), n.value());
+            }
+        }
+    }
+
+    /// Removes the entries with a dead weak key or value. Strings are never asked about.
+    #[allow(dead_code)]
+    pub(crate) fn clear_weak(&mut self, weak: Weak, is_dead: impl Fn(Value) -> bool) {
+        let gone = |v: Value| !is_strong(v) && is_dead(v);
+        if weak.values {
+            let elements = self.general_elements().len();
+            let array: *mut Value = self.array.cast();
+            let slots = self.field_values().len();
+            // SAFETY: within the General array and the slots in use.
+            unsafe {
+                for at in 0..elements {
+                    if gone(*array.add(at)) {
+                        *array.add(at) = Value::NIL;
+                    }
+                }
+                for at in 0..slots {
+                    if gone(*self.slots.add(at)) {
+                        *self.slots.add(at) = Value::NIL;
+                    }
+                }
+            }
+            self.trim();
+        }
+        for at in 0..self.node_count() {
+            // SAFETY: within the nodes.
+            let n = unsafe { &mut *self.nodes.add(at) };
+            if n.is_live() && ((weak.keys && gone(n.key())) || (weak.values && gone(n.value()))) {
+                n.set_value(Value::NIL);
+            }
+        }
+    }
+}
