@@ -1,0 +1,12 @@
+-- A call of a local function without arguments.
+-- bench: group=micro size=10000000 quick=1000000
+local n = tonumber(arg and arg[1]) or 10000000
+local function f() end
+local t0 = os.clock()
+for i = 1, n do  end
+local t1 = os.clock()
+for i = 1, n do
+  f()
+end
+local t2 = os.clock()
+print(string.format("ns=%.2f", ((t2 - t1) - (t1 - t0)) / n * 1e9))

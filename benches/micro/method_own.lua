@@ -1,0 +1,15 @@
+-- A method call found in the object's class.
+-- bench: group=micro size=10000000 quick=1000000
+local n = tonumber(arg and arg[1]) or 10000000
+local C = {}
+C.__index = C
+function C:get() return self.v end
+local o = setmetatable({ v = 1 }, C)
+local t0 = os.clock()
+for i = 1, n do  end
+local t1 = os.clock()
+for i = 1, n do
+  o:get()
+end
+local t2 = os.clock()
+print(string.format("ns=%.2f", ((t2 - t1) - (t1 - t0)) / n * 1e9))

@@ -1,0 +1,14 @@
+-- One item of a traversal of a table with a hundred string keys.
+-- bench: group=micro size=10000000 quick=1000000 goal=8
+local n = tonumber(arg and arg[1]) or 10000000
+local t = {}
+for i = 1, 100 do t["key" .. i] = i end
+local rounds = n / 100
+local sum = 0
+local t0 = os.clock()
+for _ = 1, rounds do
+  for _, v in pairs(t) do sum = sum + v end
+end
+local t1 = os.clock()
+assert(sum == rounds * 5050)
+print(string.format("ns=%.2f", (t1 - t0) / n * 1e9))

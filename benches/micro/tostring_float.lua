@@ -1,0 +1,12 @@
+-- tostring of a float with a short fraction.
+-- bench: group=micro size=3000000 quick=300000
+local n = tonumber(arg and arg[1]) or 3000000
+local x
+local t0 = os.clock()
+for i = 1, n do x = i + 0.25 end
+local t1 = os.clock()
+for i = 1, n do
+  x = tostring(i + 0.25)
+end
+local t2 = os.clock()
+print(string.format("ns=%.2f", ((t2 - t1) - (t1 - t0)) / n * 1e9))

@@ -1,0 +1,13 @@
+-- A call of a vararg function with three arguments that passes them on.
+-- bench: group=micro size=5000000 quick=500000
+local n = tonumber(arg and arg[1]) or 5000000
+local function f(a, b, c) return a end
+local function g(...) return f(...) end
+local t0 = os.clock()
+for i = 1, n do  end
+local t1 = os.clock()
+for i = 1, n do
+  g(i, i, i)
+end
+local t2 = os.clock()
+print(string.format("ns=%.2f", ((t2 - t1) - (t1 - t0)) / n * 1e9))

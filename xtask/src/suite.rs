@@ -1,0 +1,153 @@
+//! `cargo xtask suite DIR`: Lua's own test suite, file by file.
+//!
+//! The suite (folder `testes` of the reference implementation's repository) is not part of this project; the
+//! caller says where it is. Each file runs in a process of its own, in a fresh copy of the folder, because the
+//! files write to the current folder and to each other's temporary names. One process per file also means that a
+//! crash or a hang costs one row of the table and not the run.
+//!
+//! By default a file gets the globals of the suite's portable mode (`_U`, and `_port`, `_soft`, `_nomsg`, which
+//! `all.lua` derives from it). `--strict` sets none of them. Files that need the reference's internal test library
+//! check for it themselves and skip those parts; `big.lua` yields, so it runs inside a coroutine as `all.lua` does.
+
+use crate::chore::{self, Error, Outcome};
+use crate::measure::{self, End, Job};
+use crate::peers;
+use lexopt::prelude::*;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Listing line.
+pub const SUMMARY: &str = "each file of Lua's own test suite in the folder DIR, one process each";
+/// Arguments.
+pub const USAGE: &str =
+    "DIR [--bin PATH] [--profile P] [--only PATTERN] [--strict] [--timeout SECONDS] [--md FILE]";
+
+/// Files that are loaded by others and are no test by themselves.
+const HELPERS: &[&str] = &["bwcoercion.lua", "tracegc.lua"];
+
+const PORTABLE: &str = "_U=true _port=true _soft=true _nomsg=true";
+
+const BIG: &str = "local f = coroutine.wrap(assert(loadfile('big.lua'))); while f() == 'b' do end";
+
+/// Runs the chore.
+pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
+    let (mut dir, mut bin, mut only, mut md) = (None, None, None, None);
+    let (mut profile, mut strict, mut limit) = ("release".to_string(), false, 120);
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(v) if dir.is_none() => dir = Some(PathBuf::from(v).canonicalize()?),
+            Long("bin") => bin = Some(parser.value()?.string()?),
+            Long("profile") => profile = parser.value()?.string()?,
+            Long("only") => only = Some(parser.value()?.string()?),
+            Long("strict") => strict = true,
+            Long("timeout") => limit = parser.value()?.parse()?,
+            Long("md") => md = Some(PathBuf::from(parser.value()?)),
+            _ => return Err(arg.unexpected().into()),
+        }
+    }
+    let dir = dir.ok_or("which folder? cargo xtask suite DIR")?;
+    let ours = peers::ours(bin.as_deref(), &profile)?;
+    let mut files: Vec<String> = std::fs::read_dir(&dir)?
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.ends_with(".lua") && !HELPERS.contains(&n.as_str()))
+        .filter(|n| only.as_ref().is_none_or(|o| n.contains(o.as_str())))
+        .collect();
+    files.sort();
+    let mut table =
+        String::from("| file | outcome | CPU s | first line of the error |\n|---|---|---:|---|\n");
+    let (mut passed, mut failed) = (0, 0);
+    for file in &files {
+        chore::progress(file);
+        let scratch = Scratch::copy_of(&dir)?;
+        let job =
+            Job::new(&ours.bin, arguments(file, strict), &scratch.0).timeout(Duration::from_secs(limit));
+        let run = measure::run(&job)?;
+        let (outcome, error) = match run.end {
+            End::Exit(0) => ("pass", String::new()),
+            End::Timeout => ("timeout", String::new()),
+            End::Signal(_) => ("crash", run.failure()),
+            End::Exit(_) => ("fail", run.failure().replace('|', "\\|")),
+        };
+        if run.ok() {
+            passed += 1;
+        } else {
+            failed += 1;
+        }
+        table.push_str(&format!("| {file} | {outcome} | {:.2} | {error} |\n", run.cpu));
+    }
+    chore::progress("");
+    print!("{table}");
+    if let Some(path) = md {
+        std::fs::write(path, &table)?;
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(Outcome::from_ok(failed == 0 && passed > 0))
+}
+
+fn arguments(file: &str, strict: bool) -> Vec<&str> {
+    let mut args = Vec::new();
+    if !strict {
+        args.extend(["-e", PORTABLE]);
+    }
+    match file {
+        "big.lua" => args.extend(["-e", BIG]),
+        _ => args.push(file),
+    }
+    args
+}
+
+/// A copy of the suite's folder that goes away with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn copy_of(dir: &Path) -> Result<Scratch, Error> {
+        let place = std::env::temp_dir().join(format!("perilune-suite-{}", std::process::id()));
+        let scratch = Scratch(place);
+        copy(dir, &scratch.0)?;
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scratch_copy_has_the_folders_files_and_goes_away() {
+        let place = {
+            let s = Scratch::copy_of(&crate::chore::root().join("xtask")).unwrap();
+            assert!(s.0.join("src/suite.rs").is_file());
+            s.0.clone()
+        };
+        assert!(!place.exists());
+    }
+
+    #[test]
+    fn strict_sets_no_globals() {
+        assert_eq!(arguments("math.lua", true), ["math.lua"]);
+        assert_eq!(arguments("math.lua", false), ["-e", PORTABLE, "math.lua"]);
+        assert_eq!(arguments("big.lua", true), ["-e", BIG]);
+    }
+}
