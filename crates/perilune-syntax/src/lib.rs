@@ -9,6 +9,7 @@ pub mod ast;
 pub mod bytecode;
 pub mod codegen;
 pub mod disasm;
+pub mod dump;
 pub mod error;
 mod intern;
 pub mod lexer;
@@ -16,6 +17,7 @@ pub mod numeral;
 mod parser;
 pub mod proto;
 pub mod token;
+pub mod undump;
 pub mod verify;
 
 pub use bytecode::{Instr, Op};

@@ -10,7 +10,7 @@
 //! where the pair works together, and whether something jumps between them.
 
 use crate::bytecode::{Instr, MAX_REGISTERS, NO_IC, Op, RK_CONST};
-use crate::proto::{Constant, Proto};
+use crate::proto::{Constant, Proto, VarKind};
 
 /// Fields of a template at most.
 const MAX_TEMPLATE: usize = 64;
@@ -233,9 +233,15 @@ impl<'p> Context<'p> {
                 self.constant(instr.bx() as usize)
             }
             Op::LoadNil => self.registers(a, b as usize + 1),
-            Op::GetUpval | Op::SetUpval => {
+            Op::GetUpval => {
                 self.register(a)?;
                 self.upvalue(b)
+            }
+            Op::SetUpval => {
+                self.register(a)?;
+                self.upvalue(b)?;
+                let kind = self.proto.upvalues[b as usize].kind;
+                require(kind == VarKind::Mutable, "assigns to an upvalue that is said never to be")
             }
             Op::GetTabUp => {
                 self.register(a)?;
