@@ -2,8 +2,8 @@
 //!
 //! A label is visible in the whole block that declares it, nested blocks included (manual 3.3.4), so a block lists its
 //! labels when it is entered, and a `goto` finds its target's block by walking outwards. That tells, before the label
-//! is reached, how many locals the jump leaves; if one of them is captured or to be closed, the jump closes them
-//! itself. The code at a label therefore never closes anything.
+//! is reached, how many locals the jump leaves (for a jump backward, those declared since the label too); if one of
+//! them is captured or to be closed, the jump closes them itself. The code at a label therefore never closes anything.
 //!
 //! A jump forward must not enter the scope of a local: the label remembers, per pending jump, how many locals of its
 //! block were in scope then. A label at the end of its block (only labels follow) counts as outside the scope of
@@ -43,8 +43,8 @@ pub(super) struct ActiveVar {
 #[derive(Debug)]
 struct Label {
     name: StrId,
-    /// Its position once it has been reached.
-    pc: Option<usize>,
+    /// Once it has been reached: its position, and the locals in scope there.
+    reached: Option<(usize, usize)>,
     /// Jumps that wait for it.
     pending: JumpList,
     /// Of the waiting jumps, the one made with the fewest locals of this block in scope: their number, and its line.
@@ -74,7 +74,9 @@ impl Gen<'_> {
     /// Starts a block.
     pub(super) fn enter_block(&mut self, block: &Block) {
         let labels = block.stats.iter().filter_map(|stat| match stat.kind {
-            StatKind::Label(name) => Some(Label { name, pc: None, pending: JumpList::EMPTY, earliest: None }),
+            StatKind::Label(name) => {
+                Some(Label { name, reached: None, pending: JumpList::EMPTY, earliest: None })
+            }
             _ => None,
         });
         let state = BlockState { active: self.fs.active.len(), labels: labels.collect() };
@@ -244,7 +246,7 @@ impl Gen<'_> {
     /// Whether a condition may jump to the label directly: forward, with nothing to close.
     pub(super) fn can_goto_directly(&self, name: StrId) -> bool {
         self.find_label(name).is_some_and(|(block, label)| {
-            self.fs.blocks[block].labels[label].pc.is_none()
+            self.fs.blocks[block].labels[label].reached.is_none()
                 && self.register_to_close(self.active_in(block)).is_none()
         })
     }
@@ -258,16 +260,18 @@ impl Gen<'_> {
                     .concat();
             return self.error_at(self.function_end(), &message);
         };
-        let outside = self.active_in(block);
         if !self.fs.reachable() {
             // The jump would be dead, but it must be legal all the same.
             self.add_gotos(name, JumpList::EMPTY, line);
             return Ok(());
         }
-        self.close_down_to(outside);
-        match self.fs.blocks[block].labels[label].pc {
-            Some(target) => self.emit_jump_back(target),
+        match self.fs.blocks[block].labels[label].reached {
+            Some((target, outside)) => {
+                self.close_down_to(outside);
+                self.emit_jump_back(target);
+            }
             None => {
+                self.close_down_to(self.active_in(block));
                 let jump = self.emit_jump(Op::Jump, 0, 0);
                 self.add_gotos(name, jump, line);
             }
@@ -310,11 +314,11 @@ impl Gen<'_> {
             .concat();
             return self.error_at(self.line, &message);
         }
-        let here = self.fs.label();
+        let reached = Some((self.fs.label(), self.fs.active.len()));
         self.fs.patch_here(pending);
         let block = self.fs.blocks.last_mut().expect("a block is open");
         let label = &mut block.labels[index];
-        (label.pc, label.pending) = (Some(here), JumpList::EMPTY);
+        (label.reached, label.pending) = (reached, JumpList::EMPTY);
         Ok(())
     }
 
