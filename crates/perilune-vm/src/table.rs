@@ -380,11 +380,18 @@ impl Vm {
 
     /// A buffer of `bytes` bytes: the address of its data.
     fn alloc_buffer(&mut self, bytes: usize) -> LuaResult<*mut u8> {
-        match self.heap.try_alloc(Tag::BUFFER.0, BUFFER_DATA + bytes) {
-            // SAFETY: the object has `bytes` bytes behind its header.
-            Ok(o) => Ok(unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) }),
-            Err(_) => Err(self.out_of_memory()),
-        }
+        let size = BUFFER_DATA + bytes;
+        // Small ones do not fail here: the byte limit is looked at where a collection could help, at the next safepoint.
+        let object = if size <= SMALL {
+            self.heap.alloc(Tag::BUFFER.0, size)
+        } else {
+            match self.heap.try_alloc(Tag::BUFFER.0, size) {
+                Ok(o) => o,
+                Err(_) => return Err(self.out_of_memory()),
+            }
+        };
+        // SAFETY: the object has `bytes` bytes behind its header.
+        Ok(unsafe { object.as_ptr().cast::<u8>().add(BUFFER_DATA) })
     }
 
     /// To be called when a key appears in a table, or its storage moves.
