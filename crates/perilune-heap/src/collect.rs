@@ -21,6 +21,7 @@
 //! **Sweep.** Lazily by the allocator, and in portions of steps without a slice; complete before the next major starts.
 
 use crate::heap::{Heap, LAST_EPOCH};
+use crate::large::take_cards;
 use crate::layout::*;
 use crate::mark::{Budget, Marker};
 use crate::pace::{LEAST_SLICE, PAUSE_GOAL};
@@ -128,14 +129,20 @@ impl Heap {
     }
 
     fn minor<C: Client>(&mut self, client: &mut C, began: Instant) {
+        let cpu = cpu_ns();
         let external = self.external_bytes();
         let young = self.retire_spans();
         let log = core::mem::take(&mut self.log);
+        let ranges = self.take_card_log();
         let mut m = Marker::open(self, Cycle::Minor);
         client.roots(&mut m, Cycle::Minor);
         for &obj in &log {
             // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
             unsafe { client.trace(obj, &mut m) };
+        }
+        for &(owner, lo, hi) in &ranges {
+            // SAFETY: as above.
+            unsafe { client.trace_range(owner, lo, hi, &mut m) };
         }
         to_fixpoint(&mut m, client);
         let kept = m.close();
@@ -143,13 +150,13 @@ impl Heap {
         self.blocks.sweep_touched(self.side);
         let now = self.now();
         self.large.sweep_young(&mut self.table, self.side, now);
-        self.take_over_log(log);
+        self.take_over_log(log, ranges);
         self.next_epoch();
 
         let ns = began.elapsed().as_nanos() as u64;
         let freed_external = external.saturating_sub(self.external_bytes());
         let live = self.old_bytes + self.external_bytes();
-        self.pace.after_minor(young + freed_external, kept, live, ns);
+        self.pace.after_minor(young + freed_external, kept, live, cpu_ns() - cpu);
         self.stats.minors += 1;
         self.stats.minor_ns += ns;
         self.stats.minor_pauses.add(ns);
@@ -157,8 +164,23 @@ impl Heap {
         self.stats.allocated_bytes += young as u64;
     }
 
+    /// The ranges of large buffers that were stored into. Owners logged since are traced whole anyway.
+    fn take_card_log(&mut self) -> Vec<(Obj, usize, usize)> {
+        let mut ranges = Vec::new();
+        for (owner, buffer) in core::mem::take(&mut self.card_log) {
+            // SAFETY: logged objects are old, hence alive until the end of a major.
+            let whole = unsafe { (*owner.as_ptr()).epoch } == self.epoch();
+            take_cards(buffer, |lo, hi| {
+                if !whole {
+                    ranges.push((owner, lo, hi))
+                }
+            });
+        }
+        ranges
+    }
+
     /// What changed must be seen by a major in progress, if it has been there already.
-    fn take_over_log(&mut self, mut log: Vec<Obj>) {
+    fn take_over_log(&mut self, mut log: Vec<Obj>, ranges: Vec<(Obj, usize, usize)>) {
         self.stats.logged += log.len() as u64;
         if self.major.active {
             let next = self.side.other().offset();
@@ -172,6 +194,9 @@ impl Heap {
                     self.major.regrey.push(obj);
                 }
             }
+            // SAFETY: as above.
+            let marked = |r: &(Obj, _, _)| unsafe { get_bit(r.0.as_ptr() as usize, next) };
+            self.major.ranges.extend(ranges.into_iter().filter(marked));
         }
         log.clear();
         self.log = log;
@@ -206,6 +231,11 @@ impl Heap {
         let regrey = core::mem::take(&mut self.major.regrey);
         let last_chance = self.major.rescans >= MOST_RESCANS;
         let mut m = Marker::open(self, Cycle::Major);
+        // These are as many as the program has stored into lately; unlike the regreyed, they are dealt with at once.
+        for (owner, lo, hi) in core::mem::take(&mut m.heap.major.ranges) {
+            // SAFETY: the owner is marked, so alive.
+            unsafe { client.trace_range(owner, lo, hi, &mut m) };
+        }
         let mut done = m.run(client, budget);
         if done {
             for &obj in &regrey {
@@ -285,6 +315,12 @@ impl Heap {
             }
         }
     }
+}
+
+/// Processor time of this thread.
+fn cpu_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Traces everything, ephemerons included, and lets the client finish.

@@ -9,7 +9,7 @@
 //! set; the next safepoint calls [`Heap::step`].
 
 use crate::blocks::{BlockSpace, POISON};
-use crate::large::{LargeSpace, size_of_large};
+use crate::large::{CardMark, LargeSpace, mark_card, size_of_large};
 use crate::layout::*;
 use crate::pace::Pace;
 use crate::stats::HeapStats;
@@ -42,6 +42,8 @@ pub(crate) struct Major {
     pub parts: Vec<(Obj, usize)>,
     /// Objects changed after they were marked; their marks have been taken back.
     pub regrey: Vec<Obj>,
+    /// Ranges of addresses changed in large buffers of marked owners.
+    pub ranges: Vec<(Obj, usize, usize)>,
     /// Bytes of the objects marked so far.
     pub bytes: usize,
     /// Times the roots were scanned with marking left to do.
@@ -81,6 +83,8 @@ pub struct Heap {
     pub(crate) table: ChunkTable,
     /// Old objects stored into since the last collection.
     pub(crate) log: Vec<Obj>,
+    /// Old objects with stores into a large buffer of theirs since the last collection, and the buffer.
+    pub(crate) card_log: Vec<(Obj, Obj)>,
     pub(crate) minor_stack: Vec<Obj>,
     pub(crate) major: Major,
     pub(crate) pace: Pace,
@@ -125,6 +129,7 @@ impl Heap {
             large: LargeSpace::new(options.poison),
             table: ChunkTable::new(),
             log: Vec::new(),
+            card_log: Vec::new(),
             minor_stack: Vec::new(),
             major: Major::default(),
             pace,
@@ -331,6 +336,33 @@ impl Heap {
         // SAFETY: `obj` is a live object of this heap.
         unsafe { (*obj.as_ptr()).epoch = self.epoch };
         self.log.push(obj);
+    }
+
+    /// As [`Heap::barrier`], for a store at the address `slot` within `buffer`, which belongs to `owner` (and may be `owner`).
+    /// If the buffer is over 8 KiB, collections then look at the part of it that was stored into, through
+    /// [`Client::trace_range`](crate::Client::trace_range), instead of all of it. An operation that stores into several
+    /// places of a buffer (a hash insertion that moves an entry) needs one call for each, or one `barrier`.
+    #[inline(always)]
+    pub fn barrier_at(&mut self, owner: Obj, buffer: Obj, slot: usize) {
+        // SAFETY: `owner` is a live object of this heap.
+        if unsafe { (*owner.as_ptr()).epoch } != self.epoch {
+            self.barrier_at_slow(owner, buffer, slot);
+        }
+    }
+
+    /// The cold half of [`Heap::barrier_at`].
+    #[cold]
+    #[inline(never)]
+    pub fn barrier_at_slow(&mut self, owner: Obj, buffer: Obj, slot: usize) {
+        // SAFETY: `buffer` is a live object of this heap.
+        if unsafe { (*buffer.as_ptr()).granules } != 0 || self.is_young(buffer) {
+            return self.barrier_slow(owner);
+        }
+        match mark_card(buffer, slot - buffer.as_ptr() as usize) {
+            CardMark::First => self.card_log.push((owner, buffer)),
+            CardMark::Again => {}
+            CardMark::TooMany => self.barrier_slow(owner),
+        }
     }
 
     /// The current epoch. Changes with every collection.

@@ -7,6 +7,12 @@
 //! Large objects are listed, young and old apart: a minor collection looks at the young list only, a major's sweep walks
 //! the old one in portions. An old object without a current mark is dead and waits for that walk.
 //!
+//! **Cards.** Tracing a big array again because one element changed would make filling an array quadratic. So stores into large
+//! buffers ([`crate::Heap::barrier_at`]) mark a card of 1 KiB and do not stamp the owner: it stays unlogged, every
+//! store takes the slow path, and the next collection traces the marked cards only. That pays while stores are
+//! few compared with the size; after one store for every four slots the owner is logged whole, and further stores
+//! are as fast as any. Whatever a program does, it pays at most about twice what the better way would have cost.
+//!
 //! Freed huge mappings are kept for a moment: a program that builds one big string after another would otherwise pay for
 //! page faults each time.
 
@@ -41,12 +47,16 @@ pub enum Age {
 struct PageRecord {
     /// Bytes of the object that begins here.
     size: usize,
+    /// One byte for every [`CARD`] bytes of the object, made when first needed: 1 if stored into since the last collection.
+    cards: *mut u8,
+    /// Stores that took the slow path of the barrier since the last collection.
+    hits: u32,
     /// Index of the page where the run begins.
     first: u16,
     /// Pages of the run that begins here.
     pages: u16,
     age: Age,
-    spare: [u8; 19],
+    spare: [u8; 7],
 }
 
 const _: () = assert!(size_of::<PageRecord>() == (META - LINES) / PAGES);
@@ -60,6 +70,75 @@ fn record(at: usize) -> *mut PageRecord {
 pub fn size_of_large(obj: Obj) -> usize {
     // SAFETY: a large object begins on a page that has a record.
     unsafe { (*record(obj.as_ptr() as usize)).size }
+}
+
+/// Bytes that a card describes.
+pub const CARD: usize = 1024;
+
+fn card_count(size: usize) -> usize {
+    size / CARD + 1
+}
+
+/// What to do about a store into a large buffer.
+pub enum CardMark {
+    /// The first since the last collection: the buffer must be entered into the log of cards.
+    First,
+    /// Nothing more.
+    Again,
+    /// So many that the owner had better be logged whole.
+    TooMany,
+}
+
+/// Marks the card of the large object `buffer` that covers `offset`.
+pub fn mark_card(buffer: Obj, offset: usize) -> CardMark {
+    // SAFETY: a live large object has a record on its first page; its card table has an entry for every offset.
+    unsafe {
+        let r = &mut *record(buffer.as_ptr() as usize);
+        debug_assert!(r.age != Age::None && offset < r.size);
+        if r.cards.is_null() {
+            r.cards = Box::into_raw(vec![0u8; card_count(r.size)].into_boxed_slice()) as *mut u8;
+        }
+        *r.cards.add(offset / CARD) = 1;
+        r.hits += 1;
+        match r.hits as usize {
+            1 => CardMark::First,
+            n if n > r.size / 64 => CardMark::TooMany,
+            _ => CardMark::Again,
+        }
+    }
+}
+
+/// Calls `f` with every run of marked cards, as a range of addresses, and clears them.
+pub fn take_cards(buffer: Obj, mut f: impl FnMut(usize, usize)) {
+    let at = buffer.as_ptr() as usize;
+    // SAFETY: as above.
+    let (cards, size) = unsafe {
+        let r = &mut *record(at);
+        r.hits = 0;
+        if r.cards.is_null() {
+            return;
+        }
+        (core::slice::from_raw_parts_mut(r.cards, card_count(r.size)), r.size)
+    };
+    let mut i = 0;
+    while let Some(first) = cards[i..].iter().position(|c| *c != 0).map(|p| p + i) {
+        let end = cards[first..].iter().position(|c| *c == 0).map_or(cards.len(), |p| p + first);
+        cards[first..end].fill(0);
+        f(at + first * CARD, at + (end * CARD).min(size));
+        i = end;
+    }
+}
+
+/// Frees the card table of an object that is going away.
+fn drop_cards(at: usize) {
+    // SAFETY: as above; the table was made from a box of this length.
+    unsafe {
+        let r = &mut *record(at);
+        let cards = core::mem::replace(&mut r.cards, core::ptr::null_mut());
+        if !cards.is_null() {
+            drop(Box::from_raw(core::ptr::slice_from_raw_parts_mut(cards, card_count(r.size))));
+        }
+    }
 }
 
 /// The space of large objects.
@@ -103,6 +182,8 @@ impl LargeSpace {
             }
             let r = record(at);
             (*r).size = size;
+            (*r).cards = core::ptr::null_mut();
+            (*r).hits = 0;
             (*r).age = Age::Young;
             set_bit(at, STARTS);
             self.young.push(obj_at(at));
@@ -178,6 +259,7 @@ impl LargeSpace {
     fn free(&mut self, table: &mut ChunkTable, obj: Obj, now: u64) {
         let at = obj.as_ptr() as usize;
         let chunk = ChunkRef(chunk_base(at));
+        drop_cards(at);
         // SAFETY: the object is dead and in no list; its chunk is mapped.
         unsafe {
             let r = record(at);
@@ -304,6 +386,7 @@ impl LargeSpace {
             .chain(self.old.drain(..))
             .chain(self.unswept.drain(..))
         {
+            drop_cards(obj.as_ptr() as usize);
             let chunk = ChunkRef(chunk_base(obj.as_ptr() as usize));
             if chunk.head().kind == ChunkKind::Huge {
                 os::unmap(chunk.0, chunk.head().mapped);

@@ -36,6 +36,8 @@
 //!   object must be initialised and every value that is needed must be reachable from [`Client::roots`].
 //! * Every store of a reference into an object that may be old needs [`Heap::barrier`] on the object that
 //!   `trace` reports it for (the owner of a buffer, not the buffer).
+//! * Stores into buffers that may be large should say where, with [`Heap::barrier_at`], and big objects be traced in portions
+//!   ([`Marker::trace_later`]): otherwise one store costs a look at the whole object, and pauses grow with it.
 //! * Objects that hold weak references are logged like others, on every insertion; an old one that was not logged refers to no
 //!   young object, so a minor collection need not look at it. Lists gathered while tracing (weak tables met) must
 //!   be kept apart by [`Marker::cycle`]: minors run between the slices of a major.
@@ -192,6 +194,17 @@ pub trait Client {
         let _ = at;
         // SAFETY: the caller's promise is the same.
         unsafe { self.trace(obj, m) }
+    }
+    /// Traces what `owner` keeps at addresses in `lo..hi`, a part of one of its large buffers that was stored into under
+    /// [`Heap::barrier_at`]. A slot that straddles a border belongs to both sides. The buffer may have been replaced since,
+    /// under a `barrier`: then there is nothing to do. By default all of `owner` is traced.
+    ///
+    /// # Safety
+    /// As for [`Client::trace`]. The addresses are not to be read unless they lie in a buffer that `owner` has now.
+    unsafe fn trace_range(&mut self, owner: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
+        let _ = (lo, hi);
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.trace(owner, m) }
     }
     /// Reports the roots. A major asks for them several times.
     fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle);

@@ -50,15 +50,19 @@ impl Pace {
         }
     }
 
-    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now.
+    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now. `ns` is processor time:
+    /// a busy machine is no reason for a small nursery.
     pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64) {
         if self.fixed || young < self.nursery / 4 {
             return;
         }
         let now = ns as f64 / (young as f64 / 1024.0);
-        // Quick to believe bad news.
+        if self.cost == 0.0 {
+            self.cost = now;
+        }
+        // Quick to believe bad news, but a single outlier must not halve the nursery.
         let weight = if now > self.cost { 0.5 } else { 0.2 };
-        self.cost += (now - self.cost) * weight;
+        self.cost += (now.min(self.cost * 3.0) - self.cost) * weight;
         let bearable = (PAUSE_GOAL as f64 * 0.7 / self.cost.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
         let much_survives = kept > young / 5;
         let wanted = if self.nursery < USUAL {

@@ -18,6 +18,17 @@ use crate::mark::Marker;
 use crate::{Client, Cycle, Obj};
 use std::collections::HashSet;
 
+/// Objects by what the collector has noted about them.
+struct Sets {
+    /// Marked for the major, or sure to be.
+    black: HashSet<Obj>,
+    /// On a list of the major.
+    waiting: HashSet<Obj>,
+    logged: HashSet<Obj>,
+    /// Owners of large buffers with marked cards. Which of their slots may refer to newborns is not checked.
+    carded: HashSet<Obj>,
+}
+
 impl Heap {
     /// Checks every invariant. Slow; only at safepoints.
     ///
@@ -38,6 +49,13 @@ impl Heap {
         let parts = self.major.parts.iter().map(|(o, _)| o);
         let waiting: HashSet<Obj> = self.major.stack.iter().chain(parts).chain(&regrey).copied().collect();
         let logged: HashSet<Obj> = self.log.iter().copied().collect();
+        let carded: HashSet<Obj> = self
+            .card_log
+            .iter()
+            .map(|(o, _)| o)
+            .chain(self.major.ranges.iter().map(|r| &r.0))
+            .copied()
+            .collect();
         let next = self.side.other().offset();
         // SAFETY: objects lie in mapped chunks.
         let is_next = |obj: Obj| unsafe { get_bit(obj.as_ptr() as usize, next) };
@@ -47,19 +65,12 @@ impl Heap {
             false => HashSet::new(),
         };
         let saved = self.swap_side(next, None);
-        let found = self.verify_edges(client, &all, &black, &waiting, &logged);
+        let found = self.verify_edges(client, &all, &Sets { black, waiting, logged, carded });
         self.swap_side(next, Some(&saved));
         found
     }
 
-    fn verify_edges<C: Client>(
-        &mut self,
-        client: &mut C,
-        all: &[Obj],
-        black: &HashSet<Obj>,
-        waiting: &HashSet<Obj>,
-        logged: &HashSet<Obj>,
-    ) -> Result<(), String> {
+    fn verify_edges<C: Client>(&mut self, client: &mut C, all: &[Obj], sets: &Sets) -> Result<(), String> {
         for child in self.children(client, None) {
             if !self.is_allocated(child) {
                 return Err(format!(
@@ -76,7 +87,7 @@ impl Heap {
             if young && !fresh {
                 return Err(format!("newborn {obj:?} has epoch {}, now is {}", header.epoch, self.epoch()));
             }
-            if !young && fresh != logged.contains(&obj) {
+            if !young && fresh != sets.logged.contains(&obj) {
                 return Err(format!("{obj:?} is old; its epoch and the log disagree"));
             }
             for child in self.children(client, Some(obj)) {
@@ -84,11 +95,12 @@ impl Heap {
                 if !self.is_allocated(child) {
                     return Err(edge(format!("no object: {}", self.describe(child.as_ptr() as usize))));
                 }
-                if !young && !fresh && self.is_young(child) {
+                let carded = sets.carded.contains(&obj);
+                if !young && !fresh && !carded && self.is_young(child) {
                     return Err(edge("an unlogged store of a newborn into an old object".into()));
                 }
-                let is_black = black.contains(&obj) && !waiting.contains(&obj) && !fresh;
-                if is_black && !black.contains(&child) && !self.is_young(child) {
+                let is_black = sets.black.contains(&obj) && !sets.waiting.contains(&obj);
+                if is_black && !fresh && !carded && !sets.black.contains(&child) && !self.is_young(child) {
                     return Err(edge("an unlogged store of a white object into a black one".into()));
                 }
             }

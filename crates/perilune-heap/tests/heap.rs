@@ -40,9 +40,37 @@ fn kind_of(obj: Obj) -> Kind {
     }
 }
 
-fn slots(obj: Obj) -> &'static mut [u64] {
+fn slot_count(obj: Obj) -> usize {
     // SAFETY: an object of the toy client, initialised.
-    unsafe { core::slice::from_raw_parts_mut(word(obj, SLOTS_AT + 1), *word(obj, SLOTS_AT) as usize) }
+    unsafe { *word(obj, SLOTS_AT) as usize }
+}
+
+/// Word index of a slot. Large objects spread theirs over all their bytes; small ones have them in front.
+fn slot_index(obj: Obj, slot: usize, bytes: usize) -> usize {
+    // SAFETY: an object of the toy client.
+    let large = unsafe { (*obj.as_ptr()).granules } == 0;
+    let stride = if large { (bytes / 8 - SLOTS_AT - 1) / slot_count(obj) } else { 1 };
+    SLOTS_AT + 1 + slot * stride
+}
+
+/// Bytes of a large object stand in the word after the header's, above the id.
+fn bytes_of(obj: Obj) -> usize {
+    // SAFETY: an object of the toy client.
+    unsafe { (*word(obj, 1) >> 32) as usize }
+}
+
+fn id_of(obj: Obj) -> Id {
+    // SAFETY: an object of the toy client.
+    unsafe { *word(obj, 1) as Id }
+}
+
+fn slot(obj: Obj, i: usize) -> &'static mut u64 {
+    // SAFETY: within an object of the toy client.
+    unsafe { &mut *word(obj, slot_index(obj, i, bytes_of(obj))) }
+}
+
+fn slots(obj: Obj) -> impl Iterator<Item = Option<Obj>> {
+    (0..slot_count(obj)).map(move |i| as_obj(*slot(obj, i)))
 }
 
 fn as_obj(slot: u64) -> Option<Obj> {
@@ -57,11 +85,12 @@ impl Toy {
                 Kind::Weak => 1,
                 _ => 2,
             };
-            for entry in slots(*table).chunks_mut(width) {
-                if as_obj(entry[0]).is_some_and(|key| !m.is_marked(key)) {
-                    entry.fill(0);
-                } else if width == 2 && as_obj(entry[1]).is_some_and(|v| !m.is_marked(v)) {
-                    entry[1] = 0;
+            for at in (0..slot_count(*table)).step_by(width) {
+                let is_dead = |i: usize| as_obj(*slot(*table, i)).is_some_and(|o| !m.is_marked(o));
+                if is_dead(at) {
+                    (at..at + width).for_each(|i| *slot(*table, i) = 0);
+                } else if width == 2 && is_dead(at + 1) {
+                    *slot(*table, at + 1) = 0;
                 }
             }
         }
@@ -71,9 +100,9 @@ impl Toy {
 impl Client for Toy {
     unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
         match kind_of(obj) {
-            Kind::Plain | Kind::Finalised if slots(obj).len() > 3 => m.trace_later(obj, 0),
+            Kind::Plain | Kind::Finalised if slot_count(obj) > 3 => m.trace_later(obj, 0),
             Kind::Plain | Kind::Finalised => {
-                for child in slots(obj).iter().filter_map(|s| as_obj(*s)) {
+                for child in slots(obj).flatten() {
                     m.mark(child);
                 }
             }
@@ -82,12 +111,25 @@ impl Client for Toy {
         }
     }
     unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
-        let slots = slots(obj);
-        for child in slots[at..].iter().take(2).filter_map(|s| as_obj(*s)) {
+        for child in slots(obj).skip(at).take(2).flatten() {
             m.mark(child);
         }
-        if at + 2 < slots.len() {
+        if at + 2 < slot_count(obj) {
             m.trace_later(obj, at + 2);
+        }
+    }
+    unsafe fn trace_range(&mut self, obj: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
+        if matches!(kind_of(obj), Kind::Weak | Kind::Ephemeron) {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { self.trace(obj, m) };
+        }
+        for i in 0..slot_count(obj) {
+            let slot = slot(obj, i);
+            if (lo..hi).contains(&(slot as *mut u64 as usize))
+                && let Some(child) = as_obj(*slot)
+            {
+                m.mark(child);
+            }
         }
     }
     fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
@@ -104,8 +146,8 @@ impl Client for Toy {
     fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool {
         let mut any = false;
         for table in self.weak[cycle as usize].iter().filter(|t| kind_of(**t) == Kind::Ephemeron) {
-            for pair in slots(*table).chunks(2) {
-                if let (Some(key), Some(value)) = (as_obj(pair[0]), as_obj(pair[1]))
+            for at in (0..slot_count(*table)).step_by(2) {
+                if let (Some(key), Some(value)) = (as_obj(*slot(*table, at)), as_obj(*slot(*table, at + 1)))
                     && m.is_marked(key)
                 {
                     any |= m.mark(value);
@@ -165,10 +207,7 @@ impl Real {
     /// Addresses are reused: an object is the one we mean only if its id is.
     fn after(&mut self) {
         let heap = &self.heap;
-        self.objects.retain(|id, obj| {
-            // SAFETY: an allocated object of the toy client has an id.
-            heap.is_allocated(*obj) && unsafe { *word(*obj, 1) } == *id as u64
-        });
+        self.objects.retain(|id, obj| heap.is_allocated(*obj) && id_of(*obj) == *id);
     }
 }
 
@@ -184,10 +223,13 @@ impl Machine for Real {
         assert!(self.heap.size_of(obj) == bytes.next_multiple_of(16));
         // SAFETY: a new object with room for all this.
         unsafe {
-            *word(obj, 1) = id as u64;
+            *word(obj, 1) = id as u64 | (bytes as u64) << 32;
             *word(obj, SLOTS_AT) = node.children.len() as u64;
             for i in SLOTS_AT + 1..self.heap.size_of(obj) / 8 {
-                *word(obj, i) = if i <= SLOTS_AT + node.children.len() { 0 } else { id as u64 };
+                *word(obj, i) = id as u64;
+            }
+            for i in 0..node.children.len() {
+                *slot(obj, i) = 0;
             }
         }
         if kind == 3 {
@@ -195,14 +237,18 @@ impl Machine for Real {
         }
         self.objects.insert(id, obj);
     }
-    fn store(&mut self, id: Id, slot: usize, child: Option<Id>) {
+    fn store(&mut self, id: Id, at: usize, child: Option<Id>) {
         let obj = self.objects[&id];
-        self.heap.barrier(obj);
-        slots(obj)[slot] = child.map_or(0, |c| self.objects[&c].as_ptr() as u64);
+        let slot = slot(obj, at);
+        if id.is_multiple_of(4) {
+            self.heap.barrier(obj);
+        } else {
+            self.heap.barrier_at(obj, obj, slot as *mut u64 as usize);
+        }
+        *slot = child.map_or(0, |c| self.objects[&c].as_ptr() as u64);
     }
-    fn load(&self, id: Id, slot: usize) -> Option<Id> {
-        // SAFETY: the child is an object of the toy client.
-        as_obj(slots(self.objects[&id])[slot]).map(|o| unsafe { *word(o, 1) } as Id)
+    fn load(&self, id: Id, at: usize) -> Option<Id> {
+        as_obj(*slot(self.objects[&id], at)).map(id_of)
     }
     fn minor(&mut self, roots: &[Option<Id>]) {
         self.set_roots(roots);
@@ -225,8 +271,7 @@ impl Machine for Real {
         self.objects.contains_key(&id)
     }
     fn finalised(&mut self) -> Vec<Id> {
-        // SAFETY: resurrected objects of the toy client.
-        self.toy.queue.drain(..).map(|o| unsafe { *word(o, 1) } as Id).collect()
+        self.toy.queue.drain(..).map(id_of).collect()
     }
     fn check(&mut self, roots: &[Option<Id>], held: Option<usize>) {
         self.set_roots(roots);
@@ -235,8 +280,8 @@ impl Machine for Real {
         for (id, obj) in &self.objects {
             let size = self.heap.size_of(*obj);
             sum += size;
-            let first = SLOTS_AT + 1 + slots(*obj).len();
-            for i in first..size / 8 {
+            let is_slot = |i| (0..slot_count(*obj)).any(|s| slot_index(*obj, s, bytes_of(*obj)) == i);
+            for i in (SLOTS_AT + 1..size / 8).filter(|i| !is_slot(*i)) {
                 // SAFETY: within the object.
                 assert_eq!(unsafe { *word(*obj, i) }, *id as u64, "the contents of {id} changed");
             }
