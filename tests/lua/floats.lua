@@ -1,0 +1,45 @@
+-- Float arithmetic and how floats print.
+print(0.1, 0.1 + 0.2, 1/3, 2/3, 100/3, 1e100, 1e-100, 123456.789e3)
+print(1e14, 1e15, 1e16, 1e17, 12345678901234, 123456789012345.0, 1234567890123456.0)
+print(0.0, -0.0, 1.0, -1.0, 1e0, 1e1, 10.0, 100.0, 1e5, 1e20)
+print(math.huge, -math.huge, math.pi, -math.pi)
+print(2^53, 2^53 + 1, 2^63, -2^63, 2^64, 2^1023, 2^1024, 2^-1074, 2^-1075)
+print(5e-324, 1.7976931348623157e308, 2.2250738585072014e-308)
+local nan = 0/0
+print(nan ~= nan, nan == nan, nan < nan, nan <= nan, nan > 1, nan < 1, 1 < nan, not (nan >= nan))
+print(5.5 // 2, -5.5 // 2, 5.5 // -2, -5.5 // -2, 5.0 // 0.3, 1 // 0.1)
+print(5.5 % 2, -5.5 % 2, 5.5 % -2, -5.5 % -2, 5.0 % 3, -5.0 % 3, 5 % -3.0, -0.0 % 3, 0.0 % -3)
+print(1e308 * 10, -1e308 * 10, 1e308 + 1e308, 1e-308 / 1e10)
+print(3 % -math.huge, -3 % math.huge, 3 % math.huge, -3 % -math.huge, 3.5 % math.huge)
+print(math.huge % 2 ~= math.huge % 2, math.huge // 1, -math.huge // 1)
+print(2 ^ 10, 2 ^ 0.5, (-8) ^ (1/3) ~= (-8) ^ (1/3), 10 ^ 2, 10 ^ -2, 0 ^ -1, (-2) ^ 3, (-2) ^ 2)
+print(7.0, 7.25, 7.125, 1e3, 1.5e3, 0.001, 0.0001, 0.00001, 0.000001)
+print(3.14159265358979, 2.718281828459045, 1.4142135623730951, 0.30000000000000004)
+for _, x in ipairs { 0.5, 1.5, 2.5, -0.5, -1.5, 1e15 + 0.5, 1e300, -1e300, 4503599627370497.5 } do
+  print(math.floor(x), math.ceil(x), x // 1, x % 1)
+end
+print(math.floor(2^62), math.floor(2^63), math.ceil(-2^63), math.floor(-2^64), math.ceil(math.huge))
+print(8 // 3.0, 8 % 3.5, -8 // 3.0, -8 % 3.5, 2^53 // 3, 1e300 // 7e299)
+print(1 + 0.0, 1 - 1.0, 2 * 0.5, 0 * -1.0, -1 * 0.0, 0.0 / 1, 0 / -1.0)
+print(255 // 1.0, 255.0 | 0, 2.0^31 | 0, 1e15 | 0)
+print(1e15 + 0.3, 1e14 + 0.3, 123456.7891234567, 99999999999999.9, 999999999999999.9)
+print(string.format("%.17g %.17g %.17g", 0.1, 1/3, 1e23))
+print(string.format("%g %g %g %g", 1e20, 0.1, 100000, 1000000))
+print(string.format("%e %.3e %E", 12345.678, 12345.678, 0.00012))
+print(string.format("%f %.0f %.1f %10.2f|%-10.2f|%+.1f|% f", 1.5, 2.5, 0.25, 3.14159, 3.14159, 2.0, 1.0))
+print(string.format("%a %A %.3a", 1.0, 0.5, 3.14159))
+print(string.format("%5.1f|%05d|%5d|%-5d|%+d|% d", 2.25, 42, 42, 42, 42, 42))
+print(string.format("%g %g %g", math.huge, -math.huge, 0.0), (string.format("%f", nan):gsub("-", "")))
+local s = 0
+for i = 1, 100 do s = s + 1 / i end
+print(s)
+local p = 1
+for i = 1, 50 do p = p * 1.1 end
+print(p)
+print(tostring(-0.0), 0.0 == -0.0, tostring(1e15), tostring(-1e15), tostring(1e100))
+print(3 | 0, 3.0 == 3, math.type(3.0), #tostring(3.0))
+print(1e1000, -1e1000, 1e-1000, 0x1p-1074, 0x1p-1080, 0x1.fffffffffffffp1023, 0x1p1024)
+print(math.fmod(5.5, 2), math.fmod(-5.5, 2), math.fmod(5.5, -2), math.fmod(7, 3), math.fmod(-7, 3), math.fmod(7, -3), math.fmod(1, math.huge))
+print(pcall(math.fmod, 1, 0))
+print(math.fmod(math.mininteger, -1), math.fmod(1, 0.0) ~= math.fmod(1, 0.0))
+print(math.modf(3.7), math.modf(-3.7), math.modf(5), math.modf(math.huge), math.modf(-0.0))
