@@ -46,6 +46,6 @@ for _ = 1, generations do
   soup, spare = spare, soup
 end
 local result = string.format("life %d", alive)
-local known = {}
+local known = { [40] = "life 1693", [600] = "life 657" }
 assert(not known[generations] or result == known[generations], result)
 print(result)

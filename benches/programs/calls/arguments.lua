@@ -18,6 +18,6 @@ for i = 1, n do
 end
 assert(a + b + c + d + e + f == 21)
 local result = string.format("arguments %d %d", sum, a)
-local known = {}
+local known = { [150000] = "arguments 44106 1", [2500000] = "arguments 735006 3" }
 assert(not known[n] or result == known[n], result)
 print(result)

@@ -15,6 +15,6 @@ for i = 1, 8 do
   sum = sum + tak(2 * n + (i % 2), n + (i % 2), i % 2)
 end
 local result = string.format("tak %d %d", sum, calls)
-local known = {}
+local known = { [6] = "tak 12 508872", [8] = "tak 12 19946792" }
 assert(not known[n] or result == known[n], result)
 print(result)

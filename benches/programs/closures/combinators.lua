@@ -80,6 +80,6 @@ for _ = 1, n do
   sum = (sum + value) % 1000000007
 end
 local line = string.format("combinators %d", sum)
-local known = {}
+local known = { [250] = "combinators 182148126", [3500] = "combinators 313836634" }
 assert(not known[n] or line == known[n], line)
 print(line)

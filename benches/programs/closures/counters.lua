@@ -26,6 +26,6 @@ for i = 1, n do
 end
 assert(moves == 3 * n - refused)
 local result = string.format("counters %d %d %d", total, moves, refused)
-local known = {}
+local known = { [120000] = "counters 4988003 336000 24000", [2000000] = "counters 83133007 5600019 399981" }
 assert(not known[n] or result == known[n], result)
 print(result)

@@ -14,6 +14,6 @@ for i = 1, n do
   if len > best then best, start = len, i end
 end
 local result = string.format("collatz %d %d %d", start, best, total)
-local known = {}
+local known = { [10000] = "collatz 6171 262 859666", [150000] = "collatz 142587 375 16907736" }
 assert(not known[n] or result == known[n], result)
 print(result)

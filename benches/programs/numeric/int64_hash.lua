@@ -23,6 +23,6 @@ again = again ~ (again >> 7)
 again = again ~ (again << 17)
 assert(again == state)
 local result = string.format("int64_hash %016x %016x %016x", fnv, state, mixed)
-local known = {}
+local known = { [1000000] = "int64_hash 5b9f7c4bd89a54e5 652cf958c2958ad6 f455972c538610ea", [15000000] = "int64_hash 0b7756bbc4e41b65 de3163c6e8b1e86c 2c7461d71237f51d" }
 assert(not known[n] or result == known[n], result)
 print(result)

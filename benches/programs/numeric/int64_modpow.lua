@@ -48,6 +48,6 @@ for m = 2147483647 - n, 2147483647 do
 end
 assert(last == 2147483647)
 local result = string.format("int64_modpow %d", count)
-local known = {}
+local known = { [60000] = "int64_modpow 2762", [1200000] = "int64_modpow 55815" }
 assert(not known[n] or result == known[n], result)
 print(result)

@@ -35,6 +35,6 @@ assert(digits:sub(1, 20) == "31415926535897932384", digits:sub(1, 20))
 local sum = 0
 for i = 1, n - 10 do sum = (sum * 31 + digits:byte(i)) % 1000000007 end
 local result = string.format("pi_digits %s %d", digits:sub(n - 19, n - 10), sum)
-local known = {}
+local known = { [400] = "pi_digits 2138414695 98206840", [1700] = "pi_digits 8438523323 342574314" }
 assert(not known[n] or result == known[n], result)
 print(result)
