@@ -1,5 +1,6 @@
 //! Expressions (manual 3.4): operators by precedence, suffixes in a loop, constructors, function bodies.
 
+use super::scope::Mark;
 use super::{OpenFunction, Parser};
 use crate::ast::*;
 use crate::lexer::Result;
@@ -62,16 +63,25 @@ impl Parser<'_> {
         self.operand(0)
     }
 
-    /// One or more expressions, separated by commas.
-    pub(super) fn expr_list(&mut self) -> Result<Vec<ExprId>> {
-        let mut list = vec![self.expr()?];
-        while self.accept(Token::Char(b','))? {
-            list.push(self.expr()?);
+    /// One or more expressions, separated by commas, left pending.
+    #[inline(never)]
+    pub(super) fn expr_list(&mut self) -> Result<()> {
+        loop {
+            let expr = self.expr()?;
+            self.pending.exprs.push(expr);
+            if !self.accept_char(b',')? {
+                return Ok(());
+            }
         }
-        Ok(list)
+    }
+
+    /// Takes the pending expressions from the `base`th on.
+    pub(super) fn take_exprs(&mut self, base: usize) -> Vec<ExprId> {
+        self.pending.exprs.drain(base..).collect()
     }
 
     /// An expression as far as its binary operators bind more strongly than `limit`.
+    #[inline(never)]
     fn operand(&mut self, limit: u8) -> Result<ExprId> {
         self.enter_level()?;
         let mut left = match prefix(self.token) {
@@ -79,7 +89,7 @@ impl Parser<'_> {
                 let line = self.lexer.line();
                 self.advance()?;
                 let operand = self.operand(UNARY_STRENGTH)?;
-                self.push(Expr::Unary { op, operand }, line)
+                self.push_prefix(op, operand, line)
             }
             None => self.simple()?,
         };
@@ -95,6 +105,12 @@ impl Parser<'_> {
         Ok(left)
     }
 
+    #[inline(never)]
+    fn push_prefix(&mut self, op: UnOp, operand: ExprId, line: u32) -> ExprId {
+        self.push(Expr::Unary { op, operand }, line)
+    }
+
+    #[inline(never)]
     fn push_infix(&mut self, op: Infix, lhs: ExprId, rhs: ExprId, line: u32) -> ExprId {
         let expr = match op {
             Infix::Plain(op) => Expr::Binary { op, lhs, rhs },
@@ -106,188 +122,263 @@ impl Parser<'_> {
 
     /// An operand without operators.
     fn simple(&mut self) -> Result<ExprId> {
-        let token = self.token;
-        let expr = match token {
+        match self.token {
+            Token::Name(_) | Token::Char(b'(') => self.suffixed(),
+            Token::Char(b'{') => self.constructor(),
+            Token::Word(Word::Function) => self.function_expr(),
+            _ => self.literal(),
+        }
+    }
+
+    /// An operand of one token.
+    #[inline(never)]
+    fn literal(&mut self) -> Result<ExprId> {
+        let expr = match self.token {
             Token::Integer(value) => Expr::Integer(value),
             Token::Float(value) => Expr::Float(value),
             Token::String(text) => Expr::String(text),
             Token::Word(Word::Nil) => Expr::Nil,
             Token::Word(Word::True) => Expr::True,
             Token::Word(Word::False) => Expr::False,
-            Token::Long(Long::Dots) if self.function().is_vararg => Expr::Vararg,
             Token::Long(Long::Dots) => {
-                return Err(self.error_near(b"cannot use '...' outside a vararg function"));
+                if !self.function().is_vararg {
+                    return Err(self.error_near(b"cannot use '...' outside a vararg function"));
+                }
+                Expr::Vararg
             }
-            Token::Char(b'{') => return self.constructor(),
-            Token::Word(Word::Function) => {
-                self.advance()?;
-                let id = self.body(false, self.lexer.line())?;
-                return Ok(self.push(Expr::Function(id), self.last_line));
-            }
-            _ => return self.suffixed(),
+            _ => return Err(self.error_near(b"unexpected symbol")),
         };
-        self.push_token(expr)
-    }
-
-    /// Consumes the current token, which is all of `expr`.
-    #[inline(never)]
-    fn push_token(&mut self, expr: Expr) -> Result<ExprId> {
         let id = self.push(expr, self.token_line);
         self.advance()?;
         Ok(id)
     }
 
+    #[inline(never)]
+    fn function_expr(&mut self) -> Result<ExprId> {
+        self.advance()?;
+        let id = self.body(false, self.lexer.line())?;
+        Ok(self.push(Expr::Function(id), self.last_line))
+    }
+
     /// A name or a parenthesised expression, and the fields, indices and calls applied to it.
+    #[inline(never)]
     pub(super) fn suffixed(&mut self) -> Result<ExprId> {
-        let mut expr = self.primary()?;
+        let mut expr = match self.token {
+            Token::Name(name) => self.push_variable(name)?,
+            Token::Char(b'(') => {
+                let line = self.lexer.line();
+                self.advance()?;
+                let expr = self.expr()?;
+                self.close_bracket(b'(', b')', line)?;
+                self.push_parenthesised(expr, line)
+            }
+            _ => return Err(self.error_near(b"unexpected symbol")),
+        };
         loop {
             expr = match self.token {
                 Token::Char(b'.') => self.field_of(expr)?,
                 Token::Char(b'[') => {
                     let key = self.bracketed()?;
-                    self.push(Expr::Index { obj: expr, key }, self.last_line)
+                    self.push_index(expr, key)
                 }
                 Token::Char(b':') => {
                     self.advance()?;
                     let name = self.expect_name()?;
                     let line = self.lexer.line();
-                    let args = self.arguments()?;
-                    self.push(Expr::MethodCall { obj: expr, name, args }, line)
+                    let base = self.arguments()?;
+                    self.push_method_call(expr, name, base, line)
                 }
                 Token::Char(b'(' | b'{') | Token::String(_) => {
                     let line = self.lexer.line();
-                    let args = self.arguments()?;
-                    self.push(Expr::Call { func: expr, args }, line)
+                    let base = self.arguments()?;
+                    self.push_call(expr, base, line)
                 }
                 _ => return Ok(expr),
             }
         }
     }
 
-    fn primary(&mut self) -> Result<ExprId> {
-        match self.token {
-            Token::Name(name) => {
-                let line = self.token_line;
-                self.advance()?;
-                Ok(self.variable(name, line))
-            }
-            Token::Char(b'(') => {
-                let line = self.lexer.line();
-                self.advance()?;
-                let expr = self.expr()?;
-                self.expect_closing(Token::Char(b')'), Token::Char(b'('), line)?;
-                Ok(match self.chunk.exprs[expr.index()] {
-                    Expr::Local(_)
-                    | Expr::Index { .. }
-                    | Expr::Call { .. }
-                    | Expr::MethodCall { .. }
-                    | Expr::Vararg => self.push(Expr::Paren(expr), line),
-                    _ => expr,
-                })
-            }
-            _ => Err(self.error_near(b"unexpected symbol")),
+    #[inline(never)]
+    fn push_variable(&mut self, name: StrId) -> Result<ExprId> {
+        let line = self.token_line;
+        self.advance()?;
+        Ok(self.variable(name, line))
+    }
+
+    /// What was in parentheses that began on `line`.
+    #[inline(never)]
+    fn push_parenthesised(&mut self, expr: ExprId, line: u32) -> ExprId {
+        match self.chunk.exprs[expr.index()] {
+            Expr::Local(_)
+            | Expr::Index { .. }
+            | Expr::Call { .. }
+            | Expr::MethodCall { .. }
+            | Expr::Vararg => self.push(Expr::Paren(expr), line),
+            _ => expr,
         }
     }
 
+    /// `obj[key]`, whose bracket has just been closed, or `obj.key`, whose name has just been read.
+    #[inline(never)]
+    fn push_index(&mut self, obj: ExprId, key: ExprId) -> ExprId {
+        self.push(Expr::Index { obj, key }, self.last_line)
+    }
+
+    #[inline(never)]
+    fn push_call(&mut self, func: ExprId, base: usize, line: u32) -> ExprId {
+        let args = self.take_exprs(base);
+        self.push(Expr::Call { func, args }, line)
+    }
+
+    #[inline(never)]
+    fn push_method_call(&mut self, obj: ExprId, name: StrId, base: usize, line: u32) -> ExprId {
+        let args = self.take_exprs(base);
+        self.push(Expr::MethodCall { obj, name, args }, line)
+    }
+
     /// `.name` (or the `:name` of a function's name) applied to `obj`.
+    #[inline(never)]
     pub(super) fn field_of(&mut self, obj: ExprId) -> Result<ExprId> {
         self.advance()?;
         let name = self.expect_name()?;
         let key = self.push(Expr::String(name), self.last_line);
-        Ok(self.push(Expr::Index { obj, key }, self.last_line))
+        Ok(self.push_index(obj, key))
     }
 
     /// `[expr]`
     fn bracketed(&mut self) -> Result<ExprId> {
         self.advance()?;
         let key = self.expr()?;
-        self.expect(Token::Char(b']'))?;
+        self.expect_char(b']')?;
         Ok(key)
     }
 
-    /// A call's arguments: a list in parentheses, a constructor or a string.
+    /// A call's arguments, left pending: a list in parentheses, a constructor or a string. Returns where they start.
     #[inline(never)]
-    fn arguments(&mut self) -> Result<Vec<ExprId>> {
+    fn arguments(&mut self) -> Result<usize> {
+        let base = self.pending.exprs.len();
         match self.token {
             Token::Char(b'(') => {
                 let line = self.lexer.line();
                 self.advance()?;
-                if self.accept(Token::Char(b')'))? {
-                    return Ok(Vec::new());
+                if !self.is_char(b')') {
+                    loop {
+                        let arg = self.expr()?;
+                        self.pending.exprs.push(arg);
+                        if !self.accept_char(b',')? {
+                            break;
+                        }
+                    }
                 }
-                let list = self.expr_list()?;
-                self.expect_closing(Token::Char(b')'), Token::Char(b'('), line)?;
-                Ok(list)
+                self.close_bracket(b'(', b')', line)?;
             }
-            Token::Char(b'{') => Ok(vec![self.constructor()?]),
-            Token::String(text) => Ok(vec![self.push_token(Expr::String(text))?]),
-            _ => Err(self.error_near(b"function arguments expected")),
+            Token::Char(b'{') => {
+                let arg = self.constructor()?;
+                self.pending.exprs.push(arg);
+            }
+            Token::String(_) => {
+                let arg = self.literal()?;
+                self.pending.exprs.push(arg);
+            }
+            _ => return Err(self.error_near(b"function arguments expected")),
         }
+        Ok(base)
     }
 
     /// A table constructor (manual 3.4.9).
     #[inline(never)]
     fn constructor(&mut self) -> Result<ExprId> {
         let line = self.lexer.line();
+        let base = self.pending.fields.len();
         self.advance()?;
-        let mut fields = Vec::new();
-        while self.token != Token::Char(b'}') {
-            let field = self.field()?;
-            fields.push(field);
-            if !self.accept(Token::Char(b','))? && !self.accept(Token::Char(b';'))? {
+        while !self.is_char(b'}') {
+            let key = self.field_key()?;
+            let value = self.expr()?;
+            self.push_field(key, value);
+            if !self.accept_char(b',')? && !self.accept_char(b';')? {
                 break;
             }
         }
-        self.expect_closing(Token::Char(b'}'), Token::Char(b'{'), line)?;
-        Ok(self.push(Expr::Table { fields }, self.last_line))
+        self.close_bracket(b'{', b'}', line)?;
+        Ok(self.push_table(base))
     }
 
-    fn field(&mut self) -> Result<Field> {
-        let token = self.token;
-        let key = match token {
+    /// A field's key and its equals sign, if it has them.
+    fn field_key(&mut self) -> Result<Option<ExprId>> {
+        let key = match self.token {
             Token::Char(b'[') => self.bracketed()?,
-            Token::Name(name) if self.look_ahead()? == Token::Char(b'=') => {
-                self.push_token(Expr::String(name))?
-            }
-            _ => return Ok(Field::Item(self.expr()?)),
+            Token::Name(_) => match self.named_key()? {
+                Some(key) => key,
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
         };
-        self.expect(Token::Char(b'='))?;
-        Ok(Field::Pair { key, value: self.expr()? })
+        self.expect_char(b'=')?;
+        Ok(Some(key))
+    }
+
+    /// A name, if an equals sign follows.
+    #[inline(never)]
+    fn named_key(&mut self) -> Result<Option<ExprId>> {
+        let Token::Name(name) = self.token else { return Ok(None) };
+        if !self.equals_ahead()? {
+            return Ok(None);
+        }
+        let key = self.push(Expr::String(name), self.token_line);
+        self.advance()?;
+        Ok(Some(key))
+    }
+
+    #[inline(never)]
+    fn push_field(&mut self, key: Option<ExprId>, value: ExprId) {
+        self.pending.fields.push(match key {
+            Some(key) => Field::Pair { key, value },
+            None => Field::Item(value),
+        });
+    }
+
+    /// A table whose brace has just been closed.
+    #[inline(never)]
+    fn push_table(&mut self, base: usize) -> ExprId {
+        let fields = self.pending.fields.drain(base..).collect();
+        self.push(Expr::Table { fields }, self.last_line)
     }
 
     /// A function from its parameters to its `end`; `line` is where messages say it begins.
     #[inline(never)]
     pub(super) fn body(&mut self, is_method: bool, line: u32) -> Result<FuncId> {
+        let mark = self.open_function(line);
+        self.parameters(is_method)?;
+        let base = self.stat_list()?;
+        let end_line = self.close_word(Word::Function, line)?;
+        self.leave_block(mark);
+        Ok(self.close_function(base, end_line))
+    }
+
+    #[inline(never)]
+    fn open_function(&mut self, line: u32) -> Mark {
         let id = FuncId(self.chunk.functions.len() as u32);
         self.chunk.functions.push(Function { line, ..Function::default() });
         self.open.push(OpenFunction { id, is_vararg: false, line, local_count: 0 });
-        let mark = self.enter_block();
-        self.parameters(is_method)?;
-        let stats = self.stat_list()?;
-        self.chunk.functions[id.index()].body = Block { stats };
-        self.chunk.functions[id.index()].end_line = self.lexer.line();
-        self.expect_closing(Token::Word(Word::End), Token::Word(Word::Function), line)?;
-        self.leave_block(mark);
-        self.open.pop();
-        Ok(id)
+        self.enter_block()
     }
 
     /// `([self,] names [, ...])`, brought into scope.
     #[inline(never)]
     fn parameters(&mut self, is_method: bool) -> Result<()> {
-        self.expect(Token::Char(b'('))?;
+        self.expect_char(b'(')?;
         let mut params = Vec::new();
         if is_method {
             let name = self.lexer.strings.intern(b"self");
             params.push(self.declare(name, self.last_line)?);
         }
-        if self.token != Token::Char(b')') {
+        if !self.is_char(b')') {
             loop {
                 match self.token {
                     Token::Name(name) => {
                         self.advance()?;
                         params.push(self.declare(name, self.last_line)?);
-                        if !self.accept(Token::Char(b','))? {
+                        if !self.accept_char(b',')? {
                             break;
                         }
                     }
@@ -305,6 +396,18 @@ impl Parser<'_> {
         let function = &mut self.chunk.functions[id.index()];
         function.params = params;
         function.is_vararg = is_vararg;
-        self.expect(Token::Char(b')'))
+        self.expect_char(b')')
+    }
+
+    /// Ends the innermost function, whose statements are pending from the `base`th on.
+    #[inline(never)]
+    fn close_function(&mut self, base: usize, end_line: u32) -> FuncId {
+        let body = self.take_block(base);
+        let id = self.function().id;
+        let function = &mut self.chunk.functions[id.index()];
+        function.body = body;
+        function.end_line = end_line;
+        self.open.pop();
+        id
     }
 }

@@ -6,8 +6,9 @@
 //! # Depth
 //! The native stack is bounded by counting [levels](MAX_LEVELS): one for each statement, each operand that is parsed by recursion, and each further
 //! target of an assignment (which does not recurse here, but counts all the same: the limit is part of what Lua accepts).
-//! Left-associative chains, suffixes and `elseif`s are loops. The functions on a recursive path keep few locals, and the
-//! longer rules are kept out of line, so that a level costs little stack; a test holds all of them to a small one.
+//! Left-associative chains, suffixes and `elseif`s are loops. A level must cost little stack, since coroutines parse too: lists under way are
+//! on stacks of the parser's own ([`Pending`]) rather than in the frames of the rules that read them, and nodes are
+//! put together in functions that do not recurse and are not inlined into those that do. A test holds every shape of nesting to a small stack.
 //!
 //! # Lines
 //! Two lines matter beside a token's own. Messages say the line the *lexer* has reached, which is the current token's. And
@@ -50,6 +51,15 @@ struct OpenFunction {
     local_count: u32,
 }
 
+/// Lists whose ends have not been reached; each rule takes off what has been put on since it began.
+#[derive(Default)]
+struct Pending {
+    exprs: Vec<ExprId>,
+    fields: Vec<Field>,
+    stats: Vec<Stat>,
+    arms: Vec<(ExprId, Block)>,
+}
+
 struct Parser<'s> {
     lexer: Lexer<'s>,
     /// The current token, not yet consumed, and its line.
@@ -61,6 +71,7 @@ struct Parser<'s> {
     ahead: Option<(Token, u32)>,
     /// The tree so far; its strings are still in the lexer.
     chunk: Chunk,
+    pending: Pending,
     scopes: Scopes,
     /// The functions around the current point, innermost last, never empty.
     open: Vec<OpenFunction>,
@@ -80,6 +91,7 @@ impl<'s> Parser<'s> {
             last_line: 1,
             ahead: None,
             chunk: Chunk::default(),
+            pending: Pending::default(),
             scopes: Scopes::default(),
             open: Vec::new(),
             levels: 0,
@@ -104,6 +116,7 @@ impl<'s> Parser<'s> {
         if self.token != Token::Eof {
             return Err(self.expected(Token::Eof));
         }
+        let body = self.take_block(body);
         let main = &mut self.chunk.functions[0];
         main.body = body;
         main.end_line = self.last_line;
@@ -112,6 +125,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Consumes the current token.
+    #[inline(never)]
     fn advance(&mut self) -> Result<()> {
         self.last_line = self.lexer.line();
         (self.token, self.token_line) = match self.ahead.take() {
@@ -124,32 +138,74 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// The token after the current one.
-    fn look_ahead(&mut self) -> Result<Token> {
+    /// True if the token after the current one is an equals sign.
+    #[inline(never)]
+    fn equals_ahead(&mut self) -> Result<bool> {
         let token = self.lexer.next_token()?;
         self.ahead = Some((token, self.lexer.line()));
-        Ok(token)
+        Ok(token == Token::Char(b'='))
     }
 
-    /// Consumes the current token if it is `token`.
-    #[inline]
-    fn accept(&mut self, token: Token) -> Result<bool> {
-        let found = self.token == token;
+    fn is_char(&self, byte: u8) -> bool {
+        matches!(self.token, Token::Char(b) if b == byte)
+    }
+
+    fn is_word(&self, word: Word) -> bool {
+        matches!(self.token, Token::Word(w) if w == word)
+    }
+
+    /// Consumes the current token if it is `byte`.
+    #[inline(never)]
+    fn accept_char(&mut self, byte: u8) -> Result<bool> {
+        let found = self.is_char(byte);
         if found {
             self.advance()?;
         }
         Ok(found)
     }
 
-    fn expect(&mut self, token: Token) -> Result<()> {
-        if self.accept(token)? { Ok(()) } else { Err(self.expected(token)) }
+    /// Consumes the current token if it is `word`.
+    #[inline(never)]
+    fn accept_word(&mut self, word: Word) -> Result<bool> {
+        let found = self.is_word(word);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
     }
 
-    /// Consumes `close`, which ends what `open` began on `line`.
-    fn expect_closing(&mut self, close: Token, open: Token, line: u32) -> Result<()> {
-        if self.accept(close)? { Ok(()) } else { Err(self.unclosed(close, open, line)) }
+    #[inline(never)]
+    fn expect_char(&mut self, byte: u8) -> Result<()> {
+        if self.is_char(byte) { self.advance() } else { Err(self.expected(Token::Char(byte))) }
     }
 
+    #[inline(never)]
+    fn expect_word(&mut self, word: Word) -> Result<()> {
+        if self.is_word(word) { self.advance() } else { Err(self.expected(Token::Word(word))) }
+    }
+
+    /// Consumes the bracket `close`, which ends what `open` began on `line`.
+    #[inline(never)]
+    fn close_bracket(&mut self, open: u8, close: u8, line: u32) -> Result<()> {
+        if self.is_char(close) {
+            self.advance()
+        } else {
+            Err(self.unclosed(Token::Char(close), Token::Char(open), line))
+        }
+    }
+
+    /// Consumes the word that ends what `open` began on `line`, and returns the line it is on.
+    #[inline(never)]
+    fn close_word(&mut self, open: Word, line: u32) -> Result<u32> {
+        let close = if open == Word::Repeat { Word::Until } else { Word::End };
+        if !self.is_word(close) {
+            return Err(self.unclosed(Token::Word(close), Token::Word(open), line));
+        }
+        self.advance()?;
+        Ok(self.last_line)
+    }
+
+    #[inline(never)]
     fn expect_name(&mut self) -> Result<StrId> {
         match self.token {
             Token::Name(name) => {
@@ -171,6 +227,7 @@ impl<'s> Parser<'s> {
         self.open.last_mut().expect("a function is open while parsing")
     }
 
+    /// Adds an expression to the tree.
     fn push(&mut self, expr: Expr, line: u32) -> ExprId {
         let id = ExprId(self.chunk.exprs.len() as u32);
         self.chunk.exprs.push(expr);

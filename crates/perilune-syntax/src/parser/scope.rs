@@ -66,6 +66,7 @@ impl Parser<'_> {
     }
 
     /// Ends the scope of all that was declared since `mark`.
+    #[inline(never)]
     pub(super) fn leave_block(&mut self, mark: Mark) {
         let scopes = &mut self.scopes;
         for (name, hidden) in scopes.active.drain(mark.active as usize..).rev() {
@@ -78,6 +79,7 @@ impl Parser<'_> {
     }
 
     /// Takes room for `count` local variables that no name refers to.
+    #[inline(never)]
     pub(super) fn reserve_locals(&mut self, count: u32) -> Result<()> {
         let function = self.function();
         function.local_count += count;
@@ -93,6 +95,7 @@ impl Parser<'_> {
     }
 
     /// Declares a local variable; [`Scopes::activate`] brings it into scope.
+    #[inline(never)]
     pub(super) fn declare(&mut self, name: StrId, line: u32) -> Result<LocalId> {
         self.reserve_locals(1)?;
         let id = LocalId(self.chunk.locals.len() as u32);
@@ -109,6 +112,7 @@ impl Parser<'_> {
     }
 
     /// Brings declared variables into scope.
+    #[inline(never)]
     pub(super) fn activate(&mut self, locals: &[LocalId]) {
         for &local in locals {
             self.scopes.activate(self.chunk.locals[local.index()].name, local);
@@ -116,6 +120,7 @@ impl Parser<'_> {
     }
 
     /// The variable that `name` means here: a local, or a field of what `_ENV` means here.
+    #[inline(never)]
     pub(super) fn variable(&mut self, name: StrId, line: u32) -> ExprId {
         if let Some(local) = self.scopes.find(name) {
             return self.local(local, line);

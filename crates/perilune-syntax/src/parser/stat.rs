@@ -1,4 +1,5 @@
-//! Statements and blocks (manual 3.3).
+//! Statements and blocks (manual 3.3). Statements wait on the parser's stack until the block they are in ends; a block under way is
+//! known by where it starts there.
 
 use super::Parser;
 use crate::ast::*;
@@ -6,126 +7,145 @@ use crate::lexer::Result;
 use crate::token::{Long, Token, Word};
 
 impl Parser<'_> {
-    /// A block that is a scope of its own, up to the token that ends it.
-    pub(super) fn block(&mut self) -> Result<Block> {
+    /// A block that is a scope of its own, up to the token that ends it, its statements left pending. Returns where they start.
+    #[inline(never)]
+    pub(super) fn block(&mut self) -> Result<usize> {
         let mark = self.enter_block();
-        let stats = self.stat_list()?;
+        let base = self.stat_list()?;
         self.leave_block(mark);
-        Ok(Block { stats })
+        Ok(base)
     }
 
-    /// Statements up to the end of the block; a `return` is the last.
-    pub(super) fn stat_list(&mut self) -> Result<Vec<Stat>> {
-        let mut stats = Vec::new();
+    /// Statements up to the end of the block, left pending; a `return` is the last. Returns where they start.
+    #[inline(never)]
+    pub(super) fn stat_list(&mut self) -> Result<usize> {
+        let base = self.pending.stats.len();
         while !self.at_block_end() {
-            let is_return = self.token == Token::Word(Word::Return);
-            self.statement(&mut stats)?;
+            let is_return = self.is_word(Word::Return);
+            self.enter_level()?;
+            self.statement()?;
+            self.levels -= 1;
             if is_return {
                 break;
             }
         }
-        Ok(stats)
+        Ok(base)
+    }
+
+    /// Makes a block of the pending statements from the `base`th on.
+    pub(super) fn take_block(&mut self, base: usize) -> Block {
+        Block { stats: self.pending.stats.drain(base..).collect() }
+    }
+
+    fn push_stat(&mut self, kind: StatKind, line: u32) {
+        self.pending.stats.push(Stat { kind, line });
+    }
+
+    /// Pushes the statement that `make` makes of a block. Kept out of line, with statements, which are large, in its frame.
+    #[inline(never)]
+    fn push_with_block(&mut self, base: usize, line: u32, make: impl FnOnce(Block) -> StatKind) {
+        let body = self.take_block(base);
+        self.push_stat(make(body), line);
+    }
+
+    /// Pushes the statement that `make` makes of a list of expressions.
+    #[inline(never)]
+    fn push_with_exprs(&mut self, base: usize, line: u32, make: impl FnOnce(Vec<ExprId>) -> StatKind) {
+        let exprs = self.take_exprs(base);
+        self.push_stat(make(exprs), line);
     }
 
     /// One statement, or a run of labels and semicolons.
-    fn statement(&mut self, stats: &mut Vec<Stat>) -> Result<()> {
+    fn statement(&mut self) -> Result<()> {
         let line = self.lexer.line();
-        self.enter_level()?;
-        // Each rule pushes what it makes, so that no statement is held in a recursive function's frame.
         match self.token {
-            Token::Char(b';') => self.advance()?,
-            Token::Word(Word::If) => self.if_stat(line, stats)?,
-            Token::Word(Word::While) => self.while_stat(line, stats)?,
-            Token::Word(Word::Do) => self.do_stat(line, stats)?,
-            Token::Word(Word::For) => self.for_stat(line, stats)?,
-            Token::Word(Word::Repeat) => self.repeat_stat(line, stats)?,
-            Token::Word(Word::Function) => self.function_stat(line, stats)?,
-            Token::Word(Word::Local) => {
-                self.advance()?;
-                if self.accept(Token::Word(Word::Function))? {
-                    self.local_function(line, stats)?;
-                } else {
-                    self.local_stat(line, stats)?;
-                }
-            }
-            Token::Long(Long::DoubleColon) => self.labels(stats)?,
-            Token::Word(Word::Return) => self.return_stat(line, stats)?,
-            Token::Word(Word::Break) => {
-                self.advance()?;
-                push(stats, StatKind::Break, line);
-            }
-            Token::Word(Word::Goto) => {
-                self.advance()?;
-                let name = self.expect_name()?;
-                push(stats, StatKind::Goto(name), line);
-            }
-            _ => self.expr_stat(line, stats)?,
+            Token::Char(b';') => self.advance(),
+            Token::Word(Word::If) => self.if_stat(line),
+            Token::Word(Word::While) => self.while_stat(line),
+            Token::Word(Word::Do) => self.do_stat(line),
+            Token::Word(Word::For) => self.for_stat(line),
+            Token::Word(Word::Repeat) => self.repeat_stat(line),
+            Token::Word(Word::Function) => self.function_stat(line),
+            Token::Word(Word::Local) => self.local_stat(line),
+            Token::Long(Long::DoubleColon) => self.labels(),
+            Token::Word(Word::Return) => self.return_stat(line),
+            Token::Word(Word::Break | Word::Goto) => self.jump_stat(line),
+            _ => self.expr_stat(line),
         }
-        self.levels -= 1;
-        Ok(())
     }
 
     #[inline(never)]
-    fn do_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn do_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
         let body = self.block()?;
-        self.expect_closing(Token::Word(Word::End), Token::Word(Word::Do), line)?;
-        push(stats, StatKind::Do(body), line);
+        self.close_word(Word::Do, line)?;
+        self.push_with_block(body, line, StatKind::Do);
         Ok(())
     }
 
     #[inline(never)]
-    fn while_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn while_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
         let cond = self.expr()?;
-        self.expect(Token::Word(Word::Do))?;
+        self.expect_word(Word::Do)?;
         let body = self.block()?;
-        let end_line = self.lexer.line();
-        self.expect_closing(Token::Word(Word::End), Token::Word(Word::While), line)?;
-        push(stats, StatKind::While { cond, body, end_line }, line);
+        let end_line = self.close_word(Word::While, line)?;
+        self.push_with_block(body, line, move |body| StatKind::While { cond, body, end_line });
         Ok(())
     }
 
     #[inline(never)]
-    fn repeat_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn repeat_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
         let mark = self.enter_block();
-        let body = Block { stats: self.stat_list()? };
-        let end_line = self.lexer.line();
-        self.expect_closing(Token::Word(Word::Until), Token::Word(Word::Repeat), line)?;
+        let body = self.stat_list()?;
+        let end_line = self.close_word(Word::Repeat, line)?;
         let cond = self.expr()?;
         self.leave_block(mark);
-        push(stats, StatKind::Repeat { body, cond, end_line }, line);
+        self.push_with_block(body, line, move |body| StatKind::Repeat { body, cond, end_line });
         Ok(())
     }
 
     #[inline(never)]
-    fn if_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
-        let mut arms = Vec::new();
+    fn if_stat(&mut self, line: u32) -> Result<()> {
+        let base = self.pending.arms.len();
         loop {
             self.advance()?;
             let cond = self.expr()?;
-            self.expect(Token::Word(Word::Then))?;
-            arms.push((cond, self.block()?));
-            if self.token != Token::Word(Word::ElseIf) {
+            self.expect_word(Word::Then)?;
+            let body = self.block()?;
+            self.push_arm(cond, body);
+            if !self.is_word(Word::ElseIf) {
                 break;
             }
         }
-        let otherwise = if self.accept(Token::Word(Word::Else))? { Some(self.block()?) } else { None };
-        let end_line = self.lexer.line();
-        self.expect_closing(Token::Word(Word::End), Token::Word(Word::If), line)?;
-        push(stats, StatKind::If { arms, otherwise, end_line }, line);
+        let otherwise = if self.accept_word(Word::Else)? { Some(self.block()?) } else { None };
+        let end_line = self.close_word(Word::If, line)?;
+        self.push_if(base, otherwise, line, end_line);
         Ok(())
     }
 
     #[inline(never)]
-    fn for_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn push_arm(&mut self, cond: ExprId, body: usize) {
+        let body = self.take_block(body);
+        self.pending.arms.push((cond, body));
+    }
+
+    #[inline(never)]
+    fn push_if(&mut self, base: usize, otherwise: Option<usize>, line: u32, end_line: u32) {
+        let otherwise = otherwise.map(|base| self.take_block(base));
+        let arms = self.pending.arms.drain(base..).collect();
+        self.push_stat(StatKind::If { arms, otherwise, end_line }, line);
+    }
+
+    #[inline(never)]
+    fn for_stat(&mut self, line: u32) -> Result<()> {
         let mark = self.enter_block();
         self.advance()?;
         let name = self.expect_name()?;
         match self.token {
-            Token::Char(b'=') => self.numeric_for(name, line, stats)?,
-            Token::Char(b',') | Token::Word(Word::In) => self.generic_for(name, line, stats)?,
+            Token::Char(b'=') => self.numeric_for(name, line)?,
+            Token::Char(b',') | Token::Word(Word::In) => self.generic_for(name, line)?,
             _ => return Err(self.error_near(b"'=' or 'in' expected")),
         }
         self.leave_block(mark);
@@ -133,77 +153,122 @@ impl Parser<'_> {
     }
 
     #[inline(never)]
-    fn numeric_for(&mut self, name: StrId, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn numeric_for(&mut self, name: StrId, line: u32) -> Result<()> {
         let name_line = self.last_line;
         // The initial value, the limit and the step live in variables of their own.
         self.reserve_locals(3)?;
         let var = self.declare(name, name_line)?;
         self.advance()?;
         let start = self.expr()?;
-        self.expect(Token::Char(b','))?;
+        self.expect_char(b',')?;
         let limit = self.expr()?;
-        let step = if self.accept(Token::Char(b','))? { Some(self.expr()?) } else { None };
-        self.expect(Token::Word(Word::Do))?;
+        let step = if self.accept_char(b',')? { Some(self.expr()?) } else { None };
+        self.expect_word(Word::Do)?;
         self.activate(&[var]);
         let body = self.block()?;
-        let end_line = self.lexer.line();
-        self.expect_closing(Token::Word(Word::End), Token::Word(Word::For), line)?;
-        push(stats, StatKind::NumericFor { var, start, limit, step, body, end_line }, line);
+        let end_line = self.close_word(Word::For, line)?;
+        self.push_with_block(body, line, move |body| StatKind::NumericFor {
+            var,
+            start,
+            limit,
+            step,
+            body,
+            end_line,
+        });
         Ok(())
     }
 
     #[inline(never)]
-    fn generic_for(&mut self, name: StrId, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn generic_for(&mut self, name: StrId, line: u32) -> Result<()> {
+        let vars = self.generic_for_variables(name)?;
+        let exprs_line = self.lexer.line();
+        let base = self.pending.exprs.len();
+        self.expr_list()?;
+        self.expect_word(Word::Do)?;
+        self.activate(&vars);
+        let body = self.block()?;
+        let end_line = self.close_word(Word::For, line)?;
+        let exprs = self.take_exprs(base);
+        self.push_with_block(body, exprs_line, move |body| StatKind::GenericFor {
+            vars,
+            exprs,
+            body,
+            end_line,
+        });
+        Ok(())
+    }
+
+    /// The variables of a generic `for`, the first of which has been read, and its `in`.
+    #[inline(never)]
+    fn generic_for_variables(&mut self, first: StrId) -> Result<Vec<LocalId>> {
+        let first_line = self.last_line;
         // The iterator, the state, the control value and the closing value live in variables of their own.
-        let name_line = self.last_line;
         self.reserve_locals(4)?;
-        let mut vars = vec![self.declare(name, name_line)?];
-        while self.accept(Token::Char(b','))? {
+        let mut vars = vec![self.declare(first, first_line)?];
+        while self.accept_char(b',')? {
             let name = self.expect_name()?;
             vars.push(self.declare(name, self.last_line)?);
         }
-        self.expect(Token::Word(Word::In))?;
-        let exprs_line = self.lexer.line();
-        let exprs = self.expr_list()?;
-        self.expect(Token::Word(Word::Do))?;
-        self.activate(&vars);
-        let body = self.block()?;
-        let end_line = self.lexer.line();
-        self.expect_closing(Token::Word(Word::End), Token::Word(Word::For), line)?;
-        push(stats, StatKind::GenericFor { vars, exprs, body, end_line }, exprs_line);
-        Ok(())
+        self.expect_word(Word::In)?;
+        Ok(vars)
     }
 
     #[inline(never)]
-    fn function_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn function_stat(&mut self, line: u32) -> Result<()> {
+        let (target, is_method) = self.function_name()?;
+        let func = self.body(is_method, line)?;
+        self.check_target(target)?;
+        self.push_made(line, move || StatKind::Function { target, func });
+        Ok(())
+    }
+
+    /// `function a.b:c`: what is assigned to, and whether it is a method.
+    #[inline(never)]
+    fn function_name(&mut self) -> Result<(ExprId, bool)> {
         self.advance()?;
         let name = self.expect_name()?;
         let mut target = self.variable(name, self.last_line);
-        while self.token == Token::Char(b'.') {
+        while self.is_char(b'.') {
             target = self.field_of(target)?;
         }
-        let is_method = self.token == Token::Char(b':');
+        let is_method = self.is_char(b':');
         if is_method {
             target = self.field_of(target)?;
         }
-        let func = self.body(is_method, line)?;
-        self.check_target(target)?;
-        push(stats, StatKind::Function { target, func }, line);
-        Ok(())
+        Ok((target, is_method))
     }
 
     #[inline(never)]
-    fn local_function(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn local_stat(&mut self, line: u32) -> Result<()> {
+        self.advance()?;
+        if self.accept_word(Word::Function)? { self.local_function(line) } else { self.local_variables(line) }
+    }
+
+    #[inline(never)]
+    fn local_function(&mut self, line: u32) -> Result<()> {
         let name = self.expect_name()?;
         let local = self.declare(name, self.last_line)?;
         self.activate(&[local]);
         let func = self.body(false, self.lexer.line())?;
-        push(stats, StatKind::LocalFunction { local, func }, line);
+        self.push_made(line, move || StatKind::LocalFunction { local, func });
         Ok(())
     }
 
     #[inline(never)]
-    fn local_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn local_variables(&mut self, line: u32) -> Result<()> {
+        let locals = self.local_names()?;
+        let base = self.pending.exprs.len();
+        if self.accept_char(b'=')? {
+            self.expr_list()?;
+        }
+        self.activate(&locals);
+        self.push_with_exprs(base, line, move |values| StatKind::Local { locals, values });
+        Ok(())
+    }
+
+    /// The names of a `local` statement with their attributes, not yet in scope.
+    #[inline(never)]
+    fn local_names(&mut self) -> Result<Vec<LocalId>> {
         let mut locals = Vec::new();
         let mut closes = false;
         loop {
@@ -218,23 +283,19 @@ impl Parser<'_> {
             }
             self.chunk.locals[local.index()].attrib = attrib;
             locals.push(local);
-            if !self.accept(Token::Char(b','))? {
-                break;
+            if !self.accept_char(b',')? {
+                return Ok(locals);
             }
         }
-        let values = if self.accept(Token::Char(b'='))? { self.expr_list()? } else { Vec::new() };
-        self.activate(&locals);
-        push(stats, StatKind::Local { locals, values }, line);
-        Ok(())
     }
 
     /// `<const>`, `<close>` or nothing (manual 3.3.7).
     fn attribute(&mut self) -> Result<Attrib> {
-        if !self.accept(Token::Char(b'<'))? {
+        if !self.accept_char(b'<')? {
             return Ok(Attrib::Regular);
         }
         let name = self.expect_name()?;
-        self.expect(Token::Char(b'>'))?;
+        self.expect_char(b'>')?;
         match self.lexer.strings.get(name) {
             b"const" => Ok(Attrib::Const),
             b"close" => Ok(Attrib::Close),
@@ -245,72 +306,100 @@ impl Parser<'_> {
     /// A run of labels, with the semicolons between and after them. PUC Lua declares a label only when the
     /// void statements after it have been read, so the last of two equal ones counts as the first.
     #[inline(never)]
-    fn labels(&mut self, stats: &mut Vec<Stat>) -> Result<()> {
-        let first = stats.len();
+    fn labels(&mut self) -> Result<()> {
+        let first = self.pending.stats.len();
         loop {
             let line = self.lexer.line();
-            if self.accept(Token::Long(Long::DoubleColon))? {
+            if self.token == Token::Long(Long::DoubleColon) {
+                self.advance()?;
                 let name = self.expect_name()?;
-                self.expect(Token::Long(Long::DoubleColon))?;
-                push(stats, StatKind::Label(name), line);
-            } else if !self.accept(Token::Char(b';'))? {
+                if self.token != Token::Long(Long::DoubleColon) {
+                    return Err(self.expected(Token::Long(Long::DoubleColon)));
+                }
+                self.advance()?;
+                self.push_stat(StatKind::Label(name), line);
+            } else if !self.accept_char(b';')? {
                 break;
             }
         }
-        for stat in stats[first..].iter().rev() {
-            if let StatKind::Label(name) = stat.kind {
-                self.declare_label(name, stat.line)?;
+        for i in (first..self.pending.stats.len()).rev() {
+            if let Stat { kind: StatKind::Label(name), line } = self.pending.stats[i] {
+                self.declare_label(name, line)?;
             }
         }
         Ok(())
     }
 
     #[inline(never)]
-    fn return_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn jump_stat(&mut self, line: u32) -> Result<()> {
+        let is_break = self.is_word(Word::Break);
         self.advance()?;
-        let values = if self.at_block_end() || self.token == Token::Char(b';') {
-            Vec::new()
-        } else {
-            self.expr_list()?
-        };
-        self.accept(Token::Char(b';'))?;
-        push(stats, StatKind::Return(values), line);
+        let kind = if is_break { StatKind::Break } else { StatKind::Goto(self.expect_name()?) };
+        self.push_stat(kind, line);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn return_stat(&mut self, line: u32) -> Result<()> {
+        self.advance()?;
+        let base = self.pending.exprs.len();
+        if !self.at_block_end() && !self.is_char(b';') {
+            self.expr_list()?;
+        }
+        self.accept_char(b';')?;
+        self.push_with_exprs(base, line, StatKind::Return);
         Ok(())
     }
 
     /// A call or an assignment.
     #[inline(never)]
-    fn expr_stat(&mut self, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
+    fn expr_stat(&mut self, line: u32) -> Result<()> {
         let expr = self.suffixed()?;
         if matches!(self.token, Token::Char(b'=' | b',')) {
-            return self.assignment(expr, line, stats);
+            return self.assignment(expr, line);
         }
         if !matches!(self.chunk.exprs[expr.index()], Expr::Call { .. } | Expr::MethodCall { .. }) {
             return Err(self.error_near(b"syntax error"));
         }
-        push(stats, StatKind::Call(expr), line);
+        self.push_made(line, move || StatKind::Call(expr));
         Ok(())
     }
 
     #[inline(never)]
-    fn assignment(&mut self, first: ExprId, line: u32, stats: &mut Vec<Stat>) -> Result<()> {
-        self.check_target(first)?;
-        let mut targets = vec![first];
+    fn assignment(&mut self, first: ExprId, line: u32) -> Result<()> {
         let levels = self.levels;
-        while self.accept(Token::Char(b','))? {
+        let targets = self.pending.exprs.len();
+        self.check_target(first)?;
+        self.pending.exprs.push(first);
+        while self.accept_char(b',')? {
             let target = self.suffixed()?;
             self.enter_level()?;
             self.check_target(target)?;
-            targets.push(target);
+            self.pending.exprs.push(target);
         }
-        self.expect(Token::Char(b'='))?;
-        let values = self.expr_list()?;
+        self.expect_char(b'=')?;
+        let values = self.pending.exprs.len();
+        self.expr_list()?;
         self.levels = levels;
-        push(stats, StatKind::Assign { targets, values }, line);
+        self.push_assignment(targets, values, line);
         Ok(())
     }
 
+    #[inline(never)]
+    fn push_assignment(&mut self, targets: usize, values: usize, line: u32) {
+        let values = self.take_exprs(values);
+        let targets = self.take_exprs(targets);
+        self.push_stat(StatKind::Assign { targets, values }, line);
+    }
+
+    /// Pushes the statement that `make` makes.
+    #[inline(never)]
+    fn push_made(&mut self, line: u32, make: impl FnOnce() -> StatKind) {
+        self.push_stat(make(), line);
+    }
+
     /// Checks that an expression may be assigned to, and marks the variable.
+    #[inline(never)]
     fn check_target(&mut self, target: ExprId) -> Result<()> {
         match self.chunk.exprs[target.index()] {
             Expr::Index { .. } => Ok(()),
@@ -326,8 +415,4 @@ impl Parser<'_> {
             _ => Err(self.error_near(b"syntax error")),
         }
     }
-}
-
-fn push(stats: &mut Vec<Stat>, kind: StatKind, line: u32) {
-    stats.push(Stat { kind, line });
 }
