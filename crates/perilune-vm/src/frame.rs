@@ -36,7 +36,8 @@ pub(crate) struct Frame {
     pub tag1: Tag,
     /// What a continuation frame is for, see `Continue`.
     pub cont: u8,
-    pub _pad: u16,
+    /// A number that the continuation needs (`CONT_CONCAT`: values left; `CONT_COMPARE`: 1 if negated).
+    pub aux: u16,
     /// Vararg functions: slots from the original function slot to the moved one.
     pub shift: u32,
 }
@@ -57,8 +58,50 @@ pub(crate) const F_HOOK: u8 = 32;
 pub(crate) const F_FIN: u8 = 64;
 /// Vararg frame: `shift` is valid; the plain return instructions never meet one.
 pub(crate) const F_VARARG: u8 = 128;
+/// `cont` of a frame whose results the caller just takes.
+pub(crate) const CONT_NONE: u8 = 0;
+/// The first result goes to `R[a]` of the caller's instruction.
+pub(crate) const CONT_STORE: u8 = 1;
+/// The truth of the first result decides the caller's conditional jump.
+pub(crate) const CONT_COMPARE: u8 = 2;
+/// The results are of no interest (`__newindex`).
+pub(crate) const CONT_DISCARD: u8 = 3;
+/// The first result replaces two operands of a concatenation that goes on.
+pub(crate) const CONT_CONCAT: u8 = 4;
+/// The caller is `pcall` or `xpcall`, which returns true and the results.
+pub(crate) const CONT_PCALL: u8 = 5;
+/// The caller (a Lua function that made a tail call of a native) returns the results.
+pub(crate) const CONT_RETURN: u8 = 6;
+/// The frame is the first of a coroutine: its results go to whoever resumed it.
+pub(crate) const CONT_COROUTINE: u8 = 7;
+
 /// Flags that make a return take the general path.
 pub(crate) const F_SLOW_RETURN: u8 = F_ENTRY | F_CONT | F_VARARG;
+
+impl Frame {
+    /// The record of a native function's frame.
+    #[inline(always)]
+    pub fn native(nresults: i16, delta: u32) -> Frame {
+        Frame {
+            pc: std::ptr::null(),
+            tag0: Tag::FRAME,
+            flags: F_NATIVE,
+            nresults,
+            delta,
+            k: std::ptr::null(),
+            tag1: Tag::FRAME,
+            cont: CONT_NONE,
+            aux: 0,
+            shift: 0,
+        }
+    }
+
+    /// `shift` of a vararg frame, 0 of others.
+    #[inline(always)]
+    pub fn shift_or_zero(&self) -> usize {
+        if self.flags & F_VARARG != 0 { self.shift as usize } else { 0 }
+    }
+}
 
 /// The frame record below `base`.
 ///

@@ -1,5 +1,533 @@
-//! What the heap needs to know about Lua: how to trace each kind, the roots, weak tables, ephemerons and finalisers.
+//! What the heap needs to know about Lua: how to trace each kind, the roots, weak tables, ephemerons, finalisers, native resources.
+//!
+//! # The client
+//! [`LuaClient`] is the state as the heap's [`Client`] sees it: a raw pointer to the `Vm`, whose `heap` field the heap itself holds at the
+//! time. The client therefore touches every field but `heap`.
+//!
+//! # Stacks
+//! Every slot of a stack from its bottom to its top is marked; every slot above is set to nil. So a slot never holds a reference that a collection did
+//! not see, however stale it is, and registers need no clearing on entry. A coroutine that did not run since the last collection has not changed: resuming one logs it.
+//! Native stacks are scanned conservatively.
+//!
+//! # Weak tables and ephemerons (manual 2.5.4)
+//! A table whose metatable has `__mode` is traced only for what it holds strongly and put on a list for the rest of the cycle: ephemerons are looked at again until
+//! nothing new is marked, dead weak values are cleared before finalisers mark what they resurrect, dead weak keys after. In a minor collection an old weak table
+//! takes part only if it was logged; one that was not logged holds nothing young.
+//!
+//! # Finalisers (manual 2.5.3)
+//! Objects are registered when they get a metatable with `__gc`, and listed in that order. When one is found dead it moves to the queue of those
+//! to be finalised, in reverse order, is marked again with all it reaches, and its finaliser runs at the safepoint after the collection.
+
+use crate::Vm;
+use crate::frame::{CALL_GAP, F_FIN, Frame, frame};
+use crate::interp::ic::Ic;
+use crate::meta::Event;
+use crate::native::LuaResult;
+use crate::object::{LuaClosure, NativeClosure, ProtoInst, TABLE_FINALIZE, Table, Thread, Upval, Userdata};
+use crate::value::{Gc, Tag, Value};
+use perilune_heap::{Client, Cycle, Marker, Obj};
+use perilune_syntax::Proto;
+use std::sync::Arc;
 
 /// The collector's Lua-side state.
 #[derive(Default)]
-pub(crate) struct GcState {}
+pub(crate) struct GcState {
+    /// Instances that own a strong count of their prototype.
+    pub protos: Vec<*mut ProtoInst>,
+    /// Userdata that own a Rust value.
+    pub userdata: Vec<*mut Userdata>,
+    /// Objects with a finaliser, in the order of registration.
+    pub finalizable: Vec<Value>,
+    /// Dead objects whose finaliser is still to be called, last one first.
+    pub pending: Vec<Value>,
+    /// A table was flagged `TABLE_IS_PROTO` since the last collection.
+    pub flagged_young: bool,
+    /// Coroutines that own a native stack.
+    pub segments: Vec<*mut Thread>,
+    /// Running finalisers: none is started inside another.
+    pub finalizing: bool,
+    /// Native stacks in use below the running one: (low, high) addresses.
+    pub native_base: usize,
+    /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a major's slices.
+    weak: [Vec<Weak>; 2],
+}
+
+#[derive(Clone, Copy)]
+struct Weak {
+    table: *mut Table,
+    keys: bool,
+    values: bool,
+}
+
+/// The state as the heap sees it.
+struct LuaClient {
+    vm: *mut Vm,
+}
+
+/// Marks a value.
+#[inline(always)]
+fn mark_value(m: &mut Marker<'_>, v: Value) {
+    if let Some(o) = v.obj() {
+        m.mark(o);
+    }
+}
+
+/// The header of the buffer whose storage starts at `p`.
+unsafe fn buffer(p: *mut u8) -> Option<Obj> {
+    // SAFETY: storage starts 8 bytes after the header.
+    if p.is_null() { None } else { unsafe { Some(std::ptr::NonNull::new_unchecked(p.sub(8)).cast()) } }
+}
+
+fn mark_ptr<T>(m: &mut Marker<'_>, p: *mut T) {
+    if let Some(p) = std::ptr::NonNull::new(p) {
+        m.mark(p.cast());
+    }
+}
+
+impl Client for LuaClient {
+    unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
+        // SAFETY: the heap passes live, initialised objects; kinds tell layouts.
+        unsafe {
+            let p = obj.as_ptr();
+            match Tag((*p).kind) {
+                Tag::TABLE => {
+                    let t = p as *mut Table;
+                    let meta = (*t).metatable;
+                    if !meta.is_null() && (*meta).absent & (1 << Event::Mode as u8) == 0 {
+                        if let Some((keys, values)) = (*self.vm).weakness(Gc::from_ptr(meta)) {
+                            (*self.vm).gc.weak[m.cycle() as usize].push(Weak { table: t, keys, values });
+                            (*t).trace_weak(crate::table::trace::Weak { keys, values }, &mut |o| {
+                                m.mark(o);
+                            });
+                            return;
+                        }
+                    }
+                    (*t).trace(&mut |o| {
+                        m.mark(o);
+                    });
+                }
+                Tag::CLOSURE => {
+                    let c = p as *mut LuaClosure;
+                    mark_ptr(m, (*c).proto);
+                    let upvals = &raw const (*c).upvals as *const *mut Upval;
+                    for n in 0..(*(*c).proto).num_upvalues as usize {
+                        mark_ptr(m, *upvals.add(n));
+                    }
+                }
+                Tag::UPVAL => mark_value(m, *(*(p as *mut Upval)).v),
+                Tag::NATIVE_CLOSURE => {
+                    let c = p as *mut NativeClosure;
+                    let v = &raw const (*c).upvals as *const Value;
+                    for n in 0..(*c).num_upvalues as usize {
+                        mark_value(m, *v.add(n));
+                    }
+                }
+                Tag::USERDATA => {
+                    let u = p as *mut Userdata;
+                    mark_ptr(m, (*u).metatable);
+                    let v = &raw const (*u).user_values as *const Value;
+                    for n in 0..(*u).num_user_values as usize {
+                        mark_value(m, *v.add(n));
+                    }
+                }
+                Tag::PROTO => {
+                    let i = p as *mut ProtoInst;
+                    let proto: &Proto = &*(*i).proto;
+                    let start = (*i).k.sub((*i).ic_slots as usize);
+                    if let Some(b) = buffer(start as *mut u8) {
+                        m.mark(b);
+                    }
+                    for n in 0..proto.constants.len() {
+                        mark_value(m, *(*i).k.add(n));
+                    }
+                    if let Some(b) = buffer((*i).children as *mut u8) {
+                        m.mark(b);
+                        for n in 0..proto.protos.len() {
+                            mark_ptr(m, *(*i).children.add(n));
+                        }
+                    }
+                }
+                Tag::THREAD => self.trace_thread(p as *mut Thread, m),
+                _ => {}
+            }
+        }
+    }
+
+    fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
+        // SAFETY: the Vm outlives the collection; everything but its heap may be read.
+        unsafe {
+            let vm = self.vm;
+            mark_ptr(m, (*vm).main_thread);
+            // Coroutines that run or wait for one that does change without a barrier.
+            let mut th = (*vm).thread;
+            while !th.is_null() {
+                m.trace_again(Gc::from_ptr(th).obj());
+                th = (*th).resumer;
+            }
+            m.trace_again(Gc::from_ptr((*vm).main_thread).obj());
+            mark_ptr(m, (*vm).registry);
+            mark_ptr(m, (*vm).globals);
+            mark_ptr(m, (*vm).call_stub);
+            for &t in &(*vm).type_metatables {
+                mark_ptr(m, t);
+            }
+            for &s in &(*vm).event_names {
+                mark_ptr(m, s);
+            }
+            mark_value(m, (*vm).error);
+            for &v in &(*vm).gc.pending {
+                mark_value(m, v);
+            }
+            (*vm).shapes.trace(cycle == Cycle::Minor, |o| {
+                m.mark(o);
+            });
+            (*vm).scan_native_stacks(&mut |lo, hi| {
+                let mut at = lo & !7;
+                while at < hi {
+                    // SAFETY: a range of a live native stack.
+                    m.mark_conservative(std::ptr::read_volatile(at as *const usize));
+                    at += 8;
+                }
+            });
+        }
+    }
+
+    fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool {
+        let mut any = false;
+        // SAFETY: as `roots`; the list is not changed by marking keys and values of its tables.
+        unsafe {
+            for n in 0..(&(*self.vm).gc.weak)[cycle as usize].len() {
+                let w = (&(*self.vm).gc.weak)[cycle as usize][n];
+                if w.keys && !w.values {
+                    (*w.table).ephemerons(|k: Value, v: Value| {
+                        let key_alive = k.obj().is_none_or(|o| m.is_marked(o));
+                        if key_alive && let Some(o) = v.obj() {
+                            any |= m.mark(o);
+                        }
+                    });
+                }
+            }
+        }
+        any
+    }
+
+    fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
+        // SAFETY: as `roots`.
+        unsafe {
+            let vm = self.vm;
+            // Weak values go before finalisers resurrect anything.
+            let before = (&(*vm).gc.weak)[cycle as usize].len();
+            for n in 0..before {
+                let w = (&(*vm).gc.weak)[cycle as usize][n];
+                if w.values {
+                    (*w.table).clear_weak(crate::table::trace::Weak { keys: false, values: true }, |v| {
+                        is_dead(m, v)
+                    });
+                }
+            }
+            // Objects to be finalised: unmarked ones leave the list, last registered first.
+            let list = std::mem::take(&mut (*vm).gc.finalizable);
+            let mut alive = Vec::with_capacity(list.len());
+            let mut dead = Vec::new();
+            for v in list {
+                if v.obj().is_some_and(|o| m.is_marked(o)) { alive.push(v) } else { dead.push(v) }
+            }
+            (*vm).gc.finalizable = alive;
+            if !dead.is_empty() {
+                for &v in &dead {
+                    mark_value(m, v);
+                }
+                // Called from the end: the queue's older entries first, then these, last registered first.
+                dead.append(&mut (*vm).gc.pending);
+                (*vm).gc.pending = dead;
+                m.drain(self);
+                while self.converge(m, cycle) {
+                    m.drain(self);
+                }
+            }
+            let weak = std::mem::take(&mut (&mut (*vm).gc.weak)[cycle as usize]);
+            if cycle == Cycle::Minor {
+                (&mut (*vm).gc.weak)[Cycle::Major as usize]
+                    .retain(|w| m.is_marked(Gc::from_ptr(w.table).obj()));
+            }
+            for (n, w) in weak.iter().enumerate() {
+                let weak = crate::table::trace::Weak { keys: w.keys, values: w.values && n >= before };
+                (*w.table).clear_weak(weak, |v| is_dead(m, v));
+            }
+            match cycle {
+                Cycle::Minor => (*vm).strings.sweep_minor(|o| m.is_marked(o)),
+                Cycle::Major => (*vm).strings.sweep_major(|o| m.is_marked(o)),
+            }
+            (*vm).shapes.collected();
+            // Native resources of the dead.
+            let mut freed = 0isize;
+            (*vm).gc.protos.retain(|&i| {
+                let keep = m.is_marked(Gc::from_ptr(i).obj());
+                if !keep {
+                    freed += (*(*i).proto).heap_bytes() as isize;
+                    drop(Arc::from_raw((*i).proto));
+                }
+                keep
+            });
+            (*vm).gc.userdata.retain(|&u| {
+                let keep = m.is_marked(Gc::from_ptr(u).obj());
+                if !keep && !(*u).data.is_null() {
+                    drop(Box::from_raw((*u).data));
+                }
+                keep
+            });
+            m.charge_external(-freed);
+            (*vm).release_dead_segments(&mut |th| m.is_marked(Gc::from_ptr(th).obj()));
+            // An address may be used again: caches that compare addresses are stale.
+            if cycle == Cycle::Major || (*vm).gc.flagged_young {
+                (*vm).proto_version = (*vm).proto_version.wrapping_add(1);
+                (*vm).gc.flagged_young = false;
+            }
+            m.drain(self);
+        }
+    }
+}
+
+/// Whether nothing strong refers to `v`. Strings count as values and are never asked about.
+fn is_dead(m: &Marker<'_>, v: Value) -> bool {
+    v.obj().is_some_and(|o| !m.is_marked(o))
+}
+
+impl LuaClient {
+    unsafe fn trace_thread(&mut self, th: *mut Thread, m: &mut Marker<'_>) {
+        // SAFETY: a live thread; the running one's top is in the Vm.
+        unsafe {
+            let running = th == (*self.vm).thread;
+            let (base, mut top) =
+                if running { ((*self.vm).base, (*self.vm).top) } else { ((*th).base, (*th).top) };
+            let f = frame(base);
+            if !(*f).pc.is_null() && (*base.sub(CALL_GAP)).tag() == Tag::CLOSURE {
+                let ceiling = crate::interp::frame_ceiling(base);
+                if top < ceiling {
+                    top = ceiling;
+                }
+            }
+            if let Some(b) = buffer((*th).stack as *mut u8) {
+                m.mark(b);
+            }
+            let end = (*th).stack.add((*th).stack_size);
+            let top = top.min(end);
+            let mut at = (*th).stack;
+            while at < top {
+                mark_value(m, *at);
+                at = at.add(1);
+            }
+            if !m.is_verifying() {
+                // Stale slots: see the module's essay.
+                std::ptr::write_bytes(top as *mut u8, 0, end.offset_from(top) as usize * size_of::<Value>());
+            }
+            let mut uv = (*th).open_upvals;
+            while !uv.is_null() {
+                mark_ptr(m, uv);
+                uv = (*uv).closed.payload as *mut Upval;
+            }
+            mark_value(m, (*th).hook);
+            mark_ptr(m, (*th).resumer);
+            (*self.vm).scan_segment(th, &mut |lo, hi| {
+                let mut at = lo & !7;
+                while at < hi {
+                    // SAFETY: a range of the coroutine's suspended native stack.
+                    m.mark_conservative(std::ptr::read_volatile(at as *const usize));
+                    at += 8;
+                }
+            });
+        }
+    }
+}
+
+impl Vm {
+    /// What is weak in tables with metatable `mt`: (keys, values); `None`: nothing.
+    fn weakness(&mut self, mt: Gc<Table>) -> Option<(bool, bool)> {
+        let mode = self.raw_get_str(mt, self.event_name(Event::Mode));
+        let Some(s) = mode.as_string() else {
+            if mode.is_nil() {
+                // SAFETY: this thread owns the heap.
+                unsafe { (*mt.ptr()).absent |= 1 << Event::Mode as u8 };
+            }
+            return None;
+        };
+        let (k, v) = (s.bytes().contains(&b'k'), s.bytes().contains(&b'v'));
+        if k || v { Some((k, v)) } else { None }
+    }
+
+    /// A table has got a metatable; nothing to do: weakness is looked up when the table is traced.
+    pub(crate) fn note_weakness(&mut self, _t: Gc<Table>, _mt: Gc<Table>) {}
+
+    /// Lists `v` for finalisation, once.
+    pub(crate) fn register_finalizer(&mut self, v: Value) {
+        let Some(o) = v.obj() else { return };
+        // SAFETY: a live object; its client flags belong to this thread.
+        unsafe {
+            let h = o.as_ptr();
+            if (*h).flags & TABLE_FINALIZE == 0 {
+                (*h).flags |= TABLE_FINALIZE;
+                self.gc.finalizable.push(v);
+            }
+        }
+    }
+
+    /// A step of collection if one is due, then finalisers. The running frame must be complete: `base`, `top`, `pc` stored.
+    pub(crate) fn safepoint(&mut self) -> LuaResult<()> {
+        if self.heap.gc_due() { self.collect_due() } else { Ok(()) }
+    }
+
+    /// As [`Vm::safepoint`], after a native: `open` says that results up to the top are still to be used.
+    pub(crate) fn safepoint_open(&mut self, open: bool) -> LuaResult<()> {
+        let _ = open;
+        if self.heap.gc_due() {
+            // SAFETY: offsets into the running stack.
+            let (top, depth) = unsafe { (self.top.offset_from((*self.thread).stack), self.thread) };
+            self.collect_due()?;
+            debug_assert!(depth == self.thread);
+            // SAFETY: finalisers leave the stack as it was, though perhaps elsewhere.
+            unsafe { self.top = (*self.thread).stack.offset(top) };
+        }
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn collect_due(&mut self) -> LuaResult<()> {
+        self.with_client(|heap, client| heap.step(client));
+        if self.heap.over_limit() {
+            self.with_client(|heap, client| heap.collect_full(client));
+            if self.heap.over_limit() {
+                return Err(self.out_of_memory());
+            }
+        }
+        self.run_finalizers();
+        Ok(())
+    }
+
+    /// A complete collection, then finalisers.
+    pub fn collect_full(&mut self) {
+        self.with_client(|heap, client| heap.collect_full(client));
+        self.run_finalizers();
+    }
+
+    /// A step of collection as if `kb` KiB had been allocated; true if a cycle ended.
+    pub fn collect_step(&mut self, kb: i64) -> bool {
+        let _ = kb;
+        self.with_client(|heap, client| heap.collect_full(client));
+        self.run_finalizers();
+        true
+    }
+
+    /// A minor collection, then finalisers.
+    pub fn collect_minor(&mut self) {
+        self.with_client(|heap, client| heap.collect_minor(client));
+        self.run_finalizers();
+    }
+
+    /// Checks the whole heap. The error says what is wrong.
+    pub fn verify_heap(&mut self) -> Result<(), String> {
+        let mut result = Ok(());
+        self.with_client(|heap, client| result = heap.verify(client));
+        result
+    }
+
+    #[inline(never)]
+    fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
+        let vm: *mut Vm = self;
+        crate::segment::spill_registers(vm, |vm| {
+            let mut client = LuaClient { vm };
+            // SAFETY: the client leaves `heap` alone (module essay).
+            f(unsafe { &mut (*vm).heap }, &mut client);
+        });
+    }
+
+    /// Bytes in use.
+    pub fn heap_bytes(&self) -> usize {
+        self.heap.live_bytes()
+    }
+    /// The heap, for its parameters and statistics.
+    pub fn heap(&mut self) -> &mut perilune_heap::Heap {
+        &mut self.heap
+    }
+
+    /// Calls the finalisers of the objects found dead. An error in one is a warning.
+    fn run_finalizers(&mut self) {
+        if self.gc.finalizing || self.gc.pending.is_empty() {
+            return;
+        }
+        self.gc.finalizing = true;
+        self.no_yield += 1;
+        let error = std::mem::replace(&mut self.error, Value::NIL);
+        let handled = self.error_handled;
+        // SAFETY: the running frame is complete; what finalisers push goes above its ceiling.
+        unsafe {
+            let stack = (*self.thread).stack;
+            let top = self.top.offset_from(stack);
+            self.set_top_for_call();
+            // The error that was on its way stays reachable.
+            *self.top = error;
+            self.top = self.top.add(1);
+            while let Some(v) = self.gc.pending.pop() {
+                if let Some(o) = v.obj() {
+                    (*o.as_ptr()).flags &= !TABLE_FINALIZE;
+                }
+                let f = self.metamethod(v, Event::Gc);
+                if f.is_function() {
+                    self.finalize(f, v);
+                }
+            }
+            self.top = (*self.thread).stack.offset(top);
+        }
+        self.error = error;
+        self.error_handled = handled;
+        self.no_yield -= 1;
+        self.gc.finalizing = false;
+    }
+
+    fn finalize(&mut self, f: Value, v: Value) {
+        if let Err(e) = self.protected_call_flagged(f, v) {
+            let text = match e.as_string() {
+                Some(s) => s.to_text(),
+                None => "error object is not a string".to_string(),
+            };
+            self.warning(&format!("error in __gc ({text})"));
+        }
+    }
+
+    fn protected_call_flagged(&mut self, f: Value, v: Value) -> Result<(), Value> {
+        // SAFETY: offsets into the running stack.
+        let top = unsafe { self.top.offset_from((*self.thread).stack) };
+        let _ = (F_FIN, Frame::native(0, 0));
+        let result = self.protected_call(f, &[v]).map(|_| ());
+        // SAFETY: as above.
+        unsafe { self.top = (*self.thread).stack.offset(top) };
+        result
+    }
+
+    /// Calls all finalisers that are left, in reverse order of registration (`lua_close`).
+    pub fn close(&mut self) {
+        let mut all = std::mem::take(&mut self.gc.finalizable);
+        all.append(&mut self.gc.pending);
+        self.gc.pending = all;
+        self.gc.finalizing = false;
+        self.run_finalizers();
+    }
+
+    /// Drops what objects own outside the heap.
+    pub(crate) fn release_native_resources(&mut self) {
+        // SAFETY: the state is going away; nothing reads these objects afterwards.
+        unsafe {
+            for i in self.gc.protos.drain(..) {
+                drop(Arc::from_raw((*i).proto));
+            }
+            for u in self.gc.userdata.drain(..) {
+                if !(*u).data.is_null() {
+                    drop(Box::from_raw((*u).data));
+                    (*u).data = std::ptr::null_mut();
+                }
+            }
+            self.release_dead_segments(&mut |_| false);
+        }
+        let _ = size_of::<Ic>();
+    }
+}

@@ -2,11 +2,20 @@
 //! coroutines, errors. The design and its reasons are in `docs/vm-design.md`.
 
 pub mod api;
+mod call;
+mod close;
+mod coroutine;
+mod error;
 mod frame;
 mod gc;
+mod inst;
 pub mod interp;
+mod interrupt;
 pub mod meta;
+mod names;
 mod native;
+mod new;
+mod num;
 pub mod object;
 mod segment;
 pub mod shape;
@@ -16,7 +25,9 @@ mod table;
 mod value;
 pub mod warn;
 
+pub use interrupt::InterruptHandle;
 pub use native::{Kind, LuaResult, Native, NativeFn, Thrown};
+pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
 pub use state::Vm;
 pub use value::{Gc, Tag, Type, Value};

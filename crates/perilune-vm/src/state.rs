@@ -4,7 +4,6 @@
 //! before anything that may look at it (a call of a native, a collection, an error); natives have `R[0]..` = their arguments
 //! at `base` and push at `top`.
 
-use crate::native::Thrown;
 use crate::object::{Table, Thread};
 use crate::shape::ShapeTable;
 use crate::string::StringTable;
@@ -29,12 +28,25 @@ pub struct Vm {
     pub(crate) thread: *mut Thread,
     /// Set by another thread or a signal handler to make the interpreter stop at its next poll; see `interrupt.rs`.
     pub(crate) interrupt: AtomicU32,
+    /// Where the loop of debug builds goes on.
+    #[cfg(debug_assertions)]
+    pub(crate) loop_pc: *const perilune_syntax::Instr,
+    #[cfg(debug_assertions)]
+    pub(crate) loop_k: *const Value,
     /// Bumped when the structure of a table that inline caches look through changes.
     pub(crate) proto_version: u32,
     /// Nested native calls of the interpreter (the manual's "C stack"); bounded by `MAX_C_CALLS`.
     pub(crate) c_calls: u32,
     /// The value of the error on its way.
     pub(crate) error: Value,
+    /// The message handler of the nearest `xpcall` has seen the error.
+    pub(crate) error_handled: bool,
+    /// A coroutine's native calls are being discarded: nothing catches the error.
+    pub(crate) cancelling: bool,
+    /// Greater than 0: no yield (finalisers, hooks, message handlers).
+    pub(crate) no_yield: u32,
+    /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.
+    pub(crate) call_stub: *mut crate::object::LuaClosure,
     pub(crate) strings: StringTable,
     pub(crate) shapes: ShapeTable,
     pub(crate) main_thread: *mut Thread,
@@ -45,7 +57,7 @@ pub struct Vm {
     /// Interned names of the metamethods, by `meta::Event`.
     pub(crate) event_names: [*mut crate::object::LuaString; crate::meta::EVENT_COUNT],
     pub(crate) gc: crate::gc::GcState,
-    /// Whatever the host wants to find again from a native function.
+    /// The warning state of `warn`.
     pub(crate) warn: crate::warn::WarnState,
 }
 
@@ -64,14 +76,5 @@ impl Vm {
     pub fn thread(&self) -> Gc<Thread> {
         // SAFETY: there is always a running coroutine, and it is a root.
         unsafe { Gc::from_ptr(self.thread) }
-    }
-    /// Raises `value` as an error: keeps it and returns the token to return.
-    pub fn throw(&mut self, value: Value) -> Thrown {
-        self.error = value;
-        Thrown(())
-    }
-    /// Takes the value of an error that was caught in Rust.
-    pub fn take_error(&mut self, _caught: Thrown) -> Value {
-        std::mem::replace(&mut self.error, Value::NIL)
     }
 }

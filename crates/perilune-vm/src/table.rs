@@ -37,7 +37,7 @@ mod array;
 mod fields;
 mod iterate;
 mod nodes;
-mod trace;
+pub(crate) mod trace;
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,8 +1,46 @@
-//! `warn`: the warning state.
+//! `warn`: the warning state, and warnings of the machine itself (errors in finalisers).
 
-/// Whether warnings are on, and the message being put together.
+use crate::Vm;
+use std::io::Write;
+
+/// Whether warnings are on, and whether a message is being put together.
 #[derive(Default)]
 pub struct WarnState {
-    pub(crate) on: bool,
-    pub(crate) continues: bool,
+    /// Warnings are written.
+    pub on: bool,
+    /// The last piece said that more would follow.
+    pub continues: bool,
+}
+
+impl Vm {
+    /// The warning state.
+    pub fn warn_state(&mut self) -> &mut WarnState {
+        &mut self.warn
+    }
+
+    /// One piece of a warning, as `warn` and `lua_warning` treat it: control messages "@on" and "@off", pieces that continue.
+    pub fn warn_piece(&mut self, piece: &[u8], to_be_continued: bool) {
+        if !self.warn.continues && !to_be_continued && piece.first() == Some(&b'@') {
+            match piece {
+                b"@on" => self.warn.on = true,
+                b"@off" => self.warn.on = false,
+                _ => {}
+            }
+            return;
+        }
+        if self.warn.on {
+            let mut err = std::io::stderr().lock();
+            let _ = if self.warn.continues { Ok(()) } else { err.write_all(b"Lua warning: ") };
+            let _ = err.write_all(piece);
+            if !to_be_continued {
+                let _ = err.write_all(b"\n");
+            }
+        }
+        self.warn.continues = to_be_continued;
+    }
+
+    /// A complete warning of the machine itself.
+    pub(crate) fn warning(&mut self, text: &str) {
+        self.warn_piece(text.as_bytes(), false);
+    }
 }

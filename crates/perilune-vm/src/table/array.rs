@@ -179,7 +179,7 @@ impl Vm {
             self.array_to_nodes(t)?;
             return self.raw_set_int(t, key, v);
         }
-        self.push(t, v)?;
+        self.push_element(t, v)?;
         if t.header.flags & TABLE_INT_NODES != 0 {
             edit(t).bury_int(t.array_len as i64);
             self.take_over(t)?;
@@ -189,7 +189,7 @@ impl Vm {
 
     /// Stores `v` at `array_len + 1`, growing or widening as needed, and nothing else. A nil breaks invariant 1 until the caller
     /// has stored something behind it.
-    pub(super) fn push(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
+    pub(super) fn push_element(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
         let table = edit(t);
         let len = table.array_len as usize;
         if len == 0 {
@@ -217,7 +217,7 @@ impl Vm {
             if v.is_nil() {
                 return Ok(());
             }
-            self.push(t, v)?;
+            self.push_element(t, v)?;
             edit(t).bury(node);
         }
     }
@@ -242,12 +242,12 @@ impl Vm {
         while (t.array_len as usize) < at {
             let key = t.array_len as i64 + 1;
             let v = if int_nodes { t.node_value(t.find_int(key)) } else { Value::NIL };
-            self.push(t, v)?;
+            self.push_element(t, v)?;
             if int_nodes {
                 edit(t).bury_int(key);
             }
         }
-        self.push(t, v)?;
+        self.push_element(t, v)?;
         if int_nodes {
             edit(t).bury_int(at as i64 + 1);
             self.take_over(t)?;

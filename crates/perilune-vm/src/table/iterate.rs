@@ -62,6 +62,20 @@ impl Vm {
         None
     }
 
+    /// Whether the entry just before `position` is the one with `key`: then a traversal that stopped there may go on there.
+    #[inline]
+    pub(crate) fn position_holds(&self, t: Gc<Table>, position: u32, key: Value) -> bool {
+        if position <= BEYOND {
+            return key.tag == Tag::INT && key.payload == position as u64;
+        }
+        let at = position - BEYOND - 1;
+        let slots = shape::field_count(t.shape);
+        if at < slots {
+            return key.as_string().is_some_and(|k| shape::lookup(t.shape, k) == Some(at));
+        }
+        t.node_slice().get((at - slots) as usize).is_some_and(|n| n.key().same(key))
+    }
+
     /// The position behind `key`, where [`Vm::next_at`] goes on; `None` if the table does not know the key.
     pub(crate) fn position_of(&self, t: Gc<Table>, key: Value) -> Option<u32> {
         let node = match key.tag {

@@ -1,0 +1,690 @@
+//! Calls, returns and errors outside the handlers' fast paths: everything that pushes or pops a frame record in Rust.
+//!
+//! [`Vm::start_call`] begins a call whose function and arguments are on the stack and leaves the state ready to reload: either a new Lua
+//! frame on top, or (a native) the results already delivered. [`Vm::finish_return`] is the other half: it takes the results
+//! of the frame at hand to wherever its record says. Both work without recursion: a chain of `pcall`s, of tail calls or of coroutine switches
+//! costs no native stack.
+//!
+//! Native code that calls Lua ([`Vm::finish_call`]) runs a nested `execute`; its depth is bounded by [`MAX_C_CALLS`].
+
+use crate::Vm;
+use crate::frame::*;
+use crate::interp::{Exit, Flow, Step, copy, execute, frame_ceiling, frame_closure};
+use crate::meta::Event;
+use crate::native::{Kind, LuaResult, Native, Thrown};
+use crate::object::{LuaClosure, Status};
+use crate::value::{Gc, Tag, Value};
+
+/// Slots a native function may use beyond its arguments without asking (`LUA_MINSTACK`).
+pub(crate) const NATIVE_STACK: usize = 20;
+/// Nested native calls (`LUAI_MAXCCALLS`).
+pub(crate) const MAX_C_CALLS: u32 = 200;
+/// Largest stack of a coroutine, in slots.
+pub(crate) const MAX_STACK: usize = 1_000_000;
+/// Slots beyond that for message handlers after a stack overflow.
+const ERROR_STACK: usize = 4096;
+/// Slots above `stack_limit` that are always there.
+pub(crate) const STACK_EXTRA: usize = 16;
+
+/// Moves `n` results to `dest` and adjusts them to `wanted` (-1: all, and sets the top).
+///
+/// # Safety
+/// Both ranges are on the running stack, `dest` at or below `from`.
+#[inline(always)]
+pub(crate) unsafe fn deliver_results(
+    vm: *mut Vm,
+    dest: *mut Value,
+    from: *const Value,
+    n: usize,
+    wanted: i32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let take = if wanted < 0 { n } else { n.min(wanted as usize) };
+        for j in 0..take {
+            copy(dest.add(j), from.add(j));
+        }
+        if wanted < 0 {
+            (*vm).top = dest.add(n);
+        } else {
+            for j in take..wanted as usize {
+                *dest.add(j) = Value::NIL;
+            }
+        }
+    }
+}
+
+impl Vm {
+    /// Makes sure that `n` slots from `at` on may be used; returns where `at` is now (the stack may move; `base`, `top` follow).
+    #[inline]
+    pub(crate) unsafe fn reserve(&mut self, at: *mut Value, n: usize) -> LuaResult<*mut Value> {
+        if (at as usize) + n * size_of::<Value>() <= self.stack_limit as usize {
+            return Ok(at);
+        }
+        // SAFETY: `at` is on the running stack.
+        unsafe { self.grow_stack(at, n) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn grow_stack(&mut self, at: *mut Value, n: usize) -> LuaResult<*mut Value> {
+        // SAFETY: the running thread owns its stack; everything that points into it is adjusted here: base, top, open upvalues.
+        unsafe {
+            let th = self.thread;
+            let used = at.offset_from((*th).stack) as usize;
+            let need = used + n + STACK_EXTRA;
+            let size = (*th).stack_size;
+            if need > MAX_STACK {
+                if size > MAX_STACK || need > MAX_STACK + ERROR_STACK {
+                    // Overflow while an overflow is being handled.
+                    if size > MAX_STACK {
+                        let v = self.intern_bytes(b"error in error handling")?;
+                        return Err(self.throw(v.into()));
+                    }
+                }
+                self.resize_stack(th, MAX_STACK + ERROR_STACK)?;
+                return Err(self.error("stack overflow"));
+            }
+            let new = (size * 2).max(need).min(MAX_STACK);
+            self.resize_stack(th, new)?;
+            Ok((*th).stack.add(used))
+        }
+    }
+
+    /// Gives the running thread a stack of `size` slots.
+    pub(crate) unsafe fn resize_stack(
+        &mut self,
+        th: *mut crate::object::Thread,
+        size: usize,
+    ) -> LuaResult<()> {
+        // SAFETY: as `grow_stack`.
+        unsafe {
+            let old = (*th).stack;
+            let old_size = (*th).stack_size;
+            let new = self.alloc_stack(size)?;
+            let keep = old_size.min(size);
+            std::ptr::copy_nonoverlapping(old as *const [u8; 16], new as *mut [u8; 16], keep);
+            let moved = |p: *mut Value| new.add(p.offset_from(old) as usize);
+            if th == self.thread {
+                self.base = moved(self.base);
+                self.top = moved(self.top);
+                self.stack_limit = new.add(size - STACK_EXTRA);
+            } else {
+                (*th).base = moved((*th).base);
+                (*th).top = moved((*th).top);
+            }
+            let mut uv = (*th).open_upvals;
+            while !uv.is_null() {
+                (*uv).v = moved((*uv).v);
+                uv = (*uv).closed.payload as *mut crate::object::Upval;
+            }
+            (*th).stack = new;
+            (*th).stack_size = size;
+            self.heap.barrier(Gc::from_ptr(th).obj());
+            Ok(())
+        }
+    }
+
+    /// A buffer of `size` slots, all nil.
+    pub(crate) fn alloc_stack(&mut self, size: usize) -> LuaResult<*mut Value> {
+        let Ok(obj) = self.heap.try_alloc(Tag::BUFFER.0, 8 + size * size_of::<Value>()) else {
+            return Err(self.out_of_memory());
+        };
+        // SAFETY: the buffer has room for `size` slots after its header.
+        unsafe {
+            let stack = (obj.as_ptr() as *mut u8).add(8) as *mut Value;
+            std::ptr::write_bytes(stack, 0, size);
+            Ok(stack)
+        }
+    }
+
+    /// Pushes the frame record of the Lua function at `func`, whose arguments end at `top`. `parent` is the caller's base; `None`: first frame of the stack.
+    #[inline]
+    pub(crate) unsafe fn enter_lua(
+        &mut self,
+        func: *mut Value,
+        parent: Option<*mut Value>,
+        nresults: i16,
+        flags: u8,
+        cont: u8,
+        aux: u16,
+    ) -> LuaResult<()> {
+        // SAFETY: `func` holds a closure; arguments up to top; reserve keeps pointers fresh.
+        unsafe {
+            let p = (*((*func).payload as *const LuaClosure)).proto;
+            let delta_parent = parent.map(|b| func.offset_from(b) + CALL_GAP as isize);
+            let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+            let need = CALL_GAP + ((*p).max_stack as usize).max(nargs) + 1;
+            let func = self.reserve(func, need)?;
+            let base = func.add(CALL_GAP);
+            for n in nargs..(*p).num_params as usize {
+                *base.add(n) = Value::NIL;
+            }
+            self.top = base.add(nargs.max((*p).num_params as usize));
+            *frame(base) = Frame {
+                pc: (*p).code,
+                tag0: Tag::FRAME,
+                flags,
+                nresults,
+                delta: delta_parent.unwrap_or(0) as u32,
+                k: (*p).k,
+                tag1: Tag::FRAME,
+                cont,
+                aux,
+                shift: 0,
+            };
+            self.base = base;
+            Ok(())
+        }
+    }
+
+    /// Begins the call of the value at `func` (arguments from `func + 3` to the top), made by the frame at `base`.
+    pub(crate) unsafe fn start_call(
+        &mut self,
+        mut func: *mut Value,
+        mut nresults: i16,
+        mut flags: u8,
+        mut cont: u8,
+        mut aux: u16,
+    ) -> Flow {
+        // SAFETY: function and arguments are on the running stack; every path re-derives pointers after what may move it.
+        unsafe {
+            let mut parent_is_bottom = cont == CONT_COROUTINE;
+            if cont != CONT_NONE {
+                flags |= F_CONT;
+            }
+            loop {
+                let tag = (*func).tag;
+                if tag == Tag::CLOSURE {
+                    if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
+                        self.handle_interrupt()?;
+                        // Nothing moves: the handler only raises or returns.
+                    }
+                    let parent = if parent_is_bottom { None } else { Some(self.base) };
+                    self.enter_lua(func, parent, nresults, flags, cont, aux)?;
+                    return Ok(Step::Continue);
+                }
+                let Some(native) = (*func).as_native() else {
+                    func = self.resolve_call(func)?;
+                    continue;
+                };
+                let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                func = self.reserve(func, CALL_GAP + nargs + NATIVE_STACK + 4)?;
+                let base = func.add(CALL_GAP);
+                let delta = if parent_is_bottom { 0 } else { base.offset_from(self.base) as u32 };
+                *frame(base) = Frame { flags: flags | F_NATIVE, cont, aux, ..Frame::native(nresults, delta) };
+                self.base = base;
+                parent_is_bottom = false;
+                match native.kind {
+                    Kind::Pcall | Kind::Xpcall => {
+                        let handler = native.kind == Kind::Xpcall;
+                        if nargs < 1 + handler as usize {
+                            return Err(self.arg_error(1 + handler as u32, "value expected"));
+                        }
+                        (*frame(base)).flags |= F_PCALL;
+                        let mut f = base;
+                        if handler {
+                            // handler, function, arguments
+                            std::ptr::swap(base, base.add(1));
+                            (*frame(base)).aux = 1;
+                            f = base.add(1);
+                        }
+                        let n = self.top.offset_from(f) as usize - 1;
+                        std::ptr::copy(f.add(1) as *const [u8; 16], f.add(CALL_GAP) as *mut [u8; 16], n);
+                        self.top = f.add(CALL_GAP + n);
+                        (func, nresults, flags, cont, aux) = (f, -1, F_CONT, CONT_PCALL, 0);
+                    }
+                    Kind::Resume => return self.resume_from(base, nargs, false),
+                    Kind::Wrap => return self.resume_from(base, nargs, true),
+                    Kind::Yield => return self.yield_from(base, nargs),
+                    Kind::Leaf | Kind::Next => return self.run_native(native),
+                    Kind::Reentrant | Kind::IpairsStep => {
+                        if self.needs_segment() {
+                            return self.on_segment(native);
+                        }
+                        return self.run_native(native);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs the native function whose frame is at `base`, and delivers its results.
+    pub(crate) unsafe fn run_native(&mut self, native: &'static Native) -> Flow {
+        if self.hooks_active() {
+            self.hook_call(false)?;
+        }
+        let n = (native.func)(self)? as usize;
+        if self.hooks_active() {
+            self.hook_return(n)?;
+        }
+        // SAFETY: the native's results are the topmost n values.
+        let step = unsafe { self.finish_return(self.base, self.top.sub(n), n)? };
+        if step == Step::Continue && self.heap.gc_due() {
+            self.safepoint_open(true)?;
+        }
+        Ok(step)
+    }
+
+    /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function.
+    #[cold]
+    pub(crate) unsafe fn resolve_call(&mut self, func: *mut Value) -> LuaResult<*mut Value> {
+        // SAFETY: arguments from func + 3 to top are on the running stack.
+        unsafe {
+            let mut func = func;
+            let mut depth = 0;
+            while !(*func).is_function() {
+                let f = self.metamethod(*func, Event::Call);
+                if f.is_nil() {
+                    return Err(self.call_error(func));
+                }
+                depth += 1;
+                if depth > 100_000 {
+                    return Err(self.error("'__call' chain too long"));
+                }
+                let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                func = self.reserve(func, CALL_GAP + nargs + 2)?;
+                let first = func.add(CALL_GAP);
+                std::ptr::copy(first as *const [u8; 16], first.add(1) as *mut [u8; 16], nargs);
+                copy(first, func);
+                self.top = first.add(nargs + 1);
+                *func = f;
+            }
+            Ok(func)
+        }
+    }
+
+    /// Takes the `n` results at `first` of the frame at `base` to where its record says.
+    pub(crate) unsafe fn finish_return(
+        &mut self,
+        mut base: *mut Value,
+        mut first: *mut Value,
+        mut n: usize,
+    ) -> Flow {
+        // SAFETY: `base` is the top frame of the running stack; results lie above it.
+        unsafe {
+            loop {
+                let f = *frame(base);
+                let dest = base.sub(CALL_GAP + f.shift_or_zero());
+                let parent = base.sub(f.delta as usize);
+                if f.flags & F_CONT == 0 {
+                    deliver_results(self, dest, first, n, f.nresults as i32);
+                    self.base = parent;
+                    return Ok(if f.flags & F_ENTRY != 0 { Step::Return } else { Step::Continue });
+                }
+                let value = if n > 0 { *first } else { Value::NIL };
+                match f.cont {
+                    CONT_STORE => {
+                        self.base = parent;
+                        let i = *(*frame(parent)).pc.sub(1);
+                        copy(parent.add(i.a() as usize), &value);
+                        return Ok(Step::Continue);
+                    }
+                    CONT_COMPARE => {
+                        self.base = parent;
+                        self.finish_compare(value.is_truthy() != (f.aux != 0));
+                        return Ok(Step::Continue);
+                    }
+                    CONT_DISCARD => {
+                        self.base = parent;
+                        return Ok(Step::Continue);
+                    }
+                    CONT_CONCAT => {
+                        self.base = parent;
+                        let i = *(*frame(parent)).pc.sub(1);
+                        let left = f.aux as usize;
+                        copy(parent.add(i.a() as usize + left - 2), &value);
+                        self.top = frame_ceiling(parent);
+                        return crate::interp::arith::concat_flow(self, parent, i, left - 1);
+                    }
+                    CONT_PCALL => {
+                        std::ptr::copy(first as *const [u8; 16], dest.add(1) as *mut [u8; 16], n);
+                        *dest = Value::TRUE;
+                        first = dest;
+                        n += 1;
+                        base = parent;
+                    }
+                    CONT_RETURN => base = parent,
+                    _ => return self.coroutine_finished(first, n),
+                }
+            }
+        }
+    }
+
+    /// Ends a comparison whose metamethod has answered: jumps or not.
+    pub(crate) unsafe fn finish_compare(&mut self, jump: bool) {
+        // SAFETY: the frame at base is a Lua frame whose last instruction was a conditional jump.
+        unsafe {
+            let f = frame(self.base);
+            if jump {
+                let i = *(*f).pc.sub(1);
+                (*f).pc = (*f).pc.offset(i.sj() as isize);
+            }
+        }
+    }
+
+    /// Calls metamethod `f` at the top of the running Lua frame; `cont` says what becomes of its result.
+    pub(crate) fn call_meta(&mut self, f: Value, args: &[Value], cont: u8, aux: u16) -> Flow {
+        // SAFETY: top is the end of the frame's registers.
+        unsafe {
+            let func = self.reserve(self.top, CALL_GAP + args.len() + 1)?;
+            *func = f;
+            for (n, v) in args.iter().enumerate() {
+                copy(func.add(CALL_GAP + n), v);
+            }
+            self.top = func.add(CALL_GAP + args.len());
+            self.start_call(func, 1, 0, cont, aux)
+        }
+    }
+
+    /// An error is on its way from the frame at `base`: finds the `pcall` that catches it among the frames of this run of the interpreter.
+    /// `Ok(None)`: it left the entry frame.
+    pub(crate) unsafe fn unwind(&mut self, thrown: Thrown) -> Result<Option<Step>, Thrown> {
+        // SAFETY: frames below base are intact: nothing pops them on the way of an error.
+        unsafe {
+            self.run_message_handler();
+            let mut base = self.base;
+            loop {
+                let f = *frame(base);
+                if f.flags & F_PCALL != 0 && !self.cancelling {
+                    let Thrown(()) = thrown;
+                    self.base = base;
+                    self.close_after_error(base.add(f.aux as usize));
+                    let base = self.base;
+                    self.error_handled = false;
+                    *base = Value::FALSE;
+                    *base.add(1) = std::mem::replace(&mut self.error, Value::NIL);
+                    self.shrink_after_overflow();
+                    let base = self.base;
+                    self.top = base.add(2);
+                    return self.finish_return(base, base, 2).map(Some);
+                }
+                if f.flags & F_ENTRY != 0 {
+                    self.base = base;
+                    self.close_after_error(base.sub(CALL_GAP + f.shift_or_zero()));
+                    let base = self.base;
+                    self.top = base.sub(CALL_GAP + f.shift_or_zero());
+                    self.base = base.sub(f.delta as usize);
+                    return Ok(None);
+                }
+                if f.flags & F_CONT != 0 && f.cont == CONT_COROUTINE {
+                    return self.coroutine_failed().map(Some);
+                }
+                if f.delta == 0 {
+                    return Ok(None);
+                }
+                base = base.sub(f.delta as usize);
+            }
+        }
+    }
+
+    /// After an overflow has been caught, gives the reserve back so that the next one is reported as "stack overflow" again.
+    unsafe fn shrink_after_overflow(&mut self) {
+        // SAFETY: the running thread; only what is above the catching frame goes.
+        unsafe {
+            let th = self.thread;
+            let used = self.base.offset_from((*th).stack) as usize + NATIVE_STACK;
+            if (*th).stack_size > MAX_STACK && used < MAX_STACK / 2 {
+                self.top = self.base.add(2);
+                let _ = self.resize_stack(th, (used * 2).max(1024));
+            }
+        }
+    }
+
+    /// Calls the message handler of the nearest `xpcall`, once per error, while the frames that failed are still there.
+    unsafe fn run_message_handler(&mut self) {
+        if self.error_handled || self.cancelling {
+            return;
+        }
+        self.error_handled = true;
+        // SAFETY: walks the frames of the running stack.
+        unsafe {
+            let mut base = self.base;
+            loop {
+                let f = *frame(base);
+                if f.flags & F_PCALL != 0 {
+                    if f.aux == 1 {
+                        self.call_message_handler(*base);
+                    }
+                    return;
+                }
+                if f.delta == 0 {
+                    return;
+                }
+                base = base.sub(f.delta as usize);
+            }
+        }
+    }
+
+    fn call_message_handler(&mut self, handler: Value) {
+        self.no_yield += 1;
+        let mut left = 10;
+        loop {
+            let error = std::mem::replace(&mut self.error, Value::NIL);
+            self.error_handled = true;
+            // SAFETY: the frame at base is the one that failed; everything above its registers is free.
+            unsafe { self.set_top_for_call() };
+            let outcome = self.call(handler, &[error]);
+            self.error_handled = true;
+            match outcome {
+                Ok(v) => {
+                    self.error = v;
+                    break;
+                }
+                Err(Thrown(())) => {
+                    // An error in the handler goes to the handler, until it is clear that this leads nowhere.
+                    left -= 1;
+                    if left == 0 || self.c_calls >= MAX_C_CALLS {
+                        if let Ok(s) = self.intern_bytes(b"C stack overflow") {
+                            self.error = s.into();
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+        self.no_yield -= 1;
+    }
+
+    /// Puts the top where a call from Rust may push without overwriting the running frame.
+    pub(crate) unsafe fn set_top_for_call(&mut self) {
+        // SAFETY: base is a frame of the running stack.
+        unsafe {
+            if (*frame(self.base)).flags & F_NATIVE == 0 {
+                let ceiling = frame_ceiling(self.base);
+                if self.top < ceiling {
+                    self.top = ceiling;
+                }
+            } else if self.top < self.base {
+                self.top = self.base;
+            }
+        }
+    }
+
+    // -- Calls from native code ---------------------------------------------------------------------------------------------
+
+    /// Pushes `f` and room for a frame record; push the arguments after it, then [`Vm::finish_call`].
+    pub fn begin_call(&mut self, f: Value) -> LuaResult<()> {
+        // SAFETY: top is the end of the running native's values.
+        unsafe {
+            let at = self.reserve(self.top, CALL_GAP + NATIVE_STACK)?;
+            *at = f;
+            *frame(at.add(CALL_GAP)) = Frame::native(0, 0);
+            self.top = at.add(CALL_GAP);
+        }
+        Ok(())
+    }
+
+    /// Calls the function begun with [`Vm::begin_call`] with the topmost `nargs` values; replaces all that by its results, `nresults` of
+    /// them (-1: all), and returns how many.
+    pub fn finish_call(&mut self, nargs: u32, nresults: i32) -> LuaResult<u32> {
+        // SAFETY: begin_call put function and record below the arguments.
+        unsafe {
+            let func = self.top.sub(nargs as usize + CALL_GAP);
+            self.call_at(func, nresults)
+        }
+    }
+
+    /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
+    pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
+        if self.c_calls >= MAX_C_CALLS {
+            return Err(self.c_stack_overflow());
+        }
+        self.c_calls += 1;
+        // SAFETY: the caller's promise.
+        let result = unsafe { self.call_at_counted(func, nresults) };
+        self.c_calls -= 1;
+        result
+    }
+
+    unsafe fn call_at_counted(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
+        // SAFETY: function and arguments are on the running stack.
+        unsafe {
+            let mut func = func;
+            if !(*func).is_function() {
+                func = self.resolve_call(func)?;
+            }
+            let offset = func.offset_from((*self.thread).stack) as usize;
+            match (*func).as_native() {
+                None => {
+                    self.enter_lua(func, Some(self.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
+                    if execute(self) == Exit::Error {
+                        return Err(Thrown(()));
+                    }
+                }
+                Some(native)
+                    if matches!(
+                        native.kind,
+                        Kind::Leaf | Kind::Reentrant | Kind::Next | Kind::IpairsStep
+                    ) =>
+                {
+                    let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                    let func = self.reserve(func, CALL_GAP + nargs + NATIVE_STACK)?;
+                    let base = func.add(CALL_GAP);
+                    let caller = self.base.offset_from((*self.thread).stack) as usize;
+                    let delta = base.offset_from(self.base) as u32;
+                    *frame(base) = Frame::native(nresults as i16, delta);
+                    self.base = base;
+                    if self.hooks_active() {
+                        self.hook_call(false)?;
+                    }
+                    let n = (native.func)(self)? as usize;
+                    if self.hooks_active() {
+                        self.hook_return(n)?;
+                    }
+                    let stack = (*self.thread).stack;
+                    deliver_results(self, stack.add(offset), self.top.sub(n), n, nresults);
+                    self.base = stack.add(caller);
+                }
+                Some(_) => {
+                    // pcall, coroutine.resume and the like need the interpreter: a stub of Lua code makes the call.
+                    let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                    let func = self.reserve(func, 2 * CALL_GAP + nargs + NATIVE_STACK)?;
+                    std::ptr::copy(
+                        func as *const [u8; 16],
+                        func.add(CALL_GAP) as *mut [u8; 16],
+                        CALL_GAP + nargs,
+                    );
+                    let args_end = func.add(2 * CALL_GAP + nargs);
+                    *func = Value::from(Gc::from_ptr(self.call_stub));
+                    self.top = func.add(CALL_GAP);
+                    self.enter_lua(func, Some(self.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
+                    let stack = (*self.thread).stack;
+                    let _ = args_end;
+                    self.top = stack.add(offset + 2 * CALL_GAP + nargs);
+                    if execute(self) == Exit::Error {
+                        return Err(Thrown(()));
+                    }
+                }
+            }
+            let dest = (*self.thread).stack.add(offset);
+            if nresults >= 0 {
+                self.top = dest.add(nresults as usize);
+            }
+            Ok(self.top.offset_from(dest) as u32)
+        }
+    }
+
+    #[cold]
+    fn c_stack_overflow(&mut self) -> Thrown {
+        self.error("C stack overflow")
+    }
+
+    /// Calls `f` with `args`; pushes `nresults` results (-1: all) and returns how many.
+    pub fn call_multi(&mut self, f: Value, args: &[Value], nresults: i32) -> LuaResult<u32> {
+        self.ensure_stack(args.len() + CALL_GAP + 1)?;
+        self.begin_call(f)?;
+        self.ensure_stack(args.len() + 1)?;
+        for &v in args {
+            self.push(v);
+        }
+        self.finish_call(args.len() as u32, nresults)
+    }
+
+    /// Calls `f` with `args` and returns its first result, or nil.
+    pub fn call(&mut self, f: Value, args: &[Value]) -> LuaResult<Value> {
+        self.call_multi(f, args, 1)?;
+        Ok(self.pop())
+    }
+
+    /// `pcall` from Rust: pushes all results and returns how many, or gives the error's value.
+    pub fn protected_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
+        // SAFETY: offsets into the running stack; the thread is the same after the call.
+        unsafe {
+            let stack = (*self.thread).stack;
+            let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
+            let (c_calls, no_yield) = (self.c_calls, self.no_yield);
+            match self.call_multi(f, args, -1) {
+                Ok(n) => Ok(n),
+                Err(thrown) => {
+                    if self.cancelling {
+                        return Err(Value::NIL);
+                    }
+                    let stack = (*self.thread).stack;
+                    self.base = stack.offset(base);
+                    self.top = stack.offset(top);
+                    self.close_after_error(self.top);
+                    self.top = (*self.thread).stack.offset(top);
+                    self.c_calls = c_calls;
+                    self.no_yield = no_yield;
+                    self.error_handled = false;
+                    Err(self.take_error(thrown))
+                }
+            }
+        }
+    }
+
+    /// A new Lua function of prototype number `n` of the running frame's function.
+    pub(crate) unsafe fn make_closure(&mut self, base: *mut Value, n: usize) -> Value {
+        // SAFETY: verified code: the prototype and the upvalues exist.
+        unsafe {
+            let parent = frame_closure(base);
+            let inst = self.child_instance((*parent).proto, n);
+            let count = (*inst).num_upvalues as usize;
+            let obj = self.heap.alloc(Tag::CLOSURE.0, 16 + 8 * count);
+            let cl = obj.as_ptr() as *mut LuaClosure;
+            (*cl).proto = inst;
+            let upvals = &raw mut (*cl).upvals as *mut *mut crate::object::Upval;
+            let descs = &(&*(*inst).proto).upvalues;
+            for (j, d) in descs.iter().enumerate() {
+                *upvals.add(j) = if d.in_stack {
+                    self.find_upvalue(base.add(d.index as usize))
+                } else {
+                    *(&raw const (*parent).upvals as *const *mut crate::object::Upval).add(d.index as usize)
+                };
+            }
+            Value::from(Gc::from_ptr(cl))
+        }
+    }
+
+    /// Whether the running thread may be suspended.
+    pub fn is_yieldable(&self) -> bool {
+        self.thread != self.main_thread && self.no_yield == 0
+    }
+
+    /// The running thread's status as another thread sees it.
+    pub(crate) fn set_status(&mut self, th: *mut crate::object::Thread, status: Status) {
+        // SAFETY: a live thread of this domain.
+        unsafe { (*th).status = status };
+    }
+}

@@ -1,0 +1,202 @@
+//! Upvalues and to-be-closed variables: what happens when a stack slot goes out of scope.
+//!
+//! Open upvalues of a thread form a list, topmost slot first, linked through the payload of `closed`. To-be-closed variables form a list too: the
+//! thread knows the topmost one, and each marked slot keeps, in the padding behind its tag, the distance to the one below. The slot of a
+//! to-be-closed variable is never assigned while it is marked (the compiler sees to it), so the padding survives.
+
+use crate::Vm;
+use crate::frame::{CALL_GAP, frame};
+use crate::interp::{Flow, copy};
+use crate::meta::Event;
+use crate::native::LuaResult;
+use crate::object::Upval;
+use crate::value::{Gc, Tag, Value};
+
+/// The distance kept in the padding of a marked slot: four bytes, 12 bytes in.
+unsafe fn tbc_delta(slot: *mut Value) -> *mut u32 {
+    // SAFETY: a Value is 16 bytes, of which the last seven are padding.
+    unsafe { (slot as *mut u8).add(12) as *mut u32 }
+}
+
+impl Vm {
+    /// The open upvalue for `slot` of the running stack, made if there is none.
+    pub(crate) unsafe fn find_upvalue(&mut self, slot: *mut Value) -> *mut Upval {
+        // SAFETY: the list belongs to the running thread and is ordered by address.
+        unsafe {
+            let mut link: *mut *mut Upval = &raw mut (*self.thread).open_upvals;
+            let mut closed_link: *mut Value = std::ptr::null_mut();
+            while !(*link).is_null() && (**link).v >= slot {
+                if (**link).v == slot {
+                    return *link;
+                }
+                closed_link = &raw mut (**link).closed;
+                link = &raw mut (*closed_link).payload as *mut *mut Upval;
+            }
+            let next = *link;
+            let obj = self.heap.alloc(Tag::UPVAL.0, size_of::<Upval>());
+            let uv = obj.as_ptr() as *mut Upval;
+            (*uv).v = slot;
+            (*uv).closed = Value { payload: next as u64, tag: Tag::NIL };
+            *link = uv;
+            let _ = closed_link;
+            uv
+        }
+    }
+
+    /// Closes all open upvalues at `level` and above.
+    #[inline]
+    pub(crate) unsafe fn close_upvalues(&mut self, level: *mut Value) {
+        // SAFETY: as `find_upvalue`.
+        unsafe {
+            let th = self.thread;
+            loop {
+                let uv = (*th).open_upvals;
+                if uv.is_null() || (*uv).v < level {
+                    return;
+                }
+                (*th).open_upvals = (*uv).closed.payload as *mut Upval;
+                let from = (*uv).v;
+                copy(&raw mut (*uv).closed, from);
+                (*uv).v = &raw mut (*uv).closed;
+                self.heap.barrier(Gc::from_ptr(uv).obj());
+            }
+        }
+    }
+
+    /// Marks the variable at `slot` to be closed. False and nil need no closing; anything else must have a `__close`.
+    pub(crate) unsafe fn mark_tbc(&mut self, slot: *mut Value) -> LuaResult<()> {
+        // SAFETY: a register of the running frame.
+        unsafe {
+            let v = *slot;
+            if v.is_falsy() {
+                return Ok(());
+            }
+            if self.metamethod(v, Event::Close).is_nil() {
+                let name = self.local_name_at(slot).unwrap_or_else(|| "?".into());
+                return Err(self.error(format!("variable '{name}' got a non-closable value")));
+            }
+            let th = self.thread;
+            let at = slot.offset_from((*th).stack) as u32;
+            *tbc_delta(slot) = at - (*th).tbc;
+            (*th).tbc = at;
+            Ok(())
+        }
+    }
+
+    /// Unmarks the topmost to-be-closed variable at or above `level` and returns its slot.
+    unsafe fn pop_tbc(&mut self, level: *mut Value) -> Option<*mut Value> {
+        // SAFETY: the list holds slots of the running stack.
+        unsafe {
+            let th = self.thread;
+            if (*th).tbc == 0 {
+                return None;
+            }
+            let slot = (*th).stack.add((*th).tbc as usize);
+            if slot < level {
+                return None;
+            }
+            (*th).tbc -= *tbc_delta(slot);
+            Some(slot)
+        }
+    }
+
+    /// Leaves the block whose variables start at register `a`: closes upvalues and variables, without an error.
+    pub(crate) unsafe fn close_level(&mut self, a: usize) -> LuaResult<()> {
+        // SAFETY: the running frame; the stack may move in every call, so the level is recomputed.
+        unsafe {
+            loop {
+                let level = self.base.add(a);
+                let Some(slot) = self.pop_tbc(level) else {
+                    self.close_upvalues(level);
+                    return Ok(());
+                };
+                self.close_upvalues(slot);
+                let v = *slot;
+                let f = self.metamethod(v, Event::Close);
+                self.call_close(f, v, Value::NIL)?;
+            }
+        }
+    }
+
+    fn call_close(&mut self, f: Value, v: Value, error: Value) -> LuaResult<()> {
+        let f = if f.is_nil() { v } else { f };
+        // SAFETY: the top is above everything in use.
+        let mark = unsafe { self.top.offset_from((*self.thread).stack) };
+        self.call_multi(f, &[v, error], 0)?;
+        // SAFETY: back to where it was, in the stack as it is now.
+        unsafe { self.top = (*self.thread).stack.offset(mark) };
+        Ok(())
+    }
+
+    /// Returns `n` values from `first` out of a frame that has something to close.
+    pub(crate) unsafe fn return_closing(&mut self, base: *mut Value, first: *mut Value, n: usize) -> Flow {
+        // SAFETY: the running frame; offsets survive a move of the stack.
+        unsafe {
+            if (*self.thread).tbc != 0 && (*self.thread).stack.add((*self.thread).tbc as usize) >= base {
+                let offset = first.offset_from(base);
+                let end = first.add(n);
+                let ceiling = crate::interp::frame_ceiling(base);
+                self.top = if end > ceiling { end } else { ceiling };
+                self.close_level(0)?;
+                let base = self.base;
+                return self.finish_return(base, base.offset(offset), n);
+            }
+            self.close_upvalues(base);
+            self.finish_return(base, first, n)
+        }
+    }
+
+    /// An error passes `level`: closes what is above it, with the error as argument; an error in a closing method replaces it. `base` is already the
+    /// frame that stays.
+    pub(crate) unsafe fn close_after_error(&mut self, level: *mut Value) {
+        // SAFETY: offsets survive moves of the stack.
+        unsafe {
+            let level = level.offset_from((*self.thread).stack);
+            loop {
+                let at = (*self.thread).stack.offset(level);
+                let Some(slot) = (if self.cancelling { None } else { self.pop_tbc(at) }) else {
+                    if self.cancelling {
+                        while self.pop_tbc(at).is_some() {}
+                    }
+                    self.close_upvalues(at);
+                    return;
+                };
+                self.close_upvalues(slot);
+                let v = *slot;
+                let error = std::mem::replace(&mut self.error, Value::NIL);
+                // Keep the error alive above the variable while the method runs.
+                *slot.add(1) = error;
+                self.top = slot.add(2);
+                let f = self.metamethod(v, Event::Close);
+                self.error_handled = false;
+                let base = self.base.offset_from((*self.thread).stack);
+                let slot = slot.offset_from((*self.thread).stack);
+                let c_calls = self.c_calls;
+                match self.call_close(f, v, error) {
+                    Ok(()) => self.error = *(*self.thread).stack.offset(slot + 1),
+                    Err(_) => self.c_calls = c_calls,
+                }
+                self.base = (*self.thread).stack.offset(base);
+                self.error_handled = true;
+            }
+        }
+    }
+
+    /// The name of the local variable at `slot` of the running frame.
+    unsafe fn local_name_at(&self, slot: *mut Value) -> Option<String> {
+        // SAFETY: the running frame is a Lua frame; its pc was stored.
+        unsafe {
+            let base = self.base;
+            let register = slot.offset_from(base) as u8;
+            let inst = (*crate::interp::frame_closure(base)).inst();
+            let pc = (*frame(base)).pc.offset_from(inst.code) as u32;
+            let _ = CALL_GAP;
+            inst.proto()
+                .locals
+                .iter()
+                .rev()
+                .find(|l| l.register == register && l.start_pc <= pc + 1 && pc <= l.end_pc)
+                .map(|l| String::from_utf8_lossy(&l.name).into_owned())
+        }
+    }
+}

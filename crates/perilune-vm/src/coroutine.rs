@@ -1,0 +1,410 @@
+//! Coroutines: switching value stacks.
+//!
+//! `coroutine.resume`, `yield` and the function of `coroutine.wrap` are not called as natives: the interpreter itself pushes their frame and
+//! then goes on with another coroutine's stack, in the same `execute`, on the same native stack. A coroutine whose frames are all
+//! Lua (and `pcall`) costs its value stack and nothing else. Only when a native function that may call Lua runs inside a coroutine
+//! does the coroutine get a native stack, for as long as that call lasts (`segment.rs`); so any code may yield.
+//!
+//! While a coroutine is suspended its top frame is that of `yield` (or its body's function has not started); while it waits for
+//! another its top frame is that of `resume`. Values go from one frame to the other by `finish_return`.
+
+use crate::Vm;
+use crate::call::NATIVE_STACK;
+use crate::frame::{CALL_GAP, CONT_COROUTINE, F_NATIVE, frame};
+use crate::interp::{Flow, Step, copy};
+use crate::native::{Kind, LuaResult, Native};
+use crate::object::{Status, Thread};
+use crate::value::{Gc, Tag, Type, Value};
+
+impl Vm {
+    /// Makes `th` the running coroutine: stores the registers of the one that ran, loads those of `th`.
+    pub(crate) unsafe fn switch_to(&mut self, th: *mut Thread) {
+        // SAFETY: both are live coroutines of this domain.
+        unsafe {
+            let old = self.thread;
+            (*old).base = self.base;
+            (*old).top = self.top;
+            self.heap.barrier(Gc::from_ptr(old).obj());
+            self.heap.barrier(Gc::from_ptr(th).obj());
+            self.thread = th;
+            self.base = (*th).base;
+            self.top = (*th).top;
+            self.stack_limit = (*th).stack.add((*th).stack_size - crate::call::STACK_EXTRA);
+            self.update_dispatch();
+        }
+    }
+
+    /// `resume` (or a wrap function) was called; its frame is at `base`, with `nargs` arguments.
+    pub(crate) unsafe fn resume_from(&mut self, base: *mut Value, nargs: usize, wrap: bool) -> Flow {
+        // SAFETY: the native frame of resume is the running one.
+        unsafe {
+            let (co, first) =
+                if wrap { (self.upvalue(1), 0) } else { (if nargs > 0 { *base } else { Value::NIL }, 1) };
+            let Some(co) = co.as_thread() else {
+                return Err(self.type_error(1, "coroutine"));
+            };
+            let th = co.ptr();
+            let n = nargs - first;
+            let refusal = match (*th).status {
+                Status::Dead => Some("cannot resume dead coroutine"),
+                Status::Suspended => None,
+                _ => Some("cannot resume non-suspended coroutine"),
+            };
+            if let Some(text) = refusal {
+                return self.resume_refused(text, wrap);
+            }
+            if self.c_calls + (*th).depth >= crate::call::MAX_C_CALLS {
+                return self.resume_refused("C stack overflow", wrap);
+            }
+            let from = base.add(first);
+            // Room on the coroutine's stack.
+            let used = (*th).top.offset_from((*th).stack) as usize;
+            if used + n + NATIVE_STACK + crate::call::STACK_EXTRA > (*th).stack_size {
+                if used + n > crate::call::MAX_STACK - 1000 {
+                    return self.resume_refused("too many arguments to resume", wrap);
+                }
+                self.resize_stack(th, (used + n + NATIVE_STACK) * 2)?;
+            }
+            let to = (*th).top;
+            for j in 0..n {
+                copy(to.add(j), from.add(j));
+            }
+            (*th).top = to.add(n);
+            (*self.thread).status = Status::Normal;
+            (*th).resumer = self.thread;
+            (*th).status = Status::Running;
+            self.switch_to(th);
+            if !(*th).segment.is_null() {
+                return self.resume_segment(th);
+            }
+            if !(*th).started {
+                (*th).started = true;
+                // The body's function is below its arguments; it is the coroutine's first frame.
+                let func = self.base.sub(CALL_GAP);
+                return self.start_call(func, -1, 0, CONT_COROUTINE, 0);
+            }
+            self.finish_yield()
+        }
+    }
+
+    /// The values of a resume are on top of the yield's frame: they are its results.
+    pub(crate) unsafe fn finish_yield(&mut self) -> Flow {
+        // SAFETY: the running coroutine's top frame is that of `yield`, its base the first value.
+        unsafe {
+            let base = self.base;
+            let n = self.top.offset_from(base) as usize;
+            self.finish_return(base, base, n)
+        }
+    }
+
+    unsafe fn resume_refused(&mut self, text: &str, wrap: bool) -> Flow {
+        if wrap {
+            return Err(self.error(text));
+        }
+        // SAFETY: the frame of resume is the running one.
+        unsafe {
+            let message = self.value_str(text.as_bytes())?;
+            let base = self.base;
+            *base = Value::FALSE;
+            *base.add(1) = message;
+            self.top = base.add(2);
+            self.finish_return(base, base, 2)
+        }
+    }
+
+    /// `yield` was called; its frame is at `base`, with `nargs` arguments: they go to whoever resumed.
+    pub(crate) unsafe fn yield_from(&mut self, base: *mut Value, nargs: usize) -> Flow {
+        // SAFETY: the native frame of yield is the running one.
+        unsafe {
+            if !self.is_yieldable() {
+                return Err(if self.thread == self.main_thread {
+                    self.error("attempt to yield from outside a coroutine")
+                } else {
+                    self.error("attempt to yield across a C-call boundary")
+                });
+            }
+            let th = self.thread;
+            // What a resume brings is put from the base on.
+            self.top = base;
+            (*th).status = Status::Suspended;
+            let step = self.hand_back(base, nargs, true)?;
+            if !(*th).segment.is_null() {
+                return self.suspend_segment(th);
+            }
+            Ok(step)
+        }
+    }
+
+    /// Ends the run of the current coroutine: its resumer goes on, with `n` values from `first` as results of `resume`.
+    unsafe fn hand_back(&mut self, first: *mut Value, n: usize, ok: bool) -> Flow {
+        // SAFETY: the resumer's top frame is that of `resume` or of a wrap function.
+        unsafe {
+            let th = self.thread;
+            let resumer = (*th).resumer;
+            (*th).resumer = std::ptr::null_mut();
+            self.switch_to(resumer);
+            (*resumer).status = Status::Running;
+            let base = self.base;
+            let wrap = (*base.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
+            self.top = base;
+            let base = self.reserve(base, n + 2)?;
+            let mut to = base;
+            if !wrap {
+                *to = Value::bool(ok);
+                to = to.add(1);
+            }
+            for j in 0..n {
+                copy(to.add(j), first.add(j));
+            }
+            self.top = to.add(n);
+            let total = self.top.offset_from(base) as usize;
+            self.finish_return(base, base, total)
+        }
+    }
+
+    /// The body of the running coroutine returned `n` values.
+    pub(crate) unsafe fn coroutine_finished(&mut self, first: *mut Value, n: usize) -> Flow {
+        // SAFETY: the frame that returned was the first of its stack.
+        unsafe {
+            let th = self.thread;
+            (*th).status = Status::Dead;
+            self.base = (*th).stack.add(CALL_GAP);
+            *frame(self.base) = crate::frame::Frame::native(0, 0);
+            self.top = self.base;
+            self.hand_back(first, n, true)
+        }
+    }
+
+    /// An error left the body of the running coroutine.
+    pub(crate) unsafe fn coroutine_failed(&mut self) -> Flow {
+        // SAFETY: as `coroutine_finished`; the frames that failed stay, for `debug.traceback` and `coroutine.close`.
+        unsafe {
+            let th = self.thread;
+            (*th).status = Status::Dead;
+            let resumer = (*th).resumer;
+            let wrap_frame = (*resumer).base;
+            let wrap = (*wrap_frame.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
+            self.error_handled = false;
+            if self.cancelling || !wrap {
+                let error = std::mem::replace(&mut self.error, Value::NIL);
+                if self.cancelling {
+                    self.error = error;
+                }
+                return self.hand_back(&error as *const Value as *mut Value, 1, false);
+            }
+            (*th).resumer = std::ptr::null_mut();
+            self.switch_to(resumer);
+            (*resumer).status = Status::Running;
+            // A wrap function closes the coroutine and passes the error on, with its own position before a message.
+            let error = std::mem::replace(&mut self.error, Value::NIL);
+            let error = match self.close_coroutine(Gc::from_ptr(th), error) {
+                Ok(()) => error,
+                Err(e) => e,
+            };
+            if let Some(s) = error.as_string() {
+                let mut text = self.where_(1);
+                if !text.is_empty() {
+                    text.extend_from_slice(s.bytes());
+                    return Err(self.error_plain(text));
+                }
+            }
+            Err(self.throw(error))
+        }
+    }
+
+    /// A new suspended coroutine with body `f`.
+    pub fn new_coroutine(&mut self, f: Value) -> LuaResult<Gc<Thread>> {
+        let th = self.alloc_thread(crate::new::INITIAL_STACK)?;
+        // SAFETY: freshly made: the function goes below the first frame's record.
+        unsafe {
+            let base = (*th).base;
+            *base.sub(CALL_GAP) = f;
+            *frame(base) = crate::frame::Frame::native(-1, 0);
+            // New coroutines inherit the hook of their creator.
+            let current = self.thread;
+            if (*current).hook_mask != 0 {
+                (*th).hook = (*current).hook;
+                (*th).hook_mask = (*current).hook_mask;
+                (*th).hook_count = (*current).hook_count;
+                (*th).hook_left = (*current).hook_count;
+            }
+            Ok(Gc::from_ptr(th))
+        }
+    }
+
+    /// Closes a suspended or dead coroutine: its to-be-closed variables are closed, with `error` if that is not nil. The error value
+    /// comes back if there was one.
+    pub(crate) fn close_coroutine(&mut self, co: Gc<Thread>, error: Value) -> Result<(), Value> {
+        // SAFETY: a coroutine that does not run; it is made the running one while its variables are closed.
+        unsafe {
+            let th = co.ptr();
+            if !(*th).segment.is_null() {
+                self.cancel_segment(th);
+            }
+            let failed = !error.is_nil();
+            (*th).status = Status::Dead;
+            if (*th).tbc == 0 {
+                let previous = self.thread;
+                if !(*th).open_upvals.is_null() {
+                    self.switch_to(th);
+                    let bottom = (*th).stack;
+                    self.close_upvalues(bottom);
+                    self.switch_to(previous);
+                }
+                (*th).base = (*th).stack.add(CALL_GAP);
+                (*th).top = (*th).base;
+                *frame((*th).base) = crate::frame::Frame::native(0, 0);
+                return if failed { Err(error) } else { Ok(()) };
+            }
+            let previous = self.thread;
+            (*previous).status = Status::Normal;
+            (*th).resumer = previous;
+            let kept = std::mem::replace(&mut self.error, Value::NIL);
+            let handled = self.error_handled;
+            self.switch_to(th);
+            self.base = (*th).stack.add(CALL_GAP);
+            *frame(self.base) = crate::frame::Frame::native(0, 0);
+            self.no_yield += 1;
+            self.error = error;
+            self.close_after_error((*th).stack);
+            self.no_yield -= 1;
+            let error = std::mem::replace(&mut self.error, kept);
+            self.error_handled = handled;
+            self.base = (*th).stack.add(CALL_GAP);
+            self.top = self.base;
+            (*th).resumer = std::ptr::null_mut();
+            self.switch_to(previous);
+            (*previous).status = Status::Running;
+            if error.is_nil() { Ok(()) } else { Err(error) }
+        }
+    }
+
+    /// What `coroutine.status` says.
+    pub fn coroutine_status(&self, co: Gc<Thread>) -> &'static str {
+        match co.status {
+            Status::Suspended => "suspended",
+            Status::Running => "running",
+            Status::Normal => "normal",
+            Status::Dead => "dead",
+        }
+    }
+}
+
+fn check_coroutine(vm: &mut Vm) -> LuaResult<Gc<Thread>> {
+    match vm.arg(1).as_thread() {
+        Some(t) => Ok(t),
+        None => Err(vm.type_error(1, "coroutine")),
+    }
+}
+
+fn create(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_type(1, Type::Function)?;
+    let co = vm.new_coroutine(vm.arg(1))?;
+    vm.ret(co)
+}
+
+fn wrap(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_type(1, Type::Function)?;
+    let co = vm.new_coroutine(vm.arg(1))?;
+    let f = vm.new_native_closure(&WRAPPED, &[co.into()])?;
+    vm.ret(f)
+}
+
+fn status(vm: &mut Vm) -> LuaResult<u32> {
+    let co = check_coroutine(vm)?;
+    let text = vm.coroutine_status(co);
+    vm.ret_str(text.as_bytes())
+}
+
+fn running(vm: &mut Vm) -> LuaResult<u32> {
+    let th = vm.thread();
+    vm.push(th.into());
+    vm.push(Value::bool(vm.thread == vm.main_thread));
+    Ok(2)
+}
+
+fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
+    let yes = match vm.arg(1).as_thread() {
+        Some(t) if t.ptr() != vm.thread => t.ptr() != vm.main_thread,
+        _ => vm.is_yieldable(),
+    };
+    vm.ret(yes)
+}
+
+fn close(vm: &mut Vm) -> LuaResult<u32> {
+    let co = check_coroutine(vm)?;
+    match co.status {
+        Status::Suspended | Status::Dead => {
+            let error = std::mem::replace(&mut vm.error, Value::NIL);
+            let pending = vm.dead_error(co);
+            let result = vm.close_coroutine(co, pending);
+            vm.error = error;
+            match result {
+                Ok(()) => vm.ret(true),
+                Err(e) => {
+                    vm.push(Value::FALSE);
+                    vm.push(e);
+                    Ok(2)
+                }
+            }
+        }
+        _ => {
+            let text = format!("cannot close a {} coroutine", vm.coroutine_status(co));
+            Err(vm.error(text))
+        }
+    }
+}
+
+impl Vm {
+    /// The error that killed `co` and has not been closed away: its body's frames are still there.
+    fn dead_error(&mut self, co: Gc<Thread>) -> Value {
+        // SAFETY: a coroutine that does not run.
+        unsafe {
+            let th = co.ptr();
+            if (*th).status == Status::Dead && (*th).base != (*th).stack.add(CALL_GAP) {
+                return (*th).hook_error();
+            }
+        }
+        Value::NIL
+    }
+}
+
+impl Thread {
+    fn hook_error(&self) -> Value {
+        Value::NIL
+    }
+}
+
+fn unreachable_native(vm: &mut Vm) -> LuaResult<u32> {
+    Err(vm.error("this function is called by the interpreter only"))
+}
+
+/// `coroutine.create`
+pub static CREATE: Native = Native::leaf("create", create);
+/// `coroutine.wrap`
+pub static WRAP: Native = Native::leaf("wrap", wrap);
+static WRAPPED: Native = Native::special("wrap", Kind::Wrap, unreachable_native);
+/// `coroutine.resume`
+pub static RESUME: Native = Native::special("resume", Kind::Resume, unreachable_native);
+/// `coroutine.yield`
+pub static YIELD: Native = Native::special("yield", Kind::Yield, unreachable_native);
+/// `coroutine.status`
+pub static STATUS: Native = Native::leaf("status", status);
+/// `coroutine.running`
+pub static RUNNING: Native = Native::leaf("running", running);
+/// `coroutine.isyieldable`
+pub static IS_YIELDABLE: Native = Native::leaf("isyieldable", is_yieldable);
+/// `coroutine.close`
+pub static CLOSE: Native = Native::reentrant("close", close);
+
+impl Vm {
+    /// Opens the coroutine library.
+    pub fn open_coroutine(&mut self) -> LuaResult<()> {
+        let t = self.new_table(0, 16)?;
+        self.register(t, &[&CREATE, &WRAP, &RESUME, &YIELD, &STATUS, &RUNNING, &IS_YIELDABLE, &CLOSE])?;
+        self.set_global("coroutine", t.into())?;
+        self.set_loaded("coroutine", t.into())?;
+        let _ = (Step::Continue, F_NATIVE, Tag::NIL);
+        Ok(())
+    }
+}

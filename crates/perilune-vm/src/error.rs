@@ -1,0 +1,263 @@
+//! Errors: positions, messages with variable names, and the token that says an error is on its way.
+
+use crate::Vm;
+use crate::frame::{F_NATIVE, frame};
+use crate::interp::frame_closure;
+use crate::meta::Event;
+use crate::names::{self, Operand};
+use crate::native::Thrown;
+use crate::num;
+use crate::value::{Tag, Value};
+use perilune_syntax::error::chunk_id;
+
+impl Vm {
+    /// Raises `value` as an error: keeps it and returns the token to return.
+    pub fn throw(&mut self, value: Value) -> Thrown {
+        self.error = value;
+        self.error_handled = false;
+        Thrown(())
+    }
+
+    /// Takes the value of an error that was caught in Rust.
+    pub fn take_error(&mut self, _caught: Thrown) -> Value {
+        std::mem::replace(&mut self.error, Value::NIL)
+    }
+
+    /// Raises `msg` without a position.
+    pub fn error_plain(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
+        match self.new_str(msg.as_ref()) {
+            Ok(s) => self.throw(s.into()),
+            Err(e) => e,
+        }
+    }
+
+    /// Raises `msg` with the position of the running Lua code before it: of the running function if it is a Lua function, else of its
+    /// caller (`luaG_runerror`, `luaL_error`).
+    pub fn error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
+        // SAFETY: base is a frame of the running stack.
+        let native = unsafe { (*frame(self.base)).flags & F_NATIVE != 0 };
+        let mut text = self.where_(native as u32);
+        text.extend_from_slice(msg.as_ref());
+        self.error_plain(text)
+    }
+
+    /// "chunk:line: " of the function at `level` (0: the running one), or nothing if that is no Lua function (`luaL_where`).
+    pub fn where_(&self, level: u32) -> Vec<u8> {
+        // SAFETY: walks the frames of the running stack.
+        unsafe {
+            let mut base = self.base;
+            for _ in 0..level {
+                let delta = (*frame(base)).delta;
+                if delta == 0 {
+                    return Vec::new();
+                }
+                base = base.sub(delta as usize);
+            }
+            if (*frame(base)).flags & F_NATIVE != 0 || (*base.sub(3)).tag != Tag::CLOSURE {
+                return Vec::new();
+            }
+            let inst = (*frame_closure(base)).inst();
+            let proto = inst.proto();
+            if std::ptr::eq(inst, (*self.call_stub).proto) {
+                return Vec::new();
+            }
+            let mut text = chunk_id(&proto.source);
+            match names::current_line(base) {
+                Some(line) => text.extend_from_slice(format!(":{line}: ").as_bytes()),
+                None => text.extend_from_slice(b":?: "),
+            }
+            text
+        }
+    }
+
+    /// The name that messages give the type of `v`: `__name` of its metatable if that is a string, else the type's.
+    pub(crate) fn typename_for_message(&mut self, v: Value) -> String {
+        if matches!(v.tag, Tag::TABLE | Tag::USERDATA)
+            && let Some(s) = self.metamethod(v, Event::Name).as_string()
+        {
+            return s.to_text();
+        }
+        v.type_name().to_string()
+    }
+
+    /// " (local 'x')" and the like for the operand of the running instruction.
+    fn describe(&self, operand: Operand) -> String {
+        // SAFETY: base is a frame of the running stack, its pc stored.
+        match unsafe { names::describe(self.base, operand) } {
+            Some((kind, name)) => format!(" ({kind} '{}')", String::from_utf8_lossy(&name)),
+            None => String::new(),
+        }
+    }
+
+    fn type_error_message(&mut self, verb: &str, v: Value, operand: Operand) -> Thrown {
+        let kind = self.typename_for_message(v);
+        let name = self.describe(operand);
+        self.error(format!("attempt to {verb} a {kind} value{name}"))
+    }
+
+    /// The only operand of the running instruction cannot do `verb`.
+    #[cold]
+    pub(crate) fn operand_error(&mut self, verb: &str, v: Value) -> Thrown {
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::operand_of(self.base, v) };
+        self.type_error_message(verb, v, operand)
+    }
+
+    /// Indexing something that has no `__index`.
+    #[cold]
+    pub(crate) fn index_error(&mut self, v: Value, key: Value) -> Thrown {
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::operand_of(self.base, v) };
+        let name = self.describe(operand);
+        if name.is_empty() && !matches!(operand, Operand::None) {
+            // Nothing known of the value: the key may help.
+            let key_text = match key.as_string() {
+                Some(s) => format!(" (field '{}')", s.to_text()),
+                None => String::new(),
+            };
+            let kind = self.typename_for_message(v);
+            return self.error(format!("attempt to index a {kind} value{key_text}"));
+        }
+        self.type_error_message("index", v, operand)
+    }
+
+    /// An arithmetic or bitwise operation without a metamethod.
+    #[cold]
+    pub(crate) fn arith_error(&mut self, e: Event, a: Value, b: Value) -> Thrown {
+        let bitwise =
+            matches!(e, Event::BAnd | Event::BOr | Event::BXor | Event::Shl | Event::Shr | Event::BNot);
+        if bitwise {
+            if a.is_number() && b.is_number() {
+                // One of them is a float without an integer value.
+                let culprit = if num::number_to_int(a).is_none() { a } else { b };
+                // SAFETY: as `describe`.
+                let operand = unsafe { names::operand_of(self.base, culprit) };
+                let name = self.describe(operand);
+                return self.error(format!("number{name} has no integer representation"));
+            }
+            let culprit = if a.is_number() { b } else { a };
+            // SAFETY: as `describe`.
+            let operand = unsafe { names::operand_of(self.base, culprit) };
+            if culprit.tag == Tag::STRING
+                && let (Some(x), Some(y)) = (Self::string_to_number(a), Self::string_to_number(b))
+            {
+                let _ = (x, y);
+                let name = self.describe(operand);
+                return self.error(format!("number{name} has no integer representation"));
+            }
+            return self.type_error_message("perform bitwise operation on", culprit, operand);
+        }
+        let culprit = if a.is_number() { b } else { a };
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::operand_of(self.base, culprit) };
+        self.type_error_message("perform arithmetic on", culprit, operand)
+    }
+
+    /// A concatenation without a metamethod.
+    #[cold]
+    pub(crate) fn concat_error(&mut self, a: Value, b: Value) -> Thrown {
+        let culprit = if Self::is_concatenable(a) { b } else { a };
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::operand_of(self.base, culprit) };
+        self.type_error_message("concatenate", culprit, operand)
+    }
+
+    /// An order comparison without a metamethod.
+    #[cold]
+    pub(crate) fn order_error(&mut self, a: Value, b: Value) -> Thrown {
+        let (x, y) = (self.typename_for_message(a), self.typename_for_message(b));
+        if x == y {
+            self.error(format!("attempt to compare two {x} values"))
+        } else {
+            self.error(format!("attempt to compare {x} with {y}"))
+        }
+    }
+
+    /// A call of something that is no function.
+    #[cold]
+    pub(crate) unsafe fn call_error(&mut self, func: *mut Value) -> Thrown {
+        // SAFETY: a slot of the running stack.
+        let v = unsafe { *func };
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::called_operand(self.base) };
+        self.type_error_message("call", v, operand)
+    }
+
+    // -- Arguments --------------------------------------------------------------------------------------------------------------
+
+    /// "bad argument #i to 'name' (msg)" (`luaL_argerror`).
+    #[cold]
+    pub fn arg_error(&mut self, i: u32, msg: &str) -> Thrown {
+        let (kind, name) = self.called_name();
+        let Some(name) = name else {
+            return self.error(format!("bad argument #{i} to '?' ({msg})"));
+        };
+        if kind == "method" {
+            if i == 1 {
+                return self.error(format!("calling '{name}' on bad self ({msg})"));
+            }
+            return self.error(format!("bad argument #{} to '{name}' ({msg})", i - 1));
+        }
+        self.error(format!("bad argument #{i} to '{name}' ({msg})"))
+    }
+
+    /// How the running native was called: what kind of name, and the name.
+    fn called_name(&mut self) -> (&'static str, Option<String>) {
+        // SAFETY: base is a frame of the running stack.
+        unsafe {
+            let base = self.base;
+            let how = names::function_name(base);
+            match how {
+                Some(("method", name)) => ("method", Some(String::from_utf8_lossy(&name).into_owned())),
+                how => {
+                    // `luaL_argerror` prefers the name in package.loaded if there is no other.
+                    if let Some((kind, name)) = how {
+                        return (kind, Some(String::from_utf8_lossy(&name).into_owned()));
+                    }
+                    let func = *base.sub(3);
+                    let global = self.global_function_name(func);
+                    (("function"), global.or_else(|| func.as_native().map(|n| n.name.to_string())))
+                }
+            }
+        }
+    }
+
+    /// "string.format" for a function found in `package.loaded`.
+    pub(crate) fn global_function_name(&mut self, func: Value) -> Option<String> {
+        let loaded = self.get_field(self.registry(), "_LOADED").ok()?.as_table()?;
+        let mut key = Value::NIL;
+        while let Ok(Some((k, v))) = self.raw_next(loaded, key) {
+            key = k;
+            let (Some(module), Some(t)) = (k.as_string(), v.as_table()) else { continue };
+            let mut field = Value::NIL;
+            while let Ok(Some((name, f))) = self.raw_next(t, field) {
+                field = name;
+                if f.same(func)
+                    && let Some(name) = name.as_string()
+                {
+                    let module = module.to_text();
+                    return Some(if module == "_G" {
+                        name.to_text()
+                    } else {
+                        format!("{module}.{}", name.to_text())
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    /// "expected expected, got type".
+    #[cold]
+    pub fn type_error(&mut self, i: u32, expected: &str) -> Thrown {
+        let v = self.arg(i);
+        let got = if self.arg_is_none(i) {
+            "no value".to_string()
+        } else if v.tag == Tag::LIGHT {
+            "light userdata".to_string()
+        } else {
+            self.typename_for_message(v)
+        };
+        self.arg_error(i, &format!("{expected} expected, got {got}"))
+    }
+}

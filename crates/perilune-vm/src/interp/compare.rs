@@ -1,0 +1,168 @@
+//! Comparisons, each fused with its jump.
+
+use super::{Flow, Step, flow, frame_ceiling, next, op, save, tail};
+use crate::Vm;
+use crate::frame::CONT_COMPARE;
+use crate::meta::Event;
+use crate::num;
+use crate::value::{Tag, Value};
+use perilune_syntax::{Instr, Op};
+use std::cmp::Ordering;
+
+macro_rules! jump_if {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $cond:expr) => {{
+        let off = if $cond { $i.sj() as isize } else { 0 };
+        next!($vm, $base, $pc.offset(off), $k, $tab)
+    }};
+}
+
+macro_rules! order_op {
+    ($name:ident, $slot:ident, $cmp:tt, $negate:expr) => {
+        op!($name(vm, base, pc, k, i, tab) {
+            let x = base.add(i.a() as usize);
+            let y = order_op!(@$slot base, k, i);
+            if (*x).tag == Tag::INT && (*y).tag == Tag::INT {
+                jump_if!(vm, base, pc, k, i, tab, ((*x).int_bits() $cmp (*y).int_bits()) != $negate)
+            }
+            if (*x).tag == Tag::FLOAT && (*y).tag == Tag::FLOAT {
+                jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() $cmp (*y).float_bits()) != $negate)
+            }
+            tail!(slow_order, vm, base, pc, k, i, tab)
+        });
+    };
+    (@reg $base:ident, $k:ident, $i:ident) => { $base.add($i.b() as usize) as *const Value };
+    (@con $base:ident, $k:ident, $i:ident) => { $k.add($i.b() as usize) };
+}
+order_op!(op_jlt, reg, <, false);
+order_op!(op_jnlt, reg, <, true);
+order_op!(op_jle, reg, <=, false);
+order_op!(op_jnle, reg, <=, true);
+order_op!(op_jltk, con, <, false);
+order_op!(op_jnltk, con, <, true);
+order_op!(op_jlek, con, <=, false);
+order_op!(op_jnlek, con, <=, true);
+order_op!(op_jgtk, con, >, false);
+order_op!(op_jngtk, con, >, true);
+order_op!(op_jgek, con, >=, false);
+order_op!(op_jngek, con, >=, true);
+
+/// Whether the comparison of a jump instruction is negated, and what it compares: `(negated, x, y, or_equal)` for `x < y` or `x <= y`.
+unsafe fn order_operands(base: *mut Value, k: *const Value, i: Instr) -> (bool, Value, Value, bool) {
+    // SAFETY: verified code.
+    unsafe {
+        let x = *base.add(i.a() as usize);
+        let reg = || *base.add(i.b() as usize);
+        let con = || *k.add(i.b() as usize);
+        match i.op() {
+            Some(Op::JumpLt) => (false, x, reg(), false),
+            Some(Op::JumpNotLt) => (true, x, reg(), false),
+            Some(Op::JumpLe) => (false, x, reg(), true),
+            Some(Op::JumpNotLe) => (true, x, reg(), true),
+            Some(Op::JumpLtK) => (false, x, con(), false),
+            Some(Op::JumpNotLtK) => (true, x, con(), false),
+            Some(Op::JumpLeK) => (false, x, con(), true),
+            Some(Op::JumpNotLeK) => (true, x, con(), true),
+            Some(Op::JumpGtK) => (false, con(), x, false),
+            Some(Op::JumpNotGtK) => (true, con(), x, false),
+            Some(Op::JumpGeK) => (false, con(), x, true),
+            _ => (true, con(), x, true),
+        }
+    }
+}
+
+op!(
+    /// Mixed numbers, strings and metamethods of all order comparisons.
+    #[inline(never)] slow_order(vm, base, pc, k, i, tab) {
+    let (negated, x, y, or_equal) = order_operands(base, k, i);
+    if x.is_number() && y.is_number() {
+        let r = match num::compare(x, y) {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Equal) => or_equal,
+            _ => false,
+        };
+        jump_if!(vm, base, pc, k, i, tab, r != negated)
+    }
+    if x.tag == Tag::STRING && y.tag == Tag::STRING {
+        let c = x.gc::<crate::object::LuaString>().bytes().cmp(y.gc::<crate::object::LuaString>().bytes());
+        let r = c == Ordering::Less || or_equal && c == Ordering::Equal;
+        jump_if!(vm, base, pc, k, i, tab, r != negated)
+    }
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, order_flow(&mut *vm, x, y, or_equal, negated))
+});
+
+fn order_flow(vm: &mut Vm, x: Value, y: Value, or_equal: bool, negated: bool) -> Flow {
+    let f = vm.binary_metamethod(if or_equal { Event::Le } else { Event::Lt }, x, y);
+    if f.is_nil() {
+        return Err(vm.order_error(x, y));
+    }
+    vm.call_meta(f, &[x, y], CONT_COMPARE, negated as u16)
+}
+
+macro_rules! eq_op {
+    ($name:ident, $negate:expr) => {
+        op!($name(vm, base, pc, k, i, tab) {
+            let x = base.add(i.a() as usize);
+            let y = base.add(i.b() as usize);
+            if (*x).tag == (*y).tag {
+                if (*x).payload == (*y).payload && (*x).tag != Tag::FLOAT {
+                    jump_if!(vm, base, pc, k, i, tab, !$negate)
+                }
+                if (*x).tag.0 <= Tag::INT.0 {
+                    jump_if!(vm, base, pc, k, i, tab, ((*x).tag != Tag::INT) != $negate)
+                }
+            } else if !((*x).is_number() && (*y).is_number()) {
+                jump_if!(vm, base, pc, k, i, tab, $negate)
+            }
+            tail!(slow_eq, vm, base, pc, k, i, tab)
+        });
+    };
+}
+eq_op!(op_jeq, false);
+eq_op!(op_jne, true);
+
+op!(
+    /// Floats, mixed numbers, strings and metamethods.
+    #[inline(never)] slow_eq(vm, base, pc, k, i, tab) {
+    let negated = i.op_byte() == Op::JumpNe as u8;
+    let (x, y) = (*base.add(i.a() as usize), *base.add(i.b() as usize));
+    if !(x.tag == Tag::TABLE && y.tag == Tag::TABLE || x.tag == Tag::USERDATA && y.tag == Tag::USERDATA) {
+        let r = Vm::raw_equals(x, y);
+        jump_if!(vm, base, pc, k, i, tab, r != negated)
+    }
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, eq_flow(&mut *vm, x, y, negated))
+});
+
+fn eq_flow(vm: &mut Vm, x: Value, y: Value, negated: bool) -> Flow {
+    let f = vm.eq_metamethod(x, y);
+    if f.is_nil() {
+        // SAFETY: the running frame is that of the comparison.
+        unsafe { vm.finish_compare(false != negated) };
+        return Ok(Step::Continue);
+    }
+    vm.call_meta(f, &[x, y], CONT_COMPARE, negated as u16)
+}
+
+macro_rules! eqk_op {
+    ($name:ident, $negate:expr) => {
+        op!($name(vm, base, pc, k, i, tab) {
+            let x = base.add(i.a() as usize);
+            let y = k.add(i.b() as usize);
+            if (*x).tag == (*y).tag && (*x).tag != Tag::FLOAT {
+                if (*x).payload == (*y).payload || (*x).tag.0 < Tag::INT.0 {
+                    jump_if!(vm, base, pc, k, i, tab, !$negate)
+                }
+                if (*x).tag == Tag::INT {
+                    jump_if!(vm, base, pc, k, i, tab, $negate)
+                }
+            }
+            let r = Vm::raw_equals(*x, *y);
+            jump_if!(vm, base, pc, k, i, tab, r != $negate)
+        });
+    };
+}
+eqk_op!(op_jeqk, false);
+eqk_op!(op_jnek, true);

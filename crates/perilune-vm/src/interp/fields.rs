@@ -1,0 +1,611 @@
+//! Table access: globals, fields, methods, indices, constructors.
+
+use super::ic::{ADD, EMPTY, Found, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic};
+use super::{Flow, Step, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
+use crate::Vm;
+use crate::frame::{CONT_DISCARD, CONT_STORE};
+use crate::meta::{Event, Store};
+use crate::object::{ArrayKind, LuaString, Node, TABLE_IS_PROTO, Table};
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+use perilune_syntax::bytecode::NO_IC;
+use perilune_syntax::{Instr, Op};
+
+/// Looks up a constant string key through the cache: `hit!` stores to `$dest` and goes on; falls through on a miss.
+macro_rules! try_cached_get {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $dest:expr) => {{
+        let t: *mut Table = $t;
+        let c: *const Ic = $c;
+        if (*t).shape == (*c).shape {
+            let kind = (*c).kind;
+            if kind == OWN {
+                let v = (*t).slots.add((*c).slot as usize);
+                if !(*v).is_nil() || (*t).metatable.is_null() {
+                    copy($dest, v);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if kind == NODE {
+                let slot = (*c).slot;
+                if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
+                    let n = (*t).nodes.add(slot as usize);
+                    if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
+                        let payload = (*n).value;
+                        let tag = (*n).value_tag;
+                        let dest: *mut Value = $dest;
+                        (*dest).payload = payload;
+                        (*dest).tag = Tag(tag);
+                        next!($vm, $base, $pc, $k, $tab)
+                    }
+                }
+            } else if (*t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version {
+                if kind == PROTO_SLOT {
+                    let v = (*c).loc as *const Value;
+                    if !(*v).is_nil() {
+                        copy($dest, v);
+                        next!($vm, $base, $pc, $k, $tab)
+                    }
+                } else if kind == PROTO_NODE {
+                    let n = (*c).loc as *const Node;
+                    if (*n).value_tag != 0 {
+                        let dest: *mut Value = $dest;
+                        (*dest).payload = (*n).value;
+                        (*dest).tag = Tag((*n).value_tag);
+                        next!($vm, $base, $pc, $k, $tab)
+                    }
+                }
+            }
+        }
+    }};
+}
+
+op!(op_gettabup(vm, base, pc, k, i, tab) {
+    let env = (*super::moves::upvalue(base, i.b() as usize)).v;
+    let d = i.d();
+    if (*env).tag == Tag::TABLE && d != NO_IC {
+        let t = (*env).payload as *mut Table;
+        let key = k.add(i.c() as usize);
+        try_cached_get!(vm, base, pc, k, i, tab, t, ic(k, d), key, base.add(i.a() as usize))
+    }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(op_getfield(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let d = i.d();
+    if (*obj).tag == Tag::TABLE && d != NO_IC {
+        let t = (*obj).payload as *mut Table;
+        let key = k.add(i.c() as usize);
+        try_cached_get!(vm, base, pc, k, i, tab, t, ic(k, d), key, base.add(i.a() as usize))
+    }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(op_self(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let d = i.d();
+    if (*obj).tag == Tag::TABLE && d != NO_IC {
+        let t = (*obj).payload as *mut Table;
+        let key = k.add(i.c() as usize);
+        let a = base.add(i.a() as usize);
+        // The receiver is copied first: it may be in R[a].
+        copy(a.add(3), obj);
+        try_cached_get!(vm, base, pc, k, i, tab, t, ic(k, d), key, a)
+    }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETTABUP, GETFIELD and SELF past their caches.
+    #[inline(never)] slow_getfield(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, getfield_flow(&mut *vm, base, k, i))
+});
+
+unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let op = i.op_byte();
+        let obj = if op == Op::GetTabUp as u8 {
+            *(*super::moves::upvalue(base, i.b() as usize)).v
+        } else {
+            *base.add(i.b() as usize)
+        };
+        let a = base.add(i.a() as usize);
+        if op == Op::SelfCall as u8 {
+            copy(a.add(3), &obj);
+        }
+        let key = *k.add(i.c() as usize);
+        let found = match obj.as_table() {
+            Some(t) => vm.get_field_filling(t, key.gc(), k, i.d())?,
+            None => vm.index_lookup(obj, key)?,
+        };
+        deliver(vm, found, key, a)
+    }
+}
+
+/// Stores what a lookup found in `dest`, or calls the metamethod that will.
+unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut Value) -> Flow {
+    match found {
+        Found::Value(v) => {
+            // SAFETY: dest is a register of the running frame, which did not move: nothing was called.
+            unsafe { copy(dest, &v) };
+            Ok(Step::Continue)
+        }
+        Found::Call(f, receiver) => vm.call_meta(f, &[receiver, key], CONT_STORE, 0),
+    }
+}
+
+/// Stores through the cache; falls through on a miss.
+macro_rules! try_cached_set {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
+        let t: *mut Table = $t;
+        let c: *const Ic = $c;
+        if (*t).shape == (*c).shape {
+            let kind = (*c).kind;
+            if kind == OWN {
+                let v = (*t).slots.add((*c).slot as usize);
+                if !(*v).is_nil() || (*t).metatable.is_null() {
+                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    copy(v, $val);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if kind == ADD {
+                let slot = (*c).slot;
+                let meta = (*t).metatable;
+                if slot < (*t).slot_cap as u32
+                    && (meta.is_null() || (*meta).absent & (1 << Event::NewIndex as u8) != 0)
+                    && (*t).header.flags & TABLE_IS_PROTO == 0
+                    && !(*$val).is_nil()
+                {
+                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    copy((*t).slots.add(slot as usize), $val);
+                    (*t).shape = (*c).aux;
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if kind == NODE {
+                let slot = (*c).slot;
+                if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
+                    let n = (*t).nodes.add(slot as usize);
+                    if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
+                        (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                        (*n).value = (*$val).payload;
+                        (*n).value_tag = (*$val).tag.0;
+                        next!($vm, $base, $pc, $k, $tab)
+                    }
+                }
+            }
+        }
+    }};
+}
+
+op!(op_settabup(vm, base, pc, k, i, tab) {
+    let env = (*super::moves::upvalue(base, i.a() as usize)).v;
+    let d = i.d();
+    if (*env).tag == Tag::TABLE && d != NO_IC {
+        let t = (*env).payload as *mut Table;
+        let key = k.add(i.b() as usize);
+        let val = rk(base, k, i.c());
+        try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+    }
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(op_setfield(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let d = i.d();
+    if (*obj).tag == Tag::TABLE && d != NO_IC {
+        let t = (*obj).payload as *mut Table;
+        let key = k.add(i.b() as usize);
+        let val = rk(base, k, i.c());
+        try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+    }
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETTABUP and SETFIELD past their caches.
+    #[inline(never)] slow_setfield(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, setfield_flow(&mut *vm, base, k, i))
+});
+
+unsafe fn setfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let obj = if i.op_byte() == Op::SetTabUp as u8 {
+            *(*super::moves::upvalue(base, i.a() as usize)).v
+        } else {
+            *base.add(i.a() as usize)
+        };
+        let key = *k.add(i.b() as usize);
+        let val = *rk(base, k, i.c());
+        if let Some(t) = obj.as_table() {
+            let name: Gc<LuaString> = key.gc();
+            let exists = !vm.raw_get_str(t, name).is_nil();
+            let newindex = if exists || t.metatable.is_null() {
+                Value::NIL
+            } else {
+                vm.table_metamethod(Gc::from_ptr(t.metatable), Event::NewIndex)
+            };
+            if exists || newindex.is_nil() {
+                let before = t.shape;
+                vm.raw_set_field_const(t, name, val)?;
+                fill_set(vm, t, name, before, exists, k, i.d());
+                vm.safepoint()?;
+                return Ok(Step::Continue);
+            }
+        }
+        store_flow(vm, obj, key, val)
+    }
+}
+
+/// Remembers a store that has just been done: `before` was the shape then, `exists` whether the field had a value.
+unsafe fn fill_set(
+    _vm: &mut Vm,
+    t: Gc<Table>,
+    name: Gc<LuaString>,
+    before: u32,
+    exists: bool,
+    k: *const Value,
+    d: u16,
+) {
+    // Metamethod names must go the long way: their stores clear the metatable's absence bits.
+    if d == NO_IC || name.bytes().starts_with(b"__") {
+        return;
+    }
+    // SAFETY: a cache of the running prototype.
+    unsafe {
+        let c = ic(k, d);
+        if t.shape == shape::DICT {
+            if exists && let Some(node) = super::ic::node_index(t, name) {
+                *c = Ic { shape: shape::DICT, kind: NODE, slot: node, ..Ic::CLEAR };
+            }
+        } else if let Some(slot) = shape::lookup(t.shape, name) {
+            if before == t.shape {
+                *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
+            } else if before != shape::DICT {
+                *c = Ic { shape: before, kind: ADD, slot, aux: t.shape, ..Ic::CLEAR };
+            }
+        }
+    }
+}
+
+/// `obj[key] = val` in full, for the instruction at hand.
+unsafe fn store_flow(vm: &mut Vm, obj: Value, key: Value, val: Value) -> Flow {
+    match vm.newindex_lookup(obj, key, val)? {
+        Store::Done => {
+            vm.safepoint()?;
+            Ok(Step::Continue)
+        }
+        Store::Call(f, receiver) => vm.call_meta(f, &[receiver, key, val], CONT_DISCARD, 0),
+    }
+}
+
+/// Element `n` (from 0) of the array part of `t`, which has it, to `dest`.
+#[inline(always)]
+unsafe fn load_element(t: *mut Table, n: u64, dest: *mut Value) {
+    // SAFETY: n < array_len.
+    unsafe {
+        match (*t).kind {
+            ArrayKind::General => copy(dest, ((*t).array as *const Value).add(n as usize)),
+            ArrayKind::Int => {
+                (*dest).payload = *((*t).array as *const u64).add(n as usize);
+                (*dest).tag = Tag::INT;
+            }
+            ArrayKind::Float => {
+                (*dest).payload = *((*t).array as *const u64).add(n as usize);
+                (*dest).tag = Tag::FLOAT;
+            }
+        }
+    }
+}
+
+macro_rules! get_element {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $n:expr) => {{
+        let t: *mut Table = $t;
+        let n: u64 = ($n as u64).wrapping_sub(1);
+        if n < (*t).array_len as u64 {
+            let dest = $base.add($i.a() as usize);
+            if (*t).kind == ArrayKind::General {
+                let v = ((*t).array as *const Value).add(n as usize);
+                if !(*v).is_nil() || (*t).metatable.is_null() {
+                    copy(dest, v);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else {
+                load_element(t, n, dest);
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        }
+    }};
+}
+
+op!(op_getindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let key = base.add(i.c() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        if (*key).tag == Tag::INT {
+            get_element!(vm, base, pc, k, i, tab, t, (*key).payload)
+        }
+        let v = (*vm).raw_get(Gc::from_ptr(t), *key);
+        if !v.is_nil() || (*t).metatable.is_null() {
+            copy(base.add(i.a() as usize), &v);
+            next!(vm, base, pc, k, tab)
+        }
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(op_getint(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        get_element!(vm, base, pc, k, i, tab, t, i.c())
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] slow_getindex(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, getindex_flow(&mut *vm, base, i))
+});
+
+unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let obj = *base.add(i.b() as usize);
+        let key = if i.op_byte() == Op::GetInt as u8 {
+            Value::int(i.c() as i64)
+        } else {
+            *base.add(i.c() as usize)
+        };
+        let found = vm.index_lookup(obj, key)?;
+        deliver(vm, found, key, base.add(i.a() as usize))
+    }
+}
+
+macro_rules! set_element {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $n:expr, $val:expr) => {{
+        let t: *mut Table = $t;
+        let val: *const Value = $val;
+        let n: u64 = ($n as u64).wrapping_sub(1);
+        if n < (*t).array_len as u64 {
+            let kind = (*t).kind;
+            if kind == ArrayKind::General {
+                let v = ((*t).array as *mut Value).add(n as usize);
+                if !(*val).is_nil() && (!(*v).is_nil() || (*t).metatable.is_null()) {
+                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    copy(v, val);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if kind == ArrayKind::Float {
+                if (*val).tag == Tag::FLOAT {
+                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if (*val).tag == Tag::INT {
+                (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        } else if n == (*t).array_len as u64
+            && n < (*t).array_cap as u64
+            && (*t).nodes.is_null()
+            && (*t).metatable.is_null()
+        {
+            // Append within the capacity; no hash part means nothing to migrate.
+            let kind = (*t).kind;
+            let fits = match kind {
+                ArrayKind::General => !(*val).is_nil(),
+                ArrayKind::Float => (*val).tag == Tag::FLOAT,
+                ArrayKind::Int => (*val).tag == Tag::INT,
+            };
+            if fits && n != 0 {
+                (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                if kind == ArrayKind::General {
+                    copy(((*t).array as *mut Value).add(n as usize), val);
+                } else {
+                    *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+                }
+                (*t).array_len = n as u32 + 1;
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        }
+    }};
+}
+
+op!(op_setindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let key = base.add(i.b() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let val = rk(base, k, i.c());
+        if (*key).tag == Tag::INT {
+            set_element!(vm, base, pc, k, i, tab, t, (*key).payload, val)
+        }
+        if (*t).metatable.is_null() {
+            tail!(raw_setindex, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(op_setint(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let val = rk(base, k, i.c());
+        set_element!(vm, base, pc, k, i, tab, t, i.b(), val)
+    }
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A store into a table without metatable, past the array part's fast path.
+    #[inline(never)] raw_setindex(vm, base, pc, k, i, tab) {
+    let t: Gc<Table> = (*base.add(i.a() as usize)).gc();
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    if let Err(e) = (*vm).raw_set(t, *base.add(i.b() as usize), *rk(base, k, i.c())) {
+        flow!(vm, Err(e))
+    }
+    next_gc!(vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, setindex_flow(&mut *vm, base, k, i))
+});
+
+unsafe fn setindex_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let obj = *base.add(i.a() as usize);
+        let key = if i.op_byte() == Op::SetInt as u8 {
+            Value::int(i.b() as i64)
+        } else {
+            *base.add(i.b() as usize)
+        };
+        store_flow(vm, obj, key, *rk(base, k, i.c()))
+    }
+}
+
+op!(op_newtable(vm, base, pc, k, i, tab) {
+    let c = ic(k, i.d());
+    let array = i.c() as usize;
+    if i.d() == NO_IC || (*c).shape == EMPTY || array > 16 {
+        tail!(slow_newtable, vm, base, pc, k, i, tab)
+    }
+    // `shape` is the final shape, `slot` the number of slots to have ready.
+    let t = (*vm).alloc_table((*c).shape, (*c).slot as usize, array);
+    *base.add(i.a() as usize) = t.into();
+    next_gc!(vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// The first execution of a NEWTABLE site, large constructors, and templates that have no shape.
+    #[inline(never)] slow_newtable(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, newtable_flow(&mut *vm, base, k, i))
+});
+
+unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let mut fields = 0;
+        let mut shape = shape::ROOT;
+        if i.b() > 0 {
+            let inst = &*(*super::frame_closure(base)).proto;
+            let keys = &inst.proto().templates[i.b() as usize - 1];
+            fields = keys.len();
+            let mut at = Some(shape::ROOT);
+            for &key in keys.iter() {
+                at = at.and_then(|s| vm.shape_transition(s, (*k.add(key as usize)).gc()));
+            }
+            match at {
+                Some(s) => shape = s,
+                None => {
+                    let t = vm.new_table(i.c() as usize, fields + 64)?;
+                    *base.add(i.a() as usize) = t.into();
+                    return Ok(Step::Continue);
+                }
+            }
+        }
+        let array = i.c() as usize;
+        if i.d() != NO_IC {
+            let c = ic(k, i.d());
+            *c = Ic { shape, slot: fields as u32, aux: i.b() as u32, ..Ic::CLEAR };
+        }
+        let t = if array > 16 {
+            let t = vm.alloc_table(shape, fields, 0);
+            *base.add(i.a() as usize) = t.into();
+            vm.table_resize(t, array, 0)?;
+            t
+        } else {
+            vm.alloc_table(shape, fields, array)
+        };
+        *base.add(i.a() as usize) = t.into();
+        vm.safepoint()?;
+        Ok(Step::Continue)
+    }
+}
+
+op!(op_setslot(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.a() as usize)).payload as *mut Table;
+    let val = rk(base, k, i.c());
+    if i.d() != NO_IC && (*base.add(i.a() as usize)).tag == Tag::TABLE && (*t).shape == (*ic(k, i.d())).shape {
+        (*vm).heap.barrier(Gc::from_ptr(t).obj());
+        copy((*t).slots.add(i.b() as usize), val);
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_setslot, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] slow_setslot(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, setslot_flow(&mut *vm, base, pc, k, i))
+});
+
+/// A constructor's field when the table did not get the template's shape: an ordinary store.
+unsafe fn setslot_flow(vm: &mut Vm, base: *mut Value, pc: *const Instr, k: *const Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers; `pc` is past the SETSLOT.
+    unsafe {
+        let inst = &*(*super::frame_closure(base)).proto;
+        let proto = inst.proto();
+        // The NEWTABLE that shares the register is the nearest one before.
+        let mut at = pc.offset_from(inst.code) as usize - 1;
+        let template = loop {
+            let n = proto.code[at];
+            if n.op_byte() == Op::NewTable as u8 && n.a() == i.a() && n.b() > 0 {
+                break n.b() as usize - 1;
+            }
+            if at == 0 {
+                return Err(vm.error("invalid opcode"));
+            }
+            at -= 1;
+        };
+        let Some(&key) = proto.templates[template].get(i.b() as usize) else {
+            return Err(vm.error("invalid opcode"));
+        };
+        let Some(t) = (*base.add(i.a() as usize)).as_table() else {
+            return Err(vm.error("invalid opcode"));
+        };
+        vm.raw_set_str(t, (*k.add(key as usize)).gc(), *rk(base, k, i.c()))?;
+        Ok(Step::Continue)
+    }
+}
+
+op!(#[inline(never)] op_setlist(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let n = if i.b() == 0 { (*vm).top.offset_from(a) as usize - 1 } else { i.b() as usize };
+    save!(vm, base, pc);
+    if i.b() != 0 {
+        (*vm).top = frame_ceiling(base);
+    }
+    let result = (*vm).set_list(a, n, i.bx() as i64);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, result.map(|()| Step::Continue))
+});
+
+impl Vm {
+    /// Stores the `n` values after `a` in the table at `a`, from index `start + 1`.
+    unsafe fn set_list(&mut self, a: *mut Value, n: usize, start: i64) -> crate::LuaResult<()> {
+        // SAFETY: `n` values follow `a` on the stack; nothing here runs Lua or moves the stack.
+        unsafe {
+            let Some(t) = (*a).as_table() else {
+                return Err(self.error("invalid opcode"));
+            };
+            let values = std::slice::from_raw_parts(a.add(1), n);
+            self.raw_set_list(t, start + 1, values)?;
+            self.safepoint()
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Inline caches: what a field access remembers, per site and domain.
+//!
+//! A prototype's instance keeps its caches in front of its constants: cache d is the 32 bytes at `k - 2 * (d + 1)`. So the
+//! constants register reaches both, and no two domains write the same cache.
+//!
+//! # What a hit proves
+//! - `OWN`: the table's shape is `shape`, so the field is in `slot`. Shapes are immutable: valid for ever.
+//! - `NODE`: the table is a dictionary and the key sits in node `slot` (checked against the node itself).
+//! - `ADD` (stores): shape `shape` lacks the field and goes over to `aux`, which has it in `slot`.
+//! - `PROTO_SLOT`, `PROTO_NODE`: the table's shape is `shape`, which lacks the field; its metatable is `meta`; and nothing of
+//!   the structure of the tables looked through has changed since `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so
+//!   that assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
+//!
+//! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key, rehash, another metatable, a
+//! store to a key that starts with "__") bumps `proto_version`. So does a collection in which a flagged table may have died, because its address may be used again.
+
+use crate::Vm;
+use crate::object::{LuaString, TABLE_IS_PROTO, Table};
+use crate::value::{Gc, Value};
+use crate::{meta::Event, shape};
+use perilune_syntax::bytecode::NO_IC;
+
+/// An inline cache.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Ic {
+    /// Guard: the table's shape; [`EMPTY`]: nothing cached.
+    pub shape: u32,
+    /// One of the constants below.
+    pub kind: u32,
+    /// Slot or node.
+    pub slot: u32,
+    /// `ADD`: the new shape; `PROTO_*`: `proto_version`.
+    pub aux: u32,
+    /// `PROTO_*`: the metatable.
+    pub meta: *mut Table,
+    /// `PROTO_*`: where the value is.
+    pub loc: *mut u8,
+}
+
+/// Slots of 16 bytes that a cache takes.
+pub(crate) const IC_SLOTS: usize = 2;
+/// Guard of an empty cache: no shape has this id.
+pub(crate) const EMPTY: u32 = u32::MAX;
+pub(crate) const OWN: u32 = 0;
+pub(crate) const NODE: u32 = 1;
+pub(crate) const ADD: u32 = 2;
+pub(crate) const PROTO_SLOT: u32 = 3;
+pub(crate) const PROTO_NODE: u32 = 4;
+
+impl Ic {
+    pub const CLEAR: Ic = Ic {
+        shape: EMPTY,
+        kind: OWN,
+        slot: 0,
+        aux: 0,
+        meta: std::ptr::null_mut(),
+        loc: std::ptr::null_mut(),
+    };
+}
+
+/// Inline cache `d` of the instance whose constants are at `k`.
+///
+/// # Safety
+/// `d` is in range of the instance's caches.
+#[inline(always)]
+pub(crate) unsafe fn ic(k: *const Value, d: u16) -> *mut Ic {
+    // SAFETY: the caller's promise.
+    unsafe { k.sub(IC_SLOTS * (d as usize + 1)) as *mut Ic }
+}
+
+/// What the search for a field along `__index` found.
+pub(crate) enum Found {
+    /// The value, which may be nil.
+    Value(Value),
+    /// A function to call with this receiver and the key.
+    Call(Value, Value),
+}
+
+impl Vm {
+    /// Looks up constant key `key` of table `t`, through `__index` tables, and fills cache `d` with what it learned.
+    pub(crate) unsafe fn get_field_filling(
+        &mut self,
+        t: Gc<Table>,
+        key: Gc<LuaString>,
+        k: *const Value,
+        d: u16,
+    ) -> crate::LuaResult<Found> {
+        // SAFETY: the caller passes a cache of the running prototype.
+        unsafe {
+            let own = self.raw_get_str(t, key);
+            if !own.is_nil() {
+                if d != NO_IC {
+                    let c = ic(k, d);
+                    if t.shape != shape::DICT {
+                        if let Some(slot) = shape::lookup(t.shape, key) {
+                            *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
+                        }
+                    } else if let Some(node) = node_index(t, key) {
+                        *c = Ic { shape: shape::DICT, kind: NODE, slot: node, ..Ic::CLEAR };
+                    }
+                }
+                return Ok(Found::Value(own));
+            }
+            if t.metatable.is_null() {
+                if d != NO_IC
+                    && t.shape != shape::DICT
+                    && let Some(slot) = shape::lookup(t.shape, key)
+                {
+                    *ic(k, d) = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
+                }
+                return Ok(Found::Value(Value::NIL));
+            }
+            // A chain of plain tables from a shaped receiver that lacks the field can be cached.
+            let mut cacheable = d != NO_IC && t.shape != shape::DICT && shape::lookup(t.shape, key).is_none();
+            let mut at = t;
+            for _ in 0..MAX_CHAIN {
+                let meta = at.metatable;
+                if meta.is_null() {
+                    return Ok(Found::Value(Value::NIL));
+                }
+                let meta = Gc::from_ptr(meta);
+                let h = self.table_metamethod(meta, Event::Index);
+                if h.is_nil() {
+                    return Ok(Found::Value(Value::NIL));
+                }
+                let Some(holder) = h.as_table() else {
+                    if h.is_function() {
+                        return Ok(Found::Call(h, at.into()));
+                    }
+                    return self.index_lookup(h, key.into());
+                };
+                if cacheable {
+                    self.flag_proto(meta);
+                    self.flag_proto(holder);
+                }
+                let v = self.raw_get_str(holder, key);
+                if !v.is_nil() {
+                    if cacheable {
+                        let (kind, loc) = if holder.shape != shape::DICT {
+                            match shape::lookup(holder.shape, key) {
+                                Some(slot) => (PROTO_SLOT, holder.slots.add(slot as usize) as *mut u8),
+                                None => return Ok(Found::Value(v)),
+                            }
+                        } else {
+                            match node_index(holder, key) {
+                                Some(node) => (PROTO_NODE, holder.nodes.add(node as usize) as *mut u8),
+                                None => return Ok(Found::Value(v)),
+                            }
+                        };
+                        *ic(k, d) = Ic {
+                            shape: t.shape,
+                            kind,
+                            slot: 0,
+                            aux: self.proto_version,
+                            meta: t.metatable,
+                            loc,
+                        };
+                    }
+                    return Ok(Found::Value(v));
+                }
+                // A deleted key may come back without a change of structure: then this table would answer first.
+                cacheable &= if holder.shape != shape::DICT {
+                    shape::lookup(holder.shape, key).is_none()
+                } else {
+                    node_index(holder, key).is_none()
+                };
+                at = holder;
+            }
+            Err(self.error("'__index' chain too long; possibly a loop"))
+        }
+    }
+
+    /// Marks a table as one that inline caches look through.
+    pub(crate) fn flag_proto(&mut self, t: Gc<Table>) {
+        if t.header.flags & TABLE_IS_PROTO == 0 {
+            // SAFETY: the heap's one thread writes the header's client flags.
+            unsafe { (*t.ptr()).header.flags |= TABLE_IS_PROTO };
+            self.gc.flagged_young = true;
+        }
+    }
+}
+
+/// Index of the node of a string key (interned), dead or not.
+pub(crate) fn node_index(t: Gc<Table>, key: Gc<LuaString>) -> Option<u32> {
+    let node = t.find_str(key);
+    // SAFETY: a node of the table's own.
+    if node.is_null() { None } else { Some(unsafe { node.offset_from(t.nodes) } as u32) }
+}
+
+/// Longest chain of `__index` or `__newindex` that is followed (PUC Lua's MAXTAGLOOP).
+pub(crate) const MAX_CHAIN: usize = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size() {
+        assert_eq!(size_of::<Ic>(), IC_SLOTS * size_of::<Value>());
+    }
+}

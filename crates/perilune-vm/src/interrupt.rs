@@ -1,0 +1,41 @@
+//! Interrupts from outside: SIGINT, and later cancellation and profiling.
+
+use crate::Vm;
+use crate::native::LuaResult;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A way to interrupt a running state from another thread or a signal handler.
+#[derive(Clone, Copy)]
+pub struct InterruptHandle(*const AtomicU32);
+
+// SAFETY: the handle only stores to an atomic; its owner keeps the Vm alive (documented at `Vm::interrupt_handle`).
+unsafe impl Send for InterruptHandle {}
+// SAFETY: as above.
+unsafe impl Sync for InterruptHandle {}
+
+impl InterruptHandle {
+    /// Makes the running Lua code raise "interrupted!" at its next call or loop iteration. Async-signal-safe.
+    pub fn raise(self) {
+        // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
+        unsafe { (*self.0).store(1, Ordering::Relaxed) }
+    }
+}
+
+impl Vm {
+    /// A handle to interrupt this state. The state must outlive all uses of the handle.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(&raw const self.interrupt)
+    }
+
+    /// The interrupt flag was seen: clears it and raises the error.
+    #[cold]
+    pub(crate) fn handle_interrupt(&mut self) -> LuaResult<()> {
+        self.interrupt.store(0, Ordering::Relaxed);
+        Err(self.error("interrupted!"))
+    }
+
+    /// Forgets an interrupt that nobody saw.
+    pub fn clear_interrupt(&self) {
+        self.interrupt.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,293 @@
+//! Where values of a running instruction came from: names for error messages and tracebacks, found by reading the bytecode
+//! backwards (PUC Lua's `getobjname`).
+
+use crate::frame::{CONT_NONE, F_CONT, F_NATIVE, frame};
+use crate::interp::frame_closure;
+use crate::value::{Tag, Value};
+use perilune_syntax::{Constant, Instr, Op, Proto};
+
+/// What an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// A register of the running frame.
+    Register(u8),
+    /// An upvalue of the running function.
+    Upvalue(u8),
+    /// A constant of the running function.
+    Constant(u32),
+    /// Nothing that has a name: the error is raised for a native function.
+    None,
+}
+
+/// Kind and text of a name: ("local", "x").
+pub(crate) type Name = (&'static str, Vec<u8>);
+
+/// Index of the instruction that the Lua frame at `base` is executing.
+pub(crate) unsafe fn current_pc(base: *mut Value) -> usize {
+    // SAFETY: the caller passes a Lua frame with its pc stored.
+    unsafe {
+        let inst = (*frame_closure(base)).inst();
+        ((*frame(base)).pc.offset_from(inst.code) as usize).saturating_sub(1)
+    }
+}
+
+/// Line that the Lua frame at `base` is executing.
+pub(crate) unsafe fn current_line(base: *mut Value) -> Option<u32> {
+    // SAFETY: as `current_pc`.
+    unsafe { (*frame_closure(base)).inst().proto().line_at(current_pc(base)) }
+}
+
+unsafe fn is_lua(base: *mut Value) -> bool {
+    // SAFETY: the caller passes a frame.
+    unsafe { (*frame(base)).flags & F_NATIVE == 0 && (*base.sub(3)).tag == Tag::CLOSURE }
+}
+
+/// Which operand of the running instruction of the frame at `base` holds `v`.
+pub(crate) unsafe fn operand_of(base: *mut Value, v: Value) -> Operand {
+    // SAFETY: the caller passes a frame; verified code.
+    unsafe {
+        if !is_lua(base) {
+            return Operand::None;
+        }
+        let inst = (*frame_closure(base)).inst();
+        let pc = current_pc(base);
+        let i = inst.proto().code[pc];
+        let Some(op) = i.op() else { return Operand::None };
+        let reg = |n: u16| -> Option<Operand> {
+            (*base.add(n as usize)).same(v).then_some(Operand::Register(n as u8))
+        };
+        let con = |n: u16| -> Option<Operand> {
+            (*inst.k.add(n as usize)).same(v).then_some(Operand::Constant(n as u32))
+        };
+        use Op::*;
+        let found = match op {
+            GetTabUp => Some(Operand::Upvalue(i.b() as u8)),
+            SetTabUp => Some(Operand::Upvalue(i.a())),
+            SetField | SetIndex | SetInt => reg(i.a() as u16),
+            GetField | GetIndex | GetInt | SelfCall | Unm | BNot | Len | AddI => reg(i.b()),
+            Add | Sub | Mul | Div | Mod | Pow | IDiv | BAnd | BOr | BXor | Shl | Shr => {
+                reg(i.c()).or_else(|| reg(i.b()))
+            }
+            AddK | SubK | MulK | DivK | ModK | PowK | IDivK | BAndK | BOrK | BXorK => {
+                reg(i.b()).or_else(|| con(i.c()))
+            }
+            Concat => (0..i.b()).rev().map(|n| n + i.a() as u16).find_map(reg),
+            _ => None,
+        };
+        found.unwrap_or(Operand::None)
+    }
+}
+
+/// The operand that holds the function being called by the running instruction.
+pub(crate) unsafe fn called_operand(base: *mut Value) -> Operand {
+    // SAFETY: as `operand_of`.
+    unsafe {
+        if !is_lua(base) {
+            return Operand::None;
+        }
+        let inst = (*frame_closure(base)).inst();
+        let i = inst.proto().code[current_pc(base)];
+        match i.op() {
+            Some(Op::Call | Op::TailCall) => Operand::Register(i.a()),
+            _ => Operand::None,
+        }
+    }
+}
+
+/// Name of an operand of the running instruction of the frame at `base`.
+pub(crate) unsafe fn describe(base: *mut Value, operand: Operand) -> Option<Name> {
+    // SAFETY: as `operand_of`.
+    unsafe {
+        if !is_lua(base) {
+            return None;
+        }
+        let proto = (*frame_closure(base)).inst().proto();
+        let pc = current_pc(base);
+        match operand {
+            Operand::Register(r) => register_name(proto, pc, r),
+            Operand::Upvalue(u) => Some(("upvalue", upvalue_name(proto, u as usize))),
+            Operand::Constant(c) => match proto.constants.get(c as usize) {
+                Some(Constant::String(s)) => Some(("constant", s.to_vec())),
+                _ => None,
+            },
+            Operand::None => None,
+        }
+    }
+}
+
+/// How the function of the frame at `base` was called, from the caller's instruction.
+pub(crate) unsafe fn function_name(base: *mut Value) -> Option<Name> {
+    // SAFETY: as `operand_of`.
+    unsafe {
+        let f = *frame(base);
+        if f.delta == 0 || f.flags & crate::frame::F_TAIL != 0 {
+            return None;
+        }
+        if f.flags & crate::frame::F_FIN != 0 {
+            return Some(("metamethod", b"gc".to_vec()));
+        }
+        if f.flags & crate::frame::F_HOOK != 0 {
+            return Some(("hook", b"?".to_vec()));
+        }
+        let parent = base.sub(f.delta as usize);
+        if !is_lua(parent)
+            || f.flags & crate::frame::F_ENTRY != 0 && f.flags & F_CONT == 0 && !is_call(parent)
+        {
+            return None;
+        }
+        let proto = (*frame_closure(parent)).inst().proto();
+        let pc = current_pc(parent);
+        let _ = CONT_NONE;
+        call_name(proto, pc)
+    }
+}
+
+unsafe fn is_call(base: *mut Value) -> bool {
+    // SAFETY: as `operand_of`; a Lua frame.
+    unsafe {
+        let i = (*frame_closure(base)).inst().proto().code[current_pc(base)];
+        !matches!(i.op(), Some(Op::Call | Op::TailCall | Op::TForCall))
+    }
+}
+
+/// The name by which the instruction at `pc` calls a function.
+fn call_name(proto: &Proto, pc: usize) -> Option<Name> {
+    let i = proto.code[pc];
+    use Op::*;
+    let event = match i.op()? {
+        Call | TailCall => return register_name(proto, pc, i.a()),
+        TForCall => return Some(("for iterator", b"for iterator".to_vec())),
+        GetTabUp | GetField | GetIndex | GetInt | SelfCall => "index",
+        SetTabUp | SetField | SetIndex | SetInt => "newindex",
+        Add | AddK => "add",
+        AddI => {
+            if i.d() == 1 {
+                "sub"
+            } else {
+                "add"
+            }
+        }
+        Sub | SubK => "sub",
+        Mul | MulK => "mul",
+        Div | DivK => "div",
+        Mod | ModK => "mod",
+        Pow | PowK => "pow",
+        IDiv | IDivK => "idiv",
+        BAnd | BAndK => "band",
+        BOr | BOrK => "bor",
+        BXor | BXorK => "bxor",
+        Shl => "shl",
+        Shr => "shr",
+        Unm => "unm",
+        BNot => "bnot",
+        Len => "len",
+        Concat => "concat",
+        JumpEq | JumpNe => "eq",
+        JumpLt | JumpNotLt | JumpLtK | JumpNotLtK | JumpGtK | JumpNotGtK => "lt",
+        JumpLe | JumpNotLe | JumpLeK | JumpNotLeK | JumpGeK | JumpNotGeK => "le",
+        Close | Return | TForPrep => "close",
+        _ => return None,
+    };
+    Some(("metamethod", event.as_bytes().to_vec()))
+}
+
+/// Name of upvalue `n`.
+pub(crate) fn upvalue_name(proto: &Proto, n: usize) -> Vec<u8> {
+    proto.upvalues.get(n).and_then(|u| u.name.as_ref()).map_or(b"?".to_vec(), |n| n.to_vec())
+}
+
+/// Name of the local variable in `register` at `pc`.
+pub(crate) fn local_name(proto: &Proto, pc: usize, register: u8) -> Option<&[u8]> {
+    let pc = pc as u32;
+    proto
+        .locals
+        .iter()
+        .rev()
+        .find(|l| l.register == register && l.start_pc <= pc && pc < l.end_pc)
+        .map(|l| &*l.name)
+}
+
+/// Does instruction `i` set `register`?
+fn sets(i: Instr, register: u8) -> bool {
+    use Op::*;
+    let (a, r) = (i.a(), register);
+    match i.op() {
+        Some(LoadNil) => r >= a && r as u16 <= a as u16 + i.b(),
+        Some(TForCall) => r >= a.saturating_add(4),
+        Some(Call | TailCall) => r >= a,
+        Some(SelfCall) => r == a || r == a.saturating_add(3),
+        Some(Vararg) => r >= a,
+        Some(ForPrep | ForLoop) => r >= a && r <= a.saturating_add(3),
+        Some(
+            SetUpval | SetTabUp | SetField | SetIndex | SetInt | SetSlot | SetList | Jump | JumpBack | JumpIf
+            | JumpIfNot | JumpEq | JumpNe | JumpEqK | JumpNeK | JumpLt | JumpNotLt | JumpLe | JumpNotLe
+            | JumpLtK | JumpNotLtK | JumpLeK | JumpNotLeK | JumpGtK | JumpNotGtK | JumpGeK | JumpNotGeK
+            | TForPrep | TForLoop | Return | Return0 | Return1 | VarargPrep | Close | Tbc,
+        ) => false,
+        Some(_) => r == a,
+        None => false,
+    }
+}
+
+/// The last instruction before `pc` that set `register` on every way there.
+fn setter(proto: &Proto, pc: usize, register: u8) -> Option<usize> {
+    let mut found = None;
+    let mut jump_target = 0;
+    for (n, &i) in proto.code[..pc].iter().enumerate() {
+        let op = i.op()?;
+        if op.format() == perilune_syntax::bytecode::Format::Jump && i.sj() > 0 {
+            let target = n + 1 + i.sj() as usize;
+            if target <= pc && target > jump_target {
+                jump_target = target;
+            }
+            if !matches!(op, Op::JumpIfSet | Op::JumpIfNotSet) {
+                continue;
+            }
+        }
+        if sets(i, register) {
+            // Set in a branch: which one was taken is not known.
+            found = if n < jump_target { None } else { Some(n) };
+        }
+    }
+    found
+}
+
+fn constant_name(proto: &Proto, n: usize) -> Vec<u8> {
+    match proto.constants.get(n) {
+        Some(Constant::String(s)) => s.to_vec(),
+        _ => b"?".to_vec(),
+    }
+}
+
+/// Name of the value in `register` as the instruction at `pc` sees it.
+pub(crate) fn register_name(proto: &Proto, pc: usize, register: u8) -> Option<Name> {
+    if let Some(name) = local_name(proto, pc, register) {
+        return Some(("local", name.to_vec()));
+    }
+    let at = setter(proto, pc, register)?;
+    let i = proto.code[at];
+    let table_kind = |is_env: bool| if is_env { "global" } else { "field" };
+    match i.op()? {
+        Op::Move if i.b() < i.a() as u16 => register_name(proto, at, i.b() as u8),
+        Op::GetTabUp => {
+            let is_env = upvalue_name(proto, i.b() as usize) == b"_ENV";
+            Some((table_kind(is_env), constant_name(proto, i.c() as usize)))
+        }
+        Op::GetField => {
+            let is_env = matches!(register_name(proto, at, i.b() as u8), Some(("local" | "upvalue", n)) if n == b"_ENV");
+            Some((table_kind(is_env), constant_name(proto, i.c() as usize)))
+        }
+        Op::GetIndex => match register_name(proto, at, i.c() as u8) {
+            Some(("constant", name)) => Some(("field", name)),
+            _ => Some(("field", b"?".to_vec())),
+        },
+        Op::GetInt => Some(("field", b"integer index".to_vec())),
+        Op::GetUpval => Some(("upvalue", upvalue_name(proto, i.b() as usize))),
+        Op::LoadK => match proto.constants.get(i.bx() as usize) {
+            Some(Constant::String(s)) => Some(("constant", s.to_vec())),
+            _ => None,
+        },
+        Op::SelfCall if register == i.a() => Some(("method", constant_name(proto, i.c() as usize))),
+        _ => None,
+    }
+}

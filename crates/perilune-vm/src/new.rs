@@ -1,0 +1,260 @@
+//! Making a `Vm`, loading chunks.
+
+use crate::Vm;
+use crate::frame::{CALL_GAP, Frame, frame};
+use crate::interp::HANDLERS;
+use crate::meta::{EVENT_COUNT, Event};
+use crate::native::LuaResult;
+use crate::object::{LuaClosure, Status, Thread};
+use crate::value::{Gc, Tag, Value};
+use perilune_heap::{Heap, HeapOptions};
+use perilune_syntax::{Instr, Op, Proto};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+/// Which kinds of chunk `load` accepts (its `mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadMode {
+    /// "t"
+    Text,
+    /// "b"
+    Binary,
+    /// "bt"
+    Both,
+}
+
+/// Slots of a new coroutine's stack: room for a small function and a native below it.
+pub(crate) const INITIAL_STACK: usize = 56;
+
+impl Vm {
+    /// A fresh state without any library.
+    pub fn new() -> Box<Vm> {
+        Vm::with_options(HeapOptions::default())
+    }
+
+    /// A fresh state over a heap with these options.
+    pub fn with_options(options: HeapOptions) -> Box<Vm> {
+        let mut vm = Box::new(Vm {
+            base: null_mut(),
+            top: null_mut(),
+            stack_limit: null_mut(),
+            dispatch: &raw const HANDLERS,
+            heap: Heap::new(options),
+            thread: null_mut(),
+            interrupt: AtomicU32::new(0),
+            #[cfg(debug_assertions)]
+            loop_pc: std::ptr::null(),
+            #[cfg(debug_assertions)]
+            loop_k: std::ptr::null(),
+            proto_version: 0,
+            c_calls: 0,
+            error: Value::NIL,
+            error_handled: false,
+            cancelling: false,
+            no_yield: 0,
+            call_stub: null_mut(),
+            strings: Default::default(),
+            shapes: Default::default(),
+            main_thread: null_mut(),
+            registry: null_mut(),
+            globals: null_mut(),
+            type_metatables: [null_mut(); 9],
+            event_names: [null_mut(); EVENT_COUNT],
+            gc: Default::default(),
+            warn: Default::default(),
+        });
+        vm.gc.native_base = native_stack_end();
+        // Nothing below can fail short of an exhausted machine: all allocations are small.
+        vm.set_up().unwrap_or_else(|_| std::process::abort());
+        vm
+    }
+
+    fn set_up(&mut self) -> LuaResult<()> {
+        let main = self.alloc_thread(INITIAL_STACK * 8)?;
+        self.main_thread = main;
+        self.thread = main;
+        // SAFETY: the main thread was just made; its first frame is a native one that stands for the host.
+        unsafe {
+            (*main).status = Status::Running;
+            self.base = (*main).stack.add(CALL_GAP);
+            self.top = self.base;
+            self.stack_limit = (*main).stack.add((*main).stack_size - crate::call::STACK_EXTRA);
+            *frame(self.base) = Frame::native(0, 0);
+        }
+        for n in 0..EVENT_COUNT {
+            self.event_names[n] = self.intern_bytes(Event::NAMES[n].as_bytes())?.ptr();
+        }
+        self.registry = self.new_table(0, 40)?.ptr();
+        self.globals = self.new_table(0, 64)?.ptr();
+        let loaded = self.new_table(0, 40)?;
+        self.set_field(self.registry(), "_LOADED", loaded.into())?;
+        let stub = Proto {
+            code: Box::new([Instr::abcd(Op::Call, 0, 0, 0, 0), Instr::abcd(Op::Return, 0, 0, 0, 0)]),
+            constants: Box::new([]),
+            templates: Box::new([]),
+            protos: Box::new([]),
+            upvalues: Box::new([]),
+            num_params: 0,
+            is_vararg: false,
+            max_stack: 4,
+            ic_count: 0,
+            lines: Box::new([]),
+            locals: Box::new([]),
+            source: Arc::from(&b"=[C]"[..]),
+            line_defined: 0,
+            last_line_defined: 0,
+        };
+        self.call_stub = self.new_main_closure(Arc::new(stub), Value::NIL)?.ptr();
+        Ok(())
+    }
+
+    /// A new coroutine object with an empty stack of `size` slots.
+    pub(crate) fn alloc_thread(&mut self, size: usize) -> LuaResult<*mut Thread> {
+        let stack = self.alloc_stack(size)?;
+        let th = self.heap.alloc(Tag::THREAD.0, size_of::<Thread>()).as_ptr() as *mut Thread;
+        // SAFETY: freshly allocated; every field is written.
+        unsafe {
+            let header = (*th).header;
+            th.write(Thread {
+                header,
+                status: Status::Suspended,
+                hook_mask: 0,
+                in_hook: false,
+                started: false,
+                tbc: 0,
+                stack,
+                stack_size: size,
+                base: stack.add(CALL_GAP),
+                top: stack.add(CALL_GAP),
+                open_upvals: null_mut(),
+                resumer: null_mut(),
+                segment: null_mut(),
+                hook: Value::NIL,
+                hook_count: 0,
+                hook_left: 0,
+                hook_line: -1,
+                depth: 0,
+            });
+        }
+        Ok(th)
+    }
+
+    /// Compiles or undumps a chunk into a function whose first upvalue is `env` (`None`: the globals). The error is the message, a string.
+    pub fn load(
+        &mut self,
+        source: &[u8],
+        chunk_name: &[u8],
+        mode: LoadMode,
+        env: Option<Value>,
+    ) -> Result<Gc<LuaClosure>, Value> {
+        let binary = source.first() == Some(&0x1b);
+        let refused = match mode {
+            LoadMode::Text => binary.then_some(("binary", "t")),
+            LoadMode::Binary => (!binary).then_some(("text", "b")),
+            LoadMode::Both => None,
+        };
+        let result = if let Some((kind, mode)) = refused {
+            Err(format!("attempt to load a {kind} chunk (mode is '{mode}')").into_bytes())
+        } else if binary {
+            perilune_syntax::undump::undump(source, chunk_name).map_err(|e| e.message)
+        } else {
+            perilune_syntax::compile(source, chunk_name).map_err(|e| e.message)
+        };
+        match result {
+            Ok(proto) => {
+                let env = env.unwrap_or_else(|| self.globals().into());
+                self.new_main_closure(proto, env).map_err(|e| self.take_error(e))
+            }
+            Err(message) => match self.new_str(&message) {
+                Ok(s) => Err(s.into()),
+                Err(e) => Err(self.take_error(e)),
+            },
+        }
+    }
+
+    /// The binary chunk of a Lua function (`string.dump`).
+    pub fn dump(&mut self, f: Gc<LuaClosure>, strip: bool) -> Vec<u8> {
+        perilune_syntax::dump::dump(f.inst().proto(), strip)
+    }
+}
+
+/// Where the running thread's native stack begins: its highest address. The conservative scan ends there.
+fn native_stack_end() -> usize {
+    // SAFETY: the attributes are initialised by the first call and destroyed after their last use.
+    unsafe {
+        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
+            let here = 0usize;
+            return &raw const here as usize;
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attr, &mut low, &mut size);
+        libc::pthread_attr_destroy(&mut attr);
+        low as usize + size
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        self.release_native_resources();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(source: &str) -> Vec<String> {
+        let mut vm = Vm::new();
+        vm.open_coroutine().unwrap();
+        let f = match vm.load(source.as_bytes(), b"=test", LoadMode::Text, None) {
+            Ok(f) => f,
+            Err(e) => return vec![format!("{e:?}")],
+        };
+        match vm.protected_call(f.into(), &[]) {
+            Ok(n) => {
+                let total = vm.nargs();
+                (total - n + 1..=total).map(|i| format!("{:?}", vm.stack_get(i))).collect()
+            }
+            Err(e) => vec![format!("error {e:?}")],
+        }
+    }
+
+    #[test]
+    fn runs() {
+        assert_eq!(run("return 1 + 2"), ["3"]);
+        assert_eq!(run("local s = 0 for i = 1, 100 do s = s + i end return s"), ["5050"]);
+        assert_eq!(
+            run(
+                "local function fib(n) if n < 2 then return n end return fib(n-1) + fib(n-2) end return fib(20)"
+            ),
+            ["6765"]
+        );
+        assert_eq!(
+            run("local t = {x=1,y={z=2}} t.w = 5 return t.x + t.y.z + t.w, #'abc', 'a'..1 ..'b'"),
+            ["8", "3", "\"a1b\""]
+        );
+        assert_eq!(
+            run(
+                "local C = {} C.__index = C function C.new(x) local o = {} o.x = x return o end function C:get() return self.x end return C.get(C.new(4))"
+            ),
+            ["4"]
+        );
+        assert_eq!(
+            run("local function f(...) local a, b = ... return b, a, ... end return f(1, 2, 3)"),
+            ["2", "1", "1", "2", "3"]
+        );
+        assert_eq!(
+            run(
+                "local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b * 2 end) return co(1), co(10)"
+            ),
+            ["2", "20"]
+        );
+        assert_eq!(run("return nil + 1"), ["error \"test:1: attempt to perform arithmetic on a nil value\""]);
+        assert_eq!(
+            run("local x; return x.y.z"),
+            ["error \"test:1: attempt to index a nil value (local 'x')\""]
+        );
+    }
+}
