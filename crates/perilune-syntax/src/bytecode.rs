@@ -21,7 +21,7 @@
 //!   loop iterations. Conditional jumps go forward only.
 //! - [`Op::TForCall`] is followed by [`Op::TForLoop`]; the last instruction of a prototype is a return.
 //! - `b`-open calls (`b == 0`), open returns and open `SETLIST` follow directly on the instruction that set the top
-//!   (an open `CALL` or `VARARG`), apart from `MOVE`-free straight-line code that does not touch the top.
+//!   (an open `CALL`, `VARARG` or `LIFT`).
 
 /// Flag in an `RK` field: the operand is a constant, not a register.
 pub const RK_CONST: u16 = 0x8000;
@@ -319,6 +319,9 @@ ops! {
     VarargPrep Abcd "VARARGPREP",
     /// `R[a] .. R[a+c-2] = ...`; c == 0: all, sets the top
     Vararg Abcd "VARARG",
+    /// Moves `R[a] ..` up to the top to `R[a+b] ..`; the top rises by b (the stack may have to grow). Only in calls nested so deeply that their open
+    /// arguments are gathered without room for the frame; stands between the instruction that sets the top and the one that takes it
+    Lift Abcd "LIFT",
     /// `R[a] = closure(protos[bx])`
     Closure Wide "CLOSURE",
     /// Closes all upvalues and to-be-closed variables at `R[a]` and above

@@ -102,7 +102,7 @@ fn target(pc: usize, instr: Instr) -> i64 {
 fn open_consumer(instr: Instr) -> Option<usize> {
     match (instr.op()?, instr.b()) {
         (Op::Call | Op::TailCall, 0) => Some(instr.a() as usize + 3),
-        (Op::Return, 0) => Some(instr.a() as usize),
+        (Op::Return, 0) | (Op::Lift, _) => Some(instr.a() as usize),
         (Op::SetList, 0) => Some(instr.a() as usize + 1),
         _ => None,
     }
@@ -112,6 +112,7 @@ fn open_consumer(instr: Instr) -> Option<usize> {
 fn open_producer(instr: Instr) -> Option<usize> {
     match (instr.op()?, instr.c()) {
         (Op::Call | Op::Vararg, 0) => Some(instr.a() as usize),
+        (Op::Lift, _) => Some(instr.a() as usize + instr.b() as usize),
         _ => None,
     }
 }
@@ -396,6 +397,7 @@ impl<'p> Context<'p> {
                 self.register(a)?;
                 self.registers(a, (c as usize).saturating_sub(1))
             }
+            Op::Lift => self.registers(a, b as usize + 1),
             Op::Closure => {
                 self.register(a)?;
                 require((instr.bx() as usize) < self.proto.protos.len(), "prototype out of range")

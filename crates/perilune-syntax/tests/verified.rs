@@ -94,3 +94,35 @@ fn jumps_to_nowhere() {
     assert_eq!(check("do goto x; local a end; ::x:: f()"), Ok(()));
     assert_eq!(check("while f() do if g() then goto continue end; local a; ::continue:: end"), Ok(()));
 }
+/// As deep as the parser lets things nest, on a stack much smaller than a thread's.
+#[test]
+fn nesting_to_the_parsers_limit_fits_a_small_stack() {
+    const DEEP: usize = 190;
+    let nested = |open: &str, middle: &str, close: &str, depth: usize| {
+        format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+    };
+    let sources = [
+        format!("local x = {}", nested("(", "a", ")", DEEP)),
+        format!("local x = {}", nested("{", "a", "}", DEEP)),
+        format!("local x = {}", nested("f(", "a", ")", DEEP)),
+        format!("local x = {}", nested("f(a, ", "a", ")", DEEP / 2)),
+        format!("local x = {}", nested("a:m(", "a", ")", DEEP / 2)),
+        format!("local x = {}", nested("f((", "a", "))", DEEP / 2)),
+        format!("local x = {}", nested("a[", "1", "]", DEEP)),
+        format!("local x = {}", nested("a + (b or ", "1", ")", DEEP / 2)),
+        format!("local x = {}", nested("a .. ", "1", "", DEEP)),
+        format!("local x = {}", nested("not ", "1", "", DEEP)),
+        nested("do ", "f()", " end", DEEP),
+        nested("while a do ", "f()", " end", DEEP),
+        nested("repeat ", "f()", " until a", DEEP),
+        nested("if a then ", "f()", " end", DEEP),
+        nested("for i = 1, 2 do ", "f()", " end", DEEP / 4),
+        nested("for i in f do ", "f()", " end", DEEP / 5),
+        nested("function a() ", "f()", " end", DEEP),
+        nested("return function() ", "return 1", " end", DEEP / 2),
+        nested("f(function() ", "return 1", " end)", DEEP / 3),
+    ];
+    let compile_all = move || sources.iter().for_each(|source| check(source).expect(source));
+    let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(compile_all).expect("a thread");
+    thread.join().expect("no overflow");
+}

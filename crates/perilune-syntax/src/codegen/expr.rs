@@ -10,6 +10,9 @@ use crate::ast::{BinOp, Expr, ExprId, LocalId, StrId};
 use crate::bytecode::{FRAME_SLOTS, MAX_RK_CONST, Op, RK_CONST};
 use crate::proto::Constant;
 
+/// Calls nested in each other's arguments from which on registers are saved.
+const CROWDED: u32 = 10;
+
 /// Where a value is, or what would produce it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
@@ -214,7 +217,6 @@ impl Gen<'_> {
             Expr::Call { args, .. } => {
                 let base = self.place_next(&mut left)?;
                 self.at(line);
-                self.reserve(FRAME_SLOTS as usize)?;
                 self.call(base, args, line)
             }
             Expr::MethodCall { name, args, .. } => {
@@ -223,7 +225,8 @@ impl Gen<'_> {
                 self.free(&left);
                 let base = self.reserve(FRAME_SLOTS as usize + 2)?;
                 self.method(base, object, *name)?;
-                self.call(base, args, line)
+                self.fs.free = base + 1;
+                self.call_method(base, args, line)
             }
             other => unreachable!("{other:?} has no left operand"),
         }
@@ -246,12 +249,41 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// A call of what is in `base`; the registers up to the first argument of `args` are taken.
+    /// A call of what is in `base`, the last register taken.
     fn call(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Exp> {
-        let first = base + 1 + FRAME_SLOTS;
-        let open = match self.expr_list(args)? {
+        let slots = if self.fs.open_calls < CROWDED { FRAME_SLOTS } else { 0 };
+        self.reserve(slots as usize)?;
+        self.call_with(base, slots, args, line)
+    }
+
+    /// A call of what `SELF` has put into `base` and behind the frame slots; `base` is the last register taken.
+    fn call_method(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Exp> {
+        let mut slots = FRAME_SLOTS;
+        if self.fs.open_calls >= CROWDED {
+            self.emit(Op::Move, base + 1, (base + 1 + slots) as u16, 0, 0);
+            slots = 0;
+        }
+        self.reserve(slots as usize + 1)?;
+        self.call_with(base, slots, args, line)
+    }
+
+    /// The arguments, after what is there from `base + 1 + slots` on, and the call.
+    ///
+    /// With the frame slots in between, calls nested in arguments would run out of registers at a depth at which
+    /// PUC Lua has not. So from a certain depth on arguments are gathered without room for the frame (`slots` is 0)
+    /// and moved up just before the call.
+    fn call_with(&mut self, base: u8, slots: u8, args: &[ExprId], line: u32) -> Res<Exp> {
+        let first = base + 1 + slots;
+        self.fs.open_calls += 1;
+        let last = self.expr_list(args)?;
+        self.fs.open_calls -= 1;
+        let lift = FRAME_SLOTS - slots;
+        let open = match last {
             Some(mut last) if last.is_multiple() => {
                 self.set_results(&mut last, None)?;
+                if lift > 0 {
+                    self.emit(Op::Lift, first, lift as u16, 0, 0);
+                }
                 true
             }
             Some(mut last) => {
@@ -260,7 +292,14 @@ impl Gen<'_> {
             }
             None => false,
         };
-        let b = if open { 0 } else { (self.fs.free - first) as u16 + 1 };
+        let count = self.fs.free - first;
+        self.reserve(lift as usize)?;
+        if lift > 0 && !open {
+            for argument in (first..first + count).rev() {
+                self.emit(Op::Move, argument + lift, argument as u16, 0, 0);
+            }
+        }
+        let b = if open { 0 } else { count as u16 + 1 };
         let pc = self.emit(Op::Call, base, b, 2, 0);
         self.fs.fix_line(line);
         self.fs.free = base + 1;

@@ -112,6 +112,8 @@ pub(super) struct FuncState {
     pub(super) blocks: Vec<BlockState>,
     pub(super) loops: Vec<LoopState>,
     pub(super) is_vararg: bool,
+    /// Calls whose arguments are being generated.
+    pub(super) open_calls: u32,
 }
 
 impl FuncState {
@@ -136,6 +138,7 @@ impl FuncState {
             blocks: Vec::new(),
             loops: Vec::new(),
             is_vararg,
+            open_calls: 0,
         }
     }
 

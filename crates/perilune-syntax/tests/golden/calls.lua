@@ -19,3 +19,6 @@ local function h()
   k = function() return t end
   return f(t)
 end
+-- Calls nested deeply gather their arguments first.
+a(a(a(a(a(a(a(a(a(a(a(1, a(2))))))))))))
+a(a(a(a(a(a(a(a(a(a(a:m(1, (a(2)))))))))))))
