@@ -93,6 +93,8 @@ pub struct Function {
     pub line: u32,
     /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
     pub end_line: u32,
+    /// Line of the token after its `end`, or of the end of the source: what PUC Lua had reached when it could tell that a label is missing.
+    pub after_line: u32,
 }
 
 /// A block: a scope of its own.

@@ -211,7 +211,7 @@ impl Gen<'_> {
     pub(super) fn break_statement(&mut self, line: u32) -> Res<()> {
         let Some(state) = self.fs.loops.last() else {
             return self
-                .error_at(self.function_end(), format!("break outside loop at line {line}").as_bytes());
+                .error_at(self.after_function(), format!("break outside loop at line {line}").as_bytes());
         };
         let (outside, closes_at_exit) = (state.active, state.closes_at_exit);
         if !self.fs.reachable() {
@@ -258,7 +258,7 @@ impl Gen<'_> {
             let message =
                 [b"no visible label '", &name[..], format!("' for <goto> at line {line}").as_bytes()]
                     .concat();
-            return self.error_at(self.function_end(), &message);
+            return self.error_at(self.after_function(), &message);
         };
         if !self.fs.reachable() {
             // The jump would be dead, but it must be legal all the same.
@@ -322,8 +322,8 @@ impl Gen<'_> {
         Ok(())
     }
 
-    fn function_end(&self) -> u32 {
-        self.chunk.functions[self.fs.func.index()].end_line
+    fn after_function(&self) -> u32 {
+        self.chunk.functions[self.fs.func.index()].after_line
     }
 }
 

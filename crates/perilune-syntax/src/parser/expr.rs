@@ -407,6 +407,7 @@ impl Parser<'_> {
         let function = &mut self.chunk.functions[id.index()];
         function.body = body;
         function.end_line = end_line;
+        function.after_line = self.lexer.line();
         self.open.pop();
         id
     }

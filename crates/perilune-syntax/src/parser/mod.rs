@@ -120,6 +120,7 @@ impl<'s> Parser<'s> {
         let main = &mut self.chunk.functions[0];
         main.body = body;
         main.end_line = self.last_line;
+        main.after_line = self.lexer.line();
         self.chunk.strings = self.lexer.strings.into_strings();
         Ok(self.chunk)
     }
