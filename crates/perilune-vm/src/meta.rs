@@ -465,17 +465,23 @@ impl Vm {
         matches!(v.tag, Tag::STRING | Tag::INT | Tag::FLOAT)
     }
 
-    /// The concatenation of `n` values at `at` if all are strings or numbers and memory allows.
-    #[inline]
-    pub(crate) unsafe fn concat_values(&mut self, at: *mut Value, n: usize) -> Option<Value> {
+    /// Replaces the first of `n` values at `at` by their concatenation if all are strings or numbers and memory allows.
+    #[inline(never)]
+    pub(crate) unsafe fn concat_in_place(&mut self, at: *mut Value, n: usize) -> bool {
         // SAFETY: n registers of the running frame.
         unsafe {
             for j in 0..n {
                 if !Self::is_concatenable(*at.add(j)) {
-                    return None;
+                    return false;
                 }
             }
-            self.concat_strings(at, n).ok()
+            match self.concat_strings(at, n) {
+                Ok(v) => {
+                    *at = v;
+                    true
+                }
+                Err(_) => false,
+            }
         }
     }
 

@@ -216,7 +216,7 @@ fn sets(i: Instr, register: u8) -> bool {
         Some(TForCall) => r >= a.saturating_add(4),
         Some(Call | TailCall) => r >= a,
         Some(SelfCall) => r == a || r == a.saturating_add(3),
-        Some(Vararg) => r >= a,
+        Some(Vararg | Lift) => r >= a,
         Some(ForPrep | ForLoop) => r >= a && r <= a.saturating_add(3),
         Some(
             SetUpval | SetTabUp | SetField | SetIndex | SetInt | SetSlot | SetList | Jump | JumpBack | JumpIf

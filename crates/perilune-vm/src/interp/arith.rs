@@ -333,8 +333,7 @@ unsafe fn len_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
 op!(op_concat(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
-    if let Some(v) = (*vm).concat_values(base.add(i.a() as usize), i.b() as usize) {
-        copy(base.add(i.a() as usize), &v);
+    if (*vm).concat_in_place(base.add(i.a() as usize), i.b() as usize) {
         super::next_gc!(vm, base, pc, k, i, tab)
     }
     tail!(slow_concat, vm, base, pc, k, i, tab)

@@ -292,6 +292,26 @@ unsafe fn vararg_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     }
 }
 
+op!(
+    /// Makes room below open arguments.
+    #[inline(never)] op_lift(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    flow!(vm, lift_flow(&mut *vm, i))
+});
+
+unsafe fn lift_flow(vm: &mut Vm, i: Instr) -> Flow {
+    // SAFETY: called for the running frame; the open values lie between R[a] and the top.
+    unsafe {
+        let by = i.b() as usize;
+        let top = vm.reserve(vm.top, by + 1)?;
+        let from = vm.base.add(i.a() as usize);
+        let n = top.offset_from(from) as usize;
+        std::ptr::copy(from as *const [u8; 16], from.add(by) as *mut [u8; 16], n);
+        vm.top = top.add(by);
+        Ok(Step::Continue)
+    }
+}
+
 op!(op_closure(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     let v = (*vm).make_closure(base, i.bx() as usize);
@@ -462,31 +482,18 @@ op!(op_tforcall(vm, base, pc, k, i, tab) {
         let kind = (*((*a).payload as *const crate::native::Native)).kind;
         let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
         if kind == Kind::Next && (*a.add(3)).is_nil() {
-            // The hint is right if the traversal has been ours alone; the control value proves it.
-            let mut position = (*a.add(3)).payload as u32;
-            let control = *a.add(2);
-            if (position == 0 && control.is_nil()) || (position != 0 && (*vm).position_holds(t, position, control)) {
-                match (*vm).next_at(t, &mut position) {
-                    Some((key, value)) => {
-                        (*a.add(3)).payload = position as u64;
-                        *a.add(2) = key;
-                        *a.add(4) = key;
-                        if i.b() >= 2 {
-                            *a.add(5) = value;
-                            for n in 2..i.b() as usize {
-                                *a.add(4 + n) = Value::NIL;
-                            }
-                        }
-                        // The TFORLOOP that follows.
-                        let next = *pc;
-                        let pc = pc.add(1).offset(next.sj() as isize);
-                        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-                            tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-                        }
-                        next!(vm, base, pc, k, tab)
+            match (*vm).for_next(a, t, i.b() as usize) {
+                ForNext::Item => {
+                    // The TFORLOOP that follows.
+                    let next = *pc;
+                    let pc = pc.add(1).offset(next.sj() as isize);
+                    if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+                        tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
                     }
-                    None => next!(vm, base, pc.add(1), k, tab),
+                    next!(vm, base, pc, k, tab)
                 }
+                ForNext::End => next!(vm, base, pc.add(1), k, tab),
+                ForNext::Unknown => {}
             }
         } else if kind == Kind::IpairsStep && (*a.add(2)).tag == Tag::INT {
             let n = (*a.add(2)).int_bits().wrapping_add(1);
@@ -514,6 +521,49 @@ op!(op_tforcall(vm, base, pc, k, i, tab) {
     }
     tail!(slow_tforcall, vm, base, pc, k, i, tab)
 });
+
+/// What the next step of a traversal came to.
+enum ForNext {
+    Item,
+    End,
+    Unknown,
+}
+
+impl Vm {
+    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The payload of the closing variable (a nil) is where the
+    /// last step stopped; the control variable proves that it is still right.
+    #[inline(never)]
+    unsafe fn for_next(
+        &mut self,
+        a: *mut Value,
+        t: crate::Gc<crate::object::Table>,
+        count: usize,
+    ) -> ForNext {
+        // SAFETY: the loop's registers, in the running frame.
+        unsafe {
+            let mut position = (*a.add(3)).payload as u32;
+            let control = *a.add(2);
+            if position == 0 {
+                if !control.is_nil() {
+                    return ForNext::Unknown;
+                }
+            } else if !self.position_holds(t, position, control) {
+                return ForNext::Unknown;
+            }
+            let Some((key, value)) = self.next_at(t, &mut position) else { return ForNext::End };
+            (*a.add(3)).payload = position as u64;
+            *a.add(2) = key;
+            *a.add(4) = key;
+            if count >= 2 {
+                *a.add(5) = value;
+                for n in 2..count {
+                    *a.add(4 + n) = Value::NIL;
+                }
+            }
+            ForNext::Item
+        }
+    }
+}
 
 op!(#[inline(never)] slow_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);

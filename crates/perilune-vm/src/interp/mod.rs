@@ -398,6 +398,7 @@ pub(crate) const fn handler_of(op: Op) -> Handler {
         Op::Return1 => op_return1,
         Op::VarargPrep => op_varargprep,
         Op::Vararg => op_vararg,
+        Op::Lift => op_lift,
         Op::Closure => op_closure,
         Op::Close => op_close,
         Op::Tbc => op_tbc,
