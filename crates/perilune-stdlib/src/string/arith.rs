@@ -1,0 +1,50 @@
+//! Arithmetic on strings: metamethods that convert numerals to numbers (manual 3.4.3).
+//!
+//! The interpreter converts no strings; it finds these metamethods, as it would a program's own. If an operand is not a numeral, the second
+//! operand's metamethod gets a chance, unless it is a string too, whose metamethod is this one.
+
+use perilune_syntax::ast::BinOp;
+use perilune_vm::{LuaResult, Native, Value, Vm};
+
+pub(super) static METAMETHODS: &[&Native] = &[&ADD, &SUB, &MUL, &MOD, &POW, &DIV, &IDIV, &UNM];
+
+static ADD: Native = Native::reentrant("__add", |vm| arith(vm, BinOp::Add, "__add"));
+static SUB: Native = Native::reentrant("__sub", |vm| arith(vm, BinOp::Sub, "__sub"));
+static MUL: Native = Native::reentrant("__mul", |vm| arith(vm, BinOp::Mul, "__mul"));
+static MOD: Native = Native::reentrant("__mod", |vm| arith(vm, BinOp::Mod, "__mod"));
+static POW: Native = Native::reentrant("__pow", |vm| arith(vm, BinOp::Pow, "__pow"));
+static DIV: Native = Native::reentrant("__div", |vm| arith(vm, BinOp::Div, "__div"));
+static IDIV: Native = Native::reentrant("__idiv", |vm| arith(vm, BinOp::IDiv, "__idiv"));
+static UNM: Native = Native::reentrant("__unm", negate);
+
+fn arith(vm: &mut Vm, op: BinOp, event: &str) -> LuaResult<u32> {
+    let value = match (Vm::string_to_number(vm.arg(1)), Vm::string_to_number(vm.arg(2))) {
+        (Some(a), Some(b)) => vm.arith(op, a, b)?,
+        _ => other_operand(vm, event)?,
+    };
+    vm.ret(value)
+}
+
+fn negate(vm: &mut Vm) -> LuaResult<u32> {
+    let value = match Vm::string_to_number(vm.arg(1)) {
+        Some(v) => match v.as_int() {
+            Some(i) => Value::int(i.wrapping_neg()),
+            None => Value::float(-v.as_number().unwrap_or(f64::NAN)),
+        },
+        None => other_operand(vm, "__unm")?,
+    };
+    vm.ret(value)
+}
+
+/// Calls the second operand's metamethod, or raises the error of there being none.
+fn other_operand(vm: &mut Vm, event: &str) -> LuaResult<Value> {
+    let (a, b) = (vm.arg(1), vm.arg(2));
+    if b.as_string().is_none() {
+        let method = vm.metafield(b, event)?;
+        if !method.is_nil() {
+            return vm.call(method, &[a, b]);
+        }
+    }
+    let operation = &event[2..];
+    Err(vm.error(format!("attempt to {operation} a '{}' with a '{}'", a.type_name(), b.type_name())))
+}

@@ -1,0 +1,122 @@
+//! `string.byte`, `char`, `dump`, `len`, `lower`, `rep`, `reverse`, `sub`, `upper`.
+//!
+//! Letters are those of the C locale: bytes above 127 are never letters.
+
+use super::{MAX_SIZE, end_position, reserve, start_position};
+use perilune_vm::{LuaResult, Native, Type, Value, Vm};
+
+pub(super) static BYTE: Native = Native::leaf("byte", byte);
+pub(super) static CHAR: Native = Native::leaf("char", char);
+pub(super) static DUMP: Native = Native::leaf("dump", dump);
+pub(super) static LEN: Native = Native::leaf("len", len);
+pub(super) static LOWER: Native = Native::leaf("lower", lower);
+pub(super) static REP: Native = Native::leaf("rep", rep);
+pub(super) static REVERSE: Native = Native::leaf("reverse", reverse);
+pub(super) static SUB: Native = Native::leaf("sub", sub);
+pub(super) static UPPER: Native = Native::leaf("upper", upper);
+
+/// `string.len(s)`
+fn len(vm: &mut Vm) -> LuaResult<u32> {
+    let s = vm.check_str(1)?;
+    vm.ret(Value::int(s.len() as i64))
+}
+
+/// `string.sub(s, i [, j])`
+fn sub(vm: &mut Vm) -> LuaResult<u32> {
+    let s = vm.check_str(1)?;
+    let start = start_position(vm.check_int(2)?, s.len());
+    let end = end_position(vm.opt_int(3, -1)?, s.len());
+    if start == 1 && end == s.len() {
+        return vm.ret(Value::from(s));
+    }
+    vm.ret_str(s.bytes().get(start - 1..end).unwrap_or_default())
+}
+
+/// `string.byte(s [, i [, j]])`
+fn byte(vm: &mut Vm) -> LuaResult<u32> {
+    let s = vm.check_str(1)?.bytes();
+    let i = vm.opt_int(2, 1)?;
+    let start = start_position(i, s.len());
+    let end = end_position(vm.opt_int(3, i)?, s.len());
+    let Some(slice) = s.get(start - 1..end) else { return Ok(0) };
+    if slice.len() >= MAX_SIZE || slice.len() > 20 && vm.ensure_stack(slice.len()).is_err() {
+        return Err(vm.error("string slice too long"));
+    }
+    for &b in slice {
+        vm.push(Value::int(i64::from(b)));
+    }
+    Ok(slice.len() as u32)
+}
+
+/// `string.char(...)`
+fn char(vm: &mut Vm) -> LuaResult<u32> {
+    let n = vm.nargs();
+    let mut out = Vec::with_capacity(n as usize);
+    for i in 1..=n {
+        match u8::try_from(vm.check_int(i)?) {
+            Ok(b) => out.push(b),
+            Err(_) => return Err(vm.arg_error(i, "value out of range")),
+        }
+    }
+    vm.ret_str(&out)
+}
+
+/// `string.lower(s)`
+fn lower(vm: &mut Vm) -> LuaResult<u32> {
+    let s = vm.check_str(1)?;
+    let out = s.bytes().to_ascii_lowercase();
+    vm.ret_str(&out)
+}
+
+/// `string.upper(s)`
+fn upper(vm: &mut Vm) -> LuaResult<u32> {
+    let s = vm.check_str(1)?;
+    let out = s.bytes().to_ascii_uppercase();
+    vm.ret_str(&out)
+}
+
+/// `string.reverse(s)`
+fn reverse(vm: &mut Vm) -> LuaResult<u32> {
+    let mut out = vm.check_str(1)?.bytes().to_vec();
+    out.reverse();
+    vm.ret_str(&out)
+}
+
+/// `string.rep(s, n [, sep])`
+fn rep(vm: &mut Vm) -> LuaResult<u32> {
+    let s = vm.check_str(1)?;
+    let n = vm.check_int(2)?;
+    let separator = vm.opt_str(3)?;
+    let separator = separator.as_ref().map_or(&b""[..], |s| s.bytes());
+    let s = s.bytes();
+    if n <= 0 || s.is_empty() && separator.is_empty() {
+        return vm.ret_str(b"");
+    }
+    let n = n as usize;
+    let unit = s.len() + separator.len();
+    if unit > MAX_SIZE / n {
+        return Err(vm.error("resulting string too large"));
+    }
+    let total = unit * n - separator.len();
+    let mut out = Vec::new();
+    // Room for the last separator as well: it is written, then cut off.
+    reserve(vm, &mut out, total + separator.len())?;
+    out.extend_from_slice(s);
+    out.extend_from_slice(separator);
+    while out.len() < total {
+        let more = out.len().min(unit * n - out.len());
+        out.extend_from_within(..more);
+    }
+    vm.ret_str(&out[..total])
+}
+
+/// `string.dump(function [, strip])`
+fn dump(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_type(1, Type::Function)?;
+    let Some(function) = vm.arg(1).as_closure() else {
+        return Err(vm.error("unable to dump given function"));
+    };
+    let strip = vm.arg(2).is_truthy();
+    let bytes = vm.dump(function, strip);
+    vm.ret_str(&bytes)
+}

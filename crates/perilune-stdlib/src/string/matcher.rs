@@ -1,0 +1,349 @@
+//! Matching a compiled pattern against a subject: backtracking over the operations of `pattern.rs`.
+//!
+//! The machine walks operations and subject side by side. It calls itself only where it may have to come back: at a repetition that can give back. Since each
+//! such call is for the rest of the pattern, the native stack is bounded by the pattern and by [`MAX_DEPTH`], never by the subject.
+//! `(` and `)` also count as a level, as in PUC Lua, so that the same patterns are "too complex", but need no call: when a try fails, what
+//! it wrote to the captures is written again by whatever succeeds, because a success passes all operations.
+//!
+//! Positions are `usize` offsets into the subject; two values at the top of the range are the outcomes "no match" and
+//! "error", which keeps the result of the recursive function in one register.
+
+use super::pattern::{ByteSet, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
+use memchr::{memchr, memrchr};
+
+/// How deep items may nest.
+pub const MAX_DEPTH: u32 = 200;
+
+const NO_MATCH: usize = usize::MAX;
+const ERROR: usize = usize::MAX - 1;
+
+/// Length of a capture that is a position; longer than any subject, so that `%n` never matches it.
+const POSITION: u32 = u32::MAX;
+
+/// What a capture captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Capture {
+    /// Bytes `start..end` of the subject.
+    Text(usize, usize),
+    /// An offset in the subject, counted from 0.
+    Position(usize),
+}
+
+/// A pattern at work on a subject.
+pub struct Matcher<'a> {
+    pattern: &'a Pattern,
+    subject: &'a [u8],
+    captures: [(u32, u32); MAX_CAPTURES],
+    error: Option<PatternError>,
+}
+
+impl<'a> Matcher<'a> {
+    /// A matcher; `subject` is at most 2^32 - 2 bytes long, as all strings are.
+    pub fn new(pattern: &'a Pattern, subject: &'a [u8]) -> Matcher<'a> {
+        debug_assert!(subject.len() < POSITION as usize);
+        Matcher { pattern, subject, captures: [(0, 0); MAX_CAPTURES], error: None }
+    }
+
+    /// The subject.
+    pub fn subject(&self) -> &'a [u8] {
+        self.subject
+    }
+
+    /// The first match that starts at `from` or later and does not end at `not_end` (`gsub` and `gmatch` refuse an empty match right behind the
+    /// last one that way). An anchored pattern is tried at `from` only. Returns where the match starts and ends.
+    pub fn search(
+        &mut self,
+        from: usize,
+        not_end: Option<usize>,
+    ) -> Result<Option<(usize, usize)>, PatternError> {
+        let mut at = from;
+        if self.pattern.anchored {
+            let end = self.run(at, 0, 0);
+            return self.outcome(at, end, not_end);
+        }
+        while at <= self.subject.len() {
+            let rest = &self.subject[at..];
+            let skip = match self.pattern.start {
+                Start::Anywhere => Some(0),
+                Start::Byte(b) => memchr(b, rest),
+                Start::Set => rest.iter().position(|&b| self.pattern.first.has(b)),
+            };
+            let Some(skip) = skip else { return Ok(None) };
+            at += skip;
+            let end = self.run(at, 0, 0);
+            let found = self.outcome(at, end, not_end)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            at += 1;
+        }
+        Ok(None)
+    }
+
+    fn outcome(
+        &mut self,
+        start: usize,
+        end: usize,
+        not_end: Option<usize>,
+    ) -> Result<Option<(usize, usize)>, PatternError> {
+        match end {
+            NO_MATCH => Ok(None),
+            ERROR => Err(self.error.take().unwrap_or(PatternError::TooComplex)),
+            _ if not_end == Some(end) => Ok(None),
+            _ => Ok(Some((start, end))),
+        }
+    }
+
+    /// How many values a match yields: its captures, or the whole match if it has none.
+    pub fn count(&self) -> u32 {
+        u32::from(self.pattern.captures).max(1)
+    }
+
+    /// Capture `i` (from 0) of the match `start..end` that `search` found last. Without captures, 0 is the whole match.
+    #[inline]
+    pub fn capture(&self, i: usize, start: usize, end: usize) -> Result<Capture, PatternError> {
+        if i >= usize::from(self.pattern.captures) {
+            return if i == 0 {
+                Ok(Capture::Text(start, end))
+            } else {
+                Err(PatternError::CaptureIndex(i as u8 + 1))
+            };
+        }
+        if self.pattern.unfinished >> i & 1 != 0 {
+            return Err(PatternError::Unfinished);
+        }
+        let (at, len) = self.captures[i];
+        let at = at as usize;
+        Ok(if len == POSITION { Capture::Position(at) } else { Capture::Text(at, at + len as usize) })
+    }
+
+    #[cold]
+    fn fail(&mut self, e: PatternError) -> usize {
+        self.error = Some(e);
+        ERROR
+    }
+
+    fn set(&self, i: u16) -> &'a ByteSet {
+        &self.pattern.sets[usize::from(i)]
+    }
+
+    #[inline(always)]
+    fn one(&self, one: One, s: usize) -> bool {
+        match self.subject.get(s) {
+            None => false,
+            Some(&c) => match one {
+                One::Byte(b) => b == c,
+                One::Not(b) => b != c,
+                One::Any => true,
+                One::Set(i) => self.set(i).has(c),
+            },
+        }
+    }
+
+    /// The number of bytes from `s` on that `one` matches in a row.
+    #[inline]
+    fn span(&self, one: One, s: usize) -> usize {
+        let rest = self.subject.get(s..).unwrap_or_default();
+        match one {
+            One::Any => rest.len(),
+            One::Not(b) => memchr(b, rest).unwrap_or(rest.len()),
+            One::Byte(b) => rest.iter().position(|&c| c != b).unwrap_or(rest.len()),
+            One::Set(i) => {
+                let set = self.set(i);
+                rest.iter().position(|&c| !set.has(c)).unwrap_or(rest.len())
+            }
+        }
+    }
+
+    /// Matches the operations from `pc` on at `s`: where the match ends, or `NO_MATCH`, or `ERROR`.
+    fn run(&mut self, mut s: usize, mut pc: usize, mut depth: u32) -> usize {
+        if depth >= MAX_DEPTH {
+            return self.fail(PatternError::TooComplex);
+        }
+        let ops = self.pattern.ops.as_slice();
+        loop {
+            let Some(&op) = ops.get(pc) else { return s };
+            pc += 1;
+            match op {
+                Op::Byte(b) => {
+                    if self.subject.get(s) != Some(&b) {
+                        return NO_MATCH;
+                    }
+                    s += 1;
+                }
+                Op::One(one) => {
+                    if !self.one(one, s) {
+                        return NO_MATCH;
+                    }
+                    s += 1;
+                }
+                Op::StarAll(one) | Op::PlusAll(one) => {
+                    let n = self.span(one, s);
+                    if n > 0 {
+                        depth += 1;
+                    } else if matches!(op, Op::PlusAll(_)) {
+                        return NO_MATCH;
+                    }
+                    s += n;
+                }
+                Op::Star(one) => {
+                    let n = self.span(one, s);
+                    if n > 0 {
+                        return self.give_back(s, n, pc, depth + 1);
+                    }
+                }
+                Op::Plus(one) => {
+                    let n = self.span(one, s);
+                    if n == 0 {
+                        return NO_MATCH;
+                    }
+                    return self.give_back(s + 1, n - 1, pc, depth + 1);
+                }
+                Op::Lazy(one) => {
+                    if self.one(one, s) {
+                        return self.take_more(one, s, pc, depth + 1);
+                    }
+                }
+                Op::Opt(one) => {
+                    if self.one(one, s) {
+                        let end = self.run(s + 1, pc, depth + 1);
+                        if end != NO_MATCH {
+                            return end;
+                        }
+                    }
+                }
+                Op::OptAll(one) => {
+                    if self.one(one, s) {
+                        s += 1;
+                        depth += 1;
+                    }
+                }
+                Op::Open(n) => {
+                    self.captures[usize::from(n)].0 = s as u32;
+                    depth += 1;
+                }
+                Op::Position(n) => {
+                    self.captures[usize::from(n)] = (s as u32, POSITION);
+                    depth += 1;
+                }
+                Op::Close(n) => {
+                    let capture = &mut self.captures[usize::from(n)];
+                    capture.1 = s as u32 - capture.0;
+                    depth += 1;
+                }
+                Op::Back(n) => {
+                    let (at, len) = self.captures[usize::from(n)];
+                    let (at, len) = (at as usize, len as usize);
+                    let rest = &self.subject[s..];
+                    if rest.len() < len || rest[..len] != self.subject[at..at + len] {
+                        return NO_MATCH;
+                    }
+                    s += len;
+                }
+                Op::Balance(open, close) => match self.balance(s, open, close) {
+                    Some(end) => s = end,
+                    None => return NO_MATCH,
+                },
+                Op::Frontier(i) => {
+                    let set = self.set(i);
+                    let before = if s == 0 { 0 } else { self.subject[s - 1] };
+                    let here = self.subject.get(s).copied().unwrap_or(0);
+                    if set.has(before) || !set.has(here) {
+                        return NO_MATCH;
+                    }
+                }
+                Op::SubjectEnd => {
+                    if s != self.subject.len() {
+                        return NO_MATCH;
+                    }
+                }
+                Op::Match => {
+                    return if depth >= MAX_DEPTH { self.fail(PatternError::TooComplex) } else { s };
+                }
+                Op::Fail(e) => {
+                    let e = if depth >= MAX_DEPTH { PatternError::TooComplex } else { e };
+                    return self.fail(e);
+                }
+            }
+        }
+    }
+
+    /// Tries the rest of the pattern after `n`, `n - 1`, ... 0 bytes from `s`.
+    fn give_back(&mut self, s: usize, n: usize, pc: usize, depth: u32) -> usize {
+        let mut n = n;
+        let next = self.literal_at(pc);
+        loop {
+            if let Some(b) = next {
+                // The byte after the ones kept must be `b`: look for the last place where it is.
+                let end = (s + n + 1).min(self.subject.len());
+                match memrchr(b, &self.subject[s..end]) {
+                    Some(i) => n = i,
+                    None if depth >= MAX_DEPTH => return self.fail(PatternError::TooComplex),
+                    None => return NO_MATCH,
+                }
+            }
+            let end = self.run(s + n, pc, depth);
+            if end != NO_MATCH || n == 0 {
+                return end;
+            }
+            n -= 1;
+        }
+    }
+
+    /// Tries the rest of the pattern after 0, 1, 2, ... bytes from `s`.
+    fn take_more(&mut self, one: One, s: usize, pc: usize, depth: u32) -> usize {
+        let mut s = s;
+        let limit = s + self.span(one, s);
+        let next = self.literal_at(pc);
+        if next.is_some() && depth >= MAX_DEPTH {
+            return self.fail(PatternError::TooComplex);
+        }
+        while s <= limit {
+            if let Some(b) = next {
+                // Only `b` can come after the bytes taken: go to the next one.
+                match memchr(b, &self.subject[s..self.subject.len().min(limit + 1)]) {
+                    Some(skip) => s += skip,
+                    None => return NO_MATCH,
+                }
+            }
+            let end = self.run(s, pc, depth);
+            if end != NO_MATCH {
+                return end;
+            }
+            s += 1;
+        }
+        NO_MATCH
+    }
+
+    /// The byte that the rest of the pattern must begin with, captures aside, if that is plain to see.
+    #[inline]
+    fn literal_at(&self, mut pc: usize) -> Option<u8> {
+        loop {
+            match *self.pattern.ops.get(pc)? {
+                Op::Byte(b) | Op::Balance(b, _) => return Some(b),
+                Op::Plus(One::Byte(b)) | Op::PlusAll(One::Byte(b)) => return Some(b),
+                Op::Open(_) | Op::Close(_) | Op::Position(_) => pc += 1,
+                _ => return None,
+            }
+        }
+    }
+
+    /// The end of the balanced text that begins at `s` with `open`.
+    fn balance(&self, s: usize, open: u8, close: u8) -> Option<usize> {
+        if self.subject.get(s) != Some(&open) {
+            return None;
+        }
+        let mut level = 1usize;
+        for (i, &c) in self.subject[s + 1..].iter().enumerate() {
+            if c == close {
+                level -= 1;
+                if level == 0 {
+                    return Some(s + 1 + i + 1);
+                }
+            } else if c == open {
+                level += 1;
+            }
+        }
+        None
+    }
+}
