@@ -65,18 +65,20 @@ struct Shape {
 }
 
 impl Shape {
-    const EMPTY: Shape = Shape {
-        atom: AtomicU32::new(0),
-        parent: AtomicU32::new(0),
-        count: AtomicU32::new(0),
-        first_child: AtomicU32::new(0),
-        children: AtomicU32::new(0),
-        index: AtomicPtr::new(null_mut()),
-    };
+    const fn empty() -> Shape {
+        Shape {
+            atom: AtomicU32::new(0),
+            parent: AtomicU32::new(0),
+            count: AtomicU32::new(0),
+            first_child: AtomicU32::new(0),
+            children: AtomicU32::new(0),
+            index: AtomicPtr::new(null_mut()),
+        }
+    }
 }
 
 /// The chunk of `DICT` and `ROOT`, so that every valid id has a chunk from the start.
-static FIRST: [Shape; CHUNK] = [const { Shape::EMPTY }; CHUNK];
+static FIRST: [Shape; CHUNK] = [const { Shape::empty() }; CHUNK];
 static CHUNKS: [AtomicPtr<Shape>; MAX_SHAPES as usize / CHUNK] = {
     let mut chunks = [const { AtomicPtr::new(null_mut()) }; MAX_SHAPES as usize / CHUNK];
     chunks[0] = AtomicPtr::new((&raw const FIRST) as *mut Shape);
@@ -223,7 +225,7 @@ fn make_child(parent: u32, text: &[u8]) -> Option<(u32, u32)> {
     r.next_shape += 1;
     let chunk = &CHUNKS[(id >> CHUNK_BITS) as usize];
     if chunk.load(Acquire).is_null() {
-        let new: Box<[Shape; CHUNK]> = Box::new([const { Shape::EMPTY }; CHUNK]);
+        let new: Box<[Shape; CHUNK]> = Box::new([const { Shape::empty() }; CHUNK]);
         chunk.store(Box::into_raw(new).cast(), Release);
     }
     let child = shape(id);

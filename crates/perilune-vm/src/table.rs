@@ -31,9 +31,10 @@
 //!
 //! # Errors
 //! Reading never allocates and never fails. Storing fails for the keys nil and NaN, and when memory is refused; the table is then unchanged.
-//! Every store runs the write barrier first, whatever the value.
+//! Every store compares epochs for the write barrier, whatever the value (`table/barrier.rs`).
 
 mod array;
+mod barrier;
 mod fields;
 mod iterate;
 mod nodes;
@@ -326,13 +327,13 @@ impl Vm {
         let len = table.array_len as u64;
         if at <= len && table.accepts(v) {
             if at < len {
-                self.heap.barrier(t.obj());
+                self.element_barrier(t, at as usize, v);
                 // SAFETY: within `array_len`, and the kind accepts the value.
                 unsafe { table.set_element(at as usize, v) };
                 return Ok(());
             }
             if at < table.array_cap as u64 && at != 0 && table.header.flags & TABLE_INT_NODES == 0 {
-                self.heap.barrier(t.obj());
+                self.element_barrier(t, at as usize, v);
                 table.array_len += 1;
                 // SAFETY: within `array_cap`, and the kind accepts the value.
                 unsafe { table.set_element(at as usize, v) };

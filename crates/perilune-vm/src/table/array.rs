@@ -239,7 +239,7 @@ impl Vm {
         if !int_nodes && t.array_len as usize != at {
             self.widen(t)?;
         }
-        while (t.array_len as usize) < at {
+        for _ in t.array_len as usize..at {
             let key = t.array_len as i64 + 1;
             let v = if int_nodes { t.node_value(t.find_int(key)) } else { Value::NIL };
             self.push_element(t, v)?;

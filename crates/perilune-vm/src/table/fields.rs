@@ -12,8 +12,8 @@ impl Vm {
     /// Stores into an existing field.
     #[inline(always)]
     pub(super) fn set_slot(&mut self, t: Gc<Table>, slot: u32, key: Gc<LuaString>, v: Value) {
-        self.heap.barrier(t.obj());
         self.name_stored(t, key);
+        self.heap.barrier(t.obj());
         // SAFETY: a table has a slot for each field of its shape.
         unsafe {
             let at = t.slots.add(slot as usize);
@@ -49,7 +49,7 @@ impl Vm {
     fn add_field(&mut self, t: Gc<Table>, child: Option<u32>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {
         self.heap.barrier(t.obj());
         let Some(child) = child else {
-            self.to_dictionary(t)?;
+            self.make_dictionary(t)?;
             return self.set_str_node(t, key, v);
         };
         self.grow_to_shape(t, child)?;
@@ -95,7 +95,7 @@ impl Vm {
     }
 
     /// Moves the fields to the hash part, for good, with room for one more.
-    pub(super) fn to_dictionary(&mut self, t: Gc<Table>) -> LuaResult<()> {
+    pub(super) fn make_dictionary(&mut self, t: Gc<Table>) -> LuaResult<()> {
         let count = shape::field_count(t.shape);
         if count > 0 {
             self.rebuild_nodes(t, t.live_nodes() + count as usize + 1)?;

@@ -90,11 +90,10 @@ impl Census {
         let mut from = 0;
         for (b, count) in self.counts.iter_mut().enumerate() {
             let to = len.min(1 << b);
+            // SAFETY: all within `array_len`.
+            let is_used = |&at: &usize| !unsafe { t.element(at) }.is_nil();
             *count += match t.kind {
-                // SAFETY: all within `array_len`.
-                ArrayKind::General => {
-                    (from..to).filter(|&at| !unsafe { t.element(at) }.is_nil()).count() as u32
-                }
+                ArrayKind::General => (from..to).filter(is_used).count() as u32,
                 _ => (to - from) as u32,
             };
             from = to;
@@ -221,19 +220,20 @@ impl Table {
         }
     }
 
-    /// Puts a new key in place; false if there is no free node.
+    /// Puts a new key in place and returns its node, and the one that it has moved a key to, if any (else its own again); `None` if
+    /// there is no free node.
     #[must_use]
-    fn insert(&mut self, key: Value, v: Value) -> bool {
+    fn insert(&mut self, key: Value, v: Value) -> Option<(*mut Node, *mut Node)> {
         if self.nodes.is_null() {
-            return false;
+            return None;
         }
         let main = self.main_of(key);
+        let (mut home, mut moved) = (main, main);
         // SAFETY: `main`, `free` and what the chains lead to are nodes of this table; live nodes have live keys, whose
         // main positions can be computed.
         unsafe {
-            let mut home = main;
             if (*main).is_live() {
-                let Some(free) = self.take_free() else { return false };
+                let free = self.take_free()?;
                 let other = self.main_of((*main).key());
                 if other != main {
                     // The node here is a guest: it moves to the free node, and the chain that it is in follows.
@@ -247,13 +247,14 @@ impl Table {
                         (*free).next += main.offset_from(free) as i32;
                         (*main).next = 0;
                     }
+                    moved = free;
                 } else {
                     // The key here is at home: the new one goes to the free node, second in the chain.
                     if (*main).next != 0 {
                         (*free).next = main.offset((*main).next as isize).offset_from(free) as i32;
                     }
                     (*main).next = free.offset_from(main) as i32;
-                    home = free;
+                    (home, moved) = (free, free);
                 }
             }
             (*home).key = key.payload;
@@ -263,13 +264,13 @@ impl Table {
         if key.tag == Tag::INT && key.int_bits() > 1 {
             self.header.flags |= TABLE_INT_NODES;
         }
-        true
+        Some((home, moved))
     }
 
     /// [`Table::insert`] when there is room.
     pub(super) fn insert_into_free(&mut self, key: Value, v: Value) {
         let inserted = self.insert(key, v);
-        debug_assert!(inserted);
+        debug_assert!(inserted.is_some());
     }
 
     /// A node that has never been used.
@@ -304,7 +305,7 @@ impl Vm {
         if node.is_null() {
             return if v.is_nil() { Ok(()) } else { self.insert_key(t, key, v) };
         }
-        self.heap.barrier(t.obj());
+        self.node_barrier(t, node, v);
         // SAFETY: a node of this table.
         unsafe {
             if !(*node).is_live() {
@@ -318,15 +319,21 @@ impl Vm {
     /// Adds a key that the table does not have.
     #[inline(never)]
     pub(super) fn insert_key(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
-        self.heap.barrier(t.obj());
         self.structure_changed(t);
-        if edit(t).insert(key, v) { Ok(()) } else { self.rehash(t, key, v) }
+        let Some((home, moved)) = edit(t).insert(key, v) else { return self.rehash(t, key, v) };
+        // Key or value may be a reference: any will do to say so.
+        self.node_barrier(t, home, Value::from(t));
+        if moved != home {
+            self.node_barrier(t, moved, Value::from(t));
+        }
+        Ok(())
     }
 
     /// Rebuilds the parts to make room for a new key, and stores it.
     #[cold]
     #[inline(never)]
     fn rehash(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
+        self.heap.barrier(t.obj());
         let size = self.better_array_size(t, key);
         if size > t.array_len as usize {
             self.nodes_to_array(t, size)?;

@@ -1,6 +1,6 @@
 //! Tables against a model, and each part's special cases.
 
-use super::testing::bare_vm;
+use super::testing::{Collect, bare_vm, collect};
 use super::trace::Weak;
 use super::{TABLE_INT_NODES, edit};
 use crate::Vm;
@@ -25,6 +25,8 @@ enum Val {
     Int(i64),
     Float(f64),
     Bool(bool),
+    /// A table with this number at 1.
+    Table(i64),
 }
 
 impl Key {
@@ -59,8 +61,13 @@ impl Key {
 }
 
 impl Val {
-    fn value(self) -> Value {
+    fn value(self, vm: &mut Vm) -> Value {
         match self {
+            Val::Table(i) => {
+                let t = vm.new_table(1, 0).unwrap();
+                vm.raw_set_int(t, 1, Value::int(i)).unwrap();
+                Value::from(t)
+            }
             Val::Nil => Value::NIL,
             Val::Int(i) => Value::int(i),
             Val::Float(f) => Value::float(f),
@@ -73,6 +80,7 @@ impl Val {
             Tag::NIL => Val::Nil,
             Tag::INT => Val::Int(v.int_bits()),
             Tag::FLOAT => Val::Float(v.float_bits()),
+            Tag::TABLE => Val::Table(v.gc::<Table>().get_int(1).as_int().unwrap()),
             _ => Val::Bool(v.is_truthy()),
         }
     }
@@ -88,14 +96,14 @@ enum Op {
     /// A run of consecutive integer keys, upwards or downwards.
     Fill {
         from: i64,
-        count: u8,
+        count: u16,
         down: bool,
         v: Val,
     },
     /// Removes `count` keys from `from` on.
     Clear {
         from: i64,
-        count: u8,
+        count: u16,
     },
     List {
         ahead: u8,
@@ -107,6 +115,7 @@ enum Op {
         v: Val,
     },
     Resize(u8, u8),
+    Collect(Collect),
 }
 
 fn val() -> impl Strategy<Value = Val> {
@@ -114,6 +123,7 @@ fn val() -> impl Strategy<Value = Val> {
         4 => any::<i16>().prop_map(|i| Val::Int(i as i64)),
         3 => (-9i32..9).prop_map(|f| Val::Float(f as f64 / 2.0)),
         1 => any::<bool>().prop_map(Val::Bool),
+        3 => any::<i16>().prop_map(|i| Val::Table(i as i64)),
     ]
 }
 
@@ -138,14 +148,20 @@ fn op() -> impl Strategy<Value = Op> {
         5 => (0u16..80, val_or_nil()).prop_map(|(k, v)| Op::SetConst(k, v)),
         6 => val().prop_map(Op::Append),
         3 => Just(Op::Pop),
-        2 => (-3i64..200, any::<u8>(), any::<bool>(), val())
+        2 => (-3i64..200, 0u16..1500, any::<bool>(), val())
             .prop_map(|(from, count, down, v)| Op::Fill { from, count, down, v }),
-        2 => (-3i64..200, any::<u8>()).prop_map(|(from, count)| Op::Clear { from, count }),
+        2 => (-3i64..200, 0u16..1500).prop_map(|(from, count)| Op::Clear { from, count }),
         1 => (0u8..4, prop::collection::vec(val_or_nil(), 0..12))
             .prop_map(|(ahead, values)| Op::List { ahead, values }),
         2 => (prop::collection::vec(0u8..3, 1..9), val())
             .prop_map(|(pattern, v)| Op::Traverse { pattern, v }),
         1 => (0u8..100, 0u8..100).prop_map(|(a, n)| Op::Resize(a, n)),
+        3 => prop_oneof![
+            3 => Just(Collect::Minor),
+            3 => (1u32..200).prop_map(Collect::Slice),
+            1 => Just(Collect::Full),
+            1 => Just(Collect::Verify),
+        ].prop_map(Op::Collect),
     ]
 }
 
@@ -159,7 +175,8 @@ struct Pair<'a> {
 impl Pair<'_> {
     fn set(&mut self, k: Key, v: Val) {
         let key = k.value(self.vm);
-        self.vm.raw_set(self.t, key, v.value()).unwrap();
+        let value = v.value(self.vm);
+        self.vm.raw_set(self.t, key, value).unwrap();
         self.note(k, v);
     }
 
@@ -175,7 +192,8 @@ impl Pair<'_> {
             Op::Set(k, v) => self.set(*k, *v),
             Op::SetConst(i, v) => {
                 let key = self.vm.intern_bytes(Key::text(*i).as_bytes()).unwrap();
-                self.vm.raw_set_field_const(self.t, key, v.value()).unwrap();
+                let value = v.value(self.vm);
+                self.vm.raw_set_field_const(self.t, key, value).unwrap();
                 self.note(Key::Str(*i), *v);
             }
             Op::Append(v) => self.set(Key::Int(self.vm.raw_len(self.t) + 1), *v),
@@ -192,7 +210,7 @@ impl Pair<'_> {
             }
             Op::List { ahead, values } => {
                 let first = self.vm.raw_len(self.t) + 1 + *ahead as i64;
-                let list: Vec<_> = values.iter().map(|v| v.value()).collect();
+                let list: Vec<_> = values.iter().map(|v| v.value(self.vm)).collect();
                 self.vm.raw_set_list(self.t, first, &list).unwrap();
                 for (i, &v) in values.iter().enumerate() {
                     self.note(Key::Int(first + i as i64), v);
@@ -200,6 +218,7 @@ impl Pair<'_> {
             }
             Op::Traverse { pattern, v } => self.traverse(pattern, *v),
             Op::Resize(a, n) => self.vm.table_resize(self.t, *a as usize, *n as usize).unwrap(),
+            Op::Collect(how) => collect(self.vm, &[self.t], *how),
         }
     }
 
@@ -297,6 +316,9 @@ proptest! {
             check_structure(&t);
         }
         pair.check();
+        collect(pair.vm, &[t], Collect::Verify);
+        collect(pair.vm, &[t], Collect::Full);
+        pair.check();
     }
 
     #[test]
@@ -326,6 +348,28 @@ proptest! {
                 assert_eq!(t.absent, 0xff);
             }
         }
+    }
+}
+
+#[test]
+fn a_collection_sees_entries_that_an_insertion_moved() {
+    let vm = &mut bare_vm();
+    let t = vm.new_table(0, 0).unwrap();
+    vm.table_resize(t, 0, 4096).unwrap();
+    collect(vm, &[t], Collect::Full);
+    // The nodes are old and large: each store is reported by its address.
+    for i in 0..4000 {
+        let key = Value::from(vm.new_str(format!("moved {i}").as_bytes()).unwrap());
+        let v = Val::Table(i).value(vm);
+        vm.raw_set(t, key, v).unwrap();
+        if i % 9 == 0 {
+            collect(vm, &[t], Collect::Minor);
+        }
+    }
+    collect(vm, &[t], Collect::Minor);
+    for i in 0..4000 {
+        let key = Value::from(vm.new_str(format!("moved {i}").as_bytes()).unwrap());
+        assert_eq!(Val::of(vm.raw_get(t, key)), Val::Table(i));
     }
 }
 

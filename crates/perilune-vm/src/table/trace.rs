@@ -5,7 +5,7 @@
 //! (manual 2.5.4): they are reported as strong and never cleared.
 
 use super::BUFFER_DATA;
-use crate::object::{ArrayKind, Table};
+use crate::object::{ArrayKind, Node, Table};
 use crate::shape;
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
@@ -27,6 +27,28 @@ fn mark_value(v: Value, mark: &mut impl FnMut(Obj)) {
 /// Whether a weak reference to `v` is treated as strong.
 fn is_strong(v: Value) -> bool {
     !v.is_collectable() || v.tag == Tag::STRING
+}
+
+/// Entries in a portion.
+const PORTION: usize = 4096;
+/// Bit of portions of the hash part.
+const NODE_PORTION: usize = 1 << 63;
+
+fn trace_nodes(nodes: &[Node], mark: &mut impl FnMut(Obj)) {
+    for n in nodes {
+        if n.is_live() {
+            mark_value(n.key(), mark);
+            mark_value(n.value(), mark);
+        }
+    }
+}
+
+/// The items of `all` that lie, if only in part, at addresses in `lo..hi`.
+fn overlap<T>(all: &[T], lo: usize, hi: usize) -> &[T] {
+    let start = all.as_ptr() as usize;
+    let from = (lo.saturating_sub(start) / size_of::<T>()).min(all.len());
+    let to = hi.saturating_sub(start).div_ceil(size_of::<T>()).min(all.len());
+    all.get(from..to).unwrap_or(&[])
 }
 
 impl Table {
@@ -69,16 +91,54 @@ impl Table {
     /// The table is initialised and nothing writes to it meanwhile.
     #[allow(dead_code)]
     pub(crate) unsafe fn trace(&self, mark: &mut impl FnMut(Obj)) {
-        self.trace_parts(mark);
-        for &v in self.general_elements().iter().chain(self.field_values()) {
-            mark_value(v, mark);
+        let mut at = Some(0);
+        while let Some(from) = at {
+            // SAFETY: the caller's promise.
+            at = unsafe { self.trace_portion(from, mark) };
         }
-        for n in self.node_slice() {
-            if n.is_live() {
-                mark_value(n.key(), mark);
-                mark_value(n.value(), mark);
-            }
+    }
+
+    /// Reports a portion of what [`Table::trace`] does, beginning with portion 0, and returns the next portion, if there is one. Between
+    /// portions the table may change under barriers.
+    ///
+    /// # Safety
+    /// As [`Table::trace`].
+    pub(crate) unsafe fn trace_portion(&self, portion: usize, mark: &mut impl FnMut(Obj)) -> Option<usize> {
+        let (in_nodes, from) = (portion & NODE_PORTION != 0, portion & !NODE_PORTION);
+        if in_nodes {
+            let nodes = self.node_slice();
+            let end = nodes.len().min(from + PORTION);
+            trace_nodes(nodes.get(from..end).unwrap_or(&[]), mark);
+            return (end < nodes.len()).then_some(NODE_PORTION | end);
         }
+        if from == 0 {
+            self.trace_parts(mark);
+            self.field_values().iter().for_each(|&v| mark_value(v, mark));
+        }
+        let elements = self.general_elements();
+        let end = elements.len().min(from + PORTION);
+        elements.get(from..end).unwrap_or(&[]).iter().for_each(|&v| mark_value(v, mark));
+        if end < elements.len() {
+            return Some(end);
+        }
+        let nodes = self.node_slice();
+        if nodes.len() > PORTION {
+            return Some(NODE_PORTION);
+        }
+        trace_nodes(nodes, mark);
+        None
+    }
+
+    /// Reports what the array or hash part keeps at addresses in `lo..hi`, which are not looked at unless they lie in one of the buffers that
+    /// the table has now. What straddles a border is reported. For tables without weak references.
+    ///
+    /// # Safety
+    /// As [`Table::trace`].
+    #[allow(dead_code)]
+    pub(crate) unsafe fn trace_range(&self, lo: usize, hi: usize, mark: &mut impl FnMut(Obj)) {
+        overlap(self.general_elements(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
+        overlap(self.field_values(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
+        trace_nodes(overlap(self.node_slice(), lo, hi), mark);
     }
 
     /// Reports the strong references of a table with weak ones. A value whose key is a weak object is not reported, whatever it is: see
