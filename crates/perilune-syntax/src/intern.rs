@@ -1,10 +1,11 @@
 //! The chunk's names and string literals, each distinct one once.
 //!
-//! An open-addressing table of ids beside the strings themselves. The hash is the standard library's keyed one: a chunk comes from
-//! anywhere, and one made of colliding names must not take quadratic time.
+//! An open-addressing table of ids beside the strings themselves. The hash has a random seed: a chunk comes from anywhere, and names that
+//! collide must not be something one can prepare. (The standard library's keyed hash takes a third of the lexer's time.)
 
 use crate::ast::StrId;
-use std::hash::{BuildHasher, RandomState};
+use foldhash::fast::RandomState;
+use std::hash::BuildHasher;
 
 /// A set of byte strings, each with a small number.
 pub struct Interner {
@@ -17,7 +18,7 @@ pub struct Interner {
 impl Interner {
     /// An empty set.
     pub fn new() -> Interner {
-        Interner { strings: Vec::new(), table: vec![0; 32], keys: RandomState::new() }
+        Interner { strings: Vec::new(), table: vec![0; 32], keys: RandomState::default() }
     }
 
     /// The id of `s`, new or not.
