@@ -1,9 +1,34 @@
 //! The Lua 5.4 standard library (manual, section 6).
 //!
 //! One file or folder per library; each has `open`, which makes its table and records it in `package.loaded`. Natives are plain Rust functions over
-//! the interface of [`perilune_vm::api`].
+//! the interface of [`perilune_vm::api`]; they hold no state of their own except two things that belong to the process rather than to a Lua
+//! state: the three standard streams (`io/standard.rs`) and the list of open streams that have to be flushed at exit.
+//!
+//! | file | library |
+//! |---|---|
+//! | `base.rs`, `chunk.rs` | basic functions; reading chunks from files and strings |
+//! | `package.rs` | `require` and `package` |
+//! | `string/` | `string`: patterns, formats, packing |
+//! | `utf8.rs` | `utf8` |
+//! | `table.rs`, `sort.rs` | `table` |
+//! | `math.rs`, `random.rs` | `math` |
+//! | `os.rs`, `date.rs` | `os` |
+//! | `io/` | `io` and file handles |
+//!
+//! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can meet a metamethod or a callback.
 
+pub mod base;
+pub mod chunk;
+mod date;
+mod errno;
+pub mod io;
+pub mod math;
+pub mod os;
+pub mod package;
+mod random;
+mod sort;
 pub mod string;
+pub mod table;
 pub mod utf8;
 
 use perilune_vm::{LuaResult, Vm};
@@ -13,6 +38,12 @@ use perilune_vm::{LuaResult, Vm};
 /// # Errors
 /// Only when memory runs out.
 pub fn open_libs(vm: &mut Vm) -> LuaResult<()> {
+    base::open(vm)?;
+    package::open(vm)?;
+    table::open(vm)?;
+    io::open(vm)?;
+    os::open(vm)?;
     string::open(vm)?;
+    math::open(vm)?;
     utf8::open(vm)
 }

@@ -1,0 +1,520 @@
+//! The basic functions (manual 6.1).
+//!
+//! `pcall`, `xpcall`, `next` and the iterator of `ipairs` are *special* natives: the interpreter does their work itself (`Kind`), and the
+//! functions here serve whoever calls them from Rust. `type` is a closure over the nine type names, so that a call allocates nothing and its
+//! result is the interned string that programs compare it with.
+
+use crate::chunk;
+use crate::io;
+use perilune_heap::Mode;
+use perilune_syntax::numeral::{Number, parse_integer_base, parse_number};
+use perilune_vm::{Gc, Kind, LuaClosure, LuaResult, Native, Thrown, Type, Value, Vm};
+
+static ASSERT: Native = Native::leaf("assert", assert);
+static COLLECTGARBAGE: Native = Native::reentrant("collectgarbage", collectgarbage);
+static DOFILE: Native = Native::reentrant("dofile", dofile);
+static ERROR: Native = Native::leaf("error", error);
+static GETMETATABLE: Native = Native::leaf("getmetatable", getmetatable);
+static IPAIRS: Native = Native::leaf("ipairs", ipairs);
+static IPAIRS_STEP: Native = Native::special("ipairs_aux", Kind::IpairsStep, ipairs_step);
+static LOADFILE: Native = Native::leaf("loadfile", loadfile);
+static LOAD: Native = Native::reentrant("load", load);
+static NEXT: Native = Native::special("next", Kind::Next, next);
+static PAIRS: Native = Native::reentrant("pairs", pairs);
+static PCALL: Native = Native::special("pcall", Kind::Pcall, pcall);
+static PRINT: Native = Native::reentrant("print", print);
+static WARN: Native = Native::leaf("warn", warn);
+static RAWEQUAL: Native = Native::leaf("rawequal", rawequal);
+static RAWLEN: Native = Native::leaf("rawlen", rawlen);
+static RAWGET: Native = Native::leaf("rawget", rawget);
+static RAWSET: Native = Native::leaf("rawset", rawset);
+static SELECT: Native = Native::leaf("select", select);
+static SETMETATABLE: Native = Native::leaf("setmetatable", setmetatable);
+static TONUMBER: Native = Native::leaf("tonumber", tonumber);
+static TOSTRING: Native = Native::reentrant("tostring", tostring);
+static TYPE: Native = Native::leaf("type", type_);
+static XPCALL: Native = Native::special("xpcall", Kind::Xpcall, xpcall);
+
+/// Puts the basic functions, `_G` and `_VERSION` into the table of globals.
+///
+/// # Errors
+/// Only when memory runs out.
+pub fn open(vm: &mut Vm) -> LuaResult<()> {
+    let globals = vm.globals();
+    vm.register(
+        globals,
+        &[
+            &ASSERT,
+            &COLLECTGARBAGE,
+            &DOFILE,
+            &ERROR,
+            &GETMETATABLE,
+            &IPAIRS,
+            &LOADFILE,
+            &LOAD,
+            &NEXT,
+            &PAIRS,
+            &PCALL,
+            &PRINT,
+            &WARN,
+            &RAWEQUAL,
+            &RAWLEN,
+            &RAWGET,
+            &RAWSET,
+            &SELECT,
+            &SETMETATABLE,
+            &TONUMBER,
+            &TOSTRING,
+            &XPCALL,
+        ],
+    )?;
+    let mut names = [Value::NIL; TYPES.len()];
+    for (name, kind) in names.iter_mut().zip(TYPES) {
+        *name = vm.value_str(kind.name().as_bytes())?;
+    }
+    let type_function = vm.new_native_closure(&TYPE, &names)?;
+    vm.set_field(globals, "type", type_function)?;
+    vm.set_field(globals, "_G", globals.into())?;
+    let version = vm.value_str(b"Lua 5.4")?;
+    vm.set_field(globals, "_VERSION", version)?;
+    vm.set_loaded("_G", globals.into())
+}
+
+/// The upvalues of `type`, in the order of the enum.
+const TYPES: [Type; 9] = [
+    Type::Nil,
+    Type::Boolean,
+    Type::LightUserdata,
+    Type::Number,
+    Type::String,
+    Type::Table,
+    Type::Function,
+    Type::Userdata,
+    Type::Thread,
+];
+
+fn type_(vm: &mut Vm) -> LuaResult<u32> {
+    if vm.arg_is_none(1) {
+        return Err(vm.arg_error(1, "value expected"));
+    }
+    let kind = vm.arg(1).type_of();
+    let name = vm.upvalue(kind as u32 + 1);
+    vm.push(name);
+    Ok(1)
+}
+
+fn assert(vm: &mut Vm) -> LuaResult<u32> {
+    if vm.arg(1).is_truthy() {
+        return Ok(vm.nargs());
+    }
+    vm.check_any(1)?;
+    let message = if vm.arg_is_none(2) { vm.value_str(b"assertion failed!")? } else { vm.arg(2) };
+    Err(raise(vm, message, 1))
+}
+
+fn error(vm: &mut Vm) -> LuaResult<u32> {
+    let level = vm.opt_int(2, 1)?;
+    let value = vm.arg(1);
+    Err(raise(vm, value, level))
+}
+
+/// Raises `value`; a string gets the position of the function at `level` in front.
+fn raise(vm: &mut Vm, value: Value, level: i64) -> Thrown {
+    if let Some(text) = value.as_string()
+        && level > 0
+    {
+        let mut message = vm.where_(level.min(i64::from(u32::MAX)) as u32);
+        if !message.is_empty() {
+            message.extend_from_slice(text.bytes());
+            return match vm.value_str(&message) {
+                Ok(message) => vm.throw(message),
+                Err(thrown) => thrown,
+            };
+        }
+    }
+    vm.throw(value)
+}
+
+fn getmetatable(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    let value = vm.arg(1);
+    let Some(metatable) = vm.metatable_of(value) else {
+        return vm.ret(Value::NIL);
+    };
+    let shown = vm.metafield(value, "__metatable")?;
+    vm.ret(if shown.is_nil() { metatable.into() } else { shown })
+}
+
+fn setmetatable(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_type(1, Type::Table)?;
+    let (object, metatable) = (vm.arg(1), vm.arg(2));
+    if vm.arg_is_none(2) || !(metatable.is_nil() || metatable.as_table().is_some()) {
+        return Err(vm.type_error(2, "nil or table"));
+    }
+    if vm.metatable_of(object).is_some() && !vm.metafield(object, "__metatable")?.is_nil() {
+        return Err(vm.error("cannot change a protected metatable"));
+    }
+    vm.set_metatable_of(object, metatable.as_table())?;
+    vm.ret(object)
+}
+
+fn rawequal(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    vm.check_any(2)?;
+    let (a, b) = (vm.arg(1), vm.arg(2));
+    vm.ret(Vm::raw_equals(a, b))
+}
+
+fn rawlen(vm: &mut Vm) -> LuaResult<u32> {
+    let value = vm.arg(1);
+    let length = if let Some(table) = value.as_table() {
+        vm.raw_len(table)
+    } else if let Some(text) = value.as_string() {
+        text.len() as i64
+    } else {
+        return Err(vm.type_error(1, "table or string"));
+    };
+    vm.ret(length)
+}
+
+fn rawget(vm: &mut Vm) -> LuaResult<u32> {
+    let table = vm.check_table(1)?;
+    vm.check_any(2)?;
+    let key = vm.arg(2);
+    let value = vm.raw_get(table, key);
+    vm.ret(value)
+}
+
+fn rawset(vm: &mut Vm) -> LuaResult<u32> {
+    let table = vm.check_table(1)?;
+    vm.check_any(2)?;
+    vm.check_any(3)?;
+    let (key, value) = (vm.arg(2), vm.arg(3));
+    vm.raw_set(table, key, value)?;
+    vm.ret(table)
+}
+
+fn select(vm: &mut Vm) -> LuaResult<u32> {
+    let count = i64::from(vm.nargs());
+    let selector = vm.arg(1);
+    if let Some(text) = selector.as_string()
+        && text.bytes().first() == Some(&b'#')
+    {
+        return vm.ret(count - 1);
+    }
+    let index = match selector.as_int() {
+        Some(i) => i,
+        None => vm.check_int(1)?,
+    };
+    let index = if index < 0 { count.saturating_add(index) } else { index.min(count) };
+    if index < 1 {
+        return Err(vm.arg_error(1, "index out of range"));
+    }
+    Ok((count - index) as u32)
+}
+
+fn tonumber(vm: &mut Vm) -> LuaResult<u32> {
+    let value = vm.arg(1);
+    if vm.arg_is_none_or_nil(2) {
+        if value.is_number() {
+            return vm.ret(value);
+        }
+        if let Some(text) = value.as_string() {
+            return match parse_number(text.bytes()) {
+                Some(Number::Integer(i)) => vm.ret(i),
+                Some(Number::Float(f)) => vm.ret(f),
+                None => vm.ret(Value::NIL),
+            };
+        }
+        vm.check_any(1)?;
+        return vm.ret(Value::NIL);
+    }
+    let base = vm.check_int(2)?;
+    vm.check_type(1, Type::String)?;
+    if !(2..=36).contains(&base) {
+        return Err(vm.arg_error(2, "base out of range"));
+    }
+    let result = value.as_string().and_then(|text| parse_integer_base(text.bytes(), base as u32));
+    vm.ret(result.map_or(Value::NIL, Value::int))
+}
+
+fn tostring(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    let value = vm.arg(1);
+    let text = vm.tostring(value)?;
+    vm.ret(text)
+}
+
+fn print(vm: &mut Vm) -> LuaResult<u32> {
+    let count = vm.nargs();
+    for i in 1..=count {
+        let value = vm.arg(i);
+        if !matches!(value.type_of(), Type::Nil | Type::Boolean | Type::Number | Type::String) {
+            let text = vm.tostring(value)?;
+            vm.set_arg(i, text.into());
+        }
+    }
+    io::print_line((1..=count).map(|i| vm.arg(i)));
+    Ok(0)
+}
+
+fn warn(vm: &mut Vm) -> LuaResult<u32> {
+    let count = vm.nargs();
+    vm.check_str(1)?;
+    for i in 2..=count {
+        vm.check_str(i)?;
+    }
+    for i in 1..=count {
+        let piece = vm.check_str(i)?;
+        vm.warn(piece.bytes(), i < count);
+    }
+    Ok(0)
+}
+
+fn next(vm: &mut Vm) -> LuaResult<u32> {
+    let table = vm.check_table(1)?;
+    let key = vm.arg(2);
+    match vm.raw_next(table, key)? {
+        Some((key, value)) => {
+            vm.push(key);
+            vm.push(value);
+            Ok(2)
+        }
+        None => vm.ret(Value::NIL),
+    }
+}
+
+fn pairs(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    let object = vm.arg(1);
+    if vm.metatable_of(object).is_some() {
+        let metamethod = vm.metafield(object, "__pairs")?;
+        if !metamethod.is_nil() {
+            return vm.call_multi(metamethod, &[object], 3);
+        }
+    }
+    vm.push(Value::native(&NEXT));
+    vm.push(object);
+    vm.push(Value::NIL);
+    Ok(3)
+}
+
+fn ipairs(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    let object = vm.arg(1);
+    vm.push(Value::native(&IPAIRS_STEP));
+    vm.push(object);
+    vm.push(Value::int(0));
+    Ok(3)
+}
+
+fn ipairs_step(vm: &mut Vm) -> LuaResult<u32> {
+    let index = vm.check_int(2)?.wrapping_add(1);
+    let object = vm.arg(1);
+    let value = vm.index_int(object, index)?;
+    if value.is_nil() {
+        return vm.ret(Value::NIL);
+    }
+    vm.push(Value::int(index));
+    vm.push(value);
+    Ok(2)
+}
+
+fn pcall(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    let function = vm.arg(1);
+    // The arguments stay in their stack slots meanwhile, which is what keeps them alive.
+    let arguments: Vec<Value> = (2..=vm.nargs()).map(|i| vm.arg(i)).collect();
+    vm.push(Value::TRUE);
+    match vm.protected_call(function, &arguments) {
+        Ok(count) => Ok(count + 1),
+        Err(error) => {
+            vm.push(Value::FALSE);
+            vm.push(error);
+            Ok(2)
+        }
+    }
+}
+
+fn xpcall(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_type(2, Type::Function)?;
+    let (function, handler) = (vm.arg(1), vm.arg(2));
+    let arguments: Vec<Value> = (3..=vm.nargs()).map(|i| vm.arg(i)).collect();
+    vm.push(Value::TRUE);
+    match vm.protected_call(function, &arguments) {
+        Ok(count) => Ok(count + 1),
+        Err(error) => {
+            let handled = vm.call(handler, &[error])?;
+            vm.push(Value::FALSE);
+            vm.push(handled);
+            Ok(2)
+        }
+    }
+}
+
+/// What `load` and `loadfile` return: the function, or `nil` and a message.
+fn loaded(vm: &mut Vm, result: Result<Gc<LuaClosure>, Value>) -> LuaResult<u32> {
+    match result {
+        Ok(function) => vm.ret(function),
+        Err(message) => {
+            vm.push(Value::NIL);
+            vm.push(message);
+            Ok(2)
+        }
+    }
+}
+
+/// The environment argument `i`; `nil` is one too.
+fn environment(vm: &mut Vm, i: u32) -> Option<Value> {
+    if vm.arg_is_none(i) { None } else { Some(vm.arg(i)) }
+}
+
+fn load(vm: &mut Vm) -> LuaResult<u32> {
+    let source = vm.arg(1);
+    let mode = vm.opt_str(3)?;
+    let mode = mode.map_or(b"bt".as_slice(), |m| m.bytes());
+    let env = environment(vm, 4);
+    if source.as_string().is_some() || source.is_number() {
+        let source = vm.check_str(1)?;
+        let name = vm.opt_str(2)?.unwrap_or(source);
+        let result = chunk::load(vm, source.bytes(), name.bytes(), mode, env)?;
+        return loaded(vm, result);
+    }
+    let name = vm.opt_str(2)?;
+    let name = name.map_or(b"=(load)".as_slice(), |n| n.bytes());
+    vm.check_type(1, Type::Function)?;
+    let text = match read_pieces(vm, source) {
+        Ok(text) => text,
+        Err(message) => return loaded(vm, Err(message)),
+    };
+    let result = chunk::load(vm, &text, name, mode, env)?;
+    loaded(vm, result)
+}
+
+/// All that the reader function gives until it returns nothing or an empty string; an error of the reader is one of loading.
+fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
+    let mut text = Vec::new();
+    loop {
+        let top = vm.stack_top() as u32;
+        let count = vm.protected_call(reader, &[])?;
+        let piece = if count == 0 { Value::NIL } else { vm.stack_get(top + 1) };
+        if !piece.is_nil() && piece.as_string().is_none() && !piece.is_number() {
+            let thrown = vm.error("reader function must return a string");
+            return Err(vm.take_error(thrown));
+        }
+        let piece = match piece {
+            piece if piece.is_nil() => None,
+            piece => match vm.tostring(piece) {
+                Ok(piece) => Some(piece),
+                Err(thrown) => return Err(vm.take_error(thrown)),
+            },
+        };
+        match piece {
+            Some(piece) if piece.len() > 0 => text.extend_from_slice(piece.bytes()),
+            _ => return Ok(text),
+        }
+        vm.truncate(top);
+    }
+}
+
+fn loadfile(vm: &mut Vm) -> LuaResult<u32> {
+    let name = vm.opt_str(1)?;
+    let mode = vm.opt_str(2)?;
+    let env = environment(vm, 3);
+    let mode = mode.map_or(b"bt".as_slice(), |m| m.bytes());
+    let result = chunk::load_file(vm, name.map(|n| n.bytes()), mode, env)?;
+    loaded(vm, result)
+}
+
+fn dofile(vm: &mut Vm) -> LuaResult<u32> {
+    let name = vm.opt_str(1)?;
+    match chunk::load_file(vm, name.map(|n| n.bytes()), b"bt", None)? {
+        Ok(function) => vm.call_multi(function.into(), &[], -1),
+        Err(message) => Err(vm.throw(message)),
+    }
+}
+
+const COLLECT_OPTIONS: [&str; 10] = [
+    "stop",
+    "restart",
+    "collect",
+    "count",
+    "step",
+    "setpause",
+    "setstepmul",
+    "isrunning",
+    "generational",
+    "incremental",
+];
+
+fn collectgarbage(vm: &mut Vm) -> LuaResult<u32> {
+    let option = COLLECT_OPTIONS[vm.check_option(1, Some("collect"), &COLLECT_OPTIONS)?];
+    if vm.is_finalizing() {
+        // A finaliser runs in the middle of a collection.
+        return vm.ret(Value::NIL);
+    }
+    let mut settings = [0; 3];
+    if matches!(option, "step" | "setpause" | "setstepmul" | "generational" | "incremental") {
+        for (i, setting) in (2..).zip(&mut settings) {
+            *setting = vm.opt_int(i, 0)?.max(0);
+        }
+    }
+    match option {
+        "stop" => vm.heap().stop(),
+        "restart" => vm.heap().restart(),
+        "collect" => vm.collect_full(),
+        "count" => {
+            let bytes = vm.heap_bytes();
+            return vm.ret(bytes as f64 / 1024.0);
+        }
+        "step" => {
+            let finished = vm.collect_step(settings[0]);
+            return vm.ret(finished);
+        }
+        "isrunning" => {
+            let running = vm.heap().is_running();
+            return vm.ret(running);
+        }
+        _ => return set_collector(vm, option, settings),
+    }
+    vm.ret(0i64)
+}
+
+/// The options that change the collector's parameters; a setting of 0 leaves one as it is.
+fn set_collector(vm: &mut Vm, option: &str, settings: [i64; 3]) -> LuaResult<u32> {
+    let change = |parameter: &mut usize, setting: i64| {
+        if setting != 0 {
+            *parameter = setting as usize;
+        }
+    };
+    let old = vm.heap().params();
+    let mut new = old;
+    let result = match option {
+        "setpause" => {
+            new.pause = settings[0] as usize;
+            Value::int(old.pause as i64)
+        }
+        "setstepmul" => {
+            new.stepmul = settings[0] as usize;
+            Value::int(old.stepmul as i64)
+        }
+        _ => {
+            if option == "generational" {
+                new.mode = Mode::Generational;
+                change(&mut new.minor_mul, settings[0]);
+                change(&mut new.major_mul, settings[1]);
+            } else {
+                new.mode = Mode::Incremental;
+                change(&mut new.pause, settings[0]);
+                change(&mut new.stepmul, settings[1]);
+                change(&mut new.stepsize, settings[2]);
+            }
+            vm.value_str(match old.mode {
+                Mode::Generational => b"generational",
+                Mode::Incremental => b"incremental",
+            })?
+        }
+    };
+    vm.heap().set_params(new);
+    vm.ret(result)
+}

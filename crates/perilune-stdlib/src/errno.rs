@@ -1,0 +1,81 @@
+//! Errors of the operating system in the words of the C library.
+//!
+//! Lua programs compare these texts ("No such file or directory") and numbers, so they come from `strerror`; the standard library's
+//! own wording adds the number to the text.
+
+use perilune_vm::{LuaResult, Value, Vm};
+use rustix::io::Errno;
+use std::ffi::CStr;
+
+/// `strerror`.
+pub(crate) fn message(error: Errno) -> Vec<u8> {
+    let mut buffer = [0 as libc::c_char; 256];
+    // SAFETY: the buffer is as long as said; the call writes a terminated string into it or fails.
+    let failed = unsafe { libc::strerror_r(error.raw_os_error(), buffer.as_mut_ptr(), buffer.len()) } != 0;
+    if failed {
+        return format!("Unknown error {}", error.raw_os_error()).into_bytes();
+    }
+    // SAFETY: terminated, as `strerror_r` succeeded.
+    unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_bytes().to_vec()
+}
+
+/// The error number inside a standard library error.
+pub(crate) fn of(error: &std::io::Error) -> Errno {
+    Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+/// What most functions over files return: `true`, or `nil`, a message that starts with `name` if there is one, and the number.
+pub(crate) fn file_result(vm: &mut Vm, result: Result<(), Errno>, name: Option<&[u8]>) -> LuaResult<u32> {
+    match result {
+        Ok(()) => vm.ret(true),
+        Err(error) => failure(vm, error, name),
+    }
+}
+
+/// The failing half of [`file_result`].
+pub(crate) fn failure(vm: &mut Vm, error: Errno, name: Option<&[u8]>) -> LuaResult<u32> {
+    let mut text = Vec::new();
+    if let Some(name) = name {
+        text.extend_from_slice(name);
+        text.extend_from_slice(b": ");
+    }
+    text.extend_from_slice(&message(error));
+    vm.push(Value::NIL);
+    vm.push_str(&text)?;
+    vm.push(Value::int(i64::from(error.raw_os_error())));
+    Ok(3)
+}
+
+/// A string as the C library sees it: up to the first NUL.
+pub(crate) fn c_bytes(bytes: &[u8]) -> &[u8] {
+    &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())]
+}
+
+/// What `os.execute` and the `close` of a `popen` stream return for a wait status: `true` or `nil`, "exit" or "signal", the code.
+pub(crate) fn exec_result(vm: &mut Vm, status: i32) -> LuaResult<u32> {
+    let (what, code): (&[u8], i32) = if libc::WIFSIGNALED(status) {
+        (b"signal", libc::WTERMSIG(status))
+    } else if libc::WIFEXITED(status) {
+        (b"exit", libc::WEXITSTATUS(status))
+    } else {
+        (b"exit", status)
+    };
+    let success = what == b"exit" && code == 0;
+    vm.push(if success { Value::TRUE } else { Value::NIL });
+    vm.push_str(what)?;
+    vm.push(Value::int(i64::from(code)));
+    Ok(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_the_c_library() {
+        assert_eq!(message(Errno::NOENT), b"No such file or directory");
+        assert_eq!(message(Errno::BADF), b"Bad file descriptor");
+        assert_eq!(c_bytes(b"a\0b"), b"a");
+        assert_eq!(c_bytes(b"ab"), b"ab");
+    }
+}

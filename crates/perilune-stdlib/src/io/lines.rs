@@ -1,0 +1,77 @@
+//! `io.lines` and `file:lines`: iterators over read operations.
+//!
+//! The iterator is a native closure over the file, whether to close it at its end, and the formats. Without formats it reads a line, straight from
+//! the stream's buffer into a new string; that case is separate, because programs spend their time in it.
+
+use super::handle::{close_handle, handle_of, stream_of};
+use super::read::{self, Outcome};
+use super::standard::lock;
+use crate::errno;
+use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
+
+/// Most formats that an iterator takes.
+const MAX_FORMATS: u32 = 250;
+
+static LINES_STEP: Native = Native::leaf("lines_iterator", step);
+
+/// Upvalues before the formats: the file, whether to close it, how many formats.
+const FORMATS: u32 = 3;
+
+/// An iterator that reads `file` by the formats that are the arguments from 2 on.
+pub(super) fn iterator(vm: &mut Vm, file: Gc<Userdata>, close_at_end: bool) -> LuaResult<Value> {
+    let count = vm.nargs().saturating_sub(1);
+    if count > MAX_FORMATS {
+        return Err(vm.arg_error(MAX_FORMATS + 2, "too many arguments"));
+    }
+    let mut upvalues = vec![file.into(), Value::bool(close_at_end), Value::int(i64::from(count))];
+    // The formats stay in the argument slots meanwhile, which keeps them alive.
+    upvalues.extend((2..2 + count).map(|i| vm.arg(i)));
+    vm.new_native_closure(&LINES_STEP, &upvalues)
+}
+
+fn step(vm: &mut Vm) -> LuaResult<u32> {
+    let file = vm.upvalue(1).as_userdata();
+    let Some(stream) = file.and_then(stream_of) else {
+        return Err(vm.error("file is already closed"));
+    };
+    let count = vm.upvalue(3).as_int().unwrap_or(0) as u32;
+    let outcome = if count == 0 {
+        let mut stream = lock(stream);
+        match stream.begin_reading() {
+            Ok(()) => match read::push_line(vm, &mut stream, false)? {
+                Ok(true) => return Ok(1),
+                Ok(false) => Outcome::Values(1),
+                Err(error) => Outcome::Failed(error),
+            },
+            Err(error) => Outcome::Failed(error),
+        }
+    } else {
+        // As with `read`, the formats follow one argument.
+        vm.truncate(1);
+        while vm.stack_top() < 1 {
+            vm.push(Value::NIL);
+        }
+        vm.ensure_stack(2 * count as usize + 20)?;
+        for i in 1..=count {
+            let format = vm.upvalue(FORMATS + i);
+            vm.push(format);
+        }
+        read::read(vm, &mut lock(stream), 2, count)?
+    };
+    match outcome {
+        Outcome::Values(pushed) => {
+            let first = vm.stack_top() as u32 - pushed + 1;
+            if vm.stack_get(first).is_truthy() {
+                return Ok(pushed);
+            }
+            if vm.upvalue(2).is_truthy()
+                && let Some(handle) = file.and_then(handle_of)
+            {
+                // Reading came to its end; what closing says has no place to go.
+                let _ = close_handle(handle);
+            }
+            Ok(0)
+        }
+        Outcome::Failed(error) => Err(vm.error(errno::message(error))),
+    }
+}

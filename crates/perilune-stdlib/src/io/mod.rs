@@ -1,0 +1,285 @@
+//! The `io` library and file handles (manual 6.8).
+//!
+//! | file | what |
+//! |---|---|
+//! | `stream.rs` | buffered streams over file descriptors |
+//! | `standard.rs` | the standard streams, flushing at exit |
+//! | `open.rs` | opening files, processes and temporary files |
+//! | `read.rs`, `lines.rs` | read formats; iterators over lines |
+//! | `handle.rs` | file handles: the userdata with metatable "FILE*" and their methods |
+//!
+//! Functions that use the default files are closures over one table, which has the default input at index 1 and the default output at index 2.
+
+mod handle;
+mod lines;
+mod open;
+mod read;
+mod standard;
+mod stream;
+
+pub(crate) use open::temporary_file;
+pub use open::{open_for_reading, read_standard_input, read_whole};
+pub use standard::flush_all;
+
+use crate::errno;
+use handle::{FileHandle, check_stream, handle_of, new_handle, stream_of};
+use perilune_syntax::numeral::{format_float, format_integer};
+use perilune_vm::{Gc, LuaResult, Native, Table, Userdata, Value, Vm};
+use rustix::io::Errno;
+use standard::{STDERR, STDIN, STDOUT, lock};
+use std::sync::Arc;
+use stream::Stream;
+
+static CLOSE: Native = Native::leaf("close", close);
+static FLUSH: Native = Native::leaf("flush", flush);
+static INPUT: Native = Native::leaf("input", input);
+static LINES: Native = Native::leaf("lines", io_lines);
+static OPEN: Native = Native::leaf("open", io_open);
+static OUTPUT: Native = Native::leaf("output", output);
+static POPEN: Native = Native::leaf("popen", popen);
+static READ: Native = Native::leaf("read", io_read);
+static TMPFILE: Native = Native::leaf("tmpfile", tmpfile);
+static TYPE: Native = Native::leaf("type", type_);
+static WRITE: Native = Native::leaf("write", io_write);
+
+/// Index of a default file in the table that the natives share.
+#[derive(Clone, Copy)]
+enum Default {
+    Input = 1,
+    Output = 2,
+}
+
+/// Makes the table `io` and the metatable of file handles.
+///
+/// # Errors
+/// Only when memory runs out.
+pub fn open(vm: &mut Vm) -> LuaResult<()> {
+    standard::flush_at_exit();
+    handle::create_metatable(vm)?;
+    let io = vm.new_table(0, 14)?;
+    vm.set_loaded("io", io.into())?;
+    vm.set_global("io", io.into())?;
+    vm.register(io, &[&OPEN, &POPEN, &TMPFILE, &TYPE])?;
+    let defaults = vm.new_table(2, 0)?;
+    for native in [&CLOSE, &FLUSH, &INPUT, &LINES, &OUTPUT, &READ, &WRITE] {
+        let function = vm.new_native_closure(native, &[defaults.into()])?;
+        vm.set_field(io, native.name, function)?;
+    }
+    let stdin = new_handle(vm, FileHandle::standard(Arc::clone(&STDIN)))?;
+    vm.set_field(io, "stdin", stdin.into())?;
+    vm.raw_set_int(defaults, Default::Input as i64, stdin.into())?;
+    let stdout = new_handle(vm, FileHandle::standard(Arc::clone(&STDOUT)))?;
+    vm.set_field(io, "stdout", stdout.into())?;
+    vm.raw_set_int(defaults, Default::Output as i64, stdout.into())?;
+    let stderr = new_handle(vm, FileHandle::standard(Arc::clone(&STDERR)))?;
+    vm.set_field(io, "stderr", stderr.into())
+}
+
+/// Writes the line that `print` writes: values are plain ones, others have been converted to strings. Errors are ignored, as
+/// `print` has no way to report them.
+pub(crate) fn print_line(values: impl Iterator<Item = Value>) {
+    let mut stdout = lock(&STDOUT);
+    for (i, value) in values.enumerate() {
+        if i > 0 {
+            let _ = stdout.write(b"\t");
+        }
+        let _ = if let Some(text) = value.as_string() {
+            stdout.write(text.bytes())
+        } else if let Some(integer) = value.as_int() {
+            stdout.write_short(|out| format_integer(integer, out))
+        } else if let Some(float) = value.as_float() {
+            stdout.write_short(|out| format_float(float, out))
+        } else {
+            stdout.write(if value.is_nil() {
+                b"nil"
+            } else if value.is_falsy() {
+                b"false"
+            } else {
+                b"true"
+            })
+        };
+    }
+    let _ = stdout.write(b"\n");
+}
+
+/// Writes to standard error, past all buffers.
+pub fn write_error(text: &[u8]) {
+    let _ = lock(&STDERR).write(text);
+}
+
+fn defaults(vm: &mut Vm) -> Option<Gc<Table>> {
+    vm.upvalue(1).as_table()
+}
+
+/// The default input or output.
+fn default_file(vm: &mut Vm, which: Default) -> LuaResult<Gc<Userdata>> {
+    let file = defaults(vm).map_or(Value::NIL, |table| vm.raw_get_int(table, which as i64));
+    match file.as_userdata() {
+        Some(file) if stream_of(file).is_some() => Ok(file),
+        _ => Err(vm.error(match which {
+            Default::Input => "default input file is closed",
+            Default::Output => "default output file is closed",
+        })),
+    }
+}
+
+/// `io.input` and `io.output`: sets a default file if there is an argument; returns it.
+fn default_function(vm: &mut Vm, which: Default) -> LuaResult<u32> {
+    let table = defaults(vm);
+    let argument = vm.arg(1);
+    if !argument.is_nil() {
+        let file = if argument.as_string().is_some() || argument.is_number() {
+            let mode = match which {
+                Default::Input => b"r",
+                Default::Output => b"w",
+            };
+            open_or_raise(vm, mode)?.into()
+        } else {
+            check_stream(vm, 1)?;
+            argument
+        };
+        if let Some(table) = table {
+            vm.raw_set_int(table, which as i64, file)?;
+        }
+    }
+    let file = table.map_or(Value::NIL, |table| vm.raw_get_int(table, which as i64));
+    vm.ret(file)
+}
+
+/// Opens the file named by argument 1, or raises what the system says.
+fn open_or_raise(vm: &mut Vm, mode: &[u8]) -> LuaResult<Gc<Userdata>> {
+    let name = vm.check_str(1)?.bytes();
+    match open::file(name, mode) {
+        Ok(stream) => new_handle(vm, FileHandle::new(stream)),
+        Err(error) => {
+            let text =
+                [b"cannot open file '", errno::c_bytes(name), b"' (", &errno::message(error), b")"].concat();
+            Err(vm.error(text))
+        }
+    }
+}
+
+/// Returns a new handle, or `nil`, message and number.
+fn opened(vm: &mut Vm, stream: Result<Stream, Errno>, name: Option<&[u8]>) -> LuaResult<u32> {
+    match stream {
+        Ok(stream) => {
+            let file = new_handle(vm, FileHandle::new(stream))?;
+            vm.ret(file)
+        }
+        Err(error) => errno::failure(vm, error, name),
+    }
+}
+
+fn io_open(vm: &mut Vm) -> LuaResult<u32> {
+    let name = vm.check_str(1)?.bytes();
+    let mode = vm.opt_str(2)?;
+    let mode = mode.map_or(b"r".as_slice(), |mode| errno::c_bytes(mode.bytes()));
+    if !open::is_mode(mode) {
+        return Err(vm.arg_error(2, "invalid mode"));
+    }
+    opened(vm, open::file(name, mode), Some(errno::c_bytes(name)))
+}
+
+fn popen(vm: &mut Vm) -> LuaResult<u32> {
+    let command = vm.check_str(1)?.bytes();
+    let mode = vm.opt_str(2)?;
+    let mode = mode.map_or(b"r".as_slice(), |mode| errno::c_bytes(mode.bytes()));
+    if !matches!(mode, b"r" | b"w") {
+        return Err(vm.arg_error(2, "invalid mode"));
+    }
+    flush_all();
+    opened(vm, open::process(command, mode == b"r"), Some(errno::c_bytes(command)))
+}
+
+fn tmpfile(vm: &mut Vm) -> LuaResult<u32> {
+    opened(vm, open::temporary(), None)
+}
+
+fn type_(vm: &mut Vm) -> LuaResult<u32> {
+    vm.check_any(1)?;
+    match vm.arg(1).as_userdata().and_then(handle_of) {
+        Some(handle) if handle.stream().is_some() => vm.ret_str(b"file"),
+        Some(_) => vm.ret_str(b"closed file"),
+        None => vm.ret(Value::NIL),
+    }
+}
+
+fn close(vm: &mut Vm) -> LuaResult<u32> {
+    if vm.arg_is_none(1) {
+        let file = default_file(vm, Default::Output)?;
+        return handle::close_file(vm, file);
+    }
+    handle::close(vm)
+}
+
+fn flush(vm: &mut Vm) -> LuaResult<u32> {
+    let file = default_file(vm, Default::Output)?;
+    let result = match stream_of(file) {
+        Some(stream) => lock(stream).flush(),
+        None => Ok(()),
+    };
+    errno::file_result(vm, result, None)
+}
+
+fn input(vm: &mut Vm) -> LuaResult<u32> {
+    default_function(vm, Default::Input)
+}
+
+fn output(vm: &mut Vm) -> LuaResult<u32> {
+    default_function(vm, Default::Output)
+}
+
+fn io_read(vm: &mut Vm) -> LuaResult<u32> {
+    let file = default_file(vm, Default::Input)?;
+    let count = vm.nargs();
+    let Some(stream) = stream_of(file) else { return Ok(0) };
+    let outcome = read::read(vm, &mut lock(stream), 1, count)?;
+    read::results(vm, outcome)
+}
+
+fn io_write(vm: &mut Vm) -> LuaResult<u32> {
+    let file = default_file(vm, Default::Output)?;
+    handle::write_arguments(vm, file, 1)
+}
+
+fn io_lines(vm: &mut Vm) -> LuaResult<u32> {
+    if vm.arg(1).is_nil() {
+        let table = defaults(vm);
+        let file = table.map_or(Value::NIL, |table| vm.raw_get_int(table, Default::Input as i64));
+        if vm.nargs() == 0 {
+            vm.push(file);
+        } else {
+            vm.set_arg(1, file);
+        }
+        check_stream(vm, 1)?;
+        let Some(file) = file.as_userdata() else { return Ok(0) };
+        let iterator = lines::iterator(vm, file, false)?;
+        return vm.ret(iterator);
+    }
+    let file = open_or_raise(vm, b"r")?;
+    let iterator = lines::iterator(vm, file, true)?;
+    vm.push(iterator);
+    vm.push(Value::NIL);
+    vm.push(Value::NIL);
+    vm.push(file.into());
+    Ok(4)
+}
+
+/// Writes one value as `write` does: a string or a number.
+#[inline]
+fn write_value(stream: &mut Stream, value: Value) -> Option<Result<(), Errno>> {
+    if let Some(text) = value.as_string() {
+        return Some(stream.write(text.bytes()));
+    }
+    if let Some(integer) = value.as_int() {
+        return Some(stream.write_short(|out| format_integer(integer, out)));
+    }
+    let float = value.as_float()?;
+    Some(stream.write_short(|out| {
+        // `%.14g`: what `tostring` adds to it goes again.
+        format_float(float, out);
+        if out.ends_with(b".0") {
+            out.truncate(out.len() - 2);
+        }
+    }))
+}

@@ -1,0 +1,114 @@
+//! Opening: files by `fopen`'s modes, processes, temporary files.
+
+use super::standard::{STDIN, lock};
+use super::stream::Stream;
+use crate::errno::{self, c_bytes};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+
+/// Whether `mode` is one of `fopen`'s: "r", "w" or "a", perhaps "+", perhaps any number of "b".
+pub(super) fn is_mode(mode: &[u8]) -> bool {
+    let [b'r' | b'w' | b'a', rest @ ..] = mode else { return false };
+    rest.strip_prefix(b"+").unwrap_or(rest).iter().all(|&b| b == b'b')
+}
+
+/// Opens the file `name`; `mode` satisfies [`is_mode`].
+pub(super) fn file(name: &[u8], mode: &[u8]) -> Result<Stream, Errno> {
+    let create = match mode[0] {
+        b'r' => OFlags::empty(),
+        b'w' => OFlags::CREATE | OFlags::TRUNC,
+        _ => OFlags::CREATE | OFlags::APPEND,
+    };
+    let access = match (mode.get(1), mode[0]) {
+        (Some(b'+'), _) => OFlags::RDWR,
+        (_, b'r') => OFlags::RDONLY,
+        _ => OFlags::WRONLY,
+    };
+    let flags = create | access | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(c_bytes(name), flags, Mode::from_raw_mode(0o666))?;
+    Ok(Stream::owned(fd, flags))
+}
+
+/// Opens a file that is read whole; see [`read_whole`].
+///
+/// # Errors
+/// What the operating system says.
+pub fn open_for_reading(name: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(c_bytes(name), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The contents of an open file.
+///
+/// # Errors
+/// What the operating system says.
+pub fn read_whole(fd: OwnedFd) -> Result<Vec<u8>, Errno> {
+    Stream::owned(fd, OFlags::RDONLY).rest()
+}
+
+/// What is left of standard input.
+///
+/// # Errors
+/// What the operating system says.
+pub fn read_standard_input() -> Result<Vec<u8>, Errno> {
+    let mut stdin = lock(&STDIN);
+    stdin.begin_reading()?;
+    stdin.rest()
+}
+
+/// Starts a shell that runs `command`, with a stream from its standard output or to its standard input.
+pub(super) fn process(command: &[u8], from: bool) -> Result<Stream, Errno> {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(OsStr::from_bytes(c_bytes(command)));
+    if from {
+        shell.stdout(Stdio::piped());
+    } else {
+        shell.stdin(Stdio::piped());
+    }
+    let mut child = shell.spawn().map_err(|error| errno::of(&error))?;
+    let (fd, flags) = match (child.stdout.take(), child.stdin.take()) {
+        (Some(output), _) => (OwnedFd::from(output), OFlags::RDONLY),
+        (_, Some(input)) => (OwnedFd::from(input), OFlags::WRONLY),
+        _ => return Err(Errno::BADF),
+    };
+    Ok(Stream::process(fd, flags, child))
+}
+
+/// A file for update that has no name any more.
+pub(super) fn temporary() -> Result<Stream, Errno> {
+    let (fd, name) = temporary_file()?;
+    rustix::fs::unlink(name.as_slice())?;
+    Ok(Stream::owned(fd, OFlags::RDWR))
+}
+
+/// A new file in the directory for temporary files, and its name.
+pub(crate) fn temporary_file() -> Result<(OwnedFd, Vec<u8>), Errno> {
+    use std::os::fd::FromRawFd;
+    let mut name = *b"/tmp/lua_XXXXXX\0";
+    // SAFETY: the template is terminated and ends in six Xs, which the call replaces.
+    let fd = unsafe { libc::mkstemp(name.as_mut_ptr().cast()) };
+    if fd < 0 {
+        return Err(errno::of(&std::io::Error::last_os_error()));
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok((fd, c_bytes(&name).to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes() {
+        for mode in ["r", "w", "a", "r+", "w+b", "rb", "abb"] {
+            assert!(is_mode(mode.as_bytes()), "{mode}");
+        }
+        for mode in ["", "x", "+", "rw", "r++", "rb+", "r+bk", "t"] {
+            assert!(!is_mode(mode.as_bytes()), "{mode}");
+        }
+    }
+}

@@ -1,0 +1,447 @@
+//! Streams: buffered access to file descriptors with the habits of C's stdio.
+//!
+//! A [`Stream`] has an input buffer (unread bytes `start..end`) and an output buffer; at most one of them holds anything. Going from reading to writing
+//! gives unread bytes back to the file by moving its position; going from writing to reading writes out. Both happen
+//! by themselves, where C asks the program for a `seek` or `flush` in between. Buffers are made when first needed.
+//!
+//! Buffering modes are those of `setvbuf`: *full* writes when the buffer is full, *line* also when a newline was
+//! written, *no* at once. A failed write leaves the unwritten bytes in the buffer: the next attempt meets them again, and `close` reports them.
+//!
+//! End of file is remembered until the program starts another read operation, so that one operation with several formats asks
+//! a terminal only once.
+//!
+//! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua string.
+
+use super::standard;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::io::IsTerminal;
+use std::process::Child;
+
+/// Bytes of an input buffer, and of an output buffer unless `setvbuf` says otherwise.
+pub(super) const BUFFER_SIZE: usize = 32 * 1024;
+
+/// When written bytes leave the buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Buffering {
+    /// At once.
+    No,
+    /// When the buffer is full.
+    Full,
+    /// Also after a newline.
+    Line,
+}
+
+enum Handle {
+    Owned(OwnedFd),
+    /// A standard stream: never closed.
+    Standard(BorrowedFd<'static>),
+}
+
+/// What a stream did last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Neither,
+    Reading,
+    Writing,
+}
+
+/// An open file, pipe or terminal.
+pub(super) struct Stream {
+    handle: Handle,
+    child: Option<Child>,
+    readable: bool,
+    writable: bool,
+    append: bool,
+    /// Reading asks someone: standard output has to be out before.
+    interactive: bool,
+    direction: Direction,
+    end_of_file: bool,
+    input: Box<[u8]>,
+    start: usize,
+    end: usize,
+    output: Vec<u8>,
+    buffering: Buffering,
+    capacity: usize,
+    /// Pieces of a line that is longer than the buffer.
+    spill: Vec<u8>,
+}
+
+impl Stream {
+    fn new(handle: Handle, flags: OFlags) -> Stream {
+        let access = flags & OFlags::RWMODE;
+        Stream {
+            handle,
+            child: None,
+            readable: access != OFlags::WRONLY,
+            writable: access != OFlags::RDONLY,
+            append: flags.contains(OFlags::APPEND),
+            interactive: false,
+            direction: Direction::Neither,
+            end_of_file: false,
+            input: Box::default(),
+            start: 0,
+            end: 0,
+            output: Vec::new(),
+            buffering: Buffering::Full,
+            capacity: BUFFER_SIZE,
+            spill: Vec::new(),
+        }
+    }
+
+    /// A stream over a descriptor that was opened with `flags`. One that appends starts at the end, if it cannot read.
+    pub(super) fn owned(fd: OwnedFd, flags: OFlags) -> Stream {
+        if flags.contains(OFlags::APPEND) && flags & OFlags::RWMODE == OFlags::WRONLY {
+            // A pipe has no position; its writes append anyway.
+            let _ = rustix::fs::seek(&fd, SeekFrom::End(0));
+        }
+        Stream::new(Handle::Owned(fd), flags)
+    }
+
+    /// The stream of a `popen`.
+    pub(super) fn process(fd: OwnedFd, flags: OFlags, child: Child) -> Stream {
+        let mut stream = Stream::new(Handle::Owned(fd), flags);
+        stream.child = Some(child);
+        stream
+    }
+
+    /// A standard stream; a terminal is line-buffered.
+    pub(super) fn standard(fd: BorrowedFd<'static>, flags: OFlags) -> Stream {
+        let mut stream = Stream::new(Handle::Standard(fd), flags);
+        let terminal = fd.is_terminal();
+        stream.interactive = terminal && stream.readable;
+        if terminal {
+            stream.buffering = Buffering::Line;
+        }
+        stream
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match &self.handle {
+            Handle::Owned(fd) => fd.as_fd(),
+            Handle::Standard(fd) => *fd,
+        }
+    }
+
+    // Reading
+
+    /// Starts a read operation: forgets about the end of the file.
+    pub(super) fn begin_reading(&mut self) -> Result<(), Errno> {
+        self.end_of_file = false;
+        if self.direction != Direction::Reading {
+            if !self.readable {
+                return Err(Errno::BADF);
+            }
+            self.flush()?;
+            self.direction = Direction::Reading;
+        }
+        Ok(())
+    }
+
+    /// Unread bytes in the buffer.
+    #[inline]
+    fn unread(&self) -> &[u8] {
+        &self.input[self.start..self.end]
+    }
+
+    /// Refills the empty buffer; false at the end of the file.
+    fn fill(&mut self) -> Result<bool, Errno> {
+        debug_assert_eq!(self.start, self.end);
+        if self.end_of_file {
+            return Ok(false);
+        }
+        if self.interactive {
+            standard::flush_output();
+        }
+        if self.input.is_empty() {
+            self.input = vec![0; BUFFER_SIZE].into_boxed_slice();
+        }
+        self.start = 0;
+        self.end = 0;
+        let fd = match &self.handle {
+            Handle::Owned(fd) => fd.as_fd(),
+            Handle::Standard(fd) => *fd,
+        };
+        let count = retry(|| rustix::io::read(fd, &mut self.input[..]))?;
+        self.end = count;
+        self.end_of_file = count == 0;
+        Ok(count != 0)
+    }
+
+    /// The next byte, left unread; `None` at the end.
+    pub(super) fn peek(&mut self) -> Result<Option<u8>, Errno> {
+        if self.start == self.end && !self.fill()? {
+            return Ok(None);
+        }
+        Ok(Some(self.input[self.start]))
+    }
+
+    /// Takes the byte that [`Stream::peek`] showed.
+    pub(super) fn skip_byte(&mut self) {
+        debug_assert!(self.start < self.end);
+        self.start += 1;
+    }
+
+    /// Gives the next line to `f`, with its newline if `keep_newline`; `None` at the end of the file.
+    #[inline]
+    pub(super) fn line<R>(
+        &mut self,
+        keep_newline: bool,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, Errno> {
+        if let Some(length) = memchr::memchr(b'\n', self.unread()) {
+            let start = self.start;
+            self.start += length + 1;
+            return Ok(Some(f(&self.input[start..start + length + usize::from(keep_newline)])));
+        }
+        if !self.long_line(keep_newline)? {
+            return Ok(None);
+        }
+        let result = f(&self.spill);
+        self.spill.clear();
+        if self.spill.capacity() > BUFFER_SIZE {
+            self.spill = Vec::new();
+        }
+        Ok(Some(result))
+    }
+
+    /// Collects a line that is not wholly in the buffer in `spill`; false at the end of the file.
+    #[cold]
+    fn long_line(&mut self, keep_newline: bool) -> Result<bool, Errno> {
+        self.spill.clear();
+        loop {
+            self.spill.extend_from_slice(&self.input[self.start..self.end]);
+            self.start = self.end;
+            if !self.fill()? {
+                return Ok(!self.spill.is_empty());
+            }
+            if let Some(length) = memchr::memchr(b'\n', self.unread()) {
+                let piece = &self.input[..length + usize::from(keep_newline)];
+                self.spill.extend_from_slice(piece);
+                self.start += length + 1;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Gives up to `count` bytes to `f`: fewer at the end of the file, `None` if there are none.
+    pub(super) fn bytes<R>(&mut self, count: usize, f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Errno> {
+        if self.start == self.end && !self.fill()? {
+            return Ok(None);
+        }
+        let available = self.unread();
+        if available.len() >= count {
+            let start = self.start;
+            self.start += count;
+            return Ok(Some(f(&self.input[start..start + count])));
+        }
+        let mut text = available.to_vec();
+        self.start = self.end;
+        while text.len() < count && self.fill()? {
+            let taken = (count - text.len()).min(self.end);
+            text.extend_from_slice(&self.input[..taken]);
+            self.start = taken;
+        }
+        Ok(Some(f(&text)))
+    }
+
+    /// Everything up to the end of the file.
+    pub(super) fn rest(&mut self) -> Result<Vec<u8>, Errno> {
+        let mut text = self.unread().to_vec();
+        self.start = self.end;
+        if self.end_of_file {
+            return Ok(text);
+        }
+        if self.interactive {
+            standard::flush_output();
+        }
+        if let Ok(status) = rustix::fs::fstat(self.fd())
+            && let Ok(position) = rustix::fs::seek(self.fd(), SeekFrom::Current(0))
+        {
+            // Room for the rest and for the read that finds the end; a size that lies costs only speed.
+            let rest = (status.st_size as u64).saturating_sub(position).min(1 << 30);
+            text.reserve_exact(rest as usize + 1);
+        }
+        loop {
+            if text.capacity() - text.len() < 32 {
+                text.reserve(BUFFER_SIZE);
+            }
+            let count = retry(|| rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text)))?;
+            if count == 0 {
+                self.end_of_file = true;
+                return Ok(text);
+            }
+        }
+    }
+
+    // Writing
+
+    /// Prepares for writing.
+    #[inline]
+    fn begin_writing(&mut self) -> Result<(), Errno> {
+        if self.direction == Direction::Writing { Ok(()) } else { self.turn_to_writing() }
+    }
+
+    #[cold]
+    fn turn_to_writing(&mut self) -> Result<(), Errno> {
+        if !self.writable {
+            return Err(Errno::BADF);
+        }
+        self.discard_input()?;
+        self.direction = Direction::Writing;
+        self.output.reserve(if self.buffering == Buffering::No { 0 } else { self.capacity.min(BUFFER_SIZE) });
+        Ok(())
+    }
+
+    /// Gives unread bytes back to the file.
+    fn discard_input(&mut self) -> Result<(), Errno> {
+        let unread = self.end - self.start;
+        (self.start, self.end) = (0, 0);
+        if unread > 0 {
+            match rustix::fs::seek(self.fd(), SeekFrom::Current(-(unread as i64))) {
+                Ok(_) | Err(Errno::SPIPE) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes`, or at least takes them over.
+    #[inline]
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        self.begin_writing()?;
+        if self.buffering == Buffering::Full && self.output.len() + bytes.len() <= self.capacity {
+            self.output.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.write_through(bytes)
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        match self.buffering {
+            Buffering::Line => {
+                if self.output.len() + bytes.len() > self.capacity {
+                    self.flush()?;
+                }
+                self.output.extend_from_slice(bytes);
+                if self.output.len() > self.capacity || memchr::memchr(b'\n', bytes).is_some() {
+                    self.flush()?;
+                }
+                Ok(())
+            }
+            Buffering::Full if bytes.len() < self.capacity => {
+                self.flush()?;
+                self.output.extend_from_slice(bytes);
+                Ok(())
+            }
+            _ => {
+                self.flush()?;
+                let mut rest = bytes;
+                while !rest.is_empty() {
+                    let count = retry(|| rustix::io::write(self.fd(), rest))?;
+                    rest = &rest[count..];
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the text that `f` appends, at most 32 bytes of it.
+    #[inline]
+    pub(super) fn write_short(&mut self, f: impl FnOnce(&mut Vec<u8>)) -> Result<(), Errno> {
+        self.begin_writing()?;
+        if self.buffering == Buffering::Full && self.output.len() + 32 <= self.capacity {
+            f(&mut self.output);
+            return Ok(());
+        }
+        let mut text = Vec::with_capacity(32);
+        f(&mut text);
+        self.write_through(&text)
+    }
+
+    /// Writes out what is buffered.
+    pub(super) fn flush(&mut self) -> Result<(), Errno> {
+        let mut written = 0;
+        let mut result = Ok(());
+        while written < self.output.len() {
+            match retry(|| rustix::io::write(self.fd(), &self.output[written..])) {
+                Ok(count) => written += count,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.output.drain(..written);
+        result
+    }
+
+    /// `setvbuf`.
+    pub(super) fn set_buffering(&mut self, buffering: Buffering, capacity: usize) -> Result<(), Errno> {
+        self.flush()?;
+        self.buffering = buffering;
+        self.capacity = capacity.clamp(1, 1 << 26);
+        Ok(())
+    }
+
+    /// Moves the position; returns the new one, in bytes from the beginning.
+    pub(super) fn seek(&mut self, to: SeekFrom) -> Result<u64, Errno> {
+        self.end_of_file = false;
+        if to == SeekFrom::Current(0) {
+            if self.append {
+                self.flush()?;
+            }
+            let position = rustix::fs::seek(self.fd(), to)?;
+            return Ok(position - (self.end - self.start) as u64 + self.output.len() as u64);
+        }
+        self.flush()?;
+        let to = match to {
+            SeekFrom::Current(offset) => {
+                SeekFrom::Current(offset.checked_sub((self.end - self.start) as i64).ok_or(Errno::INVAL)?)
+            }
+            SeekFrom::Start(offset) if offset > i64::MAX as u64 => return Err(Errno::INVAL),
+            to => to,
+        };
+        let position = rustix::fs::seek(self.fd(), to)?;
+        (self.start, self.end) = (0, 0);
+        self.direction = Direction::Neither;
+        Ok(position)
+    }
+
+    /// Closes the descriptor, reporting what could not be written; for a process, waits for it and returns its wait status.
+    pub(super) fn close(mut self) -> Result<Option<i32>, Errno> {
+        let flushed = self.flush();
+        self.output.clear();
+        let child = self.child.take();
+        drop(self);
+        let status = match child {
+            Some(mut child) => Some(wait(&mut child)?),
+            None => None,
+        };
+        flushed.map(|()| status)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // Nobody is left to hear about an error.
+        let _ = self.flush();
+    }
+}
+
+/// Waits for `child` to end; its wait status.
+fn wait(child: &mut Child) -> Result<i32, Errno> {
+    use std::os::unix::process::ExitStatusExt;
+    child.wait().map(|status| status.into_raw()).map_err(|error| crate::errno::of(&error))
+}
+
+/// Repeats a system call that a signal interrupted.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The `os` library (manual 6.9); dates are in `date.rs`.
+//!
+//! Locales: numbers, characters and collation are those of the "C" locale always, so that is the only locale there is; asking for the
+//! native one ("") selects it.
+
+use crate::date;
+use crate::errno::{self, c_bytes};
+use crate::io;
+use perilune_vm::{LuaResult, Native, Value, Vm};
+use rustix::time::{ClockId, clock_gettime};
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+
+static CLOCK: Native = Native::leaf("clock", clock);
+static DATE: Native = Native::leaf("date", date::date);
+static DIFFTIME: Native = Native::leaf("difftime", difftime);
+static EXECUTE: Native = Native::leaf("execute", execute);
+static EXIT: Native = Native::reentrant("exit", exit);
+static GETENV: Native = Native::leaf("getenv", getenv);
+static REMOVE: Native = Native::leaf("remove", remove);
+static RENAME: Native = Native::leaf("rename", rename);
+static SETLOCALE: Native = Native::leaf("setlocale", setlocale);
+static TIME: Native = Native::reentrant("time", date::time);
+static TMPNAME: Native = Native::leaf("tmpname", tmpname);
+
+/// Makes the table `os`.
+///
+/// # Errors
+/// Only when memory runs out.
+pub fn open(vm: &mut Vm) -> LuaResult<()> {
+    let os = vm.new_table(0, 11)?;
+    vm.set_loaded("os", os.into())?;
+    vm.set_global("os", os.into())?;
+    vm.register(
+        os,
+        &[&CLOCK, &DATE, &DIFFTIME, &EXECUTE, &EXIT, &GETENV, &REMOVE, &RENAME, &SETLOCALE, &TIME, &TMPNAME],
+    )
+}
+
+fn clock(vm: &mut Vm) -> LuaResult<u32> {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    vm.ret(time.tv_sec as f64 + (time.tv_nsec / 1000) as f64 / 1e6)
+}
+
+fn difftime(vm: &mut Vm) -> LuaResult<u32> {
+    let (a, b) = (vm.check_int(1)?, vm.check_int(2)?);
+    vm.ret((i128::from(a) - i128::from(b)) as f64)
+}
+
+fn execute(vm: &mut Vm) -> LuaResult<u32> {
+    let command = vm.opt_str(1)?;
+    io::flush_all();
+    let Some(command) = command else {
+        // SAFETY: a null command asks whether there is a shell.
+        let available = unsafe { libc::system(std::ptr::null()) } != 0;
+        return vm.ret(available);
+    };
+    let Ok(command) = CString::new(c_bytes(command.bytes())) else { return Ok(0) };
+    // SAFETY: the command is a terminated string.
+    let status = unsafe { libc::system(command.as_ptr()) };
+    if status == -1 {
+        let error = errno::of(&std::io::Error::last_os_error());
+        return errno::failure(vm, error, None);
+    }
+    errno::exec_result(vm, status)
+}
+
+fn exit(vm: &mut Vm) -> LuaResult<u32> {
+    let code = match vm.arg(1) {
+        code if code.same(Value::TRUE) => 0,
+        code if code.same(Value::FALSE) => 1,
+        _ => vm.opt_int(1, 0)? as i32,
+    };
+    if vm.arg(2).is_truthy() {
+        vm.close();
+    }
+    std::process::exit(code)
+}
+
+fn getenv(vm: &mut Vm) -> LuaResult<u32> {
+    let name = c_bytes(vm.check_str(1)?.bytes());
+    // Names that no variable can have would panic.
+    let value = if name.is_empty() || name.contains(&b'=') {
+        None
+    } else {
+        std::env::var_os(OsStr::from_bytes(name))
+    };
+    match value {
+        Some(value) => vm.ret_str(value.as_bytes()),
+        None => vm.ret(Value::NIL),
+    }
+}
+
+fn remove(vm: &mut Vm) -> LuaResult<u32> {
+    let name = c_bytes(vm.check_str(1)?.bytes());
+    let result = match rustix::fs::unlink(name) {
+        Err(rustix::io::Errno::ISDIR) => rustix::fs::rmdir(name),
+        result => result,
+    };
+    errno::file_result(vm, result, Some(name))
+}
+
+fn rename(vm: &mut Vm) -> LuaResult<u32> {
+    let from = c_bytes(vm.check_str(1)?.bytes());
+    let to = c_bytes(vm.check_str(2)?.bytes());
+    let result = rustix::fs::rename(from, to);
+    errno::file_result(vm, result, None)
+}
+
+fn setlocale(vm: &mut Vm) -> LuaResult<u32> {
+    let locale = vm.opt_str(1)?;
+    vm.check_option(2, Some("all"), &["all", "collate", "ctype", "monetary", "numeric", "time"])?;
+    match locale.map(|locale| c_bytes(locale.bytes())) {
+        None | Some(b"" | b"C" | b"POSIX") => vm.ret_str(b"C"),
+        Some(_) => vm.ret(Value::NIL),
+    }
+}
+
+fn tmpname(vm: &mut Vm) -> LuaResult<u32> {
+    match io::temporary_file() {
+        Ok((_, name)) => vm.ret_str(&name),
+        Err(_) => Err(vm.error("unable to generate a unique filename")),
+    }
+}
