@@ -445,3 +445,83 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::temporary;
+    use super::*;
+
+    fn lines(stream: &mut Stream) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        stream.begin_reading().unwrap();
+        while let Some(line) = stream.line(true, <[u8]>::to_vec).unwrap() {
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn with(content: &[u8]) -> Stream {
+        let mut stream = temporary().unwrap();
+        stream.write(content).unwrap();
+        stream.seek(SeekFrom::Start(0)).unwrap();
+        stream
+    }
+
+    #[test]
+    fn lines_of_all_lengths() {
+        for length in [0, 1, 7, BUFFER_SIZE - 1, BUFFER_SIZE, BUFFER_SIZE + 1, 3 * BUFFER_SIZE + 5] {
+            let line = [vec![b'x'; length], b"\n".to_vec()].concat();
+            let mut stream = with(&[line.as_slice(), b"middle\n", &line, b"end"].concat());
+            assert_eq!(lines(&mut stream), [line.as_slice(), b"middle\n", &line, b"end"], "{length}");
+        }
+    }
+
+    #[test]
+    fn bytes_across_buffers() {
+        let content: Vec<u8> = (0..3 * BUFFER_SIZE).map(|i| (i % 251) as u8).collect();
+        for size in [1, 1000, BUFFER_SIZE, BUFFER_SIZE + 1, 10 * BUFFER_SIZE] {
+            let mut stream = with(&content);
+            stream.begin_reading().unwrap();
+            let mut read = Vec::new();
+            while stream.bytes(size, |piece| read.extend_from_slice(piece)).unwrap().is_some() {}
+            assert_eq!(read, content, "{size}");
+        }
+    }
+
+    #[test]
+    fn reading_and_writing_take_turns() {
+        let mut stream = with(b"0123456789");
+        stream.begin_reading().unwrap();
+        assert_eq!(stream.bytes(3, <[u8]>::to_vec).unwrap().unwrap(), b"012");
+        stream.write(b"ab").unwrap();
+        assert_eq!(stream.seek(SeekFrom::Current(0)).unwrap(), 5);
+        stream.begin_reading().unwrap();
+        assert_eq!(stream.rest().unwrap(), b"56789");
+        stream.seek(SeekFrom::Start(0)).unwrap();
+        stream.begin_reading().unwrap();
+        assert_eq!(stream.rest().unwrap(), b"012ab56789");
+    }
+
+    #[test]
+    fn positions_count_what_is_buffered() {
+        let mut stream = with(b"0123456789");
+        stream.begin_reading().unwrap();
+        stream.bytes(4, |_| ()).unwrap();
+        assert_eq!(stream.seek(SeekFrom::Current(0)).unwrap(), 4);
+        assert_eq!(stream.seek(SeekFrom::Current(-1)).unwrap(), 3);
+        stream.begin_reading().unwrap();
+        assert_eq!(stream.peek().unwrap(), Some(b'3'));
+        assert_eq!(stream.seek(SeekFrom::Start(u64::MAX)), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn what_cannot_be_written_stays() {
+        let flags = OFlags::WRONLY;
+        let full = rustix::fs::open("/dev/full", flags, rustix::fs::Mode::empty()).unwrap();
+        let mut stream = Stream::owned(full, flags);
+        stream.write(b"abc").unwrap();
+        assert_eq!(stream.flush(), Err(Errno::NOSPC));
+        assert_eq!(stream.begin_reading(), Err(Errno::BADF));
+        assert_eq!(stream.close(), Err(Errno::NOSPC));
+    }
+}
