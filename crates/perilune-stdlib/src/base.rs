@@ -266,7 +266,7 @@ fn warn(vm: &mut Vm) -> LuaResult<u32> {
     }
     for i in 1..=count {
         let piece = vm.check_str(i)?;
-        vm.warn(piece.bytes(), i < count);
+        vm.warn_piece(piece.bytes(), i < count);
     }
     Ok(0)
 }

@@ -6,8 +6,7 @@
 
 use crate::errno::{c_bytes, message};
 use crate::io;
-use perilune_vm::api::LoadMode;
-use perilune_vm::{Gc, LuaClosure, LuaResult, Value, Vm};
+use perilune_vm::{Gc, LoadMode, LuaClosure, LuaResult, Value, Vm};
 use rustix::io::Errno;
 
 /// First byte of a binary chunk.

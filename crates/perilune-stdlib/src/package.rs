@@ -155,9 +155,10 @@ fn find(vm: &mut Vm, name: &[u8], field: &str) -> LuaResult<Result<Vec<u8>, Vec<
     let package = package(vm);
     let key = vm.value_str(field.as_bytes())?;
     let path = vm.index(package, key)?;
-    let Some(path) = path.as_string() else {
+    if path.as_string().is_none() && !path.is_number() {
         return Err(vm.error(format!("'package.{field}' must be a string")));
-    };
+    }
+    let path = vm.tostring(path)?;
     Ok(search(c_bytes(name), c_bytes(path.bytes()), b".", b"/"))
 }
 
