@@ -109,7 +109,7 @@ fn nesting_to_the_parsers_limit_fits_a_small_stack() {
         format!("local x = {}", nested("a:m(", "a", ")", DEEP / 2)),
         format!("local x = {}", nested("f((", "a", "))", DEEP / 2)),
         format!("local x = {}", nested("a[", "1", "]", DEEP)),
-        format!("local x = {}", nested("a + (b or ", "1", ")", DEEP / 2)),
+        format!("local x = {}", nested("a + (b or ", "1", ")", DEEP / 4)),
         format!("local x = {}", nested("a .. ", "1", "", DEEP)),
         format!("local x = {}", nested("not ", "1", "", DEEP)),
         nested("do ", "f()", " end", DEEP),
@@ -123,6 +123,6 @@ fn nesting_to_the_parsers_limit_fits_a_small_stack() {
         nested("f(function() ", "return 1", " end)", DEEP / 3),
     ];
     let compile_all = move || sources.iter().for_each(|source| check(source).expect(source));
-    let thread = std::thread::Builder::new().stack_size(256 * 1024).spawn(compile_all).expect("a thread");
+    let thread = std::thread::Builder::new().stack_size(192 * 1024).spawn(compile_all).expect("a thread");
     thread.join().expect("no overflow");
 }

@@ -11,6 +11,7 @@ use crate::bytecode::Op;
 
 impl Gen<'_> {
     /// `targets = values`
+    #[inline(never)]
     pub(super) fn assign(&mut self, targets: &[ExprId], values: &[ExprId]) -> Res<()> {
         let mut descriptions: Vec<Exp> = Vec::with_capacity(targets.len());
         for &target in targets {
@@ -38,6 +39,7 @@ impl Gen<'_> {
     }
 
     /// Earlier targets that use the variable `assigned` as table or key get a copy of it.
+    #[inline(never)]
     fn save_conflicting(&mut self, earlier: &mut [Exp], assigned: Exp) -> Res<()> {
         let copy = self.fs.free;
         let mut conflict = false;
@@ -76,6 +78,7 @@ impl Gen<'_> {
     }
 
     /// Stores a value into a variable or field; frees the value's register, not the target's.
+    #[inline(never)]
     pub(super) fn store(&mut self, target: Exp, mut value: Exp) -> Res<()> {
         match target.kind {
             Kind::Local(register) => {
@@ -113,6 +116,7 @@ impl Gen<'_> {
     }
 
     /// Makes `count` expressions, the last of which is `last`, give `wanted` values in the next registers.
+    #[inline(never)]
     pub(super) fn adjust(&mut self, wanted: usize, count: usize, last: Option<Exp>) -> Res<()> {
         match last {
             Some(mut last) if last.is_multiple() => {
@@ -142,6 +146,7 @@ impl Gen<'_> {
     }
 
     /// `local locals = values`
+    #[inline(never)]
     pub(super) fn local_statement(&mut self, locals: &[LocalId], values: &[ExprId]) -> Res<()> {
         let last = self.expr_list(values)?;
         let (&last_local, others) = locals.split_last().expect("a declaration has a name");
@@ -169,6 +174,7 @@ impl Gen<'_> {
     }
 
     /// `local function`
+    #[inline(never)]
     pub(super) fn local_function(&mut self, local: LocalId, func: FuncId) -> Res<()> {
         let register = self.reserve(1)?;
         self.activate(local);
@@ -179,6 +185,7 @@ impl Gen<'_> {
     }
 
     /// `function target`, whose statement starts on `line`
+    #[inline(never)]
     pub(super) fn function_statement(&mut self, target: ExprId, func: FuncId, line: u32) -> Res<()> {
         let target = self.expr(target)?;
         let index = self.function(func)?;

@@ -63,6 +63,7 @@ impl Gen<'_> {
     }
 
     /// Code that goes on if the expression is true.
+    #[inline(never)]
     pub(super) fn go_if_true(&mut self, exp: &mut Exp) -> Res<()> {
         self.discharge(exp);
         let jump = match exp.kind {
@@ -81,6 +82,7 @@ impl Gen<'_> {
     }
 
     /// Code that goes on if the expression is false.
+    #[inline(never)]
     pub(super) fn go_if_false(&mut self, exp: &mut Exp) -> Res<()> {
         self.discharge(exp);
         let jump = match exp.kind {

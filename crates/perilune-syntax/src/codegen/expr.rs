@@ -136,6 +136,7 @@ impl Gen<'_> {
     }
 
     /// An expression without a left operand.
+    #[inline(never)]
     fn leaf(&mut self, id: ExprId) -> Res<Exp> {
         let chunk = self.chunk;
         // The lines of functions and tables are those of their ends, which are yet to come.
@@ -162,6 +163,7 @@ impl Gen<'_> {
     }
 
     /// A variable by name.
+    #[inline(never)]
     pub(super) fn variable(&mut self, local: LocalId) -> Res<Kind> {
         if let Some(&value) = self.constants.get(&local) {
             return Ok(value);
@@ -173,6 +175,7 @@ impl Gen<'_> {
     }
 
     /// The closure of a nested prototype, in the next register (an allocation has nothing live above it).
+    #[inline(never)]
     pub(super) fn closure(&mut self, index: u32) -> Res<Exp> {
         let register = self.reserve(1)?;
         self.emit_wide(Op::Closure, register, 0, index as i32);
@@ -180,6 +183,7 @@ impl Gen<'_> {
     }
 
     /// Applies an operator to its left operand.
+    #[inline(never)]
     fn apply(&mut self, node: ExprId, mut left: Exp) -> Res<Exp> {
         let chunk = self.chunk;
         let line = chunk.lines[node.index()];
@@ -233,6 +237,7 @@ impl Gen<'_> {
     }
 
     /// Puts the method `name` of `object` and the object itself where a call at `base` wants them.
+    #[inline(never)]
     fn method(&mut self, base: u8, object: u8, name: StrId) -> Res<()> {
         if let Some(name) = self.name_constant(name) {
             let ic = self.fs.new_ic();
@@ -272,6 +277,7 @@ impl Gen<'_> {
     /// With the frame slots in between, calls nested in arguments would run out of registers at a depth at which
     /// PUC Lua has not. So from a certain depth on arguments are gathered without room for the frame (`slots` is 0)
     /// and moved up just before the call.
+    #[inline(never)]
     fn call_with(&mut self, base: u8, slots: u8, args: &[ExprId], line: u32) -> Res<Exp> {
         let first = base + 1 + slots;
         self.fs.open_calls += 1;
@@ -317,6 +323,7 @@ impl Gen<'_> {
     }
 
     /// Wants `count` results (`None`: all there are) of a call or `...`.
+    #[inline(never)]
     pub(super) fn set_results(&mut self, exp: &mut Exp, count: Option<u16>) -> Res<()> {
         let c = count.map_or(0, |n| n + 1);
         match exp.kind {
@@ -345,6 +352,7 @@ impl Gen<'_> {
     }
 
     /// The description of `table[key]`; the table is in a register or an upvalue.
+    #[inline(never)]
     pub(super) fn index(&mut self, mut table: Exp, mut key: Exp) -> Res<Exp> {
         let name = match key.kind {
             Kind::Str(name) if !key.has_jumps() => self.name_constant(name),
@@ -368,6 +376,7 @@ impl Gen<'_> {
     }
 
     /// Makes a variable or field a value: a constant, a register or a relocatable instruction. Jumps stay.
+    #[inline(never)]
     pub(super) fn discharge(&mut self, exp: &mut Exp) {
         let pc = match exp.kind {
             Kind::Local(register) => {
@@ -455,6 +464,7 @@ impl Gen<'_> {
     }
 
     /// The value goes to `register`, from all paths.
+    #[inline(never)]
     pub(super) fn place_in(&mut self, exp: &mut Exp, register: u8) {
         self.load(exp, register);
         if let Kind::Jump(pc) = exp.kind {
@@ -481,6 +491,7 @@ impl Gen<'_> {
     }
 
     /// The value goes to the next free register, which is returned.
+    #[inline(never)]
     pub(super) fn place_next(&mut self, exp: &mut Exp) -> Res<u8> {
         self.discharge(exp);
         self.free(exp);
@@ -490,6 +501,7 @@ impl Gen<'_> {
     }
 
     /// The value goes to some register, which is returned; a local stays where it is.
+    #[inline(never)]
     pub(super) fn place_any(&mut self, exp: &mut Exp) -> Res<u8> {
         self.discharge(exp);
         if let Kind::Register(register) = exp.kind {
@@ -546,6 +558,7 @@ impl Gen<'_> {
     }
 
     /// An `RK` operand: a constant if it is one and fits, else a register.
+    #[inline(never)]
     pub(super) fn operand(&mut self, exp: &mut Exp) -> Res<u16> {
         match self.operand_constant(exp) {
             Some(index) => Ok(index | RK_CONST),

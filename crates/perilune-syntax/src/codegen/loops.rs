@@ -7,6 +7,7 @@ use crate::bytecode::{Instr, Op};
 
 impl Gen<'_> {
     /// `while cond do body end`
+    #[inline(never)]
     pub(super) fn while_loop(&mut self, cond: ExprId, body: &Block, end_line: u32) -> Res<()> {
         let start = self.fs.label();
         let exit = self.condition(cond)?;
@@ -22,6 +23,7 @@ impl Gen<'_> {
     }
 
     /// `repeat body until cond`: the condition sees the body's locals, so they are closed after it, on both ways.
+    #[inline(never)]
     pub(super) fn repeat_loop(&mut self, body: &Block, cond: ExprId, until_line: u32) -> Res<()> {
         let start = self.fs.label();
         self.enter_loop(false);
@@ -43,6 +45,7 @@ impl Gen<'_> {
 
     /// `for var = start, limit, step do body end` on line `line`
     #[allow(clippy::too_many_arguments, reason = "the parts of the statement")]
+    #[inline(never)]
     pub(super) fn numeric_for(
         &mut self,
         var: LocalId,
@@ -80,6 +83,7 @@ impl Gen<'_> {
     }
 
     /// `for vars in exprs do body end`; the iterator is called on line `line`
+    #[inline(never)]
     pub(super) fn generic_for(
         &mut self,
         vars: &[LocalId],
@@ -116,6 +120,7 @@ impl Gen<'_> {
     }
 
     /// A `for` loop's block with its variables.
+    #[inline(never)]
     fn loop_body(&mut self, vars: &[LocalId], body: &Block) -> Res<()> {
         self.fs.label();
         self.enter_block(body);

@@ -38,8 +38,8 @@ use expr::Kind;
 use func::{FastMap, FuncState};
 use std::sync::Arc;
 
-/// The result of everything that may refuse the program.
-type Res<T> = Result<T, SyntaxError>;
+/// The result of everything that may refuse the program; boxed, because it is in every frame of the recursion.
+type Res<T> = Result<T, Box<SyntaxError>>;
 
 /// Upvalues one function may have; their index is a byte.
 const MAX_UPVALUES: usize = 255;
@@ -67,7 +67,7 @@ pub fn generate(chunk: &Chunk, chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxEr
         kind: if env.assigned { VarKind::Mutable } else { VarKind::Unassigned },
     });
     generator.fs.upvalue_ids.insert(LocalId(0), 0);
-    generator.function_body(FuncId(0))
+    generator.function_body(FuncId(0)).map_err(|error| *error)
 }
 
 /// The state of one run over a chunk.
@@ -103,7 +103,7 @@ impl Gen<'_> {
         let mut text = chunk_id(&self.source);
         text.extend_from_slice(format!(":{line}: ").as_bytes());
         text.extend_from_slice(message);
-        Err(SyntaxError { message: text, incomplete: false })
+        Err(Box::new(SyntaxError { message: text, incomplete: false }))
     }
 
     /// An error that counts something: what, its limit, and the function it is in.
@@ -122,18 +122,35 @@ impl Gen<'_> {
 
     /// Generates a nested function; its index among the current function's prototypes.
     fn function(&mut self, id: FuncId) -> Res<u32> {
-        let inner = FuncState::new(id, self.chunk.functions[id.index()].is_vararg);
-        let around = std::mem::replace(&mut self.fs, inner);
-        self.outer.push(around);
+        self.open_function(id);
         let proto = self.function_body(id)?;
-        // function_body leaves the function's own state behind, and what it replaced is on top of `outer`.
+        Ok(self.close_function(proto))
+    }
+
+    // Functions nest by native recursion; what needs much stack is kept out of its frames.
+
+    #[inline(never)]
+    fn open_function(&mut self, id: FuncId) {
+        let inner = FuncState::new(id, self.chunk.functions[id.index()].is_vararg);
+        self.outer.push(std::mem::replace(&mut self.fs, inner));
+    }
+
+    #[inline(never)]
+    fn close_function(&mut self, proto: Arc<Proto>) -> u32 {
         self.fs = self.outer.pop().expect("a nested function has one around it");
         self.fs.protos.push(proto);
-        Ok(self.fs.protos.len() as u32 - 1)
+        self.fs.protos.len() as u32 - 1
     }
 
     /// Generates the whole function whose empty state is `self.fs`.
     fn function_body(&mut self, id: FuncId) -> Res<Arc<Proto>> {
+        self.function_start(id)?;
+        self.statements(&self.chunk.functions[id.index()].body, false)?;
+        Ok(self.function_end(id))
+    }
+
+    #[inline(never)]
+    fn function_start(&mut self, id: FuncId) -> Res<()> {
         let function = &self.chunk.functions[id.index()];
         self.at(function.line);
         self.enter_block(&function.body);
@@ -144,14 +161,19 @@ impl Gen<'_> {
         if function.is_vararg {
             self.emit(Op::VarargPrep, function.params.len() as u8, 0, 0, 0);
         }
-        self.statements(&function.body, false)?;
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn function_end(&mut self, id: FuncId) -> Arc<Proto> {
+        let function = &self.chunk.functions[id.index()];
         self.at(function.end_line);
         let first = self.fs.active_registers;
         self.emit_return(first, 0);
         self.end_scope();
         self.finish();
         let fs = std::mem::replace(&mut self.fs, FuncState::new(id, false));
-        Ok(Arc::new(fs.into_proto(function, self.source.clone(), id == FuncId(0))))
+        Arc::new(fs.into_proto(function, self.source.clone(), id == FuncId(0)))
     }
 
     /// The current function's upvalue for a local of a function around it (or for the chunk's `_ENV`).

@@ -42,6 +42,7 @@ fn order(op: BinOp) -> (Op, bool, Op, Op) {
 
 impl Gen<'_> {
     /// A unary operator on line `line`.
+    #[inline(never)]
     pub(super) fn unary(&mut self, op: UnOp, mut exp: Exp, line: u32) -> Res<Exp> {
         self.discharge(&mut exp);
         let code = match op {
@@ -66,6 +67,7 @@ impl Gen<'_> {
     }
 
     /// A binary operator that is neither logical nor a concatenation.
+    #[inline(never)]
     pub(super) fn binary(&mut self, op: BinOp, mut left: Exp, rhs: ExprId, line: u32) -> Res<Exp> {
         self.at(line);
         self.discharge(&mut left);
@@ -99,6 +101,7 @@ impl Gen<'_> {
         Ok(())
     }
 
+    #[inline(never)]
     fn arithmetic(&mut self, op: BinOp, mut left: Exp, mut right: Exp, line: u32) -> Res<Exp> {
         let (on_registers, with_constant) = arithmetic(op).expect("the others are dealt with");
         // A numeral on the left of a commutative operator changes sides.
@@ -157,6 +160,7 @@ impl Gen<'_> {
         Ok(Exp::new(Kind::Relocatable(pc as u32)))
     }
 
+    #[inline(never)]
     fn equality(&mut self, op: BinOp, mut left: Exp, mut right: Exp) -> Res<Exp> {
         if !matches!(left.kind, Kind::Register(_)) {
             std::mem::swap(&mut left, &mut right);
@@ -174,6 +178,7 @@ impl Gen<'_> {
         Ok(self.comparison_jump(jump, register, b))
     }
 
+    #[inline(never)]
     fn comparison(&mut self, op: BinOp, mut left: Exp, mut right: Exp) -> Res<Exp> {
         let (on_registers, swap, constant_right, constant_left) = order(op);
         let (jump, a, b) = if right.is_numeral()
@@ -200,6 +205,7 @@ impl Gen<'_> {
     }
 
     /// `left .. rhs`, with all of a chain's operands in one instruction.
+    #[inline(never)]
     pub(super) fn concat(&mut self, mut left: Exp, rhs: ExprId, line: u32) -> Res<Exp> {
         self.at(line);
         let chunk = self.chunk;

@@ -72,6 +72,7 @@ pub(super) struct LoopState {
 
 impl Gen<'_> {
     /// Starts a block.
+    #[inline(never)]
     pub(super) fn enter_block(&mut self, block: &Block) {
         let labels = block.stats.iter().filter_map(|stat| match stat.kind {
             StatKind::Label(name) => {
@@ -84,6 +85,7 @@ impl Gen<'_> {
     }
 
     /// Ends a block whose end can be fallen out of: closes what needs it and ends the scope of its locals.
+    #[inline(never)]
     pub(super) fn leave_block(&mut self) {
         let outside = self.fs.blocks.last().expect("a block is open").active;
         if let Some(register) = self.register_to_close(outside)
@@ -95,6 +97,7 @@ impl Gen<'_> {
     }
 
     /// Ends the scope of a block's locals.
+    #[inline(never)]
     pub(super) fn end_scope(&mut self) {
         let block = self.fs.blocks.pop().expect("a block is open");
         self.deactivate(block.active);
@@ -127,6 +130,7 @@ impl Gen<'_> {
     }
 
     /// A declared local comes into scope, in the first register that no local has.
+    #[inline(never)]
     pub(super) fn activate(&mut self, local: LocalId) {
         let variable = &self.chunk.locals[local.index()];
         self.registers[local.index()] = self.fs.active_registers;
@@ -208,6 +212,7 @@ impl Gen<'_> {
     }
 
     /// `break`
+    #[inline(never)]
     pub(super) fn break_statement(&mut self, line: u32) -> Res<()> {
         let Some(state) = self.fs.loops.last() else {
             return self
@@ -252,6 +257,7 @@ impl Gen<'_> {
     }
 
     /// `goto name`
+    #[inline(never)]
     pub(super) fn goto_statement(&mut self, name: StrId, line: u32) -> Res<()> {
         let Some((block, label)) = self.find_label(name) else {
             let name = &self.chunk.strings[name.index()];
@@ -280,6 +286,7 @@ impl Gen<'_> {
     }
 
     /// Makes jumps wait for a label that exists and has not been reached.
+    #[inline(never)]
     pub(super) fn add_gotos(&mut self, name: StrId, jumps: JumpList, line: u32) {
         let Some((block, index)) = self.find_label(name) else { return };
         let active = self.active_in(block);
@@ -293,6 +300,7 @@ impl Gen<'_> {
     }
 
     /// `::name::`; `last` if only labels follow in its block and the block ends its locals' scope.
+    #[inline(never)]
     pub(super) fn label_statement(&mut self, name: StrId, last: bool) -> Res<()> {
         let block = self.fs.blocks.last().expect("a block is open");
         let index = label_index(block, name);

@@ -57,6 +57,7 @@ impl Gen<'_> {
         }
     }
 
+    #[inline(never)]
     fn if_statement(
         &mut self,
         arms: &[(ExprId, Block)],
@@ -85,6 +86,7 @@ impl Gen<'_> {
     }
 
     /// An arm that is only a jump forward is part of its condition. False if it is not such an arm.
+    #[inline(never)]
     fn jump_arm(&mut self, cond: ExprId, block: &Block) -> Res<bool> {
         let [Stat { kind, line }] = &block.stats[..] else { return Ok(false) };
         match kind {
@@ -103,6 +105,7 @@ impl Gen<'_> {
         Ok(true)
     }
 
+    #[inline(never)]
     fn return_statement(&mut self, values: &[ExprId]) -> Res<()> {
         let mut first = self.fs.active_registers;
         let count = match self.expr_list(values)? {
@@ -141,6 +144,7 @@ impl Gen<'_> {
     }
 
     /// Returns `count` values from `first` on.
+    #[inline(never)]
     pub(super) fn emit_return(&mut self, first: u8, count: u16) {
         let close = self.register_to_close(0).is_some();
         let op = match count {

@@ -17,6 +17,7 @@ const MAX_TEMPLATE: usize = 64;
 
 impl Gen<'_> {
     /// A constructor whose closing brace is on `line`.
+    #[inline(never)]
     pub(super) fn table(&mut self, fields: &[Field], line: u32) -> Res<Exp> {
         let table = self.reserve(1)?;
         let pc = self.emit(Op::NewTable, table, 0, 0, 0);
@@ -66,12 +67,14 @@ impl Gen<'_> {
     }
 
     /// Stores `count` items (0: up to the top) after the first `stored`.
+    #[inline(never)]
     fn store_items(&mut self, table: u8, count: u16, stored: u32) {
         self.emit_wide(Op::SetList, table, count, stored as i32);
         self.fs.free = table + 1;
     }
 
     /// The template of the leading named fields: its index and its length.
+    #[inline(never)]
     fn template(&mut self, fields: &[Field], ic: u16) -> Option<(u16, u16)> {
         let names = self.leading_names(fields);
         if names.is_empty() || ic == NO_IC {
@@ -107,6 +110,7 @@ impl Gen<'_> {
     }
 
     /// `[key] = value` the general way.
+    #[inline(never)]
     fn pair(&mut self, table: u8, key: ExprId, value: ExprId) -> Res<()> {
         let free = self.fs.free;
         let mut key = self.expr(key)?;
