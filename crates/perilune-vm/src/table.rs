@@ -46,6 +46,7 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::Vm;
+use crate::frame::{F_NATIVE, frame};
 use crate::native::{LuaResult, Thrown};
 use crate::object::{ArrayKind, LuaString, TABLE_IS_PROTO, Table};
 use crate::shape;
@@ -412,11 +413,14 @@ impl Vm {
         }
     }
 
+    /// Raises `message`, with a position if it was Lua code that used the key, not a native function.
     #[cold]
     fn key_error(&mut self, message: &str) -> Thrown {
-        match self.new_str(message.as_bytes()) {
-            Ok(s) => self.throw(Value::from(s)),
-            Err(e) => e,
+        // SAFETY: the running function has a frame below its base.
+        if unsafe { (*frame(self.base)).flags } & F_NATIVE != 0 {
+            self.error_plain(message)
+        } else {
+            self.error(message)
         }
     }
 }

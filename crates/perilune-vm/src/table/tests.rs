@@ -352,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn a_collection_sees_entries_that_an_insertion_moved() {
+fn a_collection_sees_what_went_into_an_old_large_hash_part() {
     let vm = &mut bare_vm();
     let t = vm.new_table(0, 0).unwrap();
     vm.table_resize(t, 0, 4096).unwrap();
@@ -460,13 +460,13 @@ fn a_queue_stays_small() {
 
 #[test]
 fn keys_that_are_refused_or_normalised() {
-    let vm = &mut bare_vm();
+    let vm = &mut Vm::new();
     let t = vm.new_table(0, 0).unwrap();
     for (key, message) in [(Value::NIL, "table index is nil"), (Value::float(f64::NAN), "table index is NaN")]
     {
         assert!(vm.raw_get(t, key).is_nil());
         let e = vm.raw_set(t, key, Value::TRUE).unwrap_err();
-        assert!(vm.take_error(e).as_string().unwrap().to_text().ends_with(message));
+        assert!(vm.take_error(e).as_string().unwrap().to_text() == message);
     }
     vm.raw_set(t, Value::float(-0.0), Value::TRUE).unwrap();
     assert!(vm.raw_get_int(t, 0).is_truthy());
@@ -475,7 +475,7 @@ fn keys_that_are_refused_or_normalised() {
     vm.raw_set(t, Value::float(9_223_372_036_854_775_808.0), Value::FALSE).unwrap();
     assert!(vm.raw_get_int(t, i64::MAX).is_nil());
     let e = vm.raw_next(t, Value::int(12)).unwrap_err();
-    assert!(vm.take_error(e).as_string().unwrap().to_text().ends_with("invalid key to 'next'"));
+    assert!(vm.take_error(e).as_string().unwrap().to_text() == "invalid key to 'next'");
 }
 
 #[test]
