@@ -12,7 +12,7 @@ use crate::frame::*;
 use crate::interp::{Exit, Flow, Step, copy, execute, frame_ceiling, frame_closure};
 use crate::meta::Event;
 use crate::native::{Kind, LuaResult, Native, Thrown};
-use crate::object::{LuaClosure, Status};
+use crate::object::LuaClosure;
 use crate::value::{Gc, Tag, Value};
 
 /// Slots a native function may use beyond its arguments without asking (`LUA_MINSTACK`).
@@ -527,7 +527,7 @@ impl Vm {
 
     /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
     pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
-        if self.c_calls >= MAX_C_CALLS {
+        if self.too_deep() {
             return Err(self.c_stack_overflow());
         }
         self.c_calls += 1;
@@ -680,11 +680,5 @@ impl Vm {
     /// Whether the running thread may be suspended.
     pub fn is_yieldable(&self) -> bool {
         self.thread != self.main_thread && self.no_yield == 0
-    }
-
-    /// The running thread's status as another thread sees it.
-    pub(crate) fn set_status(&mut self, th: *mut crate::object::Thread, status: Status) {
-        // SAFETY: a live thread of this domain.
-        unsafe { (*th).status = status };
     }
 }

@@ -151,13 +151,14 @@ impl Vm {
     pub(crate) unsafe fn close_after_error(&mut self, level: *mut Value) {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
+            if self.cancelling {
+                // Only native frames are being discarded; the variables are closed by `close_coroutine`, or never.
+                return;
+            }
             let level = level.offset_from((*self.thread).stack);
             loop {
                 let at = (*self.thread).stack.offset(level);
-                let Some(slot) = (if self.cancelling { None } else { self.pop_tbc(at) }) else {
-                    if self.cancelling {
-                        while self.pop_tbc(at).is_some() {}
-                    }
+                let Some(slot) = self.pop_tbc(at) else {
                     self.close_upvalues(at);
                     return;
                 };

@@ -75,7 +75,7 @@ impl Vm {
             (*th).status = Status::Running;
             self.switch_to(th);
             if !(*th).segment.is_null() {
-                return self.resume_segment(th);
+                return self.run_segment(th);
             }
             if !(*th).started {
                 (*th).started = true;
@@ -127,11 +127,11 @@ impl Vm {
             // What a resume brings is put from the base on.
             self.top = base;
             (*th).status = Status::Suspended;
-            let step = self.hand_back(base, nargs, true)?;
+            let outcome = self.hand_back(base, nargs, true);
             if !(*th).segment.is_null() {
-                return self.suspend_segment(th);
+                return self.suspend_segment(th, outcome);
             }
-            Ok(step)
+            outcome
         }
     }
 

@@ -46,8 +46,8 @@ pub(crate) struct GcState {
     pub segments: Vec<*mut Thread>,
     /// Running finalisers: none is started inside another.
     pub finalizing: bool,
-    /// Native stacks in use below the running one: (low, high) addresses.
-    pub native_base: usize,
+    /// Unreachable coroutines whose native calls are to be discarded.
+    pub cancelled: Vec<*mut Thread>,
     /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a major's slices.
     weak: [Vec<Weak>; 2],
 }
@@ -245,6 +245,23 @@ impl Client for LuaClient {
                     m.drain(self);
                 }
             }
+            // A dead coroutine with native calls in it lives until these have been made to return.
+            let mut n = 0;
+            while n < (&(*vm).gc.segments).len() {
+                let th = (&(*vm).gc.segments)[n];
+                if !m.is_marked(Vm::thread_obj(th)) {
+                    m.mark(Vm::thread_obj(th));
+                    (&mut (*vm).gc.cancelled).push(th);
+                }
+                n += 1;
+            }
+            for &th in &(*vm).gc.cancelled {
+                m.mark(Vm::thread_obj(th));
+            }
+            m.drain(self);
+            while self.converge(m, cycle) {
+                m.drain(self);
+            }
             let weak = std::mem::take(&mut (&mut (*vm).gc.weak)[cycle as usize]);
             if cycle == Cycle::Minor {
                 (&mut (*vm).gc.weak)[Cycle::Major as usize]
@@ -277,7 +294,6 @@ impl Client for LuaClient {
                 keep
             });
             m.charge_external(-freed);
-            (*vm).release_dead_segments(&mut |th| m.is_marked(Gc::from_ptr(th).obj()));
             // An address may be used again: caches that compare addresses are stale.
             if cycle == Cycle::Major || (*vm).gc.flagged_young {
                 (*vm).proto_version = (*vm).proto_version.wrapping_add(1);
@@ -452,7 +468,11 @@ impl Vm {
 
     /// Calls the finalisers of the objects found dead. An error in one is a warning.
     fn run_finalizers(&mut self) {
-        if self.gc.finalizing || self.gc.pending.is_empty() {
+        if self.gc.finalizing || self.cancelling {
+            return;
+        }
+        self.cancel_dead_segments();
+        if self.gc.pending.is_empty() {
             return;
         }
         self.gc.finalizing = true;
@@ -515,6 +535,8 @@ impl Vm {
 
     /// Drops what objects own outside the heap.
     pub(crate) fn release_native_resources(&mut self) {
+        self.gc.cancelled = self.gc.segments.clone();
+        self.cancel_dead_segments();
         // SAFETY: the state is going away; nothing reads these objects afterwards.
         unsafe {
             for i in self.gc.protos.drain(..) {
@@ -526,7 +548,6 @@ impl Vm {
                     (*u).data = std::ptr::null_mut();
                 }
             }
-            self.release_dead_segments(&mut |_| false);
         }
         let _ = size_of::<Ic>();
     }

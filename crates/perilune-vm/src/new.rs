@@ -54,6 +54,7 @@ impl Vm {
             cancelling: false,
             no_yield: 0,
             call_stub: null_mut(),
+            stacks: Default::default(),
             strings: Default::default(),
             shapes: Default::default(),
             main_thread: null_mut(),
@@ -64,7 +65,9 @@ impl Vm {
             gc: Default::default(),
             warn: Default::default(),
         });
-        vm.gc.native_base = native_stack_end();
+        let (low, end) = native_stack();
+        vm.stacks.end = end;
+        vm.stacks.limit = low + crate::segment::NATIVE_RESERVE;
         // Nothing below can fail short of an exhausted machine: all allocations are small.
         vm.set_up().unwrap_or_else(|_| std::process::abort());
         vm
@@ -179,19 +182,23 @@ impl Vm {
     }
 }
 
-/// Where the running thread's native stack begins: its highest address. The conservative scan ends there.
-fn native_stack_end() -> usize {
+/// The running thread's native stack: lowest address (as far as it may grow) and end.
+fn native_stack() -> (usize, usize) {
     // SAFETY: the attributes are initialised by the first call and destroyed after their last use.
     unsafe {
         let mut attr: libc::pthread_attr_t = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
             let here = 0usize;
-            return &raw const here as usize;
+            let end = &raw const here as usize;
+            return (end - (1 << 20), end);
         }
         let (mut low, mut size) = (std::ptr::null_mut(), 0);
         libc::pthread_attr_getstack(&attr, &mut low, &mut size);
         libc::pthread_attr_destroy(&mut attr);
-        low as usize + size
+        // An unlimited stack is as good as a large one.
+        let size: usize = size;
+        let end = low as usize + size;
+        (end - size.min(64 << 20), end)
     }
 }
 

@@ -1,12 +1,132 @@
 //! Native stacks for coroutines, taken only while a native call lives in one.
+//!
+//! Lua frames of a coroutine need no native stack: whoever resumes it runs them on its own (`coroutine.rs`). A native function that may call Lua
+//! (`sort` with a comparator, `gsub` with a function, `require`, ...) is different: if the Lua code below it yields, the native's frame has to stay somewhere.
+//! So inside a coroutine such a native runs on a *segment*: a native stack from a pool, given back when the native
+//! returns. 200,000 parked coroutines hold 200,000 value stacks, and segments only for those parked inside a native.
+//!
+//! ```text
+//! main stack:     execute E1 ... resumes co inline ... co calls gsub --> run_segment ---------+
+//! co's segment:                                       gsub -> execute E2 -> callback yields --+ suspend: E1 goes on with the resumer
+//! ```
+//! While a coroutine owns a segment, everything it runs runs there; a later resume, from whatever native stack, switches to it. E2 returns
+//! to gsub, gsub returns, and the segment is finished: its outcome is handled by the `execute` that resumed it last.
+//!
+//! # What the collector sees
+//! The running native stack from the stack pointer up; every native stack that waits for the running one, from where it
+//! switched (`chain`); every suspended segment of a reachable coroutine, from where it suspended.
+//!
+//! # Discarding
+//! A suspended segment is never just dropped: Rust frames on it may own memory. It is resumed with `cancelling` set, and everything on it
+//! returns an error that nothing catches.
+//!
+//! Rejected: a native stack per coroutine from the start (4 KiB resident each against 1 KiB for the whole coroutine, and a switch through memory for every
+//! resume); continuations in every native, as PUC Lua's `lua_callk` (it splits each native in two and `sort` and `gsub` never got theirs).
 
 use crate::Vm;
-use crate::interp::Flow;
-use crate::native::Native;
-use crate::object::Thread;
+use crate::call::MAX_C_CALLS;
+use crate::interp::{Flow, Step};
+use crate::native::{Native, Thrown};
+use crate::object::{Status, Thread};
+use crate::value::Gc;
+use corosensei::stack::{Stack, StackPointer};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::num::NonZeroUsize;
+use std::ptr::null_mut;
+
+/// Bytes of address space of a segment. Pages are touched as they are needed.
+const SEGMENT_SIZE: usize = 512 << 10;
+/// Segments reserved in one piece.
+const SLAB: usize = 32;
+/// Free segments that keep their pages.
+const WARM: usize = 64;
+/// No nested call starts with less native stack than this left.
+pub(crate) const NATIVE_RESERVE: usize = 192 << 10;
+
+/// A piece of address space used as a native stack.
+struct Memory {
+    low: usize,
+}
+
+// SAFETY: `low` is the start of SEGMENT_SIZE mapped bytes, page-aligned, used by one coroutine at a time.
+unsafe impl Stack for Memory {
+    fn base(&self) -> StackPointer {
+        NonZeroUsize::new(self.low + SEGMENT_SIZE).unwrap_or(NonZeroUsize::MIN)
+    }
+    fn limit(&self) -> StackPointer {
+        NonZeroUsize::new(self.low).unwrap_or(NonZeroUsize::MIN)
+    }
+}
 
 /// A native stack on which a native call of a coroutine runs.
-pub struct Segment {}
+pub struct Segment {
+    run: Option<Coroutine<(), (), Flow, Memory>>,
+    yielder: *const Yielder<(), ()>,
+    /// Lowest address in use while suspended; 0 while it runs.
+    suspended_at: usize,
+    low: usize,
+    /// What the resumer's `execute` is to do after a yield.
+    hand_off: Option<Flow>,
+}
+
+/// Native stacks: which are in use, which are free.
+#[derive(Default)]
+pub(crate) struct NativeStacks {
+    free: Vec<usize>,
+    slabs: Vec<usize>,
+    /// Stacks that wait for the running one: (lowest address in use, end).
+    chain: Vec<(usize, usize)>,
+    /// End (highest address) of the running native stack.
+    pub end: usize,
+    /// A nested call may not start below this address.
+    pub limit: usize,
+}
+
+impl NativeStacks {
+    fn take(&mut self) -> Option<usize> {
+        if let Some(low) = self.free.pop() {
+            return Some(low);
+        }
+        // SAFETY: a fresh anonymous mapping.
+        let slab = unsafe {
+            libc::mmap(
+                null_mut(),
+                SEGMENT_SIZE * SLAB,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if slab == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the mapping just made; small pages, because most segments touch one or two.
+        unsafe { libc::madvise(slab, SEGMENT_SIZE * SLAB, libc::MADV_NOHUGEPAGE) };
+        self.slabs.push(slab as usize);
+        for n in (0..SLAB).rev() {
+            self.free.push(slab as usize + n * SEGMENT_SIZE);
+        }
+        self.free.pop()
+    }
+
+    fn give_back(&mut self, low: usize) {
+        if self.free.len() >= WARM {
+            // SAFETY: nothing lives on a free segment.
+            unsafe { libc::madvise(low as *mut _, SEGMENT_SIZE, libc::MADV_DONTNEED) };
+        }
+        self.free.push(low);
+    }
+}
+
+impl Drop for NativeStacks {
+    fn drop(&mut self) {
+        for &slab in &self.slabs {
+            // SAFETY: mapped by `take`; no coroutine lives on it any more.
+            unsafe { libc::munmap(slab as *mut _, SEGMENT_SIZE * SLAB) };
+        }
+    }
+}
 
 /// Calls `f` with all callee-saved registers spilled to the stack, where the conservative scan sees them.
 #[inline(never)]
@@ -25,29 +145,187 @@ pub(crate) fn spill_registers(vm: *mut Vm, f: impl FnOnce(*mut Vm)) {
     std::hint::black_box(&mut saved);
 }
 
+/// An address in the caller's frame, or a little below everything it has spilled.
+#[inline(always)]
+fn stack_pointer() -> usize {
+    let sp: usize;
+    // SAFETY: reads a register.
+    unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
+    sp
+}
+
 impl Vm {
+    /// Must a native that may call Lua run on a segment? Yes in a coroutine that could yield and has none yet.
+    #[inline]
     pub(crate) fn needs_segment(&self) -> bool {
-        false
+        // SAFETY: there is always a running coroutine.
+        self.thread != self.main_thread && self.no_yield == 0 && unsafe { (*self.thread).segment.is_null() }
     }
+
+    /// Is there too little native stack left for a nested call?
+    #[inline]
+    pub(crate) fn native_stack_low(&self) -> bool {
+        stack_pointer() < self.stacks.limit
+    }
+
+    /// Runs the native whose frame is at `base` on a segment of the running coroutine's own.
     pub(crate) unsafe fn on_segment(&mut self, native: &'static Native) -> Flow {
-        // SAFETY: as the caller's.
-        unsafe { self.run_native(native) }
-    }
-    pub(crate) unsafe fn resume_segment(&mut self, _th: *mut Thread) -> Flow {
-        unreachable!("no coroutine owns a native stack")
-    }
-    pub(crate) unsafe fn suspend_segment(&mut self, _th: *mut Thread) -> Flow {
-        unreachable!("no coroutine owns a native stack")
-    }
-    pub(crate) fn cancel_segment(&mut self, _th: *mut Thread) {}
-    pub(crate) fn release_dead_segments(&mut self, _alive: &mut dyn FnMut(*mut Thread) -> bool) {}
-    /// Reports the native stacks in use: from here to where the host entered.
-    pub(crate) fn scan_native_stacks(&mut self, range: &mut dyn FnMut(usize, usize)) {
-        let here = 0usize;
-        let lo = &raw const here as usize;
-        if self.gc.native_base > lo {
-            range(lo, self.gc.native_base);
+        let Some(low) = self.stacks.take() else {
+            return Err(self.out_of_memory());
+        };
+        let th = self.thread;
+        let vm: *mut Vm = self;
+        let segment = Box::into_raw(Box::new(Segment {
+            run: None,
+            yielder: std::ptr::null(),
+            suspended_at: 0,
+            low,
+            hand_off: None,
+        }));
+        // SAFETY: the closure runs on the segment while `vm` and `segment` live: the segment is freed only after it has finished.
+        unsafe {
+            (*segment).run = Some(Coroutine::with_stack_unchecked(
+                Memory { low },
+                move |yielder: &Yielder<(), ()>, ()| {
+                    (*segment).yielder = yielder;
+                    (*vm).run_native(native)
+                },
+            ));
+            (*th).segment = segment;
+            (*th).depth = 0;
+            self.gc.segments.push(th);
+            self.run_segment(th)
         }
     }
-    pub(crate) fn scan_segment(&mut self, _th: *mut Thread, _range: &mut dyn FnMut(usize, usize)) {}
+
+    /// Switches to the segment of `th`, the running coroutine, until it yields or finishes.
+    pub(crate) unsafe fn run_segment(&mut self, th: *mut Thread) -> Flow {
+        // SAFETY: `th` owns a segment that does not run.
+        unsafe {
+            let segment = (*th).segment;
+            let Some(mut run) = (*segment).run.take() else {
+                return Err(self.error("cannot resume non-suspended coroutine"));
+            };
+            let calls = self.c_calls;
+            self.c_calls += (*th).depth;
+            let (end, limit) = (self.stacks.end, self.stacks.limit);
+            self.stacks.end = (*segment).low + SEGMENT_SIZE;
+            self.stacks.limit = (*segment).low + NATIVE_RESERVE;
+            (*segment).suspended_at = 0;
+            let mut outcome = None;
+            let vm: *mut Vm = self;
+            spill_registers(vm, |vm| {
+                // What the switch itself pushes lies below this frame.
+                (*vm).stacks.chain.push((stack_pointer() - 512, end));
+                outcome = Some(run.resume(()));
+                (*vm).stacks.chain.pop();
+            });
+            self.stacks.end = end;
+            self.stacks.limit = limit;
+            match outcome {
+                Some(CoroutineResult::Return(flow)) => {
+                    let memory = run.into_stack();
+                    self.stacks.give_back(memory.low);
+                    (*th).segment = null_mut();
+                    (*th).depth = 0;
+                    self.c_calls = calls;
+                    self.gc.segments.retain(|&t| t != th);
+                    drop(Box::from_raw(segment));
+                    flow
+                }
+                _ => {
+                    (*segment).run = Some(run);
+                    (*th).depth = self.c_calls - calls;
+                    self.c_calls = calls;
+                    (*segment).hand_off.take().unwrap_or(Ok(Step::Continue))
+                }
+            }
+        }
+    }
+
+    /// The running code of `th`, on its segment, has yielded and the state is the resumer's: lets the resumer's native stack go on with `outcome`.
+    /// Returns when `th` is resumed.
+    pub(crate) unsafe fn suspend_segment(&mut self, th: *mut Thread, outcome: Flow) -> Flow {
+        // SAFETY: called on the segment of `th`.
+        unsafe {
+            let segment = (*th).segment;
+            (*segment).hand_off = Some(outcome);
+            let vm: *mut Vm = self;
+            spill_registers(vm, |_| {
+                (*segment).suspended_at = stack_pointer() - 512;
+                (*(*segment).yielder).suspend(());
+                (*segment).suspended_at = 0;
+            });
+            if self.cancelling {
+                return Err(Thrown(()));
+            }
+            self.finish_yield()
+        }
+    }
+
+    /// Makes everything on the segment of `th`, which is suspended, return.
+    pub(crate) unsafe fn cancel_segment(&mut self, th: *mut Thread) {
+        // SAFETY: a suspended coroutine; the state is put back as it was.
+        unsafe {
+            let previous = self.thread;
+            let error = self.error;
+            let (handled, no_yield) = (self.error_handled, self.no_yield);
+            self.cancelling = true;
+            self.no_yield = 0;
+            (*th).resumer = previous;
+            self.switch_to(th);
+            let _ = self.run_segment(th);
+            self.cancelling = false;
+            self.no_yield = no_yield;
+            (*th).resumer = null_mut();
+            (*th).status = Status::Dead;
+            self.switch_to(previous);
+            self.error = error;
+            self.error_handled = handled;
+        }
+    }
+
+    /// Discards the segments of coroutines that the collector found dead.
+    pub(crate) fn cancel_dead_segments(&mut self) {
+        while let Some(th) = self.gc.cancelled.pop() {
+            // SAFETY: the collector kept these coroutines for one more cycle.
+            unsafe {
+                if !(*th).segment.is_null() && (*(*th).segment).suspended_at != 0 {
+                    self.cancel_segment(th);
+                }
+            }
+        }
+    }
+
+    /// Reports the native stacks in use: the running one, and those that wait for it.
+    pub(crate) fn scan_native_stacks(&mut self, range: &mut dyn FnMut(usize, usize)) {
+        range(stack_pointer(), self.stacks.end);
+        for n in 0..self.stacks.chain.len() {
+            let (low, end) = self.stacks.chain[n];
+            range(low, end);
+        }
+    }
+
+    /// Reports the suspended segment of `th`, if it has one.
+    pub(crate) unsafe fn scan_segment(&mut self, th: *mut Thread, range: &mut dyn FnMut(usize, usize)) {
+        // SAFETY: a live coroutine.
+        unsafe {
+            let segment = (*th).segment;
+            if !segment.is_null() && (*segment).suspended_at != 0 {
+                range((*segment).suspended_at, (*segment).low + SEGMENT_SIZE);
+            }
+        }
+    }
+
+    /// Raises "C stack overflow" if one more nested call is too many.
+    #[inline]
+    pub(crate) fn too_deep(&self) -> bool {
+        self.c_calls >= MAX_C_CALLS || self.native_stack_low()
+    }
+
+    /// The object of a coroutine.
+    pub(crate) unsafe fn thread_obj(th: *mut Thread) -> perilune_heap::Obj {
+        // SAFETY: the caller passes a live coroutine.
+        unsafe { Gc::from_ptr(th).obj() }
+    }
 }

@@ -47,6 +47,8 @@ pub struct Vm {
     pub(crate) no_yield: u32,
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.
     pub(crate) call_stub: *mut crate::object::LuaClosure,
+    /// Native stacks.
+    pub(crate) stacks: crate::segment::NativeStacks,
     pub(crate) strings: StringTable,
     pub(crate) shapes: ShapeTable,
     pub(crate) main_thread: *mut Thread,
