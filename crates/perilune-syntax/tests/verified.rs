@@ -126,3 +126,57 @@ fn nesting_to_the_parsers_limit_fits_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(192 * 1024).spawn(compile_all).expect("a thread");
     thread.join().expect("no overflow");
 }
+
+/// Tokens, roughly: enough to exchange them.
+fn pieces(source: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        let end = match first {
+            c if word(c) => rest.find(|c| !word(c)).unwrap_or(rest.len()),
+            c => c.len_utf8(),
+        };
+        pieces.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    pieces
+}
+
+/// Sources whose parts were dropped, doubled and exchanged: most are rejected, and the code of the rest is sound.
+#[test]
+fn code_of_mutated_sources_is_sound() {
+    let folder = std::env::var("PERILUNE_LUA_FILES")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden").to_string());
+    let rounds: usize = std::env::var("PERILUNE_ROUNDS").map_or(300, |n| n.parse().expect("a number"));
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % limit.max(1)
+    };
+    let mut accepted = 0;
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|e| e == "lua")) {
+        let source = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
+        let lines: Vec<&str> = source.lines().collect();
+        for _ in 0..rounds {
+            // A window of lines, so that large files give small programs.
+            let start = below(lines.len());
+            let window = lines[start..(start + 1 + below(12)).min(lines.len())].join("\n");
+            let mut parts = pieces(&window);
+            for _ in 0..below(4) {
+                let (at, other) = (below(parts.len()), below(parts.len()));
+                match below(3) {
+                    0 if !parts.is_empty() => _ = parts.remove(at),
+                    1 if !parts.is_empty() => parts.insert(at, parts[other]),
+                    _ if !parts.is_empty() => parts.swap(at, other),
+                    _ => {}
+                }
+            }
+            accepted += check(&parts.concat()).is_ok() as usize;
+        }
+    }
+    assert!(accepted > rounds, "only {accepted} programs were accepted");
+}
