@@ -78,11 +78,21 @@ struct Run {
     heap: Heap,
     client: Bench,
     seed: u64,
+    /// Processor time of every step.
+    pauses: Vec<u64>,
+    /// The arrays of the random graph; the heap knows them through a large object, the only root.
+    spines: Vec<Obj>,
 }
 
 impl Run {
     fn new() -> Run {
-        Run { heap: Heap::new(HeapOptions::default()), client: Bench::default(), seed: 0x2545F4914F6CDD1D }
+        Run {
+            heap: Heap::new(HeapOptions::default()),
+            client: Bench::default(),
+            seed: 0x2545F4914F6CDD1D,
+            pauses: Vec::new(),
+            spines: Vec::new(),
+        }
     }
     fn random(&mut self, below: usize) -> usize {
         self.seed ^= self.seed << 13;
@@ -93,7 +103,9 @@ impl Run {
     #[inline(always)]
     fn node(&mut self, bytes: usize) -> Obj {
         if self.heap.gc_due() {
+            let t = cpu_ns();
             self.heap.step(&mut self.client);
+            self.pauses.push(cpu_ns() - t);
         }
         let obj = self.heap.alloc(NODE, bytes);
         fields(obj, bytes / 8 - 1).fill(None);
@@ -112,8 +124,35 @@ impl Run {
         fields(obj, 2).copy_from_slice(&[Some(left), Some(right)]);
         obj
     }
-    fn report(&self, name: &str) {
+    /// A large object with `n` slots.
+    fn array(&mut self, n: usize) -> Obj {
+        let big = self.heap.try_alloc(NODE, 16 + n * 8).unwrap();
+        fields(big, n + 1).fill(None);
+        // SAFETY: the first field is the count.
+        unsafe { *(big.as_ptr().add(1) as *mut usize) = n + 1 };
+        self.client.roots.push(big);
+        big
+    }
+    fn set(&mut self, big: Obj, i: usize, obj: Obj) {
+        let n = count_of(big);
+        let slot = &mut fields(big, n)[i + 1];
+        self.heap.barrier_at(big, big, slot as *mut _ as usize);
+        *slot = Some(obj);
+    }
+    fn report(&mut self, name: &str) {
         let s = self.heap.stats();
+        let mut p = std::mem::take(&mut self.pauses);
+        p.sort();
+        if let Some(last) = p.last() {
+            let at = |permille: usize| p[(p.len() * permille / 1000).min(p.len() - 1)] / 1000;
+            println!(
+                "{name}: steps in CPU us: p50 {} p99 {} p99.9 {} max {}",
+                at(500),
+                at(990),
+                at(999),
+                last / 1000
+            );
+        }
         println!(
             "{name}: minors {} majors {} slices {}; minor p50 {} p99 {} p99.9 {} max {} us; step p99 {} p99.9 {} max {} us",
             s.minors,
@@ -227,18 +266,20 @@ fn mark() {
 /// Every object is held by a spine of arrays and refers to two others at random.
 fn build_random(run: &mut Run, n: usize, bytes: usize) {
     let width = WIDTH;
+    let all = run.array(n / width + 1);
     for i in 0..n {
         if i % width == 0 {
             let spine = run.node(width * 8 + 8);
-            run.client.roots.push(spine);
+            run.set(all, i / width, spine);
+            run.spines.push(spine);
         }
         let obj = run.node(bytes);
-        let spine = *run.client.roots.last().unwrap();
+        let spine = *run.spines.last().unwrap();
         run.heap.barrier(spine);
         fields(spine, width)[i % width] = Some(obj);
         for k in 0..2 {
             let other = run.random(i + 1);
-            fields(obj, 2)[k] = fields(run.client.roots[other / width], width)[other % width];
+            fields(obj, 2)[k] = fields(run.spines[other / width], width)[other % width];
         }
     }
 }
@@ -255,9 +296,9 @@ fn live() {
     for _ in 0..turns {
         let obj = run.node(128);
         let at = run.random(n);
-        fields(obj, 2)[0] = fields(run.client.roots[at / WIDTH], WIDTH)[run.seed as usize % WIDTH];
-        if run.seed % 8 == 0 {
-            let spine = run.client.roots[at / WIDTH];
+        fields(obj, 2)[0] = fields(run.spines[at / WIDTH], WIDTH)[run.seed as usize % WIDTH];
+        if run.seed.is_multiple_of(8) {
+            let spine = run.spines[at / WIDTH];
             run.heap.barrier(spine);
             fields(spine, WIDTH)[at % WIDTH] = Some(obj);
         }
@@ -269,17 +310,11 @@ fn live() {
 fn array() {
     let mut run = Run::new();
     let n = 4_000_000;
-    let big = run.heap.try_alloc(NODE, 16 + n * 8).unwrap();
-    fields(big, n + 1).fill(None);
-    // SAFETY: the first field is the count.
-    unsafe { *(big.as_ptr().add(1) as *mut usize) = n + 1 };
-    run.client.roots.push(big);
+    let big = run.array(n);
     let t = cpu_ns();
     for i in 0..n {
         let obj = run.node(48);
-        let slot = &mut fields(big, n + 1)[i + 1];
-        run.heap.barrier_at(big, big, slot as *mut _ as usize);
-        *slot = Some(obj);
+        run.set(big, i, obj);
     }
     println!("array: {:.2} ns/element", (cpu_ns() - t) as f64 / n as f64);
     run.report("array");

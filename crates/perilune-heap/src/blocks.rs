@@ -104,6 +104,11 @@ impl BlockSpace {
         Some(block)
     }
 
+    /// Whether a block without any object is at hand.
+    pub fn has_free(&self) -> bool {
+        !self.warm.is_empty() || self.avail.iter().any(|c| c.head().free != 0)
+    }
+
     /// A block without any object.
     pub fn acquire_free(&mut self, table: &mut ChunkTable, now: impl Fn() -> u64) -> Option<BlockRef> {
         let block = match self.warm.pop() {

@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// Times that a major may find too much left after a scan of the roots.
 const MOST_RESCANS: u32 = 6;
+/// Objects that a slice traces in stress mode.
+const STRESS_SLICE: u32 = 500;
 /// Blocks and large objects swept between two looks at the clock.
 const SWEEP_PORTION: usize = 32;
 /// Nanoseconds between two looks for memory to give back.
@@ -66,6 +68,10 @@ impl Heap {
 
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>, least_ns: u64) {
         let began = Instant::now();
+        let budget = budget.or(self.stress.then_some(Budget::Objects(STRESS_SLICE)));
+        if self.stress {
+            self.force_major();
+        }
         self.minor(client, began);
         let spent = began.elapsed().as_nanos() as u64;
         let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE).max(least_ns);
@@ -79,14 +85,14 @@ impl Heap {
             self.start_major(client);
             self.slice(client, budget);
         }
-        self.conclude(began);
+        self.conclude(client, began);
     }
 
     /// Reclaims unreachable young objects.
     pub fn collect_minor<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
         self.minor(client, began);
-        self.conclude(began);
+        self.conclude(client, began);
     }
 
     /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and its sweep.
@@ -100,15 +106,20 @@ impl Heap {
         self.start_major(client);
         self.slice(client, Budget::Unlimited);
         self.sweep(Budget::Unlimited);
-        self.conclude(began);
+        self.conclude(client, began);
     }
 
-    fn conclude(&mut self, began: Instant) {
+    fn conclude<C: Client>(&mut self, client: &mut C, began: Instant) {
+        if self.verify_always
+            && let Err(e) = self.verify(client)
+        {
+            panic!("heap verifier: {e}");
+        }
         let nursery = if self.major.active { self.pace.nursery / 2 } else { self.pace.nursery };
         self.refill_budget(nursery);
         let now = self.now();
         self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
-        if now - self.last_trim > TRIM_INTERVAL {
+        if now.saturating_sub(self.last_trim) > TRIM_INTERVAL {
             self.trim_at(now);
         }
     }
@@ -118,7 +129,13 @@ impl Heap {
         self.trim_at(self.now());
     }
 
-    pub(crate) fn trim_at(&mut self, now: u64) {
+    /// As [`Heap::trim`], as if `ns` nanoseconds had passed: for tests.
+    #[doc(hidden)]
+    pub fn trim_after(&mut self, ns: u64) {
+        self.trim_at(self.now() + ns);
+    }
+
+    fn trim_at(&mut self, now: u64) {
         self.last_trim = now;
         self.blocks.trim(now);
         self.large.trim((self.live_bytes() / 4).max(8 << 20), now);

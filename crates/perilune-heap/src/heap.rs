@@ -2,8 +2,9 @@
 //!
 //! Allocation bumps a cursor through a *span* of free lines and sets the object's start bit. When the span is used up, the
 //! slow path takes the next run of free lines of the block, or the next block. A *medium* object (over one line) that does
-//! not fit into a short hole goes to a second target, the *overflow* span in a block that was free, so that it neither
-//! wastes the hole nor searches.
+//! not fit into a hole goes to a second target, the *overflow* span in a block that was free, so that it neither
+//! wastes the hole nor searches. When no block is free, holes are skipped instead: mapping a chunk for each medium object that
+//! meets a short hole would let a fragmented heap grow without bound.
 //!
 //! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used up, `due` is
 //! set; the next safepoint calls [`Heap::step`].
@@ -19,6 +20,8 @@ use std::time::Instant;
 
 /// Larger objects live in the large-object space.
 pub(crate) const LARGEST_SMALL: usize = 8 << 10;
+/// A hole with fewer bytes left is given up when an object does not fit.
+const WORTH_KEEPING: usize = 1 << 10;
 /// When the current epoch reaches this, all headers are stamped anew. Above it, values are free for other uses (frozen
 /// objects never match the current epoch).
 pub(crate) const LAST_EPOCH: u32 = u32::MAX - 16;
@@ -57,9 +60,10 @@ pub struct Heap {
     end: usize,
     epoch: u32,
     due: bool,
-    stress: bool,
+    pub(crate) stress: bool,
     running: bool,
     poison: bool,
+    pub(crate) verify_always: bool,
     start: usize,
     /// Bytes that may be handed out before a collection is due.
     pub(crate) budget: isize,
@@ -114,6 +118,7 @@ impl Heap {
             stress: options.stress,
             running: true,
             poison: options.poison,
+            verify_always: options.verify,
             start: 0,
             budget: pace.nursery as isize,
             overflow: Span::default(),
@@ -194,18 +199,24 @@ impl Heap {
             return self.alloc_large(kind, bytes);
         }
         let size = bytes.max(1).next_multiple_of(GRANULE);
-        let at = if size > LINE && self.used != [!0; 4] {
-            // The block has further holes: this one must not be wasted.
-            self.take_overflow(size)?
-        } else {
-            self.next_span()?;
-            if size > self.end - self.cursor {
-                self.take_overflow(size)?
-            } else {
-                let at = self.cursor;
+        let at = loop {
+            if size <= self.end - self.cursor {
                 self.cursor += size;
-                at
+                break self.cursor - size;
             }
+            let left = self.end - self.cursor;
+            if size > LINE {
+                if size <= self.overflow.end - self.overflow.cursor {
+                    break self.take_overflow(size);
+                }
+                // A hole that has room for small objects is worth keeping if a free block is at hand; otherwise it is
+                // skipped until the next sweep finds it again.
+                if left >= WORTH_KEEPING && self.blocks.has_free() {
+                    self.open_overflow()?;
+                    continue;
+                }
+            }
+            self.next_span(size)?;
         };
         // SAFETY: taken from a span just now.
         Some(unsafe { self.init_small(at, kind, size) })
@@ -223,28 +234,34 @@ impl Heap {
         }
     }
 
-    /// Takes `size` bytes from the overflow span, from a new one if need be.
-    fn take_overflow(&mut self, size: usize) -> Option<usize> {
-        if size > self.overflow.end - self.overflow.cursor {
-            let clock = self.clock;
-            let block =
-                self.blocks.acquire_free(&mut self.table, || clock.elapsed().as_nanos() as u64 + 1)?;
-            self.filled += self.overflow.cursor - self.overflow.start;
-            self.overflow = Span { cursor: block.0, start: block.0, end: block.0 + BLOCK };
-            self.open_span(block.0, BLOCK);
-        }
-        let at = self.overflow.cursor;
+    fn take_overflow(&mut self, size: usize) -> usize {
         self.overflow.cursor += size;
-        Some(at)
+        self.overflow.cursor - size
     }
 
-    /// Moves the cursor to the next run of free lines.
-    fn next_span(&mut self) -> Option<()> {
+    /// Replaces the overflow span by one in a free block.
+    fn open_overflow(&mut self) -> Option<()> {
+        let clock = self.clock;
+        let block = self.blocks.acquire_free(&mut self.table, || clock.elapsed().as_nanos() as u64 + 1)?;
+        self.filled += self.overflow.cursor - self.overflow.start;
+        self.budget += (self.overflow.end - self.overflow.cursor) as isize;
+        self.overflow = Span { cursor: block.0, start: block.0, end: block.0 + BLOCK };
+        self.open_span(block.0, BLOCK);
+        Some(())
+    }
+
+    /// Moves the cursor to the next run of free lines that holds `size` bytes.
+    fn next_span(&mut self, size: usize) -> Option<()> {
         self.filled += self.cursor - self.start;
+        // What is skipped has not been handed out.
+        self.budget += (self.end - self.cursor) as isize;
         self.start = self.cursor;
         self.end = self.cursor;
         loop {
             if let (Some(block), Some((first, lines))) = (self.block, take_hole(&mut self.used)) {
+                if lines * LINE < size {
+                    continue;
+                }
                 self.cursor = block.0 + first * LINE;
                 self.start = self.cursor;
                 self.end = self.cursor + lines * LINE;

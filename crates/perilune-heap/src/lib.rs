@@ -120,10 +120,12 @@ pub enum Mode {
 pub struct HeapOptions {
     /// Byte limit of what the program may hold.
     pub limit: Option<usize>,
-    /// A collection is due at every safepoint.
+    /// A collection is due at every safepoint, and majors follow each other in short slices.
     pub stress: bool,
-    /// Freed memory is overwritten.
+    /// Freed and fresh memory is overwritten with a pattern.
     pub poison: bool,
+    /// Every collection ends with [`Heap::verify`], and a violation with a panic.
+    pub verify: bool,
     /// First size of the nursery in bytes (at least 64 KiB). It tunes itself unless `fixed_nursery`.
     pub nursery: usize,
     /// The nursery keeps its first size.
@@ -140,10 +142,26 @@ impl Default for HeapOptions {
             limit: None,
             stress: false,
             poison: cfg!(debug_assertions),
+            verify: false,
             nursery: 1 << 20,
             fixed_nursery: false,
             small_page_chunks: 2,
             first_epoch: 1,
+        }
+    }
+}
+
+impl HeapOptions {
+    /// The defaults, with the debugging aids that the environment asks for: `PERILUNE_GC_STRESS`, `PERILUNE_GC_POISON`,
+    /// `PERILUNE_GC_VERIFY`, each on if set and neither empty nor `0`.
+    pub fn from_env() -> HeapOptions {
+        let on = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
+        let default = HeapOptions::default();
+        HeapOptions {
+            stress: on("PERILUNE_GC_STRESS"),
+            poison: default.poison || on("PERILUNE_GC_POISON"),
+            verify: on("PERILUNE_GC_VERIFY"),
+            ..default
         }
     }
 }
