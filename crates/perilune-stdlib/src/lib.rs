@@ -45,5 +45,6 @@ pub fn open_libs(vm: &mut Vm) -> LuaResult<()> {
     os::open(vm)?;
     string::open(vm)?;
     math::open(vm)?;
-    utf8::open(vm)
+    utf8::open(vm)?;
+    vm.open_coroutine()
 }
