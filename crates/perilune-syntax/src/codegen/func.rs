@@ -142,6 +142,16 @@ impl FuncState {
         }
     }
 
+    /// The state of another function, in the memory of one that has become a prototype.
+    pub(super) fn renew(&mut self, func: FuncId, is_vararg: bool) {
+        debug_assert!(self.code.is_empty() && self.active.is_empty() && self.blocks.is_empty());
+        (self.func, self.is_vararg) = (func, is_vararg);
+        (self.active_registers, self.free, self.max_stack) = (0, 0, 2);
+        (self.ic_count, self.last_target, self.open_calls) = (0, 0, 0);
+        clear(&mut self.constant_ids);
+        clear(&mut self.upvalue_ids);
+    }
+
     /// Position of the next instruction.
     pub(super) fn pc(&self) -> usize {
         self.code.len()
@@ -286,24 +296,39 @@ impl FuncState {
         }
     }
 
-    /// The prototype of the finished code.
-    pub(super) fn into_proto(self, function: &Function, source: Arc<[u8]>, main: bool) -> Proto {
+    /// The prototype of the finished code, whose memory is left for the next function.
+    pub(super) fn take_proto(&mut self, function: &Function, source: Arc<[u8]>, main: bool) -> Proto {
         Proto {
-            code: self.code.into(),
-            constants: self.constants.into(),
-            templates: self.templates.into(),
-            protos: self.protos.into(),
-            upvalues: self.upvalues.into(),
+            code: exactly(&mut self.code),
+            constants: exactly(&mut self.constants),
+            templates: exactly(&mut self.templates),
+            protos: exactly(&mut self.protos),
+            upvalues: exactly(&mut self.upvalues),
             num_params: function.params.len() as u8,
             is_vararg: self.is_vararg,
             max_stack: self.max_stack,
             ic_count: self.ic_count,
-            lines: self.lines.into(),
-            locals: self.locals.into(),
+            lines: exactly(&mut self.lines),
+            locals: exactly(&mut self.locals),
             source,
             line_defined: if main { 0 } else { function.line },
             last_line_defined: if main { 0 } else { function.end_line },
         }
+    }
+}
+
+/// Moves a vector's elements to a box of just their size; the vector keeps its room, within reason.
+fn exactly<T>(vec: &mut Vec<T>) -> Box<[T]> {
+    const ROOM: usize = 4096;
+    if vec.len() > ROOM { std::mem::take(vec).into() } else { vec.drain(..).collect() }
+}
+
+/// Empties a map; a large one is not worth cleaning.
+fn clear<K, V>(map: &mut FastMap<K, V>) {
+    if map.capacity() > 256 {
+        *map = FastMap::default();
+    } else {
+        map.clear();
     }
 }
 

@@ -54,6 +54,7 @@ pub fn generate(chunk: &Chunk, chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxEr
         source: chunk_name.into(),
         fs: FuncState::new(FuncId(0), true),
         outer: Vec::new(),
+        spare: Vec::new(),
         constants: FastMap::default(),
         registers: vec![0; chunk.locals.len()],
         line: 1,
@@ -78,6 +79,8 @@ struct Gen<'a> {
     fs: FuncState,
     /// The functions around it, outermost first.
     outer: Vec<FuncState>,
+    /// States of functions that are done, for their memory.
+    spare: Vec<FuncState>,
     /// Values of the locals that are compile-time constants, whatever their function.
     constants: FastMap<LocalId, Kind>,
     /// Register of each local, valid once it has been declared.
@@ -131,13 +134,21 @@ impl Gen<'_> {
 
     #[inline(never)]
     fn open_function(&mut self, id: FuncId) {
-        let inner = FuncState::new(id, self.chunk.functions[id.index()].is_vararg);
+        let is_vararg = self.chunk.functions[id.index()].is_vararg;
+        let inner = match self.spare.pop() {
+            Some(mut spare) => {
+                spare.renew(id, is_vararg);
+                spare
+            }
+            None => FuncState::new(id, is_vararg),
+        };
         self.outer.push(std::mem::replace(&mut self.fs, inner));
     }
 
     #[inline(never)]
     fn close_function(&mut self, proto: Arc<Proto>) -> u32 {
-        self.fs = self.outer.pop().expect("a nested function has one around it");
+        let around = self.outer.pop().expect("a nested function has one around it");
+        self.spare.push(std::mem::replace(&mut self.fs, around));
         self.fs.protos.push(proto);
         self.fs.protos.len() as u32 - 1
     }
@@ -172,8 +183,7 @@ impl Gen<'_> {
         self.emit_return(first, 0);
         self.end_scope();
         self.finish();
-        let fs = std::mem::replace(&mut self.fs, FuncState::new(id, false));
-        Arc::new(fs.into_proto(function, self.source.clone(), id == FuncId(0)))
+        Arc::new(self.fs.take_proto(function, self.source.clone(), id == FuncId(0)))
     }
 
     /// The current function's upvalue for a local of a function around it (or for the chunk's `_ENV`).
