@@ -90,22 +90,7 @@ impl Client for LuaClient {
         unsafe {
             let p = obj.as_ptr();
             match Tag((*p).kind) {
-                Tag::TABLE => {
-                    let t = p as *mut Table;
-                    let meta = (*t).metatable;
-                    if !meta.is_null() && (*meta).absent & (1 << Event::Mode as u8) == 0 {
-                        if let Some((keys, values)) = (*self.vm).weakness(Gc::from_ptr(meta)) {
-                            (*self.vm).gc.weak[m.cycle() as usize].push(Weak { table: t, keys, values });
-                            (*t).trace_weak(crate::table::trace::Weak { keys, values }, &mut |o| {
-                                m.mark(o);
-                            });
-                            return;
-                        }
-                    }
-                    (*t).trace(&mut |o| {
-                        m.mark(o);
-                    });
-                }
+                Tag::TABLE => self.trace_table(p as *mut Table, 0, m),
                 Tag::CLOSURE => {
                     let c = p as *mut LuaClosure;
                     mark_ptr(m, (*c).proto);
@@ -149,6 +134,25 @@ impl Client for LuaClient {
                 }
                 Tag::THREAD => self.trace_thread(p as *mut Thread, m),
                 _ => {}
+            }
+        }
+    }
+
+    unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
+        // SAFETY: only tables are traced in portions.
+        unsafe { self.trace_table(obj.as_ptr() as *mut Table, at, m) }
+    }
+
+    unsafe fn trace_range(&mut self, owner: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
+        let t = owner.as_ptr() as *mut Table;
+        // SAFETY: only tables report stores by address.
+        unsafe {
+            match self.weakness_of(t) {
+                // Weak tables are met as a whole.
+                Some(_) => self.trace_table(t, 0, m),
+                None => (*t).trace_range(lo, hi, &mut |o| {
+                    m.mark(o);
+                }),
             }
         }
     }
@@ -310,6 +314,38 @@ fn is_dead(m: &Marker<'_>, v: Value) -> bool {
 }
 
 impl LuaClient {
+    /// What is weak in `t`: (keys, values); `None`: nothing.
+    unsafe fn weakness_of(&mut self, t: *mut Table) -> Option<(bool, bool)> {
+        // SAFETY: a live table and its metatable.
+        unsafe {
+            let meta = (*t).metatable;
+            if meta.is_null() || (*meta).absent & (1 << Event::Mode as u8) != 0 {
+                return None;
+            }
+            (*self.vm).weakness(Gc::from_ptr(meta))
+        }
+    }
+
+    /// Traces a table from portion `at` on.
+    unsafe fn trace_table(&mut self, t: *mut Table, at: usize, m: &mut Marker<'_>) {
+        // SAFETY: a live table.
+        unsafe {
+            if let Some((keys, values)) = self.weakness_of(t) {
+                (&mut (*self.vm).gc.weak)[m.cycle() as usize].push(Weak { table: t, keys, values });
+                (*t).trace_weak(crate::table::trace::Weak { keys, values }, &mut |o| {
+                    m.mark(o);
+                });
+                return;
+            }
+            let next = (*t).trace_portion(at, &mut |o| {
+                m.mark(o);
+            });
+            if let Some(next) = next {
+                m.trace_later(Gc::from_ptr(t).obj(), next);
+            }
+        }
+    }
+
     unsafe fn trace_thread(&mut self, th: *mut Thread, m: &mut Marker<'_>) {
         // SAFETY: a live thread; the running one's top is in the Vm.
         unsafe {
