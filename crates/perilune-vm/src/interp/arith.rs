@@ -274,6 +274,7 @@ op!(
     flow!(vm, arith_flow(&mut *vm, base, k, i))
 });
 
+#[inline(never)]
 unsafe fn arith_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
     // SAFETY: called by `slow_arith` with the running frame's registers.
     unsafe {
@@ -314,6 +315,7 @@ op!(#[inline(never)] slow_len(vm, base, pc, k, i, tab) {
     flow!(vm, len_flow(&mut *vm, base, i))
 });
 
+#[inline(never)]
 unsafe fn len_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: as `arith_flow`.
     unsafe {
@@ -345,6 +347,7 @@ op!(#[inline(never)] slow_concat(vm, base, pc, k, i, tab) {
 
 /// Concatenates the `n` values from `R[a]` on, from the right, as far as no metamethod is needed; then calls that, to be continued by
 /// `finish_cont` with what is left.
+#[inline(never)]
 pub(crate) unsafe fn concat_flow(vm: &mut Vm, base: *mut Value, i: Instr, mut n: usize) -> Flow {
     // SAFETY: as `arith_flow`; n <= b.
     unsafe {

@@ -104,6 +104,7 @@ op!(op_tailcall(vm, base, pc, k, i, tab) {
 });
 
 /// Replaces the running frame by the called function's. A native is called as usual and its results returned.
+#[inline(never)]
 unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers; arguments end at vm.top.
     unsafe {
@@ -222,6 +223,7 @@ op!(#[inline(never)] op_varargprep(vm, base, pc, k, i, tab) {
 });
 
 /// Moves function, frame record and fixed parameters above the arguments, so that the extra ones lie below the frame.
+#[inline(never)]
 unsafe fn varargprep_flow(vm: &mut Vm, base: *mut Value, params: usize) -> Flow {
     // SAFETY: the arguments lie between base and vm.top; `enter_lua` filled up the fixed ones.
     unsafe {
@@ -277,6 +279,7 @@ op!(
     flow!(vm, vararg_flow(&mut *vm, base, i))
 });
 
+#[inline(never)]
 unsafe fn vararg_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers.
     unsafe {
@@ -299,6 +302,7 @@ op!(
     flow!(vm, lift_flow(&mut *vm, i))
 });
 
+#[inline(never)]
 unsafe fn lift_flow(vm: &mut Vm, i: Instr) -> Flow {
     // SAFETY: called for the running frame; the open values lie between R[a] and the top.
     unsafe {

@@ -92,6 +92,7 @@ op!(
     flow!(vm, order_flow(&mut *vm, x, y, or_equal, negated))
 });
 
+#[inline(never)]
 fn order_flow(vm: &mut Vm, x: Value, y: Value, or_equal: bool, negated: bool) -> Flow {
     let f = vm.binary_metamethod(if or_equal { Event::Le } else { Event::Lt }, x, y);
     if f.is_nil() {
@@ -136,6 +137,7 @@ op!(
     flow!(vm, eq_flow(&mut *vm, x, y, negated))
 });
 
+#[inline(never)]
 fn eq_flow(vm: &mut Vm, x: Value, y: Value, negated: bool) -> Flow {
     let f = vm.eq_metamethod(x, y);
     if f.is_nil() {

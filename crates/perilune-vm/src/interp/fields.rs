@@ -102,6 +102,7 @@ op!(
     flow!(vm, getfield_flow(&mut *vm, base, k, i))
 });
 
+#[inline(never)]
 unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers.
     unsafe {
@@ -211,6 +212,7 @@ op!(
     flow!(vm, setfield_flow(&mut *vm, base, k, i))
 });
 
+#[inline(never)]
 unsafe fn setfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers.
     unsafe {
@@ -273,6 +275,7 @@ unsafe fn fill_set(
 }
 
 /// `obj[key] = val` in full, for the instruction at hand.
+#[inline(never)]
 unsafe fn store_flow(vm: &mut Vm, obj: Value, key: Value, val: Value) -> Flow {
     match vm.newindex_lookup(obj, key, val)? {
         Store::Done => {
@@ -354,6 +357,7 @@ op!(#[inline(never)] slow_getindex(vm, base, pc, k, i, tab) {
     flow!(vm, getindex_flow(&mut *vm, base, i))
 });
 
+#[inline(never)]
 unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers.
     unsafe {
@@ -463,6 +467,7 @@ op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
     flow!(vm, setindex_flow(&mut *vm, base, k, i))
 });
 
+#[inline(never)]
 unsafe fn setindex_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers.
     unsafe {
@@ -496,6 +501,7 @@ op!(
     flow!(vm, newtable_flow(&mut *vm, base, k, i))
 });
 
+#[inline(never)]
 unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers.
     unsafe {
@@ -555,6 +561,7 @@ op!(#[inline(never)] slow_setslot(vm, base, pc, k, i, tab) {
 });
 
 /// A constructor's field when the table did not get the template's shape: an ordinary store.
+#[inline(never)]
 unsafe fn setslot_flow(vm: &mut Vm, base: *mut Value, pc: *const Instr, k: *const Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers; `pc` is past the SETSLOT.
     unsafe {
