@@ -256,3 +256,57 @@ fn step(vm: &mut Vm, rule: Rule) -> LuaResult<u32> {
         _ => Err(vm.error(INVALID)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(code: u32) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(code, &mut out);
+        out
+    }
+
+    #[test]
+    fn codes_read_back() {
+        for bits in 0..31 {
+            for code in [1u32 << bits, (1 << bits) - 1, (1 << bits) + 1, !0 >> (31 - bits).max(1)] {
+                let text = encoded(code);
+                assert_eq!(decode(&text, Rule::Lax), Some((code, text.len())), "{code:x}");
+                match char::from_u32(code) {
+                    Some(c) => {
+                        assert_eq!(text, c.to_string().as_bytes());
+                        assert_eq!(decode(&text, Rule::Strict), Some((code, text.len())));
+                    }
+                    None => assert_eq!(decode(&text, Rule::Strict), None),
+                }
+            }
+        }
+        assert_eq!(encoded(0x7fff_ffff), [0xfd, 0xbf, 0xbf, 0xbf, 0xbf, 0xbf]);
+    }
+
+    #[test]
+    fn malformed_sequences() {
+        for text in
+            [&b"\x80"[..], b"\xbf", b"\xc3", b"\xe4\xb8", b"\xc3a", b"\xfe", b"\xff\x80\x80\x80\x80\x80\x80"]
+        {
+            assert_eq!(decode(text, Rule::Lax), None, "{text:x?}");
+        }
+        // Overlong forms.
+        for text in
+            [&b"\xc0\x80"[..], b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf", b"\xf8\x87\xbf\xbf\xbf"]
+        {
+            assert_eq!(decode(text, Rule::Lax), None, "{text:x?}");
+        }
+        assert_eq!(decode(b"\xed\xa0\x80", Rule::Lax), Some((0xd800, 3)));
+        assert_eq!(decode(b"\xed\xa0\x80", Rule::Strict), None);
+        assert_eq!(decode(b"\xf4\x90\x80\x80", Rule::Strict), None);
+    }
+
+    #[test]
+    fn counting() {
+        assert_eq!(count_valid(b""), Some(0));
+        assert_eq!(count_valid("h\u{e9}llo \u{4e16}\u{1f600}".as_bytes()), Some(8));
+        assert_eq!(count_valid(b"\xed\xa0\x80"), None);
+    }
+}

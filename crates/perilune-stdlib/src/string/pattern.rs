@@ -268,6 +268,13 @@ struct Compiler<'p> {
 impl Pattern {
     /// Compiles. `anchor`: a leading `^` anchors (not so in `gmatch`).
     pub fn new(text: &[u8], anchor: bool) -> Pattern {
+        let mut pattern = Pattern::translate(text, anchor);
+        pattern.look_ahead();
+        pattern
+    }
+
+    /// The first step of compiling: operations as they are written.
+    pub(super) fn translate(text: &[u8], anchor: bool) -> Pattern {
         let anchored = anchor && text.first() == Some(&b'^');
         let mut c = Compiler {
             text,
@@ -292,7 +299,6 @@ impl Pattern {
         for &n in &c.open {
             c.pattern.unfinished |= 1 << n;
         }
-        c.pattern.look_ahead();
         c.pattern
     }
 
