@@ -26,6 +26,8 @@ fn format_error(vm: &mut Vm, e: FormatError) -> Thrown {
 /// `string.pack(fmt, v1, v2, ...)`
 fn pack(vm: &mut Vm) -> LuaResult<u32> {
     let mut reader = Reader::new(vm.check_str(1)?.bytes());
+    // A missing argument is reported as nil, as PUC Lua does.
+    vm.push(Value::NIL);
     let mut out = Vec::new();
     let mut arg = 1;
     while let Some(item) = reader.next(out.len()).map_err(|e| format_error(vm, e))? {
