@@ -1,0 +1,64 @@
+//! The examples as tests: each `examples/NAME/main.lua`, run on its default input, prints `expected.txt`.
+//!
+//! An example runs in its own folder without arguments, as its README shows. The recordings come from a reference Lua
+//! (`PERILUNE_TEST_BIN=/path/to/lua PERILUNE_BLESS=1`), so the test also says that we agree with it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn binary() -> PathBuf {
+    std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from)
+}
+
+fn examples() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut found: Vec<PathBuf> = std::fs::read_dir(root)
+        .expect("examples exists")
+        .map(|entry| entry.expect("readable directory").path())
+        .filter(|dir| dir.join("main.lua").is_file())
+        .collect();
+    found.sort();
+    found
+}
+
+fn run(dir: &Path, args: &[&str]) -> std::process::Output {
+    Command::new(binary())
+        .arg("main.lua")
+        .args(args)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command starts")
+}
+
+#[test]
+fn every_example_prints_what_was_recorded() {
+    let all = examples();
+    assert!(all.len() >= 2, "examples exist");
+    for dir in all {
+        let output = run(&dir, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {}\n{errors}", dir.display(), output.status);
+        let recording = dir.join("expected.txt");
+        if std::env::var_os("PERILUNE_BLESS").is_some() {
+            std::fs::write(&recording, &output.stdout).expect("recording can be written");
+        }
+        let want = std::fs::read_to_string(&recording).expect("expected.txt");
+        let got = String::from_utf8_lossy(&output.stdout);
+        for (number, (w, g)) in want.lines().zip(got.lines()).enumerate() {
+            assert_eq!(g, w, "{} line {}", dir.display(), number + 1);
+        }
+        assert_eq!(got.lines().count(), want.lines().count(), "{}: number of lines", dir.display());
+    }
+}
+
+#[test]
+fn every_example_says_what_is_wrong_with_its_input() {
+    for dir in examples() {
+        let output = run(&dir, &["there-is-no-such-file"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{}: {errors}", dir.display());
+        assert!(errors.contains("there-is-no-such-file"), "{}: {errors}", dir.display());
+        assert!(!errors.contains("traceback"), "{}: {errors}", dir.display());
+    }
+}
