@@ -58,7 +58,8 @@ fn run(path: &Path) -> Result<(), String> {
     }
     let output = child.wait_with_output().expect("readable output");
     if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr).lines().take(4).collect::<Vec<_>>().join("\n    ");
+        let message =
+            String::from_utf8_lossy(&output.stderr).lines().take(4).collect::<Vec<_>>().join("\n    ");
         return Err(format!("{}\n    {message}", output.status));
     }
     if output.stdout.is_empty() {
