@@ -33,6 +33,7 @@ impl Vm {
         i == 0 || i > self.nargs()
     }
     /// Argument `i` is nil or was not passed.
+    #[inline]
     pub fn arg_is_none_or_nil(&self, i: u32) -> bool {
         self.arg(i).is_nil()
     }
@@ -197,6 +198,7 @@ impl Vm {
         self.nargs() as i32
     }
     /// Cuts the frame to its first `n` values.
+    #[inline]
     pub fn truncate(&mut self, n: u32) {
         if n < self.nargs() {
             // SAFETY: within the frame.
@@ -204,6 +206,7 @@ impl Vm {
         }
     }
     /// Value number `i` (from 1) of the frame: arguments first, pushed values after them.
+    #[inline]
     pub fn stack_get(&self, i: u32) -> Value {
         self.arg(i)
     }
@@ -261,6 +264,7 @@ impl Vm {
             Ok(Gc::from_ptr(c).into())
         }
     }
+    #[inline]
     fn running_native_closure(&self) -> Option<Gc<NativeClosure>> {
         // SAFETY: base is a frame of the running stack.
         unsafe {
@@ -269,6 +273,7 @@ impl Vm {
         }
     }
     /// Upvalue `i` (from 1) of the running native; nil if it has none such.
+    #[inline]
     pub fn upvalue(&self, i: u32) -> Value {
         match self.running_native_closure() {
             // SAFETY: i is in range.

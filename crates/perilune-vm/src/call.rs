@@ -259,6 +259,13 @@ impl Vm {
             self.hook_return(n)?;
         }
         // SAFETY: the native's results are the topmost n values.
+        unsafe { self.finish_native(n) }
+    }
+
+    /// Delivers the `n` topmost values as the results of the running native.
+    #[inline(never)]
+    pub(crate) unsafe fn finish_native(&mut self, n: usize) -> Flow {
+        // SAFETY: the native's results are the topmost n values.
         let step = unsafe { self.finish_return(self.base, self.top.sub(n), n)? };
         if step == Step::Continue && self.heap.gc_due() {
             self.safepoint_open(true)?;

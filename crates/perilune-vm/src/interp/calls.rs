@@ -7,7 +7,7 @@ use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_NONE, F_SLOW_RETURN, F_TAIL, F_VARARG, Frame, frame};
 use crate::native::Kind;
 use crate::num;
-use crate::object::LuaClosure;
+use crate::object::{LuaClosure, NativeClosure};
 use crate::value::{Tag, Value};
 use perilune_syntax::Instr;
 use std::sync::atomic::Ordering;
@@ -55,8 +55,12 @@ op!(
         (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     // A leaf native, the commonest case, without further ado.
-    if (*func).tag == Tag::NATIVE {
-        let native = (*func).payload as *const crate::native::Native;
+    if (*func).tag == Tag::NATIVE || (*func).tag == Tag::NATIVE_CLOSURE {
+        let native = if (*func).tag == Tag::NATIVE {
+            (*func).payload as *const crate::native::Native
+        } else {
+            (*((*func).payload as *const NativeClosure)).native
+        };
         let new_base = func.add(CALL_GAP);
         if (*native).kind == Kind::Leaf && (*vm).top.add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
             let f = frame(new_base);
@@ -64,8 +68,11 @@ op!(
             (*vm).base = new_base;
             match ((*native).func)(&mut *vm) {
                 Ok(n) => {
+                    if (*vm).base != new_base {
+                        // It needed more room, and the stack moved.
+                        flow!(vm, (*vm).finish_native(n as usize))
+                    }
                     let wanted = i.c() as usize;
-                    // A leaf cannot have moved the stack.
                     let from = (*vm).top.sub(n as usize);
                     if wanted == 2 {
                         if n > 0 { copy(func, from) } else { *func = Value::NIL }
