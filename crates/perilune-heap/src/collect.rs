@@ -21,7 +21,7 @@
 //! **Sweep.** Lazily by the allocator, and in portions of steps without a slice; complete before the next major starts.
 
 use crate::heap::{Heap, LAST_EPOCH};
-use crate::large::take_cards;
+use crate::large::take_card;
 use crate::layout::*;
 use crate::mark::{Budget, Marker};
 use crate::pace::{LEAST_SLICE, PAUSE_GOAL};
@@ -183,16 +183,21 @@ impl Heap {
 
     /// The ranges of large buffers that were stored into. Owners logged since are traced whole anyway.
     fn take_card_log(&mut self) -> Vec<(Obj, usize, usize)> {
-        let mut ranges = Vec::new();
-        for (owner, buffer) in core::mem::take(&mut self.card_log) {
+        let mut ranges: Vec<(Obj, usize, usize)> = Vec::new();
+        let mut log = core::mem::take(&mut self.card_log);
+        for (owner, buffer, card) in log.drain(..) {
+            let (lo, hi) = take_card(buffer, card);
             // SAFETY: logged objects are old, hence alive until the end of a major.
-            let whole = unsafe { (*owner.as_ptr()).epoch } == self.epoch();
-            take_cards(buffer, |lo, hi| {
-                if !whole {
-                    ranges.push((owner, lo, hi))
-                }
-            });
+            if unsafe { (*owner.as_ptr()).epoch } == self.epoch() {
+                continue;
+            }
+            match ranges.last_mut() {
+                // Filling an array marks one card after the other.
+                Some(last) if last.0 == owner && last.2 == lo => last.2 = hi,
+                _ => ranges.push((owner, lo, hi)),
+            }
         }
+        self.card_log = log;
         ranges
     }
 

@@ -87,8 +87,8 @@ pub struct Heap {
     pub(crate) table: ChunkTable,
     /// Old objects stored into since the last collection.
     pub(crate) log: Vec<Obj>,
-    /// Old objects with stores into a large buffer of theirs since the last collection, and the buffer.
-    pub(crate) card_log: Vec<(Obj, Obj)>,
+    /// Parts of large buffers stored into since the last collection: old owner, buffer, card.
+    pub(crate) card_log: Vec<(Obj, Obj, u32)>,
     pub(crate) minor_stack: Vec<Obj>,
     pub(crate) major: Major,
     pub(crate) pace: Pace,
@@ -376,8 +376,8 @@ impl Heap {
             return self.barrier_slow(owner);
         }
         match mark_card(buffer, slot - buffer.as_ptr() as usize) {
-            CardMark::First => self.card_log.push((owner, buffer)),
-            CardMark::Again => {}
+            CardMark::New(card) => self.card_log.push((owner, buffer, card)),
+            CardMark::Known => {}
             CardMark::TooMany => self.barrier_slow(owner),
         }
     }

@@ -8,8 +8,9 @@
 //! the old one in portions. An old object without a current mark is dead and waits for that walk.
 //!
 //! **Cards.** Tracing a big array again because one element changed would make filling an array quadratic. So stores into large
-//! buffers ([`crate::Heap::barrier_at`]) mark a card of 1 KiB and do not stamp the owner: it stays unlogged, every
-//! store takes the slow path, and the next collection traces the marked cards only. That pays while stores are
+//! buffers ([`crate::Heap::barrier_at`]) mark a card of 256 bytes, log the card, and do not stamp the owner: it stays unlogged, every
+//! store takes the slow path, and the next collection traces the logged cards only. (The log saves a walk over all cards, so they can be
+//! small.) That pays while stores are
 //! few compared with the size; after one store for every four slots the owner is logged whole, and further stores
 //! are as fast as any. Whatever a program does, it pays at most about twice what the better way would have cost.
 //!
@@ -73,7 +74,7 @@ pub fn size_of_large(obj: Obj) -> usize {
 }
 
 /// Bytes that a card describes.
-pub const CARD: usize = 1024;
+pub const CARD: usize = 256;
 
 fn card_count(size: usize) -> usize {
     size / CARD + 1
@@ -81,11 +82,11 @@ fn card_count(size: usize) -> usize {
 
 /// What to do about a store into a large buffer.
 pub enum CardMark {
-    /// The first since the last collection: the buffer must be entered into the log of cards.
-    First,
+    /// The card, newly marked, must be logged.
+    New(u32),
     /// Nothing more.
-    Again,
-    /// So many that the owner had better be logged whole.
+    Known,
+    /// There were so many stores that the owner had better be logged whole.
     TooMany,
 }
 
@@ -98,34 +99,28 @@ pub fn mark_card(buffer: Obj, offset: usize) -> CardMark {
         if r.cards.is_null() {
             r.cards = Box::into_raw(vec![0u8; card_count(r.size)].into_boxed_slice()) as *mut u8;
         }
-        *r.cards.add(offset / CARD) = 1;
         r.hits += 1;
-        match r.hits as usize {
-            1 => CardMark::First,
-            n if n > r.size / 64 => CardMark::TooMany,
-            _ => CardMark::Again,
+        if r.hits as usize > r.size / 64 {
+            return CardMark::TooMany;
+        }
+        let card = offset / CARD;
+        match core::mem::replace(&mut *r.cards.add(card), 1) {
+            0 => CardMark::New(card as u32),
+            _ => CardMark::Known,
         }
     }
 }
 
-/// Calls `f` with every run of marked cards, as a range of addresses, and clears them.
-pub fn take_cards(buffer: Obj, mut f: impl FnMut(usize, usize)) {
+/// Takes back the mark of a logged card: the addresses that it covers.
+pub fn take_card(buffer: Obj, card: u32) -> (usize, usize) {
     let at = buffer.as_ptr() as usize;
-    // SAFETY: as above.
-    let (cards, size) = unsafe {
+    let first = card as usize * CARD;
+    // SAFETY: as above; a logged card has an entry.
+    unsafe {
         let r = &mut *record(at);
         r.hits = 0;
-        if r.cards.is_null() {
-            return;
-        }
-        (core::slice::from_raw_parts_mut(r.cards, card_count(r.size)), r.size)
-    };
-    let mut i = 0;
-    while let Some(first) = cards[i..].iter().position(|c| *c != 0).map(|p| p + i) {
-        let end = cards[first..].iter().position(|c| *c == 0).map_or(cards.len(), |p| p + first);
-        cards[first..end].fill(0);
-        f(at + first * CARD, at + (end * CARD).min(size));
-        i = end;
+        *r.cards.add(card as usize) = 0;
+        (at + first, at + (first + CARD).min(r.size))
     }
 }
 

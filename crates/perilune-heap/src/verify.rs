@@ -52,7 +52,7 @@ impl Heap {
         let carded: HashSet<Obj> = self
             .card_log
             .iter()
-            .map(|(o, _)| o)
+            .map(|(o, ..)| o)
             .chain(self.major.ranges.iter().map(|r| &r.0))
             .copied()
             .collect();
