@@ -75,12 +75,12 @@ impl Vm {
             let need = used + n + STACK_EXTRA;
             let size = (*th).stack_size;
             if need > MAX_STACK {
-                if size > MAX_STACK || need > MAX_STACK + ERROR_STACK {
-                    // Overflow while an overflow is being handled.
-                    if size > MAX_STACK {
-                        let v = self.intern_bytes(b"error in error handling")?;
-                        return Err(self.throw(v.into()));
-                    }
+                if size > MAX_STACK {
+                    // Overflow while an overflow is being handled: no message handler sees this one.
+                    let v = self.intern_bytes(b"error in error handling")?;
+                    let e = self.throw(v.into());
+                    self.error_handled = true;
+                    return Err(e);
                 }
                 self.resize_stack(th, MAX_STACK + ERROR_STACK)?;
                 return Err(self.error("stack overflow"));
@@ -463,33 +463,16 @@ impl Vm {
         }
     }
 
+    /// An error in the handler goes to the handler too (the nested run of the interpreter calls it), until the nesting is too deep.
     fn call_message_handler(&mut self, handler: Value) {
         self.no_yield += 1;
-        let mut left = 10;
-        loop {
-            let error = std::mem::replace(&mut self.error, Value::NIL);
-            self.error_handled = true;
-            // SAFETY: the frame at base is the one that failed; everything above its registers is free.
-            unsafe { self.set_top_for_call() };
-            let outcome = self.call(handler, &[error]);
-            self.error_handled = true;
-            match outcome {
-                Ok(v) => {
-                    self.error = v;
-                    break;
-                }
-                Err(Thrown(())) => {
-                    // An error in the handler goes to the handler, until it is clear that this leads nowhere.
-                    left -= 1;
-                    if left == 0 || self.c_calls >= MAX_C_CALLS {
-                        if let Ok(s) = self.intern_bytes(b"C stack overflow") {
-                            self.error = s.into();
-                        }
-                        break;
-                    }
-                }
-            }
+        let error = std::mem::replace(&mut self.error, Value::NIL);
+        // SAFETY: the frame at base is the one that failed; everything above its registers is free.
+        unsafe { self.set_top_for_call() };
+        if let Ok(v) = self.call(handler, &[error]) {
+            self.error = v;
         }
+        self.error_handled = true;
         self.no_yield -= 1;
     }
 

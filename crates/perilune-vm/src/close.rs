@@ -155,27 +155,36 @@ impl Vm {
                 // Only native frames are being discarded; the variables are closed by `close_coroutine`, or never.
                 return;
             }
+            let error = std::mem::replace(&mut self.error, Value::NIL);
+            self.error = self.close_with(level, Some(error)).unwrap_or(Value::NIL);
+        }
+    }
+
+    /// Closes what is at `level` and above, with `error` as the methods' argument if there is one; the error in the end: that of the last method that
+    /// failed, or `error`.
+    pub(crate) unsafe fn close_with(&mut self, level: *mut Value, mut error: Option<Value>) -> Option<Value> {
+        // SAFETY: offsets survive moves of the stack.
+        unsafe {
             let level = level.offset_from((*self.thread).stack);
             loop {
                 let at = (*self.thread).stack.offset(level);
                 let Some(slot) = self.pop_tbc(at) else {
                     self.close_upvalues(at);
-                    return;
+                    return error;
                 };
                 self.close_upvalues(slot);
                 let v = *slot;
-                let error = std::mem::replace(&mut self.error, Value::NIL);
                 // Keep the error alive above the variable while the method runs.
-                *slot.add(1) = error;
+                let argument = error.unwrap_or(Value::NIL);
+                *slot.add(1) = argument;
                 self.top = slot.add(2);
                 let f = self.metamethod(v, Event::Close);
-                self.error_handled = false;
                 let base = self.base.offset_from((*self.thread).stack);
-                let slot = slot.offset_from((*self.thread).stack);
                 let c_calls = self.c_calls;
-                match self.call_close(f, v, error) {
-                    Ok(()) => self.error = *(*self.thread).stack.offset(slot + 1),
-                    Err(_) => self.c_calls = c_calls,
+                self.error_handled = false;
+                if self.call_close(f, v, argument).is_err() {
+                    self.c_calls = c_calls;
+                    error = Some(std::mem::replace(&mut self.error, Value::NIL));
                 }
                 self.base = (*self.thread).stack.offset(base);
                 self.error_handled = true;

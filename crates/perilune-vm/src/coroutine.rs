@@ -187,6 +187,7 @@ impl Vm {
             self.error_handled = false;
             if self.cancelling || !wrap {
                 let error = std::mem::replace(&mut self.error, Value::NIL);
+                (*th).failure = Some(error);
                 if self.cancelling {
                     self.error = error;
                 }
@@ -197,10 +198,7 @@ impl Vm {
             (*resumer).status = Status::Running;
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.
             let error = std::mem::replace(&mut self.error, Value::NIL);
-            let error = match self.close_coroutine(Gc::from_ptr(th), error) {
-                Ok(()) => error,
-                Err(e) => e,
-            };
+            let error = self.close_coroutine(Gc::from_ptr(th), Some(error)).err().unwrap_or(Value::NIL);
             if let Some(s) = error.as_string() {
                 let mut text = self.where_(1);
                 if !text.is_empty() {
@@ -234,14 +232,13 @@ impl Vm {
 
     /// Closes a suspended or dead coroutine: its to-be-closed variables are closed, with `error` if that is not nil. The error value
     /// comes back if there was one.
-    pub(crate) fn close_coroutine(&mut self, co: Gc<Thread>, error: Value) -> Result<(), Value> {
+    pub(crate) fn close_coroutine(&mut self, co: Gc<Thread>, error: Option<Value>) -> Result<(), Value> {
         // SAFETY: a coroutine that does not run; it is made the running one while its variables are closed.
         unsafe {
             let th = co.ptr();
             if !(*th).segment.is_null() {
                 self.cancel_segment(th);
             }
-            let failed = !error.is_nil();
             (*th).status = Status::Dead;
             if (*th).tbc == 0 {
                 let previous = self.thread;
@@ -254,10 +251,11 @@ impl Vm {
                 (*th).base = (*th).stack.add(CALL_GAP);
                 (*th).top = (*th).base;
                 *frame((*th).base) = crate::frame::Frame::native(0, 0);
-                return if failed { Err(error) } else { Ok(()) };
+                return error.map_or(Ok(()), Err);
             }
             let previous = self.thread;
             (*previous).status = Status::Normal;
+            (*th).status = Status::Running;
             (*th).resumer = previous;
             let kept = std::mem::replace(&mut self.error, Value::NIL);
             let handled = self.error_handled;
@@ -265,17 +263,17 @@ impl Vm {
             self.base = (*th).stack.add(CALL_GAP);
             *frame(self.base) = crate::frame::Frame::native(0, 0);
             self.no_yield += 1;
-            self.error = error;
-            self.close_after_error((*th).stack);
+            let error = self.close_with((*th).stack, error);
             self.no_yield -= 1;
-            let error = std::mem::replace(&mut self.error, kept);
+            self.error = kept;
+            (*th).status = Status::Dead;
             self.error_handled = handled;
             self.base = (*th).stack.add(CALL_GAP);
             self.top = self.base;
             (*th).resumer = std::ptr::null_mut();
             self.switch_to(previous);
             (*previous).status = Status::Running;
-            if error.is_nil() { Ok(()) } else { Err(error) }
+            error.map_or(Ok(()), Err)
         }
     }
 
@@ -336,7 +334,8 @@ fn close(vm: &mut Vm) -> LuaResult<u32> {
     match co.status {
         Status::Suspended | Status::Dead => {
             let error = std::mem::replace(&mut vm.error, Value::NIL);
-            let pending = vm.dead_error(co);
+            // SAFETY: a coroutine that does not run.
+            let pending = unsafe { (*co.ptr()).failure.take() };
             let result = vm.close_coroutine(co, pending);
             vm.error = error;
             match result {
@@ -352,26 +351,6 @@ fn close(vm: &mut Vm) -> LuaResult<u32> {
             let text = format!("cannot close a {} coroutine", vm.coroutine_status(co));
             Err(vm.error(text))
         }
-    }
-}
-
-impl Vm {
-    /// The error that killed `co` and has not been closed away: its body's frames are still there.
-    fn dead_error(&mut self, co: Gc<Thread>) -> Value {
-        // SAFETY: a coroutine that does not run.
-        unsafe {
-            let th = co.ptr();
-            if (*th).status == Status::Dead && (*th).base != (*th).stack.add(CALL_GAP) {
-                return (*th).hook_error();
-            }
-        }
-        Value::NIL
-    }
-}
-
-impl Thread {
-    fn hook_error(&self) -> Value {
-        Value::NIL
     }
 }
 

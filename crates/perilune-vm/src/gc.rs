@@ -379,6 +379,7 @@ impl LuaClient {
                 uv = (*uv).closed.payload as *mut Upval;
             }
             mark_value(m, (*th).hook);
+            mark_value(m, (*th).failure.unwrap_or(Value::NIL));
             mark_ptr(m, (*th).resumer);
             (*self.vm).scan_segment(th, &mut |lo, hi| {
                 let mut at = lo & !7;
@@ -486,7 +487,7 @@ impl Vm {
     #[inline(never)]
     fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
-        crate::segment::spill_registers(vm, |vm| {
+        crate::segment::spill_registers(vm, |vm, _| {
             let mut client = LuaClient { vm };
             // SAFETY: the client leaves `heap` alone (module essay).
             f(unsafe { &mut (*vm).heap }, &mut client);

@@ -137,6 +137,7 @@ impl Vm {
                 hook_count: 0,
                 hook_left: 0,
                 hook_line: -1,
+                failure: None,
                 depth: 0,
             });
         }

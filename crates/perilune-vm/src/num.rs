@@ -93,7 +93,7 @@ pub(crate) fn arith(op: BinOp, a: Value, b: Value) -> Option<Result<Value, &'sta
             Add => x.wrapping_add(y),
             Sub => x.wrapping_sub(y),
             Mul => x.wrapping_mul(y),
-            IDiv if y == 0 => return Some(Err("attempt to perform 'n//0'")),
+            IDiv if y == 0 => return Some(Err("attempt to divide by zero")),
             IDiv => int_floor_div(x, y),
             Mod if y == 0 => return Some(Err("attempt to perform 'n%%0'")),
             Mod => int_mod(x, y),

@@ -232,6 +232,8 @@ pub struct Thread {
     pub(crate) hook_count: i32,
     pub(crate) hook_left: i32,
     pub(crate) hook_line: i32,
+    /// The error that killed it, until `coroutine.close` reports it.
+    pub(crate) failure: Option<Value>,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).
     pub(crate) depth: u32,
 }

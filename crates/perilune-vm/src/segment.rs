@@ -65,6 +65,8 @@ pub struct Segment {
     /// Lowest address in use while suspended; 0 while it runs.
     suspended_at: usize,
     low: usize,
+    /// `NativeStacks::scan_from` of this stack while suspended.
+    scan_from: usize,
     /// What the resumer's `execute` is to do after a yield.
     hand_off: Option<Flow>,
 }
@@ -78,6 +80,9 @@ pub(crate) struct NativeStacks {
     chain: Vec<(usize, usize)>,
     /// End (highest address) of the running native stack.
     pub end: usize,
+    /// From where the running native stack is scanned: where its innermost `execute` was entered. What the interpreter itself keeps on the native stack is of no
+    /// interest: its values are in registers of Lua frames. 0: no `execute` on this stack yet, scan from the stack pointer.
+    pub scan_from: usize,
     /// A nested call may not start below this address.
     pub limit: usize,
 }
@@ -128,9 +133,9 @@ impl Drop for NativeStacks {
     }
 }
 
-/// Calls `f` with all callee-saved registers spilled to the stack, where the conservative scan sees them.
+/// Calls `f` with all callee-saved registers spilled to the stack, where the conservative scan sees them, and the address from which a scan does so.
 #[inline(never)]
-pub(crate) fn spill_registers(vm: *mut Vm, f: impl FnOnce(*mut Vm)) {
+pub(crate) fn spill_registers<R>(vm: *mut Vm, f: impl FnOnce(*mut Vm, usize) -> R) -> R {
     let mut saved = [0usize; 6];
     // SAFETY: stores registers to a local array.
     unsafe {
@@ -141,8 +146,9 @@ pub(crate) fn spill_registers(vm: *mut Vm, f: impl FnOnce(*mut Vm)) {
         );
     }
     std::hint::black_box(&mut saved);
-    f(vm);
+    let result = f(vm, saved.as_ptr() as usize);
     std::hint::black_box(&mut saved);
+    result
 }
 
 /// An address in the caller's frame, or a little below everything it has spilled.
@@ -180,6 +186,7 @@ impl Vm {
             yielder: std::ptr::null(),
             suspended_at: 0,
             low,
+            scan_from: 0,
             hand_off: None,
         }));
         // SAFETY: the closure runs on the segment while `vm` and `segment` live: the segment is freed only after it has finished.
@@ -208,20 +215,22 @@ impl Vm {
             };
             let calls = self.c_calls;
             self.c_calls += (*th).depth;
-            let (end, limit) = (self.stacks.end, self.stacks.limit);
+            let (end, limit, scan_from) = (self.stacks.end, self.stacks.limit, self.stacks.scan_from);
             self.stacks.end = (*segment).low + SEGMENT_SIZE;
             self.stacks.limit = (*segment).low + NATIVE_RESERVE;
             (*segment).suspended_at = 0;
             let mut outcome = None;
             let vm: *mut Vm = self;
-            spill_registers(vm, |vm| {
-                // What the switch itself pushes lies below this frame.
-                (*vm).stacks.chain.push((stack_pointer() - 512, end));
+            spill_registers(vm, |vm, here| {
+                let low = if scan_from != 0 { scan_from } else { here };
+                (*vm).stacks.chain.push((low, end));
+                (*vm).stacks.scan_from = (*segment).scan_from;
                 outcome = Some(run.resume(()));
                 (*vm).stacks.chain.pop();
             });
             self.stacks.end = end;
             self.stacks.limit = limit;
+            self.stacks.scan_from = scan_from;
             match outcome {
                 Some(CoroutineResult::Return(flow)) => {
                     let memory = run.into_stack();
@@ -251,8 +260,9 @@ impl Vm {
             let segment = (*th).segment;
             (*segment).hand_off = Some(outcome);
             let vm: *mut Vm = self;
-            spill_registers(vm, |_| {
-                (*segment).suspended_at = stack_pointer() - 512;
+            spill_registers(vm, |_, here| {
+                (*segment).scan_from = (*vm).stacks.scan_from;
+                (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });
@@ -299,7 +309,8 @@ impl Vm {
 
     /// Reports the native stacks in use: the running one, and those that wait for it.
     pub(crate) fn scan_native_stacks(&mut self, range: &mut dyn FnMut(usize, usize)) {
-        range(stack_pointer(), self.stacks.end);
+        let low = if self.stacks.scan_from != 0 { self.stacks.scan_from } else { stack_pointer() };
+        range(low, self.stacks.end);
         for n in 0..self.stacks.chain.len() {
             let (low, end) = self.stacks.chain[n];
             range(low, end);

@@ -55,6 +55,8 @@ use std::ptr::null_mut;
 
 /// Bit of `Header::flags` of a table: the hash part may have integer keys above 1, which an append might reach.
 pub(crate) const TABLE_INT_NODES: u8 = 4;
+/// Bit of `Header::flags`: elements have been removed from the end of the array part, so `next` may be given a key that was there.
+pub(crate) const TABLE_TRIMMED: u8 = 8;
 
 /// Largest object that the heap allocates without a chance of failure, in bytes.
 const SMALL: usize = 8192;

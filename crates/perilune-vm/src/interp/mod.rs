@@ -171,27 +171,31 @@ unsafe fn reload(vm: *mut Vm) -> Exit {
         let base = (*vm).base;
         let f = frame(base);
         debug_assert!(!(*f).pc.is_null());
-        let tab = (*vm).dispatch;
-        next!(vm, base, (*f).pc, (*f).k, tab)
+        let _tab = (*vm).dispatch;
+        next!(vm, base, (*f).pc, (*f).k, _tab)
     }
 }
 
 /// Runs the Lua frame at `vm.base`, which has `F_ENTRY`, until it returns or fails.
 pub(crate) fn execute(vm: &mut Vm) -> Exit {
     let vm: *mut Vm = vm;
-    // SAFETY: the frame at `vm.base` was set up by `push_lua_frame`.
-    unsafe {
-        #[allow(unused_mut)]
-        let mut exit = reload(vm);
-        #[cfg(debug_assertions)]
-        while exit == Exit::Next {
-            let pc = (*vm).loop_pc;
-            let tab = (*vm).dispatch;
-            let insn = (*pc).0;
-            exit = (*tab).0[(insn & 0xff) as usize](vm, (*vm).base, pc.add(1), (*vm).loop_k, insn, tab);
+    crate::segment::spill_registers(vm, |vm, here| {
+        // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
+        unsafe {
+            let outer = std::mem::replace(&mut (*vm).stacks.scan_from, here);
+            #[allow(unused_mut)]
+            let mut exit = reload(vm);
+            #[cfg(debug_assertions)]
+            while exit == Exit::Next {
+                let pc = (*vm).loop_pc;
+                let tab = (*vm).dispatch;
+                let insn = (*pc).0;
+                exit = (*tab).0[(insn & 0xff) as usize](vm, (*vm).base, pc.add(1), (*vm).loop_k, insn, tab);
+            }
+            (*vm).stacks.scan_from = outer;
+            exit
         }
-        exit
-    }
+    })
 }
 
 /// The Lua function of the frame at `base`.

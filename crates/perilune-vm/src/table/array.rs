@@ -98,6 +98,7 @@ impl Table {
                     break;
                 }
                 self.array_len -= 1;
+                self.header.flags |= super::TABLE_TRIMMED;
             }
         }
     }
@@ -159,6 +160,7 @@ impl Vm {
         let table = edit(t);
         if v.is_nil() && at + 1 == table.array_len as usize {
             table.array_len -= 1;
+            table.header.flags |= super::TABLE_TRIMMED;
             table.trim();
             return Ok(());
         }

@@ -104,7 +104,8 @@ impl Vm {
         }
         let node = self.position_of_node(t, t.find_int(i));
         // A key within the capacity but not in the array has been removed from its end during the traversal.
-        node.or(if at < t.array_cap as u64 { Some(BEYOND) } else { None })
+        let trimmed = t.header.flags & super::TABLE_TRIMMED != 0;
+        node.or(if trimmed && at < t.array_cap as u64 { Some(BEYOND) } else { None })
     }
 
     fn position_of_node(&self, t: Gc<Table>, node: *const crate::object::Node) -> Option<u32> {
