@@ -351,7 +351,6 @@ impl Vm {
         let at = (i as u64).wrapping_sub(1);
         let len = t.array_len as u64;
         if at < len {
-            self.heap.barrier(t.obj());
             self.replace_element(t, at as usize, v)
         } else if at == len {
             // By invariant 1, storing nil here has nothing to remove.
@@ -372,7 +371,6 @@ impl Vm {
     /// # Errors
     /// "not enough memory"
     pub(crate) fn table_resize(&mut self, t: Gc<Table>, array: usize, nodes: usize) -> LuaResult<()> {
-        self.heap.barrier(t.obj());
         if array > t.array_cap as usize {
             self.reserve_array(t, array)?;
         }

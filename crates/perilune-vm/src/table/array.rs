@@ -118,6 +118,7 @@ impl Vm {
         // Objects come in units of 16 bytes: use what rounding up would waste.
         let bytes = ((want * kind.element_size() + super::BUFFER_DATA + 15) & !15) - super::BUFFER_DATA;
         let new = self.alloc_buffer(bytes)?;
+        self.heap.barrier(t.obj());
         let table = edit(t);
         let len = table.array_len as usize;
         debug_assert!(len <= want);
@@ -167,6 +168,7 @@ impl Vm {
         if !table.accepts(v) {
             self.widen(t)?;
         }
+        self.element_barrier(t, at, v);
         // SAFETY: the element exists, and the array is General or accepts `v`.
         unsafe { edit(t).set_element(at, v) };
         Ok(())
@@ -175,7 +177,6 @@ impl Vm {
     /// Stores `v`, not nil, at `array_len + 1`.
     #[inline(never)]
     pub(super) fn append(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
-        self.heap.barrier(t.obj());
         if t.array_len == t.array_cap && self.is_sparse(t) {
             let key = t.array_len as i64 + 1;
             self.array_to_nodes(t)?;
@@ -204,6 +205,7 @@ impl Vm {
         if table.kind != ArrayKind::General && !table.accepts(v) {
             self.widen(t)?;
         }
+        self.element_barrier(t, len, v);
         let table = edit(t);
         // SAFETY: there is room, and the array is General or accepts `v`.
         unsafe { table.set_element(len, v) };

@@ -1,9 +1,14 @@
 //! Write barriers of tables.
 //!
-//! The fast part is the heap's: one comparison of epochs. The slow part knows what the heap does not: a table whose array is all numbers has no
-//! reference there; a store of a plain value into a large buffer has nothing to report; and a reference stored into a large buffer is reported by
-//! its address, so that a collection looks at the surroundings of the store instead of the whole table. What replaces or
-//! moves storage uses the plain [`perilune_heap::Heap::barrier`].
+//! The fast part is the heap's: one comparison of epochs. The slow part knows what the heap does not:
+//!
+//! * an array of numbers has no reference, so tracing its table again costs nothing;
+//! * a plain value stored into a table with large parts has nothing to report, and a table that is not reported is not traced again;
+//! * a reference stored into a large buffer is reported by its address, so that a collection looks at the surroundings of the
+//!   store instead of the whole table.
+//!
+//! In a small table any store reports the table, so that the next one takes the fast part. What replaces or moves storage uses the plain
+//! [`perilune_heap::Heap::barrier`].
 
 use super::BUFFER_DATA;
 use crate::Vm;
@@ -11,7 +16,18 @@ use crate::object::{ArrayKind, Node, Table};
 use crate::value::{Gc, Value};
 use perilune_heap::Obj;
 
+/// A General array or a hash part with more entries than this makes its table a large one.
+const LARGE: usize = 512;
+
 impl Vm {
+    /// The barrier for a store of `v` into a slot.
+    #[inline(always)]
+    pub(crate) fn slot_barrier(&mut self, t: Gc<Table>, v: Value) {
+        if t.header.epoch != self.heap.epoch() {
+            self.slot_barrier_slow(t, v);
+        }
+    }
+
     /// The barrier for a store of `v` into element `at` (from 0) of the array.
     #[inline(always)]
     pub(crate) fn element_barrier(&mut self, t: Gc<Table>, at: usize, v: Value) {
@@ -20,38 +36,61 @@ impl Vm {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn element_barrier_slow(&mut self, t: Gc<Table>, at: usize, v: Value) {
-        if t.kind != ArrayKind::General {
-            return self.heap.barrier(t.obj());
-        }
-        let slot = t.array as usize + at * size_of::<Value>();
-        self.store_barrier_slow(t, t.array as usize, slot, v);
-    }
-
     /// The barrier for a store of `v` in `node`.
     #[inline(always)]
     pub(crate) fn node_barrier(&mut self, t: Gc<Table>, node: *mut Node, v: Value) {
         if t.header.epoch != self.heap.epoch() {
-            self.store_barrier_slow(t, t.nodes as usize, node as usize, v);
+            self.node_barrier_slow(t, node, v);
         }
     }
 
-    /// `data`: start of the storage that `slot` is in.
+    /// The barrier for a node that has got its key and value from elsewhere.
+    #[inline(always)]
+    pub(super) fn new_node_barrier(&mut self, t: Gc<Table>, node: *mut Node) {
+        if t.header.epoch != self.heap.epoch() {
+            // SAFETY: one of the table's nodes.
+            let (key, v) = unsafe { ((*node).key(), (*node).value()) };
+            self.node_barrier_slow(t, node, if key.is_collectable() { key } else { v });
+        }
+    }
+
     #[cold]
     #[inline(never)]
-    fn store_barrier_slow(&mut self, t: Gc<Table>, data: usize, slot: usize, v: Value) {
-        let inline_bytes = t.inline_slots as usize + t.inline_array as usize;
-        if data.wrapping_sub(t.address() + size_of::<Table>()) < inline_bytes {
-            return self.heap.barrier(t.obj());
+    fn slot_barrier_slow(&mut self, t: Gc<Table>, v: Value) {
+        if v.is_collectable() || !is_large(&t) {
+            self.heap.barrier(t.obj());
         }
-        let Some(buffer) = Obj::new((data - BUFFER_DATA) as *mut _) else { return };
-        // SAFETY: storage that is not inline is in a buffer, whose header lies in front of it.
-        let is_large = unsafe { buffer.as_ref() }.granules == 0;
-        if is_large && !v.is_collectable() {
-            return;
-        }
-        self.heap.barrier_at(t.obj(), buffer, slot);
     }
+
+    #[cold]
+    #[inline(never)]
+    fn element_barrier_slow(&mut self, t: Gc<Table>, at: usize, v: Value) {
+        if t.kind == ArrayKind::General && !t.array_is_inline() {
+            self.buffer_barrier(t, t.array, at * size_of::<Value>(), v);
+        } else {
+            self.slot_barrier_slow(t, v);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn node_barrier_slow(&mut self, t: Gc<Table>, node: *mut Node, v: Value) {
+        self.buffer_barrier(t, t.nodes.cast(), node as usize - t.nodes as usize, v);
+    }
+
+    /// The store was `offset` bytes into the data of a buffer.
+    fn buffer_barrier(&mut self, t: Gc<Table>, data: *mut u8, offset: usize, v: Value) {
+        if v.is_collectable() {
+            // SAFETY: the data of a buffer starts that far behind its header, and is never at null.
+            let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+            self.heap.barrier_at(t.obj(), buffer, data as usize + offset);
+        } else {
+            self.slot_barrier_slow(t, v);
+        }
+    }
+}
+
+/// Whether tracing the table takes long.
+fn is_large(t: &Table) -> bool {
+    t.node_count() > LARGE || (t.kind == ArrayKind::General && t.array_len as usize > LARGE)
 }

@@ -13,7 +13,7 @@ impl Vm {
     #[inline(always)]
     pub(super) fn set_slot(&mut self, t: Gc<Table>, slot: u32, key: Gc<LuaString>, v: Value) {
         self.name_stored(t, key);
-        self.heap.barrier(t.obj());
+        self.slot_barrier(t, v);
         // SAFETY: a table has a slot for each field of its shape.
         unsafe {
             let at = t.slots.add(slot as usize);

@@ -305,13 +305,16 @@ impl Vm {
         if node.is_null() {
             return if v.is_nil() { Ok(()) } else { self.insert_key(t, key, v) };
         }
-        self.node_barrier(t, node, v);
         // SAFETY: a node of this table.
-        unsafe {
-            if !(*node).is_live() {
-                self.structure_changed(t);
-            }
-            (*node).set_value(v);
+        let revived = unsafe { !(*node).is_live() };
+        // SAFETY: as above.
+        unsafe { (*node).set_value(v) };
+        if revived {
+            // A dead key is not traced, so that it counts as new.
+            self.structure_changed(t);
+            self.new_node_barrier(t, node);
+        } else {
+            self.node_barrier(t, node, v);
         }
         Ok(())
     }
@@ -321,10 +324,9 @@ impl Vm {
     pub(super) fn insert_key(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
         self.structure_changed(t);
         let Some((home, moved)) = edit(t).insert(key, v) else { return self.rehash(t, key, v) };
-        // Key or value may be a reference: any will do to say so.
-        self.node_barrier(t, home, Value::from(t));
+        self.new_node_barrier(t, home);
         if moved != home {
-            self.node_barrier(t, moved, Value::from(t));
+            self.new_node_barrier(t, moved);
         }
         Ok(())
     }
@@ -333,7 +335,6 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn rehash(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
-        self.heap.barrier(t.obj());
         let size = self.better_array_size(t, key);
         if size > t.array_len as usize {
             self.nodes_to_array(t, size)?;
@@ -411,6 +412,7 @@ impl Vm {
             return Err(self.out_of_memory());
         }
         let new: *mut Node = self.alloc_buffer(size * size_of::<Node>())?.cast();
+        self.heap.barrier(t.obj());
         self.structure_changed(t);
         let table = edit(t);
         let old = table.nodes;
