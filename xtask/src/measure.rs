@@ -82,13 +82,17 @@ impl Run {
         self.end == End::Exit(0)
     }
 
-    /// One line that says how it failed: the first line of standard error, or how it ended.
+    /// One line that says how it failed: the line of standard error that looks like Lua's message, else the first, or
+    /// how it ended. Programs may write there as they go, so it is cut after 160 characters.
     pub fn failure(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
-        let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("").trim();
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        let message =
+            lines.iter().find(|l| l.contains(".lua:") || l.contains("perilune: ") || l.contains("lua: "));
+        let first: String = message.or(lines.first()).map_or("", |l| l.trim()).chars().take(160).collect();
         match self.end {
             End::Exit(code) if first.is_empty() => format!("exit code {code}"),
-            End::Exit(_) => first.to_string(),
+            End::Exit(_) => first,
             End::Signal(n) => format!("signal {n} {first}").trim_end().to_string(),
             End::Timeout => "timeout".to_string(),
         }
