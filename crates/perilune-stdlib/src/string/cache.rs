@@ -4,67 +4,79 @@
 //! text and compared byte by byte. It holds no heap objects, so it needs no care from the collector, and nothing depends on it: a
 //! miss compiles again. Long patterns are not kept, so the table stays small.
 //!
-//! An entry is an `Arc`: `gsub` keeps its pattern across callbacks, which may replace the entry or go on on another thread.
+//! An entry is *taken* while it is in use and put back after. So nothing is shared: a callback of `gsub` that uses the same pattern compiles its own, and a
+//! call that never comes back (an error, a coroutine that is dropped) just loses its entry.
 
-use super::pattern::Pattern;
-use std::cell::RefCell;
-use std::sync::Arc;
+use super::matcher::{MAX_LENGTH as MAX_SUBJECT, Matcher, Slots};
+use super::pattern::{MAX_CAPTURES, Pattern};
+use std::cell::Cell;
 
 const ENTRIES: usize = 64;
 /// Longer patterns are compiled at every use.
 const MAX_LENGTH: usize = 256;
 
-struct Entry {
+/// A compiled pattern, with room for its captures.
+pub struct Entry {
     text: Box<[u8]>,
     anchor: bool,
-    pattern: Arc<Pattern>,
+    index: u8,
+    pattern: Pattern,
+    slots: Slots,
+}
+
+impl Entry {
+    /// The pattern at work on `subject`.
+    #[inline]
+    pub fn matcher<'a>(&'a mut self, subject: &'a [u8]) -> Matcher<'a> {
+        debug_assert!(subject.len() <= MAX_SUBJECT);
+        Matcher::new(&self.pattern, subject, &mut self.slots)
+    }
 }
 
 thread_local! {
-    static CACHE: RefCell<[Option<Entry>; ENTRIES]> = const { RefCell::new([const { None }; ENTRIES]) };
+    static CACHE: [Cell<Option<Box<Entry>>>; ENTRIES] = const { [const { Cell::new(None) }; ENTRIES] };
 }
 
 /// First and last bytes and the length tell patterns apart well enough.
 #[inline]
-fn index(text: &[u8], anchor: bool) -> usize {
+fn index(text: &[u8], anchor: bool) -> u8 {
     let word = |bytes: &[u8]| bytes.iter().fold(0u64, |h, &b| h << 8 | u64::from(b));
-    let (head, tail) = match text.len() {
-        n @ 0..8 => (word(&text[..n / 2]), word(&text[n / 2..])),
-        n => (
-            u64::from_le_bytes(text[..8].try_into().unwrap_or_default()),
-            u64::from_le_bytes(text[n - 8..].try_into().unwrap_or_default()),
-        ),
+    let (head, tail) = match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+        _ => match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+            (Some(head), Some(tail)) => (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into()),
+            _ => (word(text), 0),
+        },
     };
-    let mix = (head ^ tail.rotate_left(29) ^ text.len() as u64 ^ u64::from(anchor) << 32)
+    let mix = (head ^ tail.rotate_left(29) ^ (text.len() as u64) << 8 ^ u64::from(anchor))
         .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mix >> 58) as usize
+    (mix >> 58) as u8
 }
 
-/// Runs `f` with the compiled form of `text`. `f` must not look for patterns itself.
-pub fn with<R>(text: &[u8], anchor: bool, f: impl FnOnce(&Pattern) -> R) -> R {
-    if text.len() > MAX_LENGTH {
-        return f(&Pattern::new(text, anchor));
-    }
-    CACHE.with_borrow_mut(|entries| f(&lookup(entries, text, anchor).pattern))
-}
-
-/// The compiled form of `text`, to keep.
-pub fn get(text: &[u8], anchor: bool) -> Arc<Pattern> {
-    if text.len() > MAX_LENGTH {
-        return Arc::new(Pattern::new(text, anchor));
-    }
-    CACHE.with_borrow_mut(|entries| lookup(entries, text, anchor).pattern.clone())
-}
-
+/// Takes the compiled form of `text`; `anchor` as in [`Pattern::new`].
 #[inline]
-fn lookup<'e>(entries: &'e mut [Option<Entry>; ENTRIES], text: &[u8], anchor: bool) -> &'e Entry {
-    let slot = &mut entries[index(text, anchor)];
-    if slot.as_ref().is_some_and(|e| e.anchor != anchor || *e.text != *text) {
-        *slot = None;
+pub fn take(text: &[u8], anchor: bool) -> Box<Entry> {
+    let index = index(text, anchor);
+    match CACHE.with(|entries| entries[usize::from(index)].take()) {
+        Some(entry) if entry.anchor == anchor && *entry.text == *text => entry,
+        _ => compile(text, anchor, index),
     }
-    slot.get_or_insert_with(|| Entry {
-        text: text.into(),
-        anchor,
-        pattern: Arc::new(Pattern::new(text, anchor)),
-    })
+}
+
+#[cold]
+fn compile(text: &[u8], anchor: bool, index: u8) -> Box<Entry> {
+    let pattern = Pattern::new(text, anchor);
+    let kept = if text.len() <= MAX_LENGTH { text } else { b"" };
+    let index = if text.len() <= MAX_LENGTH { index } else { u8::MAX };
+    Box::new(Entry { text: kept.into(), anchor, index, pattern, slots: [(0, 0); MAX_CAPTURES] })
+}
+
+/// Puts an entry back.
+#[inline]
+pub fn put(entry: Box<Entry>) {
+    CACHE.with(|entries| {
+        if let Some(cell) = entries.get(usize::from(entry.index)) {
+            cell.set(Some(entry));
+        }
+    });
 }

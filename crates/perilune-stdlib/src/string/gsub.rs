@@ -1,7 +1,6 @@
 //! `string.gsub`: the one function of the library that runs other code in the middle of its work.
 //!
-//! A callback may do anything: yield, raise, call `gsub` with the same pattern. So the compiled pattern is held by this call, not borrowed from
-//! the cache, and the subject stays an argument of this call.
+//! A callback may do anything: yield, raise, call `gsub` with the same pattern. So the compiled pattern belongs to this call while it runs, and the subject stays an argument of this call.
 
 use super::cache;
 use super::matcher::{Capture, Matcher};
@@ -38,8 +37,8 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
         _ => return Err(vm.type_error(3, "string/function/table")),
     };
     let subject = original.bytes();
-    let pattern = cache::get(text.bytes(), true);
-    let mut matcher = Matcher::new(&pattern, subject);
+    let mut entry = cache::take(text.bytes(), true);
+    let mut matcher = entry.matcher(subject);
     let mut out = Vec::new();
     // Everything before `kept` is in `out`.
     let (mut at, mut kept, mut last, mut count) = (0, 0, None, 0i64);
@@ -53,10 +52,11 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
         at = end;
         kept = end;
         last = Some(end);
-        if pattern.anchored {
+        if matcher.pattern().anchored {
             break;
         }
     }
+    cache::put(entry);
     if changed {
         out.extend_from_slice(&subject[kept..]);
         vm.push_str(&out)?;

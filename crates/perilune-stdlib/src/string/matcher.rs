@@ -29,19 +29,29 @@ pub enum Capture {
     Position(usize),
 }
 
+/// Longest subject.
+pub const MAX_LENGTH: usize = POSITION as usize - 1;
+
+/// Where captures are kept: offset and length. What they hold before a match does not matter.
+pub type Slots = [(u32, u32); MAX_CAPTURES];
+
 /// A pattern at work on a subject.
 pub struct Matcher<'a> {
     pattern: &'a Pattern,
     subject: &'a [u8],
-    captures: [(u32, u32); MAX_CAPTURES],
+    captures: &'a mut Slots,
     error: Option<PatternError>,
 }
 
 impl<'a> Matcher<'a> {
-    /// A matcher; `subject` is at most 2^32 - 2 bytes long, as all strings are.
-    pub fn new(pattern: &'a Pattern, subject: &'a [u8]) -> Matcher<'a> {
-        debug_assert!(subject.len() < POSITION as usize);
-        Matcher { pattern, subject, captures: [(0, 0); MAX_CAPTURES], error: None }
+    /// A matcher; `subject` is at most [`MAX_LENGTH`] bytes long, as all strings are.
+    pub fn new(pattern: &'a Pattern, subject: &'a [u8], captures: &'a mut Slots) -> Matcher<'a> {
+        Matcher { pattern, subject, captures, error: None }
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &'a Pattern {
+        self.pattern
     }
 
     /// The subject.

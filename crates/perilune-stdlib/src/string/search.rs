@@ -4,7 +4,7 @@ use super::cache;
 use super::matcher::{Capture, Matcher};
 use super::pattern::{self, PatternError};
 use super::start_position;
-use memchr::memmem;
+use memchr::{memchr, memmem};
 use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
 
 pub(super) static FIND: Native = Native::leaf("find", find);
@@ -48,6 +48,27 @@ pub(super) fn push_captures(
     Ok(n)
 }
 
+/// The first occurrence of `needle`, as bytes. A short subject is not worth what `memmem` does to prepare.
+fn find_plain(subject: &[u8], needle: &[u8]) -> Option<usize> {
+    const SHORT: usize = 256;
+    if subject.len() > SHORT {
+        return memmem::find(subject, needle);
+    }
+    let Some((&first, rest)) = needle.split_first() else { return Some(0) };
+    let last = subject.len().checked_sub(needle.len())?;
+    let mut at = 0;
+    while let Some(skip) = memchr(first, &subject[at..=last]) {
+        at += skip + 1;
+        if subject[at..].starts_with(rest) {
+            return Some(at - 1);
+        }
+        if at > last {
+            break;
+        }
+    }
+    None
+}
+
 /// `string.find(s, pattern [, init [, plain]])`
 fn find(vm: &mut Vm) -> LuaResult<u32> {
     let subject = vm.check_str(1)?.bytes();
@@ -57,22 +78,23 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
         return vm.ret(Value::NIL);
     }
     if vm.arg(4).is_truthy() || pattern::is_plain(text) {
-        let Some(at) = memmem::find(&subject[from..], text) else { return vm.ret(Value::NIL) };
+        let Some(at) = find_plain(&subject[from..], text) else { return vm.ret(Value::NIL) };
         vm.push(Value::int((from + at) as i64 + 1));
         vm.push(Value::int((from + at + text.len()) as i64));
         return Ok(2);
     }
-    cache::with(text, true, |pattern| {
-        let mut matcher = Matcher::new(pattern, subject);
-        match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
-            None => vm.ret(Value::NIL),
-            Some((start, end)) => {
-                vm.push(Value::int(start as i64 + 1));
-                vm.push(Value::int(end as i64));
-                Ok(2 + push_captures(vm, &matcher, u32::from(pattern.captures), (start, end))?)
-            }
+    let mut entry = cache::take(text, true);
+    let mut matcher = entry.matcher(subject);
+    let count = match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
+        None => vm.ret(Value::NIL)?,
+        Some(found) => {
+            vm.push(Value::int(found.0 as i64 + 1));
+            vm.push(Value::int(found.1 as i64));
+            2 + push_captures(vm, &matcher, u32::from(matcher.pattern().captures), found)?
         }
-    })
+    };
+    cache::put(entry);
+    Ok(count)
 }
 
 /// `string.match(s, pattern [, init])`
@@ -83,48 +105,46 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
     if from > subject.len() {
         return vm.ret(Value::NIL);
     }
-    cache::with(text, true, |pattern| {
-        let mut matcher = Matcher::new(pattern, subject);
-        match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
-            None => vm.ret(Value::NIL),
-            Some(found) => push_captures(vm, &matcher, matcher.count(), found),
-        }
-    })
+    let mut entry = cache::take(text, true);
+    let mut matcher = entry.matcher(subject);
+    let count = match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
+        None => vm.ret(Value::NIL)?,
+        Some(found) => push_captures(vm, &matcher, matcher.count(), found)?,
+    };
+    cache::put(entry);
+    Ok(count)
 }
 
 /// `string.gmatch(s, pattern [, init])`
 ///
-/// The iterator's upvalues are the subject, the pattern, the offset to go on from, and the end of the last match (-1: none yet).
+/// The iterator's upvalues are the subject, the pattern, and the offset where the last match ended; before the first match,
+/// the offset to start at as a negative number, counted from -1.
 fn gmatch(vm: &mut Vm) -> LuaResult<u32> {
     let subject = vm.check_str(1)?;
     let text = vm.check_str(2)?;
     let from = start_position(vm.opt_int(3, 1)?, subject.len()) - 1;
     let from = from.min(subject.len() + 1) as i64;
-    let upvalues = [Value::from(subject), Value::from(text), Value::int(from), Value::int(-1)];
+    let upvalues = [Value::from(subject), Value::from(text), Value::int(!from)];
     let step = vm.new_native_closure(&GMATCH_STEP, &upvalues)?;
     vm.ret(step)
 }
 
 fn gmatch_step(vm: &mut Vm) -> LuaResult<u32> {
-    let (Some(subject), Some(text), Some(from), Some(last)) = (
-        vm.upvalue(1).as_string(),
-        vm.upvalue(2).as_string(),
-        vm.upvalue(3).as_int(),
-        vm.upvalue(4).as_int(),
-    ) else {
+    let (Some(subject), Some(text), Some(at)) =
+        (vm.upvalue(1).as_string(), vm.upvalue(2).as_string(), vm.upvalue(3).as_int())
+    else {
         return Ok(0);
     };
-    cache::with(text.bytes(), false, |pattern| {
-        let mut matcher = Matcher::new(pattern, subject.bytes());
-        let found = matcher.search(from as usize, usize::try_from(last).ok());
-        match found.map_err(|e| pattern_error(vm, e))? {
-            None => Ok(0),
-            Some(found) => {
-                let end = Value::int(found.1 as i64);
-                vm.set_upvalue(3, end);
-                vm.set_upvalue(4, end);
-                push_captures(vm, &matcher, matcher.count(), found)
-            }
+    let (from, last) = if at < 0 { (!at as usize, None) } else { (at as usize, Some(at as usize)) };
+    let mut entry = cache::take(text.bytes(), false);
+    let mut matcher = entry.matcher(subject.bytes());
+    let count = match matcher.search(from, last).map_err(|e| pattern_error(vm, e))? {
+        None => 0,
+        Some(found) => {
+            vm.set_upvalue(3, Value::int(found.1 as i64));
+            push_captures(vm, &matcher, matcher.count(), found)?
         }
-    })
+    };
+    cache::put(entry);
+    Ok(count)
 }

@@ -4,7 +4,7 @@ use super::float;
 use super::format::quote;
 use super::matcher::{Capture, Matcher};
 use super::packing::{self, FormatError, Item, Kind, Reader};
-use super::pattern::{Op, Pattern, PatternError};
+use super::pattern::{MAX_CAPTURES, Op, Pattern, PatternError};
 use super::spec::{Layout, Spec, flag};
 use proptest::prelude::*;
 
@@ -13,7 +13,8 @@ type Found = Option<(usize, usize, String)>;
 /// A match's range, and its captures joined by `|`, positions as `@n`.
 fn search(subject: &str, pattern: &str) -> Result<Found, PatternError> {
     let pattern = Pattern::new(pattern.as_bytes(), true);
-    let mut matcher = Matcher::new(&pattern, subject.as_bytes());
+    let mut slots = [(0, 0); MAX_CAPTURES];
+    let mut matcher = Matcher::new(&pattern, subject.as_bytes(), &mut slots);
     let Some((start, end)) = matcher.search(0, None)? else { return Ok(None) };
     let mut captures = Vec::new();
     for i in 0..matcher.count() as usize {
@@ -369,7 +370,7 @@ proptest! {
         let written = Pattern::translate(text.as_bytes(), true);
         let expected =
             (0..=subject.len()).find_map(|s| Some((s, naive(subject, s, &written.ops, &written)?)));
-        prop_assert_eq!(Matcher::new(&pattern, subject).search(0, None), Ok(expected));
+        prop_assert_eq!(Matcher::new(&pattern, subject, &mut [(0, 0); MAX_CAPTURES]).search(0, None), Ok(expected));
     }
 
     #[test]
@@ -378,7 +379,8 @@ proptest! {
         subject in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"(ab)".to_vec())], 0..24),
     ) {
         let pattern = Pattern::new(&pattern, true);
-        let mut matcher = Matcher::new(&pattern, &subject);
+        let mut slots = [(0, 0); MAX_CAPTURES];
+        let mut matcher = Matcher::new(&pattern, &subject, &mut slots);
         let (mut at, mut last) = (0, None);
         while let Ok(Some((start, end))) = matcher.search(at, last) {
             prop_assert!(at <= start && start <= end && end <= subject.len());
