@@ -672,3 +672,35 @@ impl Vm {
         self.thread != self.main_thread && self.no_yield == 0
     }
 }
+
+impl Vm {
+    /// `xpcall` from Rust: as [`Vm::protected_call`], with a message handler that is called where the error is raised.
+    pub fn protected_call_with_handler(
+        &mut self,
+        f: Value,
+        args: &[Value],
+        handler: Value,
+    ) -> Result<u32, Value> {
+        let mut all = vec![f, handler];
+        all.extend_from_slice(args);
+        let n = self.protected_call(Value::native(&XPCALL), &all)?;
+        // xpcall's own first result says how it went.
+        let first = self.nargs() - n + 1;
+        if self.stack_get(first).is_truthy() {
+            for i in first..self.nargs() {
+                let v = self.stack_get(i + 1);
+                self.stack_set(i, v);
+            }
+            self.pop();
+            Ok(n - 1)
+        } else {
+            let error = self.stack_get(first + 1);
+            self.truncate(first - 1);
+            Err(error)
+        }
+    }
+}
+
+static XPCALL: Native = Native::special("xpcall", Kind::Xpcall, |vm| {
+    Err(vm.error_plain("xpcall is called by the interpreter only"))
+});

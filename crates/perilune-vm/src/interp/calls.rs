@@ -389,37 +389,36 @@ op!(#[inline(never)] slow_forprep(vm, base, pc, k, i, tab) {
 });
 
 impl Vm {
+    fn for_number(&mut self, v: Value, what: &str) -> crate::LuaResult<f64> {
+        match Self::string_to_number(v).and_then(Value::as_number) {
+            Some(f) => Ok(f),
+            None => {
+                let kind = self.typename_for_message(v);
+                Err(self.error(format!("bad 'for' {what} (number expected, got {kind})")))
+            }
+        }
+    }
+
     /// Prepares a numeric loop whose values are not all integers; true if it runs.
     unsafe fn for_prep(&mut self, a: *mut Value) -> crate::LuaResult<bool> {
         // SAFETY: four registers of the running frame.
         unsafe {
             let (init, limit, step) = (*a, *a.add(1), *a.add(2));
-            for (v, what) in [(limit, "limit"), (step, "step"), (init, "initial")] {
-                if !v.is_number() {
-                    if init.is_int() && step.is_int() && what != "limit" {
-                        continue;
-                    }
-                    let text = format!(
-                        "'for' {what}{} must be a number",
-                        if what == "initial" { " value" } else { "" }
-                    );
-                    return Err(self.error(text));
-                }
-            }
             if let (Some(start), Some(st)) = (init.as_int(), step.as_int()) {
                 if st == 0 {
                     return Err(self.error("'for' step is zero"));
                 }
+                // A string stands for its float (as in PUC Lua, though not in the manual).
+                let limit =
+                    if limit.is_int() { limit } else { Value::float(self.for_number(limit, "limit")?) };
                 let Some(lim) = num::for_limit(start, limit, st) else { return Ok(false) };
                 *a.add(1) = Value::int(iterations(start, lim, st) as i64);
                 *a.add(3) = init;
                 return Ok(true);
             }
-            let (x, lim, st) = (
-                init.as_number().unwrap_or(0.0),
-                limit.as_number().unwrap_or(0.0),
-                step.as_number().unwrap_or(0.0),
-            );
+            let lim = self.for_number(limit, "limit")?;
+            let st = self.for_number(step, "step")?;
+            let x = self.for_number(init, "initial value")?;
             if st == 0.0 {
                 return Err(self.error("'for' step is zero"));
             }
