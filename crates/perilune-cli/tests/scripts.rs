@@ -59,7 +59,8 @@ fn scripts() -> Vec<Script> {
             let name = path.file_stem().expect("a file name").to_string_lossy().into_owned();
             let source = fs::read(&path).expect("readable script");
             let head = String::from_utf8_lossy(&source[..source.len().min(300)]).into_owned();
-            let directive = |key: &str| head.lines().find_map(|l| l.strip_prefix(key).map(|v| v.trim().to_owned()));
+            let directive =
+                |key: &str| head.lines().find_map(|l| l.strip_prefix(key).map(|v| v.trim().to_owned()));
             Script {
                 name,
                 path,
@@ -76,7 +77,8 @@ fn scripts() -> Vec<Script> {
 
 /// Runs one script in a fresh directory; kills it after [`TIME_LIMIT`], and then there is no exit code.
 fn run(script: &Script, mode: Mode) -> Outcome {
-    let dir = std::env::temp_dir().join(format!("perilune-{}-{}-{}", std::process::id(), mode as u8, script.name));
+    let dir =
+        std::env::temp_dir().join(format!("perilune-{}-{}-{}", std::process::id(), mode as u8, script.name));
     fs::create_dir_all(&dir).expect("temporary directory");
     let file = format!("{}.lua", script.name);
     fs::copy(&script.path, dir.join(&file)).expect("copy of the script");
@@ -152,7 +154,9 @@ fn judge(script: &Script, outcome: &Outcome) -> Result<(), String> {
         let (got_lines, want_lines): (Vec<_>, Vec<_>) =
             (got.split(|&b| b == b'\n').collect(), want.split(|&b| b == b'\n').collect());
         let line = got_lines.iter().zip(&want_lines).take_while(|(g, w)| g == w).count();
-        let show = |lines: &[&[u8]]| lines.get(line).map_or("(nothing)".into(), |l| String::from_utf8_lossy(l).into_owned());
+        let show = |lines: &[&[u8]]| {
+            lines.get(line).map_or("(nothing)".into(), |l| String::from_utf8_lossy(l).into_owned())
+        };
         report += &format!(
             "  output differs from line {} on\n    want {}\n    got  {}\n",
             line + 1,
@@ -161,7 +165,8 @@ fn judge(script: &Script, outcome: &Outcome) -> Result<(), String> {
         );
     }
     if outcome.exit != Some(script.exit) {
-        let got = outcome.exit.map_or_else(|| format!("none, after {:.0?}", outcome.time), |code| code.to_string());
+        let got =
+            outcome.exit.map_or_else(|| format!("none, after {:.0?}", outcome.time), |code| code.to_string());
         report += &format!("  exit code {} expected, got {got}\n", script.exit);
     }
     if report.is_empty() {

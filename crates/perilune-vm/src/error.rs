@@ -188,59 +188,58 @@ impl Vm {
     /// "bad argument #i to 'name' (msg)" (`luaL_argerror`).
     #[cold]
     pub fn arg_error(&mut self, i: u32, msg: &str) -> Thrown {
-        let (kind, name) = self.called_name();
-        let Some(name) = name else {
-            return self.error(format!("bad argument #{i} to '?' ({msg})"));
-        };
-        if kind == "method" {
-            if i == 1 {
-                return self.error(format!("calling '{name}' on bad self ({msg})"));
+        // SAFETY: base is a frame of the running stack.
+        let (base, how) = unsafe { (self.base, names::function_name(self.base)) };
+        let mut i = i;
+        let name = match how {
+            Some((kind, name)) => {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                if kind == "method" {
+                    // The receiver is not counted.
+                    i -= 1;
+                    if i == 0 {
+                        return self.error(format!("calling '{name}' on bad self ({msg})"));
+                    }
+                }
+                name
             }
-            return self.error(format!("bad argument #{} to '{name}' ({msg})", i - 1));
-        }
+            None => {
+                // SAFETY: the function is below the frame record.
+                let func = unsafe { *base.sub(3) };
+                match self.global_function_name(func) {
+                    Some(name) => String::from_utf8_lossy(&name).into_owned(),
+                    None => "?".to_string(),
+                }
+            }
+        };
         self.error(format!("bad argument #{i} to '{name}' ({msg})"))
     }
 
-    /// How the running native was called: what kind of name, and the name.
-    fn called_name(&mut self) -> (&'static str, Option<String>) {
-        // SAFETY: base is a frame of the running stack.
-        unsafe {
-            let base = self.base;
-            let how = names::function_name(base);
-            match how {
-                Some(("method", name)) => ("method", Some(String::from_utf8_lossy(&name).into_owned())),
-                how => {
-                    // `luaL_argerror` prefers the name in package.loaded if there is no other.
-                    if let Some((kind, name)) = how {
-                        return (kind, Some(String::from_utf8_lossy(&name).into_owned()));
-                    }
-                    let func = *base.sub(3);
-                    let global = self.global_function_name(func);
-                    (("function"), global.or_else(|| func.as_native().map(|n| n.name.to_string())))
-                }
-            }
-        }
-    }
-
-    /// "string.format" for a function found in `package.loaded`.
-    pub(crate) fn global_function_name(&mut self, func: Value) -> Option<String> {
+    /// "string.format" for a function found in `package.loaded`, itself or as a field of a module; a global's name stands alone.
+    pub(crate) fn global_function_name(&mut self, func: Value) -> Option<Vec<u8>> {
         let loaded = self.get_field(self.registry(), "_LOADED").ok()?.as_table()?;
         let mut key = Value::NIL;
         while let Ok(Some((k, v))) = self.raw_next(loaded, key) {
             key = k;
-            let (Some(module), Some(t)) = (k.as_string(), v.as_table()) else { continue };
+            let Some(module) = k.as_string() else { continue };
+            if v.same(func) {
+                return Some(module.bytes().to_vec());
+            }
+            let Some(t) = v.as_table() else { continue };
             let mut field = Value::NIL;
             while let Ok(Some((name, f))) = self.raw_next(t, field) {
                 field = name;
                 if f.same(func)
                     && let Some(name) = name.as_string()
                 {
-                    let module = module.to_text();
-                    return Some(if module == "_G" {
-                        name.to_text()
+                    let mut text = module.bytes().to_vec();
+                    if text == b"_G" {
+                        text.clear();
                     } else {
-                        format!("{module}.{}", name.to_text())
-                    });
+                        text.push(b'.');
+                    }
+                    text.extend_from_slice(name.bytes());
+                    return Some(text);
                 }
             }
         }

@@ -52,9 +52,9 @@ pub(crate) const F_PCALL: u8 = 4;
 pub(crate) const F_TAIL: u8 = 8;
 /// The frame runs a native function.
 pub(crate) const F_NATIVE: u8 = 16;
-/// The frame runs a hook.
+/// A hook runs, called from this frame.
 pub(crate) const F_HOOK: u8 = 32;
-/// The frame runs a finaliser (`__gc`).
+/// A finaliser (`__gc`) runs, called from this frame.
 pub(crate) const F_FIN: u8 = 64;
 /// Vararg frame: `shift` is valid; the plain return instructions never meet one.
 pub(crate) const F_VARARG: u8 = 128;

@@ -19,7 +19,7 @@
 //! to be finalised, in reverse order, is marked again with all it reaches, and its finaliser runs at the safepoint after the collection.
 
 use crate::Vm;
-use crate::frame::{CALL_GAP, F_FIN, Frame, frame};
+use crate::frame::{CALL_GAP, F_FIN, frame};
 use crate::interp::ic::Ic;
 use crate::meta::Event;
 use crate::native::LuaResult;
@@ -554,11 +554,16 @@ impl Vm {
     fn protected_call_flagged(&mut self, f: Value, v: Value) -> Result<(), Value> {
         // SAFETY: offsets into the running stack.
         let top = unsafe { self.top.offset_from((*self.thread).stack) };
-        let _ = (F_FIN, Frame::native(0, 0));
-        let result = self.protected_call(f, &[v]).map(|_| ());
-        // SAFETY: as above.
-        unsafe { self.top = (*self.thread).stack.offset(top) };
-        result
+        // SAFETY: base is the running frame before and after, wherever the stack has moved. No hook sees a finaliser.
+        unsafe {
+            let in_hook = std::mem::replace(&mut (*self.thread).in_hook, true);
+            (*frame(self.base)).flags |= F_FIN;
+            let result = self.protected_call(f, &[v]).map(|_| ());
+            (*frame(self.base)).flags &= !F_FIN;
+            (*self.thread).in_hook = in_hook;
+            self.top = (*self.thread).stack.offset(top);
+            result
+        }
     }
 
     /// Calls all finalisers that are left, in reverse order of registration (`lua_close`).

@@ -5,6 +5,7 @@ pub mod api;
 mod call;
 mod close;
 mod coroutine;
+pub mod debug;
 mod error;
 mod frame;
 mod gc;

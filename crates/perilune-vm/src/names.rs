@@ -1,7 +1,7 @@
 //! Where values of a running instruction came from: names for error messages and tracebacks, found by reading the bytecode
 //! backwards (PUC Lua's `getobjname`).
 
-use crate::frame::{CONT_NONE, F_CONT, F_NATIVE, frame};
+use crate::frame::{F_FIN, F_HOOK, F_NATIVE, F_TAIL, frame};
 use crate::interp::frame_closure;
 use crate::value::{Tag, Value};
 use perilune_syntax::{Constant, Instr, Op, Proto};
@@ -120,33 +120,21 @@ pub(crate) unsafe fn function_name(base: *mut Value) -> Option<Name> {
     // SAFETY: as `operand_of`.
     unsafe {
         let f = *frame(base);
-        if f.delta == 0 || f.flags & crate::frame::F_TAIL != 0 {
+        if f.delta == 0 || f.flags & F_TAIL != 0 {
             return None;
-        }
-        if f.flags & crate::frame::F_FIN != 0 {
-            return Some(("metamethod", b"gc".to_vec()));
-        }
-        if f.flags & crate::frame::F_HOOK != 0 {
-            return Some(("hook", b"?".to_vec()));
         }
         let parent = base.sub(f.delta as usize);
-        if !is_lua(parent)
-            || f.flags & crate::frame::F_ENTRY != 0 && f.flags & F_CONT == 0 && !is_call(parent)
-        {
+        let caller = (*frame(parent)).flags;
+        if caller & F_HOOK != 0 {
+            return Some(("hook", b"?".to_vec()));
+        }
+        if caller & F_FIN != 0 {
+            return Some(("metamethod", b"__gc".to_vec()));
+        }
+        if !is_lua(parent) {
             return None;
         }
-        let proto = (*frame_closure(parent)).inst().proto();
-        let pc = current_pc(parent);
-        let _ = CONT_NONE;
-        call_name(proto, pc)
-    }
-}
-
-unsafe fn is_call(base: *mut Value) -> bool {
-    // SAFETY: as `operand_of`; a Lua frame.
-    unsafe {
-        let i = (*frame_closure(base)).inst().proto().code[current_pc(base)];
-        !matches!(i.op(), Some(Op::Call | Op::TailCall | Op::TForCall))
+        call_name((*frame_closure(parent)).inst().proto(), current_pc(parent))
     }
 }
 

@@ -136,8 +136,11 @@ impl Vm {
                 hook: Value::NIL,
                 hook_count: 0,
                 hook_left: 0,
-                hook_line: -1,
                 failure: None,
+                hook_pc: 0,
+                hook_looped: false,
+                transfer_first: 0,
+                transfer_count: 0,
                 depth: 0,
             });
         }

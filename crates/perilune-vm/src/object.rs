@@ -231,9 +231,16 @@ pub struct Thread {
     pub(crate) hook: Value,
     pub(crate) hook_count: i32,
     pub(crate) hook_left: i32,
-    pub(crate) hook_line: i32,
     /// The error that killed it, until `coroutine.close` reports it.
     pub(crate) failure: Option<Value>,
+    /// Index of the instruction that the last line event was about; where a backward jump is told from.
+    pub(crate) hook_pc: i32,
+    /// The next instruction is reached by a backward jump: it does not enter the function.
+    pub(crate) hook_looped: bool,
+    /// While a call or return hook runs: the first of the values passed or returned, as a local variable's number.
+    pub(crate) transfer_first: u32,
+    /// How many there are.
+    pub(crate) transfer_count: u32,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).
     pub(crate) depth: u32,
 }

@@ -127,7 +127,7 @@ unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
         let f = *frame(base);
         if (*func).tag != Tag::CLOSURE {
             // The frame of a native replaces nothing: its results become this frame's.
-            return vm.start_call(func, -1, F_TAIL, crate::frame::CONT_RETURN, 0);
+            return vm.start_call(func, -1, 0, crate::frame::CONT_RETURN, 0);
         }
         let count = vm.top.offset_from(func) as usize;
         let target = base.sub(CALL_GAP + f.shift_or_zero());

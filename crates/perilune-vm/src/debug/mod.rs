@@ -1,0 +1,133 @@
+//! Looking at running code from outside: activation records by level, as the manual's debug interface (4.7) numbers them.
+//!
+//! A *level* is an active function of a coroutine: 0 the topmost one, 1 its caller, and so on. Levels are found by walking the frame
+//! records downwards. Two kinds of records are no levels: the bottom one of a stack, which stands for the host (a coroutine's
+//! first function is told from it by `CONT_COROUTINE`), and the stub by which native code calls `pcall` and its like.
+//!
+//! Everything public takes a coroutine and a level and walks anew, so nobody can hold a record that is gone. An
+//! [`Activation`] is only ever used while nothing runs. Its *limit* is where the next frame up begins: what lies between is the function's own.
+//!
+//! | file | of what |
+//! |---|---|
+//! | `mod.rs` | levels, what is known of a level |
+//! | `function.rs` | functions, running or not: source, lines, parameters |
+//! | `locals.rs` | local variables, temporaries, extra arguments |
+//! | `upvalues.rs` | upvalues and user values |
+//! | `traceback.rs` | the text of a traceback |
+
+mod function;
+mod locals;
+mod traceback;
+mod upvalues;
+
+pub use function::FunctionInfo;
+
+use crate::Vm;
+use crate::frame::{CALL_GAP, CONT_COROUTINE, F_CONT, F_HOOK, F_NATIVE, F_TAIL, frame};
+use crate::names;
+use crate::object::Thread;
+use crate::value::{Gc, Value};
+
+/// An active function: its frame's base and the end of what belongs to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Activation {
+    pub base: *mut Value,
+    pub limit: *mut Value,
+}
+
+impl Activation {
+    /// The function's value.
+    pub fn function(&self) -> Value {
+        // SAFETY: an activation is made from a live frame, whose function is below its record.
+        unsafe { *self.base.sub(CALL_GAP) }
+    }
+
+    /// Runs a Lua function (as against a native one).
+    pub fn is_lua(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*frame(self.base)).flags & F_NATIVE == 0 }
+    }
+
+    fn flags(&self) -> u8 {
+        // SAFETY: as above.
+        unsafe { (*frame(self.base)).flags }
+    }
+}
+
+/// The activations of a coroutine, topmost first.
+pub(crate) struct Activations {
+    at: Option<Activation>,
+    stub: Value,
+}
+
+impl Iterator for Activations {
+    type Item = Activation;
+
+    fn next(&mut self) -> Option<Activation> {
+        loop {
+            let here = self.at?;
+            // SAFETY: frames are linked by their deltas down to the first one of the stack.
+            unsafe {
+                let f = *frame(here.base);
+                self.at = (f.delta != 0).then(|| Activation {
+                    base: here.base.sub(f.delta as usize),
+                    limit: here.base.sub(CALL_GAP + f.shift_or_zero()),
+                });
+                if f.delta == 0 && (f.flags & F_CONT == 0 || f.cont != CONT_COROUTINE) {
+                    return None;
+                }
+            }
+            if !here.function().same(self.stub) {
+                return Some(here);
+            }
+        }
+    }
+}
+
+impl Vm {
+    /// The activations of `th`.
+    pub(crate) fn activations(&self, th: Gc<Thread>) -> Activations {
+        let (base, limit) = if th.ptr() == self.thread { (self.base, self.top) } else { (th.base, th.top) };
+        // SAFETY: the stub lives as long as the state.
+        let stub = unsafe { Gc::from_ptr(self.call_stub) };
+        Activations { at: Some(Activation { base, limit }), stub: stub.into() }
+    }
+
+    pub(crate) fn activation(&self, th: Gc<Thread>, level: u32) -> Option<Activation> {
+        self.activations(th).nth(level as usize)
+    }
+
+    /// The function active at `level` of `th`; `None` if there are not so many.
+    pub fn function_at(&self, th: Gc<Thread>, level: u32) -> Option<Value> {
+        Some(self.activation(th, level)?.function())
+    }
+
+    /// The line that `level` of `th` executes; `None` for a native function and for code without line information.
+    pub fn line_at(&self, th: Gc<Thread>, level: u32) -> Option<u32> {
+        let a = self.activation(th, level)?;
+        // SAFETY: a Lua frame; its pc is stored before anything that may look at it.
+        if a.is_lua() { unsafe { names::current_line(a.base) } } else { None }
+    }
+
+    /// How the function at `level` of `th` was called: the kind of name ("global", "local", "method", "field", "upvalue",
+    /// "metamethod", "for iterator", "hook") and the name. `None`: not known.
+    pub fn call_name_at(&self, th: Gc<Thread>, level: u32) -> Option<(&'static str, Vec<u8>)> {
+        let a = self.activation(th, level)?;
+        // SAFETY: a live frame.
+        unsafe { names::function_name(a.base) }
+    }
+
+    /// Whether the function at `level` of `th` was called by a tail call.
+    pub fn is_tail_call_at(&self, th: Gc<Thread>, level: u32) -> bool {
+        self.activation(th, level).is_some_and(|a| a.flags() & F_TAIL != 0)
+    }
+
+    /// During a call or return hook: index (as of a local variable) of the first value passed to or returned by the
+    /// hooked function, if `level` is that, and the number of such values. Else zeros.
+    pub fn transfer_at(&self, th: Gc<Thread>, level: u32) -> (u32, u32) {
+        match self.activation(th, level) {
+            Some(a) if a.flags() & F_HOOK != 0 => (th.transfer_first, th.transfer_count),
+            _ => (0, 0),
+        }
+    }
+}

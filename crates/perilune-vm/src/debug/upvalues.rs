@@ -1,0 +1,95 @@
+//! Upvalues and user values by number.
+
+use crate::Vm;
+use crate::object::{LuaClosure, NativeClosure, Upval, Userdata};
+use crate::value::{Gc, Value};
+
+/// Where a function keeps reference number `n` (from 0) to an upvalue.
+fn reference(c: Gc<LuaClosure>, n: usize) -> Option<*mut *mut Upval> {
+    // SAFETY: a closure has as many references as its prototype has upvalues.
+    (n < c.inst().num_upvalues as usize)
+        .then(|| unsafe { (&raw mut (*c.ptr()).upvals as *mut *mut Upval).add(n) })
+}
+
+/// Where a native function keeps its upvalue number `n` (from 0).
+fn native_slot(c: Gc<NativeClosure>, n: usize) -> Option<*mut Value> {
+    // SAFETY: the closure was made with that many.
+    (n < c.num_upvalues as usize).then(|| unsafe { (&raw mut (*c.ptr()).upvals as *mut Value).add(n) })
+}
+
+fn index(n: i64) -> Option<usize> {
+    usize::try_from(n).ok()?.checked_sub(1)
+}
+
+impl Vm {
+    /// Name and value of upvalue `n` (from 1) of `f`. A native function's upvalues have empty names, those without a known
+    /// name are called "(no name)". `None`: there is none such.
+    pub fn upvalue_of(&self, f: Value, n: i64) -> Option<(Vec<u8>, Value)> {
+        let n = index(n)?;
+        if let Some(c) = f.as_closure() {
+            // SAFETY: an upvalue points at a slot of a stack or at its own value.
+            let v = unsafe { *(**reference(c, n)?).v };
+            let name = c.inst().proto().upvalues.get(n).and_then(|u| u.name.as_ref());
+            return Some((name.map_or(b"(no name)".to_vec(), |s| s.to_vec()), v));
+        }
+        // SAFETY: an existing upvalue.
+        Some((Vec::new(), unsafe { *native_slot(f.as_native_closure()?, n)? }))
+    }
+
+    /// Assigns to upvalue `n` (from 1) of `f` and returns its name.
+    pub fn set_upvalue_of(&mut self, f: Value, n: i64, v: Value) -> Option<Vec<u8>> {
+        let (name, _) = self.upvalue_of(f, n)?;
+        let n = index(n)?;
+        // SAFETY: it exists. A closed upvalue is an object of its own; an open one is a slot of a stack, whose object is
+        // traced again at the end of a cycle if it runs, and told about if it does not.
+        unsafe {
+            if let Some(c) = f.as_closure() {
+                let u = *reference(c, n)?;
+                self.heap.barrier(Gc::from_ptr(u).obj());
+                (*(*u).v).payload = v.payload;
+                (*(*u).v).tag = v.tag;
+            } else {
+                let c = f.as_native_closure()?;
+                self.heap.barrier(c.obj());
+                *native_slot(c, n)? = v;
+            }
+        }
+        Some(name)
+    }
+
+    /// A number that two upvalues share exactly if they are the same variable.
+    pub fn upvalue_identity(&self, f: Value, n: i64) -> Option<usize> {
+        let n = index(n)?;
+        match f.as_closure() {
+            // SAFETY: it exists.
+            Some(c) => Some(unsafe { *reference(c, n)? } as usize),
+            None => native_slot(f.as_native_closure()?, n).map(|p| p as usize),
+        }
+    }
+
+    /// Makes upvalue `n` of the Lua function `f` refer to the variable that is upvalue `m` of `g`. False if one of them does not exist.
+    pub fn join_upvalues(&mut self, f: Gc<LuaClosure>, n: i64, g: Gc<LuaClosure>, m: i64) -> bool {
+        let slot = |c, n| index(n).and_then(|n| reference(c, n));
+        let (Some(to), Some(from)) = (slot(f, n), slot(g, m)) else { return false };
+        self.heap.barrier(f.obj());
+        // SAFETY: both exist.
+        unsafe { *to = *from };
+        true
+    }
+
+    /// User value `n` (from 1) of `u`; `None` if it has none such.
+    pub fn user_value(&self, u: Gc<Userdata>, n: i64) -> Option<Value> {
+        let n = index(n).filter(|&n| n < u.num_user_values as usize)?;
+        // SAFETY: it has that many.
+        Some(unsafe { *(&raw const (*u.ptr()).user_values as *const Value).add(n) })
+    }
+
+    /// Sets user value `n` (from 1) of `u`; false if it has none such.
+    pub fn set_user_value(&mut self, u: Gc<Userdata>, n: i64, v: Value) -> bool {
+        let Some(n) = index(n).filter(|&n| n < u.num_user_values as usize) else { return false };
+        self.heap.barrier(u.obj());
+        // SAFETY: it has that many.
+        unsafe { *(&raw mut (*u.ptr()).user_values as *mut Value).add(n) = v };
+        true
+    }
+}
