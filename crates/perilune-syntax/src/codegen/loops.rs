@@ -57,7 +57,6 @@ impl Gen<'_> {
         end_line: u32,
     ) -> Res<()> {
         let base = self.fs.free;
-        let outside = self.fs.active.len();
         for id in [Some(start), Some(limit), step].into_iter().flatten() {
             let mut exp = self.expr(id)?;
             self.place_next(&mut exp)?;
@@ -67,6 +66,7 @@ impl Gen<'_> {
             self.emit_wide(Op::LoadI, register, 0, 1);
         }
         self.enter_loop(false);
+        self.enter_scope();
         for _ in 0..3 {
             self.activate_hidden(Closing::Nothing);
         }
@@ -77,7 +77,7 @@ impl Gen<'_> {
         self.fs.fix_line(line);
         self.patch_jump(prep, back + 1);
         self.at(end_line);
-        self.deactivate(outside);
+        self.end_scope();
         self.leave_loop();
         Ok(())
     }
@@ -93,10 +93,10 @@ impl Gen<'_> {
         end_line: u32,
     ) -> Res<()> {
         let base = self.fs.free;
-        let outside = self.fs.active.len();
         let last = self.expr_list(exprs)?;
         self.adjust(4, exprs.len(), last)?;
         self.enter_loop(true);
+        self.enter_scope();
         for hidden in 0..4 {
             let closing = if hidden == 3 { Closing::ToBeClosed } else { Closing::Nothing };
             self.activate_hidden(closing);
@@ -113,7 +113,7 @@ impl Gen<'_> {
         self.emit_wide(Op::TForLoop, base, 0, prep as i32 + 1 - (back as i32 + 1));
         self.fs.fix_line(line);
         self.at(end_line);
-        self.deactivate(outside);
+        self.end_scope();
         self.leave_loop();
         self.emit(Op::Close, base, 0, 0, 0);
         Ok(())

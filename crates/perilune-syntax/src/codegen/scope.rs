@@ -84,6 +84,11 @@ impl Gen<'_> {
         self.fs.blocks.push(state);
     }
 
+    /// Starts the scope of a loop's hidden variables: a block without statements of its own.
+    pub(super) fn enter_scope(&mut self) {
+        self.fs.blocks.push(BlockState { active: self.fs.active.len(), labels: Vec::new() });
+    }
+
     /// Ends a block whose end can be fallen out of: closes what needs it and ends the scope of its locals.
     #[inline(never)]
     pub(super) fn leave_block(&mut self) {
@@ -109,7 +114,7 @@ impl Gen<'_> {
     }
 
     /// Ends the scope of all locals but the first `count`.
-    pub(super) fn deactivate(&mut self, count: usize) {
+    fn deactivate(&mut self, count: usize) {
         let end = self.fs.pc() as u32;
         for variable in &self.fs.active[count..] {
             if let Some(debug) = variable.debug {

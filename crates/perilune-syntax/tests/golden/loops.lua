@@ -29,3 +29,13 @@ do
   g = function() return w end
   goto top
 end
+for i = 1, 2 do
+  for k in next, t do
+    if k then goto continue end
+    if i then
+      goto continue
+    end
+    f(k)
+  end
+  ::continue::
+end
