@@ -8,7 +8,7 @@
 //! the old one in portions. An old object without a current mark is dead and waits for that walk.
 //!
 //! **Cards.** Tracing a big array again because one element changed would make filling an array quadratic. So stores into large
-//! buffers ([`crate::Heap::barrier_at`]) mark a card of 256 bytes, log the card, and do not stamp the owner: it stays unlogged, every
+//! buffers ([`crate::Heap::barrier_at`]) mark a card of 64 bytes, log the card, and do not stamp the owner: it stays unlogged, every
 //! store takes the slow path, and the next collection traces the logged cards only. (The log saves a walk over all cards, so they can be
 //! small.) That pays while stores are
 //! few compared with the size; after one store for every four slots the owner is logged whole, and further stores
@@ -74,7 +74,7 @@ pub fn size_of_large(obj: Obj) -> usize {
 }
 
 /// Bytes that a card describes.
-pub const CARD: usize = 256;
+pub const CARD: usize = 64;
 
 fn card_count(size: usize) -> usize {
     size / CARD + 1
