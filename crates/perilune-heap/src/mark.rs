@@ -61,7 +61,7 @@ pub struct Marker<'a> {
     pub(crate) stack: Vec<Obj>,
     /// To be traced without being charged: roots that are marked already. A slice may end with some left: a major cannot
     /// finish without another complete scan of the roots, which reports them again.
-    again: Vec<Obj>,
+    pub(crate) again: Vec<Obj>,
     /// Objects with a part still to trace: the client's cursor.
     parts: Vec<(Obj, usize)>,
 }
@@ -128,7 +128,7 @@ impl<'a> Marker<'a> {
 
     /// Traces `obj` even if it is marked already (the running coroutine, whose stack changes without barriers).
     pub fn trace_again(&mut self, obj: Obj) {
-        if !self.mark(obj) {
+        if !self.mark(obj) || self.verifying {
             self.again.push(obj);
         }
     }
