@@ -169,17 +169,22 @@ fn literal(vm: &mut Vm, arg: u32, out: &mut Vec<u8>) -> LuaResult<()> {
 /// three digits where a digit follows.
 pub(super) fn quote(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
+    let mut kept = 0;
     for (i, &b) in text.iter().enumerate() {
-        match b {
-            b'"' | b'\\' | b'\n' => out.extend_from_slice(&[b'\\', b]),
-            _ if b.is_ascii_control() => {
-                let _ = match text.get(i + 1) {
-                    Some(next) if next.is_ascii_digit() => write!(out, "\\{b:03}"),
-                    _ => write!(out, "\\{b}"),
-                };
-            }
-            _ => out.push(b),
+        if !b.is_ascii_control() && b != b'"' && b != b'\\' {
+            continue;
         }
+        out.extend_from_slice(&text[kept..i]);
+        kept = i + 1;
+        if matches!(b, b'"' | b'\\' | b'\n') {
+            out.extend_from_slice(&[b'\\', b]);
+            continue;
+        }
+        let _ = match text.get(i + 1) {
+            Some(next) if next.is_ascii_digit() => write!(out, "\\{b:03}"),
+            _ => write!(out, "\\{b}"),
+        };
     }
+    out.extend_from_slice(&text[kept..]);
     out.push(b'"');
 }

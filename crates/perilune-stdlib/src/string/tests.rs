@@ -406,6 +406,20 @@ proptest! {
     }
 
     #[test]
+    fn scientific_is_exact(value in prop_oneof![any::<f64>(), 0.0..1e9f64, (0u32..40, -20i32..20).prop_map(|(m, e)| f64::from(m) / 8.0 * 10f64.powi(e))], precision in 0usize..40) {
+        prop_assume!(value.is_finite());
+        let mut out = Vec::new();
+        let layout = Layout { precision: Some(precision), ..Layout::default() };
+        float::format(&layout, value, b'e', &mut out);
+        let out = String::from_utf8_lossy(&out);
+        let expected = format!("{value:.precision$e}");
+        let (digits, exponent) = out.split_once('e').unwrap();
+        let (expected_digits, expected_exponent) = expected.split_once('e').unwrap();
+        prop_assert_eq!(digits, expected_digits);
+        prop_assert_eq!(exponent.parse::<i32>(), expected_exponent.parse());
+    }
+
+    #[test]
     fn hexadecimal_reads_back(bits in any::<u64>()) {
         let value = f64::from_bits(bits);
         prop_assume!(value.is_finite());
