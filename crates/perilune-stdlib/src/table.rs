@@ -119,6 +119,12 @@ fn insert(vm: &mut Vm) -> LuaResult<u32> {
             if (position as u64).wrapping_sub(1) >= end as u64 {
                 return Err(vm.arg_error(2, "position out of bounds"));
             }
+            if let Sequence::Raw(table) = sequence {
+                let value = vm.arg(3);
+                if vm.raw_insert(table, position, value)? {
+                    return Ok(0);
+                }
+            }
             let mut i = end;
             while i > position {
                 let value = sequence.get(vm, i - 1)?;
@@ -139,6 +145,11 @@ fn remove(vm: &mut Vm) -> LuaResult<u32> {
     let mut position = vm.opt_int(2, size)?;
     if position != size && (position as u64).wrapping_sub(1) > size as u64 {
         return Err(vm.arg_error(2, "position out of bounds"));
+    }
+    if let Sequence::Raw(table) = sequence
+        && let Some(removed) = vm.raw_remove(table, position)?
+    {
+        return vm.ret(removed);
     }
     let removed = sequence.get(vm, position)?;
     vm.push(removed);

@@ -38,6 +38,7 @@ mod barrier;
 mod fields;
 mod iterate;
 mod nodes;
+mod shift;
 pub(crate) mod trace;
 
 #[cfg(test)]
