@@ -247,6 +247,11 @@ fn constant_name(proto: &Proto, n: usize) -> Vec<u8> {
     }
 }
 
+/// Is the table that the instruction `i` at `pc` reads the environment?
+fn is_env(proto: &Proto, pc: usize, i: Instr) -> bool {
+    matches!(register_name(proto, pc, i.b() as u8), Some(("local" | "upvalue", n)) if n == b"_ENV")
+}
+
 /// Name of the value in `register` as the instruction at `pc` sees it.
 pub(crate) fn register_name(proto: &Proto, pc: usize, register: u8) -> Option<Name> {
     if let Some(name) = local_name(proto, pc, register) {
@@ -262,13 +267,17 @@ pub(crate) fn register_name(proto: &Proto, pc: usize, register: u8) -> Option<Na
             Some((table_kind(is_env), constant_name(proto, i.c() as usize)))
         }
         Op::GetField => {
-            let is_env = matches!(register_name(proto, at, i.b() as u8), Some(("local" | "upvalue", n)) if n == b"_ENV");
-            Some((table_kind(is_env), constant_name(proto, i.c() as usize)))
+            let kind = table_kind(is_env(proto, at, i));
+            Some((kind, constant_name(proto, i.c() as usize)))
         }
-        Op::GetIndex => match register_name(proto, at, i.c() as u8) {
-            Some(("constant", name)) => Some(("field", name)),
-            _ => Some(("field", b"?".to_vec())),
-        },
+        Op::GetIndex => {
+            // A constant beyond the reach of field names is loaded first.
+            let key = match register_name(proto, at, i.c() as u8) {
+                Some(("constant", name)) => name,
+                _ => b"?".to_vec(),
+            };
+            Some((table_kind(is_env(proto, at, i)), key))
+        }
         Op::GetInt => Some(("field", b"integer index".to_vec())),
         Op::GetUpval => Some(("upvalue", upvalue_name(proto, i.b() as usize))),
         Op::LoadK => match proto.constants.get(i.bx() as usize) {
