@@ -6,6 +6,7 @@
 //! Counting the characters of a whole string is what programs do most: [`count_valid`] validates with SIMD and counts bytes that are not continuations;
 //! only if that fails is the string decoded step by step, to tell the place.
 
+use crate::string::scratch;
 use perilune_vm::{LuaResult, Native, Value, Vm};
 
 static CHAR: Native = Native::leaf("char", char);
@@ -176,7 +177,7 @@ fn codepoint(vm: &mut Vm) -> LuaResult<u32> {
 
 /// `utf8.char(...)`
 fn char(vm: &mut Vm) -> LuaResult<u32> {
-    let mut out = Vec::new();
+    let mut out = scratch::take();
     for i in 1..=vm.nargs() {
         let code = vm.check_int(i)? as u64;
         if code > MAX_CODE {
@@ -184,7 +185,7 @@ fn char(vm: &mut Vm) -> LuaResult<u32> {
         }
         encode(code as u32, &mut out);
     }
-    vm.ret_str(&out)
+    scratch::ret(vm, out)
 }
 
 /// `utf8.offset(s, n [, i])`

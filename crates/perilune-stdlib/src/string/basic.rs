@@ -2,7 +2,7 @@
 //!
 //! Letters are those of the C locale: bytes above 127 are never letters.
 
-use super::{MAX_SIZE, end_position, reserve, start_position};
+use super::{MAX_SIZE, end_position, reserve, scratch, start_position};
 use perilune_vm::{LuaResult, Native, Type, Value, Vm};
 
 pub(super) static BYTE: Native = Native::leaf("byte", byte);
@@ -51,35 +51,41 @@ fn byte(vm: &mut Vm) -> LuaResult<u32> {
 /// `string.char(...)`
 fn char(vm: &mut Vm) -> LuaResult<u32> {
     let n = vm.nargs();
-    let mut out = Vec::with_capacity(n as usize);
+    let mut out = scratch::take();
     for i in 1..=n {
         match u8::try_from(vm.check_int(i)?) {
             Ok(b) => out.push(b),
             Err(_) => return Err(vm.arg_error(i, "value out of range")),
         }
     }
-    vm.ret_str(&out)
+    scratch::ret(vm, out)
 }
 
 /// `string.lower(s)`
 fn lower(vm: &mut Vm) -> LuaResult<u32> {
     let s = vm.check_str(1)?;
-    let out = s.bytes().to_ascii_lowercase();
-    vm.ret_str(&out)
+    let mut out = scratch::take();
+    out.extend_from_slice(s.bytes());
+    out.make_ascii_lowercase();
+    scratch::ret(vm, out)
 }
 
 /// `string.upper(s)`
 fn upper(vm: &mut Vm) -> LuaResult<u32> {
     let s = vm.check_str(1)?;
-    let out = s.bytes().to_ascii_uppercase();
-    vm.ret_str(&out)
+    let mut out = scratch::take();
+    out.extend_from_slice(s.bytes());
+    out.make_ascii_uppercase();
+    scratch::ret(vm, out)
 }
 
 /// `string.reverse(s)`
 fn reverse(vm: &mut Vm) -> LuaResult<u32> {
-    let mut out = vm.check_str(1)?.bytes().to_vec();
+    let s = vm.check_str(1)?;
+    let mut out = scratch::take();
+    out.extend_from_slice(s.bytes());
     out.reverse();
-    vm.ret_str(&out)
+    scratch::ret(vm, out)
 }
 
 /// `string.rep(s, n [, sep])`
@@ -98,7 +104,7 @@ fn rep(vm: &mut Vm) -> LuaResult<u32> {
         return Err(vm.error("resulting string too large"));
     }
     let total = unit * n - separator.len();
-    let mut out = Vec::new();
+    let mut out = scratch::take();
     // Room for the last separator as well: it is written, then cut off.
     reserve(vm, &mut out, total + separator.len())?;
     out.extend_from_slice(s);
@@ -107,7 +113,8 @@ fn rep(vm: &mut Vm) -> LuaResult<u32> {
         let more = out.len().min(unit * n - out.len());
         out.extend_from_within(..more);
     }
-    vm.ret_str(&out[..total])
+    out.truncate(total);
+    scratch::ret(vm, out)
 }
 
 /// `string.dump(function [, strip])`

@@ -15,25 +15,19 @@ use std::io::Write;
 pub fn format(layout: &Layout, value: f64, letter: u8, out: &mut Vec<u8>) {
     let upper = letter.is_ascii_uppercase();
     let start = out.len();
-    let sign = layout.sign(value.is_sign_negative());
+    out.extend_from_slice(layout.sign(value.is_sign_negative()));
     let magnitude = value.abs();
+    let mut digits = out.len();
     if !value.is_finite() {
-        let text = if value.is_nan() { b"nan" } else { b"inf" };
-        layout.pad_number(sign, text, false, out);
+        out.extend_from_slice(if value.is_nan() { b"nan" } else { b"inf" });
     } else if letter.eq_ignore_ascii_case(&b'a') {
-        let mut prefix = sign.to_vec();
-        prefix.extend_from_slice(b"0x");
-        let mut body = Vec::with_capacity(24);
-        hexadecimal(layout, magnitude, &mut body);
-        layout.pad_number(&prefix, &body, true, out);
-    } else if layout.width == 0 {
-        out.extend_from_slice(sign);
-        decimal(layout, magnitude, letter, out);
+        out.extend_from_slice(b"0x");
+        digits += 2;
+        hexadecimal(layout, magnitude, out);
     } else {
-        let mut body = Vec::with_capacity(32);
-        decimal(layout, magnitude, letter, &mut body);
-        layout.pad_number(sign, &body, true, out);
+        decimal(layout, magnitude, letter, out);
     }
+    layout.pad_in_place(start, digits, value.is_finite(), out);
     if upper {
         out[start..].make_ascii_uppercase();
     }

@@ -4,6 +4,7 @@
 //! checked, so that its error comes first, except where PUC Lua has it the other way around (`%a`, `%c`, `%p`).
 
 use super::float;
+use super::scratch;
 use super::spec::{Layout, Spec, flag};
 use memchr::memchr;
 use perilune_syntax::numeral;
@@ -16,7 +17,7 @@ pub(super) static FORMAT: Native = Native::reentrant("format", format);
 fn format(vm: &mut Vm) -> LuaResult<u32> {
     let mut text = vm.check_str(1)?.bytes();
     let nargs = vm.nargs();
-    let mut out = Vec::with_capacity(text.len() + 32);
+    let mut out = scratch::take();
     let mut arg = 1;
     while let Some(i) = memchr(b'%', text) {
         out.extend_from_slice(&text[..i]);
@@ -37,7 +38,7 @@ fn format(vm: &mut Vm) -> LuaResult<u32> {
         item(vm, spec, arg, &mut out)?;
     }
     out.extend_from_slice(text);
-    vm.ret_str(&out)
+    scratch::ret(vm, out)
 }
 
 /// Appends one converted argument.

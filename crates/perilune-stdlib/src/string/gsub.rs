@@ -4,6 +4,7 @@
 
 use super::cache;
 use super::matcher::{Capture, Matcher};
+use super::scratch;
 use super::search::{capture_value, pattern_error, push_captures};
 use memchr::memchr;
 use perilune_syntax::numeral;
@@ -39,7 +40,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     let subject = original.bytes();
     let mut entry = cache::take(text.bytes(), true);
     let mut matcher = entry.matcher(subject);
-    let mut out = Vec::new();
+    let mut out = scratch::take();
     // Everything before `kept` is in `out`.
     let (mut at, mut kept, mut last, mut count) = (0, 0, None, 0i64);
     let mut changed = false;
@@ -63,6 +64,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     } else {
         vm.push(Value::from(original));
     }
+    scratch::put(out);
     vm.push(Value::int(count));
     Ok(2)
 }

@@ -22,6 +22,7 @@ mod matcher;
 mod pack;
 mod packing;
 mod pattern;
+pub(crate) mod scratch;
 mod search;
 mod spec;
 #[cfg(test)]

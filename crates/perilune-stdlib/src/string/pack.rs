@@ -1,7 +1,7 @@
 //! `string.pack`, `string.packsize`, `string.unpack`: values to and from bytes by a format (`packing.rs`).
 
 use super::packing::{self, FormatError, Kind, MAX_INTEGER_SIZE, Reader};
-use super::{MAX_SIZE, reserve, start_position};
+use super::{MAX_SIZE, reserve, scratch, start_position};
 use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
 
 pub(super) static PACK: Native = Native::leaf("pack", pack);
@@ -28,7 +28,7 @@ fn pack(vm: &mut Vm) -> LuaResult<u32> {
     let mut reader = Reader::new(vm.check_str(1)?.bytes());
     // A missing argument is reported as nil, as PUC Lua does.
     vm.push(Value::NIL);
-    let mut out = Vec::new();
+    let mut out = scratch::take();
     let mut arg = 1;
     while let Some(item) = reader.next(out.len()).map_err(|e| format_error(vm, e))? {
         out.resize(out.len() + item.padding, 0);
@@ -86,7 +86,7 @@ fn pack(vm: &mut Vm) -> LuaResult<u32> {
             Kind::Align | Kind::Nothing => arg -= 1,
         }
     }
-    vm.ret_str(&out)
+    scratch::ret(vm, out)
 }
 
 /// `string.packsize(fmt)`

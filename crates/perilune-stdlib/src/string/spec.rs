@@ -135,21 +135,18 @@ impl Layout {
         }
     }
 
-    /// Appends a number: `prefix` (sign, `0x`), then zeros if they are asked for and `zeros` allows it, then `body`.
-    pub fn pad_number(&self, prefix: &[u8], body: &[u8], zeros: bool, out: &mut Vec<u8>) {
-        let fill = self.width.saturating_sub(prefix.len() + body.len());
-        let left = self.has(flag::LEFT);
-        let zeros = zeros && !left && self.has(flag::ZERO);
-        if !left && !zeros {
-            out.extend(std::iter::repeat_n(b' ', fill));
+    /// Pads the number at `start..` to the width: with zeros before `digits`, if they are asked for and `zeros` allows it, or spaces.
+    pub fn pad_in_place(&self, start: usize, digits: usize, zeros: bool, out: &mut Vec<u8>) {
+        let end = out.len();
+        let fill = self.width.saturating_sub(end - start);
+        if fill == 0 {
+            return;
         }
-        out.extend_from_slice(prefix);
-        if zeros {
-            out.extend(std::iter::repeat_n(b'0', fill));
-        }
-        out.extend_from_slice(body);
-        if left {
-            out.extend(std::iter::repeat_n(b' ', fill));
+        out.resize(end + fill, b' ');
+        if !self.has(flag::LEFT) {
+            let (at, byte) = if zeros && self.has(flag::ZERO) { (digits, b'0') } else { (start, b' ') };
+            out.copy_within(at..end, at + fill);
+            out[at..at + fill].fill(byte);
         }
     }
 
@@ -198,6 +195,10 @@ impl Layout {
             _ if signed => self.sign(value < 0),
             _ => b"",
         };
-        self.pad_number(prefix, &buffer[at..], self.precision.is_none(), out);
+        let start = out.len();
+        out.extend_from_slice(prefix);
+        let digits = out.len();
+        out.extend_from_slice(&buffer[at..]);
+        self.pad_in_place(start, digits, self.precision.is_none(), out);
     }
 }
