@@ -1,0 +1,106 @@
+//! Calls in protected mode as the command makes them: with a traceback in the message, and with SIGINT turned into a Lua error.
+//!
+//! SIGINT is ours only while Lua code runs. The first one raises the state's interrupt flag and gives the signal its default action
+//! back, so that a second one ends a program that does not reach a poll. The handler does nothing but a store and `sigaction`, both
+//! safe in a signal handler.
+
+use perilune_vm::{InterruptHandle, LuaResult, Native, Value, Vm};
+use std::sync::OnceLock;
+use std::sync::RwLock;
+
+/// The name in front of messages; none in interactive mode.
+static PROGRAM: RwLock<Option<Vec<u8>>> = RwLock::new(None);
+static INTERRUPT: OnceLock<InterruptHandle> = OnceLock::new();
+static MESSAGE_HANDLER: Native = Native::reentrant("msgh", message_handler);
+
+/// Sets the name in front of messages.
+pub fn set_program(name: Vec<u8>) {
+    *PROGRAM.write().expect("no one panics holding it") = Some(name);
+}
+
+/// Messages have no name in front while `f` runs.
+pub fn without_program<T>(f: impl FnOnce() -> T) -> T {
+    let name = PROGRAM.write().expect("no one panics holding it").take();
+    let result = f();
+    *PROGRAM.write().expect("no one panics holding it") = name;
+    result
+}
+
+/// Writes to standard error, after what was written to standard output.
+pub fn write_error(text: &[u8]) {
+    perilune_stdlib::io::write_error(text);
+}
+
+/// Writes a message, the program's name in front.
+pub fn write_message(message: &[u8]) {
+    let mut text = Vec::new();
+    if let Some(program) = PROGRAM.read().expect("no one panics holding it").as_deref() {
+        text.extend_from_slice(program);
+        text.extend_from_slice(b": ");
+    }
+    text.extend_from_slice(message);
+    text.push(b'\n');
+    write_error(&text);
+}
+
+/// Writes the message of an error that nothing caught.
+pub fn report(error: Value) {
+    match error.as_string() {
+        Some(message) => write_message(message.bytes()),
+        None => write_message(b"(error message not a string)"),
+    }
+}
+
+/// Calls `f` with `args`, all results pushed; an error is the message with a traceback.
+pub fn call(vm: &mut Vm, f: Value, args: &[Value]) -> Result<u32, Value> {
+    let _ = INTERRUPT.set(vm.interrupt_handle());
+    set_signal(on_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    let result = vm.protected_call_with_handler(f, args, Value::native(&MESSAGE_HANDLER));
+    set_signal(libc::SIG_DFL);
+    vm.clear_interrupt();
+    result
+}
+
+/// As [`call`]; reports the error. `None` if there was one.
+pub fn call_reporting(vm: &mut Vm, f: Value, args: &[Value]) -> Option<u32> {
+    call(vm, f, args).map_err(report).ok()
+}
+
+extern "C" fn on_interrupt(_: libc::c_int) {
+    set_signal(libc::SIG_DFL);
+    if let Some(handle) = INTERRUPT.get() {
+        handle.raise();
+    }
+}
+
+fn set_signal(action: libc::sighandler_t) {
+    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default or `on_interrupt`, which is
+    // async-signal-safe.
+    unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = action;
+        libc::sigemptyset(&mut new.sa_mask);
+        libc::sigaction(libc::SIGINT, &new, std::ptr::null_mut());
+    }
+}
+
+/// Turns an error value into a message: `__tostring` as it is, anything else with a traceback from the point of the error.
+fn message_handler(vm: &mut Vm) -> LuaResult<u32> {
+    let error = vm.arg(1);
+    let message = match vm.arg(1).as_string() {
+        Some(message) => message.bytes().to_vec(),
+        None if error.is_number() => vm.tostring(error)?.bytes().to_vec(),
+        None => {
+            let to_string = vm.metafield(error, "__tostring")?;
+            if !to_string.is_nil() {
+                let text = vm.call(to_string, &[error])?;
+                if text.as_string().is_some() {
+                    return vm.ret(text);
+                }
+            }
+            format!("(error object is a {} value)", error.type_name()).into_bytes()
+        }
+    };
+    let text = vm.traceback(Some(&message), 1);
+    vm.ret_str(&text)
+}
