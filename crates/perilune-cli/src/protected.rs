@@ -101,6 +101,7 @@ fn message_handler(vm: &mut Vm) -> LuaResult<u32> {
             format!("(error object is a {} value)", error.type_name()).into_bytes()
         }
     };
-    let text = vm.traceback(Some(&message), 1);
+    let thread = vm.thread();
+    let text = vm.traceback(thread, Some(&message), 1);
     vm.ret_str(&text)
 }

@@ -99,7 +99,7 @@ fn run_options(vm: &mut Vm, options: &Options) -> LuaResult<bool> {
                 }
             }
             b'W' => {
-                vm.warn(b"@on", false);
+                vm.warn_piece(b"@on", false);
                 true
             }
             _ => true,

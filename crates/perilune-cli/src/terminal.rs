@@ -68,7 +68,8 @@ impl Terminal {
     /// Writes the history to its file; a failure is not worth a message at the end of a session.
     pub fn save(&mut self) {
         let Some(file) = &self.file else { return };
-        let text: String = self.editor.history().iter().map(|entry| escape(entry) + "\n").collect();
+        let history = self.editor.history();
+        let text: String = (0..history.len()).map(|i| escape(&history[i]) + "\n").collect();
         if let Some(dir) = file.parent() {
             let _ = fs::create_dir_all(dir);
         }
