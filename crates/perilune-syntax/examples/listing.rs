@@ -1,11 +1,19 @@
-//! Prints the bytecode of a Lua file, as `luac -l` does.
+//! Prints the bytecode of Lua files, as `luac -l` does.
+
+use perilune_syntax::{compile, disasm::disassemble};
 
 fn main() {
     for path in std::env::args().skip(1) {
-        let source = std::fs::read(&path).expect("the file can be read");
-        match perilune_syntax::compile(&source, format!("@{path}").as_bytes()) {
-            Ok(proto) => print!("{}", perilune_syntax::disasm::disassemble(&proto)),
-            Err(error) => println!("{error}"),
+        let source = match std::fs::read(&path) {
+            Ok(source) => source,
+            Err(error) => {
+                eprintln!("{path}: {error}");
+                continue;
+            }
+        };
+        match compile(&source, format!("@{path}").as_bytes()) {
+            Ok(proto) => print!("{}", disassemble(&proto)),
+            Err(error) => eprintln!("{error}"),
         }
     }
 }
