@@ -16,7 +16,7 @@
 //! 4. Where a key lives changes only when a new key is inserted. A removed key keeps its place with a nil value until then,
 //!    so that `next` can go on from it: assigning to existing fields, nil included, during a traversal works as the manual says.
 //! 5. [`TABLE_INT_NODES`] is set if the hash part has, or has had since it was last rebuilt, integer keys above 1. While
-//!    it is clear, appends and positive integer look-ups need not look there.
+//!    it is clear, appends and positive integer look-ups need not look there. In the same way [`TABLE_REF_NODES`] stands for references.
 //!
 //! # Which tables become dictionaries
 //! Shapes grow by stores of constant keys (`t.name = v`, constructors), which the text of a program bounds. A store with a computed key
@@ -58,6 +58,9 @@ use std::ptr::null_mut;
 pub(crate) const TABLE_INT_NODES: u8 = 4;
 /// Bit of `Header::flags`: elements have been removed from the end of the array part, so `next` may be given a key that was there.
 pub(crate) const TABLE_TRIMMED: u8 = 8;
+
+/// Bit of `Header::flags` of a table: the hash part may have references, as keys or values. While it is clear, the collector need not look there.
+pub(crate) const TABLE_REF_NODES: u8 = 8;
 
 /// Largest object that the heap allocates without a chance of failure, in bytes.
 const SMALL: usize = 8192;

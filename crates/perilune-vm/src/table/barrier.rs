@@ -92,5 +92,5 @@ impl Vm {
 
 /// Whether tracing the table takes long.
 fn is_large(t: &Table) -> bool {
-    t.node_count() > LARGE || (t.kind == ArrayKind::General && t.array_len as usize > LARGE)
+    t.ref_nodes().len() > LARGE || (t.kind == ArrayKind::General && t.array_len as usize > LARGE)
 }

@@ -15,7 +15,7 @@
 //! The collector may reuse the memory of a dead key. That is harmless: a dead key is only ever compared by address, and a new
 //! object that takes the address finds a nil value.
 
-use super::{TABLE_INT_NODES, array, edit};
+use super::{TABLE_INT_NODES, TABLE_REF_NODES, array, edit};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, LuaString, Node, Table};
@@ -129,6 +129,12 @@ impl Table {
         }
         // SAFETY: the buffer has that many nodes.
         unsafe { std::slice::from_raw_parts(self.nodes, self.node_count()) }
+    }
+
+    /// The nodes, if there may be references among them.
+    #[inline]
+    pub(super) fn ref_nodes(&self) -> &[Node] {
+        if self.header.flags & TABLE_REF_NODES == 0 { &[] } else { self.node_slice() }
     }
 
     /// Keys in the hash part that have a value.
@@ -264,6 +270,9 @@ impl Table {
         if key.tag == Tag::INT && key.int_bits() > 1 {
             self.header.flags |= TABLE_INT_NODES;
         }
+        if key.is_collectable() || v.is_collectable() {
+            self.header.flags |= TABLE_REF_NODES;
+        }
         Some((home, moved))
     }
 
@@ -304,6 +313,9 @@ impl Vm {
     pub(super) fn set_node(&mut self, t: Gc<Table>, node: *mut Node, key: Value, v: Value) -> LuaResult<()> {
         if node.is_null() {
             return if v.is_nil() { Ok(()) } else { self.insert_key(t, key, v) };
+        }
+        if v.is_collectable() {
+            edit(t).header.flags |= TABLE_REF_NODES;
         }
         // SAFETY: a node of this table.
         let revived = unsafe { !(*node).is_live() };
@@ -394,7 +406,7 @@ impl Vm {
             let table = edit(t);
             table.nodes = null_mut();
             table.last_free = 0;
-            table.header.flags &= !TABLE_INT_NODES;
+            table.header.flags &= !(TABLE_INT_NODES | TABLE_REF_NODES);
             return Ok(());
         }
         self.rebuild_nodes(t, live)
@@ -424,7 +436,7 @@ impl Vm {
             table.nodes = new;
             table.log2_nodes = size.trailing_zeros() as u8;
             table.last_free = size as u32;
-            table.header.flags &= !TABLE_INT_NODES;
+            table.header.flags &= !(TABLE_INT_NODES | TABLE_REF_NODES);
             for i in (0..old_size).rev() {
                 let n = *old.add(i);
                 if n.is_live() {

@@ -2,7 +2,7 @@
 
 use super::testing::{Collect, bare_vm, collect};
 use super::trace::Weak;
-use super::{TABLE_INT_NODES, edit};
+use super::{TABLE_INT_NODES, TABLE_REF_NODES, edit};
 use crate::Vm;
 use crate::object::{ArrayKind, TABLE_IS_PROTO, Table};
 use crate::shape;
@@ -281,6 +281,8 @@ fn check_structure(t: &Table) {
     assert!(t.array_len <= t.array_cap);
     assert!(shape::field_count(t.shape) <= t.slot_cap as u32);
     for n in t.node_slice() {
+        let refers = n.is_live() && (n.key().is_collectable() || n.value().is_collectable());
+        assert!(!refers || t.header.flags & TABLE_REF_NODES != 0);
         match Tag(n.key_tag) {
             Tag::INT => {
                 let i = n.key as i64;

@@ -106,7 +106,7 @@ impl Table {
     pub(crate) unsafe fn trace_portion(&self, portion: usize, mark: &mut impl FnMut(Obj)) -> Option<usize> {
         let (in_nodes, from) = (portion & NODE_PORTION != 0, portion & !NODE_PORTION);
         if in_nodes {
-            let nodes = self.node_slice();
+            let nodes = self.ref_nodes();
             let end = nodes.len().min(from + PORTION);
             trace_nodes(nodes.get(from..end).unwrap_or(&[]), mark);
             return (end < nodes.len()).then_some(NODE_PORTION | end);
@@ -121,7 +121,7 @@ impl Table {
         if end < elements.len() {
             return Some(end);
         }
-        let nodes = self.node_slice();
+        let nodes = self.ref_nodes();
         if nodes.len() > PORTION {
             return Some(NODE_PORTION);
         }
@@ -138,7 +138,7 @@ impl Table {
     pub(crate) unsafe fn trace_range(&self, lo: usize, hi: usize, mark: &mut impl FnMut(Obj)) {
         overlap(self.general_elements(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
         overlap(self.field_values(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
-        trace_nodes(overlap(self.node_slice(), lo, hi), mark);
+        trace_nodes(overlap(self.ref_nodes(), lo, hi), mark);
     }
 
     /// Reports the strong references of a table with weak ones. A value whose key is a weak object is not reported, whatever it is: see
@@ -154,7 +154,7 @@ impl Table {
                 mark_value(v, mark);
             }
         }
-        for n in self.node_slice() {
+        for n in self.ref_nodes() {
             if n.is_live() {
                 let (key, v) = (n.key(), n.value());
                 let strong_key = !weak.keys || is_strong(key);
@@ -172,7 +172,7 @@ impl Table {
     /// value is reachable through the table if the key is.
     #[allow(dead_code)]
     pub(crate) fn ephemerons(&self, mut f: impl FnMut(Value, Value)) {
-        for n in self.node_slice() {
+        for n in self.ref_nodes() {
             if n.is_live() && !is_strong(n.key()) && !is_strong(n.value()) {
                 f(n.key(), n.value());
             }
@@ -202,7 +202,7 @@ impl Table {
             }
             self.trim();
         }
-        for at in 0..self.node_count() {
+        for at in 0..self.ref_nodes().len() {
             // SAFETY: within the nodes.
             let n = unsafe { &mut *self.nodes.add(at) };
             if n.is_live() && ((weak.keys && gone(n.key())) || (weak.values && gone(n.value()))) {
