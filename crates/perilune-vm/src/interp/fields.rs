@@ -7,6 +7,7 @@ use crate::frame::{CONT_DISCARD, CONT_STORE};
 use crate::meta::{Event, Store};
 use crate::object::{ArrayKind, LuaString, Node, TABLE_IS_PROTO, Table};
 use crate::shape;
+use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op};
@@ -147,7 +148,7 @@ macro_rules! try_cached_set {
             if kind == OWN {
                 let v = (*t).slots.add((*c).slot as usize);
                 if !(*v).is_nil() || (*t).metatable.is_null() {
-                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    (*$vm).slot_barrier(Gc::from_ptr(t), *$val);
                     copy(v, $val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
@@ -169,7 +170,7 @@ macro_rules! try_cached_set {
                 if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
                     let n = (*t).nodes.add(slot as usize);
                     if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
-                        (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                        (*$vm).node_barrier(Gc::from_ptr(t), n, *$val);
                         (*n).value = (*$val).payload;
                         (*n).value_tag = (*$val).tag.0;
                         next!($vm, $base, $pc, $k, $tab)
@@ -382,7 +383,7 @@ macro_rules! set_element {
             if kind == ArrayKind::General {
                 let v = ((*t).array as *mut Value).add(n as usize);
                 if !(*val).is_nil() && (!(*v).is_nil() || (*t).metatable.is_null()) {
-                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val);
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
@@ -399,10 +400,10 @@ macro_rules! set_element {
             }
         } else if n == (*t).array_len as u64
             && n < (*t).array_cap as u64
-            && (*t).nodes.is_null()
+            && (*t).header.flags & TABLE_INT_NODES == 0
             && (*t).metatable.is_null()
         {
-            // Append within the capacity; no hash part means nothing to migrate.
+            // Append within the capacity; without integer keys in the hash part there is nothing to take over.
             let kind = (*t).kind;
             let fits = match kind {
                 ArrayKind::General => !(*val).is_nil(),
@@ -410,7 +411,7 @@ macro_rules! set_element {
                 ArrayKind::Int => (*val).tag == Tag::INT,
             };
             if fits && n != 0 {
-                (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val);
                 if kind == ArrayKind::General {
                     copy(((*t).array as *mut Value).add(n as usize), val);
                 } else {
