@@ -13,6 +13,7 @@
 //! | `table.rs`, `sort.rs` | `table` |
 //! | `math.rs`, `random.rs` | `math` |
 //! | `os.rs`, `date.rs` | `os` |
+//! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can meet a metamethod or a callback.
@@ -20,6 +21,7 @@
 pub mod base;
 pub mod chunk;
 mod date;
+pub mod debug;
 mod errno;
 pub mod io;
 pub mod math;
@@ -46,5 +48,6 @@ pub fn open_libs(vm: &mut Vm) -> LuaResult<()> {
     string::open(vm)?;
     math::open(vm)?;
     utf8::open(vm)?;
+    debug::open(vm)?;
     vm.open_coroutine()
 }

@@ -215,6 +215,13 @@ impl Vm {
                 *frame(base) = Frame { flags: flags | F_NATIVE, cont, aux, ..Frame::native(nresults, delta) };
                 self.base = base;
                 parent_is_bottom = false;
+                let mut base = base;
+                if self.hooks_active()
+                    && !matches!(native.kind, Kind::Leaf | Kind::Next | Kind::Reentrant | Kind::IpairsStep)
+                {
+                    self.hook_call()?;
+                    base = self.base;
+                }
                 match native.kind {
                     Kind::Pcall | Kind::Xpcall => {
                         let handler = native.kind == Kind::Xpcall;
@@ -252,12 +259,9 @@ impl Vm {
     /// Runs the native function whose frame is at `base`, and delivers its results.
     pub(crate) unsafe fn run_native(&mut self, native: &'static Native) -> Flow {
         if self.hooks_active() {
-            self.hook_call(false)?;
+            self.hook_call()?;
         }
         let n = (native.func)(self)? as usize;
-        if self.hooks_active() {
-            self.hook_return(n)?;
-        }
         // SAFETY: the native's results are the topmost n values.
         unsafe { self.finish_native(n) }
     }
@@ -310,6 +314,9 @@ impl Vm {
     ) -> Flow {
         // SAFETY: `base` is the top frame of the running stack; results lie above it.
         unsafe {
+            if self.hooks_active() && (*frame(base)).flags & F_NATIVE != 0 {
+                (base, first) = self.hook_finished(base, first, n)?;
+            }
             loop {
                 let f = *frame(base);
                 let dest = base.sub(CALL_GAP + f.shift_or_zero());
@@ -350,11 +357,36 @@ impl Vm {
                         first = dest;
                         n += 1;
                         base = parent;
+                        if self.hooks_active() {
+                            (base, first) = self.hook_finished(base, first, n)?;
+                        }
                     }
-                    CONT_RETURN => base = parent,
+                    CONT_RETURN => {
+                        base = parent;
+                        if self.hooks_active() {
+                            (base, first) = self.hook_finished(base, first, n)?;
+                        }
+                    }
                     _ => return self.coroutine_finished(first, n),
                 }
             }
+        }
+    }
+
+    /// The return event of the frame at `base`, which is no longer one that catches errors; base and results as they are afterwards.
+    #[cold]
+    unsafe fn hook_finished(
+        &mut self,
+        base: *mut Value,
+        first: *mut Value,
+        n: usize,
+    ) -> LuaResult<(*mut Value, *mut Value)> {
+        // SAFETY: as `finish_return`.
+        unsafe {
+            (*frame(base)).flags &= !F_PCALL;
+            self.base = base;
+            let first = self.hook_return(first, n)?;
+            Ok((self.base, first))
         }
     }
 
@@ -556,11 +588,11 @@ impl Vm {
                     *frame(base) = Frame::native(nresults as i16, delta);
                     self.base = base;
                     if self.hooks_active() {
-                        self.hook_call(false)?;
+                        self.hook_call()?;
                     }
                     let n = (native.func)(self)? as usize;
                     if self.hooks_active() {
-                        self.hook_return(n)?;
+                        self.hook_return(self.top.sub(n), n)?;
                     }
                     let stack = (*self.thread).stack;
                     deliver_results(self, stack.add(offset), self.top.sub(n), n, nresults);

@@ -139,10 +139,21 @@ impl Vm {
                 self.top = if end > ceiling { end } else { ceiling };
                 self.close_level(0)?;
                 let base = self.base;
-                return self.finish_return(base, base.offset(offset), n);
+                return self.return_hooked(base.offset(offset), n);
             }
             self.close_upvalues(base);
-            self.finish_return(base, first, n)
+            self.return_hooked(first, n)
+        }
+    }
+
+    /// Returns from the running frame, which has closed its variables.
+    unsafe fn return_hooked(&mut self, mut first: *mut Value, n: usize) -> Flow {
+        // SAFETY: as `return_closing`.
+        unsafe {
+            if self.hooks_active() {
+                first = self.hook_return(first, n)?;
+            }
+            self.finish_return(self.base, first, n)
         }
     }
 

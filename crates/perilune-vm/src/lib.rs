@@ -26,6 +26,7 @@ mod table;
 mod value;
 pub mod warn;
 
+pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::InterruptHandle;
 pub use native::{Kind, LuaResult, Native, NativeFn, Thrown};
 pub use new::LoadMode;
