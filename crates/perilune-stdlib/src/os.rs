@@ -20,7 +20,7 @@ static GETENV: Native = Native::leaf("getenv", getenv);
 static REMOVE: Native = Native::leaf("remove", remove);
 static RENAME: Native = Native::leaf("rename", rename);
 static SETLOCALE: Native = Native::leaf("setlocale", setlocale);
-static TIME: Native = Native::reentrant("time", date::time);
+static TIME: Native = Native::hybrid("time", date::time);
 static TMPNAME: Native = Native::leaf("tmpname", tmpname);
 
 /// Makes the table `os`.

@@ -12,11 +12,11 @@ use std::os::unix::ffi::OsStrExt;
 
 static LOADLIB: Native = Native::leaf("loadlib", loadlib);
 static SEARCHPATH: Native = Native::leaf("searchpath", searchpath);
-static REQUIRE: Native = Native::reentrant("require", require);
-static SEARCHER_PRELOAD: Native = Native::reentrant("searcher_preload", searcher_preload);
-static SEARCHER_LUA: Native = Native::reentrant("searcher_Lua", searcher_lua);
-static SEARCHER_NATIVE: Native = Native::reentrant("searcher_C", searcher_native);
-static SEARCHER_NATIVE_ROOT: Native = Native::reentrant("searcher_Croot", searcher_native_root);
+static REQUIRE: Native = Native::hybrid("require", require);
+static SEARCHER_PRELOAD: Native = Native::hybrid("searcher_preload", searcher_preload);
+static SEARCHER_LUA: Native = Native::hybrid("searcher_Lua", searcher_lua);
+static SEARCHER_NATIVE: Native = Native::hybrid("searcher_C", searcher_native);
+static SEARCHER_NATIVE_ROOT: Native = Native::hybrid("searcher_Croot", searcher_native_root);
 
 const PATH: &str = "/usr/local/share/lua/5.4/?.lua;/usr/local/share/lua/5.4/?/init.lua;\
     /usr/local/lib/lua/5.4/?.lua;/usr/local/lib/lua/5.4/?/init.lua;./?.lua;./?/init.lua";

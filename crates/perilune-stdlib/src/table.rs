@@ -7,13 +7,13 @@ use crate::sort;
 use perilune_syntax::numeral::{format_float, format_integer};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 
-static CONCAT: Native = Native::reentrant("concat", concat);
-static INSERT: Native = Native::reentrant("insert", insert);
-static MOVE: Native = Native::reentrant("move", move_);
+static CONCAT: Native = Native::hybrid("concat", concat);
+static INSERT: Native = Native::hybrid("insert", insert);
+static MOVE: Native = Native::hybrid("move", move_);
 static PACK: Native = Native::leaf("pack", pack);
-static REMOVE: Native = Native::reentrant("remove", remove);
-static SORT: Native = Native::reentrant("sort", sort::sort);
-static UNPACK: Native = Native::reentrant("unpack", unpack);
+static REMOVE: Native = Native::hybrid("remove", remove);
+static SORT: Native = Native::hybrid("sort", sort::sort);
+static UNPACK: Native = Native::hybrid("unpack", unpack);
 
 /// Makes the table `table`.
 ///

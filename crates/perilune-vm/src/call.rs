@@ -11,7 +11,7 @@ use crate::Vm;
 use crate::frame::*;
 use crate::interp::{Exit, Flow, Step, copy, execute, frame_ceiling, frame_closure};
 use crate::meta::Event;
-use crate::native::{Kind, LuaResult, Native, Thrown};
+use crate::native::{Kind, LeafAttempt, LuaResult, Native, Thrown};
 use crate::object::LuaClosure;
 use crate::value::{Gc, Tag, Value};
 
@@ -245,7 +245,13 @@ impl Vm {
                     Kind::Wrap => return self.resume_from(base, nargs, true),
                     Kind::Yield => return self.yield_from(base, nargs),
                     Kind::Leaf | Kind::Next => return self.run_native(native),
-                    Kind::Reentrant | Kind::IpairsStep => {
+                    Kind::Hybrid | Kind::IpairsStep => {
+                        if self.needs_segment() {
+                            return self.as_leaf_first(native, nargs);
+                        }
+                        return self.run_native(native);
+                    }
+                    Kind::Reentrant => {
                         if self.needs_segment() {
                             return self.on_segment(native);
                         }
@@ -264,6 +270,23 @@ impl Vm {
         let n = (native.func)(self)? as usize;
         // SAFETY: the native's results are the topmost n values.
         unsafe { self.finish_native(n) }
+    }
+
+    /// Runs the native function whose frame is at `base`, in a coroutine without a segment: as a leaf, and on a segment if it wants to call Lua.
+    unsafe fn as_leaf_first(&mut self, native: &'static Native, nargs: usize) -> Flow {
+        // SAFETY: as `run_native`; a native that was stopped has left its arguments in place.
+        unsafe {
+            if self.hooks_active() {
+                return self.on_segment(native);
+            }
+            self.leaf_attempt = LeafAttempt::Running;
+            let result = (native.func)(self);
+            if std::mem::replace(&mut self.leaf_attempt, LeafAttempt::None) == LeafAttempt::Stopped {
+                self.top = self.base.add(nargs);
+                return self.on_segment(native);
+            }
+            self.finish_native(result? as usize)
+        }
     }
 
     /// Delivers the `n` topmost values as the results of the running native.
@@ -549,6 +572,10 @@ impl Vm {
 
     /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
     pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
+        if self.leaf_attempt != LeafAttempt::None {
+            self.leaf_attempt = LeafAttempt::Stopped;
+            return Err(Thrown(()));
+        }
         if self.too_deep() {
             return Err(self.c_stack_overflow());
         }
@@ -577,7 +604,7 @@ impl Vm {
                 Some(native)
                     if matches!(
                         native.kind,
-                        Kind::Leaf | Kind::Reentrant | Kind::Next | Kind::IpairsStep
+                        Kind::Leaf | Kind::Reentrant | Kind::Hybrid | Kind::Next | Kind::IpairsStep
                     ) =>
                 {
                     let nargs = self.top.offset_from(func) as usize - CALL_GAP;

@@ -9,7 +9,10 @@
 //!
 //! # Kinds
 //! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a callback, a metamethod); inside a coroutine
-//! it is run on a native stack of the coroutine's own, so that Lua code below it can yield (`segment.rs`). The other kinds are not called
+//! it is run on a native stack of the coroutine's own, so that Lua code below it can yield (`segment.rs`). Taking a native stack costs more than
+//! most natives do, and most calls of those that may call Lua do not: `table.insert` hardly ever meets a metamethod. Such a native is a
+//! [`Kind::Hybrid`]: it runs as a leaf, and when it is about to call Lua after all, it is stopped and run again on a native stack. So what
+//! it does before its first call into Lua must bear being done twice. The other kinds are not called
 //! at all: the interpreter does their work on the Lua stack itself, which is what makes `pcall` and `coroutine.resume` cheap and keeps native frames
 //! out of coroutines.
 
@@ -35,6 +38,8 @@ pub enum Kind {
     Leaf,
     /// Calls `func`, which may run Lua code (and so may yield).
     Reentrant,
+    /// As `Reentrant`, but seldom; see the module's essay.
+    Hybrid,
     /// `pcall`
     Pcall,
     /// `xpcall`
@@ -49,6 +54,17 @@ pub enum Kind {
     Next,
     /// The iterator that `ipairs` returns: a reentrant one that generic `for` knows
     IpairsStep,
+}
+
+/// How far the attempt to run a [`Kind::Hybrid`] native as a leaf has got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LeafAttempt {
+    /// There is none: calls into Lua are allowed.
+    None,
+    /// The native runs.
+    Running,
+    /// It wanted to call Lua and has to be run again; its result means nothing.
+    Stopped,
 }
 
 /// A native function's static description. Its address is its identity.
@@ -69,6 +85,10 @@ impl Native {
     /// A native that may run Lua code: metamethods, callbacks, iterators.
     pub const fn reentrant(name: &'static str, func: NativeFn) -> Native {
         Native { name, kind: Kind::Reentrant, func }
+    }
+    /// A native that may run Lua code but seldom does, and that changes nothing before.
+    pub const fn hybrid(name: &'static str, func: NativeFn) -> Native {
+        Native { name, kind: Kind::Hybrid, func }
     }
     /// A native of a kind that the interpreter treats itself; `func` is what happens when Rust code calls it directly.
     pub const fn special(name: &'static str, kind: Kind, func: NativeFn) -> Native {

@@ -52,6 +52,7 @@ impl Vm {
             error: Value::NIL,
             error_handled: false,
             cancelling: false,
+            leaf_attempt: crate::native::LeafAttempt::None,
             no_yield: 0,
             call_stub: null_mut(),
             stacks: Default::default(),

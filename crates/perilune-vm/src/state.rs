@@ -43,6 +43,8 @@ pub struct Vm {
     pub(crate) error_handled: bool,
     /// A coroutine's native calls are being discarded: nothing catches the error.
     pub(crate) cancelling: bool,
+    /// A hybrid native is run as a leaf.
+    pub(crate) leaf_attempt: crate::native::LeafAttempt,
     /// Greater than 0: no yield (finalisers, hooks, message handlers).
     pub(crate) no_yield: u32,
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.

@@ -8,14 +8,14 @@ use perilune_vm::{LuaResult, Native, Value, Vm};
 
 pub(super) static METAMETHODS: &[&Native] = &[&ADD, &SUB, &MUL, &MOD, &POW, &DIV, &IDIV, &UNM];
 
-static ADD: Native = Native::reentrant("__add", |vm| arith(vm, BinOp::Add, "__add"));
-static SUB: Native = Native::reentrant("__sub", |vm| arith(vm, BinOp::Sub, "__sub"));
-static MUL: Native = Native::reentrant("__mul", |vm| arith(vm, BinOp::Mul, "__mul"));
-static MOD: Native = Native::reentrant("__mod", |vm| arith(vm, BinOp::Mod, "__mod"));
-static POW: Native = Native::reentrant("__pow", |vm| arith(vm, BinOp::Pow, "__pow"));
-static DIV: Native = Native::reentrant("__div", |vm| arith(vm, BinOp::Div, "__div"));
-static IDIV: Native = Native::reentrant("__idiv", |vm| arith(vm, BinOp::IDiv, "__idiv"));
-static UNM: Native = Native::reentrant("__unm", negate);
+static ADD: Native = Native::hybrid("__add", |vm| arith(vm, BinOp::Add, "__add"));
+static SUB: Native = Native::hybrid("__sub", |vm| arith(vm, BinOp::Sub, "__sub"));
+static MUL: Native = Native::hybrid("__mul", |vm| arith(vm, BinOp::Mul, "__mul"));
+static MOD: Native = Native::hybrid("__mod", |vm| arith(vm, BinOp::Mod, "__mod"));
+static POW: Native = Native::hybrid("__pow", |vm| arith(vm, BinOp::Pow, "__pow"));
+static DIV: Native = Native::hybrid("__div", |vm| arith(vm, BinOp::Div, "__div"));
+static IDIV: Native = Native::hybrid("__idiv", |vm| arith(vm, BinOp::IDiv, "__idiv"));
+static UNM: Native = Native::hybrid("__unm", negate);
 
 fn arith(vm: &mut Vm, op: BinOp, event: &str) -> LuaResult<u32> {
     let value = match (Vm::string_to_number(vm.arg(1)), Vm::string_to_number(vm.arg(2))) {

@@ -11,7 +11,7 @@ use perilune_syntax::numeral;
 use perilune_vm::{LuaResult, Native, Thrown, Type, Value, Vm};
 use std::io::Write;
 
-pub(super) static FORMAT: Native = Native::reentrant("format", format);
+pub(super) static FORMAT: Native = Native::hybrid("format", format);
 
 /// `string.format(formatstring, ...)`
 fn format(vm: &mut Vm) -> LuaResult<u32> {

@@ -10,7 +10,7 @@ use memchr::memchr;
 use perilune_syntax::numeral;
 use perilune_vm::{LuaResult, Native, Type, Value, Vm};
 
-pub(super) static GSUB: Native = Native::reentrant("gsub", gsub);
+pub(super) static GSUB: Native = Native::hybrid("gsub", gsub);
 
 /// What matches are replaced with.
 enum Replacement<'a> {

@@ -62,7 +62,8 @@ op!(
             (*((*func).payload as *const NativeClosure)).native
         };
         let new_base = func.add(CALL_GAP);
-        if (*native).kind == Kind::Leaf && (*vm).top.add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
+        let quick = (*native).kind == Kind::Leaf || (*native).kind == Kind::Hybrid && !(*vm).needs_segment();
+        if quick && (*vm).top.add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
             let f = frame(new_base);
             *f = Frame::native(i.c() as i16 - 1, (new_base as usize - base as usize) as u32 / size_of::<Value>() as u32);
             (*vm).base = new_base;
