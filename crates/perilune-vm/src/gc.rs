@@ -50,6 +50,8 @@ pub(crate) struct GcState {
     pub cancelled: Vec<*mut Thread>,
     /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a major's slices.
     weak: [Vec<Weak>; 2],
+    /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes meanwhile.
+    weak_seen: [Vec<*mut Table>; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -219,6 +221,8 @@ impl Client for LuaClient {
         // SAFETY: as `roots`.
         unsafe {
             let vm = self.vm;
+            (&mut (*vm).gc.weak)[cycle as usize].sort_by_key(|w| w.table);
+            (&mut (*vm).gc.weak)[cycle as usize].dedup_by_key(|w| w.table);
             // Weak values go before finalisers resurrect anything.
             let before = (&(*vm).gc.weak)[cycle as usize].len();
             for n in 0..before {
@@ -331,6 +335,11 @@ impl LuaClient {
         // SAFETY: a live table.
         unsafe {
             if let Some((keys, values)) = self.weakness_of(t) {
+                let seen = &mut (&mut (*self.vm).gc.weak_seen)[m.cycle() as usize];
+                if seen.contains(&t) {
+                    return;
+                }
+                seen.push(t);
                 (&mut (*self.vm).gc.weak)[m.cycle() as usize].push(Weak { table: t, keys, values });
                 (*t).trace_weak(crate::table::trace::Weak { keys, values }, &mut |o| {
                     m.mark(o);
@@ -465,10 +474,11 @@ impl Vm {
 
     /// A step of collection as if `kb` KiB had been allocated; true if a cycle ended.
     pub fn collect_step(&mut self, kb: i64) -> bool {
-        let _ = kb;
-        self.with_client(|heap, client| heap.collect_full(client));
+        let bytes = (kb.max(0) as usize) << 10;
+        let mut ended = false;
+        self.with_client(|heap, client| ended = heap.step_cycle(client, bytes));
         self.run_finalizers();
-        true
+        ended
     }
 
     /// A minor collection, then finalisers.
@@ -488,6 +498,8 @@ impl Vm {
     fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
         crate::segment::spill_registers(vm, |vm, _| {
+            // SAFETY: as below.
+            unsafe { (*vm).gc.weak_seen.iter_mut().for_each(Vec::clear) };
             let mut client = LuaClient { vm };
             // SAFETY: the client leaves `heap` alone (module essay).
             f(unsafe { &mut (*vm).heap }, &mut client);

@@ -41,7 +41,17 @@ macro_rules! arith_body {
             set_float!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
         }
-        tail!(mixed_arith, $vm, $base, $pc, $k, $i, $tab)
+        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::INT {
+            let r = float((*$x).float_bits(), (*$y).int_bits() as f64);
+            set_float!($base.add($i.a() as usize), r);
+            next!($vm, $base, $pc, $k, $tab)
+        }
+        if (*$x).tag == Tag::INT && (*$y).tag == Tag::FLOAT {
+            let r = float((*$x).int_bits() as f64, (*$y).float_bits());
+            set_float!($base.add($i.a() as usize), r);
+            next!($vm, $base, $pc, $k, $tab)
+        }
+        tail!(slow_arith, $vm, $base, $pc, $k, $i, $tab)
     }};
 }
 arith_op!(op_add, op_addk, |a, b| a.wrapping_add(b), |a, b| a + b);

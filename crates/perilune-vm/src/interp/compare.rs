@@ -161,6 +161,14 @@ macro_rules! eqk_op {
                     jump_if!(vm, base, pc, k, i, tab, $negate)
                 }
             }
+            if (*x).tag == Tag::FLOAT {
+                if (*y).tag == Tag::FLOAT {
+                    jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() == (*y).float_bits()) != $negate)
+                }
+                if (*y).tag == Tag::INT && (*y).int_bits().unsigned_abs() < 1 << 53 {
+                    jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() == (*y).int_bits() as f64) != $negate)
+                }
+            }
             let r = Vm::raw_equals(*x, *y);
             jump_if!(vm, base, pc, k, i, tab, r != $negate)
         });
