@@ -64,7 +64,7 @@ impl Vm {
             let mut text = chunk_id(&proto.source);
             match names::current_line(base) {
                 Some(line) => text.extend_from_slice(format!(":{line}: ").as_bytes()),
-                None => text.extend_from_slice(b":?: "),
+                None => text.extend_from_slice(b":-1: "),
             }
             text
         }

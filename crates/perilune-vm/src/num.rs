@@ -101,7 +101,7 @@ pub(crate) fn arith(op: BinOp, a: Value, b: Value) -> Option<Result<Value, &'sta
             Mul => x.wrapping_mul(y),
             IDiv if y == 0 => return Some(Err("attempt to divide by zero")),
             IDiv => int_floor_div(x, y),
-            Mod if y == 0 => return Some(Err("attempt to perform 'n%%0'")),
+            Mod if y == 0 => return Some(Err("attempt to perform 'n%0'")),
             Mod => int_mod(x, y),
             _ => return Some(Ok(Value::float(float_arith(op, x as f64, y as f64)))),
         };
