@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// Times that a major may find too much left after a scan of the roots.
 const MOST_RESCANS: u32 = 6;
+/// Bytes that a slice marks at least for each byte that has become old: what makes majors end.
+const MARK_RATIO: usize = 3;
 /// Objects that a slice traces in stress mode.
 const STRESS_SLICE: u32 = 500;
 /// Blocks and large objects swept between two looks at the clock.
@@ -72,11 +74,13 @@ impl Heap {
         if self.stress {
             self.force_major();
         }
-        self.minor(client, began);
+        let kept = self.minor(client, began);
         let spent = began.elapsed().as_nanos() as u64;
         let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE).max(least_ns);
-        let budget =
-            budget.unwrap_or(Budget::Until(began + Duration::from_nanos(spent.saturating_add(room))));
+        let budget = budget.unwrap_or(Budget::Until(
+            began + Duration::from_nanos(spent.saturating_add(room)),
+            kept * MARK_RATIO,
+        ));
         if self.major.active {
             self.slice(client, budget);
         } else if !self.is_swept() {
@@ -145,7 +149,8 @@ impl Heap {
         !self.blocks.is_sweeping() && self.large.unswept.is_empty()
     }
 
-    fn minor<C: Client>(&mut self, client: &mut C, began: Instant) {
+    /// Returns the bytes that became old.
+    fn minor<C: Client>(&mut self, client: &mut C, began: Instant) -> usize {
         let cpu = cpu_ns();
         let external = self.external_bytes();
         let young = self.retire_spans();
@@ -173,12 +178,15 @@ impl Heap {
         let ns = began.elapsed().as_nanos() as u64;
         let freed_external = external.saturating_sub(self.external_bytes());
         let live = self.old_bytes + self.external_bytes();
-        self.pace.after_minor(young + freed_external, kept, live, cpu_ns() - cpu);
+        let cpu_now = cpu_ns();
+        self.pace.after_minor(young + freed_external, kept, live, cpu_now - cpu, cpu_now - self.last_minor);
+        self.last_minor = cpu_now;
         self.stats.minors += 1;
         self.stats.minor_ns += ns;
         self.stats.minor_pauses.add(ns);
         self.stats.promoted_bytes += kept as u64;
         self.stats.allocated_bytes += young as u64;
+        kept
     }
 
     /// The ranges of large buffers that were stored into. Owners logged since are traced whole anyway.
@@ -303,7 +311,7 @@ impl Heap {
         loop {
             let blocks = self.blocks.sweep_some(&mut self.table, SWEEP_PORTION, self.side, now);
             let large = self.large.sweep_some(&mut self.table, SWEEP_PORTION, self.side, now);
-            if blocks && large || budget.is_spent() {
+            if blocks && large || budget.is_spent(usize::MAX) {
                 break;
             }
         }

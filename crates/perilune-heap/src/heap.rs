@@ -96,6 +96,8 @@ pub struct Heap {
     pub(crate) stats: HeapStats,
     pub(crate) clock: Instant,
     pub(crate) last_trim: u64,
+    /// Processor time when the last minor collection ended.
+    pub(crate) last_minor: u64,
 }
 
 // SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
@@ -142,6 +144,7 @@ impl Heap {
             stats: HeapStats::default(),
             clock: Instant::now(),
             last_trim: 0,
+            last_minor: 0,
         }
     }
 

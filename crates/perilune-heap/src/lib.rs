@@ -143,9 +143,9 @@ impl Default for HeapOptions {
             stress: false,
             poison: cfg!(debug_assertions),
             verify: false,
-            nursery: 1 << 20,
+            nursery: 512 << 10,
             fixed_nursery: false,
-            small_page_chunks: 2,
+            small_page_chunks: 4,
             first_epoch: 1,
         }
     }
@@ -171,7 +171,7 @@ impl HeapOptions {
 pub struct Params {
     /// Generational or incremental.
     pub mode: Mode,
-    /// A major starts when the heap has reached this percentage of what the last one left.
+    /// A major is to be complete when the heap has reached this percentage of what the last one left.
     pub pause: usize,
     /// Percentage of marking effort per allocation.
     pub stepmul: usize,

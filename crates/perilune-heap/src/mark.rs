@@ -26,7 +26,8 @@ const BETWEEN_LOOKS: u32 = 64;
 #[derive(Clone, Copy)]
 pub(crate) enum Budget {
     Unlimited,
-    Until(Instant),
+    /// Until this time, but so many bytes at least: a process that shares its processor has less time than it seems.
+    Until(Instant, usize),
     /// That many objects: for tests, which must be repeatable.
     Objects(u32),
 }
@@ -39,10 +40,11 @@ impl Budget {
             _ => BETWEEN_LOOKS,
         }
     }
-    pub(crate) fn is_spent(self) -> bool {
+    /// Whether it is time to stop, after `done` bytes.
+    pub(crate) fn is_spent(self, done: usize) -> bool {
         match self {
             Budget::Unlimited => false,
-            Budget::Until(deadline) => Instant::now() >= deadline,
+            Budget::Until(deadline, least) => done >= least && Instant::now() >= deadline,
             Budget::Objects(_) => true,
         }
     }
@@ -206,6 +208,7 @@ impl<'a> Marker<'a> {
         let mut queue = [None::<Obj>; QUEUE];
         let mut at = 0;
         let mut looks = budget.looks();
+        let began_at = self.bytes;
         loop {
             let leaving = match self.stack.pop() {
                 Some(obj) => {
@@ -225,7 +228,7 @@ impl<'a> Marker<'a> {
                         } else {
                             return true;
                         }
-                        if budget.is_spent() {
+                        if budget.is_spent(self.bytes.wrapping_sub(began_at)) {
                             return false;
                         }
                     }
@@ -240,7 +243,7 @@ impl<'a> Marker<'a> {
             looks -= 1;
             if looks == 0 {
                 looks = BETWEEN_LOOKS;
-                if budget.is_spent() {
+                if budget.is_spent(self.bytes.wrapping_sub(began_at)) {
                     self.stack.extend(queue.iter_mut().filter_map(|o| o.take()));
                     return false;
                 }

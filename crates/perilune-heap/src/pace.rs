@@ -1,14 +1,16 @@
 //! When to collect, and how much at a time.
 //!
 //! **Minor collections** come when the nursery's bytes are handed out. A larger nursery lets more objects die before they
-//! are looked at, a smaller one keeps to the caches and makes shorter pauses. So: grow by doubling to [`USUAL`] at once if
-//! the program allocates at all, further while much survives (premature tenuring) up to a quarter of the live bytes, and
-//! always keep the expected pause, from the measured time per byte, under [`PAUSE_GOAL`].
+//! are looked at, a smaller one keeps to the caches, saves memory and makes shorter pauses. So it starts small and doubles
+//! while much survives (premature tenuring), up to a quarter of the live bytes, or while collections take more than
+//! a few percent of the time; and it always keeps the expected pause, from the measured time per byte, under
+//! [`PAUSE_GOAL`].
 //!
-//! **Majors** start when the live bytes, external memory included, have grown to `pause` percent of what the last one left.
-//! Then each minor collection is followed by a slice that takes what remains of the pause goal; nurseries are
-//! halved meanwhile, so that slices come often enough. Marking goes at several bytes per byte promoted, hence a major
-//! ends before the heap has grown much further.
+//! **Majors** aim at completion when the live bytes, external memory included, have grown to `pause` percent of what the last one
+//! left, and therefore start when [`START`] percent of that growth has happened. Then each minor collection is
+//! followed by a slice that takes what remains of the pause goal; nurseries are halved meanwhile, so that slices come
+//! often enough. Marking goes at several bytes per byte promoted, hence a major ends before the heap has grown much
+//! further.
 
 use crate::{HeapOptions, Mode, Params};
 
@@ -17,10 +19,15 @@ pub const PAUSE_GOAL: u64 = 450_000;
 /// A slice gets at least this many nanoseconds.
 pub const LEAST_SLICE: u64 = 200_000;
 const SMALLEST: usize = 256 << 10;
-const USUAL: usize = 2 << 20;
+/// Without much survival, the nursery stays between these, in proportion to the live bytes.
+const USUAL: (usize, usize) = (1 << 20, 2 << 20);
 const LARGEST: usize = 32 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
-const LEAST_GROWTH: usize = 2 << 20;
+const LEAST_GROWTH: usize = 512 << 10;
+/// Percentage of the permitted growth at which a major starts.
+const START: usize = 60;
+/// A minor collection should take at most one part in so many of the time.
+const FAIR_SHARE: u64 = 25;
 
 /// The state of the pacing.
 pub struct Pace {
@@ -38,7 +45,7 @@ impl Pace {
         Pace {
             nursery: options.nursery.max(64 << 10),
             fixed: options.fixed_nursery,
-            threshold: LEAST_GROWTH * 2,
+            threshold: LEAST_GROWTH * 4,
             cost: 0.0,
         }
     }
@@ -50,9 +57,9 @@ impl Pace {
         }
     }
 
-    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now. `ns` is processor time:
-    /// a busy machine is no reason for a small nursery.
-    pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64) {
+    /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now. It took `ns` of the
+    /// `all_ns` since the last one, in processor time: a busy machine is no reason for a small nursery.
+    pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64, all_ns: u64) {
         if self.fixed || young < self.nursery / 4 {
             return;
         }
@@ -64,24 +71,26 @@ impl Pace {
         let weight = if now > self.cost { 0.5 } else { 0.2 };
         self.cost += (now.min(self.cost * 3.0) - self.cost) * weight;
         let bearable = (PAUSE_GOAL as f64 * 0.7 / self.cost.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
-        let much_survives = kept > young / 5;
-        let wanted = if self.nursery < USUAL {
-            self.nursery * 2
-        } else if much_survives {
-            (self.nursery * 2).min((live / 4).max(USUAL))
+        let usual = (live / 4).clamp(USUAL.0, USUAL.1);
+        let most = if kept > young / 8 {
+            (live / 4).max(usual)
+        } else if ns > all_ns / FAIR_SHARE {
+            usual
         } else {
-            self.nursery
+            0
         };
+        let wanted = self.nursery.max((self.nursery * 2).min(most));
         self.nursery = wanted.min(bearable).max(SMALLEST);
     }
 
     /// After a major that left `live` bytes.
     pub fn set_threshold(&mut self, live: usize, params: &Params, limit: usize) {
         let percent = match params.mode {
-            Mode::Incremental => params.pause.clamp(100, 1000),
-            Mode::Generational => (100 + params.major_mul).clamp(110, 1000),
+            Mode::Incremental => params.pause.clamp(110, 1000) - 100,
+            Mode::Generational => params.major_mul.clamp(10, 1000),
         };
-        let grown = (live / 100).saturating_mul(percent).max(live + LEAST_GROWTH);
+        let growth = (live / 100).saturating_mul(percent) / 100 * START;
+        let grown = live.saturating_add(growth.max(LEAST_GROWTH).max(self.nursery / 2));
         let halfway = live + limit.saturating_sub(live) / 2;
         self.threshold = grown.min(halfway);
     }
@@ -95,22 +104,27 @@ mod tests {
     fn the_nursery_grows_while_pauses_are_short_and_shrinks_when_they_are_long() {
         let mut p = Pace::new(&HeapOptions::default());
         for _ in 0..20 {
-            p.after_minor(p.nursery, p.nursery / 2, 1 << 30, 20_000);
+            p.after_minor(p.nursery, p.nursery / 2, 1 << 30, 20_000, 1 << 30);
         }
         assert_eq!(p.nursery, LARGEST);
         for _ in 0..20 {
-            p.after_minor(p.nursery, p.nursery / 2, 1 << 30, (p.nursery as u64) / 4);
+            p.after_minor(p.nursery, p.nursery / 2, 1 << 30, (p.nursery as u64) / 4, 1 << 30);
         }
-        assert!(p.nursery < USUAL && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
+        assert!(p.nursery < USUAL.1 && p.nursery as u64 / 4 <= PAUSE_GOAL, "{}", p.nursery);
     }
 
     #[test]
     fn what_dies_young_needs_no_large_nursery() {
         let mut p = Pace::new(&HeapOptions::default());
+        let first = p.nursery;
         for _ in 0..20 {
-            p.after_minor(p.nursery, 0, 1 << 30, 10_000);
+            p.after_minor(p.nursery, 0, 1 << 30, 10_000, 10_000_000);
         }
-        assert_eq!(p.nursery, USUAL);
+        assert_eq!(p.nursery, first);
+        for _ in 0..20 {
+            p.after_minor(p.nursery, 0, 1 << 30, 10_000, 100_000);
+        }
+        assert_eq!(p.nursery, USUAL.1, "collections took a tenth of the time");
     }
 
     #[test]
@@ -118,7 +132,7 @@ mod tests {
         let mut p = Pace::new(&HeapOptions::default());
         let params = Params::default();
         p.set_threshold(100 << 20, &params, usize::MAX);
-        assert_eq!(p.threshold, (100 << 20) / 100 * 200);
+        assert_eq!(p.threshold, (100 << 20) + (100 << 20) / 100 * START);
         p.set_threshold(100 << 20, &params, 120 << 20);
         assert_eq!(p.threshold, 110 << 20);
     }
