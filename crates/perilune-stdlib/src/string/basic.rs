@@ -2,7 +2,7 @@
 //!
 //! Letters are those of the C locale: bytes above 127 are never letters.
 
-use super::{MAX_SIZE, end_position, reserve, scratch, start_position};
+use super::{MAX_SIZE, end_position, scratch, start_position};
 use perilune_vm::{LuaResult, Native, Type, Value, Vm};
 
 pub(super) static BYTE: Native = Native::leaf("byte", byte);
@@ -65,7 +65,7 @@ fn char(vm: &mut Vm) -> LuaResult<u32> {
 fn lower(vm: &mut Vm) -> LuaResult<u32> {
     let s = vm.check_str(1)?;
     let mut out = scratch::take();
-    out.extend_from_slice(s.bytes());
+    scratch::append(vm, &mut out, s.bytes())?;
     out.make_ascii_lowercase();
     scratch::ret(vm, out)
 }
@@ -74,7 +74,7 @@ fn lower(vm: &mut Vm) -> LuaResult<u32> {
 fn upper(vm: &mut Vm) -> LuaResult<u32> {
     let s = vm.check_str(1)?;
     let mut out = scratch::take();
-    out.extend_from_slice(s.bytes());
+    scratch::append(vm, &mut out, s.bytes())?;
     out.make_ascii_uppercase();
     scratch::ret(vm, out)
 }
@@ -83,7 +83,7 @@ fn upper(vm: &mut Vm) -> LuaResult<u32> {
 fn reverse(vm: &mut Vm) -> LuaResult<u32> {
     let s = vm.check_str(1)?;
     let mut out = scratch::take();
-    out.extend_from_slice(s.bytes());
+    scratch::append(vm, &mut out, s.bytes())?;
     out.reverse();
     scratch::ret(vm, out)
 }
@@ -106,7 +106,7 @@ fn rep(vm: &mut Vm) -> LuaResult<u32> {
     let total = unit * n - separator.len();
     let mut out = scratch::take();
     // Room for the last separator as well: it is written, then cut off.
-    reserve(vm, &mut out, total + separator.len())?;
+    scratch::reserve(vm, &mut out, total + separator.len())?;
     out.extend_from_slice(s);
     out.extend_from_slice(separator);
     while out.len() < total {

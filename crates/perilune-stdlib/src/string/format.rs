@@ -20,7 +20,7 @@ fn format(vm: &mut Vm) -> LuaResult<u32> {
     let mut out = scratch::take();
     let mut arg = 1;
     while let Some(i) = memchr(b'%', text) {
-        out.extend_from_slice(&text[..i]);
+        scratch::append(vm, &mut out, &text[..i])?;
         text = &text[i + 1..];
         if text.first() == Some(&b'%') {
             out.push(b'%');
@@ -37,7 +37,7 @@ fn format(vm: &mut Vm) -> LuaResult<u32> {
         text = text.get(length..).unwrap_or_default();
         item(vm, spec, arg, &mut out)?;
     }
-    out.extend_from_slice(text);
+    scratch::append(vm, &mut out, text)?;
     scratch::ret(vm, out)
 }
 
@@ -116,14 +116,14 @@ fn text(vm: &mut Vm, spec: Spec<'_>, arg: u32, out: &mut Vec<u8>) -> LuaResult<(
     let string = vm.tostring(value)?;
     let bytes = string.bytes();
     if spec.is_bare() {
-        out.extend_from_slice(bytes);
-        return Ok(());
+        return scratch::append(vm, out, bytes);
     }
     if bytes.contains(&0) {
         return Err(vm.arg_error(arg, "string contains zeros"));
     }
     let layout = layout(vm, spec, flag::TEXT, true)?;
     let shown = layout.precision.map_or(bytes.len(), |p| p.min(bytes.len()));
+    scratch::reserve(vm, out, shown)?;
     layout.pad_text(&bytes[..shown], out);
     Ok(())
 }
@@ -149,6 +149,8 @@ fn literal(vm: &mut Vm, arg: u32, out: &mut Vec<u8>) -> LuaResult<()> {
     match value.type_of() {
         Type::String => {
             if let Some(string) = value.as_string() {
+                // Four bytes for each is the worst case; it does not matter for what is small.
+                scratch::reserve(vm, out, string.len() * if string.len() < 1 << 20 { 1 } else { 4 })?;
                 quote(string.bytes(), out);
             }
         }

@@ -48,7 +48,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
         let found = matcher.search(at, last).map_err(|e| pattern_error(vm, e))?;
         let Some((start, end)) = found else { break };
         count += 1;
-        out.extend_from_slice(&subject[kept..start]);
+        scratch::append(vm, &mut out, &subject[kept..start])?;
         changed |= replace(vm, &matcher, &replacement, (start, end), &mut out)?;
         at = end;
         kept = end;
@@ -59,7 +59,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     }
     cache::put(entry);
     if changed {
-        out.extend_from_slice(&subject[kept..]);
+        scratch::append(vm, &mut out, &subject[kept..])?;
         vm.push_str(&out)?;
     } else {
         vm.push(Value::from(original));
@@ -79,7 +79,7 @@ fn replace(
 ) -> LuaResult<bool> {
     let value = match replacement {
         Replacement::Plain(text) => {
-            out.extend_from_slice(text);
+            scratch::append(vm, out, text)?;
             return Ok(true);
         }
         Replacement::Template(text) => {
@@ -98,11 +98,11 @@ fn replace(
         }
     };
     if value.is_falsy() {
-        out.extend_from_slice(&matcher.subject()[found.0..found.1]);
+        scratch::append(vm, out, &matcher.subject()[found.0..found.1])?;
         return Ok(false);
     }
     if let Some(text) = value.as_string() {
-        out.extend_from_slice(text.bytes());
+        scratch::append(vm, out, text.bytes())?;
     } else if value.is_number() {
         Vm::write_number(value, out);
     } else {
@@ -120,12 +120,12 @@ fn expand(
     out: &mut Vec<u8>,
 ) -> LuaResult<()> {
     while let Some(i) = memchr(b'%', text) {
-        out.extend_from_slice(&text[..i]);
+        scratch::append(vm, out, &text[..i])?;
         match text.get(i + 1) {
             Some(b'%') => out.push(b'%'),
-            Some(b'0') => out.extend_from_slice(&matcher.subject()[start..end]),
+            Some(b'0') => scratch::append(vm, out, &matcher.subject()[start..end])?,
             Some(d @ b'1'..=b'9') => match matcher.capture(usize::from(d - b'1'), start, end) {
-                Ok(Capture::Text(a, b)) => out.extend_from_slice(&matcher.subject()[a..b]),
+                Ok(Capture::Text(a, b)) => scratch::append(vm, out, &matcher.subject()[a..b])?,
                 Ok(Capture::Position(at)) => numeral::format_integer(at as i64 + 1, out),
                 Err(e) => return Err(pattern_error(vm, e)),
             },
@@ -133,6 +133,5 @@ fn expand(
         }
         text = &text[i + 2..];
     }
-    out.extend_from_slice(text);
-    Ok(())
+    scratch::append(vm, out, text)
 }

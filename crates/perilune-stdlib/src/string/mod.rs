@@ -92,8 +92,3 @@ fn end_position(position: i64, len: usize) -> usize {
         (len as i64 + position + 1) as usize
     }
 }
-
-/// Makes room for `more` bytes, or says that there is none.
-fn reserve(vm: &mut Vm, out: &mut Vec<u8>, more: usize) -> LuaResult<()> {
-    out.try_reserve(more).map_err(|_| vm.out_of_memory())
-}

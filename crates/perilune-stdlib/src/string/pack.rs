@@ -1,7 +1,7 @@
 //! `string.pack`, `string.packsize`, `string.unpack`: values to and from bytes by a format (`packing.rs`).
 
 use super::packing::{self, FormatError, Kind, MAX_INTEGER_SIZE, Reader};
-use super::{MAX_SIZE, reserve, scratch, start_position};
+use super::{MAX_SIZE, scratch, start_position};
 use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
 
 pub(super) static PACK: Native = Native::leaf("pack", pack);
@@ -58,7 +58,7 @@ fn pack(vm: &mut Vm) -> LuaResult<u32> {
                 if text.len() > size {
                     return Err(vm.arg_error(arg, "string longer than given size"));
                 }
-                reserve(vm, &mut out, size)?;
+                scratch::reserve(vm, &mut out, size)?;
                 let end = out.len() + size;
                 out.extend_from_slice(text);
                 out.resize(end, 0);
@@ -69,14 +69,14 @@ fn pack(vm: &mut Vm) -> LuaResult<u32> {
                     return Err(vm.arg_error(arg, "string length does not fit in given size"));
                 }
                 packing::put_integer(text.len() as u64, size, reader.little, false, &mut out);
-                out.extend_from_slice(text);
+                scratch::append(vm, &mut out, text)?;
             }
             Kind::Zero => {
                 let text = vm.check_str(arg)?.bytes();
                 if text.contains(&0) {
                     return Err(vm.arg_error(arg, "string contains zeros"));
                 }
-                out.extend_from_slice(text);
+                scratch::append(vm, &mut out, text)?;
                 out.push(0);
             }
             Kind::Padding => {

@@ -2,10 +2,15 @@
 //!
 //! Results are put together in a `Vec` and then copied into one string. Taking the `Vec` from here and putting it back saves an allocation
 //! per call. Whoever has taken it owns it, so nested calls get buffers of their own, and a call that ends in an error just loses it.
+//!
+//! What a program controls the size of is added with [`append`], which checks it against the longest string and the memory limit: nobody else sees the
+//! buffer grow, and a `Vec` that cannot would end the process.
 
 use perilune_vm::{LuaResult, Vm};
 use std::cell::Cell;
 
+/// Longest string of the VM.
+const MAX_STRING: usize = i32::MAX as usize;
 /// Bigger buffers are not kept.
 const MAX_KEPT: usize = 1 << 16;
 
@@ -26,6 +31,30 @@ pub(crate) fn put(mut buffer: Vec<u8>) {
         buffer.clear();
         BUFFER.set(buffer);
     }
+}
+
+/// Appends `bytes`, or says that memory does not suffice for them.
+#[inline]
+pub(crate) fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResult<()> {
+    if buffer.capacity() - buffer.len() < bytes.len() {
+        reserve(vm, buffer, bytes.len())?;
+    }
+    buffer.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Makes room for `more` bytes.
+///
+/// # Errors
+/// "not enough memory" if the result would be longer than a string can be, or than the memory limit leaves room for.
+#[cold]
+pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResult<()> {
+    let total = buffer.len().saturating_add(more);
+    let limit = vm.heap().limit().map_or(usize::MAX, |limit| limit.saturating_sub(vm.heap_bytes()));
+    if total > MAX_STRING.min(limit) || buffer.try_reserve(more).is_err() {
+        return Err(vm.out_of_memory());
+    }
+    Ok(())
 }
 
 /// Returns the buffer's content as the one string result.

@@ -27,6 +27,7 @@ fn search(subject: &str, pattern: &str) -> Result<Found, PatternError> {
 }
 
 #[rustfmt::skip]
+#[allow(clippy::type_complexity)]
 const MATCHES: &[(&str, &str, Option<(usize, usize, &str)>)] = &[
     ("hello world", "o w", Some((4, 7, "o w"))),
     ("hello", "l+", Some((2, 4, "ll"))),
