@@ -61,6 +61,8 @@ pub struct BlockSpace {
     poison: bool,
     /// A mapping kept for the moment when the system refuses more.
     reserve: Option<usize>,
+    /// The system has refused a chunk and the reserve has not been replaced since.
+    pub refused: bool,
 }
 
 /// What a sweep found in a block.
@@ -86,6 +88,7 @@ impl BlockSpace {
             small_page_chunks,
             poison,
             reserve: None,
+            refused: false,
         }
     }
 
@@ -144,8 +147,11 @@ impl BlockSpace {
             Some(idle) => (idle.chunk, idle.huge_pages),
             None => {
                 let huge = self.chunks.len() >= self.small_page_chunks;
-                let base = os::map(CHUNK, huge).or_else(|| self.reserve.take())?;
-                if self.reserve.is_none() && huge {
+                let base = os::map(CHUNK, huge).or_else(|| {
+                    self.refused = true;
+                    self.reserve.take()
+                })?;
+                if !self.refused && self.reserve.is_none() {
                     self.reserve = os::map(CHUNK, false);
                 }
                 (ChunkRef(base), huge)
@@ -293,6 +299,15 @@ impl BlockSpace {
             self.swept_lines.1 += LINES_PER_BLOCK;
         }
         false
+    }
+
+    /// Refills the reserve after a refusal, if there is memory again.
+    pub fn replenish(&mut self) {
+        if self.refused {
+            self.reserve =
+                self.reserve.or_else(|| self.idle.pop().map(|i| i.chunk.0)).or_else(|| os::map(CHUNK, false));
+            self.refused = self.reserve.is_none();
+        }
     }
 
     /// Moves empty chunks to the idle ones.

@@ -110,6 +110,7 @@ impl Heap {
         self.start_major(client);
         self.slice(client, Budget::Unlimited);
         self.sweep(Budget::Unlimited);
+        self.blocks.replenish();
         self.conclude(client, began);
     }
 

@@ -315,6 +315,9 @@ impl Heap {
         if self.budget <= 0 {
             self.due = self.running;
         }
+        if self.blocks.refused {
+            self.due = true;
+        }
     }
 
     /// Fixes when the next collection is due.
@@ -452,10 +455,11 @@ impl Heap {
         (self.limit != usize::MAX).then_some(self.limit)
     }
 
-    /// Whether the program holds more than the limit (small allocations do not ask). The interpreter looks at safepoints:
-    /// it collects fully and raises an error if that did not help.
+    /// Whether the program holds more than the limit (small allocations do not ask), or the system has refused memory and the heap
+    /// lives on its reserve of 2 MiB. The interpreter looks at safepoints: it collects fully and raises an error if that
+    /// did not help.
     pub fn over_limit(&self) -> bool {
-        self.live_bytes() > self.limit
+        self.live_bytes() > self.limit || self.blocks.refused
     }
 
     /// Stops automatic collection: [`Heap::gc_due`] stays false.

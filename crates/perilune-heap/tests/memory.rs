@@ -185,6 +185,44 @@ fn the_limit_is_kept() {
     assert_eq!(heap.try_alloc(0, isize::MAX as usize), Err(OutOfMemory), "the system refuses");
 }
 
+/// Runs in a process of its own, called by the test below.
+#[test]
+#[ignore]
+fn under_an_address_space_limit() {
+    let mut heap = Heap::new(HeapOptions { poison: false, ..HeapOptions::default() });
+    let mut roots = Roots::default();
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let now: u64 = text.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096;
+    let limit = rustix::process::Rlimit { current: Some(now + (64 << 20)), maximum: None };
+    rustix::process::setrlimit(rustix::process::Resource::As, limit).unwrap();
+    for round in 0..3 {
+        let mut last = None;
+        let mut count = 0;
+        while !heap.over_limit() {
+            assert!(count < 4_000_000, "64 MB are full long before");
+            last = Some(pair(&mut heap, last, None));
+            count += 1;
+        }
+        assert!(heap.gc_due() && count > 1_000_000, "round {round}: {count}");
+        assert_eq!(heap.try_alloc(0, 8 << 20), Err(OutOfMemory));
+        roots.0.push(last.unwrap());
+        heap.collect_full(&mut roots);
+        assert!(heap.over_limit(), "all of it is reachable");
+        roots.0.clear();
+        heap.collect_full(&mut roots);
+        assert!(!heap.over_limit());
+    }
+}
+
+#[test]
+fn a_refusal_by_the_system_is_no_catastrophe() {
+    let out = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "under_an_address_space_limit", "--ignored"])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
 #[test]
 fn accounts_follow_every_allocation() {
     let _alone = alone();
