@@ -10,6 +10,7 @@
 use super::matcher::{MAX_LENGTH as MAX_SUBJECT, Matcher, Slots};
 use super::pattern::{MAX_CAPTURES, Pattern};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 const ENTRIES: usize = 64;
 /// Longer patterns are compiled at every use.
@@ -20,11 +21,18 @@ pub struct Entry {
     text: Box<[u8]>,
     anchor: bool,
     index: u8,
+    /// Says which text and `anchor` it was compiled from, and its index: process-wide unique. -1: not kept.
+    ticket: i64,
     pattern: Pattern,
     slots: Slots,
 }
 
 impl Entry {
+    /// What [`take_again`] finds it by; -1 if it will not be kept.
+    pub fn ticket(&self) -> i64 {
+        self.ticket
+    }
+
     /// The pattern at work on `subject`.
     #[inline]
     pub fn matcher<'a>(&'a mut self, subject: &'a [u8]) -> Matcher<'a> {
@@ -32,6 +40,9 @@ impl Entry {
         Matcher::new(&self.pattern, subject, &mut self.slots)
     }
 }
+
+/// Tickets count in steps of `ENTRIES`, so that the index fits below.
+static NEXT: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
     static CACHE: [Cell<Option<Box<Entry>>>; ENTRIES] = const { [const { Cell::new(None) }; ENTRIES] };
@@ -63,12 +74,27 @@ pub fn take(text: &[u8], anchor: bool) -> Box<Entry> {
     }
 }
 
+/// Takes the entry with this ticket, if the cache still has it: cheaper than looking at the text again.
+#[inline]
+pub fn take_again(ticket: i64) -> Option<Box<Entry>> {
+    let index = usize::try_from(ticket).ok()? % ENTRIES;
+    let entry = CACHE.with(|entries| entries[index].take())?;
+    if entry.ticket == ticket {
+        return Some(entry);
+    }
+    put(entry);
+    None
+}
+
 #[cold]
 fn compile(text: &[u8], anchor: bool, index: u8) -> Box<Entry> {
     let pattern = Pattern::new(text, anchor);
-    let kept = if text.len() <= MAX_LENGTH { text } else { b"" };
-    let index = if text.len() <= MAX_LENGTH { index } else { u8::MAX };
-    Box::new(Entry { text: kept.into(), anchor, index, pattern, slots: [(0, 0); MAX_CAPTURES] })
+    let slots = [(0, 0); MAX_CAPTURES];
+    if text.len() > MAX_LENGTH {
+        return Box::new(Entry { text: [].into(), anchor, index: u8::MAX, ticket: -1, pattern, slots });
+    }
+    let ticket = NEXT.fetch_add(ENTRIES as i64, Ordering::Relaxed) | i64::from(index);
+    Box::new(Entry { text: text.into(), anchor, index, ticket, pattern, slots })
 }
 
 /// Puts an entry back.

@@ -139,14 +139,16 @@ impl<'a> Matcher<'a> {
 
     #[inline(always)]
     fn one(&self, one: One, s: usize) -> bool {
-        match self.subject.get(s) {
-            None => false,
-            Some(&c) => match one {
-                One::Byte(b) => b == c,
-                One::Not(b) => b != c,
-                One::Any => true,
-                One::Set(i) => self.set(i).has(c),
-            },
+        self.subject.get(s).is_some_and(|&c| self.holds(one, c))
+    }
+
+    #[inline(always)]
+    fn holds(&self, one: One, c: u8) -> bool {
+        match one {
+            One::Byte(b) => b == c,
+            One::Not(b) => b != c,
+            One::Any => true,
+            One::Set(i) => self.set(i).has(c),
         }
     }
 
@@ -308,6 +310,11 @@ impl<'a> Matcher<'a> {
         if next.is_some() && depth >= MAX_DEPTH {
             return self.fail(PatternError::TooComplex);
         }
+        if let Some(one) = self.set_up_to_end(pc) {
+            // The rest matches only where nothing but such bytes follow.
+            let others = self.subject.iter().rposition(|&c| !self.holds(one, c)).map_or(0, |i| i + 1);
+            s = s.max(others);
+        }
         while s <= limit {
             if let Some(b) = next {
                 // Only `b` can come after the bytes taken: go to the next one.
@@ -335,6 +342,17 @@ impl<'a> Matcher<'a> {
                 Op::Open(_) | Op::Close(_) | Op::Position(_) => pc += 1,
                 _ => return None,
             }
+        }
+    }
+
+    /// The class of a possessive `class*$` that the rest of the pattern is, captures aside: the tail of the usual trimming pattern.
+    #[inline]
+    fn set_up_to_end(&self, pc: usize) -> Option<One> {
+        let mut rest =
+            self.pattern.ops.get(pc..)?.iter().filter(|op| !matches!(op, Op::Open(_) | Op::Close(_)));
+        match (rest.next()?, rest.next()?) {
+            (&Op::StarAll(one), Op::SubjectEnd) => Some(one),
+            _ => None,
         }
     }
 

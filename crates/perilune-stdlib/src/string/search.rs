@@ -118,13 +118,13 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
 /// `string.gmatch(s, pattern [, init])`
 ///
 /// The iterator's upvalues are the subject, the pattern, and the offset where the last match ended; before the first match,
-/// the offset to start at as a negative number, counted from -1.
+/// the offset to start at as a negative number, counted from -1. The fourth is the ticket of the compiled pattern.
 fn gmatch(vm: &mut Vm) -> LuaResult<u32> {
     let subject = vm.check_str(1)?;
     let text = vm.check_str(2)?;
     let from = start_position(vm.opt_int(3, 1)?, subject.len()) - 1;
     let from = from.min(subject.len() + 1) as i64;
-    let upvalues = [Value::from(subject), Value::from(text), Value::int(!from)];
+    let upvalues = [Value::from(subject), Value::from(text), Value::int(!from), Value::int(-1)];
     let step = vm.new_native_closure(&GMATCH_STEP, &upvalues)?;
     vm.ret(step)
 }
@@ -136,7 +136,15 @@ fn gmatch_step(vm: &mut Vm) -> LuaResult<u32> {
         return Ok(0);
     };
     let (from, last) = if at < 0 { (!at as usize, None) } else { (at as usize, Some(at as usize)) };
-    let mut entry = cache::take(text.bytes(), false);
+    let ticket = vm.upvalue(4).as_int().unwrap_or(-1);
+    let mut entry = match cache::take_again(ticket) {
+        Some(entry) => entry,
+        None => {
+            let entry = cache::take(text.bytes(), false);
+            vm.set_upvalue(4, Value::int(entry.ticket()));
+            entry
+        }
+    };
     let mut matcher = entry.matcher(subject.bytes());
     let count = match matcher.search(from, last).map_err(|e| pattern_error(vm, e))? {
         None => 0,
