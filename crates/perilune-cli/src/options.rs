@@ -64,9 +64,12 @@ pub fn parse(args: impl Iterator<Item = OsString>) -> (Vec<Vec<u8>>, Result<Opti
         words.push(b"perilune".to_vec());
     }
     let parsed = match subcommand(&words) {
-        Some(Subcommand::Run) => {
-            Ok(Options { flags: Flags::default(), script: Script::At(2), options_end: 1, words: words.clone() })
-        }
+        Some(Subcommand::Run) => Ok(Options {
+            flags: Flags::default(),
+            script: Script::At(2),
+            options_end: 1,
+            words: words.clone(),
+        }),
         Some(Subcommand::Repl) => {
             let flags = Flags { interactive: true, version: true, ..Flags::default() };
             let script = if words.len() > 2 { Script::At(2) } else { Script::Absent };
@@ -189,7 +192,13 @@ mod tests {
 
     #[test]
     fn bad_options() {
-        for (line, bad) in [("lua -e", "-e"), ("lua -l -v", "-l"), ("lua -vv", "-vv"), ("lua -E1", "-E1"), ("lua --x", "--x")] {
+        for (line, bad) in [
+            ("lua -e", "-e"),
+            ("lua -l -v", "-l"),
+            ("lua -vv", "-vv"),
+            ("lua -E1", "-E1"),
+            ("lua --x", "--x"),
+        ] {
             assert_eq!(read(line).unwrap_err().0, bad.as_bytes(), "{line}");
         }
     }

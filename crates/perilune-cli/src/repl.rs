@@ -60,10 +60,11 @@ fn print(vm: &mut Vm, depth: u32, results: u32) -> LuaResult<()> {
 
 impl Source {
     fn open(vm: &mut Vm) -> LuaResult<Source> {
-        if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-            if let Some(terminal) = Terminal::open() {
-                return Ok(Source::Terminal(Box::new(terminal)));
-            }
+        if std::io::stdin().is_terminal()
+            && std::io::stdout().is_terminal()
+            && let Some(terminal) = Terminal::open()
+        {
+            return Ok(Source::Terminal(Box::new(terminal)));
         }
         let (stdin, stdout) = (standard_file(vm, "stdin")?, standard_file(vm, "stdout")?);
         Ok(Source::Pipe { stdin, stdout })

@@ -53,7 +53,10 @@ fn main(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn print_version() {
-    println!("Lua 5.4 (Perilune {}), a runtime for the language of Lua.org, PUC-Rio", env!("CARGO_PKG_VERSION"));
+    println!(
+        "Lua 5.4 (Perilune {}), a runtime for the language of Lua.org, PUC-Rio",
+        env!("CARGO_PKG_VERSION")
+    );
 }
 
 /// `arg`: the script's name at 0, its arguments above, everything before it below.
@@ -91,7 +94,8 @@ fn run_options(vm: &mut Vm, options: &Options) -> LuaResult<bool> {
         };
         let succeeded = match letter {
             b'e' | b'l' => {
-                let argument = if attached.is_empty() { words.next().map_or(attached, |w| w) } else { attached };
+                let argument =
+                    if attached.is_empty() { words.next().map_or(attached, |w| w) } else { attached };
                 if letter == b'e' {
                     run_string(vm, argument, b"=(command line)")?
                 } else {

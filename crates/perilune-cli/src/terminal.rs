@@ -29,7 +29,8 @@ pub struct Terminal {
 impl Terminal {
     /// `None` if the terminal cannot be edited on.
     pub fn open() -> Option<Terminal> {
-        let config = Config::builder().max_history_size(HISTORY_LENGTH).ok()?.history_ignore_dups(true).ok()?.build();
+        let config =
+            Config::builder().max_history_size(HISTORY_LENGTH).ok()?.history_ignore_dups(true).ok()?.build();
         let history = MemHistory::with_config(&config);
         let mut editor = Editor::with_history(config, history).ok()?;
         editor.set_helper(Some(LuaNames { vm: None }));
@@ -80,7 +81,8 @@ impl Terminal {
 /// `$XDG_STATE_HOME/perilune/history`, or the place that stands for it when the variable is unset.
 fn history_file() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    let state =
+        absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
     Some(state.join("perilune").join("history"))
 }
 
@@ -105,8 +107,8 @@ fn unescape(line: &str) -> String {
 }
 
 const KEYWORDS: [&str; 22] = [
-    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not", "or",
-    "repeat", "return", "then", "true", "until", "while",
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local",
+    "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
 ];
 
 /// Completes names; has the state only while a line is being read.
@@ -168,7 +170,11 @@ fn collect(vm: &mut Vm, path: Option<&str>, prefix: &str, only_functions: bool, 
 
 fn lookup(vm: &mut Vm, value: Value, name: &str) -> Value {
     let Ok(key) = vm.value_str(name.as_bytes()) else { return Value::NIL };
-    index_chain(vm, value).into_iter().map(|table| vm.raw_get(table, key)).find(|v| !v.is_nil()).unwrap_or(Value::NIL)
+    index_chain(vm, value)
+        .into_iter()
+        .map(|table| vm.raw_get(table, key))
+        .find(|v| !v.is_nil())
+        .unwrap_or(Value::NIL)
 }
 
 /// The tables in which a field of `value` is looked for.
@@ -185,7 +191,8 @@ fn index_chain(vm: &mut Vm, mut value: Value) -> Vec<Gc<Table>> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

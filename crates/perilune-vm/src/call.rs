@@ -634,12 +634,10 @@ impl Vm {
                         func.add(CALL_GAP) as *mut [u8; 16],
                         CALL_GAP + nargs,
                     );
-                    let args_end = func.add(2 * CALL_GAP + nargs);
                     *func = Value::from(Gc::from_ptr(self.call_stub));
                     self.top = func.add(CALL_GAP);
                     self.enter_lua(func, Some(self.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
                     let stack = (*self.thread).stack;
-                    let _ = args_end;
                     self.top = stack.add(offset + 2 * CALL_GAP + nargs);
                     if execute(self) == Exit::Error {
                         return Err(Thrown(()));

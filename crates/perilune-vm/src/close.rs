@@ -5,7 +5,7 @@
 //! to-be-closed variable is never assigned while it is marked (the compiler sees to it), so the padding survives.
 
 use crate::Vm;
-use crate::frame::{CALL_GAP, frame};
+use crate::frame::frame;
 use crate::interp::{Flow, copy};
 use crate::meta::Event;
 use crate::native::LuaResult;
@@ -24,12 +24,11 @@ impl Vm {
         // SAFETY: the list belongs to the running thread and is ordered by address.
         unsafe {
             let mut link: *mut *mut Upval = &raw mut (*self.thread).open_upvals;
-            let mut closed_link: *mut Value = std::ptr::null_mut();
             while !(*link).is_null() && (**link).v >= slot {
                 if (**link).v == slot {
                     return *link;
                 }
-                closed_link = &raw mut (**link).closed;
+                let closed_link = &raw mut (**link).closed;
                 link = &raw mut (*closed_link).payload as *mut *mut Upval;
             }
             let next = *link;
@@ -38,7 +37,6 @@ impl Vm {
             (*uv).v = slot;
             (*uv).closed = Value { payload: next as u64, tag: Tag::NIL };
             *link = uv;
-            let _ = closed_link;
             uv
         }
     }
@@ -211,7 +209,6 @@ impl Vm {
             let register = slot.offset_from(base) as u8;
             let inst = (*crate::interp::frame_closure(base)).inst();
             let pc = (*frame(base)).pc.offset_from(inst.code) as u32;
-            let _ = CALL_GAP;
             inst.proto()
                 .locals
                 .iter()

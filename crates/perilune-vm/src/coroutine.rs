@@ -10,11 +10,11 @@
 
 use crate::Vm;
 use crate::call::NATIVE_STACK;
-use crate::frame::{CALL_GAP, CONT_COROUTINE, F_NATIVE, frame};
-use crate::interp::{Flow, Step, copy};
+use crate::frame::{CALL_GAP, CONT_COROUTINE, frame};
+use crate::interp::{Flow, copy};
 use crate::native::{Kind, LuaResult, Native};
 use crate::object::{Status, Thread};
-use crate::value::{Gc, Tag, Type, Value};
+use crate::value::{Gc, Type, Value};
 
 impl Vm {
     /// Makes `th` the running coroutine: stores the registers of the one that ran, loads those of `th`.
@@ -383,7 +383,6 @@ impl Vm {
         self.register(t, &[&CREATE, &WRAP, &RESUME, &YIELD, &STATUS, &RUNNING, &IS_YIELDABLE, &CLOSE])?;
         self.set_global("coroutine", t.into())?;
         self.set_loaded("coroutine", t.into())?;
-        let _ = (Step::Continue, F_NATIVE, Tag::NIL);
         Ok(())
     }
 }

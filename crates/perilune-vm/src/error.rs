@@ -139,9 +139,9 @@ impl Vm {
             // SAFETY: as `describe`.
             let operand = unsafe { names::operand_of(self.base, culprit) };
             if culprit.tag == Tag::STRING
-                && let (Some(x), Some(y)) = (Self::string_to_number(a), Self::string_to_number(b))
+                && Self::string_to_number(a).is_some()
+                && Self::string_to_number(b).is_some()
             {
-                let _ = (x, y);
                 let name = self.describe(operand);
                 return self.error(format!("number{name} has no integer representation"));
             }

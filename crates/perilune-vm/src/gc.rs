@@ -20,7 +20,6 @@
 
 use crate::Vm;
 use crate::frame::{CALL_GAP, F_FIN, frame};
-use crate::interp::ic::Ic;
 use crate::meta::Event;
 use crate::native::LuaResult;
 use crate::object::{LuaClosure, NativeClosure, ProtoInst, TABLE_FINALIZE, Table, Thread, Upval, Userdata};
@@ -255,11 +254,14 @@ impl Client for LuaClient {
             }
             // A dead coroutine with native calls in it lives until these have been made to return.
             let mut n = 0;
-            while n < (&(*vm).gc.segments).len() {
-                let th = (&(*vm).gc.segments)[n];
+            while let Some(&th) = {
+                let segments = &(*vm).gc.segments;
+                segments.get(n)
+            } {
                 if !m.is_marked(Vm::thread_obj(th)) {
                     m.mark(Vm::thread_obj(th));
-                    (&mut (*vm).gc.cancelled).push(th);
+                    let cancelled = &mut (*vm).gc.cancelled;
+                    cancelled.push(th);
                 }
                 n += 1;
             }
@@ -603,6 +605,5 @@ impl Vm {
                 }
             }
         }
-        let _ = size_of::<Ic>();
     }
 }

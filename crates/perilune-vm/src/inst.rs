@@ -68,7 +68,8 @@ impl Vm {
     unsafe fn make_child_instance(&mut self, parent: *mut ProtoInst, n: usize) -> *mut ProtoInst {
         // SAFETY: as `child_instance`; nothing collects in here.
         unsafe {
-            let count = (&(*(*parent).proto).protos).len();
+            let protos = &(*(*parent).proto).protos;
+            let count = protos.len();
             if (*parent).children.is_null() {
                 let buffer = self.heap.alloc(Tag::BUFFER.0, 8 + 8 * count);
                 let children = (buffer.as_ptr() as *mut u8).add(8) as *mut *mut ProtoInst;
@@ -76,7 +77,7 @@ impl Vm {
                 (*parent).children = children;
                 self.heap.barrier(Gc::from_ptr(parent).obj());
             }
-            let proto = (&(*(*parent).proto).protos)[n].clone();
+            let proto = protos[n].clone();
             // Constants of source code are small; running out of memory here shows at the next safepoint.
             let inst = match self.instantiate(proto) {
                 Ok(inst) => inst,

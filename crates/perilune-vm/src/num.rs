@@ -59,7 +59,7 @@ pub(crate) fn shift_left(a: i64, b: i64) -> i64 {
 /// A float's integer value, if it has one.
 #[inline(always)]
 pub(crate) fn float_to_int(f: f64) -> Option<i64> {
-    if f >= -9223372036854775808.0 && f < 9223372036854775808.0 {
+    if (-9223372036854775808.0..9223372036854775808.0).contains(&f) {
         let i = f as i64;
         if i as f64 == f { Some(i) } else { None }
     } else {

@@ -190,7 +190,6 @@ impl Default for StringTable {
 
 impl StringTable {
     /// After the marking of a minor collection: strings interned since the last one are kept if marked.
-    #[allow(dead_code)]
     pub(crate) fn sweep_minor(&mut self, mut is_marked: impl FnMut(Obj) -> bool) {
         self.sweep_short(&mut is_marked);
         let mut young = std::mem::take(&mut self.young);
@@ -208,7 +207,6 @@ impl StringTable {
     }
 
     /// After the marking of a major collection: all strings that are not marked are forgotten.
-    #[allow(dead_code)]
     pub(crate) fn sweep_major(&mut self, mut is_marked: impl FnMut(Obj) -> bool) {
         self.sweep_minor(&mut is_marked);
         self.old.retain(is_marked);
@@ -223,7 +221,7 @@ impl StringTable {
     }
 
     /// How many strings are interned.
-    #[allow(dead_code)]
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.young.len + self.old.len
     }

@@ -5,7 +5,7 @@
 
 use super::{Flow, Step, copy, flow, frame_ceiling, next, op, save, set_float, set_int, tail};
 use crate::Vm;
-use crate::frame::{CONT_STORE, frame};
+use crate::frame::CONT_STORE;
 use crate::meta::Event;
 use crate::num;
 use crate::value::{Tag, Value};
@@ -378,7 +378,6 @@ pub(crate) unsafe fn concat_flow(vm: &mut Vm, base: *mut Value, i: Instr, mut n:
                 if f.is_nil() {
                     return Err(vm.concat_error(x, y));
                 }
-                let _ = frame(base);
                 return vm.call_meta(f, &[x, y], crate::frame::CONT_CONCAT, n as u16);
             }
         }

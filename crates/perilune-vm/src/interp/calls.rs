@@ -135,11 +135,9 @@ unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
         std::ptr::copy(func as *const [u8; 16], target as *mut [u8; 16], count);
         vm.top = target.add(count);
         let delta = f.delta as usize;
-        let new_base = target.add(CALL_GAP);
         // The frame record moves down with the arguments when extra arguments lay below it.
         let parent = if delta == 0 { None } else { Some(base.sub(delta)) };
         vm.enter_lua(target, parent, f.nresults, (f.flags & !F_VARARG) | F_TAIL, f.cont, f.aux)?;
-        let _ = new_base;
         Ok(Step::Continue)
     }
 }

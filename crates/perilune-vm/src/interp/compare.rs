@@ -142,7 +142,7 @@ fn eq_flow(vm: &mut Vm, x: Value, y: Value, negated: bool) -> Flow {
     let f = vm.eq_metamethod(x, y);
     if f.is_nil() {
         // SAFETY: the running frame is that of the comparison.
-        unsafe { vm.finish_compare(false != negated) };
+        unsafe { vm.finish_compare(negated) };
         return Ok(Step::Continue);
     }
     vm.call_meta(f, &[x, y], CONT_COMPARE, negated as u16)

@@ -116,10 +116,4 @@ impl Vm {
         let at = unsafe { node.offset_from(t.nodes) } as u32;
         Some(BEYOND + shape::field_count(t.shape) + at + 1)
     }
-
-    /// Sizes of the parts, for debugging: elements of the array, fields of the shape, nodes of the hash part.
-    #[allow(dead_code)]
-    pub(crate) fn table_sizes(&self, t: Gc<Table>) -> (usize, usize, usize) {
-        (t.array_len as usize, shape::field_count(t.shape) as usize, t.node_count())
-    }
 }

@@ -99,7 +99,7 @@ mod tests {
                     }
                     1 if !model.is_empty() => {
                         let at = random(model.len());
-                        assert!(vm.raw_insert(t, at as i64 + 1, v).ok().expect("memory"));
+                        assert!(vm.raw_insert(t, at as i64 + 1, v).expect("memory"));
                         model.insert(at, v);
                     }
                     _ => {
@@ -113,10 +113,10 @@ mod tests {
                 assert!(vm.raw_get_int(t, i).same(*v), "{i}");
             }
             let beyond = model.len() as i64 + 1;
-            assert!(!vm.raw_insert(t, beyond, Value::int(1)).ok().expect("memory"));
-            assert!(!vm.raw_insert(t, 0, Value::int(1)).ok().expect("memory"));
-            assert!(!vm.raw_insert(t, 1, Value::NIL).ok().expect("memory"));
-            assert!(vm.raw_remove(t, beyond).ok().expect("memory").is_none());
+            assert!(!vm.raw_insert(t, beyond, Value::int(1)).expect("memory"));
+            assert!(!vm.raw_insert(t, 0, Value::int(1)).expect("memory"));
+            assert!(!vm.raw_insert(t, 1, Value::NIL).expect("memory"));
+            assert!(vm.raw_remove(t, beyond).expect("memory").is_none());
         }
     }
 }

@@ -85,11 +85,11 @@ impl Table {
         }
     }
 
-    /// Reports everything that a table without weak references refers to.
+    /// Reports everything that a table without weak references refers to, in one go.
     ///
     /// # Safety
     /// The table is initialised and nothing writes to it meanwhile.
-    #[allow(dead_code)]
+    #[cfg(test)]
     pub(crate) unsafe fn trace(&self, mark: &mut impl FnMut(Obj)) {
         let mut at = Some(0);
         while let Some(from) = at {
@@ -134,7 +134,6 @@ impl Table {
     ///
     /// # Safety
     /// As [`Table::trace`].
-    #[allow(dead_code)]
     pub(crate) unsafe fn trace_range(&self, lo: usize, hi: usize, mark: &mut impl FnMut(Obj)) {
         overlap(self.general_elements(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
         overlap(self.field_values(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
@@ -146,7 +145,6 @@ impl Table {
     ///
     /// # Safety
     /// As [`Table::trace`].
-    #[allow(dead_code)]
     pub(crate) unsafe fn trace_weak(&self, weak: Weak, mark: &mut impl FnMut(Obj)) {
         self.trace_parts(mark);
         for &v in self.general_elements().iter().chain(self.field_values()) {
@@ -170,7 +168,6 @@ impl Table {
 
     /// Calls `f` with every entry whose key is an object that could be weak and whose value is not a plain one: with weak keys only, the
     /// value is reachable through the table if the key is.
-    #[allow(dead_code)]
     pub(crate) fn ephemerons(&self, mut f: impl FnMut(Value, Value)) {
         for n in self.ref_nodes() {
             if n.is_live() && !is_strong(n.key()) && !is_strong(n.value()) {
@@ -180,7 +177,6 @@ impl Table {
     }
 
     /// Removes the entries with a dead weak key or value. Strings are never asked about.
-    #[allow(dead_code)]
     pub(crate) fn clear_weak(&mut self, weak: Weak, is_dead: impl Fn(Value) -> bool) {
         let gone = |v: Value| !is_strong(v) && is_dead(v);
         if weak.values {
