@@ -21,7 +21,8 @@ pub const LEAST_SLICE: u64 = 200_000;
 const SMALLEST: usize = 256 << 10;
 /// Without much survival, the nursery stays between these, in proportion to the live bytes.
 const USUAL: (usize, usize) = (1 << 20, 2 << 20);
-const LARGEST: usize = 32 << 20;
+/// When everything survives, a nursery of this size takes about a millisecond.
+const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
 const LEAST_GROWTH: usize = 512 << 10;
 /// Percentage of the permitted growth at which a major starts.
@@ -79,7 +80,11 @@ impl Pace {
         } else {
             0
         };
-        let wanted = self.nursery.max((self.nursery * 2).min(most));
+        let mut wanted = self.nursery.max((self.nursery * 2).min(most));
+        if kept < young / 32 && wanted > usual {
+            // What once survived no longer does: back into the caches.
+            wanted -= wanted / 8;
+        }
         self.nursery = wanted.min(bearable).max(SMALLEST);
     }
 
