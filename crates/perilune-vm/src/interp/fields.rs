@@ -12,85 +12,141 @@ use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op};
 
-/// Looks up a constant string key through the cache: `hit!` stores to `$dest` and goes on; falls through on a miss.
-macro_rules! try_cached_get {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $dest:expr) => {{
-        let t: *mut Table = $t;
-        let c: *const Ic = $c;
-        if (*t).shape == (*c).shape {
-            let kind = (*c).kind;
-            if kind == OWN {
-                let v = (*t).slots.add((*c).slot as usize);
-                if !(*v).is_nil() || (*t).metatable.is_null() {
+/// Writes what a cache has found and goes on, unless it is nil and a metatable might know better.
+macro_rules! try_own_get {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $tab:ident, $t:ident, $c:ident, $dest:expr) => {{
+        let v = (*$t).slots.add((*$c).slot as usize);
+        if !(*v).is_nil() || (*$t).metatable.is_null() {
+            copy($dest, v);
+            next!($vm, $base, $pc, $k, $tab)
+        }
+    }};
+}
+
+/// As [`try_own_get`], for a dictionary.
+macro_rules! try_node_get {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $tab:ident, $t:ident, $c:ident, $key:expr, $dest:expr) => {{
+        let slot = (*$c).slot;
+        if !(*$t).nodes.is_null() && slot >> (*$t).log2_nodes == 0 {
+            let n = (*$t).nodes.add(slot as usize);
+            if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
+                let payload = (*n).value;
+                let tag = (*n).value_tag;
+                let dest: *mut Value = $dest;
+                (*dest).payload = payload;
+                (*dest).tag = Tag(tag);
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        }
+    }};
+}
+
+/// As [`try_own_get`], for what a class has.
+macro_rules! try_proto_get {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $tab:ident, $t:ident, $c:ident, $dest:expr) => {{
+        if (*$t).metatable == (*$c).meta && (*$c).aux == (*$vm).proto_version {
+            let kind = (*$c).kind;
+            if kind == PROTO_SLOT {
+                let v = (*$c).loc as *const Value;
+                if !(*v).is_nil() {
                     copy($dest, v);
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if kind == NODE {
-                let slot = (*c).slot;
-                if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
-                    let n = (*t).nodes.add(slot as usize);
-                    if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
-                        let payload = (*n).value;
-                        let tag = (*n).value_tag;
-                        let dest: *mut Value = $dest;
-                        (*dest).payload = payload;
-                        (*dest).tag = Tag(tag);
-                        next!($vm, $base, $pc, $k, $tab)
-                    }
-                }
-            } else if (*t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version {
-                if kind == PROTO_SLOT {
-                    let v = (*c).loc as *const Value;
-                    if !(*v).is_nil() {
-                        copy($dest, v);
-                        next!($vm, $base, $pc, $k, $tab)
-                    }
-                } else if kind == PROTO_NODE {
-                    let n = (*c).loc as *const Node;
-                    if (*n).value_tag != 0 {
-                        let dest: *mut Value = $dest;
-                        (*dest).payload = (*n).value;
-                        (*dest).tag = Tag((*n).value_tag);
-                        next!($vm, $base, $pc, $k, $tab)
-                    }
+            } else if kind == PROTO_NODE {
+                let n = (*$c).loc as *const Node;
+                if (*n).value_tag != 0 {
+                    let payload = (*n).value;
+                    let tag = (*n).value_tag;
+                    let dest: *mut Value = $dest;
+                    (*dest).payload = payload;
+                    (*dest).tag = Tag(tag);
+                    next!($vm, $base, $pc, $k, $tab)
                 }
             }
         }
     }};
 }
 
+// Each of the three readers answers the kind that it usually meets and leaves the others to `other_getfield`: with
+// all kinds in one body there are not enough scratch registers, and every execution would save some.
+
 op!(op_gettabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.b() as usize)).v;
-    let d = i.d();
-    if (*env).tag == Tag::TABLE && d != NO_IC {
+    if (*env).tag == Tag::TABLE && i.d() != NO_IC {
         let t = (*env).payload as *mut Table;
-        let key = k.add(i.c() as usize);
-        try_cached_get!(vm, base, pc, k, i, tab, t, ic(k, d), key, base.add(i.a() as usize))
+        let c = ic(k, i.d());
+        if (*t).shape == (*c).shape {
+            if (*c).kind == NODE {
+                let key = k.add(i.c() as usize);
+                try_node_get!(vm, base, pc, k, tab, t, c, key, base.add(i.a() as usize))
+            }
+            tail!(other_gettabup, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] other_gettabup(vm, base, pc, k, i, tab) {
+    let t = (*(*super::moves::upvalue(base, i.b() as usize)).v).payload as *mut Table;
+    let c = ic(k, i.d());
+    if (*c).kind == OWN {
+        try_own_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
+    } else {
+        try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
 
 op!(op_getfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    let d = i.d();
-    if (*obj).tag == Tag::TABLE && d != NO_IC {
+    if (*obj).tag == Tag::TABLE && i.d() != NO_IC {
         let t = (*obj).payload as *mut Table;
-        let key = k.add(i.c() as usize);
-        try_cached_get!(vm, base, pc, k, i, tab, t, ic(k, d), key, base.add(i.a() as usize))
+        let c = ic(k, i.d());
+        if (*t).shape == (*c).shape {
+            if (*c).kind == OWN {
+                try_own_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
+            }
+            tail!(other_getfield, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] other_getfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let c = ic(k, i.d());
+    if (*c).kind == NODE {
+        try_node_get!(vm, base, pc, k, tab, t, c, k.add(i.c() as usize), base.add(i.a() as usize))
+    } else {
+        try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
 
 op!(op_self(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    let d = i.d();
-    if (*obj).tag == Tag::TABLE && d != NO_IC {
-        let t = (*obj).payload as *mut Table;
-        let key = k.add(i.c() as usize);
-        let a = base.add(i.a() as usize);
-        // The receiver is copied first: it may be in R[a].
-        copy(a.add(3), obj);
-        try_cached_get!(vm, base, pc, k, i, tab, t, ic(k, d), key, a)
+    let a = base.add(i.a() as usize);
+    // The receiver is copied first: it may be in R[a].
+    copy(a.add(3), obj);
+    if (*a.add(3)).tag == Tag::TABLE && i.d() != NO_IC {
+        let t = (*a.add(3)).payload as *mut Table;
+        let c = ic(k, i.d());
+        if (*t).shape == (*c).shape {
+            try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize));
+            tail!(other_self, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let t = (*a.add(3)).payload as *mut Table;
+    let c = ic(k, i.d());
+    if (*c).kind == NODE {
+        try_node_get!(vm, base, pc, k, tab, t, c, k.add(i.c() as usize), a)
+    } else if (*c).kind == OWN {
+        try_own_get!(vm, base, pc, k, tab, t, c, a)
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
@@ -138,9 +194,22 @@ unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut Value) -> Fl
     }
 }
 
-/// Stores through the cache; falls through on a miss.
+/// The barrier of a store of `v` into `t`: either `$call`, or a jump to the handler `$old` that makes it. Handlers for young tables jump: a
+/// call in their body would make every execution save registers.
+macro_rules! barrier {
+    ([now $vm:ident $base:ident $pc:ident $k:ident $i:ident $tab:ident], $t:expr, $v:expr, $call:expr) => {
+        $call
+    };
+    ([$old:ident $vm:ident $base:ident $pc:ident $k:ident $i:ident $tab:ident], $t:expr, $v:expr, $call:expr) => {
+        if (*$t).header.epoch != (*$vm).heap.epoch() && (*$v).tag >= Tag::STRING {
+            tail!($old, $vm, $base, $pc, $k, $i, $tab)
+        }
+    };
+}
+
+/// Stores through the cache; falls through on a miss. `$old`: see [`barrier`].
 macro_rules! try_cached_set {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
+    ($old:ident, $vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
         let t: *mut Table = $t;
         let c: *const Ic = $c;
         if (*t).shape == (*c).shape {
@@ -148,7 +217,7 @@ macro_rules! try_cached_set {
             if kind == OWN {
                 let v = (*t).slots.add((*c).slot as usize);
                 if !(*v).is_nil() || (*t).metatable.is_null() {
-                    (*$vm).slot_barrier(Gc::from_ptr(t), *$val);
+                    barrier!([$old $vm $base $pc $k $i $tab], t, $val, (*$vm).slot_barrier(Gc::from_ptr(t), *$val));
                     copy(v, $val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
@@ -160,7 +229,7 @@ macro_rules! try_cached_set {
                     && (*t).header.flags & TABLE_IS_PROTO == 0
                     && !(*$val).is_nil()
                 {
-                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
+                    barrier!([$old $vm $base $pc $k $i $tab], t, $val, (*$vm).slot_barrier(Gc::from_ptr(t), *$val));
                     copy((*t).slots.add(slot as usize), $val);
                     (*t).shape = (*c).aux;
                     next!($vm, $base, $pc, $k, $tab)
@@ -170,7 +239,7 @@ macro_rules! try_cached_set {
                 if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
                     let n = (*t).nodes.add(slot as usize);
                     if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
-                        (*$vm).node_barrier(Gc::from_ptr(t), n, *$val);
+                        barrier!([$old $vm $base $pc $k $i $tab], t, $val, (*$vm).node_barrier(Gc::from_ptr(t), n, *$val));
                         (*n).value = (*$val).payload;
                         (*n).value_tag = (*$val).tag.0;
                         next!($vm, $base, $pc, $k, $tab)
@@ -188,7 +257,19 @@ op!(op_settabup(vm, base, pc, k, i, tab) {
         let t = (*env).payload as *mut Table;
         let key = k.add(i.b() as usize);
         let val = rk(base, k, i.c());
-        try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+        try_cached_set!(old_settabup, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+    }
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] old_settabup(vm, base, pc, k, i, tab) {
+    let env = (*super::moves::upvalue(base, i.a() as usize)).v;
+    let d = i.d();
+    if (*env).tag == Tag::TABLE && d != NO_IC {
+        let t = (*env).payload as *mut Table;
+        let key = k.add(i.b() as usize);
+        let val = rk(base, k, i.c());
+        try_cached_set!(now, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
     }
     tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
@@ -200,7 +281,19 @@ op!(op_setfield(vm, base, pc, k, i, tab) {
         let t = (*obj).payload as *mut Table;
         let key = k.add(i.b() as usize);
         let val = rk(base, k, i.c());
-        try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+        try_cached_set!(old_setfield, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+    }
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] old_setfield(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let d = i.d();
+    if (*obj).tag == Tag::TABLE && d != NO_IC {
+        let t = (*obj).payload as *mut Table;
+        let key = k.add(i.b() as usize);
+        let val = rk(base, k, i.c());
+        try_cached_set!(now, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
     }
     tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
@@ -329,12 +422,20 @@ macro_rules! get_element {
 op!(op_getindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     let key = base.add(i.c() as usize);
+    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
+        let t = (*obj).payload as *mut Table;
+        get_element!(vm, base, pc, k, i, tab, t, (*key).payload)
+    }
+    tail!(other_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX past the array part.
+    #[inline(never)] other_getindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
     if (*obj).tag == Tag::TABLE {
         let t = (*obj).payload as *mut Table;
-        if (*key).tag == Tag::INT {
-            get_element!(vm, base, pc, k, i, tab, t, (*key).payload)
-        }
-        let v = (*vm).raw_get(Gc::from_ptr(t), *key);
+        let v = (*vm).raw_get(Gc::from_ptr(t), *base.add(i.c() as usize));
         if !v.is_nil() || (*t).metatable.is_null() {
             copy(base.add(i.a() as usize), &v);
             next!(vm, base, pc, k, tab)
@@ -374,7 +475,7 @@ unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
 }
 
 macro_rules! set_element {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $n:expr, $val:expr) => {{
+    ($old:ident, $vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $n:expr, $val:expr) => {{
         let t: *mut Table = $t;
         let val: *const Value = $val;
         let n: u64 = ($n as u64).wrapping_sub(1);
@@ -383,18 +484,16 @@ macro_rules! set_element {
             if kind == ArrayKind::General {
                 let v = ((*t).array as *mut Value).add(n as usize);
                 if !(*val).is_nil() && (!(*v).is_nil() || (*t).metatable.is_null()) {
-                    (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val);
+                    barrier!([$old $vm $base $pc $k $i $tab], t, val, (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val));
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
             } else if kind == ArrayKind::Float {
                 if (*val).tag == Tag::FLOAT {
-                    (*$vm).heap.barrier(Gc::from_ptr(t).obj());
                     *((*t).array as *mut u64).add(n as usize) = (*val).payload;
                     next!($vm, $base, $pc, $k, $tab)
                 }
             } else if (*val).tag == Tag::INT {
-                (*$vm).heap.barrier(Gc::from_ptr(t).obj());
                 *((*t).array as *mut u64).add(n as usize) = (*val).payload;
                 next!($vm, $base, $pc, $k, $tab)
             }
@@ -411,7 +510,7 @@ macro_rules! set_element {
                 ArrayKind::Int => (*val).tag == Tag::INT,
             };
             if fits && n != 0 {
-                (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val);
+                barrier!([$old $vm $base $pc $k $i $tab], t, val, (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val));
                 if kind == ArrayKind::General {
                     copy(((*t).array as *mut Value).add(n as usize), val);
                 } else {
@@ -431,7 +530,23 @@ op!(op_setindex(vm, base, pc, k, i, tab) {
         let t = (*obj).payload as *mut Table;
         let val = rk(base, k, i.c());
         if (*key).tag == Tag::INT {
-            set_element!(vm, base, pc, k, i, tab, t, (*key).payload, val)
+            set_element!(old_setindex, vm, base, pc, k, i, tab, t, (*key).payload, val)
+        }
+        if (*t).metatable.is_null() {
+            tail!(raw_setindex, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] old_setindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let key = base.add(i.b() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let val = rk(base, k, i.c());
+        if (*key).tag == Tag::INT {
+            set_element!(now, vm, base, pc, k, i, tab, t, (*key).payload, val)
         }
         if (*t).metatable.is_null() {
             tail!(raw_setindex, vm, base, pc, k, i, tab)
@@ -445,7 +560,17 @@ op!(op_setint(vm, base, pc, k, i, tab) {
     if (*obj).tag == Tag::TABLE {
         let t = (*obj).payload as *mut Table;
         let val = rk(base, k, i.c());
-        set_element!(vm, base, pc, k, i, tab, t, i.b(), val)
+        set_element!(old_setint, vm, base, pc, k, i, tab, t, i.b(), val)
+    }
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] old_setint(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let val = rk(base, k, i.c());
+        set_element!(now, vm, base, pc, k, i, tab, t, i.b(), val)
     }
     tail!(slow_setindex, vm, base, pc, k, i, tab)
 });
@@ -548,7 +673,7 @@ op!(op_setslot(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.a() as usize)).payload as *mut Table;
     let val = rk(base, k, i.c());
     if i.d() != NO_IC && (*base.add(i.a() as usize)).tag == Tag::TABLE && (*t).shape == (*ic(k, i.d())).shape {
-        (*vm).heap.barrier(Gc::from_ptr(t).obj());
+        barrier!([slow_setslot vm base pc k i tab], t, val, ());
         copy((*t).slots.add(i.b() as usize), val);
         next!(vm, base, pc, k, tab)
     }
