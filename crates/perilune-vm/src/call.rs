@@ -459,7 +459,12 @@ impl Vm {
                     self.shrink_after_overflow();
                     let base = self.base;
                     self.top = base.add(2);
-                    return self.finish_return(base, base, 2).map(Some);
+                    let step = self.finish_return(base, base, 2)?;
+                    // Loops that do nothing but fail need a safepoint too.
+                    if step == Step::Continue && self.heap.gc_due() {
+                        self.safepoint_open(true)?;
+                    }
+                    return Ok(Some(step));
                 }
                 if f.flags & F_ENTRY != 0 {
                     self.base = base;
@@ -624,6 +629,9 @@ impl Vm {
                     let stack = (*self.thread).stack;
                     deliver_results(self, stack.add(offset), self.top.sub(n), n, nresults);
                     self.base = stack.add(caller);
+                }
+                Some(native) if native.kind == Kind::Yield => {
+                    return Err(self.error("attempt to yield across a C-call boundary"));
                 }
                 Some(_) => {
                     // pcall, coroutine.resume and the like need the interpreter: a stub of Lua code makes the call.

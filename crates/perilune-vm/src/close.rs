@@ -117,7 +117,10 @@ impl Vm {
     }
 
     fn call_close(&mut self, f: Value, v: Value, error: Value) -> LuaResult<()> {
-        let f = if f.is_nil() { v } else { f };
+        if f.is_nil() {
+            let kind = self.typename_for_message(v);
+            return Err(self.error(format!("attempt to call a {kind} value (metamethod 'close')")));
+        }
         // SAFETY: the top is above everything in use.
         let mark = unsafe { self.top.offset_from((*self.thread).stack) };
         self.call_multi(f, &[v, error], 0)?;

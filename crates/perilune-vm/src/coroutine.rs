@@ -70,6 +70,8 @@ impl Vm {
                 copy(to.add(j), from.add(j));
             }
             (*th).top = to.add(n);
+            // Nested coroutines count as nested native calls do, so that endless nesting ends in an error.
+            self.c_calls += 1;
             (*self.thread).status = Status::Normal;
             (*th).resumer = self.thread;
             (*th).status = Status::Running;
@@ -142,6 +144,7 @@ impl Vm {
             let th = self.thread;
             let resumer = (*th).resumer;
             (*th).resumer = std::ptr::null_mut();
+            self.c_calls -= 1;
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             let base = self.base;
@@ -194,6 +197,7 @@ impl Vm {
                 return self.hand_back(&error as *const Value as *mut Value, 1, false);
             }
             (*th).resumer = std::ptr::null_mut();
+            self.c_calls -= 1;
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.

@@ -477,6 +477,10 @@ impl Vm {
     /// A step of collection as if `kb` KiB had been allocated; true if a cycle ended.
     pub fn collect_step(&mut self, kb: i64) -> bool {
         let bytes = (kb.max(0) as usize) << 10;
+        if bytes > self.heap.live_bytes() * 4 {
+            self.collect_full();
+            return true;
+        }
         let mut ended = false;
         self.with_client(|heap, client| ended = heap.step_cycle(client, bytes));
         self.run_finalizers();

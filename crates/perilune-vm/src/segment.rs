@@ -237,15 +237,17 @@ impl Vm {
                     self.stacks.give_back(memory.low);
                     (*th).segment = null_mut();
                     (*th).depth = 0;
-                    self.c_calls = calls;
+                    // A body that was the native itself has handed back already.
+                    self.c_calls = if (*th).status == Status::Dead { calls - 1 } else { calls };
                     self.gc.segments.retain(|&t| t != th);
                     drop(Box::from_raw(segment));
                     flow
                 }
                 _ => {
                     (*segment).run = Some(run);
-                    (*th).depth = self.c_calls - calls;
-                    self.c_calls = calls;
+                    // The yield has taken off the resume that is over now.
+                    (*th).depth = self.c_calls + 1 - calls;
+                    self.c_calls = calls - 1;
                     (*segment).hand_off.take().unwrap_or(Ok(Step::Continue))
                 }
             }
