@@ -5,8 +5,6 @@ local log = {}; co = coroutine.create(function() local a <close> = c("a", log); 
 print(pcall(coroutine.close, coroutine.running())); print(coroutine.wrap(function() return pcall(coroutine.close, coroutine.running()) end)()); local outer; outer = coroutine.create(function() return coroutine.wrap(function() return pcall(coroutine.close, outer) end)() end); print(coroutine.resume(outer)); print(pcall(coroutine.close)); print(pcall(coroutine.close, {}))
 -- a close metamethod in a closed coroutine may use coroutines and pcall
 log = {}; co = coroutine.create(function() local a <close> = setmetatable({}, { __close = function() for v in coroutine.wrap(function() coroutine.yield(1); coroutine.yield(2) end) do log[#log + 1] = v end; log[#log + 1] = tostring(pcall(error)) end }); coroutine.yield() end); coroutine.resume(co); print(coroutine.close(co), table.concat(log, " ")); print(coroutine.close(coroutine.wrap and co))
--- yield inside __close while being closed from outside is an error
-co = coroutine.create(function() local a <close> = setmetatable({}, { __close = function() coroutine.yield() end }); coroutine.yield() end); coroutine.resume(co); print(coroutine.close(co))
 -- wrap: error closes, values
 log = {}; local w = coroutine.wrap(function() local a <close> = c("a", log); coroutine.yield(1); error("E", 0) end); print(w(), pcall(w)); print(table.concat(log, " "), pcall(w)); log = {}; w = coroutine.wrap(function() local a <close> = c("a", log, "close err"); error("E", 0) end); print(pcall(w)); print(table.concat(log, " "))
 -- closing loops: for-in over a coroutine that is closed half-way
