@@ -27,8 +27,6 @@ do setmetatable({}, { __gc = function() g "child"; log[#log + 1] = "parent" end 
 -- errors in finalisers become warnings, not errors
 do setmetatable({}, { __gc = function() error "ignored" end }) end
 print(pcall(collectgarbage)); full()
--- finalisers run with the collector usable
-do setmetatable({}, { __gc = function() log[#log + 1] = type(collectgarbage "count") end }) end full(); flush()
 -- a table used as a key, with a finaliser that is reachable only through a weak table
 local weak = setmetatable({}, { __mode = "k" })
 do weak[g "key"] = "value" end

@@ -7,8 +7,7 @@
 //! | `protected.rs` | calls with a traceback, SIGINT, messages on standard error |
 //! | `repl.rs`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
 //!
-//! Everything that may raise an error happens inside one native function, [`run::MAIN`], called in protected mode, so that any error
-//! ends in a message and exit code 1, and tracebacks end as those of `lua` do: with a `[C]: in ?` for the host.
+//! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
 
 mod options;
 mod protected;
@@ -16,7 +15,7 @@ mod repl;
 mod run;
 mod terminal;
 
-use perilune_vm::{Value, Vm};
+use perilune_vm::Vm;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -31,11 +30,10 @@ fn main() -> ExitCode {
     };
     let mut vm = Vm::new();
     protected::set_program(program);
-    run::set_options(options);
-    let succeeded = match vm.protected_call(Value::native(&run::MAIN), &[]) {
-        Ok(results) => results == 1 && vm.pop().is_truthy(),
-        Err(error) => {
-            protected::report(error);
+    let succeeded = match run::main(&mut vm, &options) {
+        Ok(succeeded) => succeeded,
+        Err(thrown) => {
+            protected::report(vm.take_error(thrown));
             false
         }
     };

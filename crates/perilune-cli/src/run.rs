@@ -3,23 +3,15 @@
 use crate::options::{Options, Script};
 use crate::{protected, repl};
 use perilune_stdlib::chunk;
-use perilune_vm::{LuaResult, Native, Value, Vm};
+use perilune_vm::{LuaResult, Value, Vm};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::OnceLock;
 
-/// The command proper: returns true if no Lua code failed. Errors on the way that have no report of their own are raised.
-pub static MAIN: Native = Native::reentrant("main", main);
-
-static OPTIONS: OnceLock<Options> = OnceLock::new();
-
-/// Leaves the command line where [`MAIN`] finds it.
-pub fn set_options(options: Options) {
-    OPTIONS.set(options).expect("options are set once");
-}
-
-fn main(vm: &mut Vm) -> LuaResult<u32> {
-    let options = OPTIONS.get().expect("options are set before the call");
+/// The command proper: true if no Lua code failed.
+///
+/// # Errors
+/// Those that have no report of their own: `arg` is no table, a prompt cannot be made, no memory.
+pub fn main(vm: &mut Vm, options: &Options) -> LuaResult<bool> {
     let flags = options.flags;
     if flags.version {
         print_version();
@@ -37,7 +29,7 @@ fn main(vm: &mut Vm) -> LuaResult<u32> {
             Script::Absent => true,
         };
     if !succeeded {
-        return vm.ret(Value::FALSE);
+        return Ok(false);
     }
     if flags.interactive {
         repl::run(vm)?;
@@ -49,7 +41,7 @@ fn main(vm: &mut Vm) -> LuaResult<u32> {
             run_file(vm, None)?;
         }
     }
-    vm.ret(Value::TRUE)
+    Ok(true)
 }
 
 fn print_version() {
