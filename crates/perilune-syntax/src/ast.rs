@@ -133,8 +133,8 @@ pub enum StatKind {
     While { cond: ExprId, body: Block, end_line: u32 },
     /// `repeat ... until cond`; cond sees the body's locals
     Repeat { body: Block, cond: ExprId, end_line: u32 },
-    /// `if` and its `elseif`s (in order), and the `else`
-    If { arms: Vec<(ExprId, Block)>, otherwise: Option<Block>, end_line: u32 },
+    /// `if` and its `elseif`s (in order): condition, line of `then`, block; and the `else`
+    If { arms: Vec<(ExprId, u32, Block)>, otherwise: Option<Block>, end_line: u32 },
     /// `for var = start, limit [, step] do`
     NumericFor {
         var: LocalId,

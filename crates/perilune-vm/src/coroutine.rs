@@ -222,14 +222,6 @@ impl Vm {
             let base = (*th).base;
             *base.sub(CALL_GAP) = f;
             *frame(base) = crate::frame::Frame::native(-1, 0);
-            // New coroutines inherit the hook of their creator.
-            let current = self.thread;
-            if (*current).hook_mask != 0 {
-                (*th).hook = (*current).hook;
-                (*th).hook_mask = (*current).hook_mask;
-                (*th).hook_count = (*current).hook_count;
-                (*th).hook_left = (*current).hook_count;
-            }
             Ok(Gc::from_ptr(th))
         }
     }

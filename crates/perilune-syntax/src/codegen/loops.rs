@@ -10,7 +10,7 @@ impl Gen<'_> {
     #[inline(never)]
     pub(super) fn while_loop(&mut self, cond: ExprId, body: &Block, end_line: u32) -> Res<()> {
         let start = self.fs.label();
-        let exit = self.condition(cond)?;
+        let exit = self.condition(cond, 0)?;
         self.enter_loop(false);
         self.block(body)?;
         if self.fs.reachable() {
@@ -30,7 +30,7 @@ impl Gen<'_> {
         self.enter_block(body);
         self.statements(body, true)?;
         self.at(until_line);
-        let exit = self.condition_false(cond)?;
+        let exit = self.condition_false(cond, 0)?;
         if self.fs.reachable() {
             if let Some(register) = self.register_to_close(self.block_base()) {
                 self.emit(Op::Close, register, 0, 0, 0);

@@ -60,16 +60,16 @@ impl Gen<'_> {
     #[inline(never)]
     fn if_statement(
         &mut self,
-        arms: &[(ExprId, Block)],
+        arms: &[(ExprId, u32, Block)],
         otherwise: Option<&Block>,
         end_line: u32,
     ) -> Res<()> {
         let mut ends = JumpList::EMPTY;
-        for (position, (cond, block)) in arms.iter().enumerate() {
-            if self.jump_arm(*cond, block)? {
+        for (position, (cond, then_line, block)) in arms.iter().enumerate() {
+            if self.jump_arm(*cond, *then_line, block)? {
                 continue;
             }
-            let not_taken = self.condition(*cond)?;
+            let not_taken = self.condition(*cond, *then_line)?;
             self.block(block)?;
             if (position + 1 < arms.len() || otherwise.is_some()) && self.fs.reachable() {
                 let end = self.emit_jump(Op::Jump, 0, 0);
@@ -87,16 +87,16 @@ impl Gen<'_> {
 
     /// An arm that is only a jump forward is part of its condition. False if it is not such an arm.
     #[inline(never)]
-    fn jump_arm(&mut self, cond: ExprId, block: &Block) -> Res<bool> {
+    fn jump_arm(&mut self, cond: ExprId, then_line: u32, block: &Block) -> Res<bool> {
         let [Stat { kind, line }] = &block.stats[..] else { return Ok(false) };
         match kind {
             StatKind::Break if self.can_break_directly() => {
-                let jumps = self.condition_false(cond)?;
+                let jumps = self.condition_false(cond, then_line)?;
                 self.at(*line);
                 self.add_breaks(jumps);
             }
             StatKind::Goto(name) if self.can_goto_directly(*name) => {
-                let jumps = self.condition_false(cond)?;
+                let jumps = self.condition_false(cond, then_line)?;
                 self.at(*line);
                 self.add_gotos(*name, jumps, *line);
             }

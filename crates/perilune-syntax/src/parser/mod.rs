@@ -57,7 +57,7 @@ struct Pending {
     exprs: Vec<ExprId>,
     fields: Vec<Field>,
     stats: Vec<Stat>,
-    arms: Vec<(ExprId, Block)>,
+    arms: Vec<(ExprId, u32, Block)>,
 }
 
 struct Parser<'s> {

@@ -113,8 +113,9 @@ impl Parser<'_> {
             self.advance()?;
             let cond = self.expr()?;
             self.expect_word(Word::Then)?;
+            let then_line = self.last_line;
             let body = self.block()?;
-            self.push_arm(cond, body);
+            self.push_arm(cond, then_line, body);
             if !self.is_word(Word::ElseIf) {
                 break;
             }
@@ -126,9 +127,9 @@ impl Parser<'_> {
     }
 
     #[inline(never)]
-    fn push_arm(&mut self, cond: ExprId, body: usize) {
+    fn push_arm(&mut self, cond: ExprId, then_line: u32, body: usize) {
         let body = self.take_block(body);
-        self.pending.arms.push((cond, body));
+        self.pending.arms.push((cond, then_line, body));
     }
 
     #[inline(never)]

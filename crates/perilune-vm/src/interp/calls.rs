@@ -69,8 +69,8 @@ op!(
             (*vm).base = new_base;
             match ((*native).func)(&mut *vm) {
                 Ok(n) => {
-                    if (*vm).base != new_base {
-                        // It needed more room, and the stack moved.
+                    if (*vm).base != new_base || (*vm).dispatch != tab {
+                        // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
                         flow!(vm, (*vm).finish_native(n as usize))
                     }
                     let wanted = i.c() as usize;
@@ -81,7 +81,7 @@ op!(
                         crate::call::deliver_results(vm, func, from, n as usize, wanted as i32 - 1);
                     }
                     (*vm).base = base;
-                    if (*vm).heap.gc_due() || (*vm).dispatch != tab {
+                    if (*vm).heap.gc_due() {
                         tail!(after_native, vm, base, pc, k, i, tab)
                     }
                     next!(vm, base, pc, k, tab)
@@ -94,7 +94,7 @@ op!(
 });
 
 op!(
-    /// A leaf native has returned and something is due: a collection, or another dispatch table.
+    /// A leaf native has returned and a collection is due.
     #[inline(never)] after_native(vm, base, pc, k, i, tab) {
     if i.c() != 0 {
         (*vm).top = frame_ceiling(base);

@@ -108,7 +108,7 @@ impl Vm {
             if pc == 0 && proto.is_vararg {
                 return Ok(());
             }
-            let mask = (*th).hook_mask;
+            // The mask is read anew for each event: a hook may set another one.
             let open = uses_top(i);
             if !open {
                 self.top = frame_ceiling(self.base);
@@ -116,21 +116,21 @@ impl Vm {
             let looped = std::mem::replace(&mut (*th).hook_looped, false);
             if pc == proto.is_vararg as usize && !looped {
                 (*th).hook_pc = pc as i32;
-                if mask & HOOK_CALL != 0 {
+                if (*th).hook_mask & HOOK_CALL != 0 {
                     let tail = (*frame(self.base)).flags & F_TAIL != 0;
                     let event = if tail { "tail call" } else { "call" };
                     self.run_hook(event, None, (1, proto.num_params as u32))?;
                     (*th).hook_pc = pc as i32;
                 }
             }
-            if mask & HOOK_COUNT != 0 {
+            if (*th).hook_mask & HOOK_COUNT != 0 {
                 (*th).hook_left -= 1;
                 if (*th).hook_left <= 0 {
                     (*th).hook_left = (*th).hook_count;
                     self.run_hook("count", None, (0, 0))?;
                 }
             }
-            if mask & HOOK_LINE != 0 {
+            if (*th).hook_mask & HOOK_LINE != 0 {
                 let last = usize::try_from((*th).hook_pc).ok().filter(|&n| n < proto.code.len()).unwrap_or(0);
                 if pc <= last || proto.line_at(last) != proto.line_at(pc) {
                     self.run_hook("line", proto.line_at(pc), (0, 0))?;
