@@ -232,6 +232,14 @@ op!(
     #[inline(never)] slow_gc(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
+    if matches!(i.op(), Some(Op::NewTable | Op::Closure | Op::Concat)) {
+        // The compiler puts a new object above everything live: what stale registers refer to may be garbage.
+        let mut stale = base.add(i.a() as usize + 1);
+        while stale < (*vm).top {
+            *stale = Value::NIL;
+            stale = stale.add(1);
+        }
+    }
     flow!(vm, (*vm).safepoint().map(|()| Step::Continue))
 });
 
