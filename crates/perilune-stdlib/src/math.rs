@@ -124,8 +124,9 @@ fn fmod(vm: &mut Vm) -> LuaResult<u32> {
         }
         return vm.ret(a.wrapping_rem(b));
     }
-    let a = number(vm, 1)?;
+    // In this order, which decides which of two bad arguments is reported.
     let b = number(vm, 2)?;
+    let a = number(vm, 1)?;
     vm.ret(a % b)
 }
 

@@ -60,7 +60,7 @@ fn to_float(random: u64) -> f64 {
 
 /// Adds `random` and `randomseed`, randomly seeded, to `math`.
 pub(crate) fn open(vm: &mut Vm, math: Gc<Table>) -> LuaResult<()> {
-    let (a, b) = random_seeds();
+    let (a, b) = random_seeds(vm);
     let state = vm.new_userdata(Box::new(Generator::seeded(a, b)), 0)?;
     for native in [&RANDOM, &RANDOMSEED] {
         let function = vm.new_native_closure(native, &[state.into()])?;
@@ -69,10 +69,10 @@ pub(crate) fn open(vm: &mut Vm, math: Gc<Table>) -> LuaResult<()> {
     Ok(())
 }
 
-fn random_seeds() -> (u64, u64) {
-    use std::hash::{BuildHasher, RandomState};
+/// The time in seconds, and where the state lies, which varies from process to process.
+fn random_seeds(vm: &Vm) -> (u64, u64) {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    (time.map_or(0, |time| time.as_secs()), RandomState::new().hash_one(0))
+    (time.map_or(0, |time| time.as_secs()), std::ptr::from_ref(vm) as u64)
 }
 
 /// The state of the running native.
@@ -107,8 +107,11 @@ fn random(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn randomseed(vm: &mut Vm) -> LuaResult<u32> {
-    let (a, b) =
-        if vm.arg_is_none(1) { random_seeds() } else { (vm.check_int(1)? as u64, vm.opt_int(2, 0)? as u64) };
+    let (a, b) = if vm.arg_is_none(1) {
+        random_seeds(vm)
+    } else {
+        (vm.check_int(1)? as u64, vm.opt_int(2, 0)? as u64)
+    };
     *generator(vm)? = Generator::seeded(a, b);
     vm.push(Value::int(a as i64));
     vm.push(Value::int(b as i64));

@@ -13,11 +13,12 @@ use crate::interp::{Exit, Flow, Step, copy, execute, frame_ceiling, frame_closur
 use crate::meta::Event;
 use crate::native::{Kind, LeafAttempt, LuaResult, Native, Thrown};
 use crate::object::LuaClosure;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Tag, Type, Value};
 
 /// Slots a native function may use beyond its arguments without asking (`LUA_MINSTACK`).
 pub(crate) const NATIVE_STACK: usize = 20;
-/// Nested native calls (`LUAI_MAXCCALLS`).
+/// Nested native calls and calls of `pcall` (`LUAI_MAXCCALLS`). The latter need no native stack, but an error that passes through that many hands
+/// has got a long message.
 pub(crate) const MAX_C_CALLS: u32 = 200;
 /// Largest stack of a coroutine, in slots.
 pub(crate) const MAX_STACK: usize = 1_000_000;
@@ -83,7 +84,7 @@ impl Vm {
                     return Err(e);
                 }
                 self.resize_stack(th, MAX_STACK + ERROR_STACK)?;
-                return Err(self.error("stack overflow"));
+                return Err(self.run_error("stack overflow"));
             }
             let new = (size * 2).max(need).min(MAX_STACK);
             self.resize_stack(th, new)?;
@@ -217,7 +218,10 @@ impl Vm {
                 parent_is_bottom = false;
                 let mut base = base;
                 if self.hooks_active()
-                    && !matches!(native.kind, Kind::Leaf | Kind::Next | Kind::Reentrant | Kind::IpairsStep)
+                    && matches!(
+                        native.kind,
+                        Kind::Pcall | Kind::Xpcall | Kind::Resume | Kind::Wrap | Kind::Yield
+                    )
                 {
                     self.hook_call()?;
                     base = self.base;
@@ -225,9 +229,17 @@ impl Vm {
                 match native.kind {
                     Kind::Pcall | Kind::Xpcall => {
                         let handler = native.kind == Kind::Xpcall;
-                        if nargs < 1 + handler as usize {
-                            return Err(self.arg_error(1 + handler as u32, "value expected"));
+                        if handler {
+                            self.check_type(2, Type::Function)?;
+                        } else {
+                            self.check_any(1)?;
                         }
+                        let nested = (*self.thread).pcalls;
+                        if nested + self.c_calls >= MAX_C_CALLS {
+                            return Err(self.c_stack_overflow());
+                        }
+                        (*self.thread).pcalls = nested + 1;
+                        (*frame(base)).shift = nested;
                         (*frame(base)).flags |= F_PCALL;
                         let mut f = base;
                         if handler {
@@ -380,6 +392,7 @@ impl Vm {
                         first = dest;
                         n += 1;
                         base = parent;
+                        (*self.thread).pcalls = (*frame(base)).shift;
                         if self.hooks_active() {
                             (base, first) = self.hook_finished(base, first, n)?;
                         }
@@ -451,6 +464,7 @@ impl Vm {
                 if f.flags & F_PCALL != 0 && !self.cancelling {
                     let Thrown(()) = thrown;
                     self.base = base;
+                    (*self.thread).pcalls = f.shift;
                     self.close_after_error(base.add(f.aux as usize));
                     let base = self.base;
                     self.error_handled = false;
@@ -525,6 +539,12 @@ impl Vm {
 
     /// An error in the handler goes to the handler too (the nested run of the interpreter calls it), until the nesting is too deep.
     fn call_message_handler(&mut self, handler: Value) {
+        if self.c_calls + 1 >= MAX_C_CALLS {
+            // Each error in the handler has been handled by the handler. That ends here.
+            let _ = self.error_plain("error in error handling");
+            self.error_handled = true;
+            return;
+        }
         self.no_yield += 1;
         let error = std::mem::replace(&mut self.error, Value::NIL);
         // SAFETY: the frame at base is the one that failed; everything above its registers is free.
@@ -662,7 +682,7 @@ impl Vm {
 
     #[cold]
     fn c_stack_overflow(&mut self) -> Thrown {
-        self.error("C stack overflow")
+        self.run_error("C stack overflow")
     }
 
     /// Calls `f` with `args`; pushes `nresults` results (-1: all) and returns how many.

@@ -236,6 +236,7 @@ impl Vm {
                 self.cancel_segment(th);
             }
             (*th).status = Status::Dead;
+            (*th).pcalls = 0;
             if (*th).tbc == 0 {
                 let previous = self.thread;
                 if !(*th).open_upvals.is_null() {

@@ -31,6 +31,13 @@ impl Vm {
         }
     }
 
+    /// Raises `msg`, an error of an operation: with the position if Lua code is what runs, without if a native does (`luaG_runerror`).
+    pub(crate) fn run_error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
+        // SAFETY: base is a frame of the running stack.
+        let native = unsafe { (*frame(self.base)).flags & F_NATIVE != 0 };
+        if native { self.error_plain(msg) } else { self.error(msg) }
+    }
+
     /// Raises `msg` with the position of the running Lua code before it: of the running function if it is a Lua function, else of its
     /// caller (`luaG_runerror`, `luaL_error`).
     pub fn error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
@@ -92,7 +99,7 @@ impl Vm {
     fn type_error_message(&mut self, verb: &str, v: Value, operand: Operand) -> Thrown {
         let kind = self.typename_for_message(v);
         let name = self.describe(operand);
-        self.error(format!("attempt to {verb} a {kind} value{name}"))
+        self.run_error(format!("attempt to {verb} a {kind} value{name}"))
     }
 
     /// The only operand of the running instruction cannot do `verb`.
@@ -116,7 +123,7 @@ impl Vm {
                 None => String::new(),
             };
             let kind = self.typename_for_message(v);
-            return self.error(format!("attempt to index a {kind} value{key_text}"));
+            return self.run_error(format!("attempt to index a {kind} value{key_text}"));
         }
         self.type_error_message("index", v, operand)
     }
@@ -133,7 +140,7 @@ impl Vm {
                 // SAFETY: as `describe`.
                 let operand = unsafe { names::operand_of(self.base, culprit) };
                 let name = self.describe(operand);
-                return self.error(format!("number{name} has no integer representation"));
+                return self.run_error(format!("number{name} has no integer representation"));
             }
             let culprit = if a.is_number() { b } else { a };
             // SAFETY: as `describe`.
@@ -143,7 +150,7 @@ impl Vm {
                 && Self::string_to_number(b).is_some()
             {
                 let name = self.describe(operand);
-                return self.error(format!("number{name} has no integer representation"));
+                return self.run_error(format!("number{name} has no integer representation"));
             }
             return self.type_error_message("perform bitwise operation on", culprit, operand);
         }
@@ -167,9 +174,9 @@ impl Vm {
     pub(crate) fn order_error(&mut self, a: Value, b: Value) -> Thrown {
         let (x, y) = (self.typename_for_message(a), self.typename_for_message(b));
         if x == y {
-            self.error(format!("attempt to compare two {x} values"))
+            self.run_error(format!("attempt to compare two {x} values"))
         } else {
-            self.error(format!("attempt to compare {x} with {y}"))
+            self.run_error(format!("attempt to compare {x} with {y}"))
         }
     }
 

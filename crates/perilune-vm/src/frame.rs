@@ -38,7 +38,7 @@ pub(crate) struct Frame {
     pub cont: u8,
     /// A number that the continuation needs (`CONT_CONCAT`: values left; `CONT_COMPARE`: 1 if negated).
     pub aux: u16,
-    /// Vararg functions: slots from the original function slot to the moved one.
+    /// Vararg functions: slots from the original function slot to the moved one. `pcall`, `xpcall`: `Thread::pcalls` before the call.
     pub shift: u32,
 }
 

@@ -194,7 +194,7 @@ impl Vm {
             }
             obj = f;
         }
-        Err(self.error("'__index' chain too long; possibly a loop"))
+        Err(self.run_error("'__index' chain too long; possibly a loop"))
     }
 
     /// Follows `__newindex` from `obj` and stores `val` where it ends.
@@ -224,7 +224,7 @@ impl Vm {
             }
             obj = f;
         }
-        Err(self.error("'__newindex' chain too long; possibly a loop"))
+        Err(self.run_error("'__newindex' chain too long; possibly a loop"))
     }
 
     // -- For natives -------------------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ impl Vm {
         }
         match num::arith(op, x, y) {
             Some(Ok(v)) => Ok(Some(v)),
-            Some(Err(text)) => Err(self.error(text)),
+            Some(Err(text)) => Err(self.run_error(text)),
             None => Ok(None),
         }
     }

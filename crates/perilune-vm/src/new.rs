@@ -143,6 +143,7 @@ impl Vm {
                 transfer_first: 0,
                 transfer_count: 0,
                 depth: 0,
+                pcalls: 0,
             });
         }
         Ok(th)

@@ -243,6 +243,8 @@ pub struct Thread {
     pub(crate) transfer_count: u32,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).
     pub(crate) depth: u32,
+    /// Calls of `pcall` and `xpcall` that have not returned; each frame of one keeps the number before it in `shift`.
+    pub(crate) pcalls: u32,
 }
 
 #[cfg(test)]
