@@ -41,7 +41,7 @@ impl Vm {
             let (co, first) =
                 if wrap { (self.upvalue(1), 0) } else { (if nargs > 0 { *base } else { Value::NIL }, 1) };
             let Some(co) = co.as_thread() else {
-                return Err(self.type_error(1, "coroutine"));
+                return Err(self.type_error(1, "thread"));
             };
             let th = co.ptr();
             let n = nargs - first;
@@ -120,9 +120,9 @@ impl Vm {
         unsafe {
             if !self.is_yieldable() {
                 return Err(if self.thread == self.main_thread {
-                    self.error("attempt to yield from outside a coroutine")
+                    self.run_error("attempt to yield from outside a coroutine")
                 } else {
-                    self.error("attempt to yield across a C-call boundary")
+                    self.run_error("attempt to yield across a C-call boundary")
                 });
             }
             let th = self.thread;
@@ -288,7 +288,7 @@ impl Vm {
 fn check_coroutine(vm: &mut Vm) -> LuaResult<Gc<Thread>> {
     match vm.arg(1).as_thread() {
         Some(t) => Ok(t),
-        None => Err(vm.type_error(1, "coroutine")),
+        None => Err(vm.type_error(1, "thread")),
     }
 }
 

@@ -102,7 +102,7 @@ impl Vm {
         self.run_error(format!("attempt to {verb} a {kind} value{name}"))
     }
 
-    /// The only operand of the running instruction cannot do `verb`.
+    /// An operand of the running instruction cannot do `verb`.
     #[cold]
     pub(crate) fn operand_error(&mut self, verb: &str, v: Value) -> Thrown {
         // SAFETY: as `describe`.
@@ -112,20 +112,8 @@ impl Vm {
 
     /// Indexing something that has no `__index`.
     #[cold]
-    pub(crate) fn index_error(&mut self, v: Value, key: Value) -> Thrown {
-        // SAFETY: as `describe`.
-        let operand = unsafe { names::operand_of(self.base, v) };
-        let name = self.describe(operand);
-        if name.is_empty() && !matches!(operand, Operand::None) {
-            // Nothing known of the value: the key may help.
-            let key_text = match key.as_string() {
-                Some(s) => format!(" (field '{}')", s.to_text()),
-                None => String::new(),
-            };
-            let kind = self.typename_for_message(v);
-            return self.run_error(format!("attempt to index a {kind} value{key_text}"));
-        }
-        self.type_error_message("index", v, operand)
+    pub(crate) fn index_error(&mut self, v: Value) -> Thrown {
+        self.operand_error("index", v)
     }
 
     /// An arithmetic or bitwise operation without a metamethod.
@@ -133,40 +121,27 @@ impl Vm {
     pub(crate) fn arith_error(&mut self, e: Event, a: Value, b: Value) -> Thrown {
         let bitwise =
             matches!(e, Event::BAnd | Event::BOr | Event::BXor | Event::Shl | Event::Shr | Event::BNot);
-        if bitwise {
-            if a.is_number() && b.is_number() {
-                // One of them is a float without an integer value.
-                let culprit = if num::number_to_int(a).is_none() { a } else { b };
-                // SAFETY: as `describe`.
-                let operand = unsafe { names::operand_of(self.base, culprit) };
-                let name = self.describe(operand);
-                return self.run_error(format!("number{name} has no integer representation"));
-            }
-            let culprit = if a.is_number() { b } else { a };
+        if bitwise && a.is_number() && b.is_number() {
+            // One of them is a float without an integer value.
+            let culprit = if num::number_to_int(a).is_none() { a } else { b };
             // SAFETY: as `describe`.
             let operand = unsafe { names::operand_of(self.base, culprit) };
-            if culprit.tag == Tag::STRING
-                && Self::string_to_number(a).is_some()
-                && Self::string_to_number(b).is_some()
-            {
-                let name = self.describe(operand);
-                return self.run_error(format!("number{name} has no integer representation"));
-            }
-            return self.type_error_message("perform bitwise operation on", culprit, operand);
+            let name = self.describe(operand);
+            return self.run_error(format!("number{name} has no integer representation"));
         }
         let culprit = if a.is_number() { b } else { a };
-        // SAFETY: as `describe`.
-        let operand = unsafe { names::operand_of(self.base, culprit) };
-        self.type_error_message("perform arithmetic on", culprit, operand)
+        self.operand_error(
+            if bitwise { "perform bitwise operation on" } else { "perform arithmetic on" },
+            culprit,
+        )
     }
 
-    /// A concatenation without a metamethod.
+    /// A concatenation without a metamethod; `register` is where `a` is, `b` is in the next one.
     #[cold]
-    pub(crate) fn concat_error(&mut self, a: Value, b: Value) -> Thrown {
-        let culprit = if Self::is_concatenable(a) { b } else { a };
-        // SAFETY: as `describe`.
-        let operand = unsafe { names::operand_of(self.base, culprit) };
-        self.type_error_message("concatenate", culprit, operand)
+    pub(crate) fn concat_error(&mut self, a: Value, b: Value, register: Option<usize>) -> Thrown {
+        let second = Self::is_concatenable(a);
+        let operand = register.map_or(Operand::None, |r| Operand::Register((r + second as usize) as u8));
+        self.type_error_message("concatenate", if second { b } else { a }, operand)
     }
 
     /// An order comparison without a metamethod.
@@ -183,11 +158,14 @@ impl Vm {
     /// A call of something that is no function.
     #[cold]
     pub(crate) unsafe fn call_error(&mut self, func: *mut Value) -> Thrown {
-        // SAFETY: a slot of the running stack.
-        let v = unsafe { *func };
-        // SAFETY: as `describe`.
-        let operand = unsafe { names::called_operand(self.base) };
-        self.type_error_message("call", v, operand)
+        // SAFETY: a slot of the running stack; base is a frame.
+        let (v, name) = unsafe { (*func, names::name_of_call(self.base)) };
+        let kind = self.typename_for_message(v);
+        let name = match name {
+            Some((kind, name)) => format!(" ({kind} '{}')", String::from_utf8_lossy(&name)),
+            None => String::new(),
+        };
+        self.run_error(format!("attempt to call a {kind} value{name}"))
     }
 
     // -- Arguments --------------------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ impl Vm {
             } else {
                 let f = self.metamethod(obj, Event::Index);
                 if f.is_nil() {
-                    return Err(self.index_error(obj, key));
+                    return Err(self.index_error(obj));
                 }
                 f
             };
@@ -215,7 +215,7 @@ impl Vm {
             } else {
                 let f = self.metamethod(obj, Event::NewIndex);
                 if f.is_nil() {
-                    return Err(self.index_error(obj, key));
+                    return Err(self.index_error(obj));
                 }
                 f
             };
@@ -546,7 +546,7 @@ impl Vm {
         }
         let f = self.binary_metamethod(Event::Concat, a, b);
         if f.is_nil() {
-            return Err(self.concat_error(a, b));
+            return Err(self.concat_error(a, b, None));
         }
         self.call(f, &[a, b])
     }

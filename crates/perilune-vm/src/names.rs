@@ -13,9 +13,7 @@ pub(crate) enum Operand {
     Register(u8),
     /// An upvalue of the running function.
     Upvalue(u8),
-    /// A constant of the running function.
-    Constant(u32),
-    /// Nothing that has a name: the error is raised for a native function.
+    /// Nothing that has a name: a constant, a value on the way of a metamethod, or the error is raised for a native function.
     None,
 }
 
@@ -42,55 +40,36 @@ unsafe fn is_lua(base: *mut Value) -> bool {
     unsafe { (*frame(base)).flags & F_NATIVE == 0 && (*base.sub(3)).tag == Tag::CLOSURE }
 }
 
-/// Which operand of the running instruction of the frame at `base` holds `v`.
+/// Which operand of the running instruction of the frame at `base` is `v`. Of two operands alike it is the first one: that is where errors are looked for first.
 pub(crate) unsafe fn operand_of(base: *mut Value, v: Value) -> Operand {
     // SAFETY: the caller passes a frame; verified code.
     unsafe {
         if !is_lua(base) {
             return Operand::None;
         }
-        let inst = (*frame_closure(base)).inst();
-        let pc = current_pc(base);
-        let i = inst.proto().code[pc];
+        let closure = frame_closure(base);
+        let i = (*closure).inst().proto().code[current_pc(base)];
         let Some(op) = i.op() else { return Operand::None };
         let reg = |n: u16| -> Option<Operand> {
             (*base.add(n as usize)).same(v).then_some(Operand::Register(n as u8))
         };
-        let con = |n: u16| -> Option<Operand> {
-            (*inst.k.add(n as usize)).same(v).then_some(Operand::Constant(n as u32))
+        let upvalue = |n: u8| -> Option<Operand> {
+            let upvals = &raw const (*closure).upvals as *const *mut crate::object::Upval;
+            (*(**upvals.add(n as usize)).v).same(v).then_some(Operand::Upvalue(n))
         };
         use Op::*;
         let found = match op {
-            GetTabUp => Some(Operand::Upvalue(i.b() as u8)),
-            SetTabUp => Some(Operand::Upvalue(i.a())),
+            GetTabUp => upvalue(i.b() as u8),
+            SetTabUp => upvalue(i.a()),
             SetField | SetIndex | SetInt => reg(i.a() as u16),
-            GetField | GetIndex | GetInt | SelfCall | Unm | BNot | Len | AddI => reg(i.b()),
+            GetField | GetIndex | GetInt | SelfCall | Unm | BNot | Len | AddI | AddK | SubK | MulK | DivK
+            | ModK | PowK | IDivK | BAndK | BOrK | BXorK => reg(i.b()),
             Add | Sub | Mul | Div | Mod | Pow | IDiv | BAnd | BOr | BXor | Shl | Shr => {
-                reg(i.c()).or_else(|| reg(i.b()))
+                reg(i.b()).or_else(|| reg(i.c()))
             }
-            AddK | SubK | MulK | DivK | ModK | PowK | IDivK | BAndK | BOrK | BXorK => {
-                reg(i.b()).or_else(|| con(i.c()))
-            }
-            Concat => (0..i.b()).rev().map(|n| n + i.a() as u16).find_map(reg),
             _ => None,
         };
         found.unwrap_or(Operand::None)
-    }
-}
-
-/// The operand that holds the function being called by the running instruction.
-pub(crate) unsafe fn called_operand(base: *mut Value) -> Operand {
-    // SAFETY: as `operand_of`.
-    unsafe {
-        if !is_lua(base) {
-            return Operand::None;
-        }
-        let inst = (*frame_closure(base)).inst();
-        let i = inst.proto().code[current_pc(base)];
-        match i.op() {
-            Some(Op::Call | Op::TailCall) => Operand::Register(i.a()),
-            _ => Operand::None,
-        }
     }
 }
 
@@ -102,15 +81,27 @@ pub(crate) unsafe fn describe(base: *mut Value, operand: Operand) -> Option<Name
             return None;
         }
         let proto = (*frame_closure(base)).inst().proto();
-        let pc = current_pc(base);
         match operand {
-            Operand::Register(r) => register_name(proto, pc, r),
+            Operand::Register(r) => register_name(proto, current_pc(base), r),
             Operand::Upvalue(u) => Some(("upvalue", upvalue_name(proto, u as usize))),
-            Operand::Constant(c) => match proto.constants.get(c as usize) {
-                Some(Constant::String(s)) => Some(("constant", s.to_vec())),
-                _ => None,
-            },
             Operand::None => None,
+        }
+    }
+}
+
+/// By which name code of the frame at `base` calls a function just now.
+pub(crate) unsafe fn name_of_call(base: *mut Value) -> Option<Name> {
+    // SAFETY: as `operand_of`.
+    unsafe {
+        let flags = (*frame(base)).flags;
+        if flags & F_HOOK != 0 {
+            Some(("hook", b"?".to_vec()))
+        } else if flags & F_FIN != 0 {
+            Some(("metamethod", b"__gc".to_vec()))
+        } else if is_lua(base) {
+            call_name((*frame_closure(base)).inst().proto(), current_pc(base))
+        } else {
+            None
         }
     }
 }
@@ -123,18 +114,7 @@ pub(crate) unsafe fn function_name(base: *mut Value) -> Option<Name> {
         if f.delta == 0 || f.flags & F_TAIL != 0 {
             return None;
         }
-        let parent = base.sub(f.delta as usize);
-        let caller = (*frame(parent)).flags;
-        if caller & F_HOOK != 0 {
-            return Some(("hook", b"?".to_vec()));
-        }
-        if caller & F_FIN != 0 {
-            return Some(("metamethod", b"__gc".to_vec()));
-        }
-        if !is_lua(parent) {
-            return None;
-        }
-        call_name((*frame_closure(parent)).inst().proto(), current_pc(parent))
+        name_of_call(base.sub(f.delta as usize))
     }
 }
 
@@ -223,7 +203,8 @@ fn setter(proto: &Proto, pc: usize, register: u8) -> Option<usize> {
     let mut jump_target = 0;
     for (n, &i) in proto.code[..pc].iter().enumerate() {
         let op = i.op()?;
-        if op.format() == perilune_syntax::bytecode::Format::Jump && i.sj() > 0 {
+        let loops = matches!(op, Op::ForPrep | Op::TForPrep);
+        if op.format() == perilune_syntax::bytecode::Format::Jump && i.sj() > 0 && !loops {
             let target = n + 1 + i.sj() as usize;
             if target <= pc && target > jump_target {
                 jump_target = target;
@@ -247,9 +228,14 @@ fn constant_name(proto: &Proto, n: usize) -> Vec<u8> {
     }
 }
 
-/// Is the table that the instruction `i` at `pc` reads the environment?
-fn is_env(proto: &Proto, pc: usize, i: Instr) -> bool {
-    matches!(register_name(proto, pc, i.b() as u8), Some(("local" | "upvalue", n)) if n == b"_ENV")
+/// Name of the variable or constant in `register` as the instruction at `pc` sees it; nothing that was indexed.
+fn variable_name(proto: &Proto, pc: usize, register: u8) -> Option<Name> {
+    register_name(proto, pc, register).filter(|(kind, _)| matches!(*kind, "local" | "upvalue" | "constant"))
+}
+
+/// Is the table in `register` the environment?
+fn is_env(proto: &Proto, pc: usize, register: u8) -> bool {
+    matches!(variable_name(proto, pc, register), Some(("local" | "upvalue", name)) if name == b"_ENV")
 }
 
 /// Name of the value in `register` as the instruction at `pc` sees it.
@@ -267,16 +253,14 @@ pub(crate) fn register_name(proto: &Proto, pc: usize, register: u8) -> Option<Na
             Some((table_kind(is_env), constant_name(proto, i.c() as usize)))
         }
         Op::GetField => {
-            let kind = table_kind(is_env(proto, at, i));
-            Some((kind, constant_name(proto, i.c() as usize)))
+            Some((table_kind(is_env(proto, at, i.b() as u8)), constant_name(proto, i.c() as usize)))
         }
         Op::GetIndex => {
-            // A constant beyond the reach of field names is loaded first.
-            let key = match register_name(proto, at, i.c() as u8) {
+            let key = match variable_name(proto, at, i.c() as u8) {
                 Some(("constant", name)) => name,
                 _ => b"?".to_vec(),
             };
-            Some((table_kind(is_env(proto, at, i)), key))
+            Some((table_kind(is_env(proto, at, i.b() as u8)), key))
         }
         Op::GetInt => Some(("field", b"integer index".to_vec())),
         Op::GetUpval => Some(("upvalue", upvalue_name(proto, i.b() as usize))),

@@ -376,7 +376,7 @@ pub(crate) unsafe fn concat_flow(vm: &mut Vm, base: *mut Value, i: Instr, mut n:
             } else {
                 let f = vm.binary_metamethod(Event::Concat, x, y);
                 if f.is_nil() {
-                    return Err(vm.concat_error(x, y));
+                    return Err(vm.concat_error(x, y, Some(i.a() as usize + n - 2)));
                 }
                 return vm.call_meta(f, &[x, y], crate::frame::CONT_CONCAT, n as u16);
             }
