@@ -72,6 +72,7 @@ fn exit(vm: &mut Vm) -> LuaResult<u32> {
         _ => vm.opt_int(1, 0)? as i32,
     };
     if vm.arg(2).is_truthy() {
+        vm.close_main_variables();
         vm.close();
     }
     std::process::exit(code)

@@ -5,7 +5,7 @@
 //! to-be-closed variable is never assigned while it is marked (the compiler sees to it), so the padding survives.
 
 use crate::Vm;
-use crate::frame::frame;
+use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Flow, copy};
 use crate::meta::Event;
 use crate::native::LuaResult;
@@ -169,6 +169,23 @@ impl Vm {
             }
             let error = std::mem::replace(&mut self.error, Value::NIL);
             self.error = self.close_with(level, Some(error)).unwrap_or(Value::NIL);
+        }
+    }
+
+    /// Closes all variables of the main coroutine, as the end of the state does; errors in their methods go to the next method, and nowhere in the end.
+    /// Nothing of the program may run afterwards.
+    pub fn close_main_variables(&mut self) {
+        // SAFETY: the frames that are still there are given up; the lowest record becomes that of a native that stays.
+        unsafe {
+            if self.thread != self.main_thread {
+                self.switch_to(self.main_thread);
+            }
+            self.base = (*self.thread).stack.add(CALL_GAP);
+            *frame(self.base) = Frame::native(0, 0);
+            self.no_yield += 1;
+            self.close_with((*self.thread).stack, None);
+            self.no_yield -= 1;
+            self.top = self.base;
         }
     }
 
