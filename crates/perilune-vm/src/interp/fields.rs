@@ -194,22 +194,17 @@ unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut Value) -> Fl
     }
 }
 
-/// The barrier of a store of `v` into `t`: either `$call`, or a jump to the handler `$old` that makes it. Handlers for young tables jump: a
-/// call in their body would make every execution save registers.
-macro_rules! barrier {
-    ([now $vm:ident $base:ident $pc:ident $k:ident $i:ident $tab:ident], $t:expr, $v:expr, $call:expr) => {
-        $call
-    };
-    ([$old:ident $vm:ident $base:ident $pc:ident $k:ident $i:ident $tab:ident], $t:expr, $v:expr, $call:expr) => {
-        if (*$t).header.epoch != (*$vm).heap.epoch() && (*$v).tag >= Tag::STRING {
-            tail!($old, $vm, $base, $pc, $k, $i, $tab)
-        }
-    };
+/// Whether storing `v` into `t` has something to tell the collector. The quick handlers leave such stores to the full ones: a call in their
+/// bodies, even one that is hardly ever made, would have every execution save registers.
+#[inline(always)]
+unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
+    // SAFETY: called with live objects.
+    unsafe { (*t).header.epoch != (*vm).heap.epoch() && (*v).tag >= Tag::STRING }
 }
 
-/// Stores through the cache; falls through on a miss. `$old`: see [`barrier`].
+/// Stores through the cache; falls through on a miss.
 macro_rules! try_cached_set {
-    ($old:ident, $vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
         let t: *mut Table = $t;
         let c: *const Ic = $c;
         if (*t).shape == (*c).shape {
@@ -217,7 +212,7 @@ macro_rules! try_cached_set {
             if kind == OWN {
                 let v = (*t).slots.add((*c).slot as usize);
                 if !(*v).is_nil() || (*t).metatable.is_null() {
-                    barrier!([$old $vm $base $pc $k $i $tab], t, $val, (*$vm).slot_barrier(Gc::from_ptr(t), *$val));
+                    (*$vm).slot_barrier(Gc::from_ptr(t), *$val);
                     copy(v, $val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
@@ -229,7 +224,7 @@ macro_rules! try_cached_set {
                     && (*t).header.flags & TABLE_IS_PROTO == 0
                     && !(*$val).is_nil()
                 {
-                    barrier!([$old $vm $base $pc $k $i $tab], t, $val, (*$vm).slot_barrier(Gc::from_ptr(t), *$val));
+                    (*$vm).slot_barrier(Gc::from_ptr(t), *$val);
                     copy((*t).slots.add(slot as usize), $val);
                     (*t).shape = (*c).aux;
                     next!($vm, $base, $pc, $k, $tab)
@@ -239,7 +234,7 @@ macro_rules! try_cached_set {
                 if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
                     let n = (*t).nodes.add(slot as usize);
                     if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
-                        barrier!([$old $vm $base $pc $k $i $tab], t, $val, (*$vm).node_barrier(Gc::from_ptr(t), n, *$val));
+                        (*$vm).node_barrier(Gc::from_ptr(t), n, *$val);
                         (*n).value = (*$val).payload;
                         (*n).value_tag = (*$val).tag.0;
                         next!($vm, $base, $pc, $k, $tab)
@@ -252,48 +247,86 @@ macro_rules! try_cached_set {
 
 op!(op_settabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.a() as usize)).v;
-    let d = i.d();
-    if (*env).tag == Tag::TABLE && d != NO_IC {
+    if (*env).tag == Tag::TABLE && i.d() != NO_IC {
         let t = (*env).payload as *mut Table;
-        let key = k.add(i.b() as usize);
-        let val = rk(base, k, i.c());
-        try_cached_set!(old_settabup, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+        let c = ic(k, i.d());
+        let slot = (*c).slot;
+        if (*c).kind == NODE
+            && (*t).shape == (*c).shape
+            && !(*t).nodes.is_null()
+            && slot >> (*t).log2_nodes == 0
+        {
+            let n = (*t).nodes.add(slot as usize);
+            let is_ours =
+                (*n).key == (*k.add(i.b() as usize)).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0;
+            let val = rk(base, k, i.c());
+            if is_ours && !needs_barrier(vm, t, val) {
+                (*n).value = (*val).payload;
+                (*n).value_tag = (*val).tag.0;
+                next!(vm, base, pc, k, tab)
+            }
+        }
     }
-    tail!(slow_setfield, vm, base, pc, k, i, tab)
+    tail!(full_settabup, vm, base, pc, k, i, tab)
 });
 
-op!(#[inline(never)] old_settabup(vm, base, pc, k, i, tab) {
+op!(#[inline(never)] full_settabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.a() as usize)).v;
     let d = i.d();
     if (*env).tag == Tag::TABLE && d != NO_IC {
         let t = (*env).payload as *mut Table;
         let key = k.add(i.b() as usize);
         let val = rk(base, k, i.c());
-        try_cached_set!(now, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+        try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
     }
     tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
 
 op!(op_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    let d = i.d();
-    if (*obj).tag == Tag::TABLE && d != NO_IC {
+    if (*obj).tag == Tag::TABLE && i.d() != NO_IC {
         let t = (*obj).payload as *mut Table;
-        let key = k.add(i.b() as usize);
-        let val = rk(base, k, i.c());
-        try_cached_set!(old_setfield, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+        let c = ic(k, i.d());
+        if (*t).shape == (*c).shape {
+            if (*c).kind == OWN {
+                let v = (*t).slots.add((*c).slot as usize);
+                let val = rk(base, k, i.c());
+                if !(*v).is_nil() && !needs_barrier(vm, t, val) {
+                    copy(v, val);
+                    next!(vm, base, pc, k, tab)
+                }
+            } else if (*c).kind == ADD {
+                tail!(add_setfield, vm, base, pc, k, i, tab)
+            }
+        }
     }
-    tail!(slow_setfield, vm, base, pc, k, i, tab)
+    tail!(full_setfield, vm, base, pc, k, i, tab)
 });
 
-op!(#[inline(never)] old_setfield(vm, base, pc, k, i, tab) {
+op!(
+    /// SETFIELD that adds a field, as its cache has seen before.
+    #[inline(never)] add_setfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.a() as usize)).payload as *mut Table;
+    let c = ic(k, i.d());
+    if (*t).metatable.is_null() && (*c).slot < (*t).slot_cap as u32 && (*t).header.flags & TABLE_IS_PROTO == 0 {
+        let val = rk(base, k, i.c());
+        if !(*val).is_nil() && !needs_barrier(vm, t, val) {
+            copy((*t).slots.add((*c).slot as usize), val);
+            (*t).shape = (*c).aux;
+            next!(vm, base, pc, k, tab)
+        }
+    }
+    tail!(full_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] full_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     let d = i.d();
     if (*obj).tag == Tag::TABLE && d != NO_IC {
         let t = (*obj).payload as *mut Table;
         let key = k.add(i.b() as usize);
         let val = rk(base, k, i.c());
-        try_cached_set!(now, vm, base, pc, k, i, tab, t, ic(k, d), key, val)
+        try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
     }
     tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
@@ -380,39 +413,23 @@ unsafe fn store_flow(vm: &mut Vm, obj: Value, key: Value, val: Value) -> Flow {
     }
 }
 
-/// Element `n` (from 0) of the array part of `t`, which has it, to `dest`.
-#[inline(always)]
-unsafe fn load_element(t: *mut Table, n: u64, dest: *mut Value) {
-    // SAFETY: n < array_len.
-    unsafe {
-        match (*t).kind {
-            ArrayKind::General => copy(dest, ((*t).array as *const Value).add(n as usize)),
-            ArrayKind::Int => {
-                (*dest).payload = *((*t).array as *const u64).add(n as usize);
-                (*dest).tag = Tag::INT;
-            }
-            ArrayKind::Float => {
-                (*dest).payload = *((*t).array as *const u64).add(n as usize);
-                (*dest).tag = Tag::FLOAT;
-            }
-        }
-    }
-}
-
+/// Reads an element that is not nil, or falls through.
 macro_rules! get_element {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $n:expr) => {{
-        let t: *mut Table = $t;
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:ident, $n:expr) => {{
         let n: u64 = ($n as u64).wrapping_sub(1);
-        if n < (*t).array_len as u64 {
-            let dest = $base.add($i.a() as usize);
-            if (*t).kind == ArrayKind::General {
-                let v = ((*t).array as *const Value).add(n as usize);
-                if !(*v).is_nil() || (*t).metatable.is_null() {
-                    copy(dest, v);
+        if n < (*$t).array_len as u64 {
+            if (*$t).kind == ArrayKind::General {
+                let v = ((*$t).array as *const Value).add(n as usize);
+                if !(*v).is_nil() {
+                    copy($base.add($i.a() as usize), v);
                     next!($vm, $base, $pc, $k, $tab)
                 }
             } else {
-                load_element(t, n, dest);
+                let payload = *((*$t).array as *const u64).add(n as usize);
+                let tag = (*$t).kind.number_tag();
+                let dest = $base.add($i.a() as usize);
+                (*dest).payload = payload;
+                (*dest).tag = tag;
                 next!($vm, $base, $pc, $k, $tab)
             }
         }
@@ -448,9 +465,20 @@ op!(op_getint(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     if (*obj).tag == Tag::TABLE {
         let t = (*obj).payload as *mut Table;
-        get_element!(vm, base, pc, k, i, tab, t, i.c())
+        get_element!(vm, base, pc, k, i, tab, t, i.c());
+        if (*t).metatable.is_null() {
+            tail!(other_getint, vm, base, pc, k, i, tab)
+        }
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINT past the array part, without metatable.
+    #[inline(never)] other_getint(vm, base, pc, k, i, tab) {
+    let v = (*vm).raw_get_int((*base.add(i.b() as usize)).gc(), i.c() as i64);
+    copy(base.add(i.a() as usize), &v);
+    next!(vm, base, pc, k, tab)
 });
 
 op!(#[inline(never)] slow_getindex(vm, base, pc, k, i, tab) {
@@ -474,49 +502,49 @@ unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     }
 }
 
+/// Stores over an element, or appends within the capacity; or falls through.
 macro_rules! set_element {
-    ($old:ident, $vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $n:expr, $val:expr) => {{
-        let t: *mut Table = $t;
-        let val: *const Value = $val;
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $append:ident, $t:ident, $n:expr) => {{
         let n: u64 = ($n as u64).wrapping_sub(1);
-        if n < (*t).array_len as u64 {
-            let kind = (*t).kind;
-            if kind == ArrayKind::General {
-                let v = ((*t).array as *mut Value).add(n as usize);
-                if !(*val).is_nil() && (!(*v).is_nil() || (*t).metatable.is_null()) {
-                    barrier!([$old $vm $base $pc $k $i $tab], t, val, (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val));
+        if n < (*$t).array_len as u64 {
+            let val = rk($base, $k, $i.c());
+            if (*$t).kind == ArrayKind::General {
+                let v = ((*$t).array as *mut Value).add(n as usize);
+                if !(*v).is_nil() && !(*val).is_nil() && !needs_barrier($vm, $t, val) {
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if kind == ArrayKind::Float {
-                if (*val).tag == Tag::FLOAT {
-                    *((*t).array as *mut u64).add(n as usize) = (*val).payload;
-                    next!($vm, $base, $pc, $k, $tab)
-                }
-            } else if (*val).tag == Tag::INT {
-                *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+            } else if (*val).tag == (*$t).kind.number_tag() {
+                *((*$t).array as *mut u64).add(n as usize) = (*val).payload;
                 next!($vm, $base, $pc, $k, $tab)
             }
-        } else if n == (*t).array_len as u64
-            && n < (*t).array_cap as u64
+        } else if n == (*$t).array_len as u64 {
+            tail!($append, $vm, $base, $pc, $k, $i, $tab)
+        }
+    }};
+}
+
+/// Appends to a table without metatable if there is room and the value fits, or falls through.
+macro_rules! append_element {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident) => {{
+        let t = (*$base.add($i.a() as usize)).payload as *mut Table;
+        let n = (*t).array_len;
+        // Without integer keys in the hash part there is nothing to take over; the first element chooses the kind.
+        if n != 0
+            && n < (*t).array_cap
             && (*t).header.flags & TABLE_INT_NODES == 0
             && (*t).metatable.is_null()
         {
-            // Append within the capacity; without integer keys in the hash part there is nothing to take over.
-            let kind = (*t).kind;
-            let fits = match kind {
-                ArrayKind::General => !(*val).is_nil(),
-                ArrayKind::Float => (*val).tag == Tag::FLOAT,
-                ArrayKind::Int => (*val).tag == Tag::INT,
-            };
-            if fits && n != 0 {
-                barrier!([$old $vm $base $pc $k $i $tab], t, val, (*$vm).element_barrier(Gc::from_ptr(t), n as usize, *val));
-                if kind == ArrayKind::General {
+            let val = rk($base, $k, $i.c());
+            if (*t).kind == ArrayKind::General {
+                if !(*val).is_nil() && !needs_barrier($vm, t, val) {
                     copy(((*t).array as *mut Value).add(n as usize), val);
-                } else {
-                    *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+                    (*t).array_len = n + 1;
+                    next!($vm, $base, $pc, $k, $tab)
                 }
-                (*t).array_len = n as u32 + 1;
+            } else if (*val).tag == (*t).kind.number_tag() {
+                *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+                (*t).array_len = n + 1;
                 next!($vm, $base, $pc, $k, $tab)
             }
         }
@@ -526,31 +554,22 @@ macro_rules! set_element {
 op!(op_setindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     let key = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE {
+    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
         let t = (*obj).payload as *mut Table;
-        let val = rk(base, k, i.c());
-        if (*key).tag == Tag::INT {
-            set_element!(old_setindex, vm, base, pc, k, i, tab, t, (*key).payload, val)
-        }
-        if (*t).metatable.is_null() {
-            tail!(raw_setindex, vm, base, pc, k, i, tab)
-        }
+        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload)
     }
-    tail!(slow_setindex, vm, base, pc, k, i, tab)
+    tail!(other_setindex, vm, base, pc, k, i, tab)
 });
 
-op!(#[inline(never)] old_setindex(vm, base, pc, k, i, tab) {
+op!(#[inline(never)] append_setindex(vm, base, pc, k, i, tab) {
+    append_element!(vm, base, pc, k, i, tab);
+    tail!(other_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    let key = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        let val = rk(base, k, i.c());
-        if (*key).tag == Tag::INT {
-            set_element!(now, vm, base, pc, k, i, tab, t, (*key).payload, val)
-        }
-        if (*t).metatable.is_null() {
-            tail!(raw_setindex, vm, base, pc, k, i, tab)
-        }
+    if (*obj).tag == Tag::TABLE && (*((*obj).payload as *mut Table)).metatable.is_null() {
+        tail!(raw_setindex, vm, base, pc, k, i, tab)
     }
     tail!(slow_setindex, vm, base, pc, k, i, tab)
 });
@@ -559,19 +578,13 @@ op!(op_setint(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     if (*obj).tag == Tag::TABLE {
         let t = (*obj).payload as *mut Table;
-        let val = rk(base, k, i.c());
-        set_element!(old_setint, vm, base, pc, k, i, tab, t, i.b(), val)
+        set_element!(vm, base, pc, k, i, tab, append_setint, t, i.b())
     }
     tail!(slow_setindex, vm, base, pc, k, i, tab)
 });
 
-op!(#[inline(never)] old_setint(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        let val = rk(base, k, i.c());
-        set_element!(now, vm, base, pc, k, i, tab, t, i.b(), val)
-    }
+op!(#[inline(never)] append_setint(vm, base, pc, k, i, tab) {
+    append_element!(vm, base, pc, k, i, tab);
     tail!(slow_setindex, vm, base, pc, k, i, tab)
 });
 
@@ -672,8 +685,11 @@ unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
 op!(op_setslot(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.a() as usize)).payload as *mut Table;
     let val = rk(base, k, i.c());
-    if i.d() != NO_IC && (*base.add(i.a() as usize)).tag == Tag::TABLE && (*t).shape == (*ic(k, i.d())).shape {
-        barrier!([slow_setslot vm base pc k i tab], t, val, ());
+    if i.d() != NO_IC
+        && (*base.add(i.a() as usize)).tag == Tag::TABLE
+        && (*t).shape == (*ic(k, i.d())).shape
+        && !needs_barrier(vm, t, val)
+    {
         copy((*t).slots.add(i.b() as usize), val);
         next!(vm, base, pc, k, tab)
     }

@@ -25,6 +25,13 @@ impl ArrayKind {
         }
     }
 
+    /// The tag of the elements of an array of numbers.
+    #[inline(always)]
+    pub(crate) const fn number_tag(self) -> Tag {
+        debug_assert!(!matches!(self, ArrayKind::General));
+        Tag(Tag::INT.0 - 1 + self as u8)
+    }
+
     /// The kind that fits `v` most tightly.
     #[inline]
     pub(crate) fn of(v: Value) -> ArrayKind {
@@ -48,8 +55,7 @@ impl Table {
         unsafe {
             match self.kind {
                 ArrayKind::General => *self.array.cast::<Value>().add(at),
-                ArrayKind::Int => Value::raw(Tag::INT, *self.array.cast::<u64>().add(at)),
-                ArrayKind::Float => Value::raw(Tag::FLOAT, *self.array.cast::<u64>().add(at)),
+                kind => Value::raw(kind.number_tag(), *self.array.cast::<u64>().add(at)),
             }
         }
     }
@@ -59,8 +65,7 @@ impl Table {
     pub(crate) fn accepts(&self, v: Value) -> bool {
         match self.kind {
             ArrayKind::General => !v.is_nil(),
-            ArrayKind::Int => v.tag == Tag::INT,
-            ArrayKind::Float => v.tag == Tag::FLOAT,
+            kind => v.tag == kind.number_tag(),
         }
     }
 

@@ -408,6 +408,11 @@ fn array_kinds() {
 }
 
 #[test]
+fn number_tags() {
+    assert!(ArrayKind::Int.number_tag() == Tag::INT && ArrayKind::Float.number_tag() == Tag::FLOAT);
+}
+
+#[test]
 fn constructor_lists_keep_holes() {
     let vm = &mut bare_vm();
     let (one, two) = (Value::int(1), Value::int(2));
