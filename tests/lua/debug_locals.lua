@@ -1,20 +1,114 @@
--- getlocal, setlocal, upvalues, user values, registry, metatables, hooks.
-local function locals(level) local r = {}; for i = 1, 20 do local n, v = debug.getlocal(level + 1, i); if not n then break end r[#r + 1] = n .. "=" .. tostring(v) end return table.concat(r, " ") end
-local function f(a, b, ...) local c = a + b; do local inner = "scoped" end; local d <const> = 5; for i = 1, 1 do local e = i; print((locals(1):gsub("function: %S+", "fn"))) end; print(debug.getlocal(1, -1), debug.getlocal(1, -2), debug.getlocal(1, -3)); print(debug.setlocal(1, 1, "new a"), a, debug.setlocal(1, 100, 1), debug.setlocal(1, -1, "va"), ...); return c end
-print(f(1, 2, "v1", "v2")); print(debug.getlocal(f, 1), debug.getlocal(f, 2), debug.getlocal(f, 3), debug.getlocal(print, 1)); print(pcall(debug.getlocal, 100, 1)); print(pcall(debug.setlocal, 100, 1, 1)); print(debug.getlocal(1, 1000)); for k, v in pairs({ 1 }) do print((locals(1):gsub("function: %S+", "fn"):gsub("table: %S+", "tbl"))) end
-local co = coroutine.create(function(p, q) local l = p .. q; coroutine.yield(l) return l end); coroutine.resume(co, "P", "Q"); print(debug.getlocal(co, 1, 1), debug.getlocal(co, 1, 3)); print(debug.setlocal(co, 1, 3, "changed"), coroutine.resume(co))
-local u1, u2 = 10, "x"; local function g() return u1, u2, u3 end; for i = 1, 4 do print(debug.getupvalue(g, i) == "_ENV" and "_ENV" or select("#", debug.getupvalue(g, i)), i < 3 and select(2, debug.getupvalue(g, i)) or "") end; print(debug.setupvalue(g, 1, 99), u1, debug.setupvalue(g, 10, 1)); print(debug.getupvalue(string.gmatch("x", "x"), 1), debug.getupvalue(print, 1)); local function mk() local n = 0; return function() n = n + 1; return n end end; local c1, c2 = mk(), mk(); c1(); c1(); debug.upvaluejoin(c2, 1, c1, 1); print(c2(), c1(), debug.upvalueid(c1, 1) == debug.upvalueid(c2, 1)); print(pcall(debug.upvaluejoin, c1, 5, c2, 1)); print(debug.upvalueid(c1, 5), pcall(debug.upvalueid, print, 1))
-print(debug.getmetatable("").__index == string, debug.setmetatable(5, nil), debug.getmetatable(5), type(debug.getregistry()), debug.getuservalue(io.stdout, 1), debug.getuservalue(5), debug.setuservalue and pcall(debug.setuservalue, io.stdout, 1, 100)); print(pcall(debug.setmetatable, {}, 5)); print(debug.getuservalue({}, 1))
--- hooks
-local log = {}; local function note(ev, line) log[#log + 1] = ev .. (line and line or "") end; local function flush() print(#log > 0 and table.concat(log, " ") or "(none)"); log = {} end
-local function body()
-  local a = 1
-  a = a + 1
-  return a
+-- debug.getlocal and setlocal: variables, parameters, extra arguments, temporaries; upvalues; user values.
+local function all(level, co)
+  local out = {}
+  for i = 1, 20 do
+    local n, v
+    if co then n, v = debug.getlocal(co, level, i) else n, v = debug.getlocal(level + 1, i) end
+    if not n or n:sub(1, 1) == "(" and n ~= "(for state)" then break end
+    out[#out + 1] = n .. "=" .. (type(v) == "table" and "table" or type(v) == "function" and "function" or tostring(v))
+  end
+  print(table.concat(out, " "))
 end
-debug.sethook(note, "l"); body(); debug.sethook(); flush(); debug.sethook(note, "c"); body(); debug.sethook(); flush(); debug.sethook(note, "r"); body(); debug.sethook(); flush(); debug.sethook(note, "crl"); body(); debug.sethook(); flush(); local n = 0; debug.sethook(function() n = n + 1 end, "", 100); for i = 1, 10000 do end; debug.sethook(); print(n > 50); print(debug.gethook()); debug.sethook(note, "lr", 5); print(select(2, debug.gethook()), select(3, debug.gethook()), debug.gethook() == note); debug.sethook(); log = {}
-local function tailed() return body() end; debug.sethook(note, "c"); tailed(); debug.sethook(); flush(); debug.sethook(function(ev, line) local i = debug.getinfo(2, "nSl"); log[#log + 1] = ev:sub(1, 1) .. ":" .. tostring(i.name) .. ":" .. i.currentline end, "c"); body(); math.abs(1); debug.sethook(); flush()
-local function loop() for i = 1, 3 do local x = i end end
-debug.sethook(note, "l"); loop(); debug.sethook(); flush(); local ok, e = pcall(function() debug.sethook(function() debug.sethook(); error("from hook", 0) end, "l")
-  local x = 2 end); print(ok, e); local hco = coroutine.create(function() body(); coroutine.yield(); body() end); debug.sethook(hco, note, "l"); coroutine.resume(hco); flush(); coroutine.resume(hco); flush(); print(debug.gethook(hco) == note, debug.gethook()); debug.sethook(hco); local cnt = 0; local wco = coroutine.wrap(function() debug.sethook(function() cnt = cnt + 1 end, "", 1); for i = 1, 10 do end debug.sethook() end); wco(); print(cnt > 10)
-debug.sethook(function(ev) local t = debug.getinfo(2, "r"); log[#log + 1] = ev:sub(1, 1) .. t.ftransfer .. "," .. t.ntransfer end, "cr"); body(); math.max(1, 2, 3); debug.sethook(); flush()
+
+local function f(a, b, ...)
+  all(1)
+  local c = a
+  all(1)
+  do
+    local d = b
+    all(1)
+  end
+  local e <const> = 5
+  local g <close> = nil
+  all(1)
+  for i = 1, 1 do all(1) end
+  for k, v in pairs {7} do all(1) end
+  for i = -1, -4, -1 do print(i, debug.getlocal(1, i)) end
+  print(debug.setlocal(1, 1, "new a"), a)
+  print(debug.setlocal(1, -1, "new extra"), (...))
+  print(debug.setlocal(1, -9, 0))
+  print(debug.getlocal(1, 0))
+end
+f(1, 2, "x", "y")
+
+local function shadow(x)
+  local x = x + 1
+  local x = x + 1
+  all(1)
+  debug.setlocal(1, 2, "second")
+  return x
+end
+print(shadow(1))
+
+-- functions that do not run: parameters only
+for i = 0, 4 do print(i, debug.getlocal(f, i)) end
+print(debug.getlocal(print, 1), debug.getlocal(load(string.dump(f, true)), 1))
+
+-- natives and temporaries
+print(debug.getlocal(0, 1))
+print(debug.getlocal(0, 2))
+print(debug.getlocal(0, 3))
+local function temporaries()
+  local name, v = debug.getlocal(2, 2)
+  return name == "(temporary)" and v == 11 and 1 or 0
+end
+local function caller(a) return (a + 1) + temporaries() end
+print(caller(10))
+
+-- other coroutines
+local co = coroutine.create(function(p, q)
+  local r = p + q
+  local got = coroutine.yield(r)
+  return p, got
+end)
+print(pcall(debug.getlocal, co, 0, 1))
+coroutine.resume(co, 3, 4)
+all(1, co)
+print(debug.getlocal(co, 1, 3), debug.setlocal(co, 1, 1, "changed"))
+print(coroutine.resume(co, "sent"))
+
+-- upvalues
+local u1, u2 = 1, 2
+local function g1() return u1, u2 end
+local function g2() u1 = u1 + 1 return u1 end
+for i = 0, 4 do print(i, debug.getupvalue(g1, i)) end
+print(debug.setupvalue(g1, 1, 10), g1())
+print(debug.setupvalue(g1, 3, 10))
+print(debug.upvalueid(g1, 1) == debug.upvalueid(g2, 1), debug.upvalueid(g1, 2) == debug.upvalueid(g2, 1))
+print(debug.upvalueid(g1, 9), type(debug.upvalueid(g1, 1)))
+print(debug.upvaluejoin(g1, 2, g2, 1))
+print(g1())
+print(g2(), g1())
+print(pcall(debug.upvaluejoin, g1, 9, g2, 1))
+print(pcall(debug.upvaluejoin, g1, 1, g2, 9))
+print(pcall(debug.upvaluejoin, print, 1, g2, 1))
+print(pcall(debug.upvalueid, 1, 1))
+print(debug.getupvalue(string.gmatch("x", "x"), 1))
+print(debug.getupvalue(print, 1), debug.setupvalue(print, 1, 1))
+print(debug.getupvalue(load("return x"), 1) == "_ENV")
+print((debug.getupvalue(load(string.dump(g1, true)), 1)))
+
+-- metatables and user values
+print(debug.getmetatable("x") == getmetatable("x"), debug.getmetatable(1))
+debug.setmetatable(1, {__index = function(n, k) return n .. k end})
+print((5).abc, debug.getmetatable(7) ~= nil)
+debug.setmetatable(1, nil)
+print(debug.setmetatable({}, nil) ~= nil, debug.getmetatable(1))
+local hidden = setmetatable({}, {__metatable = "no"})
+print(getmetatable(hidden), type(debug.getmetatable(hidden)))
+print(pcall(debug.setmetatable, 1, 1))
+print(pcall(debug.setmetatable, 1))
+print(pcall(debug.getmetatable))
+print(debug.getuservalue(1), debug.getuservalue(io.stdout, 1))
+print(debug.setuservalue(io.stdout, 1, 1))
+print(pcall(debug.setuservalue, 1, 1))
+print(type(debug.getregistry()), debug.getregistry()._LOADED == package.loaded)
+
+-- errors
+print(pcall(debug.getlocal, 100, 1))
+print(pcall(debug.setlocal, 100, 1, 1))
+print(pcall(debug.setlocal, 1, 1))
+print(pcall(debug.getlocal, 1))
+print(pcall(debug.getlocal, "x", 1))
+print(pcall(debug.getupvalue, 1, 1))
+print(pcall(debug.setupvalue, print, 1))
