@@ -1,0 +1,470 @@
+//! The command line: options, `arg`, LUA_INIT, standard input, exit codes, messages, the interactive mode in pipes, SIGINT.
+//!
+//! What is expected is what `lua` 5.4 does. Each case runs in a directory of its own that holds a link `lua` to the command (so that
+//! it behaves and speaks as `lua`) and a few small files. `PERILUNE_TEST_BIN` runs the same cases against another implementation.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A directory with the files that the cases use; removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Place {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("perilune-cli-{}-{n}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        symlink(binary(), dir.join("lua")).unwrap();
+        for (name, text) in [
+            ("args.lua", "print(#arg, arg[0], ...)"),
+            (
+                "neg.lua",
+                "local i = 0; while arg[i] do io.write(i, '=', arg[i]:match('[^/]*$'), ' '); i = i - 1 end print()",
+            ),
+            ("fail.lua", "local function f()\n  error('failed here')\nend\nf()\n"),
+            ("shebang.lua", "#!/usr/bin/env lua\nprint(debug.getinfo(1, 'l').currentline)"),
+            ("mod.lua", "print('loading', ...); return { name = 'mod' }"),
+            ("mod-v2.lua", "return 'versioned'"),
+            ("init.lua", "print('init file')"),
+            ("exit.lua", "io.write('partial'); os.exit(tonumber(arg[1]))"),
+        ] {
+            fs::write(dir.join(name), text).unwrap();
+        }
+        Place(dir)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn binary() -> PathBuf {
+    std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from)
+}
+
+fn command(place: &Place) -> Command {
+    let mut command = Command::new("./lua");
+    command.current_dir(&place.0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for variable in ["LUA_INIT", "LUA_INIT_5_4", "LUA_PATH", "LUA_PATH_5_4", "LUA_CPATH", "LUA_CPATH_5_4"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+#[derive(Debug, PartialEq)]
+struct Ran {
+    stdout: String,
+    stderr: String,
+    code: Option<i32>,
+}
+
+fn run_with(args: &[&str], stdin: &str, environment: &[(&str, &str)]) -> Ran {
+    let place = Place::new();
+    let mut child = command(&place).args(args).envs(environment.iter().copied()).spawn().unwrap();
+    // A command that does not read its input closes the pipe; that is its right.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).replace("./lua: ", "lua: "),
+        code: output.status.code(),
+    }
+}
+
+fn run(args: &[&str]) -> Ran {
+    run_with(args, "", &[])
+}
+
+#[track_caller]
+fn prints(args: &[&str], stdout: &str) {
+    let ran = run(args);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str(), ran.code), (stdout, "", Some(0)), "{args:?}");
+}
+
+#[track_caller]
+fn fails(args: &[&str], stderr: &str) {
+    let ran = run(args);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str(), ran.code), ("", stderr, Some(1)), "{args:?}");
+}
+
+/// Runs `lua -i` with `input`; what it prints after the version line.
+fn interactive(input: &str) -> Ran {
+    let mut ran = run_with(&["-i"], input, &[]);
+    let (version, rest) = ran.stdout.split_once('\n').expect("a version line");
+    assert!(version.starts_with("Lua 5.4"), "{version}");
+    ran.stdout = rest.to_owned();
+    ran
+}
+
+#[test]
+fn statements_on_the_command_line() {
+    prints(&["-e", "print(1)"], "1\n");
+    prints(&["-eprint(1)", "-e", "print(2)"], "1\n2\n");
+    prints(&["-e", "x = 5", "-e", "print(x, ...)"], "5\n");
+    prints(&["-e", ""], "");
+    prints(&["-e", "print(1)", "args.lua", "a"], "1\n1\targs.lua\ta\n");
+    prints(&["-e", "print(#arg, arg[0])", "args.lua", "a", "b"], "2\targs.lua\n2\targs.lua\ta\tb\n");
+}
+
+#[test]
+fn scripts_and_arg() {
+    prints(&["args.lua"], "0\targs.lua\n");
+    prints(&["args.lua", "a", "-e", "--", "-"], "4\targs.lua\ta\t-e\t--\t-\n");
+    prints(&["--", "args.lua", "x"], "1\targs.lua\tx\n");
+    prints(&["neg.lua"], "0=neg.lua -1=lua \n");
+    prints(&["-W", "-e", "x=1", "neg.lua", "after"], "0=neg.lua -1=x=1 -2=-e -3=-W -4=lua \n");
+    prints(
+        &["-e", "print(arg[0], arg[1], arg[2], arg[-1])"],
+        "./lua\t-e\tprint(arg[0], arg[1], arg[2], arg[-1])\tnil\n",
+    );
+    prints(&["-e", "arg = {'changed', n = 1}", "args.lua", "a"], "1\tnil\tchanged\n");
+    prints(&["shebang.lua"], "2\n");
+}
+
+#[test]
+fn arg_must_stay_a_table() {
+    fails(&["-e", "arg = 5", "args.lua"], "lua: 'arg' is not a table\n");
+}
+
+#[test]
+fn modules() {
+    prints(&["-l", "mod", "-e", "print(mod.name)"], "loading\tmod\t./mod.lua\nmod\n");
+    prints(&["-lmod", "-e", "print(mod.name)"], "loading\tmod\t./mod.lua\nmod\n");
+    prints(&["-l", "m=mod", "-e", "print(m.name, mod)"], "loading\tmod\t./mod.lua\nmod\tnil\n");
+    prints(&["-l", "mod-v2", "-e", "print(mod)"], "versioned\n");
+    prints(&["-lstring", "-lm=math", "-e", "print(string.len 'abc', m.pi == math.pi)"], "3\ttrue\n");
+    let ran = run(&["-l", "surely.absent", "-e", "print 'never'"]);
+    assert!(ran.stderr.starts_with(
+        "lua: module 'surely.absent' not found:\n\tno field package.preload['surely.absent']\n"
+    ));
+    assert!(
+        ran.stderr.ends_with("stack traceback:\n\t[C]: in function 'require'\n\t[C]: in ?\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!((ran.stdout.as_str(), ran.code), ("", Some(1)));
+}
+
+#[test]
+fn bad_options() {
+    let usage = "usage: ./lua [options] [script [args]]\nAvailable options are:\n  -e stat   execute string 'stat'\n  -i        enter \
+        interactive mode after executing 'script'\n  -l mod    require library 'mod' into global 'mod'\n  -l g=mod  require \
+        library 'mod' into global 'g'\n  -v        show version information\n  -E        ignore environment variables\n  \
+        -W        turn warnings on\n  --        stop handling options\n  -         stop handling options and execute stdin\n";
+    for (args, message) in [
+        (&["-x"][..], "unrecognized option '-x'"),
+        (&["-vv"], "unrecognized option '-vv'"),
+        (&["-ii"], "unrecognized option '-ii'"),
+        (&["-E1"], "unrecognized option '-E1'"),
+        (&["--help"], "unrecognized option '--help'"),
+        (&["-e"], "'-e' needs argument"),
+        (&["-l"], "'-l' needs argument"),
+        (&["-e", "-v"], "'-e' needs argument"),
+        (&["-e", "print 'never'", "-z"], "unrecognized option '-z'"),
+    ] {
+        fails(args, &format!("lua: {message}\n{usage}"));
+    }
+}
+
+#[test]
+fn version() {
+    let ran = run(&["-v"]);
+    assert!(ran.stdout.starts_with("Lua 5.4") && ran.stdout.ends_with("PUC-Rio\n"), "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().count(), 1);
+    let ran = run(&["-v", "-e", "print(1)"]);
+    assert_eq!(ran.stdout.lines().last(), Some("1"));
+    assert_eq!(ran.stdout.lines().count(), 2);
+}
+
+#[test]
+fn standard_input() {
+    let ran = |args: &[&str], stdin: &str| run_with(args, stdin, &[]);
+    assert_eq!(ran(&[], "print(1, ...)").stdout, "1\n");
+    assert_eq!(ran(&["-"], "print(#arg, arg[0], ...)").stdout, "0\t-\n");
+    assert_eq!(ran(&["-", "a", "b"], "print(#arg, ...)").stdout, "2\ta\tb\n");
+    assert_eq!(ran(&["-e", "print 'only'"], "print 'never'").stdout, "only\n");
+    assert_eq!(ran(&["-i"], "").code, Some(0));
+    assert_eq!(ran(&[], "#!shebang\nprint(debug.getinfo(1, 'l').currentline)").stdout, "2\n");
+    let failed = ran(&["-"], "local x = nil\nx.y = 1");
+    assert_eq!(
+        failed.stderr,
+        "lua: stdin:2: attempt to index a nil value (local 'x')\nstack traceback:\n\tstdin:2: in main chunk\n\t[C]: in ?\n"
+    );
+    assert_eq!(failed.code, Some(1));
+    // Without a script a failure on standard input is reported but does not count.
+    let failed = ran(&[], "error('x', 0)");
+    assert_eq!(
+        failed.stderr,
+        "lua: x\nstack traceback:\n\t[C]: in function 'error'\n\tstdin:1: in main chunk\n\t[C]: in ?\n"
+    );
+    assert_eq!(failed.code, Some(0));
+    // A script may read the rest.
+    assert_eq!(ran(&["-e", "print(io.read('l', 'n', 'a'))"], "line\n42 rest").stdout, "line\t42\t rest\n");
+}
+
+#[test]
+fn failures() {
+    fails(
+        &["fail.lua"],
+        "lua: fail.lua:2: failed here\nstack traceback:\n\t[C]: in function 'error'\n\tfail.lua:2: in local 'f'\n\tfail.lua:4: in main chunk\n\t[C]: in ?\n",
+    );
+    fails(
+        &["-e", "error('m', 0)"],
+        "lua: m\nstack traceback:\n\t[C]: in function 'error'\n\t(command line):1: in main chunk\n\t[C]: in ?\n",
+    );
+    for (value, message) in [("{}", "table"), ("", "nil"), ("true", "boolean"), ("print", "function")] {
+        fails(
+            &["-e", &format!("error({value})")],
+            &format!(
+                "lua: (error object is a {message} value)\nstack traceback:\n\t[C]: in function 'error'\n\t(command line):1: in main chunk\n\t[C]: in ?\n"
+            ),
+        );
+    }
+    fails(
+        &["-e", "error(setmetatable({}, {__tostring = function() return 'as text' end}))"],
+        "lua: as text\n",
+    );
+    let ran = run(&["-e", "error(42)"]);
+    assert!(ran.stderr.starts_with("lua: 42\nstack traceback:\n"), "{}", ran.stderr);
+    fails(&["-e", "x ="], "lua: (command line):1: unexpected symbol near <eof>\n");
+    fails(&["nofile.lua"], "lua: cannot open nofile.lua: No such file or directory\n");
+    fails(&[""], "lua: cannot open : No such file or directory\n");
+    let ran = run(&["-e", "io.write 'kept'; error('x', 0)", "args.lua"]);
+    assert_eq!((ran.stdout.as_str(), ran.code), ("kept", Some(1)));
+    fails(
+        &["-e", "local t = setmetatable({}, {__index = function(t, k) return k.x.y end}); print(t.a)"],
+        "lua: (command line):1: attempt to index a nil value (field 'x')\nstack traceback:\n\t(command line):1: in metamethod 'index'\n\t(command line):1: in main chunk\n\t[C]: in ?\n",
+    );
+}
+
+#[test]
+fn exit_codes() {
+    for code in [0, 1, 3, 255] {
+        let ran = run(&["exit.lua", &code.to_string()]);
+        assert_eq!((ran.stdout.as_str(), ran.code), ("partial", Some(code)));
+    }
+    assert_eq!(run(&["-e", "os.exit(true)"]).code, Some(0));
+    assert_eq!(run(&["-e", "os.exit(false)"]).code, Some(1));
+    assert_eq!(run(&["-e", "os.exit(256 + 7)"]).code, Some(7));
+    assert_eq!(
+        run(&["-e", "setmetatable({}, {__gc = function() print 'finaliser' end}) os.exit(2, true)"]).stdout,
+        "finaliser\n"
+    );
+    prints(&["-e", "setmetatable({}, {__gc = function() print 'finaliser' end})"], "finaliser\n");
+}
+
+#[test]
+fn init_variables() {
+    let ran = |environment: &[(&str, &str)], args: &[&str]| run_with(args, "", environment);
+    assert_eq!(ran(&[("LUA_INIT", "print 'init'")], &["-e", "print 'e'"]).stdout, "init\ne\n");
+    assert_eq!(
+        ran(&[("LUA_INIT", "print 'old'"), ("LUA_INIT_5_4", "print 'new'")], &["-e", ""]).stdout,
+        "new\n"
+    );
+    assert_eq!(ran(&[("LUA_INIT", "@init.lua")], &["-e", ""]).stdout, "init file\n");
+    assert_eq!(ran(&[("LUA_INIT", "print 'init'")], &["-E", "-e", "print 'e'"]).stdout, "e\n");
+    let failed = ran(&[("LUA_INIT", "error 'in init'")], &["-e", "print 'never'"]);
+    assert_eq!(
+        failed.stderr,
+        "lua: LUA_INIT:1: in init\nstack traceback:\n\t[C]: in function 'error'\n\tLUA_INIT:1: in main chunk\n\t[C]: in ?\n"
+    );
+    assert_eq!((failed.stdout.as_str(), failed.code), ("", Some(1)));
+    assert_eq!(
+        ran(&[("LUA_INIT_5_4", "x =")], &["-e", ""]).stderr,
+        "lua: LUA_INIT_5_4:1: unexpected symbol near <eof>\n"
+    );
+    assert_eq!(ran(&[("LUA_INIT", "@nofile")], &["-e", ""]).code, Some(1));
+    assert_eq!(
+        ran(&[("LUA_PATH", "./?.xyz;;")], &["-e", "print(package.path:sub(1, 8))"]).stdout,
+        "./?.xyz;\n"
+    );
+    assert_eq!(
+        ran(&[("LUA_PATH_5_4", "only"), ("LUA_PATH", "other")], &["-e", "print(package.path)"]).stdout,
+        "only\n"
+    );
+    assert_ne!(ran(&[("LUA_PATH", "only")], &["-E", "-e", "print(package.path)"]).stdout, "only\n");
+}
+
+#[test]
+fn warnings() {
+    let ran = run(&["-W", "-e", "warn('a', 'b')"]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "Lua warning: ab\n"));
+    assert_eq!(run(&["-e", "warn('unseen')"]).stderr, "");
+    assert_eq!(
+        run(&["-e", "warn('@on') warn('seen') warn('@off') warn('unseen')"]).stderr,
+        "Lua warning: seen\n"
+    );
+    let ran = run(&[
+        "-W",
+        "-e",
+        "setmetatable({}, {__gc = function() error('in gc', 0) end}) collectgarbage() print 'on'",
+    ]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("on\n", "Lua warning: error in __gc (in gc)\n"));
+}
+
+#[test]
+fn interactive_mode_in_a_pipe() {
+    let text = |input: &str| {
+        let ran = interactive(input);
+        assert_eq!(ran.code, Some(0));
+        (ran.stdout, ran.stderr)
+    };
+    let quiet = |input: &str| {
+        let (stdout, stderr) = text(input);
+        assert_eq!(stderr, "", "{input}");
+        stdout
+    };
+    assert_eq!(quiet(""), "> \n");
+    assert_eq!(quiet("1 + 1\n"), "> 2\n> \n");
+    assert_eq!(quiet("=1, nil, 'x'\n"), "> 1\tnil\tx\n> \n");
+    assert_eq!(quiet("x = 5\nx\n= x * 2\n"), "> > 5\n> 10\n> \n");
+    assert_eq!(quiet("local y = 1\ny\n"), "> > nil\n> \n");
+    assert_eq!(quiet("for i = 1, 2 do\nprint(i)\nend\n"), "> >> >> 1\n2\n> \n");
+    assert_eq!(quiet("function f(\na)\nreturn a\nend\nf(3)\n"), "> >> >> >> > 3\n> \n");
+    assert_eq!(quiet("s = [[a\nb]]\n#s\n"), "> >> > 3\n> \n");
+    assert_eq!(quiet("'unfinished [['\n"), "> unfinished [[\n> \n");
+    assert_eq!(quiet("return 1, 2\n"), "> 1\t2\n> \n");
+    assert_eq!(quiet("\n\n"), "> > > \n");
+    assert_eq!(quiet("_PROMPT = '? '\n_PROMPT2 = '?? '\ndo\nend\n"), "> ? ? ?? ? \n");
+    assert_eq!(
+        quiet("_PROMPT = setmetatable({}, {__tostring = function() return 'T>' end})\n1\n"),
+        "> T>1\nT>\n"
+    );
+    assert_eq!(quiet("io.read()\nfed\n'next'\n"), "> fed\n> next\n> \n");
+    assert_eq!(quiet("print(1) print(2)\n"), "> 1\n2\n> \n");
+    assert_eq!(quiet("coroutine.wrap(function() coroutine.yield(7) end)()\n"), "> 7\n> \n");
+    let (stdout, stderr) = text("x = = 1\nerror('e', 0)\nfor\n1\n");
+    assert_eq!(stdout, "> > > >> > \n");
+    assert_eq!(
+        stderr,
+        "stdin:1: unexpected symbol near '='\ne\nstack traceback:\n\t[C]: in function 'error'\n\tstdin:1: in main chunk\n\t[C]: in ?\nstdin:2: <name> expected near '1'\n"
+    );
+    let (_, stderr) = text("print = nil\n5\n");
+    assert_eq!(stderr, "error calling 'print' (attempt to call a nil value)\n");
+    let (_, stderr) =
+        text("error(setmetatable({}, {__tostring = function() return 'obj' end}))\nerror({})\n");
+    assert!(stderr.starts_with("obj\n(error object is a table value)\n"), "{stderr}");
+}
+
+#[test]
+fn interactive_mode_after_a_script() {
+    let ran = run_with(&["-i", "args.lua", "a"], "#arg\n", &[]);
+    assert_eq!(ran.stdout.split_once('\n').map(|(_, rest)| rest), Some("1\targs.lua\ta\n> 1\n> \n"));
+    let ran = run_with(&["-i", "-e", "x = 3"], "x\n", &[]);
+    assert_eq!(ran.stdout.split_once('\n').map(|(_, rest)| rest), Some("> 3\n> \n"));
+    let ran = run_with(&["-i", "fail.lua"], "print 'never'\n", &[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(!ran.stdout.contains("never"));
+    let ran = run_with(&["-i"], "os.exit(9)\n", &[]);
+    assert_eq!(ran.code, Some(9));
+}
+
+/// Starts a script, waits for its first output, sends SIGINT.
+fn interrupted(place: &Place, args: &[&str], input: &str) -> Ran {
+    use std::io::Read;
+    let mut child = command(place).args(args).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut first = [0; 1];
+    stdout.read_exact(&mut first).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    for _ in 0..500 {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Does nothing to a child that has ended.
+    child.kill().unwrap();
+    let mut text = String::from_utf8_lossy(&first).into_owned();
+    stdout.read_to_string(&mut text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).replace("./lua: ", "lua: ");
+    Ran { stdout: text, stderr, code: output.status.code() }
+}
+
+#[test]
+fn sigint_is_an_error() {
+    let place = Place::new();
+    let start = "io.stdout:setvbuf('no') print 'go'; ";
+    for code in [
+        "while true do end",
+        "local n = 0; for i = 1, math.huge do n = n + i end",
+        "local function f() return f() end f()",
+        "repeat until false",
+        "for k in function() return 1 end do end",
+        "::top:: goto top",
+        "coroutine.wrap(function() while true do end end)()",
+    ] {
+        let ran = interrupted(&place, &["-e", &format!("{start}{code}")], "");
+        assert!(
+            ran.stderr.starts_with("lua: ") && ran.stderr.contains("interrupted!\nstack traceback:\n"),
+            "{code}: {}",
+            ran.stderr
+        );
+        assert_eq!(ran.code, Some(1), "{code}");
+    }
+    // It can be caught, like any error.
+    let ran =
+        interrupted(&place, &["-e", &format!("{start}print(pcall(function() while true do end end))")], "");
+    assert!(
+        ran.stdout.starts_with("go\nfalse\t") && ran.stdout.ends_with("interrupted!\n"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!((ran.stderr.as_str(), ran.code), ("", Some(0)));
+}
+
+#[test]
+fn sigint_returns_to_the_prompt() {
+    let place = Place::new();
+    fs::write(place.0.join("wait.lua"), "io.stdout:setvbuf('no')").unwrap();
+    let ran = interrupted(&place, &["-i", "wait.lua"], "while true do end\n'still here'\n");
+    assert!(ran.stdout.ends_with("> > still here\n> \n"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("interrupted!\nstack traceback:\n"), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn subcommands() {
+    if std::env::var_os("PERILUNE_TEST_BIN").is_some() {
+        return;
+    }
+    let place = Place::new();
+    symlink(binary(), place.0.join("perilune")).unwrap();
+    let run = |args: &[&str], stdin: &str| {
+        let mut child = Command::new("./perilune")
+            .args(args)
+            .current_dir(&place.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        (
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+            output.status.code(),
+        )
+    };
+    assert_eq!(run(&["run", "args.lua", "a"], "").0, "1\targs.lua\ta\n");
+    assert_eq!(run(&["run", "neg.lua"], "").0, "0=neg.lua -1=run -2=perilune \n");
+    assert!(run(&["repl"], "1 + 1\n").0.ends_with("> 2\n> \n"));
+    assert_eq!(run(&["run"], "").1, "./perilune: cannot open run: No such file or directory\n");
+    // A file of that name is what is meant.
+    fs::write(place.0.join("run"), "print('file', ...)").unwrap();
+    assert_eq!(run(&["run", "args.lua"], "").0, "file\targs.lua\n");
+    fs::remove_file(place.0.join("run")).unwrap();
+}
