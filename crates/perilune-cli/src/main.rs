@@ -19,6 +19,9 @@ use perilune_vm::Vm;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Rust ignores SIGPIPE; a filter whose reader is gone (`| head`) is to end as C programs do.
+    // SAFETY: nothing else runs yet.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let (words, parsed) = options::parse(std::env::args_os());
     let program = options::program_name(&words).to_vec();
     let options = match parsed {

@@ -449,6 +449,9 @@ const COLLECT_OPTIONS: [&str; 10] = [
 
 fn collectgarbage(vm: &mut Vm) -> LuaResult<u32> {
     let option = COLLECT_OPTIONS[vm.check_option(1, Some("collect"), &COLLECT_OPTIONS)?];
+    if vm.is_finalizing() {
+        return vm.ret(Value::NIL);
+    }
     let mut settings = [0; 3];
     if matches!(option, "step" | "setpause" | "setstepmul" | "generational" | "incremental") {
         for (i, setting) in (2..).zip(&mut settings) {

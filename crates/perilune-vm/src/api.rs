@@ -341,6 +341,11 @@ impl Vm {
         Err(self.type_error(i, type_name))
     }
 
+    /// Whether finalisers are being called, during which the collector takes no orders.
+    pub fn is_finalizing(&self) -> bool {
+        self.gc.finalizing
+    }
+
     /// Is `e` on its way because a coroutine is being discarded? Then it must be passed on.
     pub fn is_cancelled(&self, _e: &Thrown) -> bool {
         self.cancelling
