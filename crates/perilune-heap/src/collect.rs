@@ -85,7 +85,7 @@ impl Heap {
             self.slice(client, budget);
         } else if !self.is_swept() {
             self.sweep(budget);
-        } else if self.old_bytes + self.external_bytes() >= self.pace.threshold {
+        } else if self.pace.major_due(self.old_bytes + self.external_bytes(), self.stats.allocated_bytes) {
             self.start_major(client);
             self.slice(client, budget);
         }
@@ -249,6 +249,7 @@ impl Heap {
     fn start_major<C: Client>(&mut self, client: &mut C) {
         debug_assert!(self.is_swept() && !self.major.active);
         self.major.active = true;
+        self.pace.allocated_at_major = self.stats.allocated_bytes;
         self.major.bytes = 0;
         self.major.rescans = 0;
         let mut m = Marker::open(self, Cycle::Major);

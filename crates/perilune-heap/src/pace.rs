@@ -30,11 +30,16 @@ const START: usize = 60;
 /// A minor collection should take at most one part in so many of the time.
 const FAIR_SHARE: u64 = 25;
 
+/// Bytes allocated after which a major starts though the heap has not grown.
+const VOLUME: u64 = 48 << 20;
+
 /// The state of the pacing.
 pub struct Pace {
     /// Bytes between two minor collections.
     pub nursery: usize,
     fixed: bool,
+    /// Bytes allocated in all when the last major started.
+    pub allocated_at_major: u64,
     /// Live bytes at which a major starts.
     pub threshold: usize,
     /// Nanoseconds per KiB of nursery, smoothed.
@@ -47,6 +52,7 @@ impl Pace {
             nursery: options.nursery.max(64 << 10),
             fixed: options.fixed_nursery,
             threshold: LEAST_GROWTH * 4,
+            allocated_at_major: 0,
             cost: 0.0,
         }
     }
@@ -86,6 +92,11 @@ impl Pace {
             wanted -= wanted / 8;
         }
         self.nursery = wanted.min(bearable).max(SMALLEST);
+    }
+
+    /// Is a major due, with `live` bytes now and `allocated` bytes allocated in all?
+    pub fn major_due(&self, live: usize, allocated: u64) -> bool {
+        live >= self.threshold || allocated - self.allocated_at_major > VOLUME.max(live as u64 * 8)
     }
 
     /// After a major that left `live` bytes.

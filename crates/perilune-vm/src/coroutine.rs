@@ -71,7 +71,8 @@ impl Vm {
             }
             (*th).top = to.add(n);
             // Nested coroutines count as nested native calls do, so that endless nesting ends in an error.
-            self.c_calls += 1;
+            (*th).calls_below = self.c_calls;
+            self.c_calls += 1 + (*th).depth;
             (*self.thread).status = Status::Normal;
             (*th).resumer = self.thread;
             (*th).status = Status::Running;
@@ -144,7 +145,8 @@ impl Vm {
             let th = self.thread;
             let resumer = (*th).resumer;
             (*th).resumer = std::ptr::null_mut();
-            self.c_calls -= 1;
+            (*th).depth = self.c_calls - (*th).calls_below - 1;
+            self.c_calls = (*th).calls_below;
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             let base = self.base;
@@ -171,6 +173,7 @@ impl Vm {
         unsafe {
             let th = self.thread;
             (*th).status = Status::Dead;
+            self.c_calls = (*th).calls_below + 1;
             self.base = (*th).stack.add(CALL_GAP);
             *frame(self.base) = crate::frame::Frame::native(0, 0);
             self.top = self.base;
@@ -184,6 +187,7 @@ impl Vm {
         unsafe {
             let th = self.thread;
             (*th).status = Status::Dead;
+            (*th).depth = 0;
             let resumer = (*th).resumer;
             let wrap_frame = (*resumer).base;
             let wrap = (*wrap_frame.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
@@ -197,7 +201,7 @@ impl Vm {
                 return self.hand_back(&error as *const Value as *mut Value, 1, false);
             }
             (*th).resumer = std::ptr::null_mut();
-            self.c_calls -= 1;
+            self.c_calls = (*th).calls_below;
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.
@@ -318,10 +322,11 @@ fn running(vm: &mut Vm) -> LuaResult<u32> {
     Ok(2)
 }
 
+/// Answers as PUC Lua would: false in a callback of `sort`, `gsub` and the like, although a yield works there.
 fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
     let yes = match vm.arg(1).as_thread() {
         Some(t) if t.ptr() != vm.thread => t.ptr() != vm.main_thread,
-        _ => vm.is_yieldable(),
+        _ => vm.is_yieldable() && !vm.in_native_callback(),
     };
     vm.ret(yes)
 }

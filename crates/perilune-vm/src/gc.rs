@@ -273,6 +273,7 @@ impl Client for LuaClient {
                 m.drain(self);
             }
             let weak = std::mem::take(&mut (&mut (*vm).gc.weak)[cycle as usize]);
+            (&mut (*vm).gc.weak_seen)[cycle as usize].clear();
             if cycle == Cycle::Minor {
                 (&mut (*vm).gc.weak)[Cycle::Major as usize]
                     .retain(|w| m.is_marked(Gc::from_ptr(w.table).obj()));

@@ -142,6 +142,7 @@ impl Vm {
                 hook_looped: false,
                 transfer_first: 0,
                 transfer_count: 0,
+                calls_below: 0,
                 depth: 0,
                 pcalls: 0,
             });

@@ -241,6 +241,8 @@ pub struct Thread {
     pub(crate) transfer_first: u32,
     /// How many there are.
     pub(crate) transfer_count: u32,
+    /// `Vm::c_calls` of whoever resumed it.
+    pub(crate) calls_below: u32,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).
     pub(crate) depth: u32,
     /// Calls of `pcall` and `xpcall` that have not returned; each frame of one keeps the number before it in `shift`.

@@ -65,6 +65,7 @@ pub struct Segment {
     /// Lowest address in use while suspended; 0 while it runs.
     suspended_at: usize,
     low: usize,
+    native: &'static Native,
     /// `NativeStacks::scan_from` of this stack while suspended.
     scan_from: usize,
     /// What the resumer's `execute` is to do after a yield.
@@ -161,6 +162,15 @@ fn stack_pointer() -> usize {
 }
 
 impl Vm {
+    /// Is the running code called by a native that PUC Lua cannot yield across?
+    pub(crate) fn in_native_callback(&self) -> bool {
+        // SAFETY: there is always a running coroutine.
+        unsafe {
+            let segment = (*self.thread).segment;
+            !segment.is_null() && (*segment).native.name != "dofile"
+        }
+    }
+
     /// Must a native that may call Lua run on a segment? Yes in a coroutine that could yield and has none yet.
     #[inline]
     pub(crate) fn needs_segment(&self) -> bool {
@@ -186,6 +196,7 @@ impl Vm {
             yielder: std::ptr::null(),
             suspended_at: 0,
             low,
+            native,
             scan_from: 0,
             hand_off: None,
         }));
@@ -199,7 +210,6 @@ impl Vm {
                 },
             ));
             (*th).segment = segment;
-            (*th).depth = 0;
             self.gc.segments.push(th);
             self.run_segment(th)
         }
@@ -213,8 +223,6 @@ impl Vm {
             let Some(mut run) = (*segment).run.take() else {
                 return Err(self.error("cannot resume non-suspended coroutine"));
             };
-            let calls = self.c_calls;
-            self.c_calls += (*th).depth;
             let (end, limit, scan_from) = (self.stacks.end, self.stacks.limit, self.stacks.scan_from);
             self.stacks.end = (*segment).low + SEGMENT_SIZE;
             self.stacks.limit = (*segment).low + NATIVE_RESERVE;
@@ -236,18 +244,12 @@ impl Vm {
                     let memory = run.into_stack();
                     self.stacks.give_back(memory.low);
                     (*th).segment = null_mut();
-                    (*th).depth = 0;
-                    // A body that was the native itself has handed back already.
-                    self.c_calls = if (*th).status == Status::Dead { calls - 1 } else { calls };
                     self.gc.segments.retain(|&t| t != th);
                     drop(Box::from_raw(segment));
                     flow
                 }
                 _ => {
                     (*segment).run = Some(run);
-                    // The yield has taken off the resume that is over now.
-                    (*th).depth = self.c_calls + 1 - calls;
-                    self.c_calls = calls - 1;
                     (*segment).hand_off.take().unwrap_or(Ok(Step::Continue))
                 }
             }
@@ -281,6 +283,7 @@ impl Vm {
         unsafe {
             let previous = self.thread;
             let error = self.error;
+            let c_calls = self.c_calls;
             let (handled, no_yield) = (self.error_handled, self.no_yield);
             self.cancelling = true;
             self.no_yield = 0;
@@ -288,6 +291,7 @@ impl Vm {
             self.switch_to(th);
             let _ = self.run_segment(th);
             self.cancelling = false;
+            self.c_calls = c_calls;
             self.no_yield = no_yield;
             (*th).resumer = null_mut();
             (*th).status = Status::Dead;
