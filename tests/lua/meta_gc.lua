@@ -1,3 +1,4 @@
+-- stress: no
 -- Finalisers: order, resurrection, errors, arguments, at exit.
 local function full() collectgarbage(); collectgarbage() end
 local log = {}

@@ -1,3 +1,4 @@
+-- stress: no
 -- Weak tables: keys, values, both, strings and numbers, ephemerons.
 local function full() collectgarbage(); collectgarbage() end
 local function count(t) local n = 0; for _ in pairs(t) do n = n + 1 end return n end

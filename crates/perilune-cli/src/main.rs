@@ -15,6 +15,7 @@ mod repl;
 mod run;
 mod terminal;
 
+use perilune_heap::HeapOptions;
 use perilune_vm::Vm;
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut vm = Vm::new();
+    let mut vm = Vm::with_options(HeapOptions::from_env());
     protected::set_program(program);
     let succeeded = match run::main(&mut vm, &options) {
         Ok(succeeded) => succeeded,
