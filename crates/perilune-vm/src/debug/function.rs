@@ -9,7 +9,7 @@ use perilune_syntax::error::chunk_id;
 pub struct FunctionInfo {
     /// "Lua", "C" (a native function) or "main" (a chunk).
     pub what: &'static str,
-    /// The chunk's name as given to `load`; "=[C]" for a native function.
+    /// The chunk's name as given to `load`; `=[C]` for a native function.
     pub source: Vec<u8>,
     /// The chunk's name as it is printed.
     pub short_source: Vec<u8>,
