@@ -6,6 +6,7 @@
 
 use crate::chunk;
 use crate::io;
+use crate::string::scratch;
 use perilune_heap::Mode;
 use perilune_syntax::numeral::{Number, parse_integer_base, parse_number};
 use perilune_vm::{Gc, Kind, LuaClosure, LuaResult, Native, Thrown, Type, Value, Vm};
@@ -410,7 +411,10 @@ fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
             },
         };
         match piece {
-            Some(piece) if piece.len() > 0 => text.extend_from_slice(piece.bytes()),
+            Some(piece) if piece.len() > 0 => match scratch::append(vm, &mut text, piece.bytes()) {
+                Ok(()) => {}
+                Err(thrown) => return Err(vm.take_error(thrown)),
+            },
             _ => return Ok(text),
         }
         vm.truncate(top);

@@ -3,6 +3,7 @@
 //! Calendar arithmetic and time zones are the C library's (`localtime_r`, `gmtime_r`, `mktime`, `strftime`). Conversion specifiers are
 //! checked first: C leaves it open what an unknown one does.
 
+use crate::string::scratch;
 use perilune_syntax::numeral::float_to_integer;
 use perilune_vm::{Gc, LuaResult, Table, Type, Value, Vm};
 use std::mem::MaybeUninit;
@@ -13,6 +14,9 @@ const PLAIN: &[u8] = b"aAbBcCdDeFgGhHIjmMnprRStTuUVwWxXyYzZ%";
 const WITH_E: &[u8] = b"cCxXyY";
 /// Those that the modifier `O` allows.
 const WITH_O: &[u8] = b"deHImMSuUVwWy";
+
+/// Most bytes that one conversion specifier gives.
+const SPECIFIER_MAX: usize = 256;
 
 fn now() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
@@ -48,7 +52,8 @@ pub(crate) fn date(vm: &mut Vm) -> LuaResult<u32> {
     let mut text = Vec::new();
     let mut rest = format;
     while let Some(at) = memchr::memchr(b'%', rest) {
-        text.extend_from_slice(&rest[..at]);
+        scratch::append(vm, &mut text, &rest[..at])?;
+        scratch::reserve(vm, &mut text, SPECIFIER_MAX)?;
         rest = &rest[at + 1..];
         let Some(length) = specifier(rest) else {
             let shown = String::from_utf8_lossy(crate::errno::c_bytes(rest)).into_owned();
@@ -57,7 +62,7 @@ pub(crate) fn date(vm: &mut Vm) -> LuaResult<u32> {
         append(&mut text, &rest[..length], &calendar);
         rest = &rest[length..];
     }
-    text.extend_from_slice(rest);
+    scratch::append(vm, &mut text, rest)?;
     vm.ret_str(&text)
 }
 
@@ -81,7 +86,7 @@ fn append(text: &mut Vec<u8>, specifier: &[u8], calendar: &libc::tm) {
     let mut format = [0u8; 4];
     format[0] = b'%';
     format[1..1 + specifier.len()].copy_from_slice(specifier);
-    let mut buffer = [0u8; 256];
+    let mut buffer = [0u8; SPECIFIER_MAX];
     // SAFETY: the format is terminated, the buffer as long as said, and `calendar` comes from the C library.
     let length =
         unsafe { libc::strftime(buffer.as_mut_ptr().cast(), buffer.len(), format.as_ptr().cast(), calendar) };

@@ -6,6 +6,7 @@
 
 use crate::chunk;
 use crate::errno::c_bytes;
+use crate::string::scratch;
 use perilune_vm::{Gc, LuaResult, LuaString, Native, Table, Value, Vm};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -112,6 +113,15 @@ fn replace(text: &[u8], pattern: &[u8], replacement: &[u8]) -> Vec<u8> {
     result
 }
 
+/// What `path` gives for `name` has to have room.
+fn check_room(vm: &mut Vm, name: &[u8], path: &[u8]) -> LuaResult<()> {
+    let marks = memchr::memchr_iter(b'?', path).count();
+    if path.len().saturating_add(marks.saturating_mul(name.len())) > scratch::room(vm) / 2 {
+        return Err(vm.out_of_memory());
+    }
+    Ok(())
+}
+
 /// Looks for the first file of `path` that can be read; otherwise says where it looked.
 fn search(name: &[u8], path: &[u8], separator: &[u8], directory: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
     let name = if separator.is_empty() { name.to_vec() } else { replace(name, separator, directory) };
@@ -135,6 +145,7 @@ fn searchpath(vm: &mut Vm) -> LuaResult<u32> {
     let separator = separator.map_or(b".".as_slice(), |s| c_bytes(s.bytes()));
     let directory = vm.opt_str(4)?;
     let directory = directory.map_or(b"/".as_slice(), |s| c_bytes(s.bytes()));
+    check_room(vm, name.bytes(), path.bytes())?;
     match search(c_bytes(name.bytes()), c_bytes(path.bytes()), separator, directory) {
         Ok(file) => vm.ret_str(&file),
         Err(message) => {
@@ -159,6 +170,7 @@ fn find(vm: &mut Vm, name: &[u8], field: &str) -> LuaResult<Result<Vec<u8>, Vec<
         return Err(vm.error(format!("'package.{field}' must be a string")));
     }
     let path = vm.tostring(path)?;
+    check_room(vm, name, path.bytes())?;
     Ok(search(c_bytes(name), c_bytes(path.bytes()), b".", b"/"))
 }
 

@@ -4,6 +4,7 @@
 //! through `__index`, `__newindex` and `__len` element by element, in the order in which PUC Lua does it.
 
 use crate::sort;
+use crate::string::scratch;
 use perilune_syntax::numeral::{format_float, format_integer};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 
@@ -194,22 +195,22 @@ fn concat(vm: &mut Vm) -> LuaResult<u32> {
     let separator = separator.map_or(b"".as_slice(), |s| s.bytes());
     let mut i = vm.opt_int(3, 1)?;
     let last = vm.opt_int(4, size)?;
-    let mut text = Vec::new();
+    let mut text = scratch::take();
     while i < last {
         add_field(vm, sequence, i, &mut text)?;
-        text.extend_from_slice(separator);
+        scratch::append(vm, &mut text, separator)?;
         i += 1;
     }
     if i == last {
         add_field(vm, sequence, i, &mut text)?;
     }
-    vm.ret_str(&text)
+    scratch::ret(vm, text)
 }
 
 fn add_field(vm: &mut Vm, sequence: Sequence, i: i64, text: &mut Vec<u8>) -> LuaResult<()> {
     let value = sequence.get(vm, i)?;
     if let Some(piece) = value.as_string() {
-        text.extend_from_slice(piece.bytes());
+        scratch::append(vm, text, piece.bytes())?;
     } else if let Some(integer) = value.as_int() {
         format_integer(integer, text);
     } else if let Some(float) = value.as_float() {

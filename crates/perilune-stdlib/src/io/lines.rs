@@ -7,7 +7,9 @@ use super::handle::{close_handle, handle_of, stream_of};
 use super::read::{self, Outcome};
 use super::standard::lock;
 use crate::errno;
+use crate::string::scratch;
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
+use rustix::io::Errno;
 
 /// Most formats that an iterator takes.
 const MAX_FORMATS: u32 = 250;
@@ -37,7 +39,7 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
     let count = vm.upvalue(3).as_int().unwrap_or(0) as u32;
     let outcome = if count == 0 {
         let mut stream = lock(stream);
-        match stream.begin_reading() {
+        match stream.begin_reading(scratch::room(vm)) {
             Ok(()) => match read::push_line(vm, &mut stream, false)? {
                 Ok(true) => return Ok(1),
                 Ok(false) => Outcome::Values(1),
@@ -72,6 +74,7 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
             }
             Ok(0)
         }
+        Outcome::Failed(Errno::NOMEM) => Err(vm.out_of_memory()),
         Outcome::Failed(error) => Err(vm.error(errno::message(error))),
     }
 }

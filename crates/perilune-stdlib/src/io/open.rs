@@ -55,7 +55,7 @@ pub fn read_whole(fd: OwnedFd) -> Result<Vec<u8>, Errno> {
 /// What the operating system says.
 pub fn read_standard_input() -> Result<Vec<u8>, Errno> {
     let mut stdin = lock(&STDIN);
-    stdin.begin_reading()?;
+    stdin.begin_reading(usize::MAX)?;
     stdin.rest()
 }
 

@@ -5,6 +5,7 @@
 
 use super::stream::Stream;
 use crate::errno;
+use crate::string::scratch;
 use perilune_syntax::numeral::{Number, hex_value, is_space, parse_number};
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;
@@ -23,7 +24,7 @@ pub(super) enum Outcome {
 /// Reads by the formats in the frame's slots `first..first + count` (none: one line), pushing the results. `first` is also the number of the first format
 /// as an argument, for messages.
 pub(super) fn read(vm: &mut Vm, stream: &mut Stream, first: u32, count: u32) -> LuaResult<Outcome> {
-    if let Err(error) = stream.begin_reading() {
+    if let Err(error) = stream.begin_reading(scratch::room(vm)) {
         return Ok(Outcome::Failed(error));
     }
     if count == 0 {
@@ -47,6 +48,7 @@ pub(super) fn read(vm: &mut Vm, stream: &mut Stream, first: u32, count: u32) -> 
 pub(super) fn results(vm: &mut Vm, outcome: Outcome) -> LuaResult<u32> {
     match outcome {
         Outcome::Values(count) => Ok(count),
+        Outcome::Failed(Errno::NOMEM) => Err(vm.out_of_memory()),
         Outcome::Failed(error) => errno::failure(vm, error, None),
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Stream {
     interactive: bool,
     direction: Direction,
     end_of_file: bool,
+    /// Longest result of the present read operation; beyond that there is not enough memory.
+    room: usize,
     input: Box<[u8]>,
     start: usize,
     end: usize,
@@ -80,6 +82,7 @@ impl Stream {
             interactive: false,
             direction: Direction::Neither,
             end_of_file: false,
+            room: usize::MAX,
             input: Box::default(),
             start: 0,
             end: 0,
@@ -126,9 +129,10 @@ impl Stream {
 
     // Reading
 
-    /// Starts a read operation: forgets about the end of the file.
-    pub(super) fn begin_reading(&mut self) -> Result<(), Errno> {
+    /// Starts a read operation, none of whose results may be longer than `room`: forgets about the end of the file.
+    pub(super) fn begin_reading(&mut self, room: usize) -> Result<(), Errno> {
         self.end_of_file = false;
+        self.room = room;
         if self.direction != Direction::Reading {
             if !self.readable {
                 return Err(Errno::BADF);
@@ -211,6 +215,10 @@ impl Stream {
     fn long_line(&mut self, keep_newline: bool) -> Result<bool, Errno> {
         self.spill.clear();
         loop {
+            if self.spill.len() > self.room {
+                self.spill = Vec::new();
+                return Err(Errno::NOMEM);
+            }
             self.spill.extend_from_slice(&self.input[self.start..self.end]);
             self.start = self.end;
             if !self.fill()? {
@@ -239,6 +247,9 @@ impl Stream {
         let mut text = available.to_vec();
         self.start = self.end;
         while text.len() < count && self.fill()? {
+            if text.len() > self.room {
+                return Err(Errno::NOMEM);
+            }
             let taken = (count - text.len()).min(self.end);
             text.extend_from_slice(&self.input[..taken]);
             self.start = taken;
@@ -260,12 +271,17 @@ impl Stream {
             && let Ok(position) = rustix::fs::seek(self.fd(), SeekFrom::Current(0))
         {
             // Room for the rest and for the read that finds the end; a size that lies costs only speed.
-            let rest = (status.st_size as u64).saturating_sub(position).min(1 << 30);
-            text.reserve_exact(rest as usize + 1);
+            let rest = (status.st_size as u64).saturating_sub(position);
+            if rest as usize > self.room || text.try_reserve_exact(rest as usize + 1).is_err() {
+                return Err(Errno::NOMEM);
+            }
         }
         loop {
-            if text.capacity() - text.len() < 32 {
-                text.reserve(BUFFER_SIZE);
+            if text.len() > self.room {
+                return Err(Errno::NOMEM);
+            }
+            if text.capacity() - text.len() < 32 && text.try_reserve(BUFFER_SIZE).is_err() {
+                return Err(Errno::NOMEM);
             }
             let count = retry(|| rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text)))?;
             if count == 0 {
@@ -453,7 +469,7 @@ mod tests {
 
     fn lines(stream: &mut Stream) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
-        stream.begin_reading().unwrap();
+        stream.begin_reading(usize::MAX).unwrap();
         while let Some(line) = stream.line(true, <[u8]>::to_vec).unwrap() {
             lines.push(line);
         }
@@ -481,7 +497,7 @@ mod tests {
         let content: Vec<u8> = (0..3 * BUFFER_SIZE).map(|i| (i % 251) as u8).collect();
         for size in [1, 1000, BUFFER_SIZE, BUFFER_SIZE + 1, 10 * BUFFER_SIZE] {
             let mut stream = with(&content);
-            stream.begin_reading().unwrap();
+            stream.begin_reading(usize::MAX).unwrap();
             let mut read = Vec::new();
             while stream.bytes(size, |piece| read.extend_from_slice(piece)).unwrap().is_some() {}
             assert_eq!(read, content, "{size}");
@@ -491,25 +507,25 @@ mod tests {
     #[test]
     fn reading_and_writing_take_turns() {
         let mut stream = with(b"0123456789");
-        stream.begin_reading().unwrap();
+        stream.begin_reading(usize::MAX).unwrap();
         assert_eq!(stream.bytes(3, <[u8]>::to_vec).unwrap().unwrap(), b"012");
         stream.write(b"ab").unwrap();
         assert_eq!(stream.seek(SeekFrom::Current(0)).unwrap(), 5);
-        stream.begin_reading().unwrap();
+        stream.begin_reading(usize::MAX).unwrap();
         assert_eq!(stream.rest().unwrap(), b"56789");
         stream.seek(SeekFrom::Start(0)).unwrap();
-        stream.begin_reading().unwrap();
+        stream.begin_reading(usize::MAX).unwrap();
         assert_eq!(stream.rest().unwrap(), b"012ab56789");
     }
 
     #[test]
     fn positions_count_what_is_buffered() {
         let mut stream = with(b"0123456789");
-        stream.begin_reading().unwrap();
+        stream.begin_reading(usize::MAX).unwrap();
         stream.bytes(4, |_| ()).unwrap();
         assert_eq!(stream.seek(SeekFrom::Current(0)).unwrap(), 4);
         assert_eq!(stream.seek(SeekFrom::Current(-1)).unwrap(), 3);
-        stream.begin_reading().unwrap();
+        stream.begin_reading(usize::MAX).unwrap();
         assert_eq!(stream.peek().unwrap(), Some(b'3'));
         assert_eq!(stream.seek(SeekFrom::Start(u64::MAX)), Err(Errno::INVAL));
     }
@@ -521,7 +537,7 @@ mod tests {
         let mut stream = Stream::owned(full, flags);
         stream.write(b"abc").unwrap();
         assert_eq!(stream.flush(), Err(Errno::NOSPC));
-        assert_eq!(stream.begin_reading(), Err(Errno::BADF));
+        assert_eq!(stream.begin_reading(usize::MAX), Err(Errno::BADF));
         assert_eq!(stream.close(), Err(Errno::NOSPC));
     }
 }

@@ -43,6 +43,12 @@ pub(crate) fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResu
     Ok(())
 }
 
+/// Longest string that there is room for.
+pub(crate) fn room(vm: &mut Vm) -> usize {
+    let limit = vm.heap().limit().map_or(usize::MAX, |limit| limit.saturating_sub(vm.heap_bytes()));
+    MAX_STRING.min(limit)
+}
+
 /// Makes room for `more` bytes.
 ///
 /// # Errors
@@ -50,8 +56,7 @@ pub(crate) fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResu
 #[cold]
 pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResult<()> {
     let total = buffer.len().saturating_add(more);
-    let limit = vm.heap().limit().map_or(usize::MAX, |limit| limit.saturating_sub(vm.heap_bytes()));
-    if total > MAX_STRING.min(limit) || buffer.try_reserve(more).is_err() {
+    if total > room(vm) || buffer.try_reserve(more).is_err() {
         return Err(vm.out_of_memory());
     }
     Ok(())
