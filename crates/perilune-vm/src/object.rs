@@ -1,4 +1,4 @@
-//! The layouts of heap objects. Each starts with the heap's [`Header`], whose `kind` is the object's [`Tag`].
+//! The layouts of heap objects. Each starts with the heap's [`Header`], whose `kind` is the object's [`crate::Tag`].
 //!
 //! What grows (a table's parts, a coroutine's stack) lives in *buffers*: objects of kind `BUFFER` that hold a header and bare
 //! storage. Only their owner points at them (at the first byte past the header) and only the owner's `trace` looks inside, so a buffer needs no

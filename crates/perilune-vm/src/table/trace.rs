@@ -98,11 +98,11 @@ impl Table {
         }
     }
 
-    /// Reports a portion of what [`Table::trace`] does, beginning with portion 0, and returns the next portion, if there is one. Between
+    /// Reports a portion of what a table without weak references refers to, beginning with portion 0, and returns the next portion, if there is one. Between
     /// portions the table may change under barriers.
     ///
     /// # Safety
-    /// As [`Table::trace`].
+    /// The table is initialised and nothing writes to it meanwhile.
     pub(crate) unsafe fn trace_portion(&self, portion: usize, mark: &mut impl FnMut(Obj)) -> Option<usize> {
         let (in_nodes, from) = (portion & NODE_PORTION != 0, portion & !NODE_PORTION);
         if in_nodes {
@@ -133,7 +133,7 @@ impl Table {
     /// the table has now. What straddles a border is reported. For tables without weak references.
     ///
     /// # Safety
-    /// As [`Table::trace`].
+    /// As [`Table::trace_portion`].
     pub(crate) unsafe fn trace_range(&self, lo: usize, hi: usize, mark: &mut impl FnMut(Obj)) {
         overlap(self.general_elements(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
         overlap(self.field_values(), lo, hi).iter().for_each(|&v| mark_value(v, mark));
@@ -144,7 +144,7 @@ impl Table {
     /// [`Table::ephemerons`].
     ///
     /// # Safety
-    /// As [`Table::trace`].
+    /// As [`Table::trace_portion`].
     pub(crate) unsafe fn trace_weak(&self, weak: Weak, mark: &mut impl FnMut(Obj)) {
         self.trace_parts(mark);
         for &v in self.general_elements().iter().chain(self.field_values()) {
