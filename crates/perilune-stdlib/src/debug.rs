@@ -9,7 +9,6 @@ use perilune_vm::{
     Gc, HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN, LoadMode, LuaResult, Native, Table, Thread, Thrown,
     Type, Value, Vm,
 };
-use std::io::BufRead;
 
 static DEBUG: Native = Native::reentrant("debug", debug);
 static GETHOOK: Native = Native::leaf("gethook", gethook);
@@ -390,10 +389,7 @@ fn debug(vm: &mut Vm) -> LuaResult<u32> {
     let mut line = Vec::new();
     loop {
         io::write_error(b"lua_debug> ");
-        line.clear();
-        // A stream that cannot be read has ended.
-        let read = std::io::stdin().lock().read_until(b'\n', &mut line).unwrap_or(0);
-        if read == 0 || line == b"cont\n" {
+        if !io::read_line(&mut line) || line == b"cont\n" {
             return Ok(0);
         }
         let outcome = match vm.load(&line, b"=(debug command)", LoadMode::Both, None) {

@@ -528,7 +528,8 @@ impl Vm {
         // SAFETY: walks the frames of the running stack.
         unsafe {
             let mut base = self.base;
-            loop {
+            let floor = (*self.thread).stack.add((*self.thread).handler_floor as usize);
+            while base > floor {
                 let f = *frame(base);
                 if f.flags & F_PCALL != 0 {
                     if f.aux == 1 {
@@ -556,8 +557,15 @@ impl Vm {
         let error = std::mem::replace(&mut self.error, Value::NIL);
         // SAFETY: the frame at base is the one that failed; everything above its registers is free.
         unsafe { self.set_top_for_call() };
-        if let Ok(v) = self.call(handler, &[error]) {
-            self.error = v;
+        match self.call(handler, &[error]) {
+            Ok(v) => self.error = v,
+            Err(_) if !self.error_handled => {
+                // The handler is a native function, whose error nobody has unwound yet.
+                self.c_calls += 1;
+                self.call_message_handler(handler);
+                self.c_calls -= 1;
+            }
+            Err(_) => {}
         }
         self.error_handled = true;
         self.no_yield -= 1;
@@ -717,7 +725,11 @@ impl Vm {
             let stack = (*self.thread).stack;
             let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
             let (c_calls, no_yield) = (self.c_calls, self.no_yield);
-            match self.call_multi(f, args, -1) {
+            let th = self.thread;
+            let floor = std::mem::replace(&mut (*th).handler_floor, base as u32);
+            let result = self.call_multi(f, args, -1);
+            (*th).handler_floor = floor;
+            match result {
                 Ok(n) => Ok(n),
                 Err(thrown) => {
                     if self.cancelling {

@@ -24,11 +24,13 @@ impl Vm {
             let old = self.thread;
             (*old).base = self.base;
             (*old).top = self.top;
+            (*old).no_yield = self.no_yield;
             self.heap.barrier(Gc::from_ptr(old).obj());
             self.heap.barrier(Gc::from_ptr(th).obj());
             self.thread = th;
             self.base = (*th).base;
             self.top = (*th).top;
+            self.no_yield = (*th).no_yield;
             self.stack_limit = (*th).stack.add((*th).stack_size - crate::call::STACK_EXTRA);
             self.update_dispatch();
         }

@@ -143,6 +143,8 @@ impl Vm {
                 transfer_first: 0,
                 transfer_count: 0,
                 calls_below: 0,
+                handler_floor: 0,
+                no_yield: 0,
                 depth: 0,
                 pcalls: 0,
             });

@@ -243,6 +243,10 @@ pub struct Thread {
     pub(crate) transfer_count: u32,
     /// `Vm::c_calls` of whoever resumed it.
     pub(crate) calls_below: u32,
+    /// Distance of the frame from `stack` that called `protected_call` last, in slots: message handlers of it and below do not see errors. 0: none.
+    pub(crate) handler_floor: u32,
+    /// `Vm::no_yield` while it does not run.
+    pub(crate) no_yield: u32,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).
     pub(crate) depth: u32,
     /// Calls of `pcall` and `xpcall` that have not returned; each frame of one keeps the number before it in `shift`.

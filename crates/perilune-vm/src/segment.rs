@@ -284,15 +284,13 @@ impl Vm {
             let previous = self.thread;
             let error = self.error;
             let c_calls = self.c_calls;
-            let (handled, no_yield) = (self.error_handled, self.no_yield);
+            let handled = self.error_handled;
             self.cancelling = true;
-            self.no_yield = 0;
             (*th).resumer = previous;
             self.switch_to(th);
             let _ = self.run_segment(th);
             self.cancelling = false;
             self.c_calls = c_calls;
-            self.no_yield = no_yield;
             (*th).resumer = null_mut();
             (*th).status = Status::Dead;
             self.switch_to(previous);

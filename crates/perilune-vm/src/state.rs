@@ -45,7 +45,7 @@ pub struct Vm {
     pub(crate) cancelling: bool,
     /// A hybrid native is run as a leaf.
     pub(crate) leaf_attempt: crate::native::LeafAttempt,
-    /// Greater than 0: no yield (finalisers, hooks, message handlers).
+    /// Greater than 0: the running coroutine may not yield (finalisers, hooks, message handlers).
     pub(crate) no_yield: u32,
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.
     pub(crate) call_stub: *mut crate::object::LuaClosure,

@@ -102,6 +102,13 @@ pub(crate) fn print_line(values: impl Iterator<Item = Value>) {
     let _ = stdout.write(b"\n");
 }
 
+/// Reads a line of standard input, with its newline, into `line`; false at the end of the input, or if it cannot be read.
+pub(crate) fn read_line(line: &mut Vec<u8>) -> bool {
+    line.clear();
+    let read = lock(&STDIN).line(true, |text| line.extend_from_slice(text));
+    matches!(read, Ok(Some(())))
+}
+
 /// Writes to standard error, past all buffers.
 pub fn write_error(text: &[u8]) {
     let _ = lock(&STDERR).write(text);
