@@ -1,8 +1,9 @@
 //! The basic functions (manual 6.1).
 //!
-//! `pcall`, `xpcall`, `next` and the iterator of `ipairs` are *special* natives: the interpreter does their work itself (`Kind`), and the
-//! functions here serve whoever calls them from Rust. `type` is a closure over the nine type names, so that a call allocates nothing and its
-//! result is the interned string that programs compare it with.
+//! `pcall`, `xpcall`, `next` and the iterator of `ipairs` are *special* natives: the interpreter does their
+//! work itself (`Kind`), and the functions here serve whoever calls them from Rust. `type` is a closure over
+//! the nine type names, so that a call allocates nothing and its result is the interned string that programs
+//! compare it with.
 
 use crate::chunk;
 use crate::io;
@@ -392,7 +393,8 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
     loaded(vm, result)
 }
 
-/// All that the reader function gives until it returns nothing or an empty string; an error of the reader is one of loading.
+/// All that the reader function gives until it returns nothing or an empty string; an error of the reader is
+/// one of loading.
 fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
     let mut text = Vec::new();
     loop {

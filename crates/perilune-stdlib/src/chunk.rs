@@ -1,8 +1,8 @@
 //! Chunks from files: what `loadfile`, `dofile`, `require` and the command have in common.
 //!
-//! A file may start with a UTF-8 byte order mark and with a first line that begins with `#`; both are skipped, and the newline of that
-//! line is kept so that line numbers stay right (except before a binary chunk). Chunk modes are checked here, where the mode is still the
-//! text that messages quote.
+//! A file may start with a UTF-8 byte order mark and with a first line that begins with `#`; both are
+//! skipped, and the newline of that line is kept so that line numbers stay right (except before a binary
+//! chunk). Chunk modes are checked here, where the mode is still the text that messages quote.
 
 use crate::errno::{c_bytes, message};
 use crate::io;
@@ -12,8 +12,8 @@ use rustix::io::Errno;
 /// First byte of a binary chunk.
 const SIGNATURE: u8 = 0x1b;
 
-/// `luaL_loadbufferx`: compiles `source` if `mode` ("b", "t" or "bt") allows its kind. `Ok(Err(v))` is a chunk that
-/// does not load, `v` being what to say about it.
+/// `luaL_loadbufferx`: compiles `source` if `mode` ("b", "t" or "bt") allows its kind. `Ok(Err(v))` is a
+/// chunk that does not load, `v` being what to say about it.
 ///
 /// # Errors
 /// Only when memory runs out while the message is made.

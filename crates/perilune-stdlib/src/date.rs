@@ -1,7 +1,7 @@
 //! `os.date` and `os.time`.
 //!
-//! Calendar arithmetic and time zones are the C library's (`localtime_r`, `gmtime_r`, `mktime`, `strftime`). Conversion specifiers are
-//! checked first: C leaves it open what an unknown one does.
+//! Calendar arithmetic and time zones are the C library's (`localtime_r`, `gmtime_r`, `mktime`, `strftime`).
+//! Conversion specifiers are checked first: C leaves it open what an unknown one does.
 
 use crate::string::scratch;
 use perilune_syntax::numeral::float_to_integer;

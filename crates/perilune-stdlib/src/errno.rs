@@ -1,7 +1,7 @@
 //! Errors of the operating system in the words of the C library.
 //!
-//! Lua programs compare these texts ("No such file or directory") and numbers, so they come from `strerror`; the standard library's
-//! own wording adds the number to the text.
+//! Lua programs compare these texts ("No such file or directory") and numbers, so they come from `strerror`;
+//! the standard library's own wording adds the number to the text.
 
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;
@@ -24,7 +24,8 @@ pub(crate) fn of(error: &std::io::Error) -> Errno {
     Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
-/// What most functions over files return: `true`, or `nil`, a message that starts with `name` if there is one, and the number.
+/// What most functions over files return: `true`, or `nil`, a message that starts with `name` if there is
+/// one, and the number.
 pub(crate) fn file_result(vm: &mut Vm, result: Result<(), Errno>, name: Option<&[u8]>) -> LuaResult<u32> {
     match result {
         Ok(()) => vm.ret(true),
@@ -51,7 +52,8 @@ pub(crate) fn c_bytes(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())]
 }
 
-/// What `os.execute` and the `close` of a `popen` stream return for a wait status: `true` or `nil`, "exit" or "signal", the code.
+/// What `os.execute` and the `close` of a `popen` stream return for a wait status: `true` or `nil`, "exit" or
+/// "signal", the code.
 pub(crate) fn exec_result(vm: &mut Vm, status: i32) -> LuaResult<u32> {
     let (what, code): (&[u8], i32) = if libc::WIFSIGNALED(status) {
         (b"signal", libc::WTERMSIG(status))

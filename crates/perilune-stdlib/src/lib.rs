@@ -1,8 +1,9 @@
 //! The Lua 5.4 standard library (manual, section 6).
 //!
-//! One file or folder per library; each has `open`, which makes its table and records it in `package.loaded`. Natives are plain Rust functions over
-//! the interface of [`perilune_vm::api`]; they hold no state of their own except two things that belong to the process rather than to a Lua
-//! state: the three standard streams (`io/standard.rs`) and the list of open streams that have to be flushed at exit.
+//! One file or folder per library; each has `open`, which makes its table and records it in `package.loaded`.
+//! Natives are plain Rust functions over the interface of [`perilune_vm::api`]; they hold no state of their
+//! own except two things that belong to the process rather than to a Lua state: the three standard streams
+//! (`io/standard.rs`) and the list of open streams that have to be flushed at exit.
 //!
 //! | file | library |
 //! |---|---|
@@ -16,7 +17,8 @@
 //! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
 //!
-//! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can meet a metamethod or a callback.
+//! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
+//! meet a metamethod or a callback.
 
 pub mod base;
 pub mod chunk;

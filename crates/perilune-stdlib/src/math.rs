@@ -1,6 +1,7 @@
 //! The `math` library (manual 6.7); the random generator is in `random.rs`.
 //!
-//! All functions but `max` and `min`, which compare whatever they get, are leaves. Arguments that are numbers already skip the conversions (and the messages) of the checking accessors.
+//! All functions but `max` and `min`, which compare whatever they get, are leaves. Arguments that are numbers
+//! already skip the conversions (and the messages) of the checking accessors.
 
 use crate::random;
 use perilune_syntax::numeral::{float_ceil_to_integer, float_floor_to_integer, float_to_integer};

@@ -1,7 +1,7 @@
 //! The `os` library (manual 6.9); dates are in `date.rs`.
 //!
-//! Locales: numbers, characters and collation are those of the "C" locale always, so that is the only locale there is; asking for the
-//! native one ("") selects it.
+//! Locales: numbers, characters and collation are those of the "C" locale always, so that is the only locale
+//! there is; asking for the native one ("") selects it.
 
 use crate::date;
 use crate::errno::{self, c_bytes};

@@ -1,8 +1,9 @@
 //! `require` and the `package` library (manual 6.3).
 //!
-//! Searchers are tried in the order of `package.searchers`: `package.preload`, Lua files by `package.path`, then the two for native libraries by
-//! `package.cpath`. There are no dynamic libraries here; the native searchers only look, so that `require` reports all places where a module
-//! could have been, and fail on what they find as PUC Lua built without dynamic loading does.
+//! Searchers are tried in the order of `package.searchers`: `package.preload`, Lua files by `package.path`,
+//! then the two for native libraries by `package.cpath`. There are no dynamic libraries here; the native
+//! searchers only look, so that `require` reports all places where a module could have been, and fail on what
+//! they find as PUC Lua built without dynamic loading does.
 
 use crate::chunk;
 use crate::errno::c_bytes;
@@ -26,7 +27,8 @@ const NATIVE_PATH: &str = "/usr/local/lib/lua/5.4/?.so;/usr/local/lib/lua/5.4/lo
 /// What `loadlib` says, always.
 const NO_DYNAMIC_LIBRARIES: &str = "dynamic libraries not enabled; check your Lua installation";
 
-/// Makes the table `package` and the function `require`. A true field `LUA_NOENV` of the registry hides the environment variables.
+/// Makes the table `package` and the function `require`. A true field `LUA_NOENV` of the registry hides the
+/// environment variables.
 ///
 /// # Errors
 /// Only when memory runs out.

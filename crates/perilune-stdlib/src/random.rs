@@ -1,5 +1,5 @@
-//! `math.random`: xoshiro256** (Blackman and Vigna 2018), seeded and projected as Lua 5.4 does it, so that a seed gives the same
-//! numbers here as there.
+//! `math.random`: xoshiro256** (Blackman and Vigna 2018), seeded and projected as Lua 5.4 does it, so that a
+//! seed gives the same numbers here as there.
 //!
 //! The state belongs to the Lua state: `random` and `randomseed` are closures over one userdata.
 
@@ -35,7 +35,8 @@ impl Generator {
         result
     }
 
-    /// A number in `0..=limit`, without bias: `random` is cut to as many bits as `limit` has, and replaced until it fits.
+    /// A number in `0..=limit`, without bias: `random` is cut to as many bits as `limit` has, and replaced
+    /// until it fits.
     #[inline]
     fn project(&mut self, mut random: u64, limit: u64) -> u64 {
         if limit & limit.wrapping_add(1) == 0 {

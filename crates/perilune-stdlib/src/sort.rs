@@ -1,13 +1,16 @@
 //! `table.sort`.
 //!
-//! Two roads. An array of integers, floats or strings only, sorted by `<`, is copied out of the table, sorted by the standard library and copied
-//! back: nobody can tell, since equal elements cannot be told apart and comparisons have no effects. (A NaN has no order and a negative zero can be told
-//! from a positive one, so arrays with them take the other road.)
+//! Two roads. An array of integers, floats or strings only, sorted by `<`, is copied out of the table, sorted
+//! by the standard library and copied back: nobody can tell, since equal elements cannot be told apart and
+//! comparisons have no effects. (A NaN has no order and a negative zero can be told from a positive one, so
+//! arrays with them take the other road.)
 //!
-//! Everything else is sorted in place by quicksort (Sedgewick 1978, median of three, the smaller side by recursion) in which every element stays in the table or on the Lua stack, so that it
-//! survives collections while a comparator runs. The pivots and the sequence of comparisons are PUC Lua's, for two reasons: programs get the same order of
-//! equal elements, and an inconsistent comparator is found in the same cases: when the scan for an element to
-//! swap runs off its side. A merge sort needs fewer comparisons but has neither property.
+//! Everything else is sorted in place by quicksort (Sedgewick 1978, median of three, the smaller side by
+//! recursion) in which every element stays in the table or on the Lua stack, so that it survives collections
+//! while a comparator runs. The pivots and the sequence of comparisons are PUC Lua's, for two reasons:
+//! programs get the same order of equal elements, and an inconsistent comparator is found in the same cases:
+//! when the scan for an element to swap runs off its side. A merge sort needs fewer comparisons but has
+//! neither property.
 
 use crate::table::{READ_WRITE_LENGTH, Sequence};
 use perilune_vm::{Gc, LuaResult, LuaString, Table, Thrown, Type, Value, Vm};
@@ -60,7 +63,8 @@ fn sort_uniform(vm: &mut Vm, table: Gc<Table>, size: i64) -> LuaResult<bool> {
             store(vm, table, &elements, |&f| Value::float(f))
         }
         Type::String => {
-            // The strings' references are in malloc'd memory meanwhile, but nothing is collected: no Lua code runs until they are back.
+            // The strings' references are in malloc'd memory meanwhile, but nothing is collected: no Lua code
+            // runs until they are back.
             let Some(mut elements) = collect(vm, table, size, SortedString::of) else { return Ok(false) };
             elements.sort_unstable_by(SortedString::compare);
             store(vm, table, &elements, |element| element.string.into())
@@ -203,8 +207,9 @@ impl Sorter {
         Ok(())
     }
 
-    /// Splits `low..=high` around `pivot`, which is also the element before the last; returns where it ends up. The first element is not
-    /// above the pivot and the last not below, so a consistent comparator stops both scans in time.
+    /// Splits `low..=high` around `pivot`, which is also the element before the last; returns where it ends
+    /// up. The first element is not above the pivot and the last not below, so a consistent comparator stops
+    /// both scans in time.
     fn partition(&self, vm: &mut Vm, pivot: Value, low: i64, high: i64) -> LuaResult<i64> {
         let top = vm.stack_top() as u32;
         let (mut i, mut j) = (low, high - 1);

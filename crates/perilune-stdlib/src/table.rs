@@ -1,7 +1,8 @@
 //! The `table` library (manual 6.6); `sort` is in `sort.rs`.
 //!
-//! The functions respect metamethods. A table without a metatable, which is nearly every one, is accessed raw; anything else goes
-//! through `__index`, `__newindex` and `__len` element by element, in the order in which PUC Lua does it.
+//! The functions respect metamethods. A table without a metatable, which is nearly every one, is accessed
+//! raw; anything else goes through `__index`, `__newindex` and `__len` element by element, in the order in
+//! which PUC Lua does it.
 
 use crate::sort;
 use crate::string::scratch;
@@ -176,7 +177,8 @@ fn move_(vm: &mut Vm) -> LuaResult<u32> {
         if to > i64::MAX - count + 1 {
             return Err(vm.arg_error(4, "destination wrap around"));
         }
-        // Upwards is better for the target's array part, and right unless the ranges overlap in the wrong way.
+        // Upwards is better for the target's array part, and right unless the ranges overlap in the wrong
+        // way.
         let upwards =
             to > end || to <= from || !(source.same(target) || vm.equals(source.value(), target.value())?);
         for i in 0..count {

@@ -1,7 +1,7 @@
 //! File handles: userdata with the metatable "FILE*", and their methods.
 //!
-//! A handle shares its stream with the list of open streams, and lets go of it when it is closed. The handles of the three
-//! standard streams cannot be closed. A handle that is collected closes its file.
+//! A handle shares its stream with the list of open streams, and lets go of it when it is closed. The handles
+//! of the three standard streams cannot be closed. A handle that is collected closes its file.
 
 use super::lines;
 use super::read;
@@ -98,7 +98,8 @@ pub(super) fn check_stream<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a Mutex<Strea
     }
 }
 
-/// Closes the stream of a handle; the wait status if it is a process. A stream that another handle shares stays open.
+/// Closes the stream of a handle; the wait status if it is a process. A stream that another handle shares
+/// stays open.
 pub(super) fn close_handle(handle: &mut FileHandle) -> Result<Option<i32>, Errno> {
     let Some(stream) = handle.stream.take() else { return Ok(None) };
     match Arc::into_inner(stream) {
@@ -171,7 +172,8 @@ fn write(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
-/// Writes the arguments from `first` on and returns the file; after an error the rest is still checked, but what is returned is the error.
+/// Writes the arguments from `first` on and returns the file; after an error the rest is still checked, but
+/// what is returned is the error.
 pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
     let Some(stream) = stream_of(file) else { return Ok(0) };
     let mut stream = lock(stream);

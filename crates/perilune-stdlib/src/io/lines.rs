@@ -1,7 +1,8 @@
 //! `io.lines` and `file:lines`: iterators over read operations.
 //!
-//! The iterator is a native closure over the file, whether to close it at its end, and the formats. Without formats it reads a line, straight from
-//! the stream's buffer into a new string; that case is separate, because programs spend their time in it.
+//! The iterator is a native closure over the file, whether to close it at its end, and the formats. Without
+//! formats it reads a line, straight from the stream's buffer into a new string; that case is separate,
+//! because programs spend their time in it.
 
 use super::handle::{close_handle, handle_of, stream_of};
 use super::read::{self, Outcome};

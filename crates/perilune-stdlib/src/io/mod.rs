@@ -8,7 +8,8 @@
 //! | `read.rs`, `lines.rs` | read formats; iterators over lines |
 //! | `handle.rs` | file handles: the userdata with metatable "FILE*" and their methods |
 //!
-//! Functions that use the default files are closures over one table, which has the default input at index 1 and the default output at index 2.
+//! Functions that use the default files are closures over one table, which has the default input at index 1
+//! and the default output at index 2.
 
 mod handle;
 mod lines;
@@ -75,8 +76,8 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     vm.set_field(io, "stderr", stderr.into())
 }
 
-/// Writes the line that `print` writes: values are plain ones, others have been converted to strings. Errors are ignored, as
-/// `print` has no way to report them.
+/// Writes the line that `print` writes: values are plain ones, others have been converted to strings. Errors
+/// are ignored, as `print` has no way to report them.
 pub(crate) fn print_line(values: impl Iterator<Item = Value>) {
     let mut stdout = lock(&STDOUT);
     for (i, value) in values.enumerate() {

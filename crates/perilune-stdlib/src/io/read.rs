@@ -1,7 +1,7 @@
 //! Read formats (manual, `file:read`): `n`, `l`, `L`, `a` and byte counts.
 //!
-//! One read operation takes a list of formats, from the arguments of `read` or from those that `lines` keeps for its iterator, and
-//! pushes one result each until one fails, for which it pushes `nil`.
+//! One read operation takes a list of formats, from the arguments of `read` or from those that `lines` keeps
+//! for its iterator, and pushes one result each until one fails, for which it pushes `nil`.
 
 use super::stream::Stream;
 use crate::errno;
@@ -21,8 +21,8 @@ pub(super) enum Outcome {
     Failed(Errno),
 }
 
-/// Reads by the formats in the frame's slots `first..first + count` (none: one line), pushing the results. `first` is also the number of the first format
-/// as an argument, for messages.
+/// Reads by the formats in the frame's slots `first..first + count` (none: one line), pushing the results.
+/// `first` is also the number of the first format as an argument, for messages.
 pub(super) fn read(vm: &mut Vm, stream: &mut Stream, first: u32, count: u32) -> LuaResult<Outcome> {
     if let Err(error) = stream.begin_reading(scratch::room(vm)) {
         return Ok(Outcome::Failed(error));
@@ -135,7 +135,8 @@ fn push_number(vm: &mut Vm, stream: &mut Stream) -> LuaResult<Step> {
     Ok(Ok(!value.is_nil()))
 }
 
-/// Takes the longest prefix of the input that could start a numeral; what follows stays unread. `None` if it got longer than [`MAX_NUMERAL`].
+/// Takes the longest prefix of the input that could start a numeral; what follows stays unread. `None` if it
+/// got longer than [`MAX_NUMERAL`].
 fn read_numeral(stream: &mut Stream) -> Result<Option<Vec<u8>>, Errno> {
     let mut scan = Scan { stream, text: Vec::new(), overflow: false };
     while scan.stream.peek()?.is_some_and(is_space) {

@@ -1,8 +1,9 @@
 //! What belongs to the process: the three standard streams, and the list of open streams.
 //!
-//! A stream is shared behind a mutex, which is free as long as nobody competes for it: standard output is the same for `print`, `io.write`
-//! and everybody else in the process. At exit, and before another process is started, all output that is still in buffers has to go
-//! out, also that of streams which the program never closes; so each open stream is listed, weakly.
+//! A stream is shared behind a mutex, which is free as long as nobody competes for it: standard output is the
+//! same for `print`, `io.write` and everybody else in the process. At exit, and before another process is
+//! started, all output that is still in buffers has to go out, also that of streams which the program never
+//! closes; so each open stream is listed, weakly.
 
 use super::stream::{Buffering, Stream};
 use rustix::fs::OFlags;

@@ -1,16 +1,19 @@
 //! Streams: buffered access to file descriptors with the habits of C's stdio.
 //!
-//! A [`Stream`] has an input buffer (unread bytes `start..end`) and an output buffer; at most one of them holds anything. Going from reading to writing
-//! gives unread bytes back to the file by moving its position; going from writing to reading writes out. Both happen
-//! by themselves, where C asks the program for a `seek` or `flush` in between. Buffers are made when first needed.
+//! A [`Stream`] has an input buffer (unread bytes `start..end`) and an output buffer; at most one of them
+//! holds anything. Going from reading to writing gives unread bytes back to the file by moving its position;
+//! going from writing to reading writes out. Both happen by themselves, where C asks the program for a `seek`
+//! or `flush` in between. Buffers are made when first needed.
 //!
-//! Buffering modes are those of `setvbuf`: *full* writes when the buffer is full, *line* also when a newline was
-//! written, *no* at once. A failed write leaves the unwritten bytes in the buffer: the next attempt meets them again, and `close` reports them.
+//! Buffering modes are those of `setvbuf`: *full* writes when the buffer is full, *line* also when a newline
+//! was written, *no* at once. A failed write leaves the unwritten bytes in the buffer: the next attempt meets
+//! them again, and `close` reports them.
 //!
-//! End of file is remembered until the program starts another read operation, so that one operation with several formats asks
-//! a terminal only once.
+//! End of file is remembered until the program starts another read operation, so that one operation with
+//! several formats asks a terminal only once.
 //!
-//! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua string.
+//! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
+//! string.
 
 use super::standard;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -93,7 +96,8 @@ impl Stream {
         }
     }
 
-    /// A stream over a descriptor that was opened with `flags`. One that appends starts at the end, if it cannot read.
+    /// A stream over a descriptor that was opened with `flags`. One that appends starts at the end, if it
+    /// cannot read.
     pub(super) fn owned(fd: OwnedFd, flags: OFlags) -> Stream {
         if flags.contains(OFlags::APPEND) && flags & OFlags::RWMODE == OFlags::WRONLY {
             // A pipe has no position; its writes append anyway.
@@ -129,7 +133,8 @@ impl Stream {
 
     // Reading
 
-    /// Starts a read operation, none of whose results may be longer than `room`: forgets about the end of the file.
+    /// Starts a read operation, none of whose results may be longer than `room`: forgets about the end of the
+    /// file.
     pub(super) fn begin_reading(&mut self, room: usize) -> Result<(), Errno> {
         self.end_of_file = false;
         self.room = room;
@@ -425,7 +430,8 @@ impl Stream {
         Ok(position)
     }
 
-    /// Closes the descriptor, reporting what could not be written; for a process, waits for it and returns its wait status.
+    /// Closes the descriptor, reporting what could not be written; for a process, waits for it and returns
+    /// its wait status.
     pub(super) fn close(mut self) -> Result<Option<i32>, Errno> {
         let flushed = self.flush();
         self.output.clear();

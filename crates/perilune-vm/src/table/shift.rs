@@ -1,7 +1,7 @@
 //! Insertion and removal inside the array part: one move of memory instead of a load and a store per element.
 //!
-//! `table.insert(t, i, v)` and `table.remove(t, i)` shift everything behind `i`. For a table without metamethods nobody can see in which
-//! steps that happens.
+//! `table.insert(t, i, v)` and `table.remove(t, i)` shift everything behind `i`. For a table without
+//! metamethods nobody can see in which steps that happens.
 
 use super::edit;
 use crate::Vm;
@@ -10,8 +10,8 @@ use crate::object::Table;
 use crate::value::{Gc, Value};
 
 impl Vm {
-    /// Inserts `v` before element `i` of the sequence, which shifts up. False, and no element changed or moved, if `i` is not in
-    /// the array part or `v` is nil.
+    /// Inserts `v` before element `i` of the sequence, which shifts up. False, and no element changed or
+    /// moved, if `i` is not in the array part or `v` is nil.
     ///
     /// # Errors
     /// "not enough memory"
@@ -27,7 +27,8 @@ impl Vm {
         let last = unsafe { t.element(len - 1) };
         self.raw_set_int(t, len as i64 + 1, last)?;
         if (t.array_len as usize) <= len {
-            // Growth has moved the array to the hash part. The caller's element-wise shift starts with the store that was just made.
+            // Growth has moved the array to the hash part. The caller's element-wise shift starts with the
+            // store that was just made.
             return Ok(false);
         }
         if !t.accepts(v) {
@@ -35,7 +36,8 @@ impl Vm {
         }
         self.heap.barrier(t.obj());
         let size = t.kind.element_size();
-        // SAFETY: elements `at..len` move up by one; the array has more than `len` elements, and accepts `v` now.
+        // SAFETY: elements `at..len` move up by one; the array has more than `len` elements, and accepts `v`
+        // now.
         unsafe {
             let from = t.array.add(at * size);
             std::ptr::copy(from, from.add(size), (len - at) * size);
@@ -44,8 +46,8 @@ impl Vm {
         Ok(true)
     }
 
-    /// Removes element `i` of the sequence, the elements behind it shifting down, and returns it; `None`, and nothing done, if `i` is not
-    /// in the array part.
+    /// Removes element `i` of the sequence, the elements behind it shifting down, and returns it; `None`, and
+    /// nothing done, if `i` is not in the array part.
     ///
     /// # Errors
     /// "not enough memory"
