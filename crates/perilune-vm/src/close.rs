@@ -118,7 +118,7 @@ impl Vm {
 
     fn call_close(&mut self, f: Value, v: Value, error: Value) -> LuaResult<()> {
         if f.is_nil() {
-            let kind = self.typename_for_message(v);
+            let kind = f.type_name();
             return Err(self.error(format!("attempt to call a {kind} value (metamethod 'close')")));
         }
         // SAFETY: the top is above everything in use.

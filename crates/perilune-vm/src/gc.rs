@@ -286,6 +286,7 @@ impl Client for LuaClient {
                 Cycle::Minor => (*vm).strings.sweep_minor(|o| m.is_marked(o)),
                 Cycle::Major => (*vm).strings.sweep_major(|o| m.is_marked(o)),
             }
+            (*vm).shared.clear();
             (*vm).shapes.collected();
             // Native resources of the dead.
             let mut freed = 0isize;

@@ -194,7 +194,7 @@ impl Vm {
             }
             obj = f;
         }
-        Err(self.run_error("'__index' chain too long; possibly a loop"))
+        Err(self.run_error("'__index' chain too long; possible loop"))
     }
 
     /// Follows `__newindex` from `obj` and stores `val` where it ends.
@@ -224,7 +224,7 @@ impl Vm {
             }
             obj = f;
         }
-        Err(self.run_error("'__newindex' chain too long; possibly a loop"))
+        Err(self.run_error("'__newindex' chain too long; possible loop"))
     }
 
     // -- For natives -------------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ impl Vm {
         }
     }
 
-    /// Result of an arithmetic or bitwise operation without metamethods: numbers, and for bitwise operators strings that convert.
+    /// Result of an arithmetic or bitwise operation on numbers; `None`: a metamethod has to do it (strings have some).
     pub(crate) fn arith_raw(
         &mut self,
         op: BinOp,
@@ -308,15 +308,7 @@ impl Vm {
                 _ => None,
             });
         }
-        let bitwise = matches!(op, BinOp::BAnd | BinOp::BOr | BinOp::BXor | BinOp::Shl | BinOp::Shr);
-        let (x, y) = if bitwise && (a.tag == Tag::STRING || b.tag == Tag::STRING) {
-            match (Self::string_to_number(a), Self::string_to_number(b)) {
-                (Some(x), Some(y)) => (x, y),
-                _ => return Ok(None),
-            }
-        } else {
-            (a, b)
-        };
+        let (x, y) = (a, b);
         if event == Event::BNot {
             return Ok(num::number_to_int(x).map(|i| Value::int(!i)));
         }

@@ -55,6 +55,7 @@ impl Vm {
             leaf_attempt: crate::native::LeafAttempt::None,
             no_yield: 0,
             call_stub: null_mut(),
+            shared: Default::default(),
             stacks: Default::default(),
             strings: Default::default(),
             shapes: Default::default(),

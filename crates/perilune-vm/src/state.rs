@@ -49,6 +49,8 @@ pub struct Vm {
     pub(crate) no_yield: u32,
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.
     pub(crate) call_stub: *mut crate::object::LuaClosure,
+    /// The shared inline cache.
+    pub(crate) shared: crate::interp::ic::SharedCache,
     /// Native stacks.
     pub(crate) stacks: crate::segment::NativeStacks,
     pub(crate) strings: StringTable,

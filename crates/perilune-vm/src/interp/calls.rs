@@ -421,7 +421,7 @@ impl Vm {
             if st == 0.0 {
                 return Err(self.error("'for' step is zero"));
             }
-            if if st > 0.0 { lim < x } else { x < lim } || x.is_nan() || lim.is_nan() {
+            if if st > 0.0 { lim < x } else { x < lim } {
                 return Ok(false);
             }
             *a = Value::float(x);

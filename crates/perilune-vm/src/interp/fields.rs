@@ -152,8 +152,36 @@ op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// GETTABUP, GETFIELD and SELF past their caches.
+    /// GETTABUP, GETFIELD and SELF past their own caches: asks the shared one.
     #[inline(never)] slow_getfield(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let key = (*k.add(i.c() as usize)).payload as *mut LuaString;
+        let e = (*vm).shared.at((*t).shape, (*t).metatable, key);
+        if (*e).key == key && (*e).ic.shape == (*t).shape && (*e).ic.meta == (*t).metatable {
+            (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
+            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+                *ic(k, i.d()) = (*e).ic;
+            }
+            let c = &raw const (*e).ic;
+            if (*c).kind == OWN {
+                let v = (*t).slots.add((*c).slot as usize);
+                if !(*v).is_nil() {
+                    copy(base.add(i.a() as usize), v);
+                    next!(vm, base, pc, k, tab)
+                }
+            } else {
+                try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize));
+            }
+        }
+    }
+    tail!(uncached_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETTABUP, GETFIELD and SELF past all caches.
+    #[inline(never)] uncached_getfield(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
     flow!(vm, getfield_flow(&mut *vm, base, k, i))
@@ -328,6 +356,31 @@ op!(#[inline(never)] full_setfield(vm, base, pc, k, i, tab) {
         let val = rk(base, k, i.c());
         try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
     }
+    tail!(shared_setfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETFIELD past its own cache: asks the shared one for a field that exists.
+    #[inline(never)] shared_setfield(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let key = (*k.add(i.b() as usize)).payload as *mut LuaString;
+        let e = (*vm).shared.at((*t).shape, (*t).metatable, key);
+        if (*e).key == key && (*e).ic.shape == (*t).shape && (*e).ic.meta == (*t).metatable && (*e).ic.kind == OWN {
+            (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
+            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+                *ic(k, i.d()) = (*e).ic;
+            }
+            let v = (*t).slots.add((*e).ic.slot as usize);
+            let val = rk(base, k, i.c());
+            if !(*v).is_nil() {
+                (*vm).slot_barrier(Gc::from_ptr(t), *val);
+                copy(v, val);
+                next!(vm, base, pc, k, tab)
+            }
+        }
+    }
     tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
 
@@ -372,7 +425,7 @@ unsafe fn setfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
 
 /// Remembers a store that has just been done: `before` was the shape then, `exists` whether the field had a value.
 unsafe fn fill_set(
-    _vm: &mut Vm,
+    vm: &mut Vm,
     t: Gc<Table>,
     name: Gc<LuaString>,
     before: u32,
@@ -394,6 +447,7 @@ unsafe fn fill_set(
         } else if let Some(slot) = shape::lookup(t.shape, name) {
             if before == t.shape {
                 *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
+                vm.shared.put(*c, t.metatable, name);
             } else if before != shape::DICT {
                 *c = Ic { shape: before, kind: ADD, slot, aux: t.shape, ..Ic::CLEAR };
             }

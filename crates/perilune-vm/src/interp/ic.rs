@@ -11,6 +11,9 @@
 //!   the structure of the tables looked through has changed since `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so
 //!   that assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
 //!
+//! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, it answers sites that meet many
+//! shapes or classes. A hit there now and then refreshes the site's own cache, so that a site whose habits have changed gets quick again.
+//!
 //! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key, rehash, another metatable, a
 //! store to a key that starts with "__") bumps `proto_version`. So does a collection in which a flagged table may have died, because its address may be used again.
 
@@ -69,6 +72,61 @@ pub(crate) unsafe fn ic(k: *const Value, d: u16) -> *mut Ic {
     unsafe { k.sub(IC_SLOTS * (d as usize + 1)) as *mut Ic }
 }
 
+/// An entry of the shared cache: what an [`Ic`] of kind `OWN` or `PROTO_*` says, for a key.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct SharedEntry {
+    pub ic: Ic,
+    /// The interned key; null: nothing cached.
+    pub key: *mut LuaString,
+}
+
+/// Entries of the shared cache.
+const SHARED: usize = 512;
+
+/// The shared cache.
+pub(crate) struct SharedCache {
+    entries: Box<[SharedEntry; SHARED]>,
+    /// Counts hits, to refresh a site's cache now and then.
+    pub ticks: u32,
+}
+
+impl Default for SharedCache {
+    fn default() -> Self {
+        SharedCache {
+            entries: Box::new([SharedEntry { ic: Ic::CLEAR, key: std::ptr::null_mut() }; SHARED]),
+            ticks: 0,
+        }
+    }
+}
+
+impl SharedCache {
+    /// Where the entry for these is if there is one.
+    #[inline(always)]
+    pub fn at(&self, shape: u32, meta: *mut Table, key: *mut LuaString) -> *const SharedEntry {
+        let mix = (shape as usize).wrapping_mul(0x9e37_79b1)
+            ^ (meta as usize >> 6)
+            ^ (key as usize >> 4).wrapping_mul(5);
+        &raw const self.entries[(mix ^ mix >> 9) % SHARED]
+    }
+
+    /// Remembers `ic` for tables with its shape and `meta`, and for `key`.
+    pub fn put(&mut self, ic: Ic, meta: *mut Table, key: Gc<LuaString>) {
+        if key.bytes().starts_with(b"__") {
+            // Stores under such names must go the long way.
+            return;
+        }
+        let at = self.at(ic.shape, meta, key.ptr()) as *mut SharedEntry;
+        // SAFETY: an entry of this cache, which is borrowed mutably.
+        unsafe { *at = SharedEntry { ic: Ic { meta, ..ic }, key: key.ptr() } };
+    }
+
+    /// Forgets everything: addresses may be used again after a collection.
+    pub fn clear(&mut self) {
+        self.entries.fill(SharedEntry { ic: Ic::CLEAR, key: std::ptr::null_mut() });
+    }
+}
+
 /// What the search for a field along `__index` found.
 pub(crate) enum Found {
     /// The value, which may be nil.
@@ -95,6 +153,7 @@ impl Vm {
                     if t.shape != shape::DICT {
                         if let Some(slot) = shape::lookup(t.shape, key) {
                             *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
+                            self.shared.put(*c, t.metatable, key);
                         }
                     } else if let Some(node) = node_index(t, key) {
                         *c = Ic { shape: shape::DICT, kind: NODE, slot: node, ..Ic::CLEAR };
@@ -156,6 +215,7 @@ impl Vm {
                             meta: t.metatable,
                             loc,
                         };
+                        self.shared.put(*ic(k, d), t.metatable, key);
                     }
                     return Ok(Found::Value(v));
                 }
@@ -167,7 +227,7 @@ impl Vm {
                 };
                 at = holder;
             }
-            Err(self.error("'__index' chain too long; possibly a loop"))
+            Err(self.error("'__index' chain too long; possible loop"))
         }
     }
 
