@@ -132,10 +132,20 @@ op!(
         let r = Vm::raw_equals(x, y);
         jump_if!(vm, base, pc, k, i, tab, r != negated)
     }
+    if x.tag == Tag::TABLE && no_eq(x.gc()) && no_eq(y.gc()) {
+        jump_if!(vm, base, pc, k, i, tab, negated)
+    }
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
     flow!(vm, eq_flow(&mut *vm, x, y, negated))
 });
+
+/// Is `t` known to have no `__eq`?
+#[inline(always)]
+unsafe fn no_eq(t: crate::Gc<crate::object::Table>) -> bool {
+    // SAFETY: a live table and its metatable.
+    unsafe { t.metatable.is_null() || (*t.metatable).absent & (1 << Event::Eq as u8) != 0 }
+}
 
 #[inline(never)]
 fn eq_flow(vm: &mut Vm, x: Value, y: Value, negated: bool) -> Flow {

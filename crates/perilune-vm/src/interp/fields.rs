@@ -161,8 +161,12 @@ op!(
         let e = (*vm).shared.at((*t).shape, (*t).metatable, key);
         if (*e).key == key && (*e).ic.shape == (*t).shape && (*e).ic.meta == (*t).metatable {
             (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
-            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC && (*t).shape != shape::DICT {
                 *ic(k, i.d()) = (*e).ic;
+            }
+            if (*t).shape == shape::DICT && !(*t).node_value((*t).find_str(Gc::from_ptr(key))).is_nil() {
+                // The shape of a dictionary does not prove that the key is absent.
+                tail!(uncached_getfield, vm, base, pc, k, i, tab)
             }
             let c = &raw const (*e).ic;
             if (*c).kind == OWN {

@@ -171,7 +171,7 @@ impl Vm {
                 return Ok(Found::Value(Value::NIL));
             }
             // A chain of plain tables from a shaped receiver that lacks the field can be cached.
-            let mut cacheable = d != NO_IC && t.shape != shape::DICT && shape::lookup(t.shape, key).is_none();
+            let mut cacheable = t.shape == shape::DICT || shape::lookup(t.shape, key).is_none();
             let mut at = t;
             for _ in 0..MAX_CHAIN {
                 let meta = at.metatable;
@@ -207,7 +207,7 @@ impl Vm {
                                 None => return Ok(Found::Value(v)),
                             }
                         };
-                        *ic(k, d) = Ic {
+                        let found = Ic {
                             shape: t.shape,
                             kind,
                             slot: 0,
@@ -215,7 +215,11 @@ impl Vm {
                             meta: t.metatable,
                             loc,
                         };
-                        self.shared.put(*ic(k, d), t.metatable, key);
+                        // The sites' caches take the shape as proof of absence, which a dictionary's is not.
+                        if d != NO_IC && t.shape != shape::DICT {
+                            *ic(k, d) = found;
+                        }
+                        self.shared.put(found, t.metatable, key);
                     }
                     return Ok(Found::Value(v));
                 }
