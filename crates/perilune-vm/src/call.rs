@@ -666,7 +666,7 @@ impl Vm {
                     deliver_results(self, stack.add(offset), self.top.sub(n), n, nresults);
                     self.base = stack.add(caller);
                 }
-                Some(native) if native.kind == Kind::Yield => {
+                Some(native) if native.kind == Kind::Yield && self.called_by_native() => {
                     return Err(self.error("attempt to yield across a C-call boundary"));
                 }
                 Some(_) => {
@@ -809,3 +809,14 @@ impl Vm {
 static XPCALL: Native = Native::special("xpcall", Kind::Xpcall, |vm| {
     Err(vm.error_plain("xpcall is called by the interpreter only"))
 });
+
+impl Vm {
+    /// Is the running frame that of a native function (`pcall` not counted, whose frame may be on top while the machine closes variables)?
+    fn called_by_native(&self) -> bool {
+        // SAFETY: base is a frame of the running stack.
+        unsafe {
+            let f = *frame(self.base);
+            f.flags & F_NATIVE != 0 && f.flags & F_PCALL == 0 && f.delta != 0
+        }
+    }
+}

@@ -65,7 +65,8 @@ pub struct Segment {
     /// Lowest address in use while suspended; 0 while it runs.
     suspended_at: usize,
     low: usize,
-    native: &'static Native,
+    /// The native that runs here; `None`: the machine itself closes variables.
+    native: Option<&'static Native>,
     /// `NativeStacks::scan_from` of this stack while suspended.
     scan_from: usize,
     /// What the resumer's `execute` is to do after a yield.
@@ -167,7 +168,7 @@ impl Vm {
         // SAFETY: there is always a running coroutine.
         unsafe {
             let segment = (*self.thread).segment;
-            !segment.is_null() && (*segment).native.name != "dofile"
+            !segment.is_null() && (*segment).native.is_some_and(|n| n.name != "dofile")
         }
     }
 
@@ -186,6 +187,28 @@ impl Vm {
 
     /// Runs the native whose frame is at `base` on a segment of the running coroutine's own.
     pub(crate) unsafe fn on_segment(&mut self, native: &'static Native) -> Flow {
+        // SAFETY: as the caller's promise.
+        unsafe { self.run_on_segment(Some(native), move |vm| vm.run_native(native)) }
+    }
+
+    /// Runs `f`, which may close variables and so call Lua, where a yield can suspend it: on a segment if the running coroutine needs one.
+    pub(crate) unsafe fn closing_on_segment(&mut self, f: impl FnOnce(&mut Vm) -> Flow) -> Flow {
+        // SAFETY: the running coroutine.
+        unsafe {
+            if (*self.thread).tbc != 0 && self.needs_segment() {
+                self.run_on_segment(None, f)
+            } else {
+                f(self)
+            }
+        }
+    }
+
+    /// Runs `f` on a segment of the running coroutine's own.
+    unsafe fn run_on_segment(
+        &mut self,
+        native: Option<&'static Native>,
+        f: impl FnOnce(&mut Vm) -> Flow,
+    ) -> Flow {
         let Some(low) = self.stacks.take() else {
             return Err(self.out_of_memory());
         };
@@ -206,7 +229,7 @@ impl Vm {
                 Memory { low },
                 move |yielder: &Yielder<(), ()>, ()| {
                     (*segment).yielder = yielder;
-                    (*vm).run_native(native)
+                    f(&mut *vm)
                 },
             ));
             (*th).segment = segment;

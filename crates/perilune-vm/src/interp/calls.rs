@@ -218,10 +218,22 @@ op!(#[inline(never)] slow_return(vm, base, pc, k, i, tab) {
     let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
     save!(vm, base, pc);
     if i.d() == 1 {
-        flow!(vm, (*vm).return_closing(base, first, n))
+        flow!(vm, return_closing_flow(&mut *vm, base, first, n))
     }
     flow!(vm, (*vm).finish_return(base, first, n))
 });
+
+#[inline(never)]
+unsafe fn return_closing_flow(vm: &mut Vm, base: *mut Value, first: *mut Value, n: usize) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe { vm.closing_on_segment(|vm| vm.return_closing(base, first, n)) }
+}
+
+#[inline(never)]
+unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
+    // SAFETY: called for the running frame.
+    unsafe { vm.closing_on_segment(|vm| vm.close_level(a).map(|()| Step::Continue)) }
+}
 
 op!(#[inline(never)] op_varargprep(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
@@ -341,7 +353,7 @@ op!(op_close(vm, base, pc, k, i, tab) {
 op!(#[inline(never)] slow_close(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
-    flow!(vm, (*vm).close_level(i.a() as usize).map(|()| Step::Continue))
+    flow!(vm, close_flow(&mut *vm, i.a() as usize))
 });
 
 op!(#[inline(never)] op_tbc(vm, base, pc, k, i, tab) {

@@ -153,7 +153,17 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
             Ok(Step::Return) => return Exit::Return,
             Err(thrown) => {
                 // SAFETY: vm is the running state.
-                match unsafe { (*vm).unwind(thrown) } {
+                let outcome = unsafe {
+                    if (*(*vm).thread).tbc != 0 && (*vm).needs_segment() {
+                        // A coroutine whose variables are closed on the way of the error may yield in their methods; none of its frames is an entry frame.
+                        let unwound =
+                            |vm: &mut Vm| vm.unwind(thrown).map(|step| step.unwrap_or(Step::Return));
+                        (*vm).closing_on_segment(unwound).map(Some)
+                    } else {
+                        (*vm).unwind(thrown)
+                    }
+                };
+                match outcome {
                     Ok(Some(step)) => flow = Ok(step),
                     Ok(None) => return Exit::Error,
                     Err(again) => flow = Err(again),
