@@ -17,6 +17,8 @@
 
 mod function;
 mod locals;
+#[cfg(test)]
+mod tests;
 mod traceback;
 mod upvalues;
 
