@@ -1,4 +1,4 @@
-//! `perilune-fuzz TARGET [--cases N] [--seconds S] [--seed X] [--out DIR] [--lua PATH] [--perilune PATH]`
+//! `perilune-fuzz TARGET [--cases N] [--seconds S] [--seed X] [--out DIR] [--lua PATH] [--perilune PATH] [--exact true]`
 //!
 //! | target | cases | what must hold |
 //! |---|---|---|
@@ -9,7 +9,8 @@
 //!
 //! Every case depends on seed and number alone. The first two targets run in a child process, one case after the other; when it dies or
 //! stops moving, the parent writes the input of the case it was at to `--out` and goes on behind it. The others run both commands on a
-//! file; a program on which they differ is kept. The exit code says whether anything was found.
+//! file; a program on which they differ is kept. With `--exact true` lines and variables' names in error messages count too; the reference
+//! should then be the newest PUC Lua 5.4. The exit code says whether anything was found.
 
 mod calls;
 mod compare;
@@ -39,6 +40,7 @@ struct Run {
     out: PathBuf,
     lua: PathBuf,
     perilune: PathBuf,
+    exact: bool,
     /// Set in the child: where the number of the running case is written.
     progress: Option<PathBuf>,
 }
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
     let Some(run) = arguments() else {
         eprintln!(
             "usage: perilune-fuzz parse|undump|pattern|format|pack|numeral|programs [--cases N] [--seconds S] [--seed X] [--out DIR] \
-             [--lua PATH] [--perilune PATH]"
+             [--lua PATH] [--perilune PATH] [--exact true]"
         );
         return ExitCode::FAILURE;
     };
@@ -86,6 +88,7 @@ fn arguments() -> Option<Run> {
         out: "fuzz/artifacts".into(),
         lua: "lua5.4".into(),
         perilune: beside,
+        exact: false,
         progress: None,
     };
     while let Some(name) = args.next() {
@@ -97,6 +100,7 @@ fn arguments() -> Option<Run> {
             "--seed" => run.seed = value.parse().ok()?,
             "--out" => run.out = value.into(),
             "--lua" => run.lua = value.into(),
+            "--exact" => run.exact = value.parse().ok()?,
             "--perilune" => run.perilune = value.into(),
             "--progress" => run.progress = Some(value.into()),
             _ => return None,
@@ -174,7 +178,7 @@ fn differential(run: &Run, start: Instant) -> (u64, u64) {
     while cases < run.cases && start.elapsed().as_secs() < run.seconds {
         let mut rng = rng::Rng::new(run.seed, number);
         let text = match run.target.as_str() {
-            "programs" => programs::program(&mut rng),
+            "programs" => programs::program(&mut rng, run.exact),
             kind => calls::program(&mut rng, kind, CALLS as usize),
         };
         fs::write(&file, &text).expect("--out is writable");

@@ -27,7 +27,11 @@ local function full(v)
   depth = depth - 1
   return "{" .. table.concat(r, ",") .. "}"
 end
-local function message(e) if type(e) == "string" then return (e:gsub("%s*%(%a+ '[^']*'%)", "")) end return full(e) end
+local function message(e)
+  if type(e) ~= "string" then return full(e) end
+  if EXACT then return (e:gsub("^[^:]*:", "")) end
+  return (e:gsub("^[^:]*:%d+: ", ""):gsub("%s*%(%a+ '[^']*'%)", ""))
+end
 local function check(f)
   fuel = 2000; depth = 0
   local r = table.pack(pcall(f))
@@ -58,9 +62,9 @@ struct Generator<'r> {
     vararg: bool,
 }
 
-/// A program.
-pub fn program(rng: &mut Rng) -> String {
-    let text = calls::PRELUDE.to_owned() + PRELUDE;
+/// A program. `exact`: error messages are shown with lines and names of variables, which differ between releases of PUC Lua.
+pub fn program(rng: &mut Rng, exact: bool) -> String {
+    let text = format!("local EXACT = {exact}\n{}{PRELUDE}", calls::PRELUDE);
     let names = Vec::new();
     let mut g = Generator { rng, text, names, fresh: 0, loops: 0, in_coroutine: false, vararg: true };
     for _ in 0..3 {
