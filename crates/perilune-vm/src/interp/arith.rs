@@ -76,8 +76,20 @@ macro_rules! float_op {
 macro_rules! float_body {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $float:expr) => {{
         let float: fn(f64, f64) -> f64 = $float;
-        if let (Some(a), Some(b)) = ((*$x).as_number(), (*$y).as_number()) {
-            set_float!($base.add($i.a() as usize), float(a, b));
+        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::FLOAT {
+            set_float!($base.add($i.a() as usize), float((*$x).float_bits(), (*$y).float_bits()));
+            next!($vm, $base, $pc, $k, $tab)
+        }
+        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::INT {
+            set_float!($base.add($i.a() as usize), float((*$x).float_bits(), (*$y).int_bits() as f64));
+            next!($vm, $base, $pc, $k, $tab)
+        }
+        if (*$x).tag == Tag::INT && (*$y).tag == Tag::FLOAT {
+            set_float!($base.add($i.a() as usize), float((*$x).int_bits() as f64, (*$y).float_bits()));
+            next!($vm, $base, $pc, $k, $tab)
+        }
+        if (*$x).tag == Tag::INT && (*$y).tag == Tag::INT {
+            set_float!($base.add($i.a() as usize), float((*$x).int_bits() as f64, (*$y).int_bits() as f64));
             next!($vm, $base, $pc, $k, $tab)
         }
         tail!(slow_arith, $vm, $base, $pc, $k, $i, $tab)

@@ -293,6 +293,13 @@ macro_rules! set_float {
 }
 pub(crate) use set_float;
 
+/// On one side of a conditional, keeps the two sides apart: the machine branches instead of computing both.
+#[inline(always)]
+pub(crate) fn branch() {
+    // SAFETY: no instruction.
+    unsafe { std::arch::asm!("", options(nomem, nostack, preserves_flags)) }
+}
+
 /// Copies a value: payload and tag, each by its own move.
 #[inline(always)]
 pub(crate) unsafe fn copy(to: *mut Value, from: *const Value) {

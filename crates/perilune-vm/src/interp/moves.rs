@@ -82,13 +82,19 @@ op!(op_jumpback(vm, base, pc, k, i, tab) {
 });
 
 op!(op_jumpif(vm, base, pc, k, i, tab) {
-    let jump = if (*base.add(i.a() as usize)).is_truthy() { i.sj() as isize } else { 0 };
-    next!(vm, base, pc.offset(jump), k, tab)
+    if (*base.add(i.a() as usize)).is_truthy() {
+        super::branch();
+        next!(vm, base, pc.offset(i.sj() as isize), k, tab)
+    }
+    next!(vm, base, pc, k, tab)
 });
 
 op!(op_jumpifnot(vm, base, pc, k, i, tab) {
-    let jump = if (*base.add(i.a() as usize)).is_falsy() { i.sj() as isize } else { 0 };
-    next!(vm, base, pc.offset(jump), k, tab)
+    if (*base.add(i.a() as usize)).is_falsy() {
+        super::branch();
+        next!(vm, base, pc.offset(i.sj() as isize), k, tab)
+    }
+    next!(vm, base, pc, k, tab)
 });
 
 op!(op_jumpifset(vm, base, pc, k, i, tab) {
