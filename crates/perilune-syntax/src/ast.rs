@@ -109,7 +109,7 @@ pub struct Block {
 pub struct Stat {
     /// What it is.
     pub kind: StatKind,
-    /// Line of its first token; for `GenericFor` of the first token after `in`, where errors of the iterator call are attributed.
+    /// Line of its first token; for `Goto` of the label's name; for `GenericFor` of the first token after `in`, where errors of the iterator call are attributed.
     pub line: u32,
 }
 
@@ -141,11 +141,12 @@ pub enum StatKind {
         start: ExprId,
         limit: ExprId,
         step: Option<ExprId>,
+        do_line: u32,
         body: Block,
         end_line: u32,
     },
     /// `for vars in exprs do`
-    GenericFor { vars: Vec<LocalId>, exprs: Vec<ExprId>, body: Block, end_line: u32 },
+    GenericFor { vars: Vec<LocalId>, exprs: Vec<ExprId>, do_line: u32, body: Block, end_line: u32 },
     /// `goto label`
     Goto(StrId),
     /// `break` (the manual's `goto break`)

@@ -43,8 +43,7 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// `for var = start, limit, step do body end` on line `line`
-    #[allow(clippy::too_many_arguments, reason = "the parts of the statement")]
+    /// `for var = start, limit, step do body end`, with the lines of its three keywords
     #[inline(never)]
     pub(super) fn numeric_for(
         &mut self,
@@ -53,8 +52,7 @@ impl Gen<'_> {
         limit: ExprId,
         step: Option<ExprId>,
         body: &Block,
-        line: u32,
-        end_line: u32,
+        [line, do_line, end_line]: [u32; 3],
     ) -> Res<()> {
         let base = self.fs.free;
         for id in [Some(start), Some(limit), step].into_iter().flatten() {
@@ -70,6 +68,7 @@ impl Gen<'_> {
         for _ in 0..3 {
             self.activate_hidden(Closing::Nothing);
         }
+        self.at(do_line);
         let prep = self.emit_wide(Op::ForPrep, base, 0, 0);
         self.loop_body(&[var], body)?;
         let back = self.fs.label();
@@ -82,15 +81,14 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// `for vars in exprs do body end`; the iterator is called on line `line`
+    /// `for vars in exprs do body end`, with the lines of the iterator's call, of `do` and of `end`
     #[inline(never)]
     pub(super) fn generic_for(
         &mut self,
         vars: &[LocalId],
         exprs: &[ExprId],
         body: &Block,
-        line: u32,
-        end_line: u32,
+        [line, do_line, end_line]: [u32; 3],
     ) -> Res<()> {
         let base = self.fs.free;
         let last = self.expr_list(exprs)?;
@@ -103,6 +101,7 @@ impl Gen<'_> {
         }
         // The iterator call: function, frame and two arguments above the hidden variables.
         self.check_stack(5)?;
+        self.at(do_line);
         let prep = self.emit_wide(Op::TForPrep, base, 0, 0);
         self.loop_body(vars, body)?;
         let call = self.fs.label();

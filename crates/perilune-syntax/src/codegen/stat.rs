@@ -44,11 +44,12 @@ impl Gen<'_> {
             StatKind::If { arms, otherwise, end_line } => {
                 self.if_statement(arms, otherwise.as_ref(), *end_line)
             }
-            StatKind::NumericFor { var, start, limit, step, body, end_line } => {
-                self.numeric_for(*var, *start, *limit, *step, body, stat.line, *end_line)
+            StatKind::NumericFor { var, start, limit, step, do_line, body, end_line } => {
+                let lines = [stat.line, *do_line, *end_line];
+                self.numeric_for(*var, *start, *limit, *step, body, lines)
             }
-            StatKind::GenericFor { vars, exprs, body, end_line } => {
-                self.generic_for(vars, exprs, body, stat.line, *end_line)
+            StatKind::GenericFor { vars, exprs, do_line, body, end_line } => {
+                self.generic_for(vars, exprs, body, [stat.line, *do_line, *end_line])
             }
             StatKind::Goto(name) => self.goto_statement(*name, stat.line),
             StatKind::Break => self.break_statement(stat.line),

@@ -165,6 +165,7 @@ impl Parser<'_> {
         let limit = self.expr()?;
         let step = if self.accept_char(b',')? { Some(self.expr()?) } else { None };
         self.expect_word(Word::Do)?;
+        let do_line = self.last_line;
         self.activate(&[var]);
         let body = self.block()?;
         let end_line = self.close_word(Word::For, line)?;
@@ -173,6 +174,7 @@ impl Parser<'_> {
             start,
             limit,
             step,
+            do_line,
             body,
             end_line,
         });
@@ -186,6 +188,7 @@ impl Parser<'_> {
         let base = self.pending.exprs.len();
         self.expr_list()?;
         self.expect_word(Word::Do)?;
+        let do_line = self.last_line;
         self.activate(&vars);
         let body = self.block()?;
         let end_line = self.close_word(Word::For, line)?;
@@ -193,6 +196,7 @@ impl Parser<'_> {
         self.push_with_block(body, exprs_line, move |body| StatKind::GenericFor {
             vars,
             exprs,
+            do_line,
             body,
             end_line,
         });
@@ -335,8 +339,12 @@ impl Parser<'_> {
     fn jump_stat(&mut self, line: u32) -> Result<()> {
         let is_break = self.is_word(Word::Break);
         self.advance()?;
-        let kind = if is_break { StatKind::Break } else { StatKind::Goto(self.expect_name()?) };
-        self.push_stat(kind, line);
+        if is_break {
+            self.push_stat(StatKind::Break, line);
+        } else {
+            let name = self.expect_name()?;
+            self.push_stat(StatKind::Goto(name), self.last_line);
+        }
         Ok(())
     }
 
