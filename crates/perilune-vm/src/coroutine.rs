@@ -326,9 +326,11 @@ fn running(vm: &mut Vm) -> LuaResult<u32> {
 
 /// Answers as PUC Lua would: false in a callback of `sort`, `gsub` and the like, although a yield works there.
 fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
-    let yes = match vm.arg(1).as_thread() {
-        Some(t) if t.ptr() != vm.thread => t.ptr() != vm.main_thread,
-        _ => vm.is_yieldable() && !vm.in_native_callback(),
+    let co = if vm.arg_is_none(1) { vm.thread() } else { check_coroutine(vm)? };
+    let yes = if co.ptr() == vm.thread {
+        vm.is_yieldable() && !vm.in_native_callback()
+    } else {
+        co.ptr() != vm.main_thread
     };
     vm.ret(yes)
 }
