@@ -18,6 +18,7 @@ mod inside;
 mod mutate;
 mod programs;
 mod rng;
+mod typed;
 
 use inside::Seeds;
 use std::fs::{self, File};

@@ -6,6 +6,7 @@
 
 use crate::calls;
 use crate::rng::Rng;
+use crate::typed;
 
 const PRELUDE: &str = r##"
 local fuel = 20000
@@ -65,6 +66,9 @@ struct Generator<'r> {
 /// A program. `exact`: error messages are shown with lines and names of variables, which differ between releases of PUC Lua.
 pub fn program(rng: &mut Rng, exact: bool) -> String {
     let text = format!("local EXACT = {exact}\n{}{PRELUDE}", calls::PRELUDE);
+    if !rng.one_in(5) {
+        return text + typed::PRELUDE + &typed::body(rng);
+    }
     let names = Vec::new();
     let mut g = Generator { rng, text, names, fresh: 0, loops: 0, in_coroutine: false, vararg: true };
     for _ in 0..3 {
