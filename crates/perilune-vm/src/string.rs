@@ -25,6 +25,7 @@ use crate::object::{LuaString, STRING_DATA, STRING_INTERNED};
 use crate::value::{Gc, Tag, Value};
 use foldhash::fast::FoldHasher;
 use perilune_heap::Obj;
+use std::cell::Cell;
 use std::hash::Hasher;
 use std::ptr::null_mut;
 
@@ -174,17 +175,27 @@ impl StringSet {
     }
 }
 
+/// Size of the table of twins.
+const TWINS: usize = 2048;
+
 /// The interned strings of a domain: weak references.
 pub struct StringTable {
     young: StringSet,
     old: StringSet,
     /// Strings of one byte, by that byte, and the empty one at the end; null until first needed.
     short: [*mut LuaString; 257],
+    /// (string, its interned twin) for strings that are used as keys again and again without being interned themselves; forgotten at every collection.
+    twins: Box<[Cell<(*mut LuaString, *mut LuaString)>; TWINS]>,
 }
 
 impl Default for StringTable {
     fn default() -> Self {
-        StringTable { young: StringSet::default(), old: StringSet::default(), short: [null_mut(); 257] }
+        StringTable {
+            young: StringSet::default(),
+            old: StringSet::default(),
+            short: [null_mut(); 257],
+            twins: Box::new([const { Cell::new((null_mut(), null_mut())) }; TWINS]),
+        }
     }
 }
 
@@ -213,6 +224,7 @@ impl StringTable {
     }
 
     fn sweep_short(&mut self, is_marked: &mut impl FnMut(Obj) -> bool) {
+        self.twins.iter().for_each(|t| t.set((null_mut(), null_mut())));
         for s in &mut self.short {
             if Obj::new(s.cast()).is_some_and(|o| !is_marked(o)) {
                 *s = null_mut();
@@ -337,7 +349,7 @@ impl Vm {
 
     #[inline(never)]
     fn intern_slow(&mut self, s: Gc<LuaString>) -> Gc<LuaString> {
-        if let Some(twin) = self.strings.find(s.hash(), s.bytes()) {
+        if let Some(twin) = self.find_interned_slow(s) {
             return twin;
         }
         // SAFETY: the string is alive; flags may change at any time.
@@ -368,7 +380,17 @@ impl Vm {
 
     #[inline(never)]
     fn find_interned_slow(&self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
-        self.strings.find(s.hash(), s.bytes())
+        let twin = &self.strings.twins[(s.address() >> 4) % TWINS];
+        let (of, known) = twin.get();
+        if of == s.ptr() {
+            // SAFETY: a pair that no collection has seen yet.
+            return Some(unsafe { Gc::from_ptr(known) });
+        }
+        let found = self.strings.find(s.hash(), s.bytes());
+        if let Some(found) = found {
+            twin.set((s.ptr(), found.ptr()));
+        }
+        found
     }
 
     /// Raises "not enough memory".

@@ -54,16 +54,10 @@ impl Node {
     }
 }
 
-/// Hash of an integer key. Keys that differ in the lower 8 bits only stay neighbours, without collisions; the rest is scattered.
-#[inline(always)]
-fn hash_int(i: i64) -> u32 {
-    let x = i as u64;
-    (x ^ ((x >> 8).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)) as u32
-}
-
 #[inline(always)]
 fn hash_other(key: Value) -> u32 {
-    ((key.payload ^ key.tag.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    // The significant bits of a float are its upper ones, those of an address its lower ones: fold, then spread upwards.
+    ((key.payload ^ key.payload >> 32 ^ key.tag.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 /// How many integer keys there are between consecutive powers of two.
@@ -149,12 +143,19 @@ impl Table {
         unsafe { self.nodes.add(hash as usize & ((1 << self.log2_nodes) - 1)) }
     }
 
+    /// Main position of an integer key: the key modulo (about) one less than the number of nodes, by folding. Neighbouring keys get neighbouring nodes.
+    #[inline(always)]
+    fn main_int(&self, i: i64) -> *mut Node {
+        let (x, k) = (i as u64, self.log2_nodes);
+        self.main(x.wrapping_add(x >> k).wrapping_add(x >> k >> k) as u32)
+    }
+
     fn main_of(&self, key: Value) -> *mut Node {
-        self.main(match key.tag {
-            Tag::INT => hash_int(key.int_bits()),
-            Tag::STRING => key.gc::<LuaString>().hash(),
-            _ => hash_other(key),
-        })
+        match key.tag {
+            Tag::INT => self.main_int(key.int_bits()),
+            Tag::STRING => self.main(key.gc::<LuaString>().hash()),
+            _ => self.main(hash_other(key)),
+        }
     }
 
     /// The node of a key by tag and payload, starting at a main position; null if there is none.
@@ -191,7 +192,7 @@ impl Table {
         if self.nodes.is_null() {
             return null_mut();
         }
-        self.find(self.main(hash_int(i)), Value::int(i))
+        self.find(self.main_int(i), Value::int(i))
     }
 
     /// The node of a key that is neither integer nor string, nor a float that stands for an integer.
