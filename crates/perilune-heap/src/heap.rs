@@ -310,7 +310,7 @@ impl Heap {
     }
 
     #[inline]
-    fn spend(&mut self, bytes: usize) {
+    pub(crate) fn spend(&mut self, bytes: usize) {
         self.budget = self.budget.saturating_sub(bytes as isize);
         if self.budget <= 0 {
             self.due = self.running;

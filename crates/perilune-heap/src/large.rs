@@ -124,7 +124,18 @@ pub fn take_card(buffer: Obj, card: u32) -> (usize, usize) {
     }
 }
 
-/// Frees the card table of an object that is going away.
+/// Drops all marks of the object's cards; true if there may have been some.
+pub fn forget_cards(buffer: Obj) -> bool {
+    let at = buffer.as_ptr() as usize;
+    // SAFETY: as above.
+    let r = unsafe { &mut *record(at) };
+    r.hits = 0;
+    let any = !r.cards.is_null();
+    drop_cards(at);
+    any
+}
+
+/// Frees the card table of an object that is going away, or whose size is about to change.
 fn drop_cards(at: usize) {
     // SAFETY: as above; the table was made from a box of this length.
     unsafe {
@@ -249,6 +260,83 @@ impl LargeSpace {
         unsafe { (chunk.0 as *mut Chunk).write(head) };
         table.insert(chunk, mapped);
         Some(chunk)
+    }
+
+    /// Gives the live object `obj` room for `size` bytes (a multiple of 16), more than it has, without copying: `None` if
+    /// that is impossible. Its address may change; all that is known about it is kept. It has no card table: that would
+    /// have the wrong length now.
+    pub fn grow(&mut self, table: &mut ChunkTable, obj: Obj, size: usize) -> Option<Obj> {
+        let at = obj.as_ptr() as usize;
+        let chunk = ChunkRef(chunk_base(at));
+        let head = chunk.head();
+        let (new, old) = match head.kind {
+            ChunkKind::Huge => {
+                let mapped = size.checked_add(META)?.checked_next_multiple_of(PAGE)?;
+                let have = head.mapped;
+                let base = if mapped <= have { chunk.0 } else { os::remap(chunk.0, have, mapped)? };
+                let mapped = mapped.max(have);
+                table.remove(chunk, have);
+                let chunk = ChunkRef(base);
+                chunk.head().mapped = mapped;
+                table.insert(chunk, mapped);
+                self.mapped += mapped - have;
+                let at = base + META;
+                // SAFETY: the record has moved along with the object.
+                (at, unsafe { (*record(at)).size })
+            }
+            _ => {
+                let first = (at - chunk.0) / PAGE;
+                // SAFETY: a live large object has a record on its first page.
+                let r = unsafe { &mut *record(at) };
+                let (have, pages) = (r.pages as usize, size.div_ceil(PAGE));
+                let end = first + pages;
+                if size > LARGEST_RUN
+                    || end > PAGES
+                    || longest_clear(&head.pages, first + have, pages - have).is_err()
+                {
+                    return None;
+                }
+                for page in first + have..end {
+                    head.pages[page / 64] |= 1 << (page % 64);
+                    // SAFETY: pages of a chunk of large objects have records.
+                    unsafe { (*record(chunk.0 + page * PAGE)).first = first as u16 };
+                }
+                r.pages = pages as u16;
+                (at, r.size)
+            }
+        };
+        // SAFETY: as above; `new` is not null, and has `size` bytes now.
+        let grown = unsafe {
+            (*record(new)).size = size;
+            if self.poison {
+                core::ptr::write_bytes((new + old) as *mut u8, POISON, size - old);
+            }
+            obj_at(new)
+        };
+        self.bytes += size - old;
+        if grown != obj {
+            *self.entry(obj) = grown;
+        }
+        Some(grown)
+    }
+
+    /// The place of `obj` in its list.
+    fn entry(&mut self, obj: Obj) -> &mut Obj {
+        let lists = [&mut self.young, &mut self.old, &mut self.unswept];
+        lists
+            .into_iter()
+            .find_map(|list| list.iter_mut().rfind(|o| **o == obj))
+            .expect("every large object is listed")
+    }
+
+    /// Frees an object that is known to be dead.
+    pub fn release(&mut self, table: &mut ChunkTable, obj: Obj, now: u64) {
+        let list = [&mut self.young, &mut self.old, &mut self.unswept]
+            .into_iter()
+            .find_map(|list| list.iter().rposition(|o| *o == obj).map(|at| (list, at)));
+        let (list, at) = list.expect("every large object is listed");
+        list.swap_remove(at);
+        self.free(table, obj, now);
     }
 
     fn free(&mut self, table: &mut ChunkTable, obj: Obj, now: u64) {

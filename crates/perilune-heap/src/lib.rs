@@ -11,7 +11,8 @@
 //! # The scheme
 //!
 //! **Allocation** bumps a cursor through free lines, as in Immix: no free lists, no touching of the dead, and what is
-//! allocated together lies together (`heap.rs`, `blocks.rs`). Over 8 KiB objects have a space of their own (`large.rs`).
+//! allocated together lies together (`heap.rs`, `blocks.rs`). Over 8 KiB objects have a space of their own (`large.rs`), where buffers
+//! can grow (`resize.rs`).
 //!
 //! **Sticky marks.** A bitmap beside the objects says which are old. A minor collection does not clear it: it marks from the
 //! roots and the log until it meets marked objects, and whatever is marked then is old. Nothing is copied, so any
@@ -66,6 +67,7 @@ mod layout;
 mod mark;
 mod os;
 mod pace;
+mod resize;
 mod stats;
 mod table;
 mod verify;

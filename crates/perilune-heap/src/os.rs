@@ -5,38 +5,61 @@
 //! 512 small ones), so the callers of [`release`] and [`discard`] wait before they give anything back.
 
 use crate::layout::CHUNK;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, mremap_fixed, munmap,
+};
 
 /// Maps `bytes` (a multiple of 4096), aligned to [`CHUNK`] and filled with zeros. `None` if the system refuses.
 pub fn map(bytes: usize, huge_pages: bool) -> Option<usize> {
-    let raw = |len: usize| {
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
-        let at = unsafe {
-            mmap_anonymous(
-                core::ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        };
-        at.ok().map(|p| p as usize)
-    };
-    let mut base = raw(bytes)?;
+    let mut base = reserve(bytes)?;
     if !base.is_multiple_of(CHUNK) {
         unmap(base, bytes);
-        let room = bytes.checked_add(CHUNK)?;
-        let wide = raw(room)?;
-        base = wide.next_multiple_of(CHUNK);
-        if base > wide {
-            unmap(wide, base - wide);
-        }
-        let end = base + bytes;
-        if wide + room > end {
-            unmap(end, wide + room - end);
-        }
+        base = reserve_aligned(bytes)?;
     }
     advise(base, bytes, if huge_pages { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage });
     Some(base)
+}
+
+fn reserve(len: usize) -> Option<usize> {
+    // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+    let at = unsafe {
+        mmap_anonymous(
+            core::ptr::null_mut(),
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
+    };
+    at.ok().map(|p| p as usize)
+}
+
+/// Maps too much and returns what lies before and behind an aligned range.
+fn reserve_aligned(bytes: usize) -> Option<usize> {
+    let room = bytes.checked_add(CHUNK)?;
+    let wide = reserve(room)?;
+    let base = wide.next_multiple_of(CHUNK);
+    if base > wide {
+        unmap(wide, base - wide);
+    }
+    let end = base + bytes;
+    if wide + room > end {
+        unmap(end, wide + room - end);
+    }
+    Some(base)
+}
+
+/// Makes a mapping of `old` bytes at `base` one of `new` bytes, more than before, and returns where it is now: its pages move along
+/// with their contents. `None` if the system refuses; then nothing has changed.
+pub fn remap(base: usize, old: usize, new: usize) -> Option<usize> {
+    // SAFETY: a mapping of ours; without permission to move it, it grows into unused addresses or not at all.
+    if unsafe { mremap(base as *mut _, old, new, MremapFlags::empty()) }.is_ok() {
+        return Some(base);
+    }
+    let target = reserve_aligned(new)?;
+    // SAFETY: as above; the target has just been mapped and is used for nothing else. The caller forgets the old address.
+    let moved = unsafe { mremap_fixed(base as *mut _, old, new, MremapFlags::MAYMOVE, target as *mut _) };
+    // If it fails, the target is left alone: the system may have given part of it to another thread already.
+    moved.ok().map(|_| target)
 }
 
 fn advise(at: usize, bytes: usize, advice: Advice) {
@@ -64,6 +87,25 @@ pub fn unmap(at: usize, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contents_move_with_a_mapping() {
+        let at = map(3 * CHUNK, true).unwrap();
+        // SAFETY: freshly mapped, large enough.
+        unsafe {
+            *((at + 8) as *mut u64) = 5;
+            *((at + 3 * CHUNK - 8) as *mut u64) = 6;
+        }
+        let new = remap(at, 3 * CHUNK, 9 * CHUNK + 4096).unwrap();
+        assert!(new.is_multiple_of(CHUNK));
+        // SAFETY: mapped now, nine chunks and a page.
+        unsafe {
+            assert_eq!(*((new + 8) as *const u64), 5);
+            assert_eq!(*((new + 3 * CHUNK - 8) as *const u64), 6);
+            assert_eq!(*((new + 9 * CHUNK + 4088) as *const u64), 0);
+        }
+        unmap(new, 9 * CHUNK + 4096);
+    }
 
     #[test]
     fn mappings_are_aligned_and_zero() {

@@ -52,6 +52,7 @@ use crate::native::{LuaResult, Thrown};
 use crate::object::{ArrayKind, LuaString, TABLE_IS_PROTO, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
+use perilune_heap::Obj;
 use std::ptr::null_mut;
 
 /// Bit of `Header::flags` of a table: the hash part may have integer keys above 1, which an append might reach.
@@ -398,6 +399,25 @@ impl Vm {
         };
         // SAFETY: the object has `bytes` bytes behind its header.
         Ok(unsafe { object.as_ptr().cast::<u8>().add(BUFFER_DATA) })
+    }
+
+    /// The buffer with its data at `data`, given `bytes` bytes of data, more than it has: the address of the data now. The owner must
+    /// be logged.
+    fn grow_buffer(&mut self, data: *mut u8, bytes: usize) -> LuaResult<*mut u8> {
+        // SAFETY: the data of a buffer starts that far behind its header, and is never at null.
+        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+        match self.heap.try_grow(buffer, BUFFER_DATA + bytes) {
+            // SAFETY: as in `alloc_buffer`.
+            Ok(o) => Ok(unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) }),
+            Err(_) => Err(self.out_of_memory()),
+        }
+    }
+
+    /// Gives up the buffer with its data at `data`. Its owner, which must be logged, has another one.
+    fn drop_buffer(&mut self, data: *mut u8) {
+        // SAFETY: as above.
+        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+        self.heap.free_buffer(buffer);
     }
 
     /// To be called when a key appears in a table, or its storage moves.

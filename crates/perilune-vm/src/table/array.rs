@@ -14,6 +14,8 @@ use crate::value::{Gc, Tag, Value};
 pub(super) const MAX_ARRAY: usize = (1 << 31) - 1;
 /// An array shorter than this is never considered mostly nil.
 const MIN_SPARSE: u32 = 64;
+/// Bytes from which on the heap is asked to grow storage where it is.
+const LARGE: usize = 8 << 10;
 
 impl ArrayKind {
     /// Bytes of an element.
@@ -122,11 +124,20 @@ impl Vm {
         }
         // Objects come in units of 16 bytes: use what rounding up would waste.
         let bytes = ((want * kind.element_size() + super::BUFFER_DATA + 15) & !15) - super::BUFFER_DATA;
-        let new = self.alloc_buffer(bytes)?;
+        let own = !t.array.is_null() && !t.array_is_inline();
         self.heap.barrier(t.obj());
+        if own && kind == t.kind && want > t.array_cap as usize && want * kind.element_size() > LARGE {
+            let new = self.grow_buffer(t.array, bytes)?;
+            let table = edit(t);
+            table.array = new;
+            table.array_cap = (bytes / kind.element_size()).min(MAX_ARRAY) as u32;
+            return Ok(());
+        }
+        let new = self.alloc_buffer(bytes)?;
         let table = edit(t);
         let len = table.array_len as usize;
         debug_assert!(len <= want);
+        let old = table.array;
         // SAFETY: both buffers hold `len` elements of their kinds and do not overlap.
         unsafe {
             if kind == table.kind {
@@ -146,6 +157,9 @@ impl Vm {
             want as u32
         };
         table.kind = kind;
+        if own {
+            self.drop_buffer(old);
+        }
         Ok(())
     }
 

@@ -405,9 +405,14 @@ impl Vm {
         let live = t.live_nodes();
         if live == 0 {
             let table = edit(t);
-            table.nodes = null_mut();
+            let old = std::mem::replace(&mut table.nodes, null_mut());
             table.last_free = 0;
             table.header.flags &= !(TABLE_INT_NODES | TABLE_REF_NODES);
+            if !old.is_null() {
+                self.structure_changed(t);
+                self.heap.barrier(t.obj());
+                self.drop_buffer(old.cast());
+            }
             return Ok(());
         }
         self.rebuild_nodes(t, live)
@@ -444,6 +449,9 @@ impl Vm {
                     table.insert_into_free(n.key(), n.value());
                 }
             }
+        }
+        if !old.is_null() {
+            self.drop_buffer(old.cast());
         }
         Ok(())
     }

@@ -1,0 +1,109 @@
+//! Buffers that grow and that are freed at once, while majors are in progress and cards are marked.
+
+use perilune_heap::{Client, Cycle, Heap, HeapOptions, Marker, Obj};
+
+/// Objects of kind 1 own one buffer, of kind 0, which ends with its owner's number.
+struct Owners(Vec<Obj>);
+
+fn slot(owner: Obj) -> *mut Obj {
+    // SAFETY: owners are a header and one address.
+    unsafe { owner.as_ptr().cast::<Obj>().add(1) }
+}
+
+impl Client for Owners {
+    unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
+        // SAFETY: an object of this test, initialised.
+        unsafe {
+            if (*obj.as_ptr()).kind == 1 {
+                m.mark(*slot(obj));
+            }
+        }
+    }
+    fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
+        for &o in &self.0 {
+            m.mark(o);
+        }
+    }
+    fn converge(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) -> bool {
+        false
+    }
+    fn finish(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) {}
+}
+
+fn fill(buffer: Obj, from: usize, to: usize, with: u8) {
+    // SAFETY: within the buffer, behind its header.
+    unsafe { buffer.as_ptr().cast::<u8>().add(from).write_bytes(with, to - from) }
+}
+
+fn check(heap: &Heap, buffer: Obj, with: u8) {
+    let size = heap.size_of(buffer);
+    // SAFETY: within the buffer, which is filled.
+    let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>().add(8), size - 8) };
+    assert!(bytes.iter().all(|b| *b == with));
+}
+
+#[test]
+fn growth_and_release_agree_with_the_collector() {
+    let options = HeapOptions {
+        poison: true,
+        verify: true,
+        nursery: 256 << 10,
+        fixed_nursery: true,
+        ..Default::default()
+    };
+    let mut heap = Heap::new(options);
+    let mut owners = Owners(Vec::new());
+    for n in 0..12u8 {
+        let buffer = heap.alloc(0, 64);
+        fill(buffer, 8, 64, n);
+        let owner = heap.alloc(1, 16);
+        // SAFETY: fresh.
+        unsafe { slot(owner).write(buffer) };
+        owners.0.push(owner);
+    }
+    let mut seed = 7u64;
+    let mut random = move |below: usize| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % below
+    };
+    let (mut stayed, mut moved) = (0, 0);
+    for _ in 0..3000 {
+        let n = random(owners.0.len());
+        let owner = owners.0[n];
+        // SAFETY: an owner has its buffer.
+        let buffer = unsafe { *slot(owner) };
+        let size = heap.size_of(buffer);
+        match random(8) {
+            0..4 if size < 6 << 20 => {
+                let more = size + 16 + random(size);
+                let grown = heap.try_grow(buffer, more).unwrap();
+                heap.barrier(owner);
+                *if grown == buffer { &mut stayed } else { &mut moved } += 1;
+                fill(grown, size, heap.size_of(grown), n as u8);
+                // SAFETY: as above.
+                unsafe { slot(owner).write(grown) };
+            }
+            0..5 if size > 1 << 20 => {
+                let small = heap.try_alloc(0, 32 + random(64 << 10)).unwrap();
+                fill(small, 8, heap.size_of(small), n as u8);
+                // SAFETY: as above.
+                unsafe { slot(owner).write(small) };
+                heap.barrier(owner);
+                heap.free_buffer(buffer);
+            }
+            5 => heap.barrier_at(owner, buffer, buffer.as_ptr() as usize + 8 + random(size - 8)),
+            6 => heap.force_major(),
+            _ => heap.step_objects(&mut owners, 1 + random(6) as u32),
+        }
+    }
+    for (n, &owner) in owners.0.iter().enumerate() {
+        // SAFETY: as above.
+        check(&heap, unsafe { *slot(owner) }, n as u8);
+    }
+    assert!(stayed > 50 && moved > 50, "{stayed} {moved}");
+    assert!(heap.stats().majors > 10);
+    owners.0.clear();
+    heap.collect_full(&mut owners);
+    assert_eq!(heap.live_bytes(), 0);
+    assert_eq!(heap.stats().large_objects, 0);
+}
