@@ -262,6 +262,8 @@ pub(crate) fn register_name(proto: &Proto, pc: usize, register: u8) -> Option<Na
             };
             Some((table_kind(is_env(proto, at, i.b() as u8)), key))
         }
+        // Larger keys are in a register in PUC Lua's code, and nothing is said of numbers there.
+        Op::GetInt if i.c() > 255 => Some((table_kind(is_env(proto, at, i.b() as u8)), b"?".to_vec())),
         Op::GetInt => Some(("field", b"integer index".to_vec())),
         Op::GetUpval => Some(("upvalue", upvalue_name(proto, i.b() as usize))),
         Op::LoadK => match proto.constants.get(i.bx() as usize) {
