@@ -13,6 +13,7 @@ mod bless;
 mod cargo_jobs;
 mod chore;
 mod diff;
+mod fuzz;
 mod json;
 mod lint;
 mod measure;
@@ -36,6 +37,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
     Chore { name: "diff", summary: diff::SUMMARY, usage: diff::USAGE, run: diff::run },
     Chore { name: "bless", summary: bless::SUMMARY, usage: bless::USAGE, run: bless::run },
+    Chore { name: "fuzz", summary: fuzz::SUMMARY, usage: fuzz::USAGE, run: fuzz::run },
 ];
 
 fn main() -> ExitCode {

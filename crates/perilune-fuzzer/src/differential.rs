@@ -1,0 +1,232 @@
+//! Running a program in two implementations and comparing; running it under stress in one.
+//!
+//! The programs run as processes of their own, with limits of address space and time set between fork and exec: a crash is then an outcome like any other. Standard
+//! output must be the same byte by byte, addresses aside; of an error that ends the program, the first line of standard error and whether there was one.
+
+use crate::guard::Guard;
+use crate::program::{self, Program};
+use crate::rng::Rng;
+use crate::runner::{End, Target};
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time for one run.
+const TIME: Duration = Duration::from_secs(15);
+/// Address space of a run.
+const ADDRESS_SPACE: libc::rlim_t = 8 << 30;
+
+/// What a run printed and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// First line of standard error, the command's name taken off.
+    pub error: String,
+    /// All of standard error.
+    pub errors: String,
+    /// Exit code, or what ended it.
+    pub end: Result<i32, String>,
+}
+
+impl Output {
+    /// Lines of standard output.
+    pub fn lines(&self) -> Vec<String> {
+        self.out.split(|&b| b == b'\n').map(|l| String::from_utf8_lossy(l).into_owned()).collect()
+    }
+}
+
+/// Two implementations.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The perilune command.
+    pub perilune: PathBuf,
+    /// The other.
+    pub reference: PathBuf,
+    /// A folder for the program's file.
+    pub scratch: PathBuf,
+}
+
+impl Pair {
+    /// Runs a program in both; errors are crashes and time limits.
+    ///
+    /// # Errors
+    /// One of them cannot be run, or does not end by itself.
+    pub fn run_both(&self, source: &[u8]) -> Result<(Output, Output), String> {
+        let ours = run(&self.perilune, &self.scratch, source, &[])?;
+        if let Err(end) = &ours.end {
+            return Err(format!("perilune ends by {end}: {}", ours.errors));
+        }
+        let theirs = run(&self.reference, &self.scratch, source, &[])?;
+        if let Err(end) = &theirs.end {
+            return Err(format!("the reference ends by {end}"));
+        }
+        Ok((ours, theirs))
+    }
+}
+
+/// Runs a program.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run(bin: &Path, scratch: &Path, source: &[u8], environment: &[(&str, &str)]) -> Result<Output, String> {
+    let fail = |e: std::io::Error| format!("{}: {e}", bin.display());
+    let file = scratch.join("p.lua");
+    std::fs::File::create(&file).and_then(|mut f| f.write_all(source)).map_err(fail)?;
+    let mut command = Command::new(bin);
+    command.arg("p.lua").current_dir(scratch).envs(environment.iter().copied());
+    command.env_remove("LUA_INIT").env_remove("LUA_INIT_5_4");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // SAFETY: `setrlimit` may be called between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
+            libc::setrlimit(libc::RLIMIT_AS, &limit);
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &none);
+            Ok(())
+        });
+    }
+    let mut child = command.spawn().map_err(fail)?;
+    let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+    let out = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stdout.read_to_end(&mut bytes);
+        bytes
+    });
+    let err = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stderr.read_to_end(&mut bytes);
+        bytes
+    });
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(300);
+    let end = loop {
+        match child.try_wait().map_err(fail)? {
+            Some(status) => {
+                break status.code().ok_or_else(|| format!("signal {}", status.signal().unwrap_or(0)));
+            }
+            None if start.elapsed() > TIME => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break Err("the time limit".into());
+            }
+            None => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+        }
+    };
+    let out = out.join().unwrap_or_default();
+    let errors = String::from_utf8_lossy(&err.join().unwrap_or_default()).into_owned();
+    let first = errors.lines().next().unwrap_or_default();
+    let error = first.split_once(": ").map_or(first, |(_, rest)| rest).to_string();
+    // A panic is a crash, whatever the exit code.
+    let end = if errors.contains("panicked at") { Err("a panic".into()) } else { end };
+    Ok(Output { out, error, errors, end })
+}
+
+/// The targets `programs` and `stress`.
+pub struct Programs {
+    pair: Option<Pair>,
+    perilune: PathBuf,
+    scratch: PathBuf,
+    last: Option<Program>,
+}
+
+impl Programs {
+    /// With a pair: compares. Without: runs the programs in `perilune` with collections at every safepoint and the heap verified.
+    ///
+    /// # Errors
+    /// There is no folder for scratch files.
+    pub fn new(perilune: &Path, reference: Option<&Path>) -> std::io::Result<Programs> {
+        let scratch = scratch()?;
+        let pair = reference.map(|reference| Pair {
+            perilune: perilune.into(),
+            reference: reference.into(),
+            scratch: scratch.clone(),
+        });
+        Ok(Programs { pair, perilune: perilune.into(), scratch, last: None })
+    }
+
+    fn judge(&self, source: &[u8]) -> Result<End, String> {
+        let Some(pair) = &self.pair else {
+            let stress = [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_VERIFY", "1"), ("PERILUNE_GC_POISON", "1")];
+            let stressed = run(&self.perilune, &self.scratch, source, &stress)?;
+            let plain = run(&self.perilune, &self.scratch, source, &[])?;
+            return match (&stressed.end, &plain.end) {
+                (Err(end), _) => Err(format!("under stress it ends by {end}: {}", stressed.errors)),
+                (_, Err(end)) => Err(format!("ends by {end}: {}", plain.errors)),
+                _ if stressed != plain => Err(format!("stress changes it:{}", difference(&stressed, &plain))),
+                _ => Ok(End::Accepted),
+            };
+        };
+        let (ours, theirs) = pair.run_both(source)?;
+        if ours.out != theirs.out || ours.error != theirs.error || ours.end != theirs.end {
+            return Err(format!("differs:{}", difference(&ours, &theirs)));
+        }
+        Ok(if ours.end == Ok(0) { End::Accepted } else { End::Refused })
+    }
+}
+
+/// A folder for scratch files that no other process uses.
+///
+/// # Errors
+/// It cannot be made.
+pub fn scratch() -> std::io::Result<PathBuf> {
+    let dir = std::env::temp_dir().join(format!("perilune-fuzzer-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+fn difference(a: &Output, b: &Output) -> String {
+    let (x, y) = (a.lines(), b.lines());
+    let at = (0..x.len().max(y.len())).find(|&n| x.get(n) != y.get(n));
+    match at {
+        Some(n) => {
+            let line = |l: &[String]| l.get(n).cloned().unwrap_or_default();
+            format!("\n    - {}\n    + {}", line(&x), line(&y))
+        }
+        None => format!("\n    - {:?} {}\n    + {:?} {}", a.end, a.error, b.end, b.error),
+    }
+}
+
+impl Target for Programs {
+    fn name(&self) -> &'static str {
+        if self.pair.is_some() { "programs" } else { "stress" }
+    }
+
+    fn generate(&mut self, rng: &mut Rng) -> Vec<u8> {
+        let program = program::generate(rng);
+        let source = program.source().into_bytes();
+        self.last = Some(program);
+        source
+    }
+
+    fn run(&mut self, _guard: &Guard, input: &[u8]) -> Result<End, String> {
+        self.judge(input)
+    }
+
+    fn shrink(&mut self, guard: &Guard, input: &[u8]) -> Option<Vec<u8>> {
+        let program = self.last.clone().filter(|p| p.source().as_bytes() == input)?;
+        let small = program.shrink(|p| {
+            let source = p.source().into_bytes();
+            guard.case(&source, || self.judge(&source)).is_err()
+        });
+        let mut source = small.source().into_bytes();
+        if let Err(what) = self.judge(&source) {
+            for line in what.lines() {
+                source.extend(format!("-- {line}\n").bytes());
+            }
+        }
+        Some(source)
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}

@@ -1,0 +1,34 @@
+//! Fuzzing on the stable toolchain: inputs by the million, none of which may crash, hang or break a promise.
+//!
+//! A [`Target`](runner::Target) makes an input from random numbers and runs it. Case number `i` of a run depends on the seed and on `i` only,
+//! so that any case can be had again without those before it. [`runner`] does the counting, [`guard`] sees to it that the input
+//! survives a crash or a hang: it lies in `fuzz/artifacts` afterwards, and `--replay FILE` runs it once more.
+//!
+//! | target | input | what must hold |
+//! |---|---|---|
+//! | `parse` | mutated Lua sources, random token and grammar soup | compiles or is refused; what compiles passes the verifier, and survives dump and undump |
+//! | `undump` | mutated binary chunks, instruction by instruction too | what the verifier accepts runs without a crash, within bounds |
+//! | `pattern`, `format`, `pack` | calls of the string library | a result or a Lua error, the same as a reference Lua's if one is named |
+//! | `numeral` | numerals and numbers | the same value as Rust's parser reads; text and back is the identity |
+//! | `programs` | random programs that end | prints what a reference Lua prints |
+//! | `stress` | the same programs | no crash with a collection at every safepoint and the heap verified |
+//! | `limits` | nesting, recursion, sizes, under limits of memory and time | a Lua error, and a state that works afterwards |
+//!
+//! There is no coverage feedback: that needs instrumented builds of the nightly toolchain. Structure makes up for it: the inputs start from
+//! real programs and from grammars, and chunks are changed where the verifier looks.
+
+pub mod calls;
+pub mod corpus;
+pub mod differential;
+pub mod grammar;
+pub mod guard;
+pub mod limits;
+pub mod literal;
+pub mod mutate;
+pub mod numeral;
+pub mod parse;
+pub mod program;
+pub mod rng;
+pub mod runner;
+pub mod sandbox;
+pub mod undump;

@@ -1,0 +1,81 @@
+//! A Lua state that fuzzed code may run in: all libraries, without what reaches out of the process, under a memory limit.
+
+use crate::guard::Guard;
+use perilune_heap::HeapOptions;
+use perilune_vm::{Gc, LuaClosure, LoadMode, Value, Vm};
+use std::time::Duration;
+
+/// Bytes that a state may hold.
+pub const MEMORY: usize = 64 << 20;
+
+/// What fuzzed code must not have: files, processes, the standard streams, and what reads them.
+const FORBID: &str = "
+    os = {time = os.time, clock = os.clock, date = os.date, difftime = os.difftime, getenv = os.getenv, setlocale = os.setlocale}
+    io, dofile, loadfile, require, package, debug.debug = nil
+    print = function(...) return select('#', ...) end
+    warn('@off')
+";
+
+/// A state for fuzzed code.
+pub fn state(options: HeapOptions) -> Box<Vm> {
+    let mut vm = Vm::with_options(options);
+    perilune_stdlib::open_libs(&mut vm).expect("an empty state has memory for its libraries");
+    let forbid = vm.load(FORBID.as_bytes(), b"=sandbox", LoadMode::Text, None).expect("compiles");
+    vm.protected_call(forbid.into(), &[]).expect("runs");
+    let depth = vm.stack_top();
+    debug_assert_eq!(depth, 0);
+    vm.heap().set_limit(Some(MEMORY));
+    vm
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// That many results.
+    Results(u32),
+    /// An error, as text.
+    Error(String),
+}
+
+/// Calls a function for `time` at most and drops its results.
+pub fn call(guard: &Guard, vm: &mut Vm, f: Gc<LuaClosure>, time: Duration) -> Outcome {
+    let depth = vm.nargs();
+    let outcome = match guard.bounded(vm, time, |vm| vm.protected_call(f.into(), &[])) {
+        Ok(n) => Outcome::Results(n),
+        Err(e) => Outcome::Error(text(e)),
+    };
+    vm.truncate(depth);
+    outcome
+}
+
+/// An error value for people.
+pub fn text(error: Value) -> String {
+    match error.as_string() {
+        Some(s) => String::from_utf8_lossy(s.bytes()).into_owned(),
+        None => format!("({})", error.type_name()),
+    }
+}
+
+/// Whether the state still works: memory, tables, strings, calls, errors, coroutines, a full collection.
+///
+/// # Errors
+/// What does not.
+pub fn still_works(guard: &Guard, vm: &mut Vm) -> Result<(), String> {
+    const PROBE: &str = "
+        local t = {} for i = 1, 100 do t[i] = i * 2 t['k' .. i] = i end
+        local s = 0 for k, v in next, t do s = s + v end
+        local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b * 2 end)
+        local ok, e = pcall(error, 'x')
+        return s == 15150 and co(1) == 2 and co(4) == 8 and not ok and e == 'x'";
+    vm.collect_full();
+    let f = vm.load(PROBE.as_bytes(), b"=probe", LoadMode::Text, None).map_err(text)?;
+    let depth = vm.nargs();
+    let result = guard.bounded(vm, Duration::from_secs(10), |vm| vm.protected_call(f.into(), &[]));
+    let right = match result {
+        Ok(1) if vm.stack_get(depth + 1).is_truthy() => Ok(()),
+        Ok(_) => Err("the state computes something else afterwards".to_string()),
+        Err(e) => Err(format!("the state fails afterwards: {}", text(e))),
+    };
+    vm.truncate(depth);
+    right
+}
