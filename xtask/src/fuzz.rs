@@ -18,7 +18,16 @@ const TARGETS: &[&str] =
 /// Runs the chore.
 pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     let built = chore::cargo()
-        .args(["build", "--quiet", "--profile", "fast", "--package", "perilune-fuzzer", "--package", "perilune-cli"])
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            "fast",
+            "--package",
+            "perilune-fuzzer",
+            "--package",
+            "perilune-cli",
+        ])
         .status()?;
     if !built.success() {
         return Err("the fuzzer does not build".into());

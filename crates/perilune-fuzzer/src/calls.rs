@@ -132,7 +132,10 @@ impl Target for Calls {
 }
 
 fn subject(rng: &mut Rng) -> Vec<u8> {
-    let pieces: &[&str] = &["a", "b", "ab", "abc", "x1", " ", "\n", "(", ")", "[", "]", "%", "foo.bar", "0", "é", "\0", "-", "aaaa"];
+    let pieces: &[&str] = &[
+        "a", "b", "ab", "abc", "x1", " ", "\n", "(", ")", "[", "]", "%", "foo.bar", "0", "é", "\0", "-",
+        "aaaa",
+    ];
     let mut s = Vec::new();
     for _ in 0..rng.below(9) {
         if rng.one_in(6) {
@@ -161,7 +164,10 @@ fn pattern(rng: &mut Rng) -> Vec<u8> {
                     p.push(b'^');
                 }
                 for _ in 0..rng.below(4) {
-                    p.extend_from_slice(rng.pick(&["a", "a-c", "%w", "%a", "]", "-", "^", "0-9", "%-", "z-a", "%"]).as_bytes());
+                    p.extend_from_slice(
+                        rng.pick(&["a", "a-c", "%w", "%a", "]", "-", "^", "0-9", "%-", "z-a", "%"])
+                            .as_bytes(),
+                    );
                 }
                 if !rng.one_in(20) {
                     p.push(b']');
@@ -170,7 +176,10 @@ fn pattern(rng: &mut Rng) -> Vec<u8> {
             9 => p.push(b'('),
             10 => p.push(b')'),
             11 => p.extend_from_slice(b"()"),
-            12 => p.extend_from_slice(rng.pick(&["%b()", "%bxy", "%f[%w]", "%f[^a]", "%f", "%b", "%1", "%2", "%0", "%9"]).as_bytes()),
+            12 => p.extend_from_slice(
+                rng.pick(&["%b()", "%bxy", "%f[%w]", "%f[^a]", "%f", "%b", "%1", "%2", "%0", "%9"])
+                    .as_bytes(),
+            ),
             13 => p.extend_from_slice(b"(a*)"),
             14 => p.push(rng.byte()),
             _ => p.push(b"$^*+-?%[]()"[rng.below(11)]),
@@ -205,13 +214,15 @@ fn pattern_call(rng: &mut Rng) -> String {
     match rng.below(7) {
         0 => format!("string.find({s}, {p}{start})"),
         1 => format!("string.match({s}, {p}{start})"),
-        2 => format!("string.find({s}, {p}, {}, {})", rng.range(-3, 5), rng.pick(&["true", "false", "nil", "1"])),
+        2 => format!(
+            "string.find({s}, {p}, {}, {})",
+            rng.range(-3, 5),
+            rng.pick(&["true", "false", "nil", "1"])
+        ),
         3 => {
-            let r = *[
-                &b"%0"[..], b"%1", b"<%0>", b"%2", b"%%", b"%", b"%x", b"", b"%1%1", b"\0", b"%9",
-            ]
-            .get(rng.below(11))
-            .expect("eleven");
+            let r = *[&b"%0"[..], b"%1", b"<%0>", b"%2", b"%%", b"%", b"%x", b"", b"%1%1", b"\0", b"%9"]
+                .get(rng.below(11))
+                .expect("eleven");
             let n = if rng.one_in(3) { format!(", {}", rng.range(-2, 5)) } else { String::new() };
             format!("string.gsub({s}, {p}, {}{n})", literal::string(r))
         }
@@ -229,7 +240,9 @@ fn pattern_call(rng: &mut Rng) -> String {
             ]);
             format!("string.gsub({s}, {p}, {r})")
         }
-        5 => format!("(function() local t = {{}} for a, b in string.gmatch({s}, {p}{start}) do t[#t + 1] = tostring(a) .. '|' .. tostring(b) end return table.concat(t, ',') end)()"),
+        5 => format!(
+            "(function() local t = {{}} for a, b in string.gmatch({s}, {p}{start}) do t[#t + 1] = tostring(a) .. '|' .. tostring(b) end return table.concat(t, ',') end)()"
+        ),
         _ => format!("string.gmatch({s}, {p})()"),
     }
 }
@@ -240,7 +253,13 @@ fn any_value(rng: &mut Rng) -> String {
         3..=6 => literal::float(rng.float()),
         7 | 8 => literal::string(&subject(rng)),
         9 => rng.pick(&["nil", "true", "false", "'10'", "'0x1p4'", "'1e1'", "' 7 '"]).to_string(),
-        10 => rng.pick(&["setmetatable({}, {__tostring = function() return 'obj' end})", "setmetatable({}, {__tostring = function() return 1 end})", "setmetatable({}, {__name = 'My'}) ~= nil"]).to_string(),
+        10 => rng
+            .pick(&[
+                "setmetatable({}, {__tostring = function() return 'obj' end})",
+                "setmetatable({}, {__tostring = function() return 1 end})",
+                "setmetatable({}, {__name = 'My'}) ~= nil",
+            ])
+            .to_string(),
         _ => literal::integer(rng.range(0, 300)),
     }
 }
@@ -276,7 +295,11 @@ fn format_call(rng: &mut Rng) -> String {
         args.push(any_value(rng));
     }
     let f = literal::string(&f);
-    if args.is_empty() { format!("string.format({f})") } else { format!("string.format({f}, {})", args.join(", ")) }
+    if args.is_empty() {
+        format!("string.format({f})")
+    } else {
+        format!("string.format({f}, {})", args.join(", "))
+    }
 }
 
 fn pack_format(rng: &mut Rng) -> (String, usize) {
@@ -295,12 +318,21 @@ fn pack_format(rng: &mut Rng) -> (String, usize) {
                 values += 1;
             }
             7 => {
-                f.push_str(&format!("c{}", if rng.one_in(20) { rng.next() as i64 } else { rng.below(10) as i64 }));
+                f.push_str(&format!(
+                    "c{}",
+                    if rng.one_in(20) { rng.next() as i64 } else { rng.below(10) as i64 }
+                ));
                 values += 1;
             }
-            8 if rng.one_in(6) => f.push(rng.pick(&["c", "?", "i99999999999", "y", "0", "c-1"]).chars().next().unwrap_or('c')),
+            8 if rng.one_in(6) => {
+                f.push(rng.pick(&["c", "?", "i99999999999", "y", "0", "c-1"]).chars().next().unwrap_or('c'))
+            }
             _ => {
-                f.push_str(rng.pick(&["b", "B", "h", "H", "l", "L", "j", "J", "T", "i", "I", "f", "d", "n", "s", "z"]));
+                f.push_str(
+                    rng.pick(&[
+                        "b", "B", "h", "H", "l", "L", "j", "J", "T", "i", "I", "f", "d", "n", "s", "z",
+                    ]),
+                );
                 values += 1;
             }
         }
@@ -320,8 +352,13 @@ fn pack_call(rng: &mut Rng) -> String {
         0 | 1 => format!("string.pack({f}{args})"),
         2 => format!("string.unpack({f}, string.pack({f}{args}))"),
         3 => {
-            let start = if rng.one_in(2) { format!(", {}", literal::integer(rng.range(-10, 20))) } else { String::new() };
-            let bytes: Vec<u8> = (0..rng.below(40)).map(|_| if rng.one_in(2) { 0 } else { rng.byte() }).collect();
+            let start = if rng.one_in(2) {
+                format!(", {}", literal::integer(rng.range(-10, 20)))
+            } else {
+                String::new()
+            };
+            let bytes: Vec<u8> =
+                (0..rng.below(40)).map(|_| if rng.one_in(2) { 0 } else { rng.byte() }).collect();
             format!("string.unpack({f}, {}{start})", literal::string(&bytes))
         }
         _ => format!("string.packsize({f})"),

@@ -71,7 +71,12 @@ impl Pair {
 ///
 /// # Errors
 /// It cannot be started.
-pub fn run(bin: &Path, scratch: &Path, source: &[u8], environment: &[(&str, &str)]) -> Result<Output, String> {
+pub fn run(
+    bin: &Path,
+    scratch: &Path,
+    source: &[u8],
+    environment: &[(&str, &str)],
+) -> Result<Output, String> {
     let fail = |e: std::io::Error| format!("{}: {e}", bin.display());
     let file = scratch.join("p.lua");
     std::fs::File::create(&file).and_then(|mut f| f.write_all(source)).map_err(fail)?;
@@ -153,7 +158,8 @@ impl Programs {
 
     fn judge(&self, source: &[u8]) -> Result<End, String> {
         let Some(pair) = &self.pair else {
-            let stress = [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_VERIFY", "1"), ("PERILUNE_GC_POISON", "1")];
+            let stress =
+                [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_VERIFY", "1"), ("PERILUNE_GC_POISON", "1")];
             let stressed = run(&self.perilune, &self.scratch, source, &stress)?;
             let plain = run(&self.perilune, &self.scratch, source, &[])?;
             return match (&stressed.end, &plain.end) {

@@ -151,8 +151,12 @@ impl Target for Limits {
         let source = match rng.below(6) {
             0 => format!("return coroutine.wrap(function() {body} end)()"),
             1 => format!("return pcall(function() {body} end)"),
-            2 => format!("local x <close> = setmetatable({{}}, {{__close = function() local t = {{}} for i = 1, 9 do t[i] = {{}} end end}}) return pcall(function() {body} end)"),
-            3 => format!("local co = coroutine.create(function() {body} end) local r = coroutine.resume(co) return r, coroutine.close(co)"),
+            2 => format!(
+                "local x <close> = setmetatable({{}}, {{__close = function() local t = {{}} for i = 1, 9 do t[i] = {{}} end end}}) return pcall(function() {body} end)"
+            ),
+            3 => format!(
+                "local co = coroutine.create(function() {body} end) local r = coroutine.resume(co) return r, coroutine.close(co)"
+            ),
             _ => body,
         };
         source.into_bytes()

@@ -4,13 +4,13 @@
 //! process by its signal.
 
 use perilune_fuzzer::calls::{Calls, Kind};
+use perilune_fuzzer::corpus;
 use perilune_fuzzer::differential::{Pair, Programs, scratch};
 use perilune_fuzzer::limits::Limits;
 use perilune_fuzzer::numeral::Numeral;
 use perilune_fuzzer::parse::Parse;
 use perilune_fuzzer::runner::{self, Options, Target};
 use perilune_fuzzer::undump::Undump;
-use perilune_fuzzer::corpus;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

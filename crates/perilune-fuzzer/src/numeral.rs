@@ -120,7 +120,11 @@ fn written(kind: u8, bits: u64) -> Result<(), String> {
         format_integer(bits as i64, &mut out);
         let ok = out == (bits as i64).to_string().as_bytes()
             && matches!(parse_number(&out), Some(Number::Integer(n)) if n == bits as i64);
-        return if ok { Ok(()) } else { Err(format!("integer {} written {}", bits as i64, out.escape_ascii())) };
+        return if ok {
+            Ok(())
+        } else {
+            Err(format!("integer {} written {}", bits as i64, out.escape_ascii()))
+        };
     }
     let x = f64::from_bits(bits);
     format_float(x, &mut out);
@@ -209,7 +213,9 @@ fn hexadecimal(s: &str, negative: bool) -> Option<Number> {
         return None;
     }
     if exponent.is_none() && !mantissa.contains('.') {
-        let n = whole.bytes().fold(0i64, |n, b| n.wrapping_mul(16).wrapping_add((b as char).to_digit(16).unwrap_or(0) as i64));
+        let n = whole
+            .bytes()
+            .fold(0i64, |n, b| n.wrapping_mul(16).wrapping_add((b as char).to_digit(16).unwrap_or(0) as i64));
         return Some(Number::Integer(if negative { n.wrapping_neg() } else { n }));
     }
     let mut scale: i64 = -4 * fraction.len() as i64;

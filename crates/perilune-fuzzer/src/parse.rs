@@ -57,13 +57,16 @@ impl Target for Parse {
                 mutate(rng, &mut input, &self.corpus, MAX);
                 input
             }
-            _ => (0..rng.below(60)).flat_map(|_| [rng.pick(crate::mutate::TOKENS), " "].concat().into_bytes()).collect(),
+            _ => (0..rng.below(60))
+                .flat_map(|_| [rng.pick(crate::mutate::TOKENS), " "].concat().into_bytes())
+                .collect(),
         }
     }
 
     fn run(&mut self, _guard: &Guard, input: &[u8]) -> Result<End, String> {
         let Ok(proto) = perilune_syntax::compile(input, b"=fuzz") else { return Ok(End::Refused) };
-        perilune_syntax::verify::verify(&proto).map_err(|e| format!("the verifier refuses compiled code: {e}"))?;
+        perilune_syntax::verify::verify(&proto)
+            .map_err(|e| format!("the verifier refuses compiled code: {e}"))?;
         let bytes = perilune_syntax::dump::dump(&proto, false);
         let back = perilune_syntax::undump::undump(&bytes, b"=fuzz")
             .map_err(|e| format!("its own dump is refused: {}", String::from_utf8_lossy(&e.message)))?;

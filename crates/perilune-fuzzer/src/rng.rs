@@ -9,7 +9,8 @@ pub struct Rng(u64);
 impl Rng {
     /// The generator of case number `case` of the run with `seed`.
     pub fn new(seed: u64, case: u64) -> Rng {
-        let mut rng = Rng(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ case.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        let mut rng =
+            Rng(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ case.wrapping_mul(0x2545_f491_4f6c_dd1d));
         rng.next();
         rng
     }

@@ -101,7 +101,11 @@ pub fn run(target: &mut dyn Target, options: &Options) -> std::io::Result<Tally>
 ///
 /// # Errors
 /// The guard cannot be set up.
-pub fn replay(target: &mut dyn Target, options: &Options, input: &[u8]) -> std::io::Result<Result<End, String>> {
+pub fn replay(
+    target: &mut dyn Target,
+    options: &Options,
+    input: &[u8],
+) -> std::io::Result<Result<End, String>> {
     let guard = Guard::new(options.artifacts.as_deref(), target.name())?;
     Ok(one(target, &guard, input))
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Running time of an accepted chunk.
-const TIME: Duration = Duration::from_millis(8);
+const TIME: Duration = Duration::from_millis(3);
 /// Cases that one state serves at most.
 const CASES_PER_STATE: u32 = 40;
 /// Bytes before the payload: header, mark, length, checksum.
@@ -60,7 +60,7 @@ impl Undump {
             .take(SNIPPETS.len() * 8)
             .map(|s| s.as_bytes().to_vec())
             .chain(generated)
-            .chain(corpus::load(folders).into_iter().filter(|s| s.len() < 3000));
+            .chain(corpus::load(folders).into_iter().filter(|s| s.len() < 1200));
         let protos = sources.filter_map(|s| perilune_syntax::compile(&s, b"=chunk").ok()).collect();
         Undump { protos, vm: None, served: 0 }
     }
@@ -161,7 +161,10 @@ fn change(rng: &mut Rng, proto: &mut Proto, others: &[Arc<Proto>]) {
             match rng.below(3) {
                 0 => proto.upvalues[n].in_stack ^= true,
                 1 => proto.upvalues[n].index = rng.below(12) as u8,
-                _ => proto.upvalues[n].kind = [VarKind::Mutable, VarKind::Unassigned, VarKind::Close][rng.below(3)],
+                _ => {
+                    proto.upvalues[n].kind =
+                        [VarKind::Mutable, VarKind::Unassigned, VarKind::Close][rng.below(3)]
+                }
             }
         }
         18 if !proto.locals.is_empty() => {

@@ -34,16 +34,66 @@ pub(super) const KINDS: [Kind; 9] =
     [Kind::Int, Kind::Num, Kind::Str, Kind::Bool, Kind::Arr, Kind::Rec, Kind::Dict, Kind::Fun, Kind::Obj];
 
 const BORDERS: &[&str] = &[
-    "math.maxinteger", "math.mininteger", "(math.maxinteger - 1)", "(math.mininteger + 1)", "9007199254740993", "4294967296", "-1", "0",
-    "0x7fffffff", "255", "65535", "32768", "-32769", "1", "2", "3", "7", "63", "64", "65", "10",
+    "math.maxinteger",
+    "math.mininteger",
+    "(math.maxinteger - 1)",
+    "(math.mininteger + 1)",
+    "9007199254740993",
+    "4294967296",
+    "-1",
+    "0",
+    "0x7fffffff",
+    "255",
+    "65535",
+    "32768",
+    "-32769",
+    "1",
+    "2",
+    "3",
+    "7",
+    "63",
+    "64",
+    "65",
+    "10",
 ];
 const FLOATS: &[&str] = &[
-    "0.0", "(-0.0)", "0.5", "1.5", "-2.25", "1e15", "2^53", "2^63", "-2^63", "1e308", "1e-320", "math.huge", "(-math.huge)", "(0/0)", "3.0", "0.1",
-    "9007199254740993.0", "100.0", "math.pi",
+    "0.0",
+    "(-0.0)",
+    "0.5",
+    "1.5",
+    "-2.25",
+    "1e15",
+    "2^53",
+    "2^63",
+    "-2^63",
+    "1e308",
+    "1e-320",
+    "math.huge",
+    "(-math.huge)",
+    "(0/0)",
+    "3.0",
+    "0.1",
+    "9007199254740993.0",
+    "100.0",
+    "math.pi",
 ];
 const STRINGS: &[&str] = &[
-    "''", "'a'", "'abc'", "'10'", "'0x10'", "' 5 '", "'1e2'", "'-3.5'", "'hello world'", "'%d+'", "'\\0x\\255'", "'b'", "'k1'", "'9223372036854775808'",
-    "'long string that is not interned because it is too long for that'", "'a,b,,c'",
+    "''",
+    "'a'",
+    "'abc'",
+    "'10'",
+    "'0x10'",
+    "' 5 '",
+    "'1e2'",
+    "'-3.5'",
+    "'hello world'",
+    "'%d+'",
+    "'\\0x\\255'",
+    "'b'",
+    "'k1'",
+    "'9223372036854775808'",
+    "'long string that is not interned because it is too long for that'",
+    "'a,b,,c'",
 ];
 
 impl Gen<'_> {
@@ -55,8 +105,9 @@ impl Gen<'_> {
 
     /// A variable that may be assigned.
     pub(super) fn target(&mut self, kind: Kind) -> Option<String> {
-        let found: Vec<usize> =
-            (0..self.scope.len()).filter(|&n| self.scope[n].kind == kind && !self.scope[n].constant).collect();
+        let found: Vec<usize> = (0..self.scope.len())
+            .filter(|&n| self.scope[n].kind == kind && !self.scope[n].constant)
+            .collect();
         (!found.is_empty()).then(|| self.scope[found[self.rng.below(found.len())]].name.clone())
     }
 
@@ -97,8 +148,12 @@ impl Gen<'_> {
             Kind::Bool => self.bool(depth),
             Kind::Arr => self.arr(d),
             Kind::Rec => {
-                let (a, b, c, s) =
-                    (self.expr(Kind::Int, d), self.expr(Kind::Num, d), self.expr(Kind::Int, d), self.expr(Kind::Str, d));
+                let (a, b, c, s) = (
+                    self.expr(Kind::Int, d),
+                    self.expr(Kind::Num, d),
+                    self.expr(Kind::Int, d),
+                    self.expr(Kind::Str, d),
+                );
                 match self.rng.below(4) {
                     0 => format!("{{a = {a}, b = {b}, c = {c}, s = {s}}}"),
                     1 => format!("{{s = {s}, c = {c}, a = {a}, b = {b}}}"),
@@ -126,7 +181,10 @@ impl Gen<'_> {
                     let e = self.expr(k, d);
                     format!("function(x, ...) tick() local y = {e} return y, ... end")
                 }
-                _ => self.rng.pick(&["math.abs", "tostring", "select", "type", "math.max", "rawlen", "string.rep"]).to_string(),
+                _ => self
+                    .rng
+                    .pick(&["math.abs", "tostring", "select", "type", "math.max", "rawlen", "string.rep"])
+                    .to_string(),
             },
             Kind::Obj => {
                 let (n, s) = (self.expr(Kind::Int, d), self.rng.pick(&["Base", "Derived", "Vec"]));
@@ -172,7 +230,11 @@ impl Gen<'_> {
             }
             12 | 13 => {
                 let e = self.expr(Kind::Arr, d);
-                let i = if self.rng.one_in(2) { self.rng.range(0, 6).to_string() } else { self.expr(Kind::Int, d) };
+                let i = if self.rng.one_in(2) {
+                    self.rng.range(0, 6).to_string()
+                } else {
+                    self.expr(Kind::Int, d)
+                };
                 format!("({}[{i}] or 0)", paren(&e))
             }
             14 => {
@@ -194,7 +256,10 @@ impl Gen<'_> {
             }
             17 => {
                 let e = self.expr(Kind::Num, d);
-                format!("(math.tointeger({e}) or {})", self.rng.pick(&["0", "math.floor(2.5)", "math.ceil(-2.5)"]))
+                format!(
+                    "(math.tointeger({e}) or {})",
+                    self.rng.pick(&["0", "math.floor(2.5)", "math.ceil(-2.5)"])
+                )
             }
             18 => format!("(string.byte({}, {}) or 0)", self.expr(Kind::Str, d), self.rng.range(-3, 3)),
             19 => format!("select('#', {}, {})", self.expr(Kind::Int, d), self.expr(Kind::Str, d)),
@@ -231,7 +296,11 @@ impl Gen<'_> {
                 let e = self.expr(Kind::Rec, d);
                 format!("{}.b", paren(&e))
             }
-            10 => format!("({} + {})", self.rng.pick(&["'10'", "'0x1p1'", "'2.5'", "' 3 '", "'x'"]), self.expr(Kind::Int, d)),
+            10 => format!(
+                "({} + {})",
+                self.rng.pick(&["'10'", "'0x1p1'", "'2.5'", "' 3 '", "'x'"]),
+                self.expr(Kind::Int, d)
+            ),
             _ => self.num(0),
         }
     }
@@ -244,24 +313,52 @@ impl Gen<'_> {
         match self.rng.below(16) {
             0..=2 => {
                 let k = [Kind::Str, Kind::Int, Kind::Str, Kind::Num][self.rng.below(4)];
-                format!("({} .. {})", self.short(d), if k == Kind::Num { "1.5".to_string() } else { self.expr(k, d) })
+                format!(
+                    "({} .. {})",
+                    self.short(d),
+                    if k == Kind::Num { "1.5".to_string() } else { self.expr(k, d) }
+                )
             }
             3 => format!("({} .. {} .. {})", self.short(d), self.expr(Kind::Int, d), self.expr(Kind::Str, d)),
-            4 => format!("string.sub({}, {}, {})", self.expr(Kind::Str, d), self.rng.range(-6, 6), self.rng.range(-6, 6)),
+            4 => format!(
+                "string.sub({}, {}, {})",
+                self.expr(Kind::Str, d),
+                self.rng.range(-6, 6),
+                self.rng.range(-6, 6)
+            ),
             5 => format!("string.rep({}, {}, ',')", self.short(d), self.rng.range(-1, 5)),
             6 => {
                 let f = self.rng.pick(&["upper", "lower", "reverse"]);
                 let e = self.expr(Kind::Str, d);
                 format!("{}:{f}()", paren(&e))
             }
-            7 => format!("string.format('%5d|%-8s|%x', {}, {}, {})", self.expr(Kind::Int, d), self.expr(Kind::Str, d), self.rng.range(0, 99999)),
+            7 => format!(
+                "string.format('%5d|%-8s|%x', {}, tostring({}), {})",
+                self.expr(Kind::Int, d),
+                self.expr(Kind::Str, d),
+                self.rng.range(0, 99999)
+            ),
             8 => format!("string.format('%q', {})", self.expr(Kind::Int, d)),
             9 => {
-                let (s, p) = (self.expr(Kind::Str, d), self.rng.pick(&["'%w'", "'(.)(.)'", "'a*'", "'^.'", "'%s+'", "'l'"]));
-                let r = self.rng.pick(&["'<%0>'", "'%1%1'", "{a = 'X', l = false, h = 5}", "function(c) return c .. c end", "string.upper", "''"]);
+                let (s, p) = (
+                    self.expr(Kind::Str, d),
+                    self.rng.pick(&["'%w'", "'(.)(.)'", "'a*'", "'^.'", "'%s+'", "'l'"]),
+                );
+                let r = self.rng.pick(&[
+                    "'<%0>'",
+                    "'%1%1'",
+                    "{a = 'X', l = false, h = 5}",
+                    "function(c) return c .. c end",
+                    "string.upper",
+                    "''",
+                ]);
                 format!("(string.gsub({s}, {p}, {r}))")
             }
-            10 => format!("(string.match({}, {}) or 'none')", self.expr(Kind::Str, d), self.rng.pick(&["'%a+'", "'%d+'", "'(%w)%s'", "'.-o'", "'^h(.*)d$'"])),
+            10 => format!(
+                "(string.match({}, {}) or 'none')",
+                self.expr(Kind::Str, d),
+                self.rng.pick(&["'%a+'", "'%d+'", "'(%w)%s'", "'.-o'", "'^h(.*)d$'"])
+            ),
             11 => format!("tostring({})", self.expr(Kind::Int, d)),
             12 => format!("table.concat({}, ',')", self.expr(Kind::Arr, d)),
             13 => {
@@ -298,7 +395,11 @@ impl Gen<'_> {
                 let op = self.rng.pick(&["<", "<=", ">", ">=", "==", "~="]);
                 let c = if self.rng.one_in(2) { self.rng.pick(BORDERS) } else { self.rng.pick(FLOATS) };
                 let k = [Kind::Int, Kind::Num][self.rng.below(2)];
-                if self.rng.one_in(2) { format!("({} {op} {c})", self.expr(k, d)) } else { format!("({c} {op} {})", self.expr(k, d)) }
+                if self.rng.one_in(2) {
+                    format!("({} {op} {c})", self.expr(k, d))
+                } else {
+                    format!("({c} {op} {})", self.expr(k, d))
+                }
             }
             7 => format!("(not {})", self.expr(Kind::Bool, d)),
             8 => {
@@ -321,14 +422,23 @@ impl Gen<'_> {
         match self.rng.below(6) {
             0 => "{}".into(),
             1 => "{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}".into(),
-            2 => format!("table.pack({} or 0, {} or 0)", self.expr(Kind::Int, depth), self.expr(Kind::Int, depth)),
-            3 => format!("{{{} or 0, {} or 0, n = 2}}", self.expr(Kind::Int, depth), self.expr(Kind::Num, depth)),
+            2 => format!(
+                "table.pack({} or 0, {} or 0)",
+                self.expr(Kind::Int, depth),
+                self.expr(Kind::Int, depth)
+            ),
+            3 => format!(
+                "{{{} or 0, {} or 0, n = 2}}",
+                self.expr(Kind::Int, depth),
+                self.expr(Kind::Num, depth)
+            ),
             4 => {
                 let e = self.expr(Kind::Arr, depth);
                 format!("{{0, table.unpack({e}, 1, 5)}}")
             }
             _ => {
-                let items: Vec<String> = (0..self.rng.below(7)).map(|_| self.exact(Kind::Int, depth) + " or 0").collect();
+                let items: Vec<String> =
+                    (0..self.rng.below(7)).map(|_| self.exact(Kind::Int, depth) + " or 0").collect();
                 format!("{{{}}}", items.join(", "))
             }
         }
@@ -337,7 +447,10 @@ impl Gen<'_> {
 
 /// In parentheses, unless it is a name: so that it can be indexed and called.
 pub(super) fn paren(e: &str) -> String {
-    if e.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !e.starts_with(|c: char| c.is_ascii_digit()) && e != "nil" {
+    if e.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && !e.starts_with(|c: char| c.is_ascii_digit())
+        && e != "nil"
+    {
         e.to_string()
     } else {
         format!("({e})")

@@ -81,7 +81,8 @@ impl Program {
                     continue;
                 }
                 *next += 1;
-                let parts = n.parts.iter().map(|(head, body)| (head.clone(), filter(body, next, drop))).collect();
+                let parts =
+                    n.parts.iter().map(|(head, body)| (head.clone(), filter(body, next, drop))).collect();
                 kept.push(Node { parts, tail: n.tail.clone() });
             }
             kept
@@ -212,7 +213,8 @@ mod tests {
 
     #[test]
     fn shrinking_finds_the_one_statement() {
-        let program = Program((0..20).map(|n| Node::block("do", vec![Node::leaf(format!("f({n})"))], "end")).collect());
+        let program =
+            Program((0..20).map(|n| Node::block("do", vec![Node::leaf(format!("f({n})"))], "end")).collect());
         let small = program.shrink(|p| p.source().contains("f(13)"));
         assert_eq!(small.size(), 2);
     }

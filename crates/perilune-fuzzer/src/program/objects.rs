@@ -17,11 +17,14 @@ impl Gen<'_> {
             4 => format!("{o}.f{} = {e}", self.rng.below(80)),
             5 => format!("{o} = {}.new({e})", self.rng.pick(&["Base", "Derived", "Vec"])),
             6 => "Base.inc = function(self) self.n = 5 return self.n end".into(),
-            7 => format!("local mt = getmetatable({o}) mt.__newindex = function(t, k, v) rawset(t, k, v) end"),
+            7 => {
+                format!("local mt = getmetatable({o}) mt.__newindex = function(t, k, v) rawset(t, k, v) end")
+            }
             8 => format!("for j = 1, 70 do {o}['x' .. j] = j end"),
             _ => format!("{class}.__index = function(_, k) return function() return k end end"),
         };
-        let restore = format!("{class}.get, {class}.__index = get, index if {class} == Base then Base.inc = inc end");
+        let restore =
+            format!("{class}.get, {class}.__index = get, index if {class} == Base then Base.inc = inc end");
         let when = self.rng.below(6);
         let body = vec![
             Node::leaf("tick()"),
@@ -33,7 +36,10 @@ impl Gen<'_> {
         Node::block(
             "do",
             vec![
-                Node::leaf(format!("local {o}, r, get, index, inc = {class}.new({}), {{}}, {class}.get, {class}.__index, Base.inc", self.rng.range(-2, 9))),
+                Node::leaf(format!(
+                    "local {o}, r, get, index, inc = {class}.new({}), {{}}, {class}.get, {class}.__index, Base.inc",
+                    self.rng.range(-2, 9)
+                )),
                 Node::block(format!("check(function() for {i} = 0, 7 do"), body, "end end)"),
                 Node::leaf("show(table.concat(r, ' '))"),
                 Node::leaf(restore),
@@ -44,7 +50,10 @@ impl Gen<'_> {
 
     /// Operators on objects.
     pub(super) fn operators(&mut self) -> Node {
-        let op = self.rng.pick(&["+", "-", "*", "/", "//", "%", "^", "&", "|", "~", "<<", ">>", "..", "<", "<=", "==", "~=", ">", ">="]);
+        let op = self.rng.pick(&[
+            "+", "-", "*", "/", "//", "%", "^", "&", "|", "~", "<<", ">>", "..", "<", "<=", "==", "~=", ">",
+            ">=",
+        ]);
         let k = self.kind();
         let (a, b) = (self.expr(Kind::Obj, 1), self.expr(k, 1));
         if self.rng.one_in(2) {
@@ -69,12 +78,26 @@ impl Gen<'_> {
         let inner = if self.rng.one_in(3) { "if e then error('second:' .. type(e), 0) end" } else { "" };
         let body = self.block(2);
         let mut nodes = vec![
-            Node::leaf(format!("local {x} <close> = setmetatable({{}}, {{__close = function(o, e) {log}[#{log} + 1] = '{x}' .. type(e) {inner} end}})")),
-            Node::leaf(format!("local {y} <close> = {}", self.rng.pick(&["nil", "false", "setmetatable({}, {__close = function() tick() end})", "42", "nil"]))),
+            Node::leaf(format!(
+                "local {x} <close> = setmetatable({{}}, {{__close = function(o, e) {log}[#{log} + 1] = '{x}' .. type(e) {inner} end}})"
+            )),
+            Node::leaf(format!(
+                "local {y} <close> = {}",
+                self.rng.pick(&[
+                    "nil",
+                    "false",
+                    "setmetatable({}, {__close = function() tick() end})",
+                    "42",
+                    "nil"
+                ])
+            )),
         ];
         nodes.extend(body);
         let leave = if leave == "break" { "if true then break end" } else { leave };
-        nodes.push(Node::leaf(format!("if {} then {leave} end", self.rng.pick(&["true", "true", "not nil", "#'' > 0"]))));
+        nodes.push(Node::leaf(format!(
+            "if {} then {leave} end",
+            self.rng.pick(&["true", "true", "not nil", "#'' > 0"])
+        )));
         nodes.push(Node::leaf("::done::"));
         Node::block(
             format!("do local {log} = {{}}"),
@@ -123,7 +146,11 @@ impl Gen<'_> {
         Node::block(
             "do",
             vec![
-                Node::block(format!("local {co} = coroutine.create(function({a}, ...)"), body, "return 'ret', ... end)"),
+                Node::block(
+                    format!("local {co} = coroutine.create(function({a}, ...)"),
+                    body,
+                    "return 'ret', ... end)",
+                ),
                 Node::leaf(format!("for i = 1, {times} do show(i, coroutine.resume({co}, i, i + 1)) end")),
                 Node::leaf(end),
             ],
@@ -135,7 +162,12 @@ impl Gen<'_> {
     pub(super) fn garbage(&mut self) -> Node {
         let mode = self.rng.pick(&["k", "v", "kv"]);
         let n = self.rng.range(1, 40);
-        let collect = self.rng.pick(&["collectgarbage()", "collectgarbage('step')", "collectgarbage('generational') collectgarbage() collectgarbage('incremental')", "collectgarbage() collectgarbage()"]);
+        let collect = self.rng.pick(&[
+            "collectgarbage()",
+            "collectgarbage('step')",
+            "collectgarbage('generational') collectgarbage() collectgarbage('incremental')",
+            "collectgarbage() collectgarbage()",
+        ]);
         let text = match self.rng.below(4) {
             0 => format!(
                 "do local w, held = setmetatable({{}}, {{__mode = '{mode}'}}), {{}} for i = 1, {n} do local k = {{i}} held[i] = k w[k] = k w[{{}}] = {{}} end {collect} local c = 0 for i = 1, #held do if w[held[i]] == held[i] then c = c + 1 end end show(c) end"
@@ -146,7 +178,9 @@ impl Gen<'_> {
             2 => format!(
                 "do local keep = {{}} for i = 1, {n} do setmetatable({{i}}, {{__gc = function(o) keep[o[1]] = o end}}) end {collect} local t = {{}} for i = 1, {n} do t[i] = ('s' .. i):rep(3) end show(t[1], t[{n}]) end"
             ),
-            _ => format!("do local t = {{}} for i = 1, {n} do t[i] = {{i, x = i .. 'x', f = function() return i end}} if i % 7 == 0 then {collect} end end local s = 0 for i = 1, {n} do s = s + t[i].f() + t[i][1] + #t[i].x end show(s) end"),
+            _ => format!(
+                "do local t = {{}} for i = 1, {n} do t[i] = {{i, x = i .. 'x', f = function() return i end}} if i % 7 == 0 then {collect} end end local s = 0 for i = 1, {n} do s = s + t[i].f() + t[i][1] + #t[i].x end show(s) end"
+            ),
         };
         Node::leaf(text)
     }

@@ -1,3 +1,7 @@
+local rawtostring = tostring
+local function tostring(v)
+  return (rawtostring(v):gsub("0x%x%x%x%x%x+", "ADDR"))
+end
 local fuel = 6000
 local function tick()
   fuel = fuel - 1

@@ -94,8 +94,19 @@ impl Gen<'_> {
             36 if self.rng.one_in(2) => self.garbage(),
             37 => self.recursion(),
             38 => {
-                let e = self.rng.pick(&["1 + 2 .. 3", "...", "_ENV ~= nil, 2^53", "{1, 2, x = 3}", "syntax error here", "'\\\\65'", "1 // 0"]);
-                Node::leaf(format!("do local f, e = load({}, '=loaded') show(e or f(1, 2)) end", crate::literal::string(format!("return {e}").as_bytes())))
+                let e = self.rng.pick(&[
+                    "1 + 2 .. 3",
+                    "...",
+                    "_ENV ~= nil, 2^53",
+                    "{1, 2, x = 3}",
+                    "syntax error here",
+                    "'\\\\65'",
+                    "1 // 0",
+                ]);
+                Node::leaf(format!(
+                    "do local f, e = load({}, '=loaded') show(e or f(1, 2)) end",
+                    crate::literal::string(format!("return {e}").as_bytes())
+                ))
             }
             _ => {
                 let body = self.block(3);
@@ -215,7 +226,10 @@ impl Gen<'_> {
         let i = self.fresh("i");
         let (range, kind) = match self.rng.below(16) {
             0..=3 => (format!("{}, {}", self.rng.range(-2, 3), self.rng.range(0, 8)), Kind::Int),
-            4 => (format!("{}, {}, -{}", self.rng.range(3, 9), self.rng.range(-3, 3), self.rng.range(1, 3)), Kind::Int),
+            4 => (
+                format!("{}, {}, -{}", self.rng.range(3, 9), self.rng.range(-3, 3), self.rng.range(1, 3)),
+                Kind::Int,
+            ),
             5 => ("math.maxinteger - 2, math.maxinteger".into(), Kind::Int),
             6 => ("math.mininteger + 1, math.mininteger, -1".into(), Kind::Int),
             7 => ("math.maxinteger - 1, math.huge".into(), Kind::Int),
@@ -223,8 +237,16 @@ impl Gen<'_> {
             9 => (format!("{}, {}.7", self.rng.range(-1, 2), self.rng.range(0, 4)), Kind::Int),
             10 => ("math.mininteger, math.maxinteger, math.maxinteger".into(), Kind::Int),
             11 => ("3, 1".into(), Kind::Int),
-            12 => (format!("1, 3, {}", self.rng.pick(&["0", "0.0", "'1'", "nil", "math.mininteger", "math.huge"])), Kind::Int),
-            13 => (format!("{}, 2", self.rng.pick(&["'1'", "{}", "nil", "-math.huge + 1/0", "1"])), Kind::Int),
+            12 => (
+                format!(
+                    "1, 3, {}",
+                    self.rng.pick(&["0", "0.0", "'1'", "nil", "math.mininteger", "math.huge"])
+                ),
+                Kind::Int,
+            ),
+            13 => {
+                (format!("{}, 2", self.rng.pick(&["'1'", "{}", "nil", "-math.huge + 1/0", "1"])), Kind::Int)
+            }
             14 => (format!("1, math.min(9, {})", self.expr(Kind::Int, 1)), Kind::Int),
             _ => (format!("0, {}, {}", self.rng.range(-6, 12), self.rng.range(-3, 4)), Kind::Int),
         };
@@ -254,13 +276,18 @@ impl Gen<'_> {
         let c = self.expr(Kind::Bool, 2);
         let mut body = self.loop_body(Some((&n, Kind::Int)));
         body.insert(0, Node::leaf(format!("{n} = {n} + 1")));
-        Node::block(format!("local {n} = 0 while {n} < {} and ({c} or {n} < 3) do", self.rng.range(1, 9)), body, "end")
+        Node::block(
+            format!("local {n} = 0 while {n} < {} and ({c} or {n} < 3) do", self.rng.range(1, 9)),
+            body,
+            "end",
+        )
     }
 
     fn repeat_loop(&mut self) -> Node {
         let (n, last) = (self.fresh("n"), self.fresh("last"));
         let inner = self.block(3);
-        let f = self.rng.pick(&["", "local f = function() return n end "]).replace("n end", &format!("{n} end"));
+        let f =
+            self.rng.pick(&["", "local f = function() return n end "]).replace("n end", &format!("{n} end"));
         Node::block(
             format!("local {n} = 0 repeat"),
             vec![Node::leaf("tick()"), Node::leaf(format!("{n} = {n} + 1")), Node::block("do", inner, "end")],
@@ -285,8 +312,12 @@ impl Gen<'_> {
                     format!("for {i} = 1, {} do", self.rng.range(1, 6)),
                     vec![
                         Node::leaf(format!("local own = {i} * 10")),
-                        Node::leaf(format!("{fs}[#{fs} + 1] = function(d) tick() own = own + (d or 1) shared = shared + own return own, shared, {i} end")),
-                        Node::leaf(format!("{fs}[#{fs} + 1] = function() local function inner() own = {e} return own, {i} end return inner() end")),
+                        Node::leaf(format!(
+                            "{fs}[#{fs} + 1] = function(d) tick() own = own + (d or 1) shared = shared + own return own, shared, {i} end"
+                        )),
+                        Node::leaf(format!(
+                            "{fs}[#{fs} + 1] = function() local function inner() own = {e} return own, {i} end return inner() end"
+                        )),
                         Node::leaf(leave),
                         Node::leaf("::continue::"),
                     ],
@@ -318,7 +349,10 @@ impl Gen<'_> {
             6 => "return (function(a, ...) tick() return ..., a end)(...)".into(),
             _ => "return table.unpack({...}, 1, select('#', ...))".into(),
         };
-        Node::leaf(format!("check(function(...) {body} end{}{list})", if list.is_empty() { "" } else { ", " }))
+        Node::leaf(format!(
+            "check(function(...) {body} end{}{list})",
+            if list.is_empty() { "" } else { ", " }
+        ))
     }
 
     /// Fields removed during traversal.
@@ -326,7 +360,12 @@ impl Gen<'_> {
         let t = self.expr(Kind::Dict, 1);
         let n = self.rng.range(1, 60);
         let condition = self.rng.pick(&["v % 2 == 0", "true", "type(k) == 'string'", "v > 10", "k == 'k3'"]);
-        let then = self.rng.pick(&["t[k] = nil", "t[k] = v + 1000", "t[k] = nil t[k] = nil", "if type(k) == 'number' then t[k] = nil end"]);
+        let then = self.rng.pick(&[
+            "t[k] = nil",
+            "t[k] = v + 1000",
+            "t[k] = nil t[k] = nil",
+            "if type(k) == 'number' then t[k] = nil end",
+        ]);
         Node::leaf(format!(
             "do local t, c, s = {t}, 0, 0 for i = 1, {n} do t[i] = i t['k' .. i] = i end \
              for k, v in pairs(t) do tick() c = c + 1 if math.type(v) == 'integer' and ({condition}) then s = s + v {then} end end \
@@ -338,10 +377,23 @@ impl Gen<'_> {
         let n = self.rng.range(0, 50);
         let (m, a) = (self.rng.range(1, 97), self.rng.range(1, 50));
         match self.rng.below(4) {
-            0 => Node::leaf(format!("do local t = {{}} for i = 1, {n} do t[i] = (i * {a}) % {m} end table.sort(t{}) show(t) end", self.rng.pick(&["", ", function(a, b) return a > b end", ", function(a, b) return a < b end"]))),
-            1 => Node::leaf(format!("do local t = {{}} for i = 1, {n} do t[i] = tostring((i * {a}) % {m}) end table.sort(t) show(table.concat(t, ' ')) end")),
-            2 => Node::leaf(format!("do local t = {{}} for i = 1, {n} do t[i] = {{k = (i * {a}) % {m}, i = i}} end table.sort(t, function(x, y) if x.k ~= y.k then return x.k < y.k end return x.i < y.i end) local r = {{}} for i, x in ipairs(t) do r[i] = x.k * 100 + x.i end show(r) end")),
-            _ => Node::leaf(format!("do local t = {{}} for i = 1, {n} do t[i] = i % 2 == 0 and i * {a} % {m} or i + 0.5 end table.sort(t) show(t) end")),
+            0 => Node::leaf(format!(
+                "do local t = {{}} for i = 1, {n} do t[i] = (i * {a}) % {m} end table.sort(t{}) show(t) end",
+                self.rng.pick(&[
+                    "",
+                    ", function(a, b) return a > b end",
+                    ", function(a, b) return a < b end"
+                ])
+            )),
+            1 => Node::leaf(format!(
+                "do local t = {{}} for i = 1, {n} do t[i] = tostring((i * {a}) % {m}) end table.sort(t) show(table.concat(t, ' ')) end"
+            )),
+            2 => Node::leaf(format!(
+                "do local t = {{}} for i = 1, {n} do t[i] = {{k = (i * {a}) % {m}, i = i}} end table.sort(t, function(x, y) if x.k ~= y.k then return x.k < y.k end return x.i < y.i end) local r = {{}} for i, x in ipairs(t) do r[i] = x.k * 100 + x.i end show(r) end"
+            )),
+            _ => Node::leaf(format!(
+                "do local t = {{}} for i = 1, {n} do t[i] = i % 2 == 0 and i * {a} % {m} or i + 0.5 end table.sort(t) show(t) end"
+            )),
         }
     }
 
@@ -356,8 +408,16 @@ impl Gen<'_> {
             4 => format!("check(table.remove, {{1, 2, 3}}, {i})"),
             5 => format!("check(string.rep, 'ab', {i}, '{k}')"),
             6 => format!("check(next, {{}}, {i})"),
-            7 => format!("do local t = {{}} for i = 1, {} do t[i] = i end for i = 1, {} do table.remove(t{}) end show(#t, t) end", k * 8, k * 4, self.rng.pick(&["", ", 1", ""])),
-            _ => format!("do local t = {{n = 0}} for i = {}, -3, -1 do t[i] = i end for i = 1, 5 do t[i] = -i end show(t, #t) end", j + 2),
+            7 => format!(
+                "do local t = {{}} for i = 1, {} do t[i] = i end for i = 1, {} do table.remove(t{}) end show(#t, t) end",
+                k * 8,
+                k * 4,
+                self.rng.pick(&["", ", 1", ""])
+            ),
+            _ => format!(
+                "do local t = {{n = 0}} for i = {}, -3, -1 do t[i] = i end for i = 1, 5 do t[i] = -i end show(t, #t) end",
+                j + 2
+            ),
         };
         Node::leaf(text)
     }
@@ -375,13 +435,20 @@ impl Gen<'_> {
             6 => format!("check(function() return {} .. {} end)", paren(&e), paren(&f)),
             7 => format!("check(function() return {} < {} end)", paren(&e), paren(&f)),
             8 => format!("check(function() local a <const> = {e} return a & {} end)", paren(&f)),
-            9 => format!("show(xpcall(function(...) return ... + nil end, function(m) return 'handled ' .. tostring(m) end, {e}))"),
+            9 => format!(
+                "show(xpcall(function(...) return ... + nil end, function(m) return 'handled ' .. tostring(m) end, {e}))"
+            ),
             10 => format!("show(select('#', pcall(pcall, error, {e})), pcall(error))"),
-            11 => format!("check(function() local t = setmetatable({{}}, {{__index = {e}}}) return t.field end)"),
+            11 => format!(
+                "check(function() local t = setmetatable({{}}, {{__index = {e}}}) return t.field end)"
+            ),
             12 => format!("check(string.rep, {e}, {f})"),
             13 => format!("check(function() {}:method({f}) end)", paren(&e)),
             14 => format!("check(setmetatable, {e}, {f})"),
-            _ => format!("check(function() for i = 1, {f} do tick() if i > 3 then break end end return #{} end)", paren(&e)),
+            _ => format!(
+                "check(function() for i = 1, {f} do tick() if i > 3 then break end end return #{} end)",
+                paren(&e)
+            ),
         };
         Node::leaf(text)
     }
@@ -389,11 +456,25 @@ impl Gen<'_> {
     fn recursion(&mut self) -> Node {
         let n = self.rng.range(1, 12);
         let text = match self.rng.below(5) {
-            0 => format!("do local function fib(n) tick() if n < 2 then return n end return fib(n - 1) + fib(n - 2) end check(fib, {}) end", n.min(9)),
-            1 => format!("do local function loop(n, acc) tick() if n == 0 then return acc end return loop(n - 1, acc + n) end check(loop, {}, 0) end", n * 9),
-            2 => format!("do local function list(n, ...) tick() if n == 0 then return ... end return list(n - 1, n, ...) end check(list, {n}) end"),
-            3 => format!("do local even, odd function even(n) tick() if n == 0 then return true end return odd(n - 1) end function odd(n) if n == 0 then return false end return even(n - 1) end check(even, {}) end", n * 5),
-            _ => format!("do local function tree(d) tick() if d == 0 then return {{}} end return {{tree(d - 1), tree(d - 1)}} end local function count(t) tick() return t[1] and 1 + count(t[1]) + count(t[2]) or 1 end check(function() return count(tree({})) end) end", n.min(5)),
+            0 => format!(
+                "do local function fib(n) tick() if n < 2 then return n end return fib(n - 1) + fib(n - 2) end check(fib, {}) end",
+                n.min(9)
+            ),
+            1 => format!(
+                "do local function loop(n, acc) tick() if n == 0 then return acc end return loop(n - 1, acc + n) end check(loop, {}, 0) end",
+                n * 9
+            ),
+            2 => format!(
+                "do local function list(n, ...) tick() if n == 0 then return ... end return list(n - 1, n, ...) end check(list, {n}) end"
+            ),
+            3 => format!(
+                "do local even, odd function even(n) tick() if n == 0 then return true end return odd(n - 1) end function odd(n) if n == 0 then return false end return even(n - 1) end check(even, {}) end",
+                n * 5
+            ),
+            _ => format!(
+                "do local function tree(d) tick() if d == 0 then return {{}} end return {{tree(d - 1), tree(d - 1)}} end local function count(t) tick() return t[1] and 1 + count(t[1]) + count(t[2]) or 1 end check(function() return count(tree({})) end) end",
+                n.min(5)
+            ),
         };
         Node::leaf(text)
     }
