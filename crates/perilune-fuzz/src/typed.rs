@@ -390,10 +390,10 @@ impl Generator<'_> {
     }
 
     fn list(&mut self, depth: usize) -> String {
-        if depth == 0 || self.rng.one_in(3) {
-            if let Some(name) = self.variable(Kind::List) {
-                return name;
-            }
+        if (depth == 0 || self.rng.one_in(3))
+            && let Some(name) = self.variable(Kind::List)
+        {
+            return name;
         }
         let d = depth.saturating_sub(1);
         match self.rng.below(5) {
@@ -407,10 +407,10 @@ impl Generator<'_> {
     }
 
     fn vector(&mut self, depth: usize) -> String {
-        if depth == 0 || self.rng.one_in(3) {
-            if let Some(name) = self.variable(Kind::Vector) {
-                return name;
-            }
+        if (depth == 0 || self.rng.one_in(3))
+            && let Some(name) = self.variable(Kind::Vector)
+        {
+            return name;
         }
         let d = depth.saturating_sub(1);
         match self.rng.below(6) {
@@ -423,10 +423,10 @@ impl Generator<'_> {
     }
 
     fn function(&mut self, depth: usize) -> String {
-        if self.rng.one_in(3) {
-            if let Some(name) = self.variable(Kind::Function) {
-                return name;
-            }
+        if self.rng.one_in(3)
+            && let Some(name) = self.variable(Kind::Function)
+        {
+            return name;
         }
         let text = std::mem::take(&mut self.text);
         let scope = self.scope.len();
