@@ -240,11 +240,6 @@ impl Vm {
                         }
                         (*self.thread).pcalls = nested + 1;
                         (*frame(base)).shift = nested;
-                        if self.c_calls >= MAX_C_CALLS {
-                            return Err(self.c_stack_overflow());
-                        }
-                        // Counted as PUC Lua counts it, so that endless nesting ends soon.
-                        self.c_calls += 1;
                         (*frame(base)).flags |= F_PCALL;
                         let mut f = base;
                         if handler {
@@ -392,7 +387,6 @@ impl Vm {
                         return crate::interp::arith::concat_flow(self, parent, i, left - 1);
                     }
                     CONT_PCALL => {
-                        self.c_calls -= 1;
                         std::ptr::copy(first as *const [u8; 16], dest.add(1) as *mut [u8; 16], n);
                         *dest = Value::TRUE;
                         first = dest;
@@ -474,7 +468,6 @@ impl Vm {
                     self.close_after_error(base.add(f.aux as usize));
                     let base = self.base;
                     self.error_handled = false;
-                    self.c_calls -= 1;
                     *base = Value::FALSE;
                     *base.add(1) = std::mem::replace(&mut self.error, Value::NIL);
                     self.shrink_after_overflow();

@@ -116,6 +116,9 @@ op!(op_tailcall(vm, base, pc, k, i, tab) {
 unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers; arguments end at vm.top.
     unsafe {
+        if vm.interrupt.load(Ordering::Relaxed) != 0 {
+            vm.handle_interrupt()?;
+        }
         if i.d() == 1 {
             vm.close_upvalues(base);
         }
