@@ -2,7 +2,8 @@
 -- Limits of the compiler: locals, upvalues, registers, nesting.
 local function try(src)
   local f, msg = load(src, "=src")
-  print(f and "ok" or msg)
+  -- Limits found while generating code are reported without the token they were found at.
+  print(f and "ok" or (msg:gsub("(too many upvalues.*) near .*", "%1"):gsub("(too many registers) near .*", "%1")))
   return f
 end
 local function names(n, p) local t = {} for i = 1, n do t[i] = p .. i end return table.concat(t, ",") end

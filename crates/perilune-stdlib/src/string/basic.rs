@@ -39,8 +39,11 @@ fn byte(vm: &mut Vm) -> LuaResult<u32> {
     let start = start_position(i, s.len());
     let end = end_position(vm.opt_int(3, i)?, s.len());
     let Some(slice) = s.get(start - 1..end) else { return Ok(0) };
-    if slice.len() >= MAX_SIZE || slice.len() > 20 && vm.ensure_stack(slice.len()).is_err() {
+    if slice.len() >= MAX_SIZE {
         return Err(vm.error("string slice too long"));
+    }
+    if slice.len() > 20 && !vm.check_stack(slice.len()) {
+        return Err(vm.error("stack overflow (string slice too long)"));
     }
     for &b in slice {
         vm.push(Value::int(i64::from(b)));
