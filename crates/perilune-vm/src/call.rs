@@ -439,7 +439,8 @@ impl Vm {
     }
 
     /// Calls metamethod `f` at the top of the running Lua frame; `cont` says what becomes of its result.
-    pub(crate) fn call_meta(&mut self, f: Value, args: &[Value], cont: u8, aux: u16) -> Flow {
+    #[inline(never)]
+    pub(crate) fn call_meta_general(&mut self, f: Value, args: &[Value], cont: u8, aux: u16) -> Flow {
         // SAFETY: top is the end of the frame's registers.
         unsafe {
             let func = self.reserve(self.top, CALL_GAP + args.len() + 1)?;

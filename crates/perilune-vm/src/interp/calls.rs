@@ -1,13 +1,13 @@
-//! Calls, returns, varargs, closures, loops, to-be-closed variables.
+//! Calls, returns, varargs, closures, to-be-closed variables. What is less plain but has to be quick is in `quick.rs`.
 
-use super::{
-    Flow, Step, copy, flow, frame_ceiling, frame_closure, next, next_gc, op, save, set_float, set_int, tail,
+use super::quick::{
+    call_special, has_room, native_at, slots, slow_return, slow_return0, slow_return1, slow_tailcall,
 };
+use super::{Flow, Step, copy, flow, frame_ceiling, frame_closure, next, next_gc, op, save, tail};
 use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_NONE, F_SLOW_RETURN, F_TAIL, F_VARARG, Frame, frame};
 use crate::native::Kind;
-use crate::num;
-use crate::object::{LuaClosure, NativeClosure};
+use crate::object::LuaClosure;
 use crate::value::{Tag, Value};
 use perilune_syntax::Instr;
 use std::sync::atomic::Ordering;
@@ -55,17 +55,20 @@ op!(
         (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     // A leaf native, the commonest case, without further ado.
-    if (*func).tag == Tag::NATIVE || (*func).tag == Tag::NATIVE_CLOSURE {
-        let native = if (*func).tag == Tag::NATIVE {
-            (*func).payload as *const crate::native::Native
-        } else {
-            (*((*func).payload as *const NativeClosure)).native
-        };
+    let native = native_at(func);
+    if !native.is_null() {
         let new_base = func.add(CALL_GAP);
-        let quick = (*native).kind == Kind::Leaf || (*native).kind == Kind::Hybrid && !(*vm).needs_segment();
+        let quick = match (*native).kind {
+            Kind::Leaf => true,
+            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Pcall | Kind::Resume | Kind::Wrap | Kind::Yield => {
+                tail!(call_special, vm, base, pc, k, i, tab)
+            }
+            _ => false,
+        };
         if quick && (*vm).top.add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
             let f = frame(new_base);
-            *f = Frame::native(i.c() as i16 - 1, (new_base as usize - base as usize) as u32 / size_of::<Value>() as u32);
+            *f = Frame::native(i.c() as i16 - 1, slots(base, new_base));
             (*vm).base = new_base;
             match ((*native).func)(&mut *vm) {
                 Ok(n) => {
@@ -103,17 +106,41 @@ op!(
 });
 
 op!(op_tailcall(vm, base, pc, k, i, tab) {
-    save!(vm, base, pc);
     let func = base.add(i.a() as usize);
-    if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+    let f = frame(base);
+    if (*func).tag == Tag::CLOSURE && i.d() == 0 && (*f).flags & F_VARARG == 0 {
+        let p = (*((*func).payload as *mut LuaClosure)).proto;
+        let mut from = func.add(CALL_GAP);
+        let args_end = if i.b() != 0 { from.add(i.b() as usize - 1) } else { (*vm).top };
+        if has_room(vm, p, base, args_end) {
+            copy(base.sub(CALL_GAP), func);
+            let mut to = base;
+            while from < args_end {
+                copy(to, from);
+                from = from.add(1);
+                to = to.add(1);
+            }
+            let params_end = base.add((*p).num_params as usize);
+            while to < params_end {
+                (*to).tag = Tag::NIL;
+                to = to.add(1);
+            }
+            if (*p).is_vararg {
+                (*vm).top = to;
+            }
+            (*f).flags |= F_TAIL;
+            (*f).k = (*p).k;
+            let code = (*p).code;
+            let k = (*p).k as *const Value;
+            next!(vm, base, code, k, tab)
+        }
     }
-    flow!(vm, tailcall_flow(&mut *vm, base, i))
+    tail!(slow_tailcall, vm, base, pc, k, i, tab)
 });
 
 /// Replaces the running frame by the called function's. A native is called as usual and its results returned.
 #[inline(never)]
-unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
+pub(super) unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers; arguments end at vm.top.
     unsafe {
         if vm.interrupt.load(Ordering::Relaxed) != 0 {
@@ -191,16 +218,6 @@ op!(op_return1(vm, base, pc, k, i, tab) {
     next!(vm, parent, (*pf).pc, (*pf).k, tab)
 });
 
-op!(#[inline(never)] slow_return0(vm, base, pc, k, i, tab) {
-    save!(vm, base, pc);
-    flow!(vm, (*vm).finish_return(base, base, 0))
-});
-
-op!(#[inline(never)] slow_return1(vm, base, pc, k, i, tab) {
-    save!(vm, base, pc);
-    flow!(vm, (*vm).finish_return(base, base.add(i.a() as usize), 1))
-});
-
 op!(op_return(vm, base, pc, k, i, tab) {
     let first = base.add(i.a() as usize);
     let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
@@ -216,7 +233,9 @@ op!(op_return(vm, base, pc, k, i, tab) {
     tail!(slow_return, vm, base, pc, k, i, tab)
 });
 
-op!(#[inline(never)] slow_return(vm, base, pc, k, i, tab) {
+op!(
+    /// Whatever `slow_return` has no quick way for.
+    #[inline(never)] general_return(vm, base, pc, k, i, tab) {
     let first = base.add(i.a() as usize);
     let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
     save!(vm, base, pc);
@@ -238,7 +257,34 @@ unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
     unsafe { vm.closing_on_segment(|vm| vm.close_level(a).map(|()| Step::Continue)) }
 }
 
-op!(#[inline(never)] op_varargprep(vm, base, pc, k, i, tab) {
+op!(op_varargprep(vm, base, pc, k, i, tab) {
+    let top = (*vm).top;
+    let new_base = top.add(CALL_GAP);
+    if new_base.add((*(*frame_closure(base)).proto).max_stack as usize) < (*vm).stack_limit {
+        let (old, f) = (frame(base), frame(new_base));
+        let shift = slots(base, new_base);
+        copy(new_base.sub(CALL_GAP), base.sub(CALL_GAP));
+        // Field by field: the record has just been written that way, and wider loads would wait for the stores.
+        (*f).tag0 = Tag::FRAME;
+        (*f).flags = (*old).flags | F_VARARG;
+        (*f).nresults = (*old).nresults;
+        let delta = (*old).delta;
+        (*f).delta = if delta == 0 { 0 } else { delta + shift };
+        (*f).k = k;
+        (*f).tag1 = Tag::FRAME;
+        (*f).cont = (*old).cont;
+        (*f).aux = (*old).aux;
+        (*f).shift = shift;
+        for n in 0..i.a() as usize {
+            copy(new_base.add(n), base.add(n));
+            (*base.add(n)).tag = Tag::NIL;
+        }
+        next!(vm, new_base, pc, k, tab)
+    }
+    tail!(slow_varargprep, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] slow_varargprep(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     flow!(vm, varargprep_flow(&mut *vm, base, i.a() as usize))
 });
@@ -278,7 +324,14 @@ op!(op_vararg(vm, base, pc, k, i, tab) {
     let first = base.sub(CALL_GAP + extra);
     let mut a = base.add(i.a() as usize);
     if i.c() == 0 {
-        tail!(slow_vararg, vm, base, pc, k, i, tab)
+        if a.add(extra + 1) >= (*vm).stack_limit {
+            tail!(slow_vararg, vm, base, pc, k, i, tab)
+        }
+        for j in 0..extra {
+            copy(a.add(j), first.add(j));
+        }
+        (*vm).top = a.add(extra);
+        next!(vm, base, pc, k, tab)
     }
     let wanted = i.c() as usize - 1;
     let n = wanted.min(extra);
@@ -363,252 +416,4 @@ op!(#[inline(never)] op_tbc(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
     flow!(vm, (*vm).mark_tbc(base.add(i.a() as usize)).map(|()| Step::Continue))
-});
-
-op!(op_forprep(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    let (init, limit, step) = (a, a.add(1), a.add(2));
-    if (*init).tag == Tag::INT && (*step).tag == Tag::INT && (*limit).tag == Tag::INT && (*step).payload != 0 {
-        let (start, lim, st) = ((*init).int_bits(), (*limit).int_bits(), (*step).int_bits());
-        if if st > 0 { start > lim } else { start < lim } {
-            next!(vm, base, pc.offset(i.sj() as isize), k, tab)
-        }
-        (*limit).payload = iterations(start, lim, st);
-        copy(a.add(3), init);
-        next!(vm, base, pc, k, tab)
-    }
-    tail!(slow_forprep, vm, base, pc, k, i, tab)
-});
-
-/// How often an integer loop that runs at all comes around after its first iteration.
-#[inline(always)]
-fn iterations(start: i64, limit: i64, step: i64) -> u64 {
-    if step > 0 {
-        let distance = (limit as u64).wrapping_sub(start as u64);
-        if step == 1 { distance } else { distance / step as u64 }
-    } else {
-        let distance = (start as u64).wrapping_sub(limit as u64);
-        distance / (step.wrapping_neg() as u64)
-    }
-}
-
-op!(#[inline(never)] slow_forprep(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    save!(vm, base, pc);
-    match (*vm).for_prep(a) {
-        Ok(true) => { next!(vm, base, pc, k, tab) }
-        Ok(false) => { next!(vm, base, pc.offset(i.sj() as isize), k, tab) }
-        Err(e) => flow!(vm, Err(e)),
-    }
-});
-
-impl Vm {
-    fn for_number(&mut self, v: Value, what: &str) -> crate::LuaResult<f64> {
-        match Self::string_to_number(v).and_then(Value::as_number) {
-            Some(f) => Ok(f),
-            None => {
-                let kind = self.typename_for_message(v);
-                Err(self.error(format!("bad 'for' {what} (number expected, got {kind})")))
-            }
-        }
-    }
-
-    /// Prepares a numeric loop whose values are not all integers; true if it runs.
-    unsafe fn for_prep(&mut self, a: *mut Value) -> crate::LuaResult<bool> {
-        // SAFETY: four registers of the running frame.
-        unsafe {
-            let (init, limit, step) = (*a, *a.add(1), *a.add(2));
-            if let (Some(start), Some(st)) = (init.as_int(), step.as_int()) {
-                if st == 0 {
-                    return Err(self.error("'for' step is zero"));
-                }
-                // A string stands for its float (as in PUC Lua, though not in the manual).
-                let limit =
-                    if limit.is_int() { limit } else { Value::float(self.for_number(limit, "limit")?) };
-                let Some(lim) = num::for_limit(start, limit, st) else { return Ok(false) };
-                *a.add(1) = Value::int(iterations(start, lim, st) as i64);
-                *a.add(3) = init;
-                return Ok(true);
-            }
-            let lim = self.for_number(limit, "limit")?;
-            let st = self.for_number(step, "step")?;
-            let x = self.for_number(init, "initial value")?;
-            if st == 0.0 {
-                return Err(self.error("'for' step is zero"));
-            }
-            if if st > 0.0 { lim < x } else { x < lim } {
-                return Ok(false);
-            }
-            *a = Value::float(x);
-            *a.add(1) = Value::float(lim);
-            *a.add(2) = Value::float(st);
-            *a.add(3) = Value::float(x);
-            Ok(true)
-        }
-    }
-}
-
-op!(op_forloop(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    if (*a.add(2)).tag == Tag::INT {
-        let left = (*a.add(1)).payload;
-        if left > 0 {
-            let idx = (*a).int_bits().wrapping_add((*a.add(2)).int_bits());
-            (*a.add(1)).payload = left - 1;
-            (*a).payload = idx as u64;
-            set_int!(a.add(3), idx);
-            let pc = pc.offset(i.sj() as isize);
-            if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-                tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-            }
-            next!(vm, base, pc, k, tab)
-        }
-        next!(vm, base, pc, k, tab)
-    }
-    let step = (*a.add(2)).float_bits();
-    let idx = (*a).float_bits() + step;
-    let limit = (*a.add(1)).float_bits();
-    if if step > 0.0 { idx <= limit } else { limit <= idx } {
-        (*a).payload = idx.to_bits();
-        set_float!(a.add(3), idx);
-        let pc = pc.offset(i.sj() as isize);
-        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-            tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-        }
-        next!(vm, base, pc, k, tab)
-    }
-    next!(vm, base, pc, k, tab)
-});
-
-op!(op_tforprep(vm, base, pc, k, i, tab) {
-    let closing = base.add(i.a() as usize + 3);
-    if (*closing).is_nil() {
-        // The payload of the nil is where `next` left off, for TFORCALL.
-        (*closing).payload = 0;
-        next!(vm, base, pc.offset(i.sj() as isize), k, tab)
-    }
-    tail!(slow_tforprep, vm, base, pc, k, i, tab)
-});
-
-op!(#[inline(never)] slow_tforprep(vm, base, pc, k, i, tab) {
-    let target = pc.offset(i.sj() as isize);
-    save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
-    if let Err(e) = (*vm).mark_tbc(base.add(i.a() as usize + 3)) {
-        flow!(vm, Err(e))
-    }
-    next!(vm, base, target, k, tab)
-});
-
-op!(op_tforcall(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && (*vm).dispatch == &raw const super::HANDLERS {
-        let kind = (*((*a).payload as *const crate::native::Native)).kind;
-        let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
-        if kind == Kind::Next && (*a.add(3)).is_nil() {
-            match (*vm).for_next(a, t, i.b() as usize) {
-                ForNext::Item => {
-                    // The TFORLOOP that follows.
-                    let next = *pc;
-                    let pc = pc.add(1).offset(next.sj() as isize);
-                    if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-                        tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-                    }
-                    next!(vm, base, pc, k, tab)
-                }
-                ForNext::End => next!(vm, base, pc.add(1), k, tab),
-                ForNext::Unknown => {}
-            }
-        } else if kind == Kind::IpairsStep && (*a.add(2)).tag == Tag::INT {
-            let n = (*a.add(2)).int_bits().wrapping_add(1);
-            let v = (*vm).raw_get_int(t, n);
-            if !v.is_nil() || t.metatable.is_null() {
-                if v.is_nil() {
-                    next!(vm, base, pc.add(1), k, tab)
-                }
-                set_int!(a.add(2), n);
-                set_int!(a.add(4), n);
-                if i.b() >= 2 {
-                    *a.add(5) = v;
-                    for n in 2..i.b() as usize {
-                        *a.add(4 + n) = Value::NIL;
-                    }
-                }
-                let next = *pc;
-                let pc = pc.add(1).offset(next.sj() as isize);
-                if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-                    tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-                }
-                next!(vm, base, pc, k, tab)
-            }
-        }
-    }
-    tail!(slow_tforcall, vm, base, pc, k, i, tab)
-});
-
-/// What the next step of a traversal came to.
-enum ForNext {
-    Item,
-    End,
-    Unknown,
-}
-
-impl Vm {
-    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The payload of the closing variable (a nil) is where the
-    /// last step stopped; the control variable proves that it is still right.
-    #[inline(never)]
-    unsafe fn for_next(
-        &mut self,
-        a: *mut Value,
-        t: crate::Gc<crate::object::Table>,
-        count: usize,
-    ) -> ForNext {
-        // SAFETY: the loop's registers, in the running frame.
-        unsafe {
-            let mut position = (*a.add(3)).payload as u32;
-            let control = *a.add(2);
-            if position == 0 {
-                if !control.is_nil() {
-                    return ForNext::Unknown;
-                }
-            } else if !self.position_holds(t, position, control) {
-                return ForNext::Unknown;
-            }
-            let Some((key, value)) = self.next_at(t, &mut position) else { return ForNext::End };
-            (*a.add(3)).payload = position as u64;
-            *a.add(2) = key;
-            *a.add(4) = key;
-            if count >= 2 {
-                *a.add(5) = value;
-                for n in 2..count {
-                    *a.add(4 + n) = Value::NIL;
-                }
-            }
-            ForNext::Item
-        }
-    }
-}
-
-op!(#[inline(never)] slow_tforcall(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    let func = a.add(4);
-    copy(func, a);
-    copy(func.add(CALL_GAP), a.add(1));
-    copy(func.add(CALL_GAP + 1), a.add(2));
-    save!(vm, base, pc);
-    (*vm).top = func.add(CALL_GAP + 2);
-    flow!(vm, (*vm).start_call(func, i.b() as i16, 0, CONT_NONE, 0))
-});
-
-op!(op_tforloop(vm, base, pc, k, i, tab) {
-    let a = base.add(i.a() as usize);
-    if !(*a.add(4)).is_nil() {
-        copy(a.add(2), a.add(4));
-        let pc = pc.offset(i.sj() as isize);
-        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-            tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-        }
-        next!(vm, base, pc, k, tab)
-    }
-    next!(vm, base, pc, k, tab)
 });

@@ -25,7 +25,9 @@ pub(crate) mod compare;
 pub(crate) mod fields;
 pub(crate) mod hooks;
 pub(crate) mod ic;
+pub(crate) mod loops;
 pub(crate) mod moves;
+pub(crate) mod quick;
 
 use crate::Vm;
 use crate::frame::frame;
@@ -342,7 +344,7 @@ const fn table(hooked: bool) -> [Handler; 256] {
 
 /// The handler of `op`.
 pub(crate) const fn handler_of(op: Op) -> Handler {
-    use {arith::*, calls::*, compare::*, fields::*, moves::*};
+    use {arith::*, calls::*, compare::*, fields::*, loops::*, moves::*};
     match op {
         Op::Move => op_move,
         Op::LoadI => op_loadi,

@@ -1,0 +1,316 @@
+//! Loops: numeric `for`, generic `for`.
+//!
+//! A generic `for` over `next` or the iterator of `ipairs` makes no call at all: `TFORCALL` steps through the table itself and does what the
+//! `TFORLOOP` behind it would do. The payload of the closing variable, a nil, is where a traversal by `next` stands.
+
+use super::quick::{has_room, native_at, push_lua, quick_resume, slots};
+use super::{copy, flow, frame_ceiling, next, op, save, set_float, set_int, tail};
+use crate::Vm;
+use crate::frame::{CALL_GAP, CONT_NONE, Frame, frame};
+use crate::native::Kind;
+use crate::num;
+use crate::object::LuaClosure;
+use crate::value::{Tag, Value};
+use std::sync::atomic::Ordering;
+
+op!(op_forprep(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let (init, limit, step) = (a, a.add(1), a.add(2));
+    if (*init).tag == Tag::INT && (*step).tag == Tag::INT && (*limit).tag == Tag::INT && (*step).payload != 0 {
+        let (start, lim, st) = ((*init).int_bits(), (*limit).int_bits(), (*step).int_bits());
+        if if st > 0 { start > lim } else { start < lim } {
+            next!(vm, base, pc.offset(i.sj() as isize), k, tab)
+        }
+        (*limit).payload = iterations(start, lim, st);
+        copy(a.add(3), init);
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_forprep, vm, base, pc, k, i, tab)
+});
+
+/// How often an integer loop that runs at all comes around after its first iteration.
+#[inline(always)]
+fn iterations(start: i64, limit: i64, step: i64) -> u64 {
+    if step > 0 {
+        let distance = (limit as u64).wrapping_sub(start as u64);
+        if step == 1 { distance } else { distance / step as u64 }
+    } else {
+        let distance = (start as u64).wrapping_sub(limit as u64);
+        distance / (step.wrapping_neg() as u64)
+    }
+}
+
+op!(#[inline(never)] slow_forprep(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    save!(vm, base, pc);
+    match (*vm).for_prep(a) {
+        Ok(true) => { next!(vm, base, pc, k, tab) }
+        Ok(false) => { next!(vm, base, pc.offset(i.sj() as isize), k, tab) }
+        Err(e) => flow!(vm, Err(e)),
+    }
+});
+
+impl Vm {
+    fn for_number(&mut self, v: Value, what: &str) -> crate::LuaResult<f64> {
+        match Self::string_to_number(v).and_then(Value::as_number) {
+            Some(f) => Ok(f),
+            None => {
+                let kind = self.typename_for_message(v);
+                Err(self.error(format!("bad 'for' {what} (number expected, got {kind})")))
+            }
+        }
+    }
+
+    /// Prepares a numeric loop whose values are not all integers; true if it runs.
+    unsafe fn for_prep(&mut self, a: *mut Value) -> crate::LuaResult<bool> {
+        // SAFETY: four registers of the running frame.
+        unsafe {
+            let (init, limit, step) = (*a, *a.add(1), *a.add(2));
+            if let (Some(start), Some(st)) = (init.as_int(), step.as_int()) {
+                if st == 0 {
+                    return Err(self.error("'for' step is zero"));
+                }
+                // A string stands for its float (as in PUC Lua, though not in the manual).
+                let limit =
+                    if limit.is_int() { limit } else { Value::float(self.for_number(limit, "limit")?) };
+                let Some(lim) = num::for_limit(start, limit, st) else { return Ok(false) };
+                *a.add(1) = Value::int(iterations(start, lim, st) as i64);
+                *a.add(3) = init;
+                return Ok(true);
+            }
+            let lim = self.for_number(limit, "limit")?;
+            let st = self.for_number(step, "step")?;
+            let x = self.for_number(init, "initial value")?;
+            if st == 0.0 {
+                return Err(self.error("'for' step is zero"));
+            }
+            if if st > 0.0 { lim < x } else { x < lim } {
+                return Ok(false);
+            }
+            *a = Value::float(x);
+            *a.add(1) = Value::float(lim);
+            *a.add(2) = Value::float(st);
+            *a.add(3) = Value::float(x);
+            Ok(true)
+        }
+    }
+}
+
+op!(op_forloop(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    if (*a.add(2)).tag == Tag::INT {
+        let left = (*a.add(1)).payload;
+        if left > 0 {
+            let idx = (*a).int_bits().wrapping_add((*a.add(2)).int_bits());
+            (*a.add(1)).payload = left - 1;
+            (*a).payload = idx as u64;
+            set_int!(a.add(3), idx);
+            let pc = pc.offset(i.sj() as isize);
+            if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+                tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+            }
+            next!(vm, base, pc, k, tab)
+        }
+        next!(vm, base, pc, k, tab)
+    }
+    let step = (*a.add(2)).float_bits();
+    let idx = (*a).float_bits() + step;
+    let limit = (*a.add(1)).float_bits();
+    if if step > 0.0 { idx <= limit } else { limit <= idx } {
+        (*a).payload = idx.to_bits();
+        set_float!(a.add(3), idx);
+        let pc = pc.offset(i.sj() as isize);
+        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+            tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+        }
+        next!(vm, base, pc, k, tab)
+    }
+    next!(vm, base, pc, k, tab)
+});
+
+op!(op_tforprep(vm, base, pc, k, i, tab) {
+    let closing = base.add(i.a() as usize + 3);
+    if (*closing).is_nil() {
+        // The payload of the nil is where `next` left off, for TFORCALL.
+        (*closing).payload = 0;
+        next!(vm, base, pc.offset(i.sj() as isize), k, tab)
+    }
+    tail!(slow_tforprep, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] slow_tforprep(vm, base, pc, k, i, tab) {
+    let target = pc.offset(i.sj() as isize);
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    if let Err(e) = (*vm).mark_tbc(base.add(i.a() as usize + 3)) {
+        flow!(vm, Err(e))
+    }
+    next!(vm, base, target, k, tab)
+});
+
+op!(op_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && (*vm).dispatch == &raw const super::HANDLERS {
+        let kind = (*((*a).payload as *const crate::native::Native)).kind;
+        let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
+        if kind == Kind::Next && (*a.add(3)).is_nil() {
+            match (*vm).for_next(a, t, i.b() as usize) {
+                ForNext::Item => {
+                    // The TFORLOOP that follows.
+                    let next = *pc;
+                    let pc = pc.add(1).offset(next.sj() as isize);
+                    if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+                        tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+                    }
+                    next!(vm, base, pc, k, tab)
+                }
+                ForNext::End => next!(vm, base, pc.add(1), k, tab),
+                ForNext::Unknown => {}
+            }
+        } else if kind == Kind::IpairsStep && (*a.add(2)).tag == Tag::INT {
+            let n = (*a.add(2)).int_bits().wrapping_add(1);
+            let v = (*vm).raw_get_int(t, n);
+            if !v.is_nil() || t.metatable.is_null() {
+                if v.is_nil() {
+                    next!(vm, base, pc.add(1), k, tab)
+                }
+                set_int!(a.add(2), n);
+                set_int!(a.add(4), n);
+                if i.b() >= 2 {
+                    *a.add(5) = v;
+                    for n in 2..i.b() as usize {
+                        *a.add(4 + n) = Value::NIL;
+                    }
+                }
+                let next = *pc;
+                let pc = pc.add(1).offset(next.sj() as isize);
+                if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+                    tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+                }
+                next!(vm, base, pc, k, tab)
+            }
+        }
+    }
+    tail!(slow_tforcall, vm, base, pc, k, i, tab)
+});
+
+/// What the next step of a traversal came to.
+enum ForNext {
+    Item,
+    End,
+    Unknown,
+}
+
+impl Vm {
+    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The payload of the closing variable (a nil) is where the
+    /// last step stopped; the control variable proves that it is still right.
+    #[inline(never)]
+    unsafe fn for_next(
+        &mut self,
+        a: *mut Value,
+        t: crate::Gc<crate::object::Table>,
+        count: usize,
+    ) -> ForNext {
+        // SAFETY: the loop's registers, in the running frame.
+        unsafe {
+            let mut position = (*a.add(3)).payload as u32;
+            let control = *a.add(2);
+            if position == 0 {
+                if !control.is_nil() {
+                    return ForNext::Unknown;
+                }
+            } else if !self.position_holds(t, position, control) {
+                return ForNext::Unknown;
+            }
+            let Some((key, value)) = self.next_at(t, &mut position) else { return ForNext::End };
+            (*a.add(3)).payload = position as u64;
+            *a.add(2) = key;
+            *a.add(4) = key;
+            if count >= 2 {
+                *a.add(5) = value;
+                for n in 2..count {
+                    *a.add(4 + n) = Value::NIL;
+                }
+            }
+            ForNext::Item
+        }
+    }
+}
+
+op!(
+    /// Iterators that are functions of Lua, leaves (`string.gmatch`), coroutines.
+    #[inline(never)] slow_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let func = a.add(4);
+    let own = func.add(CALL_GAP);
+    let top = own.add(2);
+    copy(func, a);
+    copy(own, a.add(1));
+    copy(own.add(1), a.add(2));
+    save!(vm, base, pc);
+    (*vm).top = top;
+    let wanted = i.b() as i16;
+    if (*func).tag == Tag::CLOSURE {
+        let p = (*((*func).payload as *mut LuaClosure)).proto;
+        if has_room(vm, p, own, top) {
+            push_lua(vm, base, own, p, top, wanted, (CONT_NONE, 0));
+            let code = (*p).code;
+            let k = (*p).k as *const Value;
+            next!(vm, own, code, k, tab)
+        }
+    }
+    let native = native_at(func);
+    if !native.is_null() && (*vm).dispatch == &raw const super::HANDLERS {
+        let quick = match (*native).kind {
+            Kind::Leaf => true,
+            Kind::Hybrid => !(*vm).needs_segment(),
+            _ => false,
+        };
+        if quick && top.wrapping_add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
+            *frame(own) = Frame::native(wanted, slots(base, own));
+            (*vm).base = own;
+            match ((*native).func)(&mut *vm) {
+                Ok(n) => {
+                    if (*vm).base != own || (*vm).dispatch != tab {
+                        flow!(vm, (*vm).finish_native(n as usize))
+                    }
+                    let n = n as usize;
+                    crate::call::deliver_results(vm, func, (*vm).top.sub(n), n, wanted as i32);
+                    (*vm).base = base;
+                    if (*vm).heap.gc_due() {
+                        tail!(after_tforcall, vm, base, pc, k, i, tab)
+                    }
+                    next!(vm, base, pc, k, tab)
+                }
+                Err(e) => flow!(vm, Err(e)),
+            }
+        }
+        if (*native).kind == Kind::Wrap {
+            let to = quick_resume(vm, base, func, wanted);
+            if !to.is_null() {
+                next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
+            }
+        }
+    }
+    flow!(vm, (*vm).start_call(func, wanted, 0, CONT_NONE, 0))
+});
+
+op!(
+    /// A native iterator has returned and a collection is due.
+    #[inline(never)] after_tforcall(vm, base, pc, k, i, tab) {
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, (*vm).safepoint_open(false).map(|()| super::Step::Continue))
+});
+
+op!(op_tforloop(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    if !(*a.add(4)).is_nil() {
+        copy(a.add(2), a.add(4));
+        let pc = pc.offset(i.sj() as isize);
+        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+            tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+        }
+        next!(vm, base, pc, k, tab)
+    }
+    next!(vm, base, pc, k, tab)
+});

@@ -1,0 +1,434 @@
+//! The quick ways through calls and returns that the plain handlers leave alone: `pcall`, coroutine switches, frames whose results
+//! finish an instruction, frames of vararg functions.
+//!
+//! Each does what `call.rs` and `coroutine.rs` do in general, for the case that is common in loops: no hook, room on the stack, nothing that may
+//! fail. The conditions are checked before anything is written, so that the general path can start over. What is tested here is never observable
+//! except by the clock.
+
+use super::{Flow, HANDLERS, copy, flow, next, op, tail};
+use crate::Vm;
+use crate::call::{MAX_C_CALLS, NATIVE_STACK, STACK_EXTRA, deliver_results};
+use crate::frame::*;
+use crate::native::{Kind, Native};
+use crate::object::{LuaClosure, NativeClosure, ProtoInst, Status, Thread};
+use crate::value::{Gc, Tag, Value};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+/// Whether a frame of `p` at `new_base`, with arguments up to `args_end`, can be pushed without further ado.
+///
+/// # Safety
+/// `p` is a live instance; the addresses are on the running stack.
+#[inline(always)]
+pub(crate) unsafe fn has_room(
+    vm: *mut Vm,
+    p: *const ProtoInst,
+    new_base: *mut Value,
+    args_end: *mut Value,
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let limit = (*vm).stack_limit;
+        new_base.wrapping_add((*p).max_stack as usize) < limit
+            && args_end < limit
+            && (*vm).interrupt.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Pushes the frame record of a Lua function whose frame will be at `new_base`; its arguments end at `args_end`. The pair is what becomes of
+/// its results: the record's `cont` and `aux`.
+///
+/// # Safety
+/// [`has_room`] has said yes; the function is below the record's place.
+#[inline(always)]
+pub(crate) unsafe fn push_lua(
+    vm: *mut Vm,
+    caller: *mut Value,
+    new_base: *mut Value,
+    p: *const ProtoInst,
+    mut args_end: *mut Value,
+    nresults: i16,
+    (cont, aux): (u8, u16),
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let params_end = new_base.add((*p).num_params as usize);
+        while args_end < params_end {
+            (*args_end).tag = Tag::NIL;
+            args_end = args_end.add(1);
+        }
+        (*vm).top = args_end;
+        let f = frame(new_base);
+        (*f).pc = (*p).code;
+        (*f).tag0 = Tag::FRAME;
+        (*f).flags = if cont == CONT_NONE { 0 } else { F_CONT };
+        (*f).nresults = nresults;
+        (*f).delta = slots(caller, new_base);
+        (*f).k = (*p).k;
+        (*f).tag1 = Tag::FRAME;
+        (*f).cont = cont;
+        (*f).aux = aux;
+    }
+}
+
+/// Slots from `low` to `high`.
+#[inline(always)]
+pub(crate) fn slots(low: *mut Value, high: *mut Value) -> u32 {
+    ((high as usize - low as usize) / size_of::<Value>()) as u32
+}
+
+/// The native function that is the value at `func`, or null.
+///
+/// # Safety
+/// `func` is a slot.
+#[inline(always)]
+pub(crate) unsafe fn native_at(func: *const Value) -> *const Native {
+    // SAFETY: the payloads of natives and native closures.
+    unsafe {
+        match (*func).tag {
+            Tag::NATIVE => (*func).payload as *const Native,
+            Tag::NATIVE_CLOSURE => (*((*func).payload as *const NativeClosure)).native,
+            _ => std::ptr::null(),
+        }
+    }
+}
+
+/// Returns `n` values from `first` on out of the frame at `base`, unless that takes the general way.
+macro_rules! quick_return {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $first:expr, $n:expr) => {{
+        let (first, n): (*mut crate::value::Value, usize) = ($first, $n);
+        let f = crate::frame::frame($base);
+        let parent = $base.sub((*f).delta as usize);
+        match (*f).flags & !crate::frame::F_TAIL {
+            0 | crate::frame::F_VARARG => {
+                let dest = $base.sub(crate::frame::CALL_GAP + (*f).shift_or_zero());
+                crate::call::deliver_results($vm, dest, first, n, (*f).nresults as i32);
+                let pf = crate::frame::frame(parent);
+                next!($vm, parent, (*pf).pc, (*pf).k, $tab)
+            }
+            crate::frame::F_CONT => match (*f).cont {
+                crate::frame::CONT_STORE => {
+                    let pf = crate::frame::frame(parent);
+                    let dest = parent.add((*(*pf).pc.sub(1)).a() as usize);
+                    if n > 0 {
+                        copy(dest, first)
+                    } else {
+                        (*dest).tag = crate::value::Tag::NIL
+                    }
+                    next!($vm, parent, (*pf).pc, (*pf).k, $tab)
+                }
+                crate::frame::CONT_COMPARE => {
+                    let pf = crate::frame::frame(parent);
+                    let truth = n > 0 && (*first).is_truthy();
+                    if truth != ((*f).aux != 0) {
+                        let jump = *(*pf).pc.sub(1);
+                        next!($vm, parent, (*pf).pc.offset(jump.sj() as isize), (*pf).k, $tab)
+                    }
+                    next!($vm, parent, (*pf).pc, (*pf).k, $tab)
+                }
+                crate::frame::CONT_DISCARD => {
+                    let pf = crate::frame::frame(parent);
+                    next!($vm, parent, (*pf).pc, (*pf).k, $tab)
+                }
+                crate::frame::CONT_PCALL
+                    if (*crate::frame::frame(parent)).flags
+                        == crate::frame::F_NATIVE | crate::frame::F_PCALL =>
+                {
+                    // The caller of `pcall` is a Lua function.
+                    let pf = crate::frame::frame(parent);
+                    (*$vm).c_calls -= 1;
+                    (*(*$vm).thread).pcalls = (*pf).shift;
+                    let dest = parent.sub(crate::frame::CALL_GAP);
+                    let parent = parent.sub((*pf).delta as usize);
+                    let wanted = (*pf).nresults as i32;
+                    (*dest).tag = crate::value::Tag::TRUE;
+                    let others = if wanted > 0 { wanted - 1 } else { wanted };
+                    crate::call::deliver_results($vm, dest.add(1), first, n, others);
+                    let pf = crate::frame::frame(parent);
+                    next!($vm, parent, (*pf).pc, (*pf).k, $tab)
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }};
+}
+
+op!(
+    /// A call of a native that the interpreter itself does: `pcall`, `coroutine.resume` and so on. Everything is saved, `top` is set.
+    #[inline(never)] call_special(vm, base, pc, k, i, tab) {
+    let func = base.add(i.a() as usize);
+    let nresults = i.c() as i16 - 1;
+    if tab == &raw const HANDLERS {
+        let to = match (*native_at(func)).kind {
+            Kind::Pcall => quick_pcall(vm, base, func, nresults),
+            Kind::Resume | Kind::Wrap => quick_resume(vm, base, func, nresults),
+            Kind::Yield => quick_yield(vm, base, func, nresults),
+            _ => null_mut(),
+        };
+        if !to.is_null() {
+            next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
+        }
+    }
+    flow!(vm, (*vm).start_call(func, nresults, 0, CONT_NONE, 0))
+});
+
+/// `pcall` of a Lua function: pushes both frames; the base to go on with, or null.
+#[inline(always)]
+unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults: i16) -> *mut Value {
+    // SAFETY: called for a call of `pcall` at `func`, arguments up to top.
+    unsafe {
+        let callee = func.add(CALL_GAP);
+        let top = (*vm).top;
+        if top <= callee || (*callee).tag != Tag::CLOSURE {
+            return null_mut();
+        }
+        let p = (*((*callee).payload as *const LuaClosure)).proto;
+        let new_base = callee.add(CALL_GAP);
+        let args_end = top.add(CALL_GAP - 1);
+        let th = (*vm).thread;
+        let nested = (*th).pcalls;
+        if nested + (*vm).c_calls >= MAX_C_CALLS || !has_room(vm, p, new_base, args_end) {
+            return null_mut();
+        }
+        // Room for the callee's record below its arguments.
+        let mut from = top;
+        while from > callee.add(1) {
+            from = from.sub(1);
+            copy(from.add(CALL_GAP - 1), from);
+        }
+        (*th).pcalls = nested + 1;
+        (*vm).c_calls += 1;
+        *frame(callee) = Frame {
+            flags: F_NATIVE | F_PCALL,
+            shift: nested,
+            ..Frame::native(nresults, slots(base, callee))
+        };
+        push_lua(vm, callee, new_base, p, args_end, -1, (CONT_PCALL, 0));
+        new_base
+    }
+}
+
+/// The running thread becomes `to`, which has no hook either.
+#[inline(always)]
+unsafe fn switch(vm: *mut Vm, to: *mut Thread, base: *mut Value, top: *mut Value) {
+    // SAFETY: both are live; `base` is the top frame that the running one is left with.
+    unsafe {
+        let old = (*vm).thread;
+        (*old).base = base;
+        (*old).top = top;
+        (*old).no_yield = (*vm).no_yield;
+        (*vm).heap.barrier(Gc::from_ptr(old).obj());
+        (*vm).heap.barrier(Gc::from_ptr(to).obj());
+        (*vm).thread = to;
+        (*vm).no_yield = (*to).no_yield;
+        (*vm).stack_limit = (*to).stack.add((*to).stack_size - STACK_EXTRA);
+    }
+}
+
+/// Resumes a coroutine that waits in a `yield` that Lua code called: the base of that code's frame, or null.
+#[inline(always)]
+pub(crate) unsafe fn quick_resume(
+    vm: *mut Vm,
+    base: *mut Value,
+    func: *mut Value,
+    nresults: i16,
+) -> *mut Value {
+    // SAFETY: called for a call of `resume` or a wrap function at `func`, arguments up to top.
+    unsafe {
+        let own = func.add(CALL_GAP);
+        let top = (*vm).top;
+        let mut first = own;
+        let co = if (*func).tag == Tag::NATIVE {
+            if top <= own {
+                return null_mut();
+            }
+            first = own.add(1);
+            own as *const Value
+        } else {
+            &raw const (*((*func).payload as *const NativeClosure)).upvals as *const Value
+        };
+        if (*co).tag != Tag::THREAD {
+            return null_mut();
+        }
+        let th = (*co).payload as *mut Thread;
+        if (*th).status != Status::Suspended
+            || !(*th).started
+            || !(*th).segment.is_null()
+            || (*th).hook_mask != 0
+            || (*vm).c_calls + (*th).depth >= MAX_C_CALLS
+        {
+            return null_mut();
+        }
+        let waiting = (*th).base;
+        let yielded = frame(waiting);
+        let n = top.offset_from(first) as usize;
+        let end = (*th).stack.add((*th).stack_size - STACK_EXTRA);
+        if (*yielded).flags != F_NATIVE || waiting.wrapping_add(n + NATIVE_STACK) >= end {
+            return null_mut();
+        }
+        *frame(own) = Frame::native(nresults, slots(base, own));
+        (*th).calls_below = (*vm).c_calls;
+        (*vm).c_calls += 1 + (*th).depth;
+        (*(*vm).thread).status = Status::Normal;
+        (*th).resumer = (*vm).thread;
+        (*th).status = Status::Running;
+        switch(vm, th, own, top);
+        deliver_results(vm, waiting.sub(CALL_GAP), first, n, (*yielded).nresults as i32);
+        waiting.sub((*yielded).delta as usize)
+    }
+}
+
+/// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null.
+#[inline(always)]
+unsafe fn quick_yield(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults: i16) -> *mut Value {
+    // SAFETY: called for a call of `yield` at `func`, arguments up to top.
+    unsafe {
+        let own = func.add(CALL_GAP);
+        let th = (*vm).thread;
+        let resumer = (*th).resumer;
+        if resumer.is_null()
+            || (*vm).no_yield != 0
+            || !(*th).segment.is_null()
+            || (*resumer).hook_mask != 0
+            || own.wrapping_add(NATIVE_STACK) >= (*vm).stack_limit
+        {
+            return null_mut();
+        }
+        let waiting = (*resumer).base;
+        let resumed = frame(waiting);
+        let n = (*vm).top.offset_from(own) as usize;
+        let end = (*resumer).stack.add((*resumer).stack_size - STACK_EXTRA);
+        if (*resumed).flags != F_NATIVE || waiting.wrapping_add(n + NATIVE_STACK) >= end {
+            return null_mut();
+        }
+        let dest = waiting.sub(CALL_GAP);
+        let wrap = match native_at(dest) {
+            native if native.is_null() => return null_mut(),
+            native => match (*native).kind {
+                Kind::Wrap => true,
+                Kind::Resume => false,
+                _ => return null_mut(),
+            },
+        };
+        *frame(own) = Frame::native(nresults, slots(base, own));
+        (*th).status = Status::Suspended;
+        (*th).resumer = null_mut();
+        (*th).depth = (*vm).c_calls - (*th).calls_below - 1;
+        (*vm).c_calls = (*th).calls_below;
+        // What a resume brings is put from the base on.
+        switch(vm, resumer, own, own);
+        (*resumer).status = Status::Running;
+        let wanted = (*resumed).nresults as i32;
+        if wrap {
+            deliver_results(vm, dest, own, n, wanted);
+        } else {
+            (*dest).tag = Tag::TRUE;
+            let others = if wanted > 0 { wanted - 1 } else { wanted };
+            deliver_results(vm, dest.add(1), own, n, others);
+        }
+        waiting.sub((*resumed).delta as usize)
+    }
+}
+
+impl Vm {
+    /// Calls metamethod `f` at the top of the running Lua frame; `cont` says what becomes of its result.
+    #[inline(always)]
+    pub(crate) fn call_meta<const N: usize>(
+        &mut self,
+        f: Value,
+        args: &[Value; N],
+        cont: u8,
+        aux: u16,
+    ) -> Flow {
+        let func = self.top;
+        // SAFETY: top is the end of the frame's registers.
+        unsafe {
+            let new_base = func.wrapping_add(CALL_GAP);
+            let args_end = new_base.wrapping_add(N);
+            if f.tag == Tag::CLOSURE {
+                let p = (*(f.payload as *const LuaClosure)).proto;
+                if has_room(self, p, new_base, args_end) {
+                    copy(func, &f);
+                    for (n, v) in args.iter().enumerate() {
+                        copy(new_base.add(n), v);
+                    }
+                    push_lua(self, self.base, new_base, p, args_end, 1, (cont, aux));
+                    self.base = new_base;
+                    return Ok(super::Step::Continue);
+                }
+            }
+        }
+        self.call_meta_general(f, args, cont, aux)
+    }
+}
+
+op!(
+    /// A tail call of something else than a plain Lua function, or from a vararg function.
+    #[inline(never)] slow_tailcall(vm, base, pc, k, i, tab) {
+    super::save!(vm, base, pc);
+    let func = base.add(i.a() as usize);
+    if i.b() != 0 {
+        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+    }
+    let native = native_at(func);
+    if !native.is_null() && (*native).kind == Kind::Leaf && i.d() == 0 && tab == &raw const HANDLERS {
+        let own = func.add(CALL_GAP);
+        if (*vm).top.wrapping_add(NATIVE_STACK) < (*vm).stack_limit {
+            *frame(own) = Frame {
+                flags: F_NATIVE | F_CONT,
+                cont: CONT_RETURN,
+                ..Frame::native(-1, slots(base, own))
+            };
+            (*vm).base = own;
+            match ((*native).func)(&mut *vm) {
+                Ok(n) => {
+                    let n = n as usize;
+                    if (*vm).base == own && (*vm).dispatch == tab && !(*vm).heap.gc_due() {
+                        (*vm).base = base;
+                        let first = (*vm).top.sub(n);
+                        quick_return!(vm, base, pc, k, i, tab, first, n);
+                        (*vm).base = own;
+                    }
+                    flow!(vm, (*vm).finish_native(n))
+                }
+                Err(e) => flow!(vm, Err(e)),
+            }
+        }
+    }
+    flow!(vm, super::calls::tailcall_flow(&mut *vm, base, i))
+});
+
+op!(
+    /// The end of a vararg function, a metamethod, a protected call, a coroutine, the entry function, without results.
+    #[inline(never)] slow_return0(vm, base, pc, k, i, tab) {
+    if tab == &raw const HANDLERS {
+        quick_return!(vm, base, pc, k, i, tab, base, 0)
+    }
+    super::save!(vm, base, pc);
+    flow!(vm, (*vm).finish_return(base, base, 0))
+});
+
+op!(
+    /// As [`slow_return0`], with one result.
+    #[inline(never)] slow_return1(vm, base, pc, k, i, tab) {
+    if tab == &raw const HANDLERS {
+        quick_return!(vm, base, pc, k, i, tab, base.add(i.a() as usize), 1)
+    }
+    super::save!(vm, base, pc);
+    flow!(vm, (*vm).finish_return(base, base.add(i.a() as usize), 1))
+});
+
+op!(
+    /// As [`slow_return0`], with any number of results; variables that closures refer to are closed.
+    #[inline(never)] slow_return(vm, base, pc, k, i, tab) {
+    if tab == &raw const HANDLERS && (i.d() == 0 || (*(*vm).thread).tbc == 0) {
+        if i.d() != 0 {
+            (*vm).close_upvalues(base);
+        }
+        let first = base.add(i.a() as usize);
+        let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
+        quick_return!(vm, base, pc, k, i, tab, first, n)
+    }
+    tail!(super::calls::general_return, vm, base, pc, k, i, tab)
+});
