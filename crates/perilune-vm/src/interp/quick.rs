@@ -136,7 +136,6 @@ macro_rules! quick_return {
                 {
                     // The caller of `pcall` is a Lua function.
                     let pf = crate::frame::frame(parent);
-                    (*$vm).c_calls -= 1;
                     (*(*$vm).thread).pcalls = (*pf).shift;
                     let dest = parent.sub(crate::frame::CALL_GAP);
                     let parent = parent.sub((*pf).delta as usize);
@@ -198,7 +197,6 @@ unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults:
             copy(from.add(CALL_GAP - 1), from);
         }
         (*th).pcalls = nested + 1;
-        (*vm).c_calls += 1;
         *frame(callee) = Frame {
             flags: F_NATIVE | F_PCALL,
             shift: nested,
