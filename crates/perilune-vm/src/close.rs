@@ -34,8 +34,7 @@ impl Vm {
             let next = *link;
             let obj = self.heap.alloc(Tag::UPVAL.0, size_of::<Upval>());
             let uv = obj.as_ptr() as *mut Upval;
-            (*uv).v = slot;
-            (*uv).closed = Value { payload: next as u64, tag: Tag::NIL };
+            (*uv).open(slot, next, self.thread);
             *link = uv;
             uv
         }

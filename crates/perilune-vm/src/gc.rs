@@ -100,7 +100,13 @@ impl Client for LuaClient {
                         mark_ptr(m, *upvals.add(n));
                     }
                 }
-                Tag::UPVAL => mark_value(m, *(*(p as *mut Upval)).v),
+                Tag::UPVAL => {
+                    let u = p as *mut Upval;
+                    mark_value(m, *(*u).v);
+                    if let Some(th) = (*u).owner() {
+                        mark_ptr(m, th);
+                    }
+                }
                 Tag::NATIVE_CLOSURE => {
                     let c = p as *mut NativeClosure;
                     let v = &raw const (*c).upvals as *const Value;

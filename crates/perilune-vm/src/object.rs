@@ -166,8 +166,34 @@ impl LuaClosure {
 pub struct Upval {
     pub(crate) header: Header,
     pub(crate) v: *mut Value,
-    /// The value once closed. While open its payload is the next open upvalue of the thread (further down the stack).
+    /// The value once closed. While open its payload is the next open upvalue of the thread (further down the stack), and the
+    /// padding behind its tag is the thread itself.
     pub(crate) closed: Value,
+}
+
+impl Upval {
+    /// The second word of `closed`: a tag byte, then room for an address of 48 bits.
+    fn owner_word(&mut self) -> *mut u64 {
+        // SAFETY: a value is two words.
+        unsafe { (&raw mut self.closed as *mut u64).add(1) }
+    }
+
+    /// Makes this an open upvalue of `th`, the last one being `next`.
+    pub(crate) fn open(&mut self, slot: *mut Value, next: *mut Upval, th: *mut Thread) {
+        self.v = slot;
+        self.closed.payload = next as u64;
+        // SAFETY: the word is this object's; its lowest byte becomes the tag of nil.
+        unsafe { *self.owner_word() = (th as u64) << 16 | crate::value::Tag::NIL.0 as u64 };
+    }
+
+    /// The thread that an open upvalue belongs to, which it keeps alive: the slot is on its stack.
+    pub(crate) fn owner(&mut self) -> Option<*mut Thread> {
+        if self.v == &raw mut self.closed {
+            return None;
+        }
+        // SAFETY: as above; `open` wrote it, and nothing but closing changes it.
+        Some(unsafe { (*self.owner_word() >> 16) as *mut Thread })
+    }
 }
 
 /// A native function with upvalues.
