@@ -130,8 +130,20 @@ macro_rules! division_body {
         tail!(mixed_arith, $vm, $base, $pc, $k, $i, $tab)
     }};
 }
-division_op!(op_idiv, op_idivk, num::int_floor_div, |a, b| (a / b).floor());
-division_op!(op_mod, op_modk, num::int_mod, num::float_mod);
+division_op!(op_idiv, op_idivk, floor_div, |a, b| (a / b).floor());
+division_op!(op_mod, op_modk, floor_mod, num::float_mod);
+
+/// Powers of two, the usual divisors, need no division.
+#[inline(always)]
+fn floor_div(a: i64, b: i64) -> i64 {
+    if b > 0 && b & (b - 1) == 0 { a >> b.trailing_zeros() } else { num::int_floor_div(a, b) }
+}
+
+/// As [`floor_div`].
+#[inline(always)]
+fn floor_mod(a: i64, b: i64) -> i64 {
+    if b > 0 && b & (b - 1) == 0 { a & (b - 1) } else { num::int_mod(a, b) }
+}
 
 /// Int-int fast path; everything else converts.
 macro_rules! bit_op {

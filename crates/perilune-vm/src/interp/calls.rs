@@ -14,40 +14,51 @@ use std::sync::atomic::Ordering;
 
 op!(op_call(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
-    if (*func).tag == Tag::CLOSURE {
-        let cl = (*func).payload as *mut LuaClosure;
-        let p = (*cl).proto;
-        let new_base = func.add(CALL_GAP);
-        let end = new_base.add((*p).max_stack as usize);
-        let mut args_end = if i.b() != 0 { new_base.add(i.b() as usize - 1) } else { (*vm).top };
-        if end < (*vm).stack_limit && args_end < (*vm).stack_limit && (*vm).interrupt.load(Ordering::Relaxed) == 0 {
-            (*frame(base)).pc = pc;
-            let params_end = new_base.add((*p).num_params as usize);
-            while args_end < params_end {
-                (*args_end).tag = Tag::NIL;
-                args_end = args_end.add(1);
-            }
-            if (*p).is_vararg {
-                // VARARGPREP finds its arguments by the top.
-                (*vm).top = args_end;
-            }
-            let f = frame(new_base);
-            (*f).tag0 = Tag::FRAME;
-            (*f).flags = 0;
-            (*f).nresults = i.c() as i16 - 1;
-            (*f).delta = (new_base as usize - base as usize) as u32 / size_of::<Value>() as u32;
-            (*f).k = (*p).k;
-            (*f).tag1 = Tag::FRAME;
-            let code = (*p).code;
-            let k = (*p).k as *const Value;
-            next!(vm, new_base, code, k, tab)
-        }
+    if (*func).tag != Tag::CLOSURE {
+        tail!(slow_call, vm, base, pc, k, i, tab)
     }
-    tail!(slow_call, vm, base, pc, k, i, tab)
+    // Stored at once: from here on the registers of `pc` and `k` are free for other things, and nothing is spilled.
+    (*frame(base)).pc = pc;
+    let p = (*((*func).payload as *mut LuaClosure)).proto;
+    let new_base = func.add(CALL_GAP);
+    // Arguments lie within the caller's frame, or below a top that has been looked after.
+    if new_base.add((*p).max_stack as usize) >= (*vm).stack_limit || (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+        tail!(slow_closure_call, vm, base, std::ptr::null(), std::ptr::null(), i, tab)
+    }
+    let mut args_end = if i.b() != 0 { new_base.add(i.b() as usize - 1) } else { (*vm).top };
+    let params_end = new_base.add((*p).num_params as usize);
+    while args_end < params_end {
+        (*args_end).tag = Tag::NIL;
+        args_end = args_end.add(1);
+    }
+    if (*p).is_vararg {
+        // VARARGPREP finds its arguments by the top.
+        (*vm).top = args_end;
+    }
+    let f = frame(new_base);
+    (*f).tag0 = Tag::FRAME;
+    (*f).flags = 0;
+    (*f).nresults = i.c() as i16 - 1;
+    (*f).delta = i.a() as u32 + CALL_GAP as u32;
+    let k = (*p).k as *const Value;
+    (*f).k = k;
+    (*f).tag1 = Tag::FRAME;
+    next!(vm, new_base, (*p).code, k, tab)
 });
 
 op!(
-    /// Natives, `__call`, a full stack, interrupts.
+    /// The stack is full, or the interrupt flag is set. `pc` is in the frame already.
+    #[cold] #[inline(never)] slow_closure_call(vm, base, pc, k, i, tab) {
+    (*vm).base = base;
+    let func = base.add(i.a() as usize);
+    if i.b() != 0 {
+        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+    }
+    flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))
+});
+
+op!(
+    /// Natives and `__call`.
     #[inline(never)] slow_call(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     let func = base.add(i.a() as usize);

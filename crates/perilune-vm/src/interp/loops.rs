@@ -150,46 +150,115 @@ op!(#[inline(never)] slow_tforprep(vm, base, pc, k, i, tab) {
 
 op!(op_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && (*vm).dispatch == &raw const super::HANDLERS {
+    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && tab == &raw const super::HANDLERS {
         let kind = (*((*a).payload as *const crate::native::Native)).kind;
-        let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
         if kind == Kind::Next && (*a.add(3)).is_nil() {
-            match (*vm).for_next(a, t, i.b() as usize) {
-                ForNext::Item => {
-                    // The TFORLOOP that follows.
-                    let next = *pc;
-                    let pc = pc.add(1).offset(next.sj() as isize);
-                    if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-                        tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-                    }
-                    next!(vm, base, pc, k, tab)
-                }
-                ForNext::End => next!(vm, base, pc.add(1), k, tab),
-                ForNext::Unknown => {}
-            }
-        } else if kind == Kind::IpairsStep && (*a.add(2)).tag == Tag::INT {
-            let n = (*a.add(2)).int_bits().wrapping_add(1);
-            let v = (*vm).raw_get_int(t, n);
-            if !v.is_nil() || t.metatable.is_null() {
-                if v.is_nil() {
-                    next!(vm, base, pc.add(1), k, tab)
-                }
-                set_int!(a.add(2), n);
-                set_int!(a.add(4), n);
-                if i.b() >= 2 {
-                    *a.add(5) = v;
-                    for n in 2..i.b() as usize {
-                        *a.add(4 + n) = Value::NIL;
-                    }
-                }
-                let next = *pc;
-                let pc = pc.add(1).offset(next.sj() as isize);
-                if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
-                    tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
-                }
-                next!(vm, base, pc, k, tab)
+            tail!(next_tforcall, vm, base, pc, k, i, tab)
+        }
+        if kind == Kind::IpairsStep && (*a.add(2)).tag == Tag::INT {
+            tail!(ipairs_tforcall, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_tforcall, vm, base, pc, k, i, tab)
+});
+
+/// The iteration goes on with `key` (and `value`, if the loop wants it): the TFORLOOP that follows.
+macro_rules! next_item {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $value:expr) => {{
+        let count = $i.b() as usize;
+        if count >= 2 {
+            let v: crate::value::Value = $value;
+            let mut at = $base.add($i.a() as usize + 5);
+            copy(at, &v);
+            for _ in 2..count {
+                at = at.add(1);
+                (*at).tag = Tag::NIL;
             }
         }
+        let next = *$pc;
+        let pc = $pc.add(1).offset(next.sj() as isize);
+        if (*$vm).interrupt.load(Ordering::Relaxed) != 0 {
+            tail!(super::slow_interrupt, $vm, $base, pc, $k, $i, $tab)
+        }
+        next!($vm, $base, pc, $k, $tab)
+    }};
+}
+
+op!(
+    /// A step of `next` through the array part, if the control variable says that this is where the traversal is.
+    #[inline(never)] next_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
+    let position = (*a.add(3)).payload as u32;
+    let control = a.add(2);
+    let here = if position == 0 {
+        (*control).is_nil()
+    } else {
+        (*control).tag == Tag::INT && (*control).payload == position as u64
+    };
+    if here && position < t.array_len {
+        let v = t.element(position as usize);
+        if !v.is_nil() {
+            let key = position as u64 + 1;
+            (*a.add(3)).payload = key;
+            set_int!(control, key);
+            set_int!(a.add(4), key);
+            next_item!(vm, base, pc, k, i, tab, v)
+        }
+    }
+    tail!(any_tforcall, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A step of `next` through fields and nodes.
+    #[inline(never)] any_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    match (*vm).for_next(a, (*a.add(1)).gc(), i.b() as usize) {
+        ForNext::Item => {
+            let next = *pc;
+            let pc = pc.add(1).offset(next.sj() as isize);
+            if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+                tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
+            }
+            next!(vm, base, pc, k, tab)
+        }
+        ForNext::End => next!(vm, base, pc.add(1), k, tab),
+        ForNext::Unknown => {}
+    }
+    tail!(slow_tforcall, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A step of `ipairs` through the array part.
+    #[inline(never)] ipairs_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
+    let at = (*a.add(2)).payload;
+    if at < t.array_len as u64 {
+        let v = t.element(at as usize);
+        if !v.is_nil() {
+            set_int!(a.add(2), at + 1);
+            set_int!(a.add(4), at + 1);
+            next_item!(vm, base, pc, k, i, tab, v)
+        }
+    }
+    tail!(any_ipairs_tforcall, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A step of `ipairs` outside the array part, or its end.
+    #[inline(never)] any_ipairs_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
+    let n = (*a.add(2)).int_bits().wrapping_add(1);
+    let v = (*vm).raw_get_int(t, n);
+    if !v.is_nil() {
+        set_int!(a.add(2), n);
+        set_int!(a.add(4), n);
+        next_item!(vm, base, pc, k, i, tab, v)
+    }
+    if t.metatable.is_null() {
+        next!(vm, base, pc.add(1), k, tab)
     }
     tail!(slow_tforcall, vm, base, pc, k, i, tab)
 });
