@@ -13,6 +13,7 @@ mod bless;
 mod cargo_jobs;
 mod chore;
 mod diff;
+mod dispatch;
 mod fuzz;
 mod json;
 mod lint;
@@ -35,6 +36,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "bench", summary: bench::SUMMARY, usage: bench::USAGE, run: bench::run },
     Chore { name: "micro", summary: micro::SUMMARY, usage: micro::USAGE, run: micro::run },
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
+    Chore { name: "dispatch", summary: dispatch::SUMMARY, usage: dispatch::USAGE, run: dispatch::run },
     Chore { name: "diff", summary: diff::SUMMARY, usage: diff::USAGE, run: diff::run },
     Chore { name: "bless", summary: bless::SUMMARY, usage: bless::USAGE, run: bless::run },
     Chore { name: "fuzz", summary: fuzz::SUMMARY, usage: fuzz::USAGE, run: fuzz::run },
@@ -73,7 +75,7 @@ fn main() -> ExitCode {
 fn listing() -> String {
     let mut s = String::from("usage: cargo xtask CHORE [OPTIONS]\n\n");
     for c in CHORES {
-        s.push_str(&format!("  {:<7} {}\n          {}\n", c.name, c.usage, c.summary));
+        s.push_str(&format!("  {:<8} {}\n           {}\n", c.name, c.usage, c.summary));
     }
     s
 }

@@ -5,7 +5,7 @@
 //! instruction, the dispatch table. It does its fast path and jumps through the table. What is not fast is a function of the same signature
 //! (`slow_*`), called in tail position too, so that a fast path spills nothing. Handlers hold no destructor and let no local escape;
 //! sibling calls are not promised by the language, so `cfg(debug_assertions)` builds return [`Exit::Next`] to a loop instead, and
-//! a test reads the release build's disassembly for the jumps.
+//! `cargo xtask dispatch` reads an optimised build's disassembly for the jumps.
 //!
 //! The table is an argument because there are two: the plain one, and the one whose every entry looks at hooks first. `debug.sethook`
 //! swaps `vm.dispatch`, and [`reload`] picks it up.
