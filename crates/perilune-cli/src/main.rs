@@ -42,5 +42,8 @@ fn main() -> ExitCode {
         }
     };
     vm.close();
+    if std::env::var_os("PERILUNE_GC_STATS").is_some_and(|v| !v.is_empty() && v != "0") {
+        eprintln!("{:#?}", vm.heap().stats());
+    }
     if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 const MOST_RESCANS: u32 = 6;
 /// Bytes that a slice marks at least for each byte that has become old: what makes majors end.
 const MARK_RATIO: usize = 3;
+/// Bytes marked for each byte that an explicit step stands for.
+const STEP_EFFORT: usize = 4;
 /// Objects that a slice traces in stress mode.
 const STRESS_SLICE: u32 = 500;
 /// Blocks and large objects swept between two looks at the clock.
@@ -43,13 +45,13 @@ impl Heap {
     /// Does what is due: a minor collection, then a slice of the major in progress (or the start of one), or some
     /// sweeping. Only at safepoints, when every object is initialised.
     pub fn step<C: Client>(&mut self, client: &mut C) {
-        self.step_with(client, None, 0);
+        self.step_with(client, None);
     }
 
     /// A step whose slice traces about `objects` objects, however long that takes: repeatable, for tests.
     #[doc(hidden)]
     pub fn step_objects<C: Client>(&mut self, client: &mut C, objects: u32) {
-        self.step_with(client, Some(Budget::Objects(objects)), 0);
+        self.step_with(client, Some(Budget::Objects(objects)));
     }
 
     /// The next step starts a major if none is in progress and everything is swept.
@@ -58,17 +60,18 @@ impl Heap {
     }
 
     /// A step on the program's wish (`collectgarbage("step")`): like [`Heap::step`], but a major is started if none is in
-    /// progress, and the slice is unbounded if `bytes` is large: about `bytes` bytes are marked or swept, at least a
-    /// slice. True if a cycle was completed.
+    /// progress, and the slice marks about as many bytes as `bytes` allocated and the step size call for. True if a cycle was
+    /// completed.
     pub fn step_cycle<C: Client>(&mut self, client: &mut C, bytes: usize) -> bool {
         let before = self.stats.majors;
         self.force_major();
-        // Marking a byte costs about a tenth of a nanosecond.
-        self.step_with(client, None, bytes as u64 / 10);
+        let own = 1usize << self.params.stepsize.min(40);
+        let work = own.saturating_add(bytes).saturating_mul(self.params.stepmul.max(40)) / 100;
+        self.step_with(client, Some(Budget::Until(Instant::now(), work.saturating_mul(STEP_EFFORT))));
         self.stats.majors != before
     }
 
-    fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>, least_ns: u64) {
+    fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
         let began = Instant::now();
         let budget = budget.or(self.stress.then_some(Budget::Objects(STRESS_SLICE)));
         if self.stress {
@@ -76,7 +79,7 @@ impl Heap {
         }
         let kept = self.minor(client, began);
         let spent = began.elapsed().as_nanos() as u64;
-        let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE).max(least_ns);
+        let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE);
         let budget = budget.unwrap_or(Budget::Until(
             began + Duration::from_nanos(spent.saturating_add(room)),
             kept * MARK_RATIO,

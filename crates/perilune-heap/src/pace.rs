@@ -20,17 +20,17 @@ pub const PAUSE_GOAL: u64 = 450_000;
 pub const LEAST_SLICE: u64 = 200_000;
 const SMALLEST: usize = 256 << 10;
 /// Without much survival, the nursery stays between these, in proportion to the live bytes.
-const USUAL: (usize, usize) = (1 << 20, 2 << 20);
+const USUAL: (usize, usize) = (512 << 10, 2 << 20);
 /// When everything survives, a nursery of this size takes about a millisecond.
 const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
-const LEAST_GROWTH: usize = 512 << 10;
+const LEAST_GROWTH: usize = 256 << 10;
 /// Percentage of the permitted growth at which a major starts.
-const START: usize = 60;
+const START: usize = 45;
 /// A minor collection should take at most one part in so many of the time.
 const FAIR_SHARE: u64 = 25;
 
-/// Bytes allocated after which a major starts though the heap has not grown.
+/// Bytes allocated after which a generational heap starts a major though it has not grown.
 const VOLUME: u64 = 48 << 20;
 
 /// The state of the pacing.
@@ -42,6 +42,8 @@ pub struct Pace {
     pub allocated_at_major: u64,
     /// Live bytes at which a major starts.
     pub threshold: usize,
+    /// Bytes allocated after which a major starts though the heap has not grown.
+    volume: u64,
     /// Nanoseconds per KiB of nursery, smoothed.
     cost: f64,
 }
@@ -51,8 +53,9 @@ impl Pace {
         Pace {
             nursery: options.nursery.max(64 << 10),
             fixed: options.fixed_nursery,
-            threshold: LEAST_GROWTH * 4,
+            threshold: LEAST_GROWTH * 3,
             allocated_at_major: 0,
+            volume: VOLUME,
             cost: 0.0,
         }
     }
@@ -96,7 +99,7 @@ impl Pace {
 
     /// Is a major due, with `live` bytes now and `allocated` bytes allocated in all?
     pub fn major_due(&self, live: usize, allocated: u64) -> bool {
-        live >= self.threshold || allocated - self.allocated_at_major > VOLUME.max(live as u64 * 8)
+        live >= self.threshold || allocated - self.allocated_at_major > self.volume
     }
 
     /// After a major that left `live` bytes.
@@ -107,6 +110,11 @@ impl Pace {
         };
         let growth = (live / 100).saturating_mul(percent) / 100 * START;
         let grown = live.saturating_add(growth.max(LEAST_GROWTH).max(self.nursery / 2));
+        self.volume = match params.mode {
+            // Every cycle of a collector that knows no generations is a major one.
+            Mode::Incremental => growth.max(LEAST_GROWTH) as u64,
+            Mode::Generational => VOLUME.max(live as u64 * 8),
+        };
         let halfway = live + limit.saturating_sub(live) / 2;
         self.threshold = grown.min(halfway);
     }

@@ -24,13 +24,16 @@ use crate::meta::Event;
 use crate::native::LuaResult;
 use crate::object::{LuaClosure, NativeClosure, ProtoInst, TABLE_FINALIZE, Table, Thread, Upval, Userdata};
 use crate::value::{Gc, Tag, Value};
-use perilune_heap::{Client, Cycle, Marker, Obj};
+use perilune_heap::{Client, Cycle, Marker, Mode, Obj};
 use perilune_syntax::Proto;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The collector's Lua-side state.
 #[derive(Default)]
 pub(crate) struct GcState {
+    /// Lengths of the parts of `protos`, `userdata` and `finalizable` that have survived a collection: minor ones look behind them.
+    old: Old,
     /// Instances that own a strong count of their prototype.
     pub protos: Vec<*mut ProtoInst>,
     /// Userdata that own a Rust value.
@@ -50,7 +53,26 @@ pub(crate) struct GcState {
     /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a major's slices.
     weak: [Vec<Weak>; 2],
     /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes meanwhile.
-    weak_seen: [Vec<*mut Table>; 2],
+    weak_seen: [HashSet<*mut Table>; 2],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Old {
+    protos: usize,
+    userdata: usize,
+    finalizable: usize,
+}
+
+/// Keeps the entries behind the first `from` that `keep` wants, in their order.
+fn retain_from<T: Copy>(list: &mut Vec<T>, from: usize, mut keep: impl FnMut(T) -> bool) {
+    let mut to = from;
+    for at in from..list.len() {
+        if keep(list[at]) {
+            list[to] = list[at];
+            to += 1;
+        }
+    }
+    list.truncate(to);
 }
 
 #[derive(Clone, Copy)]
@@ -63,6 +85,7 @@ struct Weak {
 /// The state as the heap sees it.
 struct LuaClient {
     vm: *mut Vm,
+    mode: Mode,
 }
 
 /// Marks a value.
@@ -239,13 +262,29 @@ impl Client for LuaClient {
                 }
             }
             // Objects to be finalised: unmarked ones leave the list, last registered first.
-            let list = std::mem::take(&mut (*vm).gc.finalizable);
-            let mut alive = Vec::with_capacity(list.len());
+            let from = match cycle {
+                Cycle::Minor => (*vm).gc.old,
+                Cycle::Major => Old::default(),
+            };
             let mut dead = Vec::new();
-            for v in list {
-                if v.obj().is_some_and(|o| m.is_marked(o)) { alive.push(v) } else { dead.push(v) }
+            if cycle == Cycle::Minor && self.mode == Mode::Incremental {
+                // Finalisers run at the end of a cycle: programs wait for one to know that everything dead is gone.
+                for n in from.finalizable..(&(*vm).gc.finalizable).len() {
+                    mark_value(m, (&(*vm).gc.finalizable)[n]);
+                }
+                m.drain(self);
+                while self.converge(m, cycle) {
+                    m.drain(self);
+                }
+            } else {
+                retain_from(&mut (*vm).gc.finalizable, from.finalizable, |v| {
+                    let alive = v.obj().is_some_and(|o| m.is_marked(o));
+                    if !alive {
+                        dead.push(v);
+                    }
+                    alive
+                });
             }
-            (*vm).gc.finalizable = alive;
             if !dead.is_empty() {
                 for &v in &dead {
                     mark_value(m, v);
@@ -296,7 +335,7 @@ impl Client for LuaClient {
             (*vm).shapes.collected();
             // Native resources of the dead.
             let mut freed = 0isize;
-            (*vm).gc.protos.retain(|&i| {
+            retain_from(&mut (*vm).gc.protos, from.protos, |i| {
                 let keep = m.is_marked(Gc::from_ptr(i).obj());
                 if !keep {
                     freed += (*(*i).proto).heap_bytes() as isize;
@@ -304,13 +343,18 @@ impl Client for LuaClient {
                 }
                 keep
             });
-            (*vm).gc.userdata.retain(|&u| {
+            retain_from(&mut (*vm).gc.userdata, from.userdata, |u| {
                 let keep = m.is_marked(Gc::from_ptr(u).obj());
                 if !keep && !(*u).data.is_null() {
                     drop(Box::from_raw((*u).data));
                 }
                 keep
             });
+            (*vm).gc.old = Old {
+                protos: (&(*vm).gc.protos).len(),
+                userdata: (&(*vm).gc.userdata).len(),
+                finalizable: (&(*vm).gc.finalizable).len(),
+            };
             m.charge_external(-freed);
             // An address may be used again: caches that compare addresses are stale.
             if cycle == Cycle::Major || (*vm).gc.flagged_young {
@@ -346,14 +390,23 @@ impl LuaClient {
         unsafe {
             if let Some((keys, values)) = self.weakness_of(t) {
                 let seen = &mut (&mut (*self.vm).gc.weak_seen)[m.cycle() as usize];
-                if seen.contains(&t) {
-                    return;
+                if !m.is_verifying() {
+                    if !seen.insert(t) {
+                        return;
+                    }
+                    (&mut (*self.vm).gc.weak)[m.cycle() as usize].push(Weak { table: t, keys, values });
                 }
-                seen.push(t);
-                (&mut (*self.vm).gc.weak)[m.cycle() as usize].push(Weak { table: t, keys, values });
                 (*t).trace_weak(crate::table::trace::Weak { keys, values }, &mut |o| {
                     m.mark(o);
                 });
+                return;
+            }
+            // Most tables have neither elements nor a hash part to look at.
+            if at == 0
+                && (*t).trace_record(&mut |o| {
+                    m.mark(o);
+                })
+            {
                 return;
             }
             let next = (*t).trace_portion(at, &mut |o| {
@@ -513,8 +566,10 @@ impl Vm {
         let vm: *mut Vm = self;
         crate::segment::spill_registers(vm, |vm, _| {
             // SAFETY: as below.
-            unsafe { (*vm).gc.weak_seen.iter_mut().for_each(Vec::clear) };
-            let mut client = LuaClient { vm };
+            let mode = unsafe { (*vm).heap.params().mode };
+            // SAFETY: as below.
+            unsafe { (*vm).gc.weak_seen.iter_mut().for_each(HashSet::clear) };
+            let mut client = LuaClient { vm, mode };
             // SAFETY: the client leaves `heap` alone (module essay).
             f(unsafe { &mut (*vm).heap }, &mut client);
         });
@@ -594,6 +649,7 @@ impl Vm {
 
     /// Calls all finalisers that are left, in reverse order of registration (`lua_close`).
     pub fn close(&mut self) {
+        self.gc.old.finalizable = 0;
         let mut all = std::mem::take(&mut self.gc.finalizable);
         all.append(&mut self.gc.pending);
         self.gc.pending = all;

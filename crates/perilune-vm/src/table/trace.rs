@@ -98,6 +98,24 @@ impl Table {
         }
     }
 
+    /// Reports all that the table refers to, if it consists of fields and inline elements alone; else nothing, and false.
+    ///
+    /// # Safety
+    /// As [`Table::trace`].
+    #[inline(always)]
+    pub(crate) unsafe fn trace_record(&self, mark: &mut impl FnMut(Obj)) -> bool {
+        if !self.nodes.is_null()
+            || !(self.array.is_null() || self.array_is_inline())
+            || !self.slots_are_inline()
+        {
+            return false;
+        }
+        Obj::new(self.metatable.cast()).map(&mut *mark);
+        self.field_values().iter().for_each(|&v| mark_value(v, mark));
+        self.general_elements().iter().for_each(|&v| mark_value(v, mark));
+        true
+    }
+
     /// Reports a portion of what a table without weak references refers to, beginning with portion 0, and returns the next portion, if there is one. Between
     /// portions the table may change under barriers.
     ///
