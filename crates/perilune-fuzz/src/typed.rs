@@ -14,6 +14,7 @@ local function s(v) if type(v) == "string" then return lim(v) end return type(v)
 local function list(t) if type(t) ~= "table" then return { 1 } end local r = {} for i = 1, 12 do local v = rawget(t, i); if v == nil then break end r[i] = n(v) end return r end
 local function fn(f) return type(f) == "function" and f or function(a) return a end end
 local function map(t, f) local r = {} for i, v in ipairs(t) do tick() r[i] = n(f(v, i)) end return r end
+local function sort(t) for _, v in ipairs(t) do if v ~= v then return end end table.sort(t) end
 local function fold(t, f, a) for i = 1, #t do tick() a = n(f(a, t[i])) end return a end
 local function each(co, k) local sum = 0 for i = 1, k do tick() local ok, v = coroutine.resume(co, i) sum = sum + n(v) if not ok then break end end return sum end
 local V = { __index = { len = function(v) return v.x * v.x + v.y end, at = function(v, k) return n(v[k]) end }, __name = "V" }
@@ -143,7 +144,7 @@ impl Generator<'_> {
                         1 => format!("if #{name} < 20 then table.insert({name}, 1, {value}) end\n"),
                         2 => format!("table.remove({name})\n"),
                         3 => format!("if {name}[2] then {name}[2], {name}[1] = {name}[1], {value} end\n"),
-                        _ => format!("table.sort({name})\n"),
+                        _ => format!("sort({name})\n"),
                     };
                 }
             }
@@ -431,7 +432,7 @@ impl Generator<'_> {
         let text = std::mem::take(&mut self.text);
         let scope = self.scope.len();
         let (a, b) = (self.name(), self.name());
-        self.text = format!("(function({a}, {b}{}) tick()\n", if self.rng.one_in(4) { ", ..." } else { "" });
+        self.text = format!("(function({a}, {b}{}) tick(20)\n", if self.rng.one_in(4) { ", ..." } else { "" });
         self.text += &format!("{a}, {b} = n({a}), n({b})\n");
         self.scope.extend([(a, Kind::Number), (b, Kind::Number)]);
         let outer = (std::mem::replace(&mut self.in_coroutine, false), self.loops);
