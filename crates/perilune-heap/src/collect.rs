@@ -126,6 +126,7 @@ impl Heap {
         let nursery = if self.major.active { self.pace.nursery / 2 } else { self.pace.nursery };
         self.refill_budget(nursery);
         let now = self.now();
+        self.stats.step_cpu.add(cpu_ns() - self.step_began_cpu);
         self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
         if now.saturating_sub(self.last_trim) > TRIM_INTERVAL {
             self.trim_at(now);
@@ -156,6 +157,7 @@ impl Heap {
     /// Returns the bytes that became old.
     fn minor<C: Client>(&mut self, client: &mut C, began: Instant) -> usize {
         let cpu = cpu_ns();
+        self.step_began_cpu = cpu;
         let external = self.external_bytes();
         let young = self.retire_spans();
         let log = core::mem::take(&mut self.log);
@@ -188,6 +190,7 @@ impl Heap {
         self.stats.minors += 1;
         self.stats.minor_ns += ns;
         self.stats.minor_pauses.add(ns);
+        self.stats.minor_cpu.add(cpu_now - cpu);
         self.stats.promoted_bytes += kept as u64;
         self.stats.allocated_bytes += young as u64;
         kept

@@ -96,6 +96,8 @@ pub struct Heap {
     pub(crate) stats: HeapStats,
     pub(crate) clock: Instant,
     pub(crate) last_trim: u64,
+    /// Processor time when the step in progress began.
+    pub(crate) step_began_cpu: u64,
     /// Processor time when the last minor collection ended.
     pub(crate) last_minor: u64,
 }
@@ -144,6 +146,7 @@ impl Heap {
             stats: HeapStats::default(),
             clock: Instant::now(),
             last_trim: 0,
+            step_began_cpu: 0,
             last_minor: 0,
         }
     }

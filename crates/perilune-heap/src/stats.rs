@@ -97,6 +97,10 @@ pub struct HeapStats {
     pub slice_pauses: Histogram,
     /// Whole steps, as the program felt them.
     pub step_pauses: Histogram,
+    /// Minor collections in processor time: what other processes did meanwhile is not counted.
+    pub minor_cpu: Histogram,
+    /// Whole steps in processor time.
+    pub step_cpu: Histogram,
     /// Time in minor collections, their sweeping included.
     pub minor_ns: u64,
     /// Time in marking of major collections.
