@@ -5,9 +5,13 @@
 //! caches, upvalues and prototypes, or its code, whatever it computes. What the program *means* is not checked: types are
 //! the interpreter's business, at run time, as for compiled code.
 //!
-//! No data flow is needed: a register always holds a valid value, an uninitialised one nil or some older value. So
+//! Values need no data flow: a register always holds a valid value, an uninitialised one nil or some older value. So
 //! each instruction is looked at once, with two facts about its surroundings: the instruction before or after it
 //! where the pair works together, and whether something jumps between them.
+//!
+//! What leaves a function open does. An upvalue or a to-be-closed variable that outlives its frame would refer to a stack
+//! slot that is no longer its own. So a walk over the control flow ([`Context::exits`]) follows the lowest register that
+//! may be captured and the lowest that may be marked, and a return that closes nothing must find neither.
 
 use crate::bytecode::{Instr, MAX_REGISTERS, NO_IC, Op, RK_CONST};
 use crate::proto::{Constant, Proto, VarKind};
@@ -71,7 +75,28 @@ fn verify_one(proto: &Proto) -> Result<(), String> {
     for (pc, &instr) in code.iter().enumerate() {
         context.instruction(pc, instr).map_err(|what| format!("{what} at instruction {pc}: {instr:?}"))?;
     }
-    Ok(())
+    context.exits()
+}
+
+/// What may be open at some point of a function: the lowest register that an open upvalue refers to, and the lowest that is
+/// to be closed; 255, which is no register, stands for none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pending {
+    captured: u8,
+    marked: u8,
+}
+
+impl Pending {
+    const NONE: Pending = Pending { captured: u8::MAX, marked: u8::MAX };
+
+    fn join(self, other: Pending) -> Pending {
+        Pending { captured: self.captured.min(other.captured), marked: self.marked.min(other.marked) }
+    }
+
+    fn closed_from(self, register: u8) -> Pending {
+        let close = |lowest: u8| if lowest >= register { u8::MAX } else { lowest };
+        Pending { captured: close(self.captured), marked: close(self.marked) }
+    }
 }
 
 /// What is known of a whole function before its instructions are checked one by one.
@@ -408,6 +433,65 @@ impl<'p> Context<'p> {
     /// Function, frame slots and counted arguments of a call.
     fn call(&self, a: u8, b: u16) -> Check {
         self.registers(a, 3 + (b as usize).saturating_sub(1))
+    }
+
+    /// No return leaves anything open behind. Each instruction is looked at again only when more is open before it than was
+    /// known, which happens at most once per register.
+    fn exits(&self) -> Result<(), String> {
+        let code = &self.proto.code;
+        // If nothing ever opens, nothing has to be followed.
+        let opens = |op| matches!(op, Some(Op::Closure | Op::Tbc | Op::TForPrep));
+        if !code.iter().any(|i| opens(i.op())) {
+            return Ok(());
+        }
+        let mut before: Vec<Option<Pending>> = vec![None; code.len()];
+        before[0] = Some(Pending::NONE);
+        let mut work = vec![0];
+        while let Some(pc) = work.pop() {
+            let (instr, mut pending) = (code[pc], before[pc].unwrap_or(Pending::NONE));
+            let Some(op) = instr.op() else { continue };
+            match op {
+                Op::Closure => {
+                    let inner = &self.proto.protos[instr.bx() as usize];
+                    for upvalue in inner.upvalues.iter().filter(|u| u.in_stack) {
+                        pending.captured = pending.captured.min(upvalue.index);
+                    }
+                }
+                Op::Tbc => pending.marked = pending.marked.min(instr.a()),
+                Op::TForPrep => pending.marked = pending.marked.min(instr.a() + 3),
+                Op::Close => pending = pending.closed_from(instr.a()),
+                Op::Return | Op::Return0 | Op::Return1 => {
+                    let closes = op == Op::Return && instr.d() == 1;
+                    if !closes && pending != Pending::NONE {
+                        return Err(format!("a return leaves variables open at instruction {pc}: {instr:?}"));
+                    }
+                }
+                Op::TailCall => {
+                    let captured = instr.d() == 0 && pending.captured != u8::MAX;
+                    if captured || pending.marked != u8::MAX {
+                        return Err(format!(
+                            "a tail call leaves variables open at instruction {pc}: {instr:?}"
+                        ));
+                    }
+                }
+                _ => {}
+            }
+            let jumps = is_jump(op).then(|| target(pc, instr) as usize);
+            let falls = match op {
+                Op::Return | Op::Return0 | Op::Return1 | Op::TailCall => None,
+                Op::Jump | Op::JumpBack | Op::TForPrep => None,
+                Op::LoadFalseSkip => Some(pc + 2),
+                _ => Some(pc + 1),
+            };
+            for next in jumps.into_iter().chain(falls) {
+                let joined = before[next].map_or(pending, |known| known.join(pending));
+                if before[next] != Some(joined) {
+                    before[next] = Some(joined);
+                    work.push(next);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The instructions of a loop belong together: `FORPREP` and `FORLOOP` jump just past each other; `TFORPREP` jumps to

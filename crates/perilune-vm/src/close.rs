@@ -2,7 +2,8 @@
 //!
 //! Open upvalues of a thread form a list, topmost slot first, linked through the payload of `closed`. To-be-closed variables form a list too: the
 //! thread knows the topmost one, and each marked slot keeps, in the padding behind its tag, the distance to the one below. The slot of a
-//! to-be-closed variable is never assigned while it is marked (the compiler sees to it), so the padding survives.
+//! to-be-closed variable is never assigned while it is marked (the compiler sees to it), so the padding survives. A binary chunk may break that, or mark
+//! the same slot again: then variables are forgotten or closed with another value, but the list stays one of ever lower slots of this stack.
 
 use crate::Vm;
 use crate::frame::{CALL_GAP, Frame, frame};
@@ -74,6 +75,9 @@ impl Vm {
             }
             let th = self.thread;
             let at = slot.offset_from((*th).stack) as u32;
+            while (*th).tbc >= at {
+                self.pop_tbc(slot);
+            }
             *tbc_delta(slot) = at - (*th).tbc;
             (*th).tbc = at;
             Ok(())
@@ -92,7 +96,8 @@ impl Vm {
             if slot < level {
                 return None;
             }
-            (*th).tbc -= *tbc_delta(slot);
+            let delta = *tbc_delta(slot);
+            (*th).tbc = if delta == 0 { 0 } else { (*th).tbc.saturating_sub(delta) };
             Some(slot)
         }
     }
