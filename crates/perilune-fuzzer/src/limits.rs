@@ -85,6 +85,8 @@ const TEMPLATES: &[&str] = &[
     "return string.dump(load(('x = 1 '):rep(N * 10)))",
     "local t = table.pack(string.byte(('x'):rep(N * 50), 1, -1)) return table.concat(t, ',')",
     "return table.move({}, 1, math.maxinteger - 1, 2)",
+    "return table.insert(setmetatable({}, {__len = function() return math.maxinteger - 1 end}), 1, 1)",
+    "return table.remove(setmetatable({}, {__len = function() return math.maxinteger - 1 end}), 1)",
     "return setmetatable({}, {__gc = function() while true do local t = {} end end}) and collectgarbage()",
     "local t = {} for i = 1, N * 100 do t[i] = i end return table.insert(t, 1, t), #t",
     "return load(function() return 'x = 1 ' end)",
@@ -101,11 +103,11 @@ const TEMPLATES: &[&str] = &[
     "return table.sort(setmetatable({}, {__len = function() return 10 end, __index = function(t, i) return i end}), function() while true do end end)",
     "goto l ::l:: goto l2 ::l2:: while true do goto l3 ::l3:: end",
     // Patterns.
-    "return string.find(('a'):rep(N * 100), ('a-'):rep(4) .. 'b')",
+    "return string.find(('a'):rep(N % 60), ('a-'):rep(4) .. 'b')",
     "return string.match(('('):rep(N * 10), ('%('):rep(N))",
     "return string.match(('x'):rep(N), ('('):rep(N))",
     "return string.match(('x'):rep(N), ('(.?)'):rep(N))",
-    "return string.find(('a'):rep(N * 10), ('a?'):rep(N) .. ('a'):rep(N))",
+    "return string.find(('a'):rep(N * 10), ('a?'):rep(N % 18) .. ('a'):rep(N % 18))",
     "return string.rep('%b()', N):gsub('%b()', '%0')",
 ];
 

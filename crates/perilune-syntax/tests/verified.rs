@@ -180,3 +180,32 @@ fn code_of_mutated_sources_is_sound() {
     }
     assert!(accepted > rounds, "only {accepted} programs were accepted");
 }
+
+/// A return must close what may be open before it, on every path; a closure that survives its frame would refer to somebody else's slot.
+#[test]
+fn a_return_that_leaves_variables_open_is_refused() {
+    use perilune_syntax::{Instr, Op, bytecode::Format};
+    let sources = [
+        "local x = 1 return function() return x end",
+        "local x <close> = nil return x",
+        "local x = 1 local f = function() return x end return f()",
+        "for k in next, {} do if k then return k end end",
+        "local y while a do local x = 1 if x then y = function() return x end return y end end",
+    ];
+    for source in sources {
+        let proto = compile(source.as_bytes(), b"=test").expect("compiles");
+        let mut proto = std::sync::Arc::into_inner(proto).expect("nobody else has it");
+        verify(&proto).expect("as compiled");
+        let mut changed = 0;
+        for i in proto.code.iter_mut() {
+            let closes = matches!(i.op(), Some(Op::Return | Op::TailCall)) && i.d() == 1;
+            if closes && i.op().map(Op::format) == Some(Format::Abcd) {
+                *i = Instr(i.0 & 0xffff_ffff_ffff);
+                changed += 1;
+            }
+        }
+        assert!(changed > 0, "{source}: nothing closes");
+        let refusal = verify(&proto).expect_err("leaves something open");
+        assert!(refusal.contains("leaves variables open"), "{refusal}");
+    }
+}

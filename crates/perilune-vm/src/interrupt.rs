@@ -34,6 +34,15 @@ impl Vm {
         Err(self.error("interrupted!"))
     }
 
+    /// For natives with loops that may be long and call no Lua code: an interrupt is pending.
+    ///
+    /// # Errors
+    /// "interrupted!", if one is.
+    #[inline]
+    pub fn poll_interrupt(&mut self) -> LuaResult<()> {
+        if self.interrupt.load(Ordering::Relaxed) != 0 { self.handle_interrupt() } else { Ok(()) }
+    }
+
     /// Forgets an interrupt that nobody saw.
     pub fn clear_interrupt(&self) {
         self.interrupt.store(0, Ordering::Relaxed);
