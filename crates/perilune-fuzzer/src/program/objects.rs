@@ -76,7 +76,12 @@ impl Gen<'_> {
             _ => "return (function(...) return ... end)(4, 5)",
         };
         let inner = if self.rng.one_in(3) { "if e then error('second:' .. type(e), 0) end" } else { "" };
+        // Its own function: a loop outside is out of reach.
+        let loops = std::mem::take(&mut self.loops);
+        self.function += 1;
         let body = self.block(2);
+        self.function -= 1;
+        self.loops = loops;
         let mut nodes = vec![
             Node::leaf(format!(
                 "local {x} <close> = setmetatable({{}}, {{__close = function(o, e) {log}[#{log} + 1] = '{x}' .. type(e) {inner} end}})"
