@@ -75,9 +75,7 @@ impl Vm {
             }
             let th = self.thread;
             let at = slot.offset_from((*th).stack) as u32;
-            while (*th).tbc >= at {
-                self.pop_tbc(slot);
-            }
+            while self.pop_tbc(slot).is_some() {}
             *tbc_delta(slot) = at - (*th).tbc;
             (*th).tbc = at;
             Ok(())
