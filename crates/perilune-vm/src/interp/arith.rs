@@ -313,7 +313,11 @@ unsafe fn arith_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -
     // SAFETY: called by `slow_arith` with the running frame's registers.
     unsafe {
         let o = arith_operands(base, k, i);
-        if let Some(v) = vm.arith_raw(o.op, o.event, o.x, o.y)? {
+        // With a table there is nothing to compute.
+        if o.x.tag != Tag::TABLE
+            && o.y.tag != Tag::TABLE
+            && let Some(v) = vm.arith_raw(o.op, o.event, o.x, o.y)?
+        {
             copy(base.add(i.a() as usize), &v);
             return Ok(Step::Continue);
         }

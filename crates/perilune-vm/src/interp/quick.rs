@@ -162,7 +162,7 @@ op!(
         let to = match (*native_at(func)).kind {
             Kind::Pcall => quick_pcall(vm, base, func, nresults),
             Kind::Resume | Kind::Wrap => quick_resume(vm, base, func, nresults),
-            Kind::Yield => quick_yield(vm, base, func, nresults),
+            Kind::Yield => quick_yield(vm, base, func, Frame::native(nresults, 0)),
             _ => null_mut(),
         };
         if !to.is_null() {
@@ -259,12 +259,22 @@ pub(crate) unsafe fn quick_resume(
             return null_mut();
         }
         let waiting = (*th).base;
-        let yielded = frame(waiting);
         let n = top.offset_from(first) as usize;
         let end = (*th).stack.add((*th).stack_size - STACK_EXTRA);
-        if (*yielded).flags != F_NATIVE || waiting.wrapping_add(n + NATIVE_STACK) >= end {
+        if waiting.wrapping_add(n + NATIVE_STACK) >= end {
             return null_mut();
         }
+        let mut taker = waiting;
+        if (*frame(waiting)).flags == F_NATIVE | F_CONT && (*frame(waiting)).cont == CONT_RETURN {
+            // `return coroutine.yield()`: whoever called that function takes the values.
+            taker = waiting.sub((*frame(waiting)).delta as usize);
+            if (*frame(taker)).flags & !(F_TAIL | F_VARARG) != 0 {
+                return null_mut();
+            }
+        } else if (*frame(waiting)).flags != F_NATIVE {
+            return null_mut();
+        }
+        let record = frame(taker);
         *frame(own) = Frame::native(nresults, slots(base, own));
         (*th).calls_below = (*vm).c_calls;
         (*vm).c_calls += 1 + (*th).depth;
@@ -272,14 +282,16 @@ pub(crate) unsafe fn quick_resume(
         (*th).resumer = (*vm).thread;
         (*th).status = Status::Running;
         switch(vm, th, own, top);
-        deliver_results(vm, waiting.sub(CALL_GAP), first, n, (*yielded).nresults as i32);
-        waiting.sub((*yielded).delta as usize)
+        let dest = taker.sub(CALL_GAP + (*record).shift_or_zero());
+        deliver_results(vm, dest, first, n, (*record).nresults as i32);
+        taker.sub((*record).delta as usize)
     }
 }
 
-/// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null.
+/// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null. `record` is that of the call of `yield`, but
+/// for its `delta`.
 #[inline(always)]
-unsafe fn quick_yield(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults: i16) -> *mut Value {
+unsafe fn quick_yield(vm: *mut Vm, base: *mut Value, func: *mut Value, record: Frame) -> *mut Value {
     // SAFETY: called for a call of `yield` at `func`, arguments up to top.
     unsafe {
         let own = func.add(CALL_GAP);
@@ -309,7 +321,7 @@ unsafe fn quick_yield(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults:
                 _ => return null_mut(),
             },
         };
-        *frame(own) = Frame::native(nresults, slots(base, own));
+        *frame(own) = Frame { delta: slots(base, own), ..record };
         (*th).status = Status::Suspended;
         (*th).resumer = null_mut();
         (*th).depth = (*vm).c_calls - (*th).calls_below - 1;
@@ -392,6 +404,13 @@ op!(
                 }
                 Err(e) => flow!(vm, Err(e)),
             }
+        }
+    }
+    if !native.is_null() && (*native).kind == Kind::Yield && i.d() == 0 && tab == &raw const HANDLERS {
+        let record = Frame { flags: F_NATIVE | F_CONT, cont: CONT_RETURN, ..Frame::native(-1, 0) };
+        let to = quick_yield(vm, base, func, record);
+        if !to.is_null() {
+            next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
         }
     }
     flow!(vm, super::calls::tailcall_flow(&mut *vm, base, i))
