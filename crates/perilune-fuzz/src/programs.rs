@@ -1,7 +1,7 @@
 //! Random programs that end: arithmetic, comparisons, strings, tables, closures, loops, metamethods, errors, coroutines.
 //!
 //! A program is a sequence of functions, each called in protected mode, whose results are printed. What two correct implementations may
-//! do differently is avoided: addresses, the order of `next`, borders of tables with holes, the sign of NaN. Loops and calls draw
+//! do differently is avoided: addresses, the order of `next`, borders of tables with holes, the sign of NaN, loops up to NaN. Loops and calls draw
 //! on a supply of fuel and strings are cut to a length, so that every program ends soon whatever was generated. Calls cost more than rounds of a
 //! loop: recursion ends long before the limit on nested native calls, which is not the same everywhere.
 
@@ -20,6 +20,7 @@ local function spairs(t)
   local i = 0
   return function() i = i + 1; local k = keys[i]; if k ~= nil then return k, t[k] end end
 end
+local function fin(v) if v ~= v then return 1 end return v end
 local depth = 0
 local function full(v)
   if type(v) ~= "table" or depth > 2 then return show(v) end
@@ -160,7 +161,7 @@ impl Generator<'_> {
             8 | 9 if self.loops < 3 => {
                 let name = self.declare();
                 let bounds = if self.rng.one_in(3) {
-                    format!("{}, {}, {}", self.expression(1), self.expression(1), self.expression(1))
+                    format!("{}, fin({}), {}", self.expression(1), self.expression(1), self.expression(1))
                 } else {
                     format!("{}, {}", self.rng.below(4), self.rng.below(8))
                 };

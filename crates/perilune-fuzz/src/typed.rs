@@ -140,7 +140,9 @@ impl Generator<'_> {
                 if let Some(name) = self.variable(Kind::List) {
                     let value = self.number(2);
                     self.text += &match self.rng.below(5) {
-                        0 => format!("if #{name} < 20 then {name}[#{name} + 1] = {value} end\n"),
+                        0 => format!(
+                            "do local new = {value} if #{name} < 20 then {name}[#{name} + 1] = new end end\n"
+                        ),
                         1 => format!("if #{name} < 20 then table.insert({name}, 1, {value}) end\n"),
                         2 => format!("table.remove({name})\n"),
                         3 => format!("if {name}[2] then {name}[2], {name}[1] = {name}[1], {value} end\n"),
@@ -173,9 +175,9 @@ impl Generator<'_> {
             9 | 10 if self.loops < 3 => {
                 let name = self.name();
                 let bounds = match self.rng.below(5) {
-                    0 => format!("{}, {}", self.number(1), self.number(1)),
+                    0 => format!("{}, fin({})", self.number(1), self.number(1)),
                     1 => format!(
-                        "{}, {}, {}",
+                        "{}, fin({}), {}",
                         self.number(1),
                         self.number(1),
                         self.rng.pick(&["-1", "2", "0.5", "-3"])
@@ -432,7 +434,8 @@ impl Generator<'_> {
         let text = std::mem::take(&mut self.text);
         let scope = self.scope.len();
         let (a, b) = (self.name(), self.name());
-        self.text = format!("(function({a}, {b}{}) tick(20)\n", if self.rng.one_in(4) { ", ..." } else { "" });
+        self.text =
+            format!("(function({a}, {b}{}) tick(20)\n", if self.rng.one_in(4) { ", ..." } else { "" });
         self.text += &format!("{a}, {b} = n({a}), n({b})\n");
         self.scope.extend([(a, Kind::Number), (b, Kind::Number)]);
         let outer = (std::mem::replace(&mut self.in_coroutine, false), self.loops);
