@@ -269,8 +269,9 @@ impl Client for LuaClient {
             let mut dead = Vec::new();
             if cycle == Cycle::Minor && self.mode == Mode::Incremental {
                 // Finalisers run at the end of a cycle: programs wait for one to know that everything dead is gone.
-                for n in from.finalizable..(&(*vm).gc.finalizable).len() {
-                    mark_value(m, (&(*vm).gc.finalizable)[n]);
+                let registered: &[Value] = &(*vm).gc.finalizable;
+                for &v in registered.iter().skip(from.finalizable) {
+                    mark_value(m, v);
                 }
                 m.drain(self);
                 while self.converge(m, cycle) {
@@ -350,10 +351,11 @@ impl Client for LuaClient {
                 }
                 keep
             });
-            (*vm).gc.old = Old {
-                protos: (&(*vm).gc.protos).len(),
-                userdata: (&(*vm).gc.userdata).len(),
-                finalizable: (&(*vm).gc.finalizable).len(),
+            let lists = &mut (*vm).gc;
+            lists.old = Old {
+                protos: lists.protos.len(),
+                userdata: lists.userdata.len(),
+                finalizable: lists.finalizable.len(),
             };
             m.charge_external(-freed);
             // An address may be used again: caches that compare addresses are stale.
