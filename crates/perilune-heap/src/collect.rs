@@ -73,6 +73,7 @@ impl Heap {
 
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
         let began = Instant::now();
+        let explicit = budget.is_some();
         let budget = budget.or(self.stress.then_some(Budget::Objects(STRESS_SLICE)));
         if self.stress {
             self.force_major();
@@ -90,7 +91,12 @@ impl Heap {
             self.sweep(budget);
         } else if self.pace.major_due(self.old_bytes + self.external_bytes(), self.stats.allocated_bytes) {
             self.start_major(client);
-            self.slice(client, budget);
+            // The nursery was not halved before: what it kept is no measure for the first slice.
+            let first = match budget {
+                Budget::Until(deadline, _) if !explicit => Budget::Until(deadline, 0),
+                b => b,
+            };
+            self.slice(client, first);
         }
         self.conclude(client, began);
     }

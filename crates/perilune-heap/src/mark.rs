@@ -21,6 +21,8 @@ use std::time::Instant;
 const QUEUE: usize = 8;
 /// Objects traced between two looks at the clock.
 const BETWEEN_LOOKS: u32 = 64;
+/// New marks that count as one more object traced.
+const MARKS_PER_OBJECT: u32 = 8;
 
 /// How much may be traced before the program goes on.
 #[derive(Clone, Copy)]
@@ -238,9 +240,12 @@ impl<'a> Marker<'a> {
             at += 1;
             let Some(obj) = leaving else { continue };
             self.account(obj);
+            let before = self.stack.len();
             // SAFETY: as above.
             unsafe { client.trace(obj, self) };
-            looks -= 1;
+            // An array of a thousand objects has a thousand mark bits, each in another cache line.
+            let pushed = self.stack.len().saturating_sub(before) as u32;
+            looks = looks.saturating_sub(1 + pushed / MARKS_PER_OBJECT);
             if looks == 0 {
                 looks = BETWEEN_LOOKS;
                 if budget.is_spent(self.bytes.wrapping_sub(began_at)) {

@@ -30,7 +30,7 @@ fn is_strong(v: Value) -> bool {
 }
 
 /// Entries in a portion.
-const PORTION: usize = 4096;
+const PORTION: usize = 1024;
 /// Bit of portions of the hash part.
 const NODE_PORTION: usize = 1 << 63;
 
