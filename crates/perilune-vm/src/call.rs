@@ -652,7 +652,11 @@ impl Vm {
                     if self.hooks_active() {
                         self.hook_call()?;
                     }
-                    let n = (native.func)(self)? as usize;
+                    // The native that calls this one lies on the native stack too, and no `execute` between them marks where.
+                    let scan_from = std::mem::replace(&mut self.stacks.scan_from, 0);
+                    let outcome = (native.func)(self);
+                    self.stacks.scan_from = scan_from;
+                    let n = outcome? as usize;
                     if self.hooks_active() {
                         self.hook_return(self.top.sub(n), n)?;
                     }
@@ -743,12 +747,17 @@ impl Vm {
         }
     }
 
-    /// A new Lua function of prototype number `n` of the running frame's function.
-    pub(crate) unsafe fn make_closure(&mut self, base: *mut Value, n: usize) -> Value {
+    /// Stores a new Lua function of prototype number `n` of the running frame's function in register `a`; false if memory is short: then the
+    /// error is raised already.
+    #[inline(never)]
+    pub(crate) unsafe fn make_closure(&mut self, base: *mut Value, a: usize, n: usize) -> bool {
         // SAFETY: verified code: the prototype and the upvalues exist.
         unsafe {
             let parent = frame_closure(base);
             let inst = self.child_instance((*parent).proto, n);
+            if inst.is_null() {
+                return false;
+            }
             let count = (*inst).num_upvalues as usize;
             let obj = self.heap.alloc(Tag::CLOSURE.0, 16 + 8 * count);
             let cl = obj.as_ptr() as *mut LuaClosure;
@@ -762,7 +771,8 @@ impl Vm {
                     *(&raw const (*parent).upvals as *const *mut crate::object::Upval).add(d.index as usize)
                 };
             }
-            Value::from(Gc::from_ptr(cl))
+            *base.add(a) = Value::from(Gc::from_ptr(cl));
+            true
         }
     }
 

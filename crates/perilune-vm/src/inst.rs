@@ -50,7 +50,7 @@ impl Vm {
         }
     }
 
-    /// The instance of nested prototype `n` of `parent`, made when first needed.
+    /// The instance of nested prototype `n` of `parent`, made when first needed; null if memory is short: then the error is raised already.
     pub(crate) unsafe fn child_instance(&mut self, parent: *mut ProtoInst, n: usize) -> *mut ProtoInst {
         // SAFETY: verified code: prototype n exists.
         unsafe {
@@ -78,10 +78,8 @@ impl Vm {
                 self.heap.barrier(Gc::from_ptr(parent).obj());
             }
             let proto = protos[n].clone();
-            // Constants of source code are small; running out of memory here shows at the next safepoint.
-            let inst = match self.instantiate(proto) {
-                Ok(inst) => inst,
-                Err(_) => std::process::abort(),
+            let Ok(inst) = self.instantiate(proto) else {
+                return std::ptr::null_mut();
             };
             *(*parent).children.add(n) = inst;
             self.heap.barrier(Gc::from_ptr(parent).obj());

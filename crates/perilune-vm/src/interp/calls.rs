@@ -403,9 +403,16 @@ unsafe fn lift_flow(vm: &mut Vm, i: Instr) -> Flow {
 
 op!(op_closure(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    let v = (*vm).make_closure(base, i.bx() as usize);
-    *base.add(i.a() as usize) = v;
+    if !(*vm).make_closure(base, i.a() as usize, i.bx() as usize) {
+        tail!(closure_failed, vm, base, pc, k, i, tab)
+    }
     next_gc!(vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// Memory ran out while a function was made; the error has been raised.
+    #[cold] #[inline(never)] closure_failed(vm, base, pc, k, i, tab) {
+    flow!(vm, Err(crate::native::Thrown(())))
 });
 
 op!(op_close(vm, base, pc, k, i, tab) {
