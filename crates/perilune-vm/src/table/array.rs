@@ -163,7 +163,7 @@ impl Vm {
         Ok(())
     }
 
-    /// Makes the array General.
+    /// Makes the array General. Room for one more element stays if there was any.
     pub(super) fn widen(&mut self, t: Gc<Table>) -> LuaResult<()> {
         if t.kind == ArrayKind::General {
             return Ok(());
@@ -172,7 +172,10 @@ impl Vm {
             edit(t).choose_kind(ArrayKind::General);
             return Ok(());
         }
-        self.resize_array(t, t.array_cap as usize, ArrayKind::General)
+        // Elements take twice the bytes now. Keeping the number of elements would double the storage each time a table is emptied and filled anew with
+        // another kind; keeping the bytes does not.
+        let want = (t.array_len + 1).max(t.array_cap / 2).min(t.array_cap) as usize;
+        self.resize_array(t, want, ArrayKind::General)
     }
 
     /// Stores any value over element `at` (from 0), which exists.
