@@ -187,7 +187,7 @@ fn the_limit_is_kept() {
 
 /// Runs in a process of its own, called by the test below.
 #[test]
-#[ignore]
+#[ignore = "lowers the limit of its whole process; run by the next test"]
 fn under_an_address_space_limit() {
     let mut heap = Heap::new(HeapOptions { poison: false, ..HeapOptions::default() });
     let mut roots = Roots::default();
