@@ -300,6 +300,11 @@ fn options() -> HeapOptions {
     HeapOptions { poison: true, nursery: 64 << 10, ..HeapOptions::default() }
 }
 
+#[test]
+fn what_only_weak_references_hold_may_come_back() {
+    World::new(Real::new(options())).run(&a_weak_object_behind_a_weak_reference());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]

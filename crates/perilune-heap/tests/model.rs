@@ -241,6 +241,11 @@ impl Machine for Model {
     }
 }
 
+#[test]
+fn what_only_weak_references_hold_may_come_back() {
+    World::new(Model::default()).run(&a_weak_object_behind_a_weak_reference());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
