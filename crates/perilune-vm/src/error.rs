@@ -79,7 +79,7 @@ impl Vm {
 
     /// The name that messages give the type of `v`: `__name` of its metatable if that is a string, else the type's.
     pub(crate) fn typename_for_message(&mut self, v: Value) -> String {
-        if matches!(v.tag, Tag::TABLE | Tag::USERDATA)
+        if matches!(v.tag, Tag::TABLE | Tag::USERDATA | Tag::SHARED)
             && let Some(s) = self.metamethod(v, Event::Name).as_string()
         {
             return s.to_text();

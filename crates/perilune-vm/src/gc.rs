@@ -205,6 +205,9 @@ impl Client for LuaClient {
             for &t in &(*vm).type_metatables {
                 mark_ptr(m, t);
             }
+            for &t in &(*vm).shared_refs.metatables {
+                mark_ptr(m, t);
+            }
             for &s in &(*vm).event_names {
                 mark_ptr(m, s);
             }
@@ -351,6 +354,7 @@ impl Client for LuaClient {
                 }
                 keep
             });
+            freed += (*vm).shared_refs.sweep(cycle == Cycle::Minor, |r| m.is_marked(Gc::from_ptr(r).obj()));
             let lists = &mut (*vm).gc;
             lists.old = Old {
                 protos: lists.protos.len(),
@@ -668,6 +672,7 @@ impl Vm {
             for i in self.gc.protos.drain(..) {
                 drop(Arc::from_raw((*i).proto));
             }
+            self.shared_refs.release();
             for u in self.gc.userdata.drain(..) {
                 if !(*u).data.is_null() {
                     drop(Box::from_raw((*u).data));

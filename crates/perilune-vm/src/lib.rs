@@ -68,6 +68,7 @@ mod num;
 pub mod object;
 mod segment;
 pub mod shape;
+pub mod shared;
 mod state;
 mod string;
 mod table;

@@ -78,6 +78,7 @@ impl Vm {
         let p = match v.tag {
             Tag::TABLE => v.gc::<Table>().metatable,
             Tag::USERDATA => v.gc::<crate::object::Userdata>().metatable,
+            Tag::SHARED => return self.known_shared_metatable(v.gc()),
             _ => self.type_metatables[v.type_of() as usize],
         };
         if p.is_null() {
@@ -92,6 +93,7 @@ impl Vm {
     pub fn set_metatable_of(&mut self, v: Value, mt: Option<Gc<Table>>) -> LuaResult<()> {
         let p = mt.map_or(std::ptr::null_mut(), Gc::ptr);
         match v.tag {
+            Tag::SHARED => return Err(self.error("cannot change the metatable of a shared object")),
             Tag::TABLE => {
                 let t: Gc<Table> = v.gc();
                 if t.header.flags & crate::object::TABLE_IS_PROTO != 0 {
@@ -149,7 +151,21 @@ impl Vm {
     pub(crate) fn metamethod(&mut self, v: Value, e: Event) -> Value {
         match self.metatable_of(v) {
             Some(mt) => self.table_metamethod(mt, e),
+            None if v.tag == Tag::SHARED => self.first_shared_metamethod(v, e),
             None => Value::NIL,
+        }
+    }
+
+    /// The metamethod of a shared object of a kind that the domain meets for the first time.
+    #[cold]
+    fn first_shared_metamethod(&mut self, v: Value, e: Event) -> Value {
+        match self.shared_metatable(v.gc()) {
+            Ok(mt) => self.table_metamethod(mt, e),
+            Err(thrown) => {
+                // Memory is short: the operation fails for want of a metamethod, and the next one will report it.
+                let _ = self.take_error(thrown);
+                Value::NIL
+            }
         }
     }
 
@@ -183,6 +199,11 @@ impl Vm {
                 }
                 f
             } else {
+                if let (Some(r), Some(i)) = (obj.as_shared(), key.as_int())
+                    && let Some(v) = Self::shared_element(r, i)
+                {
+                    return Ok(Found::Value(v));
+                }
                 let f = self.metamethod(obj, Event::Index);
                 if f.is_nil() {
                     return Err(self.index_error(obj));
@@ -213,6 +234,11 @@ impl Vm {
                 }
                 f
             } else {
+                if let (Some(r), Some(i)) = (obj.as_shared(), key.as_int())
+                    && self.set_shared_element(r, i, val)?
+                {
+                    return Ok(Store::Done);
+                }
                 let f = self.metamethod(obj, Event::NewIndex);
                 if f.is_nil() {
                     return Err(self.index_error(obj));
@@ -351,6 +377,7 @@ impl Vm {
                 Tag::FLOAT => a.float_bits() == b.float_bits(),
                 Tag::STRING => str_eq(a.gc(), b.gc()),
                 Tag::NIL | Tag::FALSE | Tag::TRUE => true,
+                Tag::SHARED => a.payload == b.payload || Self::same_shared(a.gc(), b.gc()),
                 _ => a.payload == b.payload,
             }
         } else {

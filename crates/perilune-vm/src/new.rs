@@ -64,6 +64,7 @@ impl Vm {
             globals: null_mut(),
             type_metatables: [null_mut(); 9],
             event_names: [null_mut(); EVENT_COUNT],
+            shared_refs: Default::default(),
             gc: Default::default(),
             warn: Default::default(),
         });

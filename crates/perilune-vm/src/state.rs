@@ -62,6 +62,8 @@ pub struct Vm {
     pub(crate) type_metatables: [*mut Table; 9],
     /// Interned names of the metamethods, by `meta::Event`.
     pub(crate) event_names: [*mut crate::object::LuaString; crate::meta::EVENT_COUNT],
+    /// Shared objects that this domain refers to.
+    pub(crate) shared_refs: crate::shared::SharedRefs,
     pub(crate) gc: crate::gc::GcState,
     /// The warning state of `warn`.
     pub(crate) warn: crate::warn::WarnState,

@@ -208,6 +208,10 @@ impl Vm {
                 Some(i) => t.get_int(i),
                 None => t.node_value(t.find_other(key)),
             },
+            Tag::SHARED => match self.known_shared(key.gc()) {
+                Some(known) => t.node_value(t.find_other(known.into())),
+                None => Value::NIL,
+            },
             _ => t.node_value(t.find_other(key)),
         }
     }
@@ -264,6 +268,10 @@ impl Vm {
                 if f.is_nan() {
                     return Err(self.key_error("table index is NaN"));
                 }
+            }
+            Tag::SHARED => {
+                let key = self.canonical_shared(key.gc()).into();
+                return self.set_node(t, t.find_other(key), key, v);
             }
             _ => {}
         }

@@ -13,6 +13,7 @@
 
 use crate::native::Native;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Table, Thread, Userdata};
+use crate::shared::SharedRef;
 use perilune_heap::{Header, Obj};
 use std::ptr::NonNull;
 
@@ -44,6 +45,10 @@ impl Tag {
     pub const PROTO: Tag = Tag(14);
     pub const UPVAL: Tag = Tag(15);
     pub const BUFFER: Tag = Tag(16);
+    /// A reference to a shared object (`shared.rs`): a userdata to programs.
+    pub const SHARED: Tag = Tag(17);
+    /// A function inside an island: a function to programs.
+    pub const SHARED_FUNCTION: Tag = Tag(18);
 }
 
 /// A Lua value.
@@ -234,6 +239,11 @@ impl Value {
     pub fn as_userdata(self) -> Option<Gc<Userdata>> {
         if self.tag == Tag::USERDATA { Some(self.gc()) } else { None }
     }
+    /// The reference to a shared object, if it is one.
+    #[inline(always)]
+    pub fn as_shared(self) -> Option<Gc<SharedRef>> {
+        if self.tag == Tag::SHARED { Some(self.gc()) } else { None }
+    }
     /// The coroutine, if it is one.
     pub fn as_thread(self) -> Option<Gc<Thread>> {
         if self.tag == Tag::THREAD { Some(self.gc()) } else { None }
@@ -259,7 +269,7 @@ impl Value {
             Tag::LIGHT => Type::LightUserdata,
             Tag::STRING => Type::String,
             Tag::TABLE => Type::Table,
-            Tag::USERDATA => Type::Userdata,
+            Tag::USERDATA | Tag::SHARED => Type::Userdata,
             Tag::THREAD => Type::Thread,
             _ => Type::Function,
         }
@@ -354,7 +364,7 @@ macro_rules! from_gc {
         }
     )* };
 }
-from_gc!(LuaString => STRING, Table => TABLE, LuaClosure => CLOSURE, NativeClosure => NATIVE_CLOSURE, Userdata => USERDATA, Thread => THREAD);
+from_gc!(LuaString => STRING, Table => TABLE, LuaClosure => CLOSURE, NativeClosure => NATIVE_CLOSURE, Userdata => USERDATA, Thread => THREAD, SharedRef => SHARED);
 
 impl From<i64> for Value {
     fn from(i: i64) -> Value {

@@ -515,6 +515,12 @@ op!(
             copy(base.add(i.a() as usize), &v);
             next!(vm, base, pc, k, tab)
         }
+    } else if (*obj).tag == Tag::SHARED && (*base.add(i.c() as usize)).tag == Tag::INT {
+        let index = (*base.add(i.c() as usize)).payload;
+        if let Some(v) = Vm::shared_element((*obj).gc(), index as i64) {
+            copy(base.add(i.a() as usize), &v);
+            next!(vm, base, pc, k, tab)
+        }
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
 });
@@ -659,6 +665,17 @@ op!(
 });
 
 op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
+    let (obj, key) = (base.add(i.a() as usize), base.add(i.b() as usize));
+    if (*obj).tag == Tag::SHARED && i.op_byte() != Op::SetInt as u8 && (*key).tag == Tag::INT {
+        let r: Gc<crate::shared::SharedRef> = (*obj).gc();
+        let at = ((*key).payload as usize).wrapping_sub(1);
+        if let Some(view) = r.elements()
+            && at < view.len()
+            && view.set(at, *rk(base, k, i.c())).is_ok()
+        {
+            next!(vm, base, pc, k, tab)
+        }
+    }
     save!(vm, base, pc);
     (*vm).top = frame_ceiling(base);
     flow!(vm, setindex_flow(&mut *vm, base, k, i))

@@ -1,0 +1,609 @@
+//! Shared objects as Lua values: channels, typed arrays, atomics, tasks, files.
+//!
+//! A shared object is a Rust value behind an `Arc`, which any number of domains may use at once. What a domain's program handles is a
+//! [`SharedRef`]: a small object of its own heap that owns one count of the `Arc`. `type` calls it a userdata. There is one
+//! `SharedRef` per object and domain, so two values of the same object are the same value; those inside islands are
+//! further ones, which compare equal to it.
+//!
+//! # Kinds
+//! [`SharedKind`] is the static description of a kind of object. The metatable of a kind belongs to the domain: it is made when a value of that kind is
+//! first indexed, by the kind's `open`. Nothing else about a shared object is per domain.
+//!
+//! # Elements
+//! A kind whose objects are arrays of numbers gives an [`ArrayView`], and `a[i]` and `a[i] = x` go to the elements without a metamethod. Elements are
+//! atomics of their size, accessed with relaxed order: no tearing and no undefined behaviour, and on the machines we know the same instructions as for plain memory.
+//!
+//! Rejected: userdata with a box per domain around the `Arc` (an island cannot hold one, and each use would go through two boxes and a type
+//! test); a table of handles with numbers as values (numbers must be counted too, and a table is one more thing to look up).
+
+use crate::Vm;
+use crate::native::LuaResult;
+use crate::object::Table;
+use crate::value::{Gc, Tag, Value};
+use perilune_heap::Header;
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// An object that several domains may use at once.
+pub trait SharedObject: Any + Send + Sync {
+    /// What kind of object it is.
+    fn kind(&self) -> &'static SharedKind;
+
+    /// Its elements, if it is an array of numbers. They stay where they are for as long as the object lives.
+    fn elements(&self) -> Option<ArrayView> {
+        None
+    }
+
+    /// Memory outside every heap that each domain which refers to the object is charged for, in bytes.
+    fn external_bytes(&self) -> usize {
+        0
+    }
+
+    /// What `tostring` says after the kind's name; the address if `None`.
+    fn label(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The static description of a kind of shared objects.
+pub struct SharedKind {
+    /// `__name` of the metatable: what messages call a value of this kind.
+    pub name: &'static str,
+    /// Fills the metatable for a domain that meets the kind for the first time. `__name`, `__metatable` and `__tostring` are there already.
+    pub open: fn(&mut Vm, Gc<Table>) -> LuaResult<()>,
+    index: OnceLock<u32>,
+}
+
+static KINDS: AtomicU32 = AtomicU32::new(0);
+
+impl SharedKind {
+    /// A kind with this name and these contents of its metatable.
+    pub const fn new(name: &'static str, open: fn(&mut Vm, Gc<Table>) -> LuaResult<()>) -> SharedKind {
+        SharedKind { name, open, index: OnceLock::new() }
+    }
+
+    /// Number of the kind in this process.
+    fn index(&self) -> u32 {
+        *self.index.get_or_init(|| KINDS.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The type of an array's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Element {
+    F64 = 1,
+    F32 = 2,
+    I64 = 3,
+    I32 = 4,
+    U8 = 5,
+}
+
+impl Element {
+    /// Its name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Element::F64 => "f64",
+            Element::F32 => "f32",
+            Element::I64 => "i64",
+            Element::I32 => "i32",
+            Element::U8 => "u8",
+        }
+    }
+
+    /// Its size in bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            Element::F64 | Element::I64 => 8,
+            Element::F32 | Element::I32 => 4,
+            Element::U8 => 1,
+        }
+    }
+}
+
+/// Where the elements of a shared array are.
+#[derive(Clone, Copy)]
+pub struct ArrayView {
+    data: *mut u8,
+    len: usize,
+    element: Element,
+}
+
+// SAFETY: elements are only touched as atomics.
+unsafe impl Send for ArrayView {}
+// SAFETY: as above.
+unsafe impl Sync for ArrayView {}
+
+/// Why a value cannot be an element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ElementError {
+    /// It is not a number.
+    NotANumber,
+    /// The elements are integers and the number has no exact integer.
+    NotAnInteger,
+    /// It is beyond what the element can hold.
+    OutOfRange,
+}
+
+impl ArrayView {
+    /// A view of `len` elements from `data` on.
+    ///
+    /// # Safety
+    /// There are that many elements, aligned to their size, touched as atomics only, for as long as the object that gives the view lives.
+    pub const unsafe fn new(data: *mut u8, len: usize, element: Element) -> ArrayView {
+        ArrayView { data, len, element }
+    }
+
+    /// How many elements there are.
+    #[allow(clippy::len_without_is_empty)]
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Their type.
+    #[inline(always)]
+    pub fn element(self) -> Element {
+        self.element
+    }
+
+    /// Where they are.
+    pub fn data(self) -> *mut u8 {
+        self.data
+    }
+
+    /// Element `at`, counted from 0; `None` beyond the end.
+    #[inline(always)]
+    pub fn get(self, at: usize) -> Option<Value> {
+        if at >= self.len {
+            return None;
+        }
+        // SAFETY: within the array, by the promise of `new`.
+        unsafe {
+            Some(match self.element {
+                Element::F64 => {
+                    Value::raw(Tag::FLOAT, (*self.data.cast::<AtomicU64>().add(at)).load(Ordering::Relaxed))
+                }
+                Element::F32 => {
+                    let bits = (*self.data.cast::<AtomicU32>().add(at)).load(Ordering::Relaxed);
+                    Value::float(f32::from_bits(bits) as f64)
+                }
+                Element::I64 => Value::int((*self.data.cast::<AtomicI64>().add(at)).load(Ordering::Relaxed)),
+                Element::I32 => {
+                    Value::int((*self.data.cast::<AtomicI32>().add(at)).load(Ordering::Relaxed) as i64)
+                }
+                Element::U8 => {
+                    Value::int((*self.data.cast::<AtomicU8>().add(at)).load(Ordering::Relaxed) as i64)
+                }
+            })
+        }
+    }
+
+    /// Stores element `at`, counted from 0 and below the length. A float element takes any number; an integer element one that has an
+    /// exact integer within its range.
+    ///
+    /// # Errors
+    /// The value is none that the element can hold.
+    #[inline(always)]
+    pub fn set(self, at: usize, v: Value) -> Result<(), ElementError> {
+        assert!(at < self.len);
+        let relaxed = Ordering::Relaxed;
+        // SAFETY: within the array, by the promise of `new`.
+        unsafe {
+            match self.element {
+                Element::F64 => {
+                    let x = v.as_number().ok_or(ElementError::NotANumber)?;
+                    (*self.data.cast::<AtomicU64>().add(at)).store(x.to_bits(), relaxed)
+                }
+                Element::F32 => {
+                    let x = v.as_number().ok_or(ElementError::NotANumber)?;
+                    (*self.data.cast::<AtomicU32>().add(at)).store((x as f32).to_bits(), relaxed)
+                }
+                Element::I64 => (*self.data.cast::<AtomicI64>().add(at)).store(integer(v)?, relaxed),
+                Element::I32 => {
+                    let i = i32::try_from(integer(v)?).map_err(|_| ElementError::OutOfRange)?;
+                    (*self.data.cast::<AtomicI32>().add(at)).store(i, relaxed)
+                }
+                Element::U8 => {
+                    let i = u8::try_from(integer(v)?).map_err(|_| ElementError::OutOfRange)?;
+                    (*self.data.cast::<AtomicU8>().add(at)).store(i, relaxed)
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline(always)]
+fn integer(v: Value) -> Result<i64, ElementError> {
+    if let Some(i) = v.as_int() {
+        return Ok(i);
+    }
+    match crate::num::number_to_int(v) {
+        Some(i) => Ok(i),
+        None if v.is_number() => Err(ElementError::NotAnInteger),
+        None => Err(ElementError::NotANumber),
+    }
+}
+
+/// A domain's reference to a shared object; see the module's essay.
+#[repr(C)]
+pub struct SharedRef {
+    pub(crate) header: Header,
+    /// Owned: one strong count.
+    pub(crate) object: ManuallyDrop<Arc<dyn SharedObject>>,
+    pub(crate) kind: u32,
+    /// `Element`; 0: no array.
+    pub(crate) element: u8,
+    pub(crate) data: *mut u8,
+    pub(crate) len: usize,
+}
+
+impl SharedRef {
+    /// The object.
+    pub fn object(&self) -> &Arc<dyn SharedObject> {
+        &self.object
+    }
+
+    /// The object's address: its identity in the process.
+    #[inline(always)]
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.object).cast::<()>() as usize
+    }
+
+    /// The object as a `T`, if it is one.
+    pub fn downcast<T: SharedObject>(&self) -> Option<&T> {
+        let object: &dyn Any = &**self.object;
+        object.downcast_ref()
+    }
+
+    /// The elements, if the object is an array.
+    #[inline(always)]
+    pub fn elements(&self) -> Option<ArrayView> {
+        let element = match self.element {
+            0 => return None,
+            1 => Element::F64,
+            2 => Element::F32,
+            3 => Element::I64,
+            4 => Element::I32,
+            _ => Element::U8,
+        };
+        Some(ArrayView { data: self.data, len: self.len, element })
+    }
+
+    /// Writes the fields of a reference to `object` behind the header at `at`, which takes over the count.
+    ///
+    /// # Safety
+    /// There is room for a `SharedRef` at `at`.
+    pub(crate) unsafe fn init(at: *mut SharedRef, object: Arc<dyn SharedObject>) {
+        let view = object.elements();
+        // SAFETY: the caller's promise; every field but the header is written.
+        unsafe {
+            (*at).kind = object.kind().index();
+            (*at).element = view.map_or(0, |v| v.element as u8);
+            (*at).data = view.map_or(null_mut(), |v| v.data);
+            (*at).len = view.map_or(0, |v| v.len);
+            (&raw mut (*at).object).write(ManuallyDrop::new(object));
+        }
+    }
+}
+
+/// Downcasts an `Arc` of a shared object.
+///
+/// # Errors
+/// The object comes back if it is no `T`.
+pub fn downcast_arc<T: SharedObject>(object: Arc<dyn SharedObject>) -> Result<Arc<T>, Arc<dyn SharedObject>> {
+    let any: &dyn Any = &*object;
+    if any.is::<T>() {
+        let any: Arc<dyn Any + Send + Sync> = object;
+        match any.downcast::<T>() {
+            Ok(t) => Ok(t),
+            Err(_) => unreachable!("the type was just compared"),
+        }
+    } else {
+        Err(object)
+    }
+}
+
+/// A domain's shared objects.
+#[derive(Default)]
+pub(crate) struct SharedRefs {
+    /// Metatables by kind; null: not met yet. Roots.
+    pub metatables: Vec<*mut Table>,
+    /// The reference to each object, by the object's address. Purged when the collector finds one dead.
+    known: std::collections::HashMap<usize, *mut SharedRef, foldhash::fast::FixedState>,
+    /// All references of the domain, oldest first; the first `old` of them have survived a collection.
+    all: Vec<*mut SharedRef>,
+    old: usize,
+}
+
+static SHARED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of shared arrays and the like in the process, as their makers report them with [`account_shared_bytes`].
+pub fn shared_bytes() -> usize {
+    SHARED_BYTES.load(Ordering::Relaxed)
+}
+
+/// Adds to the account of memory that shared objects hold.
+pub fn account_shared_bytes(change: isize) {
+    if change >= 0 {
+        SHARED_BYTES.fetch_add(change as usize, Ordering::Relaxed);
+    } else {
+        SHARED_BYTES.fetch_sub(change.unsigned_abs(), Ordering::Relaxed);
+    }
+}
+
+impl SharedRefs {
+    /// After marking: drops the counts of references that died. Returns the external bytes they were charged for.
+    pub(crate) fn sweep(&mut self, minor: bool, is_marked: impl Fn(*mut SharedRef) -> bool) -> isize {
+        let from = if minor { self.old } else { 0 };
+        let (mut to, mut freed) = (from, 0);
+        for at in from..self.all.len() {
+            let r = self.all[at];
+            if is_marked(r) {
+                self.all[to] = r;
+                to += 1;
+                continue;
+            }
+            // SAFETY: dead for the program but not freed yet; the count is dropped once, as it leaves the list.
+            unsafe {
+                freed += (*r).object.external_bytes() as isize;
+                self.known.remove(&(*r).identity());
+                ManuallyDrop::drop(&mut (*r).object);
+            }
+        }
+        self.all.truncate(to);
+        self.old = to;
+        freed
+    }
+
+    /// Drops all counts: the domain ends.
+    pub(crate) fn release(&mut self) {
+        self.known.clear();
+        for r in self.all.drain(..) {
+            // SAFETY: nothing reads the objects of the domain afterwards.
+            unsafe { ManuallyDrop::drop(&mut (*r).object) };
+        }
+    }
+}
+
+impl Vm {
+    /// This domain's reference to a shared object.
+    pub fn shared_ref(&mut self, object: Arc<dyn SharedObject>) -> Gc<SharedRef> {
+        let identity = Arc::as_ptr(&object).cast::<()>() as usize;
+        if let Some(&known) = self.shared_refs.known.get(&identity) {
+            // SAFETY: the sweeps remove the dead.
+            return unsafe { Gc::from_ptr(known) };
+        }
+        let external = object.external_bytes();
+        let r: *mut SharedRef = self.heap.alloc(Tag::SHARED.0, size_of::<SharedRef>()).as_ptr().cast();
+        // SAFETY: freshly allocated.
+        unsafe { SharedRef::init(r, object) };
+        self.shared_refs.known.insert(identity, r);
+        self.shared_refs.all.push(r);
+        self.heap.charge_external(external as isize);
+        // SAFETY: just made.
+        unsafe { Gc::from_ptr(r) }
+    }
+
+    /// The reference through which this domain knows the object of `r`, if there is one.
+    pub(crate) fn known_shared(&self, r: Gc<SharedRef>) -> Option<Gc<SharedRef>> {
+        // SAFETY: the sweeps remove the dead.
+        self.shared_refs.known.get(&r.identity()).map(|&known| unsafe { Gc::from_ptr(known) })
+    }
+
+    /// The reference through which this domain knows the object of `r`, which may be one inside an island.
+    pub(crate) fn canonical_shared(&mut self, r: Gc<SharedRef>) -> Gc<SharedRef> {
+        self.shared_ref(Arc::clone(&r.object))
+    }
+
+    /// Argument `i` as a shared object of type `T`.
+    ///
+    /// # Errors
+    /// "bad argument", if it is something else.
+    pub fn check_shared<'a, T: SharedObject>(
+        &mut self,
+        i: u32,
+        kind: &'static SharedKind,
+    ) -> LuaResult<&'a T> {
+        if let Some(r) = self.arg(i).as_shared() {
+            // SAFETY: an argument stays on the stack, and so the object alive, until the native returns.
+            let r: &'a SharedRef = unsafe { &*r.ptr() };
+            if let Some(object) = r.downcast() {
+                return Ok(object);
+            }
+        }
+        Err(self.type_error(i, kind.name))
+    }
+
+    /// Argument `i` as a counted shared object of type `T`.
+    ///
+    /// # Errors
+    /// "bad argument", if it is something else.
+    pub fn check_shared_arc<T: SharedObject>(
+        &mut self,
+        i: u32,
+        kind: &'static SharedKind,
+    ) -> LuaResult<Arc<T>> {
+        if let Some(r) = self.arg(i).as_shared()
+            && let Ok(object) = downcast_arc(Arc::clone(&r.object))
+        {
+            return Ok(object);
+        }
+        Err(self.type_error(i, kind.name))
+    }
+
+    /// The metatable of the kind of `r`, made if this domain has not met the kind.
+    pub fn shared_metatable(&mut self, r: Gc<SharedRef>) -> LuaResult<Gc<Table>> {
+        if let Some(mt) = self.known_shared_metatable(r) {
+            return Ok(mt);
+        }
+        let kind = r.object.kind();
+        let mt = self.new_table(0, 24)?;
+        let at = r.kind as usize;
+        if self.shared_refs.metatables.len() <= at {
+            self.shared_refs.metatables.resize(at + 1, null_mut());
+        }
+        self.shared_refs.metatables[at] = mt.ptr();
+        let name = self.value_str(kind.name.as_bytes())?;
+        self.set_field(mt, "__name", name)?;
+        self.set_field(mt, "__metatable", name)?;
+        self.set_field(mt, "__tostring", Value::native(&TO_STRING))?;
+        (kind.open)(self, mt)?;
+        Ok(mt)
+    }
+
+    /// The metatable of the kind of `r`, if this domain has met the kind.
+    #[inline]
+    pub(crate) fn known_shared_metatable(&self, r: Gc<SharedRef>) -> Option<Gc<Table>> {
+        let mt = *self.shared_refs.metatables.get(r.kind as usize)?;
+        // SAFETY: metatables in the list are roots.
+        if mt.is_null() { None } else { Some(unsafe { Gc::from_ptr(mt) }) }
+    }
+
+    /// Do two references lead to the same object?
+    pub(crate) fn same_shared(a: Gc<SharedRef>, b: Gc<SharedRef>) -> bool {
+        a.identity() == b.identity()
+    }
+
+    /// `r[i]`, if `r` is an array: an element, or nil beyond its ends.
+    #[inline]
+    pub(crate) fn shared_element(r: Gc<SharedRef>, i: i64) -> Option<Value> {
+        let view = r.elements()?;
+        Some(view.get((i as usize).wrapping_sub(1)).unwrap_or(Value::NIL))
+    }
+
+    /// `r[i] = v`, if `r` is an array; false if it is none.
+    ///
+    /// # Errors
+    /// An index beyond the ends, or a value that is no element.
+    #[inline]
+    pub(crate) fn set_shared_element(&mut self, r: Gc<SharedRef>, i: i64, v: Value) -> LuaResult<bool> {
+        let Some(view) = r.elements() else { return Ok(false) };
+        let at = (i as usize).wrapping_sub(1);
+        if at < view.len()
+            && let Ok(()) = view.set(at, v)
+        {
+            return Ok(true);
+        }
+        self.bad_element(view, i, v).map(|()| true)
+    }
+
+    /// Raises what is wrong with storing `v` as element `i` of the array.
+    ///
+    /// # Errors
+    /// Always.
+    #[cold]
+    pub fn bad_element(&mut self, view: ArrayView, i: i64, v: Value) -> LuaResult<()> {
+        let (kind, len) = (view.element().name(), view.len());
+        if i < 1 || i as usize > len {
+            return Err(self.run_error(format!("index {i} is out of range (array of {len} {kind} elements)")));
+        }
+        let text = match view.set(i as usize - 1, v) {
+            Ok(()) => return Ok(()),
+            Err(ElementError::NotANumber) => {
+                let found = self.typename_for_message(v);
+                format!("element {i} of a {kind} array must be a number (got {found})")
+            }
+            Err(ElementError::NotAnInteger) => format!(
+                "element {i} of a {kind} array must be an integer (number has no integer representation)"
+            ),
+            Err(ElementError::OutOfRange) => format!("element {i} of a {kind} array is out of range"),
+        };
+        Err(self.run_error(text))
+    }
+}
+
+static TO_STRING: crate::Native = crate::Native::leaf("tostring", to_string);
+
+fn to_string(vm: &mut Vm) -> LuaResult<u32> {
+    let Some(r) = vm.arg(1).as_shared() else {
+        return Err(vm.type_error(1, "shared object"));
+    };
+    let name = r.object.kind().name;
+    let text = match r.object.label() {
+        Some(label) => format!("{name}: {label}"),
+        None => format!("{name}: {:#014x}", r.identity()),
+    };
+    vm.ret_str(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Numbers(Box<[AtomicU64]>, Element);
+    static KIND: SharedKind = SharedKind::new("test.numbers", |vm, mt| {
+        let len = Value::native(&LEN);
+        vm.set_field(mt, "__len", len)
+    });
+    static LEN: crate::Native = crate::Native::leaf("len", |vm| {
+        let n = vm.check_shared::<Numbers>(1, &KIND)?.0.len() as i64;
+        vm.ret(n)
+    });
+    impl SharedObject for Numbers {
+        fn kind(&self) -> &'static SharedKind {
+            &KIND
+        }
+        fn elements(&self) -> Option<ArrayView> {
+            // SAFETY: atomics of eight bytes, boxed for the life of the object.
+            Some(unsafe { ArrayView::new(self.0.as_ptr() as *mut u8, self.0.len(), self.1) })
+        }
+    }
+
+    fn run(vm: &mut Vm, source: &str, arg: Value) -> Result<Vec<Value>, String> {
+        let f = vm
+            .load(source.as_bytes(), b"=test", crate::LoadMode::Text, None)
+            .map_err(|e| format!("{e:?}"))?;
+        match vm.protected_call(f.into(), &[arg]) {
+            Ok(n) => Ok((vm.nargs() - n + 1..=vm.nargs()).map(|i| vm.stack_get(i)).collect()),
+            Err(e) => Err(format!("{e:?}")),
+        }
+    }
+
+    #[test]
+    fn elements_are_reached_by_index() {
+        let vm = &mut *Vm::new();
+        let array = Arc::new(Numbers((0..4).map(|_| AtomicU64::new(0)).collect(), Element::I64));
+        let a: Value = vm.shared_ref(array.clone()).into();
+        let r = run(vm, "local a = ... a[1] = 7 a[4] = 2.0 local i = 1 return a[i], a[4], a[5], a[0], #a", a);
+        let r = r.unwrap();
+        let ints: Vec<_> = r.iter().map(|v| v.as_int()).collect();
+        assert_eq!(ints, [Some(7), Some(2), None, None, Some(4)]);
+        assert_eq!(array.0[0].load(Ordering::Relaxed), 7);
+        for (code, text) in [
+            ("a[5] = 1", "index 5 is out of range (array of 4 i64 elements)"),
+            ("a[1] = 'x'", "element 1 of a i64 array must be a number (got string)"),
+            ("a[1] = 1.5", "must be an integer"),
+            ("a.x = 1", "attempt to index a test.numbers value"),
+        ] {
+            let e = run(vm, &format!("local a = ... {code}"), a).unwrap_err();
+            assert!(e.contains(text), "{code}: {e}");
+        }
+    }
+
+    #[test]
+    fn one_reference_per_object_until_it_dies() {
+        let vm = &mut *Vm::new();
+        let array = Arc::new(Numbers(Box::new([]), Element::F64));
+        let a = vm.shared_ref(array.clone());
+        assert!(a == vm.shared_ref(array.clone()));
+        assert_eq!(Arc::strong_count(&array), 2);
+        let mut other = Vm::new();
+        let b = other.shared_ref(array.clone());
+        assert!(Vm::raw_equals(a.into(), b.into()));
+        drop(other);
+        assert_eq!(Arc::strong_count(&array), 2);
+        let many: Vec<_> = (0..100).map(|_| Arc::new(Numbers(Box::new([]), Element::F64))).collect();
+        for n in &many {
+            vm.shared_ref(n.clone());
+        }
+        vm.collect_full();
+        // The native stack is scanned conservatively: one or two may still be seen there.
+        assert!(many.iter().filter(|n| Arc::strong_count(n) > 1).count() < 5);
+    }
+}
