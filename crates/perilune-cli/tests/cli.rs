@@ -405,6 +405,12 @@ fn sigint_is_an_error() {
         "for k in function() return 1 end do end",
         "::top:: goto top",
         "coroutine.wrap(function() while true do end end)()",
+        // Natives that take long and call no Lua code.
+        "string.rep('a', 40):match(string.rep('a-', 30) .. 'b')",
+        "string.rep('a', 40):gsub(string.rep('a?', 40) .. string.rep('a', 40) .. 'b', '')",
+        "for x in string.rep('a', 40):gmatch(string.rep('(a*)', 20) .. 'b') do end",
+        "string.rep('(', 1e6):find('%b()')",
+        "coroutine.wrap(function() string.rep('a', 1e6):find('.-.-.-b') end)()",
     ] {
         let ran = interrupted(&place, &["-e", &format!("{start}{code}")], "");
         assert!(

@@ -45,10 +45,10 @@ impl Calls {
     }
 
     /// Compares what has been collected.
-    fn compare(&mut self) -> Result<(), String> {
+    fn compare(&mut self, guard: &Guard) -> Result<(), String> {
         let Some(pair) = &self.pair else { return Ok(()) };
         let calls = std::mem::take(&mut self.batch);
-        let (ours, theirs) = pair.run_both(script(&calls).as_bytes())?;
+        let (ours, theirs) = guard.waiting(|| pair.run_both(script(&calls).as_bytes()))?;
         let (ours, theirs) = (ours.lines(), theirs.lines());
         let mut different = String::new();
         for ((call, a), b) in calls.iter().zip(&ours).zip(&theirs).filter(|((_, a), b)| a != b).take(5) {
@@ -117,7 +117,7 @@ impl Target for Calls {
         if self.pair.is_some() {
             self.batch.push(String::from_utf8_lossy(input).into_owned());
             if self.batch.len() >= BATCH {
-                self.compare()?;
+                self.compare(guard)?;
             }
         }
         match outcome {

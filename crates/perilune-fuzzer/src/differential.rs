@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Time for one run.
 const TIME: Duration = Duration::from_secs(15);
+/// How the end of a run says that there was not enough of it.
+const TIME_LIMIT: &str = "the time limit";
+/// Time for making a failing program smaller.
+const SHRINKING: Duration = Duration::from_secs(120);
 /// Address space of a run.
 const ADDRESS_SPACE: libc::rlim_t = 8 << 30;
 
@@ -84,9 +88,11 @@ pub fn run(
     command.arg("p.lua").current_dir(scratch).envs(environment.iter().copied());
     command.env_remove("LUA_INIT").env_remove("LUA_INIT_5_4");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: `setrlimit` may be called between fork and exec.
+    // SAFETY: `prctl` and `setrlimit` may be called between fork and exec.
     unsafe {
         command.pre_exec(|| {
+            // A run does not outlive the fuzzer.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
             libc::setrlimit(libc::RLIMIT_AS, &limit);
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -116,7 +122,7 @@ pub fn run(
             None if start.elapsed() > TIME => {
                 let _ = child.kill();
                 let _ = child.wait();
-                break Err("the time limit".into());
+                break Err(TIME_LIMIT.into());
             }
             None => {
                 std::thread::sleep(pause);
@@ -211,15 +217,22 @@ impl Target for Programs {
         source
     }
 
-    fn run(&mut self, _guard: &Guard, input: &[u8]) -> Result<End, String> {
-        self.judge(input)
+    fn run(&mut self, guard: &Guard, input: &[u8]) -> Result<End, String> {
+        guard.waiting(|| self.judge(input))
     }
 
     fn shrink(&mut self, guard: &Guard, input: &[u8]) -> Option<Vec<u8>> {
         let program = self.last.clone().filter(|p| p.source().as_bytes() == input)?;
+        let start = Instant::now();
+        let slow = |what: &str| what.contains(TIME_LIMIT);
+        let original = slow(&self.judge(input).err()?);
         let small = program.shrink(|p| {
+            if start.elapsed() > SHRINKING {
+                return false;
+            }
             let source = p.source().into_bytes();
-            guard.case(&source, || self.judge(&source)).is_err()
+            // Without the statement that counts, a loop has no end: that is not what failed.
+            guard.case(&source, || guard.waiting(|| self.judge(&source))).is_err_and(|e| slow(&e) == original)
         });
         let mut source = small.source().into_bytes();
         if let Err(what) = self.judge(&source) {

@@ -5,7 +5,8 @@
 //! take its course. It runs on the alternate stack that Rust gives each of its threads, so it also works after a stack overflow.
 //!
 //! A thread watches the clock. A case that runs Lua code says so with [`Guard::bounded`]: after its time it is interrupted, again and again, because the
-//! code may catch the error. A case that is still there after [`HANG`] is a hang: the input is written and the process ends.
+//! code may catch the error. A case that is still there after [`HANG`] is a hang: the input is written and the process ends. Time that is
+//! spent on other processes does not count ([`Guard::waiting`]).
 
 use perilune_vm::{InterruptHandle, Vm};
 use std::os::fd::IntoRawFd;
@@ -80,6 +81,16 @@ impl Guard {
         let result = run();
         self.watched.lock().expect("no one panics holding it").started = None;
         INPUT_LENGTH.store(0, Ordering::SeqCst);
+        result
+    }
+
+    /// Waits, in the middle of a case, for processes that have time limits of their own: what that takes is not the case's.
+    pub fn waiting<T>(&self, run: impl FnOnce() -> T) -> T {
+        let started = self.watched.lock().expect("no one panics holding it").started.take();
+        let begin = Instant::now();
+        let result = run();
+        self.watched.lock().expect("no one panics holding it").started =
+            started.map(|started| started + begin.elapsed());
         result
     }
 

@@ -86,8 +86,10 @@ pub fn run(target: &mut dyn Target, options: &Options) -> std::io::Result<Tally>
             Ok(End::Refused) => {}
             Err(what) => {
                 tally.failures += 1;
+                // First of all, as shrinking may take long, or not survive.
+                eprintln!("{}: case {case} of seed {}: {what}", target.name(), options.seed);
                 let input = target.shrink(&guard, &input).unwrap_or(input);
-                keep(target.name(), options, case, &input, &what);
+                keep(target.name(), options, case, &input);
                 if tally.failures as usize >= options.max_failures {
                     break;
                 }
@@ -119,8 +121,7 @@ fn one(target: &mut dyn Target, guard: &Guard, input: &[u8]) -> Result<End, Stri
     })
 }
 
-fn keep(name: &str, options: &Options, case: u64, input: &[u8], what: &str) {
-    eprintln!("{name}: case {case} of seed {}: {what}", options.seed);
+fn keep(name: &str, options: &Options, case: u64, input: &[u8]) {
     match &options.artifacts {
         Some(dir) => {
             let path = dir.join(format!("{name}-{}-{case}", options.seed));

@@ -19,6 +19,13 @@ impl InterruptHandle {
         // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
         unsafe { (*self.0).store(1, Ordering::Relaxed) }
     }
+
+    /// An interrupt is pending: what long work that has no `Vm` at hand asks now and then, to give up.
+    #[inline]
+    pub fn is_raised(self) -> bool {
+        // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
+        unsafe { (*self.0).load(Ordering::Relaxed) != 0 }
+    }
 }
 
 impl Vm {

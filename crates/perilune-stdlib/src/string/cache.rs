@@ -9,6 +9,7 @@
 
 use super::matcher::{MAX_LENGTH as MAX_SUBJECT, Matcher, Slots};
 use super::pattern::{MAX_CAPTURES, Pattern};
+use perilune_vm::Vm;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -33,11 +34,11 @@ impl Entry {
         self.ticket
     }
 
-    /// The pattern at work on `subject`.
+    /// The pattern at work on `subject`; an interrupt of `vm` ends it.
     #[inline]
-    pub fn matcher<'a>(&'a mut self, subject: &'a [u8]) -> Matcher<'a> {
+    pub fn matcher<'a>(&'a mut self, vm: &Vm, subject: &'a [u8]) -> Matcher<'a> {
         debug_assert!(subject.len() <= MAX_SUBJECT);
-        Matcher::new(&self.pattern, subject, &mut self.slots)
+        Matcher::new(&self.pattern, subject, &mut self.slots, Some(vm.interrupt_handle()))
     }
 }
 

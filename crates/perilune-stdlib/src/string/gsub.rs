@@ -39,7 +39,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     };
     let subject = original.bytes();
     let mut entry = cache::take(text.bytes(), true);
-    let mut matcher = entry.matcher(subject);
+    let mut matcher = entry.matcher(vm, subject);
     let mut out = scratch::take();
     // Everything before `kept` is in `out`.
     let (mut at, mut kept, mut last, mut count) = (0, 0, None, 0i64);

@@ -7,15 +7,25 @@
 //!
 //! Positions are `usize` offsets into the subject; two values at the top of the range are the outcomes "no match" and
 //! "error", which keeps the result of the recursive function in one register.
+//!
+//! Backtracking takes exponential time if one asks for it, so the machine has *fuel*: a unit for each try of the rest of the
+//! pattern, and one for every 64 bytes that an operation scans. When the fuel is burnt, it looks for an interrupt and fills up. All
+//! that can be long burns fuel, except one pass over the subject, which is as long as the subject.
 
 use super::pattern::{ByteSet, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
 use memchr::{memchr, memrchr};
+use perilune_vm::InterruptHandle;
 
 /// How deep items may nest.
 pub const MAX_DEPTH: u32 = 200;
 
 const NO_MATCH: usize = usize::MAX;
 const ERROR: usize = usize::MAX - 1;
+
+/// Fuel between two looks for an interrupt: well below a millisecond of work.
+const FUEL: usize = 4096;
+/// A unit of fuel is worth two to the power of this many bytes scanned.
+const SCANNED: u32 = 6;
 
 /// Length of a capture that is a position; longer than any subject, so that `%n` never matches it.
 const POSITION: u32 = u32::MAX;
@@ -41,12 +51,20 @@ pub struct Matcher<'a> {
     subject: &'a [u8],
     captures: &'a mut Slots,
     error: Option<PatternError>,
+    fuel: usize,
+    interrupt: Option<InterruptHandle>,
 }
 
 impl<'a> Matcher<'a> {
-    /// A matcher; `subject` is at most [`MAX_LENGTH`] bytes long, as all strings are.
-    pub fn new(pattern: &'a Pattern, subject: &'a [u8], captures: &'a mut Slots) -> Matcher<'a> {
-        Matcher { pattern, subject, captures, error: None }
+    /// A matcher; `subject` is at most [`MAX_LENGTH`] bytes long, as all strings are. A pending `interrupt` ends a search that takes
+    /// long with [`PatternError::Interrupted`].
+    pub fn new(
+        pattern: &'a Pattern,
+        subject: &'a [u8],
+        captures: &'a mut Slots,
+        interrupt: Option<InterruptHandle>,
+    ) -> Matcher<'a> {
+        Matcher { pattern, subject, captures, error: None, fuel: FUEL, interrupt }
     }
 
     /// The pattern.
@@ -133,6 +151,24 @@ impl<'a> Matcher<'a> {
         ERROR
     }
 
+    /// Burns fuel for `bytes` scanned. What is missing is noticed at the next try.
+    #[inline(always)]
+    fn scanned(&mut self, bytes: usize) {
+        self.fuel = self.fuel.saturating_sub(bytes >> SCANNED);
+    }
+
+    /// The fuel is burnt: false if an interrupt is pending.
+    #[cold]
+    #[inline(never)]
+    fn fill_up(&mut self) -> bool {
+        self.fuel = FUEL;
+        if self.interrupt.is_some_and(InterruptHandle::is_raised) {
+            self.error = Some(PatternError::Interrupted);
+            return false;
+        }
+        true
+    }
+
     fn set(&self, i: u16) -> &'a ByteSet {
         &self.pattern.sets[usize::from(i)]
     }
@@ -154,9 +190,9 @@ impl<'a> Matcher<'a> {
 
     /// The number of bytes from `s` on that `one` matches in a row.
     #[inline]
-    fn span(&self, one: One, s: usize) -> usize {
+    fn span(&mut self, one: One, s: usize) -> usize {
         let rest = self.subject.get(s..).unwrap_or_default();
-        match one {
+        let n = match one {
             One::Any => rest.len(),
             One::Not(b) => memchr(b, rest).unwrap_or(rest.len()),
             One::Byte(b) => rest.iter().position(|&c| c != b).unwrap_or(rest.len()),
@@ -164,7 +200,9 @@ impl<'a> Matcher<'a> {
                 let set = self.set(i);
                 rest.iter().position(|&c| !set.has(c)).unwrap_or(rest.len())
             }
-        }
+        };
+        self.scanned(n);
+        n
     }
 
     /// Matches the operations from `pc` on at `s`: where the match ends, or `NO_MATCH`, or `ERROR`.
@@ -172,6 +210,10 @@ impl<'a> Matcher<'a> {
         if depth >= MAX_DEPTH {
             return self.fail(PatternError::TooComplex);
         }
+        if self.fuel == 0 && !self.fill_up() {
+            return ERROR;
+        }
+        self.fuel -= 1;
         let ops = self.pattern.ops.as_slice();
         loop {
             let Some(&op) = ops.get(pc) else { return s };
@@ -250,6 +292,7 @@ impl<'a> Matcher<'a> {
                     if rest.len() < len || rest[..len] != self.subject[at..at + len] {
                         return NO_MATCH;
                     }
+                    self.scanned(len);
                     s += len;
                 }
                 Op::Balance(open, close) => match self.balance(s, open, close) {
@@ -313,6 +356,7 @@ impl<'a> Matcher<'a> {
         if let Some(one) = self.set_up_to_end(pc) {
             // The rest matches only where nothing but such bytes follow.
             let others = self.subject.iter().rposition(|&c| !self.holds(one, c)).map_or(0, |i| i + 1);
+            self.scanned(self.subject.len() - others);
             s = s.max(others);
         }
         while s <= limit {
@@ -357,10 +401,17 @@ impl<'a> Matcher<'a> {
     }
 
     /// The end of the balanced text that begins at `s` with `open`.
-    fn balance(&self, s: usize, open: u8, close: u8) -> Option<usize> {
+    fn balance(&mut self, s: usize, open: u8, close: u8) -> Option<usize> {
         if self.subject.get(s) != Some(&open) {
             return None;
         }
+        let end = self.balanced_end(s, open, close);
+        // This loop takes its bytes one by one: they cost more than those of a span.
+        self.scanned(8 * (end.unwrap_or(self.subject.len()) - s));
+        end
+    }
+
+    fn balanced_end(&self, s: usize, open: u8, close: u8) -> Option<usize> {
         let mut level = 1usize;
         for (i, &c) in self.subject[s + 1..].iter().enumerate() {
             if c == close {

@@ -40,6 +40,8 @@ pub enum PatternError {
     TooComplex,
     /// A capture that is asked for was never closed.
     Unfinished,
+    /// Nothing: the search was interrupted.
+    Interrupted,
 }
 
 impl fmt::Display for PatternError {
@@ -54,6 +56,7 @@ impl fmt::Display for PatternError {
             PatternError::TooManyCaptures => "too many captures",
             PatternError::TooComplex => "pattern too complex",
             PatternError::Unfinished => "unfinished capture",
+            PatternError::Interrupted => "interrupted!",
         })
     }
 }

@@ -15,6 +15,11 @@ static GMATCH_STEP: Native = Native::leaf("for iterator", gmatch_step);
 /// Raises what is wrong with a pattern.
 #[cold]
 pub(super) fn pattern_error(vm: &mut Vm, e: PatternError) -> Thrown {
+    if e == PatternError::Interrupted
+        && let Err(interrupted) = vm.poll_interrupt()
+    {
+        return interrupted;
+    }
     vm.error(e.to_string())
 }
 
@@ -84,7 +89,7 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
         return Ok(2);
     }
     let mut entry = cache::take(text, true);
-    let mut matcher = entry.matcher(subject);
+    let mut matcher = entry.matcher(vm, subject);
     let count = match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
         None => vm.ret(Value::NIL)?,
         Some(found) => {
@@ -106,7 +111,7 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
         return vm.ret(Value::NIL);
     }
     let mut entry = cache::take(text, true);
-    let mut matcher = entry.matcher(subject);
+    let mut matcher = entry.matcher(vm, subject);
     let count = match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
         None => vm.ret(Value::NIL)?,
         Some(found) => push_captures(vm, &matcher, matcher.count(), found)?,
@@ -145,7 +150,7 @@ fn gmatch_step(vm: &mut Vm) -> LuaResult<u32> {
             entry
         }
     };
-    let mut matcher = entry.matcher(subject.bytes());
+    let mut matcher = entry.matcher(vm, subject.bytes());
     let count = match matcher.search(from, last).map_err(|e| pattern_error(vm, e))? {
         None => 0,
         Some(found) => {

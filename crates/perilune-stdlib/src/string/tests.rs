@@ -14,7 +14,7 @@ type Found = Option<(usize, usize, String)>;
 fn search(subject: &str, pattern: &str) -> Result<Found, PatternError> {
     let pattern = Pattern::new(pattern.as_bytes(), true);
     let mut slots = [(0, 0); MAX_CAPTURES];
-    let mut matcher = Matcher::new(&pattern, subject.as_bytes(), &mut slots);
+    let mut matcher = Matcher::new(&pattern, subject.as_bytes(), &mut slots, None);
     let Some((start, end)) = matcher.search(0, None)? else { return Ok(None) };
     let mut captures = Vec::new();
     for i in 0..matcher.count() as usize {
@@ -371,7 +371,7 @@ proptest! {
         let written = Pattern::translate(text.as_bytes(), true);
         let expected =
             (0..=subject.len()).find_map(|s| Some((s, naive(subject, s, &written.ops, &written)?)));
-        prop_assert_eq!(Matcher::new(&pattern, subject, &mut [(0, 0); MAX_CAPTURES]).search(0, None), Ok(expected));
+        prop_assert_eq!(Matcher::new(&pattern, subject, &mut [(0, 0); MAX_CAPTURES], None).search(0, None), Ok(expected));
     }
 
     #[test]
@@ -381,7 +381,7 @@ proptest! {
     ) {
         let pattern = Pattern::new(&pattern, true);
         let mut slots = [(0, 0); MAX_CAPTURES];
-        let mut matcher = Matcher::new(&pattern, &subject, &mut slots);
+        let mut matcher = Matcher::new(&pattern, &subject, &mut slots, None);
         let (mut at, mut last) = (0, None);
         while let Ok(Some((start, end))) = matcher.search(at, last) {
             prop_assert!(at <= start && start <= end && end <= subject.len());
