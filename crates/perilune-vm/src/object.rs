@@ -17,7 +17,8 @@ pub struct LuaString {
     pub(crate) header: Header,
     /// Hash of the bytes; 0: not computed yet.
     pub(crate) hash: u32,
-    /// Global id of this text as a field name of some shape; 0: no shape has such a field. Only interned strings have one.
+    /// Global id of this text as a field name of some shape; 0: no shape has such a field. Only interned strings have one; others
+    /// keep here where their twin may be found (`string.rs`).
     pub(crate) atom: u32,
     /// Length in bytes.
     pub(crate) len: u32,

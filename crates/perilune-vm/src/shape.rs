@@ -158,6 +158,15 @@ fn lookup_atom(id: u32, atom: u32) -> Option<u32> {
     }
 }
 
+/// The atom of the field in `slot` of shape `id`, which has that many fields.
+#[inline(always)]
+pub(crate) fn atom_at(id: u32, slot: u32) -> u32 {
+    let (index, count) = index(id);
+    debug_assert!(slot < count);
+    // SAFETY: the atoms of all slots follow the hash.
+    unsafe { *index.add((index_size(count) + slot) as usize) }
+}
+
 /// The index of a shape with at least one field, and the number of fields.
 #[inline(always)]
 fn index(id: u32) -> (*const u32, u32) {
@@ -293,6 +302,12 @@ impl ShapeTable {
         self.recent.push(atom);
     }
 
+    /// The domain's string for `atom`; null: not adopted.
+    #[inline(always)]
+    pub(crate) fn known_name(&self, atom: u32) -> *mut LuaString {
+        self.names.get(atom as usize).copied().unwrap_or(null_mut())
+    }
+
     #[inline(always)]
     fn cache_slot(parent: u32, atom: u32) -> usize {
         (parent.wrapping_mul(0x9e37_79b1) >> 16 ^ atom) as usize % CACHE
@@ -351,13 +366,10 @@ impl Vm {
     /// The domain's string for the field in `slot` of shape `id`.
     #[inline]
     pub(crate) fn key_at(&mut self, id: u32, slot: u32) -> Gc<LuaString> {
-        let (index, count) = index(id);
-        debug_assert!(slot < count);
-        // SAFETY: the atoms of all slots follow the hash.
-        let atom = unsafe { *index.add((index_size(count) + slot) as usize) };
-        match self.shapes.names.get(atom as usize) {
+        let atom = atom_at(id, slot);
+        match self.shapes.known_name(atom) {
             // SAFETY: adopted strings are roots.
-            Some(&name) if !name.is_null() => unsafe { Gc::from_ptr(name) },
+            name if !name.is_null() => unsafe { Gc::from_ptr(name) },
             _ => self.adopt_atom(atom),
         }
     }

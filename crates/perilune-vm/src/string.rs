@@ -25,7 +25,6 @@ use crate::object::{LuaString, STRING_DATA, STRING_INTERNED};
 use crate::value::{Gc, Tag, Value};
 use foldhash::fast::FoldHasher;
 use perilune_heap::Obj;
-use std::cell::Cell;
 use std::hash::Hasher;
 use std::ptr::null_mut;
 
@@ -175,8 +174,36 @@ impl StringSet {
     }
 }
 
-/// Size of the table of twins.
-const TWINS: usize = 2048;
+/// Most strings whose twins are known at a time.
+const MAX_TWINS: usize = 1 << 15;
+
+/// The interned twins of strings that are used as keys again and again without being interned themselves: what the texts in some list are, when they
+/// are counted or looked up. Such a string keeps the index of its entry where an interned one has its atom; the entry proves that it is right by
+/// pointing back. Forgotten at every collection, which may reuse the addresses.
+#[derive(Default)]
+struct Twins {
+    /// (string, its interned twin)
+    entries: Vec<(*mut LuaString, *mut LuaString)>,
+    /// Which entry to replace next, once there are [`MAX_TWINS`].
+    oldest: usize,
+}
+
+impl Twins {
+    fn put(&mut self, s: Gc<LuaString>, twin: Gc<LuaString>) {
+        let entry = (s.ptr(), twin.ptr());
+        let at = if self.entries.len() < MAX_TWINS {
+            self.entries.push(entry);
+            self.entries.len() - 1
+        } else {
+            let at = self.oldest % MAX_TWINS;
+            self.oldest = at + 1;
+            self.entries[at] = entry;
+            at
+        };
+        // SAFETY: the string is alive, this thread owns its heap, and as long as it is not interned the field is ours.
+        unsafe { (*s.ptr()).atom = at as u32 };
+    }
+}
 
 /// The interned strings of a domain: weak references.
 pub struct StringTable {
@@ -184,8 +211,7 @@ pub struct StringTable {
     old: StringSet,
     /// Strings of one byte, by that byte, and the empty one at the end; null until first needed.
     short: [*mut LuaString; 257],
-    /// (string, its interned twin) for strings that are used as keys again and again without being interned themselves; forgotten at every collection.
-    twins: Box<[Cell<(*mut LuaString, *mut LuaString)>; TWINS]>,
+    twins: Twins,
 }
 
 impl Default for StringTable {
@@ -194,7 +220,7 @@ impl Default for StringTable {
             young: StringSet::default(),
             old: StringSet::default(),
             short: [null_mut(); 257],
-            twins: Box::new([const { Cell::new((null_mut(), null_mut())) }; TWINS]),
+            twins: Twins::default(),
         }
     }
 }
@@ -224,7 +250,7 @@ impl StringTable {
     }
 
     fn sweep_short(&mut self, is_marked: &mut impl FnMut(Obj) -> bool) {
-        self.twins.iter().for_each(|t| t.set((null_mut(), null_mut())));
+        self.twins.entries.clear();
         for s in &mut self.short {
             if Obj::new(s.cast()).is_some_and(|o| !is_marked(o)) {
                 *s = null_mut();
@@ -241,6 +267,19 @@ impl StringTable {
     #[inline]
     fn find(&self, hash: u32, bytes: &[u8]) -> Option<Gc<LuaString>> {
         self.old.find(hash, bytes).or_else(|| self.young.find(hash, bytes))
+    }
+
+    /// The interned twin of a string that is not interned itself, if it has been looked up since the last collection; else null.
+    ///
+    /// # Safety
+    /// `s` is a live string, and not interned.
+    #[inline(always)]
+    pub(crate) unsafe fn known_twin(&self, s: *mut LuaString) -> *mut LuaString {
+        // SAFETY: the caller's promise.
+        match self.twins.entries.get(unsafe { (*s).atom } as usize) {
+            Some(&(of, twin)) if of == s => twin,
+            _ => null_mut(),
+        }
     }
 }
 
@@ -349,11 +388,14 @@ impl Vm {
 
     #[inline(never)]
     fn intern_slow(&mut self, s: Gc<LuaString>) -> Gc<LuaString> {
-        if let Some(twin) = self.find_interned_slow(s) {
+        if let Some(twin) = self.find_twin(s) {
             return twin;
         }
-        // SAFETY: the string is alive; flags may change at any time.
-        unsafe { (*s.ptr()).header.flags |= STRING_INTERNED };
+        // SAFETY: the string is alive; flags may change at any time. What it knew of a twin that is gone is no atom.
+        unsafe {
+            (*s.ptr()).header.flags |= STRING_INTERNED;
+            (*s.ptr()).atom = 0;
+        }
         self.strings.young.insert(s);
         s
     }
@@ -375,22 +417,31 @@ impl Vm {
     /// The interned string with the same bytes, if there is one; without it, no table has such a key.
     #[inline]
     pub(crate) fn find_interned(&self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
-        if s.is_interned() { Some(s) } else { self.find_interned_slow(s) }
+        if s.is_interned() {
+            return Some(s);
+        }
+        // SAFETY: a live string that is not interned.
+        let twin = unsafe { self.strings.known_twin(s.ptr()) };
+        if twin.is_null() {
+            return self.strings.find(s.hash(), s.bytes());
+        }
+        // SAFETY: not null, and no collection has come since it was entered.
+        Some(unsafe { Gc::from_ptr(twin) })
     }
 
+    /// As [`Vm::find_interned`] for a string that is not interned, and remembers the twin.
     #[inline(never)]
-    fn find_interned_slow(&self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
-        let twin = &self.strings.twins[(s.address() >> 4) % TWINS];
-        let (of, known) = twin.get();
-        if of == s.ptr() {
-            // SAFETY: a pair that no collection has seen yet.
+    pub(crate) fn find_twin(&mut self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
+        debug_assert!(!s.is_interned());
+        // SAFETY: a live string that is not interned.
+        let known = unsafe { self.strings.known_twin(s.ptr()) };
+        if !known.is_null() {
+            // SAFETY: not null, and no collection has come since it was entered.
             return Some(unsafe { Gc::from_ptr(known) });
         }
-        let found = self.strings.find(s.hash(), s.bytes());
-        if let Some(found) = found {
-            twin.set((s.ptr(), found.ptr()));
-        }
-        found
+        let twin = self.strings.find(s.hash(), s.bytes())?;
+        self.strings.twins.put(s, twin);
+        Some(twin)
     }
 
     /// Raises "not enough memory".

@@ -36,7 +36,7 @@
 mod array;
 mod barrier;
 mod fields;
-mod iterate;
+pub(crate) mod iterate;
 mod nodes;
 mod shift;
 pub(crate) mod trace;
@@ -143,7 +143,7 @@ impl Table {
 
     /// Whether the table cannot have string keys: spares the look-up of an interned twin.
     #[inline(always)]
-    fn has_no_strings(&self) -> bool {
+    pub(crate) fn has_no_strings(&self) -> bool {
         self.shape == shape::ROOT || (self.shape == shape::DICT && self.nodes.is_null())
     }
 }

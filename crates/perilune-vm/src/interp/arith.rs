@@ -98,9 +98,10 @@ macro_rules! float_body {
 float_op!(op_div, op_divk, |a, b| a / b);
 float_op!(op_pow, op_powk, num::pow);
 
-/// Int-int only if the divisor is not zero.
+/// Int-int only if the divisor is not zero. Floats have handlers of their own: they call functions (`fmod`, `floor`), for which the integers' handlers
+/// would have to save registers.
 macro_rules! division_op {
-    ($name:ident, $namek:ident, $int:expr, $float:expr) => {
+    ($name:ident, $namek:ident, $int:expr, $float:path) => {
         op!($name(vm, base, pc, k, i, tab) {
             let x = base.add(i.b() as usize);
             let y = base.add(i.c() as usize);
@@ -114,24 +115,37 @@ macro_rules! division_op {
     };
 }
 macro_rules! division_body {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr, $float:expr) => {{
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr, $float:path) => {{
         let int: fn(i64, i64) -> i64 = $int;
-        let float: fn(f64, f64) -> f64 = $float;
         if (*$x).tag == Tag::INT && (*$y).tag == Tag::INT && (*$y).payload != 0 {
             let r = int((*$x).int_bits(), (*$y).int_bits());
             set_int!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::FLOAT {
-            let r = float((*$x).float_bits(), (*$y).float_bits());
-            set_float!($base.add($i.a() as usize), r);
-            next!($vm, $base, $pc, $k, $tab)
-        }
-        tail!(mixed_arith, $vm, $base, $pc, $k, $i, $tab)
+        tail!($float, $vm, $base, $pc, $k, $i, $tab)
     }};
 }
-division_op!(op_idiv, op_idivk, floor_div, |a, b| (a / b).floor());
-division_op!(op_mod, op_modk, floor_mod, num::float_mod);
+division_op!(op_idiv, op_idivk, floor_div, float_idiv);
+division_op!(op_mod, op_modk, floor_mod, float_mod);
+
+/// Floor division or modulo, by a register or a constant, of two floats.
+macro_rules! float_division {
+    ($name:ident, $opk:path, $float:expr) => {
+        op!(#[inline(never)] $name(vm, base, pc, k, i, tab) {
+            let x = base.add(i.b() as usize);
+            let y = if i.op_byte() == $opk as u8 { k.add(i.c() as usize) } else { base.add(i.c() as usize) };
+            if (*x).tag == Tag::FLOAT && (*y).tag == Tag::FLOAT {
+                let float: fn(f64, f64) -> f64 = $float;
+                let r = float((*x).float_bits(), (*y).float_bits());
+                set_float!(base.add(i.a() as usize), r);
+                next!(vm, base, pc, k, tab)
+            }
+            tail!(mixed_arith, vm, base, pc, k, i, tab)
+        });
+    };
+}
+float_division!(float_idiv, Op::IDivK, |a, b| (a / b).floor());
+float_division!(float_mod, Op::ModK, num::float_mod);
 
 /// Powers of two, the usual divisors, need no division.
 #[inline(always)]

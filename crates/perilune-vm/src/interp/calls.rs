@@ -1,12 +1,13 @@
 //! Calls, returns, varargs, closures, to-be-closed variables. What is less plain but has to be quick is in `quick.rs`.
 
 use super::quick::{
-    call_special, has_room, native_at, slots, slow_return, slow_return0, slow_return1, slow_tailcall,
+    call_resume, call_special, call_yield, has_room, native_at, slots, slow_return, slow_return0,
+    slow_return1, slow_tailcall,
 };
 use super::{Flow, Step, copy, flow, frame_ceiling, frame_closure, next, next_gc, op, save, tail};
 use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_NONE, F_SLOW_RETURN, F_TAIL, F_VARARG, Frame, frame};
-use crate::native::Kind;
+use crate::native::{Kind, Native};
 use crate::object::LuaClosure;
 use crate::value::{Tag, Value};
 use perilune_syntax::Instr;
@@ -15,6 +16,15 @@ use std::sync::atomic::Ordering;
 op!(op_call(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
     if (*func).tag != Tag::CLOSURE {
+        if (*func).tag == Tag::NATIVE {
+            let kind = (*((*func).payload as *const Native)).kind;
+            if kind == Kind::Resume {
+                tail!(call_resume, vm, base, pc, k, i, tab)
+            }
+            if kind == Kind::Yield {
+                tail!(call_yield, vm, base, pc, k, i, tab)
+            }
+        }
         tail!(slow_call, vm, base, pc, k, i, tab)
     }
     // Stored at once: from here on the registers of `pc` and `k` are free for other things, and nothing is spilled.

@@ -1,13 +1,13 @@
-//! Table access: globals, fields, methods, indices, constructors.
+//! Table access by constant names: globals, fields, methods; constructors. Computed keys are in `index.rs`.
 
-use super::ic::{ADD, EMPTY, Found, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic};
+use super::ic::{ADD, EMPTY, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic};
+use super::quick::{has_room, push_lua};
 use super::{Flow, Step, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
 use crate::Vm;
-use crate::frame::{CONT_DISCARD, CONT_STORE};
+use crate::frame::{CALL_GAP, CONT_DISCARD, CONT_STORE};
 use crate::meta::{Event, Store};
-use crate::object::{ArrayKind, LuaString, Node, TABLE_IS_PROTO, Table};
+use crate::object::{LuaClosure, LuaString, Node, TABLE_IS_PROTO, Table};
 use crate::shape;
-use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op};
@@ -117,10 +117,55 @@ op!(#[inline(never)] other_getfield(vm, base, pc, k, i, tab) {
     let c = ic(k, i.d());
     if (*c).kind == NODE {
         try_node_get!(vm, base, pc, k, tab, t, c, k.add(i.c() as usize), base.add(i.a() as usize))
+    } else if (*c).kind == INDEX_CALL {
+        tail!(call_index, vm, base, pc, k, i, tab)
     } else {
         try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+/// Calls the Lua function at `loc` of cache `c` as a metamethod of table `t` with these arguments, or falls through: the cache is out of date,
+/// the function is another one, there is no room.
+macro_rules! call_cached {
+    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $cont:expr, [$($arg:expr),*]) => {{
+        let c: *const Ic = $c;
+        let f = (*c).loc as *const Value;
+        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag == Tag::CLOSURE {
+            let p = (*((*f).payload as *const LuaClosure)).proto;
+            let func = frame_ceiling($base);
+            let callee = func.wrapping_add(CALL_GAP);
+            let mut end = callee;
+            $(let _: *const Value = $arg; end = end.wrapping_add(1);)*
+            if has_room($vm, p, callee, end) {
+                (*crate::frame::frame($base)).pc = $pc;
+                copy(func, f);
+                let mut at = callee;
+                $(copy(at, $arg); at = at.add(1);)*
+                push_lua($vm, $base, callee, p, at, 1, ($cont, 0));
+                next!($vm, callee, (*p).code, (*p).k as *const Value, $tab)
+            }
+        }
+    }};
+}
+
+op!(
+    /// GETFIELD that ends in a function in `__index`.
+    #[inline(never)] call_index(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let t = (*obj).payload as *mut Table;
+    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), CONT_STORE, [obj, k.add(i.c() as usize)]);
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETFIELD that ends in a function in `__newindex`.
+    #[inline(never)] call_newindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let t = (*obj).payload as *mut Table;
+    let val = rk(base, k, i.c());
+    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), CONT_DISCARD, [obj, k.add(i.b() as usize), val]);
+    tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
 
 op!(op_self(vm, base, pc, k, i, tab) {
@@ -215,7 +260,7 @@ unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
 }
 
 /// Stores what a lookup found in `dest`, or calls the metamethod that will.
-unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut Value) -> Flow {
+pub(super) unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut Value) -> Flow {
     match found {
         Found::Value(v) => {
             // SAFETY: dest is a register of the running frame, which did not move: nothing was called.
@@ -229,7 +274,7 @@ unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut Value) -> Fl
 /// Whether storing `v` into `t` has something to tell the collector. The quick handlers leave such stores to the full ones: a call in their
 /// bodies, even one that is hardly ever made, would have every execution save registers.
 #[inline(always)]
-unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
+pub(super) unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
     // SAFETY: called with live objects.
     unsafe { (*t).header.epoch != (*vm).heap.epoch() && (*v).tag >= Tag::STRING }
 }
@@ -329,6 +374,8 @@ op!(op_setfield(vm, base, pc, k, i, tab) {
                 }
             } else if (*c).kind == ADD {
                 tail!(add_setfield, vm, base, pc, k, i, tab)
+            } else if (*c).kind == NEWINDEX_CALL {
+                tail!(call_newindex, vm, base, pc, k, i, tab)
             }
         }
     }
@@ -422,6 +469,12 @@ unsafe fn setfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
                 vm.safepoint()?;
                 return Ok(Step::Continue);
             }
+            if newindex.is_function() {
+                if i.d() != NO_IC {
+                    vm.fill_meta_call(t, name, Event::NewIndex, ic(k, i.d()));
+                }
+                return vm.call_meta(newindex, &[obj, key, val], CONT_DISCARD, 0);
+            }
         }
         store_flow(vm, obj, key, val)
     }
@@ -461,237 +514,13 @@ unsafe fn fill_set(
 
 /// `obj[key] = val` in full, for the instruction at hand.
 #[inline(never)]
-unsafe fn store_flow(vm: &mut Vm, obj: Value, key: Value, val: Value) -> Flow {
+pub(super) unsafe fn store_flow(vm: &mut Vm, obj: Value, key: Value, val: Value) -> Flow {
     match vm.newindex_lookup(obj, key, val)? {
         Store::Done => {
             vm.safepoint()?;
             Ok(Step::Continue)
         }
         Store::Call(f, receiver) => vm.call_meta(f, &[receiver, key, val], CONT_DISCARD, 0),
-    }
-}
-
-/// Reads an element that is not nil, or falls through.
-macro_rules! get_element {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:ident, $n:expr) => {{
-        let n: u64 = ($n as u64).wrapping_sub(1);
-        if n < (*$t).array_len as u64 {
-            if (*$t).kind == ArrayKind::General {
-                let v = ((*$t).array as *const Value).add(n as usize);
-                if !(*v).is_nil() {
-                    copy($base.add($i.a() as usize), v);
-                    next!($vm, $base, $pc, $k, $tab)
-                }
-            } else {
-                let payload = *((*$t).array as *const u64).add(n as usize);
-                let tag = (*$t).kind.number_tag();
-                let dest = $base.add($i.a() as usize);
-                (*dest).payload = payload;
-                (*dest).tag = tag;
-                next!($vm, $base, $pc, $k, $tab)
-            }
-        }
-    }};
-}
-
-op!(op_getindex(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.b() as usize);
-    let key = base.add(i.c() as usize);
-    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
-        let t = (*obj).payload as *mut Table;
-        get_element!(vm, base, pc, k, i, tab, t, (*key).payload)
-    }
-    tail!(other_getindex, vm, base, pc, k, i, tab)
-});
-
-op!(
-    /// GETINDEX past the array part.
-    #[inline(never)] other_getindex(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        let v = (*vm).raw_get(Gc::from_ptr(t), *base.add(i.c() as usize));
-        if !v.is_nil() || (*t).metatable.is_null() {
-            copy(base.add(i.a() as usize), &v);
-            next!(vm, base, pc, k, tab)
-        }
-    } else if (*obj).tag == Tag::SHARED && (*base.add(i.c() as usize)).tag == Tag::INT {
-        let index = (*base.add(i.c() as usize)).payload;
-        if let Some(v) = Vm::shared_element((*obj).gc(), index as i64) {
-            copy(base.add(i.a() as usize), &v);
-            next!(vm, base, pc, k, tab)
-        }
-    }
-    tail!(slow_getindex, vm, base, pc, k, i, tab)
-});
-
-op!(op_getint(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        get_element!(vm, base, pc, k, i, tab, t, i.c());
-        if (*t).metatable.is_null() {
-            tail!(other_getint, vm, base, pc, k, i, tab)
-        }
-    }
-    tail!(slow_getindex, vm, base, pc, k, i, tab)
-});
-
-op!(
-    /// GETINT past the array part, without metatable.
-    #[inline(never)] other_getint(vm, base, pc, k, i, tab) {
-    let v = (*vm).raw_get_int((*base.add(i.b() as usize)).gc(), i.c() as i64);
-    copy(base.add(i.a() as usize), &v);
-    next!(vm, base, pc, k, tab)
-});
-
-op!(#[inline(never)] slow_getindex(vm, base, pc, k, i, tab) {
-    save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
-    flow!(vm, getindex_flow(&mut *vm, base, i))
-});
-
-#[inline(never)]
-unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
-    // SAFETY: called with the running frame's registers.
-    unsafe {
-        let obj = *base.add(i.b() as usize);
-        let key = if i.op_byte() == Op::GetInt as u8 {
-            Value::int(i.c() as i64)
-        } else {
-            *base.add(i.c() as usize)
-        };
-        let found = vm.index_lookup(obj, key)?;
-        deliver(vm, found, key, base.add(i.a() as usize))
-    }
-}
-
-/// Stores over an element, or appends within the capacity; or falls through.
-macro_rules! set_element {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $append:ident, $t:ident, $n:expr) => {{
-        let n: u64 = ($n as u64).wrapping_sub(1);
-        if n < (*$t).array_len as u64 {
-            let val = rk($base, $k, $i.c());
-            if (*$t).kind == ArrayKind::General {
-                let v = ((*$t).array as *mut Value).add(n as usize);
-                if !(*v).is_nil() && !(*val).is_nil() && !needs_barrier($vm, $t, val) {
-                    copy(v, val);
-                    next!($vm, $base, $pc, $k, $tab)
-                }
-            } else if (*val).tag == (*$t).kind.number_tag() {
-                *((*$t).array as *mut u64).add(n as usize) = (*val).payload;
-                next!($vm, $base, $pc, $k, $tab)
-            }
-        } else if n == (*$t).array_len as u64 {
-            tail!($append, $vm, $base, $pc, $k, $i, $tab)
-        }
-    }};
-}
-
-/// Appends to a table without metatable if there is room and the value fits, or falls through.
-macro_rules! append_element {
-    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident) => {{
-        let t = (*$base.add($i.a() as usize)).payload as *mut Table;
-        let n = (*t).array_len;
-        // Without integer keys in the hash part there is nothing to take over; the first element chooses the kind.
-        if n != 0
-            && n < (*t).array_cap
-            && (*t).header.flags & TABLE_INT_NODES == 0
-            && (*t).metatable.is_null()
-        {
-            let val = rk($base, $k, $i.c());
-            if (*t).kind == ArrayKind::General {
-                if !(*val).is_nil() && !needs_barrier($vm, t, val) {
-                    copy(((*t).array as *mut Value).add(n as usize), val);
-                    (*t).array_len = n + 1;
-                    next!($vm, $base, $pc, $k, $tab)
-                }
-            } else if (*val).tag == (*t).kind.number_tag() {
-                *((*t).array as *mut u64).add(n as usize) = (*val).payload;
-                (*t).array_len = n + 1;
-                next!($vm, $base, $pc, $k, $tab)
-            }
-        }
-    }};
-}
-
-op!(op_setindex(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.a() as usize);
-    let key = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
-        let t = (*obj).payload as *mut Table;
-        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload)
-    }
-    tail!(other_setindex, vm, base, pc, k, i, tab)
-});
-
-op!(#[inline(never)] append_setindex(vm, base, pc, k, i, tab) {
-    append_element!(vm, base, pc, k, i, tab);
-    tail!(other_setindex, vm, base, pc, k, i, tab)
-});
-
-op!(#[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE && (*((*obj).payload as *mut Table)).metatable.is_null() {
-        tail!(raw_setindex, vm, base, pc, k, i, tab)
-    }
-    tail!(slow_setindex, vm, base, pc, k, i, tab)
-});
-
-op!(op_setint(vm, base, pc, k, i, tab) {
-    let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        set_element!(vm, base, pc, k, i, tab, append_setint, t, i.b())
-    }
-    tail!(slow_setindex, vm, base, pc, k, i, tab)
-});
-
-op!(#[inline(never)] append_setint(vm, base, pc, k, i, tab) {
-    append_element!(vm, base, pc, k, i, tab);
-    tail!(slow_setindex, vm, base, pc, k, i, tab)
-});
-
-op!(
-    /// A store into a table without metatable, past the array part's fast path.
-    #[inline(never)] raw_setindex(vm, base, pc, k, i, tab) {
-    let t: Gc<Table> = (*base.add(i.a() as usize)).gc();
-    save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
-    if let Err(e) = (*vm).raw_set(t, *base.add(i.b() as usize), *rk(base, k, i.c())) {
-        flow!(vm, Err(e))
-    }
-    next_gc!(vm, base, pc, k, i, tab)
-});
-
-op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
-    let (obj, key) = (base.add(i.a() as usize), base.add(i.b() as usize));
-    if (*obj).tag == Tag::SHARED && i.op_byte() != Op::SetInt as u8 && (*key).tag == Tag::INT {
-        let r: Gc<crate::shared::SharedRef> = (*obj).gc();
-        let at = ((*key).payload as usize).wrapping_sub(1);
-        if let Some(view) = r.elements()
-            && at < view.len()
-            && view.set(at, *rk(base, k, i.c())).is_ok()
-        {
-            next!(vm, base, pc, k, tab)
-        }
-    }
-    save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
-    flow!(vm, setindex_flow(&mut *vm, base, k, i))
-});
-
-#[inline(never)]
-unsafe fn setindex_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
-    // SAFETY: called with the running frame's registers.
-    unsafe {
-        let obj = *base.add(i.a() as usize);
-        let key = if i.op_byte() == Op::SetInt as u8 {
-            Value::int(i.b() as i64)
-        } else {
-            *base.add(i.b() as usize)
-        };
-        store_flow(vm, obj, key, *rk(base, k, i.c()))
     }
 }
 

@@ -10,6 +10,7 @@
 //! - `PROTO_SLOT`, `PROTO_NODE`: the table's shape is `shape`, which lacks the field; its metatable is `meta`; and nothing of
 //!   the structure of the tables looked through has changed since `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so
 //!   that assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
+//! - `INDEX_CALL`, `NEWINDEX_CALL`: as `PROTO_SLOT`, but `loc` is where the metatable has `__index` or `__newindex` itself, a function when last looked at.
 //!
 //! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, it answers sites that meet many
 //! shapes or classes. A hit there now and then refreshes the site's own cache, so that a site whose habits have changed gets quick again.
@@ -50,6 +51,8 @@ pub(crate) const NODE: u32 = 1;
 pub(crate) const ADD: u32 = 2;
 pub(crate) const PROTO_SLOT: u32 = 3;
 pub(crate) const PROTO_NODE: u32 = 4;
+pub(crate) const INDEX_CALL: u32 = 5;
+pub(crate) const NEWINDEX_CALL: u32 = 6;
 
 impl Ic {
     pub const CLEAR: Ic = Ic {
@@ -185,6 +188,9 @@ impl Vm {
                 }
                 let Some(holder) = h.as_table() else {
                     if h.is_function() {
+                        if at == t && d != NO_IC {
+                            self.fill_meta_call(t, key, Event::Index, ic(k, d));
+                        }
                         return Ok(Found::Call(h, at.into()));
                     }
                     return self.index_lookup(h, key.into());
@@ -232,6 +238,36 @@ impl Vm {
                 at = holder;
             }
             Err(self.error("'__index' chain too long; possible loop"))
+        }
+    }
+
+    /// Fills `c` for accesses to constant key `key` of tables like `t` that end in the metamethod for `event`, which the metatable of `t` has.
+    ///
+    /// # Safety
+    /// `c` is a cache of the running prototype, `t` has a metatable.
+    pub(crate) unsafe fn fill_meta_call(
+        &mut self,
+        t: Gc<Table>,
+        key: Gc<LuaString>,
+        event: Event,
+        c: *mut Ic,
+    ) {
+        // SAFETY: the caller's promise; a table has a slot for each field of its shape.
+        unsafe {
+            let meta = Gc::from_ptr(t.metatable);
+            if t.shape == shape::DICT || shape::lookup(t.shape, key).is_some() || meta.shape == shape::DICT {
+                return;
+            }
+            let Some(slot) = shape::lookup(meta.shape, self.event_name(event)) else { return };
+            self.flag_proto(meta);
+            *c = Ic {
+                shape: t.shape,
+                kind: if event == Event::Index { INDEX_CALL } else { NEWINDEX_CALL },
+                slot: 0,
+                aux: self.proto_version,
+                meta: t.metatable,
+                loc: meta.slots.add(slot as usize) as *mut u8,
+            };
         }
     }
 

@@ -9,7 +9,9 @@ use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_NONE, Frame, frame};
 use crate::native::Kind;
 use crate::num;
-use crate::object::LuaClosure;
+use crate::object::{LuaClosure, LuaString, STRING_INTERNED};
+use crate::shape;
+use crate::table::iterate::BEYOND;
 use crate::value::{Tag, Value};
 use std::sync::atomic::Ordering;
 
@@ -206,11 +208,77 @@ op!(
             next_item!(vm, base, pc, k, i, tab, v)
         }
     }
+    if position > BEYOND {
+        if t.shape <= shape::ROOT {
+            tail!(node_tforcall, vm, base, pc, k, i, tab)
+        }
+        tail!(slot_tforcall, vm, base, pc, k, i, tab)
+    }
     tail!(any_tforcall, vm, base, pc, k, i, tab)
 });
 
 op!(
-    /// A step of `next` through fields and nodes.
+    /// A step of `next` from one node to another, in a table without fields.
+    #[inline(never)] node_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
+    let control = a.add(2);
+    let nodes = t.nodes;
+    // The position is behind the last node visited, so it is the index of the next one.
+    let mut at = ((*a.add(3)).payload as u32 - BEYOND) as usize;
+    let count = t.node_count();
+    if at <= count && {
+        let last = nodes.add(at - 1);
+        (*last).key == (*control).payload && (*last).key_tag == (*control).tag.0
+    } {
+        while at < count {
+            let n = nodes.add(at);
+            at += 1;
+            if (*n).value_tag != Tag::NIL.0 {
+                let (key, tag) = ((*n).key, Tag((*n).key_tag));
+                (*control).payload = key;
+                (*control).tag = tag;
+                (*a.add(4)).payload = key;
+                (*a.add(4)).tag = tag;
+                (*a.add(3)).payload = (BEYOND + at as u32) as u64;
+                next_item!(vm, base, pc, k, i, tab, (*n).value())
+            }
+        }
+        next!(vm, base, pc.add(1), k, tab)
+    }
+    tail!(any_tforcall, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A step of `next` from one field to another.
+    #[inline(never)] slot_tforcall(vm, base, pc, k, i, tab) {
+    let a = base.add(i.a() as usize);
+    let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
+    let control = a.add(2);
+    // The slot behind the last one visited.
+    let slot = (*a.add(3)).payload as u32 - BEYOND;
+    if slot < shape::field_count(t.shape) && (*control).tag == Tag::STRING {
+        let last = (*control).payload as *const LuaString;
+        let v = t.slots.add(slot as usize);
+        if (*last).header.flags & STRING_INTERNED != 0
+            && (*last).atom == shape::atom_at(t.shape, slot - 1)
+            && !(*v).is_nil()
+        {
+            let name = (*vm).shapes.known_name(shape::atom_at(t.shape, slot));
+            if !name.is_null() {
+                (*control).payload = name as u64;
+                (*a.add(4)).payload = name as u64;
+                (*a.add(4)).tag = Tag::STRING;
+                (*a.add(3)).payload = (BEYOND + slot + 1) as u64;
+                next_item!(vm, base, pc, k, i, tab, *v)
+            }
+        }
+    }
+    tail!(any_tforcall, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A step of `next` wherever it is.
     #[inline(never)] any_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
     match (*vm).for_next(a, (*a.add(1)).gc(), i.b() as usize) {
@@ -355,7 +423,7 @@ op!(
             }
         }
         if (*native).kind == Kind::Wrap {
-            let to = quick_resume(vm, base, func, wanted);
+            let to = quick_resume::<false>(vm, base, func, wanted);
             if !to.is_null() {
                 next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
             }

@@ -25,6 +25,7 @@ pub(crate) mod compare;
 pub(crate) mod fields;
 pub(crate) mod hooks;
 pub(crate) mod ic;
+mod index;
 pub(crate) mod loops;
 pub(crate) mod moves;
 pub(crate) mod quick;
@@ -344,7 +345,7 @@ const fn table(hooked: bool) -> [Handler; 256] {
 
 /// The handler of `op`.
 pub(crate) const fn handler_of(op: Op) -> Handler {
-    use {arith::*, calls::*, compare::*, fields::*, loops::*, moves::*};
+    use {arith::*, calls::*, compare::*, fields::*, index::*, loops::*, moves::*};
     match op {
         Op::Move => op_move,
         Op::LoadI => op_loadi,

@@ -64,6 +64,18 @@ op!(op_getupval(vm, base, pc, k, i, tab) {
 
 op!(op_setupval(vm, base, pc, k, i, tab) {
     let uv = upvalue(base, i.b() as usize);
+    let v = base.add(i.a() as usize);
+    if (*uv).header.epoch != (*vm).heap.epoch() && (*v).tag >= Tag::STRING {
+        tail!(old_setupval, vm, base, pc, k, i, tab)
+    }
+    copy((*uv).v, v);
+    next!(vm, base, pc, k, tab)
+});
+
+op!(
+    /// SETUPVAL of a reference in an upvalue that the collector has to be told about.
+    #[inline(never)] old_setupval(vm, base, pc, k, i, tab) {
+    let uv = upvalue(base, i.b() as usize);
     (*vm).heap.barrier(crate::value::Gc::from_ptr(uv).obj());
     copy((*uv).v, base.add(i.a() as usize));
     next!(vm, base, pc, k, tab)

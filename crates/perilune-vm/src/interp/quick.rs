@@ -161,8 +161,7 @@ op!(
     if tab == &raw const HANDLERS {
         let to = match (*native_at(func)).kind {
             Kind::Pcall => quick_pcall(vm, base, func, nresults),
-            Kind::Resume | Kind::Wrap => quick_resume(vm, base, func, nresults),
-            Kind::Yield => quick_yield(vm, base, func, Frame::native(nresults, 0)),
+            Kind::Wrap => quick_resume::<false>(vm, base, func, nresults),
             _ => null_mut(),
         };
         if !to.is_null() {
@@ -207,26 +206,90 @@ unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults:
     }
 }
 
-/// The running thread becomes `to`, which has no hook either.
+/// Whether the collector has yet to be told that the thread's stack changes.
 #[inline(always)]
-unsafe fn switch(vm: *mut Vm, to: *mut Thread, base: *mut Value, top: *mut Value) {
+unsafe fn is_unlogged(vm: *mut Vm, th: *mut Thread) -> bool {
+    // SAFETY: called with live objects.
+    unsafe { (*th).header.epoch != (*vm).heap.epoch() }
+}
+
+op!(
+    /// CALL of `coroutine.resume`.
+    #[inline(never)] call_resume(vm, base, pc, k, i, tab) {
+    let func = base.add(i.a() as usize);
+    super::save!(vm, base, pc);
+    if i.b() != 0 {
+        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+    }
+    let co = func.add(CALL_GAP);
+    if tab == &raw const HANDLERS && (*vm).top > co && (*co).tag == Tag::THREAD {
+        if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, (*co).payload as *mut Thread) {
+            tail!(log_and_resume, vm, base, pc, k, i, tab)
+        }
+        let to = quick_resume::<true>(vm, base, func, i.c() as i16 - 1);
+        if !to.is_null() {
+            next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
+        }
+    }
+    tail!(call_special, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] log_and_resume(vm, base, pc, k, i, tab) {
+    let co = (*base.add(i.a() as usize + CALL_GAP)).payload as *mut Thread;
+    (*vm).heap.barrier(Gc::from_ptr((*vm).thread).obj());
+    (*vm).heap.barrier(Gc::from_ptr(co).obj());
+    tail!(call_resume, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// CALL of `coroutine.yield`.
+    #[inline(never)] call_yield(vm, base, pc, k, i, tab) {
+    let func = base.add(i.a() as usize);
+    super::save!(vm, base, pc);
+    if i.b() != 0 {
+        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+    }
+    let resumer = (*(*vm).thread).resumer;
+    if tab == &raw const HANDLERS && !resumer.is_null() {
+        if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, resumer) {
+            tail!(log_and_yield, vm, base, pc, k, i, tab)
+        }
+        let to = quick_yield::<true>(vm, base, func, Frame::native(i.c() as i16 - 1, 0));
+        if !to.is_null() {
+            next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
+        }
+    }
+    tail!(call_special, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] log_and_yield(vm, base, pc, k, i, tab) {
+    (*vm).heap.barrier(Gc::from_ptr((*vm).thread).obj());
+    (*vm).heap.barrier(Gc::from_ptr((*(*vm).thread).resumer).obj());
+    tail!(call_yield, vm, base, pc, k, i, tab)
+});
+
+/// The running thread becomes `to`, which has no hook either. `LOGGED`: the collector knows about both already.
+#[inline(always)]
+unsafe fn switch<const LOGGED: bool>(vm: *mut Vm, to: *mut Thread, base: *mut Value, top: *mut Value) {
     // SAFETY: both are live; `base` is the top frame that the running one is left with.
     unsafe {
         let old = (*vm).thread;
         (*old).base = base;
         (*old).top = top;
         (*old).no_yield = (*vm).no_yield;
-        (*vm).heap.barrier(Gc::from_ptr(old).obj());
-        (*vm).heap.barrier(Gc::from_ptr(to).obj());
+        if !LOGGED {
+            (*vm).heap.barrier(Gc::from_ptr(old).obj());
+            (*vm).heap.barrier(Gc::from_ptr(to).obj());
+        }
         (*vm).thread = to;
         (*vm).no_yield = (*to).no_yield;
         (*vm).stack_limit = (*to).stack.add((*to).stack_size - STACK_EXTRA);
     }
 }
 
-/// Resumes a coroutine that waits in a `yield` that Lua code called: the base of that code's frame, or null.
+/// Resumes a coroutine that waits in a `yield` that Lua code called: the base of that code's frame, or null. `LOGGED`: see [`switch`].
 #[inline(always)]
-pub(crate) unsafe fn quick_resume(
+pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
     vm: *mut Vm,
     base: *mut Value,
     func: *mut Value,
@@ -281,7 +344,7 @@ pub(crate) unsafe fn quick_resume(
         (*(*vm).thread).status = Status::Normal;
         (*th).resumer = (*vm).thread;
         (*th).status = Status::Running;
-        switch(vm, th, own, top);
+        switch::<LOGGED>(vm, th, own, top);
         let dest = taker.sub(CALL_GAP + (*record).shift_or_zero());
         deliver_results(vm, dest, first, n, (*record).nresults as i32);
         taker.sub((*record).delta as usize)
@@ -291,7 +354,12 @@ pub(crate) unsafe fn quick_resume(
 /// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null. `record` is that of the call of `yield`, but
 /// for its `delta`.
 #[inline(always)]
-unsafe fn quick_yield(vm: *mut Vm, base: *mut Value, func: *mut Value, record: Frame) -> *mut Value {
+unsafe fn quick_yield<const LOGGED: bool>(
+    vm: *mut Vm,
+    base: *mut Value,
+    func: *mut Value,
+    record: Frame,
+) -> *mut Value {
     // SAFETY: called for a call of `yield` at `func`, arguments up to top.
     unsafe {
         let own = func.add(CALL_GAP);
@@ -327,7 +395,7 @@ unsafe fn quick_yield(vm: *mut Vm, base: *mut Value, func: *mut Value, record: F
         (*th).depth = (*vm).c_calls - (*th).calls_below - 1;
         (*vm).c_calls = (*th).calls_below;
         // What a resume brings is put from the base on.
-        switch(vm, resumer, own, own);
+        switch::<LOGGED>(vm, resumer, own, own);
         (*resumer).status = Status::Running;
         let wanted = (*resumed).nresults as i32;
         if wrap {
@@ -408,7 +476,7 @@ op!(
     }
     if !native.is_null() && (*native).kind == Kind::Yield && i.d() == 0 && tab == &raw const HANDLERS {
         let record = Frame { flags: F_NATIVE | F_CONT, cont: CONT_RETURN, ..Frame::native(-1, 0) };
-        let to = quick_yield(vm, base, func, record);
+        let to = quick_yield::<false>(vm, base, func, record);
         if !to.is_null() {
             next!(vm, to, (*frame(to)).pc, (*frame(to)).k, tab)
         }

@@ -11,7 +11,7 @@ use crate::shape;
 use crate::value::{Gc, Tag, Value};
 
 /// First position beyond the array part.
-const BEYOND: u32 = 1 << 31;
+pub(crate) const BEYOND: u32 = 1 << 31;
 
 impl Vm {
     /// The entry that follows `key` in a traversal, the first one for nil, `None` at the end (manual 6.1, `next`).
@@ -71,7 +71,7 @@ impl Vm {
         let at = position - BEYOND - 1;
         let slots = shape::field_count(t.shape);
         if at < slots {
-            return key.as_string().is_some_and(|k| shape::lookup(t.shape, k) == Some(at));
+            return key.as_string().is_some_and(|k| k.is_interned() && k.atom == shape::atom_at(t.shape, at));
         }
         t.node_slice().get((at - slots) as usize).is_some_and(|n| n.key().same(key))
     }

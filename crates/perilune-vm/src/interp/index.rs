@@ -1,0 +1,350 @@
+//! Table access by computed keys.
+//!
+//! Integers within the array part are answered by the opcodes' own handlers, strings in dictionaries by `string_getindex` and
+//! `string_setindex`; the rest goes through [`Vm::raw_get`] and [`Vm::raw_set`], and where a metatable has a say through `meta.rs`.
+//!
+//! A string made at run time is not interned (`string.rs`), so a look-up finds its interned twin first. If it has one, the register that holds the
+//! key gets the twin instead. No program can tell them apart, and what comes next with the same key, often a store, is quick.
+
+use super::fields::{deliver, needs_barrier, store_flow};
+use super::{Flow, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
+use crate::Vm;
+use crate::meta::Event;
+use crate::object::{ArrayKind, LuaString, Node, STRING_INTERNED, Table};
+use crate::shape;
+use crate::table::TABLE_INT_NODES;
+use crate::value::{Gc, Tag, Value};
+use perilune_syntax::{Instr, Op};
+
+/// Reads an element that is not nil, or falls through.
+macro_rules! get_element {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:ident, $n:expr) => {{
+        let n: u64 = ($n as u64).wrapping_sub(1);
+        if n < (*$t).array_len as u64 {
+            if (*$t).kind == ArrayKind::General {
+                let v = ((*$t).array as *const Value).add(n as usize);
+                if !(*v).is_nil() {
+                    copy($base.add($i.a() as usize), v);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else {
+                let payload = *((*$t).array as *const u64).add(n as usize);
+                let tag = (*$t).kind.number_tag();
+                let dest = $base.add($i.a() as usize);
+                (*dest).payload = payload;
+                (*dest).tag = tag;
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        }
+    }};
+}
+
+op!(op_getindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let key = base.add(i.c() as usize);
+    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
+        let t = (*obj).payload as *mut Table;
+        get_element!(vm, base, pc, k, i, tab, t, (*key).payload)
+    } else if (*obj).tag == Tag::TABLE && (*key).tag == Tag::STRING {
+        tail!(string_getindex, vm, base, pc, k, i, tab)
+    }
+    tail!(other_getindex, vm, base, pc, k, i, tab)
+});
+
+/// The node of the string key (interned) at `key` in dictionary `t`, dead or not: runs `$found` with it, or falls through.
+macro_rules! with_string_node {
+    ($t:ident, $key:ident, $n:ident => $found:expr) => {{
+        let mut $n: *mut Node = (*$t).nodes;
+        if !$n.is_null() {
+            $n = $n.add((*$key).hash as usize & ((1 << (*$t).log2_nodes) - 1));
+            loop {
+                if (*$n).key == $key as u64 && (*$n).key_tag == Tag::STRING.0 {
+                    $found
+                }
+                let step = (*$n).next;
+                if step == 0 {
+                    break;
+                }
+                $n = $n.offset(step as isize);
+            }
+        }
+    }};
+}
+
+op!(
+    /// GETINDEX of a table by a string.
+    #[inline(never)] string_getindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    if (*key).header.flags & STRING_INTERNED == 0 {
+        tail!(twin_getindex, vm, base, pc, k, i, tab)
+    }
+    if (*t).shape != shape::DICT {
+        tail!(other_getindex, vm, base, pc, k, i, tab)
+    }
+    with_string_node!(t, key, n => {
+        let payload = (*n).value;
+        let tag = Tag((*n).value_tag);
+        if tag == Tag::NIL {
+            break;
+        }
+        let dest = base.add(i.a() as usize);
+        (*dest).payload = payload;
+        (*dest).tag = tag;
+        next!(vm, base, pc, k, tab)
+    });
+    if (*t).metatable.is_null() {
+        (*base.add(i.a() as usize)).tag = Tag::NIL;
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX by a string that is not interned. If it has a twin, that takes its place in the register, where nobody can tell the difference: what comes
+    /// next is often a store under the same key.
+    #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
+    let key = base.add(i.c() as usize);
+    let twin = (*vm).strings.known_twin((*key).payload as *mut LuaString);
+    if !twin.is_null() {
+        (*key).payload = twin as u64;
+        tail!(string_getindex, vm, base, pc, k, i, tab)
+    }
+    tail!(new_twin_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`twin_getindex`], when the twin is not known yet.
+    #[inline(never)] new_twin_getindex(vm, base, pc, k, i, tab) {
+    let key = base.add(i.c() as usize);
+    let t: Gc<Table> = (*base.add(i.b() as usize)).gc();
+    if !t.has_no_strings()
+        && let Some(twin) = (*vm).find_twin((*key).gc())
+    {
+        (*key).payload = twin.ptr() as u64;
+        tail!(string_getindex, vm, base, pc, k, i, tab)
+    }
+    if t.metatable.is_null() {
+        (*base.add(i.a() as usize)).tag = Tag::NIL;
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX past the array part.
+    #[inline(never)] other_getindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        let v = (*vm).raw_get(Gc::from_ptr(t), *base.add(i.c() as usize));
+        if !v.is_nil() || (*t).metatable.is_null() {
+            copy(base.add(i.a() as usize), &v);
+            next!(vm, base, pc, k, tab)
+        }
+    } else if (*obj).tag == Tag::SHARED && (*base.add(i.c() as usize)).tag == Tag::INT {
+        let index = (*base.add(i.c() as usize)).payload;
+        if let Some(v) = Vm::shared_element((*obj).gc(), index as i64) {
+            copy(base.add(i.a() as usize), &v);
+            next!(vm, base, pc, k, tab)
+        }
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(op_getint(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        get_element!(vm, base, pc, k, i, tab, t, i.c());
+        if (*t).metatable.is_null() {
+            tail!(other_getint, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINT past the array part, without metatable.
+    #[inline(never)] other_getint(vm, base, pc, k, i, tab) {
+    let v = (*vm).raw_get_int((*base.add(i.b() as usize)).gc(), i.c() as i64);
+    copy(base.add(i.a() as usize), &v);
+    next!(vm, base, pc, k, tab)
+});
+
+op!(#[inline(never)] slow_getindex(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, getindex_flow(&mut *vm, base, i))
+});
+
+#[inline(never)]
+unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let obj = *base.add(i.b() as usize);
+        let key = if i.op_byte() == Op::GetInt as u8 {
+            Value::int(i.c() as i64)
+        } else {
+            *base.add(i.c() as usize)
+        };
+        let found = vm.index_lookup(obj, key)?;
+        deliver(vm, found, key, base.add(i.a() as usize))
+    }
+}
+
+/// Stores over an element, or appends within the capacity; or falls through.
+macro_rules! set_element {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $append:ident, $t:ident, $n:expr) => {{
+        let n: u64 = ($n as u64).wrapping_sub(1);
+        if n < (*$t).array_len as u64 {
+            let val = rk($base, $k, $i.c());
+            if (*$t).kind == ArrayKind::General {
+                let v = ((*$t).array as *mut Value).add(n as usize);
+                if !(*v).is_nil() && !(*val).is_nil() && !needs_barrier($vm, $t, val) {
+                    copy(v, val);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if (*val).tag == (*$t).kind.number_tag() {
+                *((*$t).array as *mut u64).add(n as usize) = (*val).payload;
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        } else if n == (*$t).array_len as u64 {
+            tail!($append, $vm, $base, $pc, $k, $i, $tab)
+        }
+    }};
+}
+
+/// Appends to a table without metatable if there is room and the value fits, or falls through.
+macro_rules! append_element {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident) => {{
+        let t = (*$base.add($i.a() as usize)).payload as *mut Table;
+        let n = (*t).array_len;
+        // Without integer keys in the hash part there is nothing to take over; the first element chooses the kind.
+        if n != 0
+            && n < (*t).array_cap
+            && (*t).header.flags & TABLE_INT_NODES == 0
+            && (*t).metatable.is_null()
+        {
+            let val = rk($base, $k, $i.c());
+            if (*t).kind == ArrayKind::General {
+                if !(*val).is_nil() && !needs_barrier($vm, t, val) {
+                    copy(((*t).array as *mut Value).add(n as usize), val);
+                    (*t).array_len = n + 1;
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if (*val).tag == (*t).kind.number_tag() {
+                *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+                (*t).array_len = n + 1;
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        }
+    }};
+}
+
+op!(op_setindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let key = base.add(i.b() as usize);
+    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
+        let t = (*obj).payload as *mut Table;
+        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload)
+    } else if (*obj).tag == Tag::TABLE && (*key).tag == Tag::STRING {
+        tail!(string_setindex, vm, base, pc, k, i, tab)
+    }
+    tail!(other_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETINDEX of a table by a string: over a value that a dictionary has.
+    #[inline(never)] string_setindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.a() as usize)).payload as *mut Table;
+    let key = (*base.add(i.b() as usize)).payload as *mut LuaString;
+    if (*key).header.flags & STRING_INTERNED != 0
+        && (*t).shape == shape::DICT
+        && !Gc::from_ptr(key).is_dunder()
+    {
+        let val = rk(base, k, i.c());
+        with_string_node!(t, key, n => {
+            if (*n).value_tag == Tag::NIL.0 || needs_barrier(vm, t, val) {
+                break;
+            }
+            (*n).value = (*val).payload;
+            (*n).value_tag = (*val).tag.0;
+            next!(vm, base, pc, k, tab)
+        });
+    }
+    tail!(other_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] append_setindex(vm, base, pc, k, i, tab) {
+    append_element!(vm, base, pc, k, i, tab);
+    tail!(other_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let meta = (*((*obj).payload as *mut Table)).metatable;
+        if meta.is_null() || (*meta).absent & (1 << Event::NewIndex as u8) != 0 {
+            tail!(raw_setindex, vm, base, pc, k, i, tab)
+        }
+    }
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(op_setint(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    if (*obj).tag == Tag::TABLE {
+        let t = (*obj).payload as *mut Table;
+        set_element!(vm, base, pc, k, i, tab, append_setint, t, i.b())
+    }
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] append_setint(vm, base, pc, k, i, tab) {
+    append_element!(vm, base, pc, k, i, tab);
+    tail!(slow_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// A store into a table without `__newindex`, past the array part's fast path.
+    #[inline(never)] raw_setindex(vm, base, pc, k, i, tab) {
+    let t: Gc<Table> = (*base.add(i.a() as usize)).gc();
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    if let Err(e) = (*vm).raw_set(t, *base.add(i.b() as usize), *rk(base, k, i.c())) {
+        flow!(vm, Err(e))
+    }
+    next_gc!(vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
+    let (obj, key) = (base.add(i.a() as usize), base.add(i.b() as usize));
+    if (*obj).tag == Tag::SHARED && i.op_byte() != Op::SetInt as u8 && (*key).tag == Tag::INT {
+        let r: Gc<crate::shared::SharedRef> = (*obj).gc();
+        let at = ((*key).payload as usize).wrapping_sub(1);
+        if let Some(view) = r.elements()
+            && at < view.len()
+            && view.set(at, *rk(base, k, i.c())).is_ok()
+        {
+            next!(vm, base, pc, k, tab)
+        }
+    }
+    save!(vm, base, pc);
+    (*vm).top = frame_ceiling(base);
+    flow!(vm, setindex_flow(&mut *vm, base, k, i))
+});
+
+#[inline(never)]
+unsafe fn setindex_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -> Flow {
+    // SAFETY: called with the running frame's registers.
+    unsafe {
+        let obj = *base.add(i.a() as usize);
+        let key = if i.op_byte() == Op::SetInt as u8 {
+            Value::int(i.b() as i64)
+        } else {
+            *base.add(i.b() as usize)
+        };
+        store_flow(vm, obj, key, *rk(base, k, i.c()))
+    }
+}
