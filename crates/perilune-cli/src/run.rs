@@ -21,6 +21,7 @@ pub fn main(vm: &mut Vm, options: &Options) -> LuaResult<bool> {
         vm.set_field(registry, "LUA_NOENV", Value::TRUE)?;
     }
     perilune_stdlib::open_libs(vm)?;
+    perilune_domain::open(vm)?;
     set_arg_table(vm, options)?;
     let succeeded = (flags.ignore_environment || run_init(vm)?)
         && run_options(vm, options)?

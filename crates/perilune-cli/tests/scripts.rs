@@ -1,4 +1,5 @@
-//! The end-to-end suite: every `tests/lua/NAME.lua` is run by the built command and must print `NAME.out`.
+//! The end-to-end suites: every `tests/lua/NAME.lua` and `tests/parallel/NAME.lua` is run by the built command and must print `NAME.out`.
+//! The recordings of `tests/lua` come from the reference implementation; those of `tests/parallel`, which use `require "perilune"`, are ours.
 //!
 //! A script is copied into a directory of its own, which is the working directory while it runs, so that messages say `NAME.lua:3:` and
 //! temporary files harm nobody. Standard output and the exit code count; standard error is shown when a script fails. What a run may not
@@ -41,18 +42,18 @@ struct Outcome {
     time: Duration,
 }
 
-fn suite_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lua")
+fn suite_dir(suite: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(suite)
 }
 
 fn binary() -> PathBuf {
     std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from)
 }
 
-fn scripts() -> Vec<Script> {
+fn scripts(suite: &str) -> Vec<Script> {
     let only = std::env::var("PERILUNE_ONLY").unwrap_or_default();
-    let mut found: Vec<Script> = fs::read_dir(suite_dir())
-        .expect("tests/lua exists")
+    let mut found: Vec<Script> = fs::read_dir(suite_dir(suite))
+        .expect("the suite's folder exists")
         .map(|entry| entry.expect("readable directory").path())
         .filter(|path| path.extension().is_some_and(|e| e == "lua"))
         .map(|path| {
@@ -71,14 +72,18 @@ fn scripts() -> Vec<Script> {
         .filter(|script| script.name.contains(&only))
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
-    assert!(!found.is_empty(), "no script matches PERILUNE_ONLY={only}");
+    assert!(!only.is_empty() || !found.is_empty(), "no scripts in {suite}");
     found
 }
 
 /// Runs one script in a fresh directory; kills it after [`TIME_LIMIT`], and then there is no exit code.
 fn run(script: &Script, mode: Mode) -> Outcome {
-    let dir =
-        std::env::temp_dir().join(format!("perilune-{}-{}-{}", std::process::id(), mode as u8, script.name));
+    let dir = std::env::temp_dir().join(format!(
+        "perilune-{}-{}-{}",
+        std::process::id(),
+        mode as u8,
+        script.path.display().to_string().replace('/', "_")
+    ));
     fs::create_dir_all(&dir).expect("temporary directory");
     let file = format!("{}.lua", script.name);
     fs::copy(&script.path, dir.join(&file)).expect("copy of the script");
@@ -180,8 +185,9 @@ fn judge(script: &Script, outcome: &Outcome) -> Result<(), String> {
     Err(format!("{}\n{report}", script.name))
 }
 
-fn run_all(mode: Mode) {
-    let scripts: Vec<Script> = scripts().into_iter().filter(|s| mode == Mode::Plain || s.stress).collect();
+fn run_all(suite: &str, mode: Mode) {
+    let scripts: Vec<Script> =
+        scripts(suite).into_iter().filter(|s| mode == Mode::Plain || s.stress).collect();
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get()).min(scripts.len());
@@ -209,10 +215,20 @@ fn run_all(mode: Mode) {
 
 #[test]
 fn every_script_prints_what_was_recorded() {
-    run_all(Mode::Plain);
+    run_all("lua", Mode::Plain);
 }
 
 #[test]
 fn every_script_prints_the_same_when_each_allocation_collects() {
-    run_all(Mode::Stress);
+    run_all("lua", Mode::Stress);
+}
+
+#[test]
+fn every_parallel_script_prints_what_was_recorded() {
+    run_all("parallel", Mode::Plain);
+}
+
+#[test]
+fn every_parallel_script_prints_the_same_when_each_allocation_collects() {
+    run_all("parallel", Mode::Stress);
 }

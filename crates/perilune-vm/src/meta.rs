@@ -199,7 +199,7 @@ impl Vm {
                 }
                 f
             } else {
-                if let (Some(r), Some(i)) = (obj.as_shared(), key.as_int())
+                if let (Some(r), Some(i)) = (obj.as_shared(), num::number_to_int(key))
                     && let Some(v) = Self::shared_element(r, i)
                 {
                     return Ok(Found::Value(v));
@@ -234,7 +234,7 @@ impl Vm {
                 }
                 f
             } else {
-                if let (Some(r), Some(i)) = (obj.as_shared(), key.as_int())
+                if let (Some(r), Some(i)) = (obj.as_shared(), num::number_to_int(key))
                     && self.set_shared_element(r, i, val)?
                 {
                     return Ok(Store::Done);

@@ -507,12 +507,12 @@ impl Vm {
             Ok(()) => return Ok(()),
             Err(ElementError::NotANumber) => {
                 let found = self.typename_for_message(v);
-                format!("element {i} of a {kind} array must be a number (got {found})")
+                format!("element {i} of this {kind} array must be a number (got {found})")
             }
             Err(ElementError::NotAnInteger) => format!(
-                "element {i} of a {kind} array must be an integer (number has no integer representation)"
+                "element {i} of this {kind} array must be an integer (number has no integer representation)"
             ),
-            Err(ElementError::OutOfRange) => format!("element {i} of a {kind} array is out of range"),
+            Err(ElementError::OutOfRange) => format!("element {i} of this {kind} array is out of range"),
         };
         Err(self.run_error(text))
     }
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(array.0[0].load(Ordering::Relaxed), 7);
         for (code, text) in [
             ("a[5] = 1", "index 5 is out of range (array of 4 i64 elements)"),
-            ("a[1] = 'x'", "element 1 of a i64 array must be a number (got string)"),
+            ("a[1] = 'x'", "element 1 of this i64 array must be a number (got string)"),
             ("a[1] = 1.5", "must be an integer"),
             ("a.x = 1", "attempt to index a test.numbers value"),
         ] {

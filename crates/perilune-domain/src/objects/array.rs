@@ -1,0 +1,383 @@
+//! Typed arrays of numbers that all domains see: `pl.array(kind, n)`.
+//!
+//! An array is a piece of memory that is never moved and a range in it; a slice is another range of the same memory. Elements are
+//! relaxed atomics (`perilune_vm::shared::ArrayView`), so concurrent access has no undefined behaviour and no torn values. What it may
+//! have is lost updates: `a[i] = a[i] + 1` is a load and a store. `a:add(i, x)` and `a:cas(i, old, new)` lose none.
+//!
+//! `a[i]` and `a[i] = x` are done by the interpreter; here are the rest.
+
+use super::fill;
+use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, account_shared_bytes, downcast_arc};
+use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// The kind of typed arrays.
+pub static ARRAY: SharedKind = SharedKind::new("array", open);
+
+/// Alignment of an array's memory: a cache line, so that arrays do not share one.
+const ALIGN: usize = 64;
+/// From this size on memory is asked for in huge pages.
+const HUGE: usize = 4 << 20;
+
+struct Memory {
+    data: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: the memory is touched as atomics only, and freed by the last owner.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(bytes: usize) -> Option<Memory> {
+        let layout = Layout::from_size_align(bytes.max(1), ALIGN).ok()?;
+        // SAFETY: the size is not zero.
+        let data = unsafe { alloc_zeroed(layout) };
+        if data.is_null() {
+            return None;
+        }
+        if bytes >= HUGE {
+            let page = 4096;
+            let start = (data as usize).next_multiple_of(page);
+            // SAFETY: advice about pages that lie within the allocation.
+            unsafe {
+                libc::madvise(
+                    start as *mut _,
+                    (bytes - (start - data as usize)) & !(page - 1),
+                    libc::MADV_HUGEPAGE,
+                )
+            };
+        }
+        account_shared_bytes(bytes as isize);
+        Some(Memory { data, layout })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        account_shared_bytes(-(self.layout.size() as isize));
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.data, self.layout) }
+    }
+}
+
+/// A typed array, or a slice of one.
+pub struct Array {
+    memory: Arc<Memory>,
+    /// Slices are not charged for: what they are parts of is, as long as somebody refers to it.
+    is_slice: bool,
+    view: ArrayView,
+}
+
+impl Array {
+    /// An array of `len` zeros; `None` if there is no memory for it.
+    pub fn new(element: Element, len: usize) -> Option<Array> {
+        let memory = Arc::new(Memory::new(len.checked_mul(element.size())?)?);
+        // SAFETY: zeroed memory for `len` elements, aligned to a cache line, which the array keeps.
+        let view = unsafe { ArrayView::new(memory.data, len, element) };
+        Some(Array { memory, is_slice: false, view })
+    }
+
+    /// The elements.
+    pub fn view(&self) -> ArrayView {
+        self.view
+    }
+
+    /// Elements `from..from + len`, counted from 0, of the same memory.
+    fn slice(&self, from: usize, len: usize) -> Array {
+        debug_assert!(from + len <= self.view.len());
+        let element = self.view.element();
+        // SAFETY: a part of the elements, in the same memory.
+        let view = unsafe { ArrayView::new(self.view.data().add(from * element.size()), len, element) };
+        Array { memory: Arc::clone(&self.memory), is_slice: true, view }
+    }
+}
+
+impl SharedObject for Array {
+    fn kind(&self) -> &'static SharedKind {
+        &ARRAY
+    }
+    fn elements(&self) -> Option<ArrayView> {
+        Some(self.view)
+    }
+    fn external_bytes(&self) -> usize {
+        if self.is_slice { 0 } else { self.memory.layout.size() }
+    }
+    fn label(&self) -> Option<String> {
+        Some(format!("{}[{}]", self.view.element().name(), self.view.len()))
+    }
+}
+
+const KINDS: [&str; 5] = ["f64", "f32", "i64", "i32", "u8"];
+const ELEMENTS: [Element; 5] = [Element::F64, Element::F32, Element::I64, Element::I32, Element::U8];
+
+/// `pl.array(kind, n)` and `pl.array(kind, list)`
+pub static NEW: Native = Native::leaf("array", |vm| {
+    let element = ELEMENTS[vm.check_option(1, None, &KINDS)?];
+    let list = vm.arg(2).as_table();
+    let len = match list {
+        Some(t) => vm.raw_len(t),
+        None => vm.check_int(2)?,
+    };
+    if len < 0 {
+        return Err(vm.arg_error(2, "length must not be negative"));
+    }
+    let Some(array) = Array::new(element, len as usize) else {
+        return Err(vm.out_of_memory());
+    };
+    if let Some(t) = list {
+        for i in 1..=len {
+            let v = vm.raw_get_int(t, i);
+            if array.view.set(i as usize - 1, v).is_err() {
+                vm.bad_element(array.view, i, v)?;
+            }
+        }
+    }
+    let r = vm.shared_ref(Arc::new(array));
+    vm.ret(r)
+});
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(vm, mt, &[&KIND, &SLICE, &FILL, &COPY, &TOTABLE, &ADD, &CAS, &SUM], &[("__len", &LEN)])
+}
+
+fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Array> {
+    vm.check_shared(1, &ARRAY)
+}
+
+/// Arguments `n` and `n + 1` as a range of elements, 1 and the length by default: (first, counted from 0; number).
+fn range(vm: &mut Vm, n: u32, len: usize) -> LuaResult<(usize, usize)> {
+    let first = vm.opt_int(n, 1)?;
+    let last = vm.opt_int(n + 1, len as i64)?;
+    if first < 1 || first > len as i64 + 1 {
+        return Err(vm.arg_error(n, &format!("index {first} is out of range (array of {len} elements)")));
+    }
+    if last < first - 1 || last > len as i64 {
+        return Err(vm.arg_error(n + 1, &format!("index {last} is out of range (array of {len} elements)")));
+    }
+    Ok((first as usize - 1, (last - first + 1) as usize))
+}
+
+static LEN: Native = Native::leaf("len", |vm| {
+    let len = this(vm)?.view.len() as i64;
+    vm.ret(len)
+});
+
+static KIND: Native = Native::leaf("kind", |vm| {
+    let name = this(vm)?.view.element().name();
+    vm.ret_str(name.as_bytes())
+});
+
+/// `a:slice(i [, j])`: elements `i` to `j` of the same memory.
+static SLICE: Native = Native::leaf("slice", |vm| {
+    let a = this(vm)?;
+    let (from, len) = range(vm, 2, a.view.len())?;
+    let r = vm.shared_ref(Arc::new(a.slice(from, len)));
+    vm.ret(r)
+});
+
+/// `a:fill(x [, i [, j]])`
+static FILL: Native = Native::leaf("fill", |vm| {
+    let a = this(vm)?;
+    let v = vm.arg(2);
+    let (from, len) = range(vm, 3, a.view.len())?;
+    for at in from..from + len {
+        if a.view.set(at, v).is_err() {
+            vm.bad_element(a.view, at as i64 + 1, v)?;
+        }
+        if at % POLL == 0 {
+            vm.poll_interrupt()?;
+        }
+    }
+    let me = vm.arg(1);
+    vm.ret(me)
+});
+
+/// Elements between two looks at the interrupt flag.
+const POLL: usize = 1 << 16;
+
+/// `a:copy(source [, at [, i [, j]]])`: elements `i` to `j` of an array or list to `at` and onwards. Overlapping ranges of the same memory are copied as if
+/// through a copy.
+static COPY: Native = Native::leaf("copy", |vm| {
+    let a = this(vm)?;
+    let at = vm.opt_int(3, 1)?;
+    if let Some(list) = vm.arg(2).as_table() {
+        let len = vm.raw_len(list) as usize;
+        let (from, count) = range(vm, 4, len)?;
+        let to = target(vm, a, at, count)?;
+        for n in 0..count {
+            let v = vm.raw_get_int(list, (from + n) as i64 + 1);
+            if a.view.set(to + n, v).is_err() {
+                vm.bad_element(a.view, (to + n) as i64 + 1, v)?;
+            }
+        }
+    } else {
+        let source: &Array = vm.check_shared(2, &ARRAY)?;
+        let (from, count) = range(vm, 4, source.view.len())?;
+        let to = target(vm, a, at, count)?;
+        let address = |v: ArrayView, n: usize| v.data() as usize + n * v.element().size();
+        let backwards = address(a.view, to) > address(source.view, from);
+        for n in 0..count {
+            let n = if backwards { count - 1 - n } else { n };
+            let v = source.view.get(from + n).unwrap_or(Value::NIL);
+            if a.view.set(to + n, v).is_err() {
+                vm.bad_element(a.view, (to + n) as i64 + 1, v)?;
+            }
+            if n % POLL == 0 {
+                vm.poll_interrupt()?;
+            }
+        }
+    }
+    let me = vm.arg(1);
+    vm.ret(me)
+});
+
+/// Where `count` elements from index `at` on go, counted from 0.
+fn target(vm: &mut Vm, a: &Array, at: i64, count: usize) -> LuaResult<usize> {
+    let len = a.view.len();
+    if at < 1 || at as usize > len + 1 || count > len + 1 - at as usize {
+        let text = format!("{count} elements at index {at} do not fit (array of {len} elements)");
+        return Err(vm.arg_error(3, &text));
+    }
+    Ok(at as usize - 1)
+}
+
+/// `a:totable([i [, j]])`: a list of the elements.
+static TOTABLE: Native = Native::leaf("totable", |vm| {
+    let a = this(vm)?;
+    let (from, len) = range(vm, 2, a.view.len())?;
+    let t = vm.new_table(len, 0)?;
+    vm.push(t.into());
+    for n in 0..len {
+        let v = a.view.get(from + n).unwrap_or(Value::NIL);
+        vm.raw_set_int(t, n as i64 + 1, v)?;
+    }
+    Ok(1)
+});
+
+/// `a:sum([i [, j]])`: integers wrap around, floats are added in order.
+static SUM: Native = Native::leaf("sum", |vm| {
+    let a = this(vm)?;
+    let (from, len) = range(vm, 2, a.view.len())?;
+    if matches!(a.view.element(), Element::F64 | Element::F32) {
+        let sum: f64 = (from..from + len).filter_map(|n| a.view.get(n)?.as_float()).sum();
+        return vm.ret(sum);
+    }
+    let sum = (from..from + len).filter_map(|n| a.view.get(n)?.as_int()).fold(0, i64::wrapping_add);
+    vm.ret(sum)
+});
+
+/// Changes element `at` by `change`, atomically; gives its old and new value. `None`: the change is impossible.
+fn change(
+    view: ArrayView,
+    at: usize,
+    mut change: impl FnMut(Value) -> Option<Value>,
+) -> Option<(Value, Value)> {
+    /// Tries until no other thread comes between.
+    macro_rules! retry {
+        ($atomic:ty, $load:expr, $store:expr) => {{
+            // SAFETY: the view's elements are aligned atomics of this size, and `at` is within.
+            let cell = unsafe { &*view.data().cast::<$atomic>().add(at) };
+            let mut old = cell.load(Relaxed);
+            loop {
+                let before: Value = $load(old);
+                let after = change(before)?;
+                let new = $store(after)?;
+                match cell.compare_exchange_weak(old, new, Relaxed, Relaxed) {
+                    Ok(_) => return Some((before, $load(new))),
+                    Err(now) => old = now,
+                }
+            }
+        }};
+    }
+    assert!(at < view.len());
+    match view.element() {
+        Element::F64 => {
+            retry!(AtomicU64, |b| Value::float(f64::from_bits(b)), |v: Value| v.as_number().map(f64::to_bits))
+        }
+        Element::F32 => retry!(AtomicU32, |b| Value::float(f32::from_bits(b) as f64), |v: Value| {
+            v.as_number().map(|x| (x as f32).to_bits())
+        }),
+        Element::I64 => retry!(AtomicI64, Value::int, |v: Value| v.as_int()),
+        Element::I32 => {
+            retry!(AtomicI32, |i| Value::int(i as i64), |v: Value| i32::try_from(v.as_int()?).ok())
+        }
+        Element::U8 => retry!(AtomicU8, |i| Value::int(i as i64), |v: Value| u8::try_from(v.as_int()?).ok()),
+    }
+}
+
+/// The number as an element would hold it.
+fn convert(element: Element, v: Value) -> Option<Value> {
+    let exact = |v: Value| match v.as_int() {
+        Some(i) => Some(i),
+        None => v.as_float().filter(|f| f.fract() == 0.0 && f.abs() < 9.2e18).map(|f| f as i64),
+    };
+    match element {
+        Element::F64 => v.as_number().map(Value::float),
+        Element::F32 => v.as_number().map(|x| Value::float(x as f32 as f64)),
+        Element::I64 => exact(v).map(Value::int),
+        Element::I32 => exact(v).and_then(|i| i32::try_from(i).ok()).map(|i| Value::int(i as i64)),
+        Element::U8 => exact(v).and_then(|i| u8::try_from(i).ok()).map(|i| Value::int(i as i64)),
+    }
+}
+
+/// Argument `n` as an index, counted from 0.
+fn index(vm: &mut Vm, a: &Array, n: u32) -> LuaResult<usize> {
+    let i = vm.check_int(n)?;
+    let len = a.view.len();
+    if i < 1 || i as usize > len {
+        return Err(vm.arg_error(n, &format!("index {i} is out of range (array of {len} elements)")));
+    }
+    Ok(i as usize - 1)
+}
+
+/// `a:add(i, x)`: adds to an element, losing no other domain's update; returns the new value.
+static ADD: Native = Native::leaf("add", |vm| {
+    let a = this(vm)?;
+    let at = index(vm, a, 2)?;
+    let float = matches!(a.view.element(), Element::F64 | Element::F32);
+    let (x, n) = if float { (vm.check_num(3)?, 0) } else { (0.0, vm.check_int(3)?) };
+    let outcome = change(a.view, at, |old| match old.as_int() {
+        Some(i) if a.view.element() == Element::I64 => Some(Value::int(i.wrapping_add(n))),
+        Some(i) => i.checked_add(n).map(Value::int),
+        None => old.as_float().map(|f| Value::float(f + x)),
+    });
+    match outcome {
+        Some((_, new)) => vm.ret(new),
+        None => Err(vm.arg_error(3, &format!("result is out of range for {}", a.view.element().name()))),
+    }
+});
+
+/// `a:cas(i, old, new)`: stores `new` if the element is `old`; returns whether it was, and what the element was.
+static CAS: Native = Native::leaf("cas", |vm| {
+    let a = this(vm)?;
+    let at = index(vm, a, 2)?;
+    vm.check_type(3, Type::Number)?;
+    vm.check_type(4, Type::Number)?;
+    let (expected, new) = (vm.arg(3), vm.arg(4));
+    let Some(new) = convert(a.view.element(), new) else {
+        let text = format!("not a value for {}", a.view.element().name());
+        return Err(vm.arg_error(4, &text));
+    };
+    let mut seen = Value::NIL;
+    let done = change(a.view, at, |old| {
+        seen = old;
+        Vm::raw_equals(old, expected).then_some(new)
+    });
+    vm.push(done.is_some().into());
+    vm.push(seen);
+    Ok(2)
+});
+
+/// Argument `n` as an array.
+pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Arc<Array>> {
+    if let Some(r) = vm.arg(n).as_shared()
+        && let Ok(array) = downcast_arc(Arc::clone(r.object()))
+    {
+        return Ok(array);
+    }
+    Err(vm.type_error(n, ARRAY.name))
+}

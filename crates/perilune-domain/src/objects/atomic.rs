@@ -1,0 +1,213 @@
+//! Atomics: one value that domains change without losing updates: `pl.atomic(v)`.
+//!
+//! An atomic made from an integer holds integers and is one machine word; any other holds whatever values every domain can have
+//! ([`Plain`]), behind a lock that is held for a few instructions. All operations are sequentially consistent.
+//!
+//! A change with a function, `a:update(f)`, calls it outside of any lock, and again if another domain has changed the value meanwhile.
+
+use super::fill;
+use super::plain::{self, Plain};
+use parking_lot::Mutex;
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+/// The kind of atomics.
+pub static ATOMIC: SharedKind = SharedKind::new("atomic", open);
+
+/// An atomic.
+pub enum Atomic {
+    /// It was made from an integer.
+    Integer(AtomicI64),
+    /// It was made from anything else.
+    Any(Mutex<Plain>),
+}
+
+impl Atomic {
+    /// An atomic with a first value.
+    pub fn new(v: Plain) -> Atomic {
+        match v {
+            Plain::Integer(i) => Atomic::Integer(AtomicI64::new(i)),
+            v => Atomic::Any(Mutex::new(v)),
+        }
+    }
+
+    /// The value.
+    pub fn load(&self) -> Plain {
+        match self {
+            Atomic::Integer(a) => Plain::Integer(a.load(SeqCst)),
+            Atomic::Any(m) => m.lock().clone(),
+        }
+    }
+
+    /// Replaces the value if it equals `expected`; gives what it was.
+    pub fn compare_exchange(&self, expected: &Plain, new: Plain) -> Result<Plain, Plain> {
+        match (self, expected, &new) {
+            (Atomic::Integer(a), Plain::Integer(old), Plain::Integer(new)) => {
+                a.compare_exchange(*old, *new, SeqCst, SeqCst).map(Plain::Integer).map_err(Plain::Integer)
+            }
+            (Atomic::Integer(a), ..) => Err(Plain::Integer(a.load(SeqCst))),
+            (Atomic::Any(m), ..) => {
+                let mut now = m.lock();
+                if now.equals(expected) { Ok(std::mem::replace(&mut now, new)) } else { Err(now.clone()) }
+            }
+        }
+    }
+}
+
+impl SharedObject for Atomic {
+    fn kind(&self) -> &'static SharedKind {
+        &ATOMIC
+    }
+}
+
+/// `pl.atomic([v])`
+pub static NEW: Native = Native::leaf("atomic", |vm| {
+    let v = if vm.arg_is_none(1) { Plain::Integer(0) } else { plain::check(vm, 1)? };
+    let r = vm.shared_ref(Arc::new(Atomic::new(v)));
+    vm.ret(r)
+});
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(vm, mt, &[&LOAD, &STORE, &EXCHANGE, &ADD, &SUB, &MIN, &MAX, &CAS, &UPDATE], &[])
+}
+
+fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Atomic> {
+    vm.check_shared(1, &ATOMIC)
+}
+
+/// Argument `n` as a value for the atomic.
+fn value_for(vm: &mut Vm, a: &Atomic, n: u32) -> LuaResult<Plain> {
+    match a {
+        Atomic::Integer(_) => Ok(Plain::Integer(vm.check_int(n)?)),
+        Atomic::Any(_) => plain::check(vm, n),
+    }
+}
+
+fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
+    let v = v.to_value(vm)?;
+    vm.ret(v)
+}
+
+/// `a:load()`
+static LOAD: Native = Native::leaf("load", |vm| {
+    let v = this(vm)?.load();
+    ret(vm, &v)
+});
+
+/// `a:store(v)`
+static STORE: Native = Native::leaf("store", |vm| {
+    let a = this(vm)?;
+    match (a, value_for(vm, a, 2)?) {
+        (Atomic::Integer(a), Plain::Integer(i)) => a.store(i, SeqCst),
+        (Atomic::Any(m), v) => *m.lock() = v,
+        _ => {}
+    }
+    Ok(0)
+});
+
+/// `a:exchange(v)`: the value before.
+static EXCHANGE: Native = Native::leaf("exchange", |vm| {
+    let a = this(vm)?;
+    let old = match (a, value_for(vm, a, 2)?) {
+        (Atomic::Integer(a), Plain::Integer(i)) => Plain::Integer(a.swap(i, SeqCst)),
+        (Atomic::Any(m), v) => std::mem::replace(&mut *m.lock(), v),
+        (_, v) => v,
+    };
+    ret(vm, &old)
+});
+
+/// Changes a number with `integer` or `float`, and returns the new value.
+fn arithmetic(
+    vm: &mut Vm,
+    integer: fn(i64, i64) -> i64,
+    float: fn(f64, f64) -> f64,
+    by_default: Option<i64>,
+) -> LuaResult<u32> {
+    let a = this(vm)?;
+    let operand = match by_default {
+        Some(d) if vm.arg_is_none(2) => Value::int(d),
+        _ => {
+            vm.check_num(2)?;
+            vm.arg(2)
+        }
+    };
+    match a {
+        Atomic::Integer(cell) => {
+            let n = if operand.is_int() { operand.as_int().unwrap_or(0) } else { vm.check_int(2)? };
+            let mut old = cell.load(SeqCst);
+            loop {
+                let new = integer(old, n);
+                match cell.compare_exchange_weak(old, new, SeqCst, SeqCst) {
+                    Ok(_) => return vm.ret(new),
+                    Err(now) => old = now,
+                }
+            }
+        }
+        Atomic::Any(cell) => {
+            let mut now = cell.lock();
+            let Some(old) = now.number() else {
+                drop(now);
+                return Err(vm.arg_error(1, "the atomic holds no number"));
+            };
+            let new = match (old.as_int(), operand.as_int()) {
+                (Some(x), Some(n)) => Plain::Integer(integer(x, n)),
+                _ => Plain::Float(float(old.as_number().unwrap_or(0.0), operand.as_number().unwrap_or(0.0))),
+            };
+            *now = new.clone();
+            drop(now);
+            ret(vm, &new)
+        }
+    }
+}
+
+/// `a:add([n])`: the new value; integers wrap around.
+static ADD: Native = Native::leaf("add", |vm| arithmetic(vm, i64::wrapping_add, |x, y| x + y, Some(1)));
+/// `a:sub([n])`
+static SUB: Native = Native::leaf("sub", |vm| arithmetic(vm, i64::wrapping_sub, |x, y| x - y, Some(1)));
+/// `a:min(n)`
+static MIN: Native = Native::leaf("min", |vm| arithmetic(vm, i64::min, f64::min, None));
+/// `a:max(n)`
+static MAX: Native = Native::leaf("max", |vm| arithmetic(vm, i64::max, f64::max, None));
+
+/// `a:cas(old, new)`: stores `new` if the value is `old`; returns whether it was, and what it was.
+static CAS: Native = Native::leaf("cas", |vm| {
+    let a = this(vm)?;
+    let expected = plain::check(vm, 2)?;
+    let new = value_for(vm, a, 3)?;
+    let (done, seen) = match a.compare_exchange(&expected, new) {
+        Ok(old) => (true, old),
+        Err(now) => (false, now),
+    };
+    vm.push(done.into());
+    let seen = seen.to_value(vm)?;
+    vm.push(seen);
+    Ok(2)
+});
+
+/// `a:update(f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has changed meanwhile.
+static UPDATE: Native = Native::reentrant("update", |vm| {
+    let a: Arc<Atomic> = vm.check_shared_arc(1, &ATOMIC)?;
+    let f = vm.arg(2);
+    loop {
+        let old = a.load();
+        let v = old.to_value(vm)?;
+        let new = vm.call(f, &[v])?;
+        let new = match &*a {
+            Atomic::Integer(_) => match new.as_int() {
+                Some(i) => Plain::Integer(i),
+                None => {
+                    let found = new.type_name();
+                    return Err(
+                        vm.arg_error(2, &format!("the function must return an integer (got {found})"))
+                    );
+                }
+            },
+            Atomic::Any(_) => plain::check_value(vm, new, 2)?,
+        };
+        if a.compare_exchange(&old, new.clone()).is_ok() {
+            return ret(vm, &new);
+        }
+    }
+});

@@ -1,0 +1,282 @@
+//! A map that all domains see: `pl.map()`.
+//!
+//! Keys and values are [`Plain`]. The map is split into shards by the key's hash, each with a lock of its own that is held for one
+//! operation, so domains that use different keys seldom meet. Iteration takes one shard at a time: it sees each key at most once, and every
+//! key that is there from its beginning to its end.
+
+use super::fill;
+use super::plain::{self, Plain};
+use parking_lot::Mutex;
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// The kind of maps.
+pub static MAP: SharedKind = SharedKind::new("map", open);
+
+const SHARDS: usize = 64;
+
+/// A key: equal if `==` says so in Lua.
+#[derive(Clone)]
+struct Key(Plain);
+
+impl PartialEq for Key {
+    fn eq(&self, o: &Key) -> bool {
+        self.0.equals(&o.0)
+    }
+}
+impl Eq for Key {}
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        match &self.0 {
+            Plain::Nil => 0.hash(h),
+            Plain::Boolean(b) => b.hash(h),
+            Plain::Integer(i) => i.hash(h),
+            // Floats with integral values are integers by then.
+            Plain::Float(f) => f.to_bits().hash(h),
+            Plain::String(s) => s.hash(h),
+            Plain::Native(n) => (*n as *const Native as usize).hash(h),
+            Plain::Shared(o) => (Arc::as_ptr(o).cast::<()>() as usize).hash(h),
+        }
+    }
+}
+
+type Shard = Mutex<HashMap<Key, Plain, foldhash::fast::FixedState>>;
+
+/// A concurrent map.
+pub struct Map {
+    shards: Box<[Shard]>,
+    seed: foldhash::fast::RandomState,
+    len: AtomicI64,
+}
+
+impl Default for Map {
+    fn default() -> Map {
+        Map {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            seed: foldhash::fast::RandomState::default(),
+            len: AtomicI64::new(0),
+        }
+    }
+}
+
+impl Map {
+    fn shard(&self, k: &Key) -> &Shard {
+        &self.shards[(self.seed.hash_one(k) >> 32) as usize % SHARDS]
+    }
+
+    /// The value of `k`.
+    fn get(&self, k: &Key) -> Plain {
+        self.shard(k).lock().get(k).cloned().unwrap_or(Plain::Nil)
+    }
+
+    /// Replaces the value `v` of `k` by what `change(v)` gives; nil removes. Gives the old value and the new one. `None` from `change` leaves all as it is.
+    fn change(&self, k: Key, change: impl FnOnce(&Plain) -> Option<Plain>) -> (Plain, Option<Plain>) {
+        let mut shard = self.shard(&k).lock();
+        let old = shard.get(&k).cloned().unwrap_or(Plain::Nil);
+        let new = change(&old);
+        match &new {
+            None => {}
+            Some(Plain::Nil) => {
+                if shard.remove(&k).is_some() {
+                    self.len.fetch_sub(1, Relaxed);
+                }
+            }
+            Some(v) => {
+                if shard.insert(k, v.clone()).is_none() {
+                    self.len.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        (old, new)
+    }
+}
+
+impl SharedObject for Map {
+    fn kind(&self) -> &'static SharedKind {
+        &MAP
+    }
+}
+
+/// `pl.map()`
+pub static NEW: Native = Native::leaf("map", |vm| {
+    let r = vm.shared_ref(Arc::new(Map::default()));
+    vm.ret(r)
+});
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(
+        vm,
+        mt,
+        &[&GET, &SET, &ADD, &CAS, &UPDATE, &KEYS, &PAIRS, &CLEAR],
+        &[("__len", &LEN), ("__pairs", &PAIRS)],
+    )
+}
+
+fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Map> {
+    vm.check_shared(1, &MAP)
+}
+
+fn key(vm: &mut Vm, n: u32) -> LuaResult<Key> {
+    match plain::check(vm, n)? {
+        Plain::Nil => Err(vm.arg_error(n, "a key must not be nil")),
+        Plain::Float(f) if f.is_nan() => Err(vm.arg_error(n, "a key must not be NaN")),
+        Plain::Float(f) if f.fract() == 0.0 && (-9.3e18..9.2e18).contains(&f) && (f as i64) as f64 == f => {
+            Ok(Key(Plain::Integer(f as i64)))
+        }
+        k => Ok(Key(k)),
+    }
+}
+
+fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
+    let v = v.to_value(vm)?;
+    vm.ret(v)
+}
+
+/// `#m`: how many keys there are; other domains may be changing it.
+static LEN: Native = Native::leaf("len", |vm| {
+    let n = this(vm)?.len.load(Relaxed);
+    vm.ret(n)
+});
+
+/// `m:get(k)`
+static GET: Native = Native::leaf("get", |vm| {
+    let m = this(vm)?;
+    let k = key(vm, 2)?;
+    ret(vm, &m.get(&k))
+});
+
+/// `m:set(k, v)`: the value before.
+static SET: Native = Native::leaf("set", |vm| {
+    let m = this(vm)?;
+    let k = key(vm, 2)?;
+    let v = plain::check(vm, 3)?;
+    let (old, _) = m.change(k, |_| Some(v));
+    ret(vm, &old)
+});
+
+/// `m:add(k [, n])`: adds to a number, an absent one counting as 0; the new value.
+static ADD: Native = Native::leaf("add", |vm| {
+    let m = this(vm)?;
+    let k = key(vm, 2)?;
+    let n = if vm.arg_is_none(3) {
+        Value::int(1)
+    } else {
+        vm.check_num(3)?;
+        vm.arg(3)
+    };
+    let (old, new) = m.change(k, |old| {
+        let old = if matches!(old, Plain::Nil) { Value::int(0) } else { old.number()? };
+        Some(match (old.as_int(), n.as_int()) {
+            (Some(x), Some(y)) => Plain::Integer(x.wrapping_add(y)),
+            _ => Plain::Float(old.as_number()? + n.as_number()?),
+        })
+    });
+    match new {
+        Some(v) => ret(vm, &v),
+        None => {
+            let found = old.to_value(vm)?.type_name();
+            Err(vm.arg_error(2, &format!("the value of this key is no number (a {found})")))
+        }
+    }
+});
+
+/// `m:cas(k, old, new)`: stores `new` if the value is `old`; returns whether it was, and what it was. nil stands for absence.
+static CAS: Native = Native::leaf("cas", |vm| {
+    let m = this(vm)?;
+    let k = key(vm, 2)?;
+    let expected = plain::check(vm, 3)?;
+    let new = plain::check(vm, 4)?;
+    let (old, done) = m.change(k, |old| old.equals(&expected).then_some(new));
+    vm.push(done.is_some().into());
+    let old = old.to_value(vm)?;
+    vm.push(old);
+    Ok(2)
+});
+
+/// `m:update(k, f)`: replaces the value `v` by `f(v)` and returns that. `f` is called again if the value has changed meanwhile.
+static UPDATE: Native = Native::reentrant("update", |vm| {
+    let m: Arc<Map> = vm.check_shared_arc(1, &MAP)?;
+    let k = key(vm, 2)?;
+    let f = vm.arg(3);
+    loop {
+        let before = m.get(&k);
+        let v = before.to_value(vm)?;
+        let new = vm.call(f, &[v])?;
+        let new = plain::check_value(vm, new, 3)?;
+        if let (_, Some(stored)) = m.change(k.clone(), |now| now.equals(&before).then_some(new)) {
+            return ret(vm, &stored);
+        }
+    }
+});
+
+/// `m:clear()`
+static CLEAR: Native = Native::leaf("clear", |vm| {
+    let m = this(vm)?;
+    for shard in &m.shards {
+        let mut shard = shard.lock();
+        m.len.fetch_sub(shard.len() as i64, Relaxed);
+        shard.clear();
+    }
+    Ok(0)
+});
+
+/// `m:keys()`: a list of the keys, in no order.
+static KEYS: Native = Native::leaf("keys", |vm| {
+    let m = this(vm)?;
+    let list = vm.new_table(0, 0)?;
+    vm.push(list.into());
+    let mut n = 0;
+    for shard in &m.shards {
+        let keys: Vec<Plain> = shard.lock().keys().map(|k| k.0.clone()).collect();
+        for k in keys {
+            n += 1;
+            let k = k.to_value(vm)?;
+            vm.raw_set_int(list, n, k)?;
+        }
+    }
+    Ok(1)
+});
+
+/// `m:pairs()`, `pairs(m)`: an iterator over keys and values.
+static PAIRS: Native = Native::leaf("pairs", |vm| {
+    this(vm)?;
+    let map = vm.arg(1);
+    let pending = vm.new_table(0, 0)?;
+    vm.push(pending.into());
+    // Upvalues: the map, the next shard, keys and values of the last one, how far these have been handed out.
+    let next = vm.new_native_closure(&NEXT, &[map, Value::int(0), pending.into(), Value::int(0)])?;
+    vm.ret(next)
+});
+
+static NEXT: Native = Native::leaf("next", |vm| {
+    let Some(map) = vm.upvalue(1).as_shared() else { return Ok(0) };
+    let Some(map) = map.downcast::<Map>() else { return Ok(0) };
+    loop {
+        let Some(list) = vm.upvalue(3).as_table() else { return Ok(0) };
+        let at = vm.upvalue(4).as_int().unwrap_or(0);
+        if at < vm.raw_len(list) {
+            vm.set_upvalue(4, Value::int(at + 2));
+            let (k, v) = (vm.raw_get_int(list, at + 1), vm.raw_get_int(list, at + 2));
+            vm.push(k);
+            vm.push(v);
+            return Ok(2);
+        }
+        let shard = vm.upvalue(2).as_int().unwrap_or(0) as usize;
+        let Some(entries) = map.shards.get(shard) else { return vm.ret(Value::NIL) };
+        let entries: Vec<_> = entries.lock().iter().map(|(k, v)| (k.0.clone(), v.clone())).collect();
+        let list = vm.new_table(entries.len() * 2, 0)?;
+        vm.set_upvalue(2, Value::int(shard as i64 + 1));
+        vm.set_upvalue(3, list.into());
+        vm.set_upvalue(4, Value::int(0));
+        for (n, (k, v)) in entries.iter().enumerate() {
+            let k = k.to_value(vm)?;
+            vm.raw_set_int(list, n as i64 * 2 + 1, k)?;
+            let v = v.to_value(vm)?;
+            vm.raw_set_int(list, n as i64 * 2 + 2, v)?;
+        }
+    }
+});

@@ -1,0 +1,30 @@
+//! Shared objects that hold data: typed arrays, atomics, maps.
+//!
+//! They are the places where domains may change the same thing at the same time, so each is made so that nothing worse than a
+//! lost update can come of it, and each has operations that lose none. What they may hold is [`plain::Plain`]: values that are the same in
+//! every domain.
+
+pub mod array;
+pub mod atomic;
+pub mod map;
+pub mod plain;
+
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+
+/// Fills a metatable: `methods` become the fields of `__index`, `events` those of the metatable.
+pub(crate) fn fill(
+    vm: &mut Vm,
+    mt: Gc<Table>,
+    methods: &[&'static Native],
+    events: &[(&str, &'static Native)],
+) -> LuaResult<()> {
+    let index = vm.new_table(0, methods.len())?;
+    vm.set_field(mt, "__index", index.into())?;
+    for m in methods {
+        vm.set_field(index, m.name, Value::native(m))?;
+    }
+    for (name, native) in events {
+        vm.set_field(mt, name, Value::native(native))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Values that are the same in every domain, outside of any.
+
+use perilune_vm::shared::SharedObject;
+use perilune_vm::{LuaResult, Native, Tag, Value, Vm};
+use std::sync::Arc;
+
+/// A value that belongs to no domain: what atomics and maps hold.
+#[derive(Clone)]
+#[allow(missing_docs)]
+pub enum Plain {
+    Nil,
+    Boolean(bool),
+    Integer(i64),
+    Float(f64),
+    String(Arc<[u8]>),
+    Native(&'static Native),
+    Shared(Arc<dyn SharedObject>),
+}
+
+impl Plain {
+    /// The value, if it is one that every domain can have: a scalar, a string, a shared object.
+    pub fn of(vm: &Vm, v: Value) -> Option<Plain> {
+        let _ = vm;
+        Some(match v.tag() {
+            Tag::NIL => Plain::Nil,
+            Tag::FALSE => Plain::Boolean(false),
+            Tag::TRUE => Plain::Boolean(true),
+            Tag::INT => Plain::Integer(v.as_int()?),
+            Tag::FLOAT => Plain::Float(v.as_float()?),
+            Tag::STRING => Plain::String(Arc::from(v.as_string()?.bytes())),
+            Tag::NATIVE => Plain::Native(v.as_native()?),
+            Tag::SHARED => Plain::Shared(Arc::clone(v.as_shared()?.object())),
+            _ => return None,
+        })
+    }
+
+    /// The value in a domain.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub fn to_value(&self, vm: &mut Vm) -> LuaResult<Value> {
+        Ok(match self {
+            Plain::Nil => Value::NIL,
+            Plain::Boolean(b) => Value::bool(*b),
+            Plain::Integer(i) => Value::int(*i),
+            Plain::Float(f) => Value::float(*f),
+            Plain::String(s) => vm.value_str(s)?,
+            Plain::Native(n) => Value::native(n),
+            Plain::Shared(o) => vm.shared_ref(Arc::clone(o)).into(),
+        })
+    }
+
+    /// Equality as `==` has it, without metamethods.
+    pub fn equals(&self, other: &Plain) -> bool {
+        match (self, other) {
+            (Plain::Nil, Plain::Nil) => true,
+            (Plain::Boolean(a), Plain::Boolean(b)) => a == b,
+            (Plain::String(a), Plain::String(b)) => a == b,
+            (Plain::Native(a), Plain::Native(b)) => std::ptr::eq(*a, *b),
+            (Plain::Shared(a), Plain::Shared(b)) => Arc::ptr_eq(a, b),
+            _ => match (self.number(), other.number()) {
+                (Some(a), Some(b)) => Vm::raw_equals(a, b),
+                _ => false,
+            },
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<Value> {
+        match self {
+            Plain::Integer(i) => Some(Value::int(*i)),
+            Plain::Float(f) => Some(Value::float(*f)),
+            _ => None,
+        }
+    }
+}
+
+/// Argument `n` as a value that every domain can have.
+///
+/// # Errors
+/// It is none; the message says what to do.
+pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Plain> {
+    check_value(vm, vm.arg(n), n)
+}
+
+/// `v`, which argument `n` is or has given, as a value that every domain can have.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_value(vm: &mut Vm, v: Value, n: u32) -> LuaResult<Plain> {
+    match Plain::of(vm, v) {
+        Some(p) => Ok(p),
+        None => {
+            let text = format!(
+                "a {} belongs to one domain; only numbers, booleans, strings, shared objects and what pl.share returns may be stored here",
+                v.type_name()
+            );
+            Err(vm.arg_error(n, &text))
+        }
+    }
+}
