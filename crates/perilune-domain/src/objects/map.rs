@@ -78,19 +78,12 @@ impl Map {
         let mut shard = self.shard(&k).lock();
         let old = shard.get(&k).cloned().unwrap_or(Plain::Nil);
         let new = change(&old);
-        match &new {
-            None => {}
-            Some(Plain::Nil) => {
-                if shard.remove(&k).is_some() {
-                    self.len.fetch_sub(1, Relaxed);
-                }
-            }
-            Some(v) => {
-                if shard.insert(k, v.clone()).is_none() {
-                    self.len.fetch_add(1, Relaxed);
-                }
-            }
-        }
+        let grown = match &new {
+            None => 0,
+            Some(Plain::Nil) => -(shard.remove(&k).is_some() as i64),
+            Some(v) => shard.insert(k, v.clone()).is_none() as i64,
+        };
+        self.len.fetch_add(grown, Relaxed);
         (old, new)
     }
 }
