@@ -96,6 +96,7 @@ fn copy(p: &Proto) -> Proto {
         source: p.source.clone(),
         line_defined: p.line_defined,
         last_line_defined: p.last_line_defined,
+        mentions: Default::default(),
     }
 }
 

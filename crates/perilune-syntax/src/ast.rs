@@ -62,10 +62,28 @@ pub struct Local {
     pub function: FuncId,
     /// A function inside `function` refers to it.
     pub captured: bool,
-    /// Something assigns to it after its declaration (an assignment statement, not the initialiser).
+    /// Something assigns to it after its declaration, except for what [`Local::late`] means.
     pub assigned: bool,
+    /// It is declared without a value, and the one assignment to it in the text counts as its initialiser: it stands in the function that
+    /// declares the variable, in no loop and behind no label that do not stand around the declaration too, so that it happens once at most.
+    pub late: bool,
+    /// Line of the assignment that makes it `assigned` or `late`; 0: none.
+    pub assigned_line: u32,
     /// Line of its declaration.
     pub line: u32,
+    /// What the parser knows of the place of its declaration, if it is one without a value.
+    pub bare: Option<Place>,
+}
+
+/// A point in a function as far as it decides whether an assignment can happen again: see [`Local::late`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The function.
+    pub function: FuncId,
+    /// Loops of that function around it.
+    pub loops: u32,
+    /// Labels visible before it, those of functions around included.
+    pub labels: u32,
 }
 
 /// A variable's attribute (manual 3.3.7).

@@ -21,7 +21,7 @@ use crate::proto::{Constant, Proto, UpvalueDesc, VarKind};
 pub(crate) const PUC_HEADER: &[u8; 31] =
     b"\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40";
 /// What tells our chunks from PUC Lua's; its number changes with the format or the instruction set.
-pub(crate) const MARK: &[u8] = b"\0Perilune bytecode 1\n";
+pub(crate) const MARK: &[u8] = b"\0Perilune bytecode 2\n";
 
 /// Bits of a function's first byte.
 pub(crate) const IS_VARARG: u8 = 1;
@@ -36,7 +36,8 @@ pub(crate) const INTEGER: u8 = 3;
 pub(crate) const FLOAT: u8 = 4;
 pub(crate) const STRING: u8 = 5;
 
-/// A prototype as a binary chunk. `strip` leaves out lines, names of locals and upvalues, and the source's name.
+/// A prototype as a binary chunk. `strip` leaves out lines, names of locals and upvalues, and the source's name; what kind of
+/// variable an upvalue is stays.
 pub fn dump(proto: &Proto, strip: bool) -> Vec<u8> {
     let mut payload = Writer { out: Vec::new(), strip };
     payload.bytes(if strip { b"=?" } else { &proto.source });
@@ -162,11 +163,14 @@ impl Writer {
             VarKind::Mutable => 0,
             VarKind::Unassigned => 1,
             VarKind::Close => 2,
+            VarKind::Late => 3,
         };
         self.byte(upvalue.in_stack as u8 | (name.is_some() as u8) << 1 | kind << 2);
         self.byte(upvalue.index);
         if let Some(name) = name {
             self.bytes(name);
+            self.unsigned(upvalue.line as u64);
+            self.unsigned(upvalue.assigned_line as u64);
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod dump;
 pub mod error;
 mod intern;
 pub mod lexer;
+pub mod mentions;
 pub mod numeral;
 mod parser;
 pub mod proto;

@@ -5,6 +5,7 @@
 //! instantiated there.
 
 use crate::bytecode::Instr;
+use crate::mentions::LazyMentions;
 use std::sync::Arc;
 
 /// A constant of a prototype.
@@ -33,6 +34,10 @@ pub struct UpvalueDesc {
     pub index: u8,
     /// What the variable is; what crosses a domain and what the specialiser may fold depends on it.
     pub kind: VarKind,
+    /// Line of its declaration; 0 when debug information was stripped.
+    pub line: u32,
+    /// Line of the assignment that makes it [`VarKind::Mutable`] or [`VarKind::Late`]; 0 if there is none, or when stripped.
+    pub assigned_line: u32,
 }
 
 /// What the compiler knows of a variable.
@@ -44,6 +49,9 @@ pub enum VarKind {
     Unassigned,
     /// Declared `<close>`.
     Close,
+    /// Declared without a value and assigned in one place of the text, by the function that declares it and once at most: nil, then
+    /// something, then never anything else (`local f; function f() ... end`).
+    Late,
 }
 
 /// A local variable, for messages and `debug.getlocal`.
@@ -91,6 +99,8 @@ pub struct Proto {
     pub line_defined: u32,
     /// Last line of the function; 0 for a main chunk.
     pub last_line_defined: u32,
+    /// What it says about names, found out when first asked for.
+    pub mentions: LazyMentions,
 }
 
 impl Proto {

@@ -199,6 +199,7 @@ impl<'b> Reader<'b> {
             source: source.clone(),
             line_defined,
             last_line_defined,
+            mentions: Default::default(),
         };
         Ok(Partial { proto, protos: Vec::new(), wanted })
     }
@@ -236,9 +237,15 @@ impl<'b> Reader<'b> {
             0 => VarKind::Mutable,
             1 => VarKind::Unassigned,
             2 => VarKind::Close,
+            3 => VarKind::Late,
             _ => return Err("bad upvalue".into()),
         };
-        let name = if flags & 2 != 0 { Some(self.bytes()?.into()) } else { None };
-        Ok(UpvalueDesc { name, in_stack: flags & 1 != 0, index, kind })
+        let (mut name, mut line, mut assigned_line) = (None, 0, 0);
+        if flags & 2 != 0 {
+            name = Some(self.bytes()?.into());
+            line = self.small()?;
+            assigned_line = self.small()?;
+        }
+        Ok(UpvalueDesc { name, in_stack: flags & 1 != 0, index, kind, line, assigned_line })
     }
 }

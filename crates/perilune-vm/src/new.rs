@@ -110,6 +110,7 @@ impl Vm {
             source: Arc::from(&b"=[C]"[..]),
             line_defined: 0,
             last_line_defined: 0,
+            mentions: Default::default(),
         };
         self.call_stub = self.new_main_closure(Arc::new(stub), Value::NIL)?.ptr();
         Ok(())

@@ -313,6 +313,7 @@ impl FuncState {
             source,
             line_defined: if main { 0 } else { function.line },
             last_line_defined: if main { 0 } else { function.end_line },
+            mentions: Default::default(),
         }
     }
 }

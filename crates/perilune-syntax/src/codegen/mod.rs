@@ -30,7 +30,7 @@ mod scope;
 mod stat;
 mod table;
 
-use crate::ast::{Chunk, ExprId, FuncId, LocalId};
+use crate::ast::{Attrib, Chunk, ExprId, FuncId, Local, LocalId};
 use crate::bytecode::Op;
 use crate::error::{SyntaxError, chunk_id};
 use crate::proto::{Proto, UpvalueDesc, VarKind};
@@ -66,6 +66,8 @@ pub fn generate(chunk: &Chunk, chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxEr
         in_stack: true,
         index: 0,
         kind: if env.assigned { VarKind::Mutable } else { VarKind::Unassigned },
+        line: 0,
+        assigned_line: env.assigned_line,
     });
     generator.fs.upvalue_ids.insert(LocalId(0), 0);
     generator.function_body(FuncId(0)).map_err(|error| *error)
@@ -209,11 +211,13 @@ impl Gen<'_> {
         }
         let (mut in_stack, mut index) = known.expect("the parser resolves names to functions around");
         let variable = &self.chunk.locals[local.index()];
-        let kind = match (variable.attrib, variable.assigned) {
-            (crate::ast::Attrib::Close, _) => VarKind::Close,
-            (_, true) => VarKind::Mutable,
-            (_, false) => VarKind::Unassigned,
+        let kind = match variable {
+            Local { attrib: Attrib::Close, .. } => VarKind::Close,
+            Local { assigned: true, .. } => VarKind::Mutable,
+            Local { late: true, .. } => VarKind::Late,
+            _ => VarKind::Unassigned,
         };
+        let (line, assigned_line) = (variable.line, variable.assigned_line);
         for inner in level + 1..=self.outer.len() {
             let name = Some(self.local_name(local).into());
             let state = if inner == self.outer.len() { &mut self.fs } else { &mut self.outer[inner] };
@@ -221,7 +225,7 @@ impl Gen<'_> {
                 let line = self.chunk.functions[state.func.index()].line;
                 return self.limit_error("upvalues", MAX_UPVALUES, line);
             }
-            state.upvalues.push(UpvalueDesc { name, in_stack, index, kind });
+            state.upvalues.push(UpvalueDesc { name, in_stack, index, kind, line, assigned_line });
             (in_stack, index) = (false, state.upvalues.len() as u8 - 1);
             state.upvalue_ids.insert(local, index);
         }

@@ -359,7 +359,7 @@ impl Parser<'_> {
     fn open_function(&mut self, line: u32) -> Mark {
         let id = FuncId(self.chunk.functions.len() as u32);
         self.chunk.functions.push(Function { line, ..Function::default() });
-        self.open.push(OpenFunction { id, is_vararg: false, line, local_count: 0 });
+        self.open.push(OpenFunction { id, is_vararg: false, line, local_count: 0, loops: 0 });
         self.enter_block()
     }
 

@@ -49,6 +49,8 @@ struct OpenFunction {
     line: u32,
     /// Local variables declared and still in scope or about to be, hidden ones included.
     local_count: u32,
+    /// Loops around the current point.
+    loops: u32,
 }
 
 /// Lists whose ends have not been reached; each rule takes off what has been put on since it began.
@@ -106,11 +108,14 @@ impl<'s> Parser<'s> {
             function: FuncId(u32::MAX),
             captured: false,
             assigned: false,
+            late: false,
+            assigned_line: 0,
             line: 0,
+            bare: None,
         });
         self.scopes.activate(self.env, LocalId(0));
         self.chunk.functions.push(Function { is_vararg: true, ..Function::default() });
-        self.open.push(OpenFunction { id: FuncId(0), is_vararg: true, line: 0, local_count: 0 });
+        self.open.push(OpenFunction { id: FuncId(0), is_vararg: true, line: 0, local_count: 0, loops: 0 });
         self.advance()?;
         let body = self.block()?;
         if self.token != Token::Eof {

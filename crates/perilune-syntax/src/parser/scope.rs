@@ -106,9 +106,35 @@ impl Parser<'_> {
             function,
             captured: false,
             assigned: false,
+            late: false,
+            assigned_line: 0,
             line,
+            bare: None,
         });
         Ok(id)
+    }
+
+    /// Where an assignment here would stand.
+    pub(super) fn place(&self) -> Place {
+        let open = self.open.last().expect("a function is open while parsing");
+        Place { function: open.id, loops: open.loops, labels: self.scopes.labels.len() as u32 }
+    }
+
+    /// Something assigns to a local here, on `line`.
+    #[inline(never)]
+    pub(super) fn note_assignment(&mut self, id: LocalId, line: u32) {
+        let place = self.place();
+        let local = &mut self.chunk.locals[id.index()];
+        if local.assigned {
+            return;
+        }
+        local.assigned_line = line;
+        if local.bare == Some(place) && !local.late {
+            local.late = true;
+        } else {
+            local.late = false;
+            local.assigned = true;
+        }
     }
 
     /// Brings declared variables into scope.

@@ -16,6 +16,15 @@ impl Parser<'_> {
         Ok(base)
     }
 
+    /// [`Parser::block`] that is run again and again.
+    #[inline(never)]
+    fn loop_body(&mut self) -> Result<usize> {
+        self.function().loops += 1;
+        let body = self.block()?;
+        self.function().loops -= 1;
+        Ok(body)
+    }
+
     /// Statements up to the end of the block, left pending; a `return` is the last. Returns where they start.
     #[inline(never)]
     pub(super) fn stat_list(&mut self) -> Result<usize> {
@@ -88,7 +97,7 @@ impl Parser<'_> {
         self.advance()?;
         let cond = self.expr()?;
         self.expect_word(Word::Do)?;
-        let body = self.block()?;
+        let body = self.loop_body()?;
         let end_line = self.close_word(Word::While, line)?;
         self.push_with_block(body, line, move |body| StatKind::While { cond, body, end_line });
         Ok(())
@@ -98,7 +107,9 @@ impl Parser<'_> {
     fn repeat_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
         let mark = self.enter_block();
+        self.function().loops += 1;
         let body = self.stat_list()?;
+        self.function().loops -= 1;
         let end_line = self.close_word(Word::Repeat, line)?;
         let cond = self.expr()?;
         self.leave_block(mark);
@@ -167,7 +178,7 @@ impl Parser<'_> {
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
         self.activate(&[var]);
-        let body = self.block()?;
+        let body = self.loop_body()?;
         let end_line = self.close_word(Word::For, line)?;
         self.push_with_block(body, line, move |body| StatKind::NumericFor {
             var,
@@ -190,7 +201,7 @@ impl Parser<'_> {
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
         self.activate(&vars);
-        let body = self.block()?;
+        let body = self.loop_body()?;
         let end_line = self.close_word(Word::For, line)?;
         let exprs = self.take_exprs(base);
         self.push_with_block(body, exprs_line, move |body| StatKind::GenericFor {
@@ -265,10 +276,21 @@ impl Parser<'_> {
         let base = self.pending.exprs.len();
         if self.accept_char(b'=')? {
             self.expr_list()?;
+        } else {
+            self.mark_bare(&locals);
         }
         self.activate(&locals);
         self.push_with_exprs(base, line, move |values| StatKind::Local { locals, values });
         Ok(())
+    }
+
+    /// Notes that the locals are declared without values.
+    #[inline(never)]
+    fn mark_bare(&mut self, locals: &[LocalId]) {
+        let place = self.place();
+        for local in locals {
+            self.chunk.locals[local.index()].bare = Some(place);
+        }
     }
 
     /// The names of a `local` statement with their attributes, not yet in scope.
@@ -413,8 +435,8 @@ impl Parser<'_> {
         match self.chunk.exprs[target.index()] {
             Expr::Index { .. } => Ok(()),
             Expr::Local(id) => {
-                let local = &mut self.chunk.locals[id.index()];
-                local.assigned = true;
+                self.note_assignment(id, self.chunk.lines[target.index()]);
+                let local = &self.chunk.locals[id.index()];
                 if local.attrib == Attrib::Regular {
                     return Ok(());
                 }
