@@ -1,0 +1,19 @@
+-- Modules that have been written to after require: what could cross goes along, the rest is refused by name.
+local pl, try = require "perilune", require "lib.try"
+local shapes = require "lib.shapes"
+local function unit() return shapes.describe(shapes.Shape.new(1, 2)) end
+try(function() return pl.domain.spawn(unit):join() end)
+shapes.unit = "inch"
+try(function() return pl.domain.spawn(unit):join() end)
+shapes.seen = {}
+try(pl.domain.spawn, unit)
+shapes.seen = nil
+local count = 0
+local original = shapes.describe
+shapes.describe = function(s) count = count + 1 return original(s) end
+try(pl.domain.spawn, unit)
+shapes.describe = nil
+try(pl.domain.spawn, unit)
+package.loaded["lib.fake"] = { x = 1 }
+local fake = require "lib.fake"
+try(pl.domain.spawn, function() return fake.x end)
