@@ -22,7 +22,9 @@ use crate::Vm;
 use crate::frame::{CALL_GAP, F_FIN, frame};
 use crate::meta::Event;
 use crate::native::LuaResult;
-use crate::object::{LuaClosure, NativeClosure, ProtoInst, TABLE_FINALIZE, Table, Thread, Upval, Userdata};
+use crate::object::{
+    LuaClosure, NativeClosure, Node, ProtoInst, TABLE_FINALIZE, Table, Thread, Upval, Userdata,
+};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Client, Cycle, Marker, Mode, Obj};
 use perilune_syntax::Proto;
@@ -52,6 +54,10 @@ pub(crate) struct GcState {
     pub cancelled: Vec<*mut Thread>,
     /// Weak tables seen in the running minor collection, and in the running major: a minor may come between a major's slices.
     weak: [Vec<Weak>; 2],
+    /// While the program is stopped at the end of a cycle: how many of those tables have been searched for ephemerons.
+    searched: usize,
+    /// And the entries found in them whose key was not marked.
+    unsettled: Vec<*mut Node>,
     /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes meanwhile.
     weak_seen: [HashSet<*mut Table>; 2],
 }
@@ -231,19 +237,29 @@ impl Client for LuaClient {
 
     fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool {
         let mut any = false;
-        // SAFETY: as `roots`; the list is not changed by marking keys and values of its tables.
+        // SAFETY: as `roots`; the list is not changed by marking keys and values of its tables, which stay as they are while the program is stopped.
         unsafe {
-            for n in 0..(&(*self.vm).gc.weak)[cycle as usize].len() {
-                let w = (&(*self.vm).gc.weak)[cycle as usize][n];
+            let mut unsettled = std::mem::take(&mut (*self.vm).gc.unsettled);
+            let mut settle = |n: *mut Node| {
+                let key_alive = (*n).key().obj().is_none_or(|o| m.is_marked(o));
+                if key_alive && let Some(o) = (*n).value().obj() {
+                    any |= m.mark(o);
+                }
+                key_alive
+            };
+            unsettled.retain(|&n| !settle(n));
+            let tables = &(&(*self.vm).gc.weak)[cycle as usize];
+            for w in tables.get((*self.vm).gc.searched..).unwrap_or(&[]) {
                 if w.keys && !w.values {
-                    (*w.table).ephemerons(|k: Value, v: Value| {
-                        let key_alive = k.obj().is_none_or(|o| m.is_marked(o));
-                        if key_alive && let Some(o) = v.obj() {
-                            any |= m.mark(o);
+                    (*w.table).ephemerons(|n| {
+                        if !settle(n) {
+                            unsettled.push(n);
                         }
                     });
                 }
             }
+            (*self.vm).gc.searched = tables.len();
+            (*self.vm).gc.unsettled = unsettled;
         }
         any
     }
@@ -256,6 +272,7 @@ impl Client for LuaClient {
             (&mut (*vm).gc.weak)[cycle as usize].dedup_by_key(|w| w.table);
             // Weak values go before finalisers resurrect anything.
             let before = (&(*vm).gc.weak)[cycle as usize].len();
+            (*vm).gc.searched = before;
             for n in 0..before {
                 let w = (&(*vm).gc.weak)[cycle as usize][n];
                 if w.values {
@@ -328,8 +345,18 @@ impl Client for LuaClient {
                     .retain(|w| m.is_marked(Gc::from_ptr(w.table).obj()));
             }
             for (n, w) in weak.iter().enumerate() {
-                let weak = crate::table::trace::Weak { keys: w.keys, values: w.values && n >= before };
-                (*w.table).clear_weak(weak, |v| is_dead(m, v));
+                // With weak keys only, what may be dead is known.
+                let weak =
+                    crate::table::trace::Weak { keys: w.keys && w.values, values: w.values && n >= before };
+                if weak.keys || weak.values {
+                    (*w.table).clear_weak(weak, |v| is_dead(m, v));
+                }
+            }
+            (*vm).gc.searched = 0;
+            for n in std::mem::take(&mut (*vm).gc.unsettled) {
+                if is_dead(m, (*n).key()) {
+                    (*n).set_value(Value::NIL);
+                }
             }
             match cycle {
                 Cycle::Minor => (*vm).strings.sweep_minor(|o| m.is_marked(o)),

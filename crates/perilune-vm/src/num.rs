@@ -164,9 +164,7 @@ pub(crate) fn for_limit(start: i64, limit: Value, step: i64) -> Option<i64> {
         Tag::INT => limit.int_bits(),
         _ => {
             let f = limit.float_bits();
-            if f.is_nan() {
-                return None;
-            }
+            // NaN counts as too small for an integer, as in PUC Lua: a loop that goes down never reaches it.
             let f = if step < 0 { f.ceil() } else { f.floor() };
             match float_to_int(f) {
                 Some(i) => i,
@@ -236,6 +234,7 @@ mod tests {
         assert_eq!(for_limit(1, Value::float(f64::INFINITY), 1), Some(i64::MAX));
         assert_eq!(for_limit(1, Value::float(f64::INFINITY), -1), None);
         assert_eq!(for_limit(1, Value::float(f64::NAN), 1), None);
+        assert_eq!(for_limit(1, Value::float(f64::NAN), -1), Some(i64::MIN));
         assert_eq!(for_limit(3, Value::int(1), 1), None);
     }
 }

@@ -184,12 +184,13 @@ impl Table {
         }
     }
 
-    /// Calls `f` with every entry whose key is an object that could be weak and whose value is not a plain one: with weak keys only, the
-    /// value is reachable through the table if the key is.
-    pub(crate) fn ephemerons(&self, mut f: impl FnMut(Value, Value)) {
-        for n in self.ref_nodes() {
-            if n.is_live() && !is_strong(n.key()) && !is_strong(n.value()) {
-                f(n.key(), n.value());
+    /// Calls `f` with every entry whose key is an object that could be weak: with weak keys only, its value is reachable through the table if the key
+    /// is.
+    pub(crate) fn ephemerons(&self, mut f: impl FnMut(*mut Node)) {
+        for (at, n) in self.ref_nodes().iter().enumerate() {
+            if n.is_live() && !is_strong(n.key()) {
+                // SAFETY: within the nodes.
+                f(unsafe { self.nodes.add(at) });
             }
         }
     }
