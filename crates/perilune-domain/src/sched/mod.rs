@@ -1,0 +1,64 @@
+//! The scheduler: who runs when, on which thread, and how one waits. It knows no Lua; a fiber is an id to it.
+//!
+//! # The parts
+//!
+//! | file | |
+//! |---|---|
+//! | `threads.rs` | OS threads from a cache, started on demand, retired when idle |
+//! | `token.rs` | who owns a domain; ready fibers; leaving and taking it back around a blocking call |
+//! | `waiter.rs` | one wait, ended exactly once by whoever comes first |
+//! | `timer.rs` | deadlines |
+//! | `queue.rs`, `bell.rs` | tasks of a pool: deques, stealing; which sleeping worker is told of a new one |
+//! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
+//! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
+//! | `cancel.rs` | the flag that a task, its wait and its domain share |
+//! | `sync.rs` | the primitives, so that the models in `tests/model` can put loom's in their place |
+//!
+//! # How a pump uses them
+//!
+//! A pump is what a worker thread does with a domain. Written out, without Lua, for a domain with a seat in a pool:
+//!
+//! ```text
+//! if !token.begin() { return }                   // somebody else took it meanwhile
+//! loop {
+//!     match token.next() {
+//!         Next::Fiber(f) => { seat.busy(); resume(f) }
+//!         Next::HandOver => { token.hand_over(); return }   // the returning thread calls seat.busy()
+//!         Next::Empty => match seat.take() {
+//!             Some(task) => start(task),
+//!             None => if seat.settle() && token.try_leave() { return }
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! # Supervision without a supervisor
+//!
+//! A pool that guesses from outside whether its threads are stuck has to look now and then, for ever. Here nothing is
+//! guessed: a call that may block says so by detaching, its domain is at once available to another thread, and a
+//! thread is taken from the cache or started only for a domain that has something to run. So the number of
+//! threads is the number of running domains plus the number of blocked calls, and an idle process does not wake.
+//!
+//! # Locks
+//!
+//! No function here calls a callback (activation, poke, report, alarm) while it holds a lock, and no two locks are
+//! held at once, except in [`token::Token::close`], which says in which order.
+
+pub mod bell;
+pub mod cancel;
+pub mod ordered;
+pub mod queue;
+pub mod rest;
+mod sync;
+pub mod threads;
+pub mod timer;
+pub mod token;
+pub mod waiter;
+
+pub use cancel::CancelToken;
+pub use ordered::Lanes;
+pub use queue::{Queue, Seat};
+pub use rest::{Hold, Rest, WaitList};
+pub use timer::TimerId;
+pub use token::{Next, Token};
+pub use waiter::{Reason, Sleeper, Waiter};

@@ -1,0 +1,269 @@
+//! The tasks of a pool of workers: who takes which, and who is told.
+//!
+//! Each worker has a *seat*: a double-ended queue whose owner pushes and pops at one end (last in, first out: what was just queued is warm, and a
+//! divided problem stays small in memory), while others steal at the other (the oldest: the largest part of a divided problem). A queue
+//! beside them, first in, first out, takes tasks from outside the pool. A worker looks into its own, now and then first into the common
+//! one so that it is never starved, then steals, starting at a random victim.
+//!
+//! A seat belongs to a worker's domain and is used by whoever owns that; it is not tied to a thread.
+//!
+//! # Sleeping
+//!
+//! `bell.rs` has the protocol. What the owner of a seat must do:
+//!
+//! * nothing to run: [`Seat::settle`]; if it is true, the domain may be left ([`super::Token::try_leave`]);
+//! * going on with something that did not come from [`Seat::take`] (a fiber became ready): [`Seat::busy`];
+//! * detaching: [`Seat::lend`], so that the domain is known to be free for a task, and after attaching `busy`.
+//!
+//! A settled worker that must start something is called by `poke`, at most once per task, and only one at a time.
+//!
+//! # Dividing lazily
+//!
+//! A loop should split off a part only if somebody would take it: [`Seat::hungry`] is true if a worker is idle and the seat's own
+//! queue is empty, that is, what was split off before has been taken. Without the second condition a loop would split
+//! itself to dust in the time that a sleeping worker needs to wake.
+
+use super::bell::Bell;
+use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+use crossbeam_utils::CachePadded;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A worker looks into the common queue first once in so many times. Prime, so that it doesn't fall into step with a program's period.
+const COMMON_FIRST: u32 = 61;
+
+/// Wakes a worker whose seat is settled: called with the worker's number, by any thread, under no lock.
+pub type Poke = Box<dyn Fn(usize) + Send + Sync>;
+
+/// The task queue of a pool.
+pub struct Queue<T> {
+    common: Injector<T>,
+    seats: Box<[CachePadded<Stealer<T>>]>,
+    bell: Bell,
+    closed: AtomicBool,
+    poke: Poke,
+}
+
+impl<T: Send> Queue<T> {
+    /// A queue for `workers` workers (1 to 65535) and their seats, all of them busy.
+    pub fn new(workers: usize, poke: Poke) -> (Arc<Queue<T>>, Vec<Seat<T>>) {
+        assert!((1..=u16::MAX as usize).contains(&workers), "a pool has 1 to 65535 workers");
+        let deques: Vec<Worker<T>> = (0..workers).map(|_| Worker::new_lifo()).collect();
+        let queue = Arc::new(Queue {
+            common: Injector::new(),
+            seats: deques.iter().map(|d| CachePadded::new(d.stealer())).collect(),
+            bell: Bell::new(),
+            closed: AtomicBool::new(false),
+            poke,
+        });
+        let seats = deques
+            .into_iter()
+            .enumerate()
+            .map(|(number, own)| Seat {
+                queue: queue.clone(),
+                number,
+                own,
+                settled: false,
+                turns: 0,
+                random: 0x9e37_79b9 ^ (number as u32).wrapping_mul(0x85eb_ca6b) | 1,
+            })
+            .collect();
+        (queue, seats)
+    }
+
+    /// Queues a task from outside the pool. It comes back if the pool is closed.
+    pub fn inject(&self, task: T) -> Result<(), T> {
+        if self.is_closed() {
+            return Err(task);
+        }
+        self.common.push(task);
+        self.ring();
+        Ok(())
+    }
+
+    fn ring(&self) {
+        if let Some(worker) = self.bell.ring() {
+            (self.poke)(worker);
+        }
+    }
+
+    /// Whether some worker is idle. Costs a load; see [`Seat::hungry`].
+    pub fn hungry(&self) -> bool {
+        self.bell.has_idle()
+    }
+
+    /// Whether a task is queued anywhere.
+    pub fn has_tasks(&self) -> bool {
+        !self.common.is_empty() || self.seats.iter().any(|s| !s.is_empty())
+    }
+
+    /// How many tasks are queued; out of date when it is read.
+    pub fn len(&self) -> usize {
+        self.common.len() + self.seats.iter().map(|s| s.len()).sum::<usize>()
+    }
+
+    /// Whether no task is queued.
+    pub fn is_empty(&self) -> bool {
+        !self.has_tasks()
+    }
+
+    /// No more tasks are taken in; those that are queued can still be taken. All idle workers are poked, so that they can end.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        for worker in self.bell.call_all() {
+            (self.poke)(worker);
+        }
+    }
+
+    /// Whether the pool is closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Takes out all tasks, so that those who wait for them can be told.
+    pub fn drain(&self) -> Vec<T> {
+        let mut tasks = Vec::new();
+        while let Some(task) = retry(|| self.common.steal()) {
+            tasks.push(task);
+        }
+        for seat in &self.seats {
+            while let Some(task) = retry(|| seat.steal()) {
+                tasks.push(task);
+            }
+        }
+        tasks
+    }
+}
+
+fn retry<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
+    loop {
+        match steal() {
+            Steal::Success(task) => return Some(task),
+            Steal::Empty => return None,
+            Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
+
+/// A worker's place in the pool.
+pub struct Seat<T> {
+    queue: Arc<Queue<T>>,
+    number: usize,
+    own: Worker<T>,
+    /// On the bell's list, or taken off it by somebody.
+    settled: bool,
+    turns: u32,
+    random: u32,
+}
+
+impl<T: Send> Seat<T> {
+    /// The pool's queue.
+    pub fn queue(&self) -> &Arc<Queue<T>> {
+        &self.queue
+    }
+
+    /// The worker's number, from 0.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Queues a task here; others may steal it. It comes back if the pool is closed.
+    pub fn push(&self, task: T) -> Result<(), T> {
+        if self.queue.is_closed() {
+            return Err(task);
+        }
+        self.own.push(task);
+        self.queue.ring();
+        Ok(())
+    }
+
+    /// Queues a task here also if the pool is closed: a part of one that runs.
+    pub fn push_part(&self, task: T) {
+        self.own.push(task);
+        self.queue.ring();
+    }
+
+    /// The next task to run, from wherever there is one.
+    pub fn take(&mut self) -> Option<T> {
+        let task = self.find()?;
+        self.busy();
+        Some(task)
+    }
+
+    /// The newest task of the own queue: for a loop that takes back the part that it has split off.
+    pub fn take_own(&mut self) -> Option<T> {
+        self.own.pop()
+    }
+
+    fn find(&mut self) -> Option<T> {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(COMMON_FIRST)
+            && let Some(task) = retry(|| self.queue.common.steal())
+        {
+            return Some(task);
+        }
+        if let Some(task) = self.own.pop() {
+            return Some(task);
+        }
+        if let Some(task) = retry(|| self.queue.common.steal_batch_and_pop(&self.own)) {
+            return Some(task);
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        let seats = &self.queue.seats;
+        let first = self.random as usize % seats.len();
+        let victims = (first..seats.len()).chain(0..first).filter(|&v| v != self.number);
+        for victim in victims {
+            if let Some(task) = retry(|| seats[victim].steal()) {
+                return Some(task);
+            }
+        }
+        None
+    }
+
+    /// Whether a part split off now would be taken soon. Costs a load or two.
+    pub fn hungry(&self) -> bool {
+        self.queue.bell.has_idle() && self.own.is_empty()
+    }
+
+    /// Nothing to run here. True: nothing is queued anywhere either, and a poke will come when there is. False: look again.
+    pub fn settle(&mut self) -> bool {
+        if self.settled {
+            // Called or not: back to the warm end of the list, and no longer searching.
+            self.queue.bell.rise(self.number);
+        }
+        self.settled = true;
+        self.queue.bell.settle(self.number);
+        !self.queue.has_tasks()
+    }
+
+    /// The domain is about to be detached: a task may start in it meanwhile. True: one is queued, so the domain should be
+    /// poked before it is left.
+    pub fn lend(&mut self) -> bool {
+        self.busy();
+        self.settled = true;
+        self.queue.bell.lend(self.number);
+        self.queue.has_tasks()
+    }
+
+    /// Something runs here again. A load if the seat was not settled.
+    pub fn busy(&mut self) {
+        if !std::mem::take(&mut self.settled) {
+            return;
+        }
+        self.queue.bell.rise(self.number);
+        // Also if nobody had called: whoever queued several while this worker was searching has not rung for all of them.
+        if self.queue.has_tasks() {
+            self.queue.ring();
+        }
+    }
+}
+
+impl<T> Drop for Seat<T> {
+    fn drop(&mut self) {
+        if self.settled {
+            self.queue.bell.rise(self.number);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! OS threads from a cache, for the whole process.
+//!
+//! A [`Job`] gets a thread at once: the one that became idle last (its stack is warm), or a new one. Whether there
+//! should be so many is not decided here: a job is a domain that has something to run. An idle thread ends after
+//! two seconds, counted from its last job; since the one that became idle last is taken first, a light load keeps one or two threads
+//! and lets the others go. When all have ended nothing wakes any more.
+//!
+//! If the cap is reached, or the kernel refuses a thread, the job waits in a queue that every thread looks into before it
+//! becomes idle; a refusal is tried again a little later. If the kernel refuses and no thread is left that could, the caller tries until it succeeds: the
+//! alternatives would be to lose the job or to run it on a stack that is not meant for it.
+//!
+//! A job that panics ends itself, not the thread; the panic hook has reported it.
+
+use super::timer;
+use std::collections::VecDeque;
+use std::io;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Address space of a worker thread's stack; pages are only backed when they are touched.
+const STACK: usize = 2 << 20;
+/// How long an idle thread is kept.
+const KEEP: Duration = Duration::from_secs(2);
+/// How long after a refusal by the kernel it is asked again.
+const RETRY: Duration = Duration::from_millis(20);
+/// How many threads there may be if nobody says otherwise.
+pub const DEFAULT_CAP: usize = 4096;
+
+/// Something to be run on a worker thread.
+pub trait Job: Send + Sync {
+    /// Runs it. The thread goes back to the cache afterwards.
+    fn run(self: Arc<Self>);
+}
+
+/// How a thread is started: its number and what it does. Replaced in tests by one that refuses.
+type Start = fn(usize, Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+/// A cache of threads.
+struct Cache {
+    state: Mutex<State>,
+    start: Start,
+    keep: Duration,
+}
+
+struct State {
+    /// Threads without a job; the last one became idle last.
+    idle: Vec<Arc<Seat>>,
+    /// Jobs that found no thread.
+    queue: VecDeque<Arc<dyn Job>>,
+    live: usize,
+    peak: usize,
+    started: usize,
+    cap: usize,
+}
+
+/// Where an idle thread waits.
+struct Seat {
+    job: Mutex<Option<Arc<dyn Job>>>,
+    arrived: Condvar,
+}
+
+static CACHE: Cache = Cache::new(start_thread, KEEP);
+
+/// Runs a job on a worker thread.
+pub fn run(job: Arc<dyn Job>) {
+    CACHE.run(job);
+}
+
+/// Runs a closure on a worker thread.
+pub fn run_once(f: impl FnOnce() + Send + 'static) {
+    run(Once::job(f));
+}
+
+/// How many worker threads there are.
+pub fn live() -> usize {
+    lock(&CACHE.state).live
+}
+
+/// How many worker threads have nothing to do.
+pub fn idle() -> usize {
+    lock(&CACHE.state).idle.len()
+}
+
+/// The largest number of worker threads there has been since the last [`reset_peak`].
+pub fn peak() -> usize {
+    lock(&CACHE.state).peak
+}
+
+/// Starts the measurement of [`peak`] anew.
+pub fn reset_peak() {
+    let mut state = lock(&CACHE.state);
+    state.peak = state.live;
+}
+
+/// Sets how many worker threads there may be, at least 1.
+pub fn set_cap(cap: usize) {
+    CACHE.set_cap(cap);
+}
+
+/// The number of cores that this process may use, at least 1: the affinity mask and the quotas of its control groups
+/// (versions 1 and 2) are respected; a fraction of a core is dropped.
+pub fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    std::thread::Builder::new()
+        .name(format!("perilune-worker-{number}"))
+        .stack_size(STACK)
+        .spawn(body)
+        .map(drop)
+}
+
+/// A closure as a job.
+struct Once<F>(Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send + 'static> Once<F> {
+    fn job(f: F) -> Arc<dyn Job> {
+        Arc::new(Once(Mutex::new(Some(f))))
+    }
+}
+
+impl<F: FnOnce() + Send> Job for Once<F> {
+    fn run(self: Arc<Self>) {
+        let f = lock(&self.0).take();
+        drop(self);
+        if let Some(f) = f {
+            f();
+        }
+    }
+}
+
+impl Cache {
+    const fn new(start: Start, keep: Duration) -> Cache {
+        let state = State {
+            idle: Vec::new(),
+            queue: VecDeque::new(),
+            live: 0,
+            peak: 0,
+            started: 0,
+            cap: DEFAULT_CAP,
+        };
+        Cache { state: Mutex::new(state), start, keep }
+    }
+
+    fn run(&'static self, job: Arc<dyn Job>) {
+        let mut state = lock(&self.state);
+        if let Some(seat) = state.idle.pop() {
+            drop(state);
+            return seat.give(job);
+        }
+        if state.live >= state.cap {
+            return state.queue.push_back(job);
+        }
+        let number = state.count_one();
+        drop(state);
+        self.start(number, job);
+    }
+
+    /// Starts a thread that has been counted, for `job`.
+    fn start(&'static self, number: usize, job: Arc<dyn Job>) {
+        let mut pause = Duration::from_millis(1);
+        loop {
+            let first = job.clone();
+            if (self.start)(number, Box::new(move || self.work(first))).is_ok() {
+                return;
+            }
+            let mut state = lock(&self.state);
+            // A thread that is counted may be one that is being refused just now, like this one. They queue their jobs one after
+            // another, and the last stays.
+            if state.live > 1 {
+                state.live -= 1;
+                if let Some(seat) = state.idle.pop() {
+                    drop(state);
+                    return seat.give(job);
+                }
+                state.queue.push_back(job);
+                drop(state);
+                timer::after(Instant::now() + RETRY, move || self.retry());
+                return;
+            }
+            drop(state);
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+
+    /// A thread was refused a while ago: perhaps there is room now. All threads may be blocked, waiting for just that job.
+    fn retry(&'static self) {
+        let mut state = lock(&self.state);
+        if state.live < state.cap
+            && let Some(job) = state.queue.pop_front()
+        {
+            let number = state.count_one();
+            drop(state);
+            self.start(number, job);
+        }
+    }
+
+    /// The life of a worker thread.
+    fn work(&'static self, first: Arc<dyn Job>) {
+        let mut next = Some(first);
+        while let Some(job) = next {
+            // What a panicking job leaves behind is its own: the cache holds nothing of it.
+            let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
+            next = self.next_job();
+        }
+    }
+
+    /// The next job of a thread that has none; none when the thread is to end, and then it is not counted any more.
+    fn next_job(&'static self) -> Option<Arc<dyn Job>> {
+        let mut state = lock(&self.state);
+        if let Some(job) = state.queue.pop_front() {
+            if !state.queue.is_empty() && state.live < state.cap {
+                // There is more, and the kernel may have changed its mind.
+                let number = state.count_one();
+                let other = state.queue.pop_front();
+                drop(state);
+                if let Some(other) = other {
+                    self.start(number, other);
+                }
+            }
+            return Some(job);
+        }
+        if state.live > state.cap {
+            state.live -= 1;
+            return None;
+        }
+        let seat = Arc::new(Seat { job: Mutex::new(None), arrived: Condvar::new() });
+        state.idle.push(seat.clone());
+        drop(state);
+        if let Some(job) = seat.wait(self.keep) {
+            return Some(job);
+        }
+        let mut state = lock(&self.state);
+        match state.idle.iter().position(|s| Arc::ptr_eq(s, &seat)) {
+            Some(at) => {
+                state.idle.remove(at);
+                state.live -= 1;
+                None
+            }
+            // Taken off the list at the last moment: a job is on its way.
+            None => {
+                drop(state);
+                seat.wait(Duration::MAX)
+            }
+        }
+    }
+
+    fn set_cap(&'static self, cap: usize) {
+        let mut state = lock(&self.state);
+        state.cap = cap.max(1);
+        while state.live < state.cap
+            && let Some(job) = state.queue.pop_front()
+        {
+            let number = state.count_one();
+            drop(state);
+            self.start(number, job);
+            state = lock(&self.state);
+        }
+    }
+}
+
+impl State {
+    fn count_one(&mut self) -> usize {
+        self.live += 1;
+        self.started += 1;
+        self.peak = self.peak.max(self.live);
+        self.started
+    }
+}
+
+impl Seat {
+    fn give(&self, job: Arc<dyn Job>) {
+        *lock(&self.job) = Some(job);
+        self.arrived.notify_one();
+    }
+
+    fn wait(&self, at_most: Duration) -> Option<Arc<dyn Job>> {
+        let until = Instant::now().checked_add(at_most);
+        let mut job = lock(&self.job);
+        loop {
+            if let Some(job) = job.take() {
+                return Some(job);
+            }
+            job = match until {
+                None => self.arrived.wait(job).unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return None;
+                    }
+                    self.arrived.wait_timeout(job, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Who owns a domain, and what is ready to run in it.
+//!
+//! # Phases
+//!
+//! *idle*: nobody owns the domain and nothing is ready. *ready*: something is, and an activation has been asked for (the
+//! callback given to [`Token::new`], which hands the domain's pump to a worker thread). *owned*: one thread
+//! may touch the domain. Beside the phase the state has flags: `WORK` (fibers are ready), `POKED` (there may be tasks),
+//! `RETURNING` (detached threads want the domain back), `CLOSED`.
+//!
+//! # Invariants
+//!
+//! 1. Whoever brings the phase to owned (by compare-and-swap from idle or ready, or because an owner granted it) is the only one to bring it
+//!    out again. Bringing it out releases what the owner did to the domain; bringing it in acquires it.
+//! 2. Ready implies that an activation has been asked for since the phase became ready. An activation that comes too late
+//!    (a returning thread was faster) finds the domain not ready and does nothing; any activation may serve.
+//! 3. `WORK` is set if and only if the queue is not empty; both change under the queue's lock. `WORK` implies not idle.
+//! 4. `RETURNING` is set if and only if the list of returning threads is not empty; both change under its lock.
+//!    `RETURNING` implies owned: the owner must leave by granting the domain to the first of the list.
+//! 5. `POKED` implies not idle. It is cleared by the pump, before it looks for tasks, so a task queued before a
+//!    poke is seen after it. A poke is always a read-modify-write, even if the flag is set already, so that the
+//!    pump's clearing acquires what came before it.
+//!
+//! No wake is lost: a flag is raised together with a look at the phase, in one compare-and-swap, and idle is entered by
+//! one that expects no flag.
+//!
+//! # Leaving and returning
+//!
+//! A call that may block *detaches*: one compare-and-swap if nothing else is ready, else the domain goes to whoever
+//! wants it. Afterwards it *attaches*: one compare-and-swap if the domain is idle or not yet begun. If it is owned,
+//! the thread joins the list and sleeps; the owner's next [`Token::next`] says [`Next::HandOver`], and the domain is granted
+//! directly, without a moment in which somebody else could take it. Returning threads go before ready
+//! fibers: they hold a stack and often a pipe; and they are bounded in number by those that left, so fibers wait a bounded time.
+//!
+//! # Units
+//!
+//! An owned or ready domain has one unit of [`Rest`]. A detached thread has one too: it is in a call that will end. So an
+//! uncontended detach hands the domain's unit to the thread and attach hands it back: no shared counter is
+//! touched. The main program that waits gives its unit up while it sleeps ([`Token::wait`]), and who wakes it
+//! takes it first.
+//!
+//! # Rejected
+//!
+//! A mutex around everything: a blocking call would cost two lock pairs, and the kernel's queue of a mutex is not
+//! fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended, and costs less than the
+//! allocation of a node.
+
+use super::rest::Rest;
+use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park};
+use super::waiter::{Sleeper, Waiter};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+const PHASE: u32 = 3;
+const IDLE: u32 = 0;
+const READY: u32 = 1;
+const OWNED: u32 = 2;
+const WORK: u32 = 4;
+const POKED: u32 = 8;
+const RETURNING: u32 = 16;
+const CLOSED: u32 = 32;
+
+/// Hands the domain's pump to a worker thread. It must not run the pump itself.
+pub type Activate = Box<dyn Fn() + Send + Sync>;
+
+/// What the pump does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next<F> {
+    /// Run this fiber.
+    Fiber(F),
+    /// A detached thread wants the domain back: put everything in order, then [`Token::hand_over`] and leave.
+    HandOver,
+    /// No fiber is ready: look for tasks, then [`Token::try_leave`].
+    Empty,
+}
+
+/// The right to touch a domain, and its queue of ready fibers `F`.
+pub struct Token<F> {
+    state: AtomicU32,
+    ready: Mutex<VecDeque<F>>,
+    returning: Mutex<VecDeque<Arc<Returning>>>,
+    rest: Arc<Rest>,
+    activate: Activate,
+}
+
+/// A thread in [`Token::attach`].
+struct Returning {
+    thread: Thread,
+    granted: AtomicBool,
+}
+
+/// What raising a flag led to.
+struct Raised {
+    activate: bool,
+    /// A unit was taken for the domain and turned out not to be needed.
+    surplus: bool,
+}
+
+impl<F> Token<F> {
+    /// A token owned by the calling thread, which has entered `rest` for it: the domain's unit is taken here.
+    pub fn owned(rest: Arc<Rest>, activate: Activate) -> Token<F> {
+        rest.enter();
+        Token::in_state(OWNED, rest, activate)
+    }
+
+    /// The token of an idle domain.
+    pub fn new(rest: Arc<Rest>, activate: Activate) -> Token<F> {
+        Token::in_state(IDLE, rest, activate)
+    }
+
+    fn in_state(state: u32, rest: Arc<Rest>, activate: Activate) -> Token<F> {
+        Token {
+            state: AtomicU32::new(state),
+            ready: Mutex::new(VecDeque::new()),
+            returning: Mutex::new(VecDeque::new()),
+            rest,
+            activate,
+        }
+    }
+
+    /// The count of the program that the domain belongs to.
+    pub fn rest(&self) -> &Arc<Rest> {
+        &self.rest
+    }
+
+    // From any thread.
+
+    /// Makes a fiber ready to run. The fiber comes back if the domain has ended.
+    pub fn post(&self, fiber: F) -> Result<(), F> {
+        let mut queue = lock(&self.ready);
+        let state = self.state.load(Ordering::Relaxed);
+        if state & CLOSED != 0 {
+            return Err(fiber);
+        }
+        queue.push_back(fiber);
+        if state & WORK != 0 {
+            return Ok(());
+        }
+        let raised = self.raise(WORK);
+        drop(queue);
+        self.follow_up(raised);
+        Ok(())
+    }
+
+    /// Says that there may be tasks: the pump will look for them before it leaves, and is activated if the domain is idle.
+    pub fn poke(&self) {
+        let raised = self.raise(POKED);
+        self.follow_up(raised);
+    }
+
+    fn raise(&self, flag: u32) -> Raised {
+        let mut unit = false;
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if state & CLOSED != 0 {
+                return Raised { activate: false, surplus: unit };
+            }
+            let idle = state & PHASE == IDLE;
+            if idle && !unit {
+                // Before the domain is ready: a returning thread could take it and be done with it at once.
+                self.rest.enter();
+                unit = true;
+            }
+            let new = if idle { state | READY | flag } else { state | flag };
+            match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Raised { activate: idle, surplus: unit && !idle },
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    fn follow_up(&self, raised: Raised) {
+        if raised.activate {
+            (self.activate)();
+        }
+        if raised.surplus {
+            self.rest.leave();
+        }
+    }
+
+    /// Whether a detached thread wants the domain back. For long-running owners; costs a load.
+    pub fn is_wanted(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & RETURNING != 0
+    }
+
+    /// Whether the domain has ended.
+    pub fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// Whether some thread owns the domain: out of date when it is read, unless it is the caller.
+    pub fn is_owned(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PHASE == OWNED
+    }
+
+    // On a worker thread that an activation has brought.
+
+    /// Takes the domain if it is still ready. False: somebody else has taken it; there is nothing to do.
+    pub fn begin(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if state & PHASE != READY {
+                return false;
+            }
+            let new = (state & !(PHASE | POKED)) | OWNED;
+            match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    // By the owner.
+
+    /// What the pump does next. The caller owns the domain before and after.
+    pub fn next(&self) -> Next<F> {
+        let state = self.state.load(Ordering::Acquire);
+        debug_assert_eq!(state & PHASE, OWNED);
+        if state & RETURNING != 0 {
+            return Next::HandOver;
+        }
+        if state & WORK == 0 {
+            return Next::Empty;
+        }
+        let mut queue = lock(&self.ready);
+        match queue.pop_front() {
+            Some(fiber) => {
+                if queue.is_empty() {
+                    self.state.fetch_and(!WORK, Ordering::AcqRel);
+                }
+                Next::Fiber(fiber)
+            }
+            None => Next::Empty,
+        }
+    }
+
+    /// Grants the domain to the first returning thread, after [`Next::HandOver`]. The caller does not own it afterwards.
+    pub fn hand_over(&self) {
+        self.grant();
+        // The thread came with a unit and the domain keeps its own. Never the last: those two are left.
+        self.rest.leave();
+    }
+
+    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. True: the caller does not own it
+    /// any more. False: it does, and must look again, for tasks too.
+    pub fn try_leave(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            debug_assert_eq!(state & PHASE, OWNED);
+            let leaving = state & (WORK | RETURNING | POKED) == 0;
+            let new = if leaving { (state & !PHASE) | IDLE } else { state & !POKED };
+            match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    if leaving {
+                        self.rest.leave();
+                    }
+                    return leaving;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// Leaves the domain to others for the time of a call that may block. The caller owns a unit until [`Token::attach`].
+    pub fn detach(&self) {
+        let mut unit = false;
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            debug_assert_eq!(state & PHASE, OWNED);
+            if state & RETURNING != 0 {
+                self.grant();
+                // The returning thread's unit stays with the caller, the domain's with the domain.
+                if unit {
+                    self.rest.leave();
+                }
+                return;
+            }
+            let busy = state & (WORK | POKED) != 0;
+            if busy && !unit {
+                self.rest.enter();
+                unit = true;
+            }
+            let new = (state & !PHASE) | if busy { READY } else { IDLE };
+            match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    if busy {
+                        (self.activate)();
+                    }
+                    return;
+                }
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    fn grant(&self) {
+        let first = {
+            let mut list = lock(&self.returning);
+            let first = list.pop_front();
+            if list.is_empty() {
+                self.state.fetch_and(!RETURNING, Ordering::AcqRel);
+            }
+            first
+        };
+        if let Some(first) = first {
+            first.grant();
+        }
+    }
+
+    /// Ends the domain: nothing runs in it any more. What was still ready is returned. Later posts are refused, and
+    /// threads that want to return are told ([`Token::attach`] is false). The caller does not own it afterwards.
+    ///
+    /// The one place where two locks are held: the queue's, then the list's.
+    pub fn close(&self) -> VecDeque<F> {
+        let (left, threads) = {
+            let mut queue = lock(&self.ready);
+            let mut list = lock(&self.returning);
+            let state = self.state.swap(CLOSED | IDLE, Ordering::AcqRel);
+            debug_assert_eq!(state & PHASE, OWNED);
+            (std::mem::take(&mut *queue), std::mem::take(&mut *list))
+        };
+        for thread in threads {
+            thread.grant();
+        }
+        self.rest.leave();
+        left
+    }
+
+    // By a thread that has detached, or by a host that wants to use the domain.
+
+    /// Takes the domain, and waits for it if it is owned. The caller brings a unit, which the domain then has. False: the
+    /// domain has ended; the caller keeps its unit.
+    pub fn attach(&self) -> bool {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & (PHASE | CLOSED) != OWNED {
+            match self.take(state) {
+                Ok(taken) => return taken,
+                Err(now) => state = now,
+            }
+        }
+        self.attach_slowly()
+    }
+
+    /// Takes a domain that was seen not to be owned.
+    fn take(&self, state: u32) -> Result<bool, u32> {
+        if state & CLOSED != 0 {
+            return Ok(false);
+        }
+        let new = (state & !PHASE) | OWNED;
+        self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed)?;
+        if state & PHASE == READY {
+            self.rest.leave(); // the domain had one of its own; never the last
+        }
+        Ok(true)
+    }
+
+    #[cold]
+    fn attach_slowly(&self) -> bool {
+        let me = Arc::new(Returning { thread: current(), granted: AtomicBool::new(false) });
+        let mut list = lock(&self.returning);
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if state & (PHASE | CLOSED) != OWNED {
+                match self.take(state) {
+                    Ok(taken) => return taken,
+                    Err(now) => state = now,
+                }
+                continue;
+            }
+            match self.state.compare_exchange_weak(
+                state,
+                state | RETURNING,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
+        }
+        list.push_back(me.clone());
+        drop(list);
+        while !me.granted.load(Ordering::Acquire) {
+            park();
+        }
+        !self.is_closed()
+    }
+
+    /// The main program waits: sleeps without the domain until `waiter` is woken, and returns with the domain. The caller
+    /// owns it and has left the waiter with whatever may wake it. False: the domain has ended meanwhile.
+    pub fn wait(&self, waiter: &Waiter<Root>) -> bool {
+        if !waiter.sleep() {
+            return true;
+        }
+        self.detach();
+        self.rest.leave();
+        while waiter.woken().is_none() || !waiter.sleeper().roused.load(Ordering::Acquire) {
+            park();
+        }
+        let taken = self.attach();
+        if !taken {
+            self.rest.leave();
+        }
+        taken
+    }
+}
+
+impl Returning {
+    fn grant(&self) {
+        // The thread may return and drop its handle as soon as the flag is up.
+        let thread = self.thread.clone();
+        self.granted.store(true, Ordering::Release);
+        thread.unpark();
+    }
+}
+
+/// The main program as a sleeper: the thread that made it.
+pub struct Root {
+    thread: Thread,
+    rest: Arc<Rest>,
+    roused: AtomicBool,
+    describe: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Root {
+    /// The calling thread, whose domain belongs to `rest`'s program. `describe` says who waits for what and where.
+    pub fn new(rest: Arc<Rest>, describe: Box<dyn Fn() -> String + Send + Sync>) -> Root {
+        Root { thread: current(), rest, roused: AtomicBool::new(false), describe }
+    }
+}
+
+impl Sleeper for Root {
+    fn rouse(&self) {
+        self.rest.enter();
+        let thread = self.thread.clone();
+        self.roused.store(true, Ordering::Release);
+        thread.unpark();
+    }
+
+    fn describe(&self) -> String {
+        (self.describe)()
+    }
+}

@@ -1,0 +1,9 @@
+//! loom's primitives under the names that `src/sched/sync.rs` gives to std's.
+
+pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::{Mutex, MutexGuard};
+pub use loom::thread::{Thread, current, park};
+
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,335 @@
+//! One owner at a time; no post, poke or returning thread is lost; the units add up.
+
+use super::explore;
+use super::sched::rest::Rest;
+use super::sched::token::{Next, Root, Token};
+use super::sched::waiter::{Reason, Waiter};
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A domain whose heap is one cell that loom watches.
+struct Domain {
+    token: Token<u32>,
+    heap: loom::cell::UnsafeCell<u32>,
+    /// Activations asked for: the model's threads run them.
+    asked: Arc<Asked>,
+    rest: Arc<Rest>,
+    deadlocks: Arc<AtomicUsize>,
+}
+
+// SAFETY: the cell is touched by the token's owner only; loom checks that.
+unsafe impl Sync for Domain {}
+// SAFETY: nothing in it is tied to a thread.
+unsafe impl Send for Domain {}
+
+/// Work for worker threads: each takes one activation, or ends when there will be none.
+struct Asked {
+    queue: loom::sync::Mutex<(u32, bool)>,
+    changed: loom::sync::Condvar,
+}
+
+impl Asked {
+    fn ask(&self) {
+        self.queue.lock().unwrap().0 += 1;
+        self.changed.notify_one();
+    }
+
+    /// False: the model is over.
+    fn wait(&self) -> bool {
+        let mut state = self.queue.lock().unwrap();
+        loop {
+            if state.0 > 0 {
+                state.0 -= 1;
+                return true;
+            }
+            if state.1 {
+                return false;
+            }
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+
+    fn end(&self) {
+        self.queue.lock().unwrap().1 = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Domain {
+    /// Idle, unless `owned`: then by the caller, who has the domain's unit. `outside` units are taken for the model's own threads.
+    fn new(owned: bool, outside: usize) -> Arc<Domain> {
+        let asked = Arc::new(Asked {
+            queue: loom::sync::Mutex::new((0, false)),
+            changed: loom::sync::Condvar::new(),
+        });
+        let deadlocks = Arc::new(AtomicUsize::new(0));
+        let counter = deadlocks.clone();
+        let rest = Rest::new(Box::new(move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }));
+        for _ in 0..outside {
+            rest.enter();
+        }
+        let ask = asked.clone();
+        let activate: Box<dyn Fn() + Send + Sync> = Box::new(move || ask.ask());
+        let token =
+            if owned { Token::owned(rest.clone(), activate) } else { Token::new(rest.clone(), activate) };
+        Arc::new(Domain { token, heap: loom::cell::UnsafeCell::new(0), asked, rest, deadlocks })
+    }
+
+    fn touch(&self) {
+        // SAFETY: the caller owns the token; loom reports a race if two threads do.
+        self.heap.with_mut(|p| unsafe { *p += 1 });
+    }
+
+    /// The pump of one activation; what it ran is appended to `ran`.
+    fn pump(&self, ran: &mut Vec<u32>, mut tasks: impl FnMut() -> Option<u32>) {
+        if !self.token.begin() {
+            return;
+        }
+        loop {
+            self.touch();
+            match self.token.next() {
+                Next::Fiber(f) => ran.push(f),
+                Next::HandOver => return self.token.hand_over(),
+                Next::Empty => match tasks() {
+                    Some(t) => ran.push(t),
+                    None => {
+                        if self.token.try_leave() {
+                            return;
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn worker(self: &Arc<Self>) -> thread::JoinHandle<Vec<u32>> {
+        let domain = self.clone();
+        thread::spawn(move || {
+            let mut ran = Vec::new();
+            while domain.asked.wait() {
+                domain.pump(&mut ran, || None);
+            }
+            ran
+        })
+    }
+}
+
+#[test]
+fn every_post_runs_once() {
+    explore(3, || {
+        let domain = Domain::new(false, 2);
+        let worker = domain.worker();
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                domain.token.post(1).unwrap();
+                domain.rest.leave();
+            })
+        };
+        domain.token.post(2).unwrap();
+        other.join().unwrap();
+        domain.asked.end();
+        let mut ran = worker.join().unwrap();
+        ran.sort_unstable();
+        assert_eq!(ran, [1, 2]);
+        domain.rest.leave();
+        assert_eq!(domain.rest.units(), 0);
+    });
+}
+
+#[test]
+fn a_poke_finds_its_task() {
+    explore(3, || {
+        let domain = Domain::new(false, 1);
+        let tasks = Arc::new(loom::sync::Mutex::new(VecDeque::new()));
+        let worker = {
+            let (domain, tasks) = (domain.clone(), tasks.clone());
+            thread::spawn(move || {
+                let mut ran = Vec::new();
+                while domain.asked.wait() {
+                    domain.pump(&mut ran, || tasks.lock().unwrap().pop_front());
+                }
+                ran
+            })
+        };
+        for task in [5, 6] {
+            tasks.lock().unwrap().push_back(task);
+            domain.token.poke();
+        }
+        domain.asked.end();
+        assert_eq!(worker.join().unwrap(), [5, 6]);
+        domain.rest.leave();
+        assert_eq!(domain.rest.units(), 0);
+    });
+}
+
+/// The hand-off around a blocking call: the caller leaves while fibers are being posted, and comes back.
+#[test]
+fn a_blocking_call_gets_its_domain_back() {
+    explore(2, || {
+        let domain = Domain::new(true, 1);
+        let worker = domain.worker();
+        let poster = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                domain.token.post(1).unwrap();
+                domain.rest.leave();
+            })
+        };
+        domain.touch();
+        domain.token.detach();
+        assert!(domain.token.attach());
+        domain.touch();
+        poster.join().unwrap();
+        // The fiber, if no worker has run it: the caller's pump goes on as the owner.
+        let mut ran = Vec::new();
+        loop {
+            match domain.token.next() {
+                Next::Fiber(f) => ran.push(f),
+                Next::HandOver => unreachable!("nobody else has left"),
+                Next::Empty => {
+                    if domain.token.try_leave() {
+                        break;
+                    }
+                }
+            }
+        }
+        domain.asked.end();
+        ran.extend(worker.join().unwrap());
+        assert_eq!(ran, [1]);
+        assert_eq!(domain.rest.units(), 0);
+    });
+}
+
+fn pump_with_blocking_fibers(domain: &Domain) {
+    loop {
+        match domain.token.next() {
+            Next::Fiber(_) => {
+                domain.touch();
+                domain.token.detach();
+                assert!(domain.token.attach());
+                domain.touch();
+            }
+            Next::HandOver => return domain.token.hand_over(),
+            Next::Empty => {
+                if domain.token.try_leave() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Two calls of one domain block at the same time: both get it back, one after the other, beside its fibers.
+#[test]
+fn two_blocking_calls_return_one_after_the_other() {
+    explore(2, || {
+        let domain = Domain::new(true, 0);
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                while domain.asked.wait() {
+                    if domain.token.begin() {
+                        pump_with_blocking_fibers(&domain);
+                    }
+                }
+            })
+        };
+        domain.token.post(1).unwrap();
+        domain.touch();
+        domain.token.detach();
+        assert!(domain.token.attach());
+        domain.touch();
+        domain.token.detach();
+        domain.rest.leave();
+        domain.asked.end();
+        other.join().unwrap();
+        assert_eq!(domain.rest.units(), 0);
+        assert!(!domain.token.is_owned());
+    });
+}
+
+/// The main program waits for something that a fiber on another thread does: it is woken, and nobody sees a deadlock.
+#[test]
+fn the_main_program_is_woken() {
+    explore(2, || {
+        let domain = Domain::new(true, 0);
+        let waiter = Waiter::new(Root::new(domain.rest.clone(), Box::new(String::new)));
+        let list = super::sched::rest::WaitList::new();
+        domain.rest.register(&list);
+        let slot = list.add(waiter.clone());
+        domain.token.post(1).unwrap();
+        let worker = {
+            let (domain, waiter) = (domain.clone(), waiter.clone());
+            thread::spawn(move || {
+                if !domain.asked.wait() || !domain.token.begin() {
+                    return;
+                }
+                loop {
+                    match domain.token.next() {
+                        Next::Fiber(_) => assert!(waiter.wake(Reason::Ready)),
+                        Next::HandOver => return domain.token.hand_over(),
+                        Next::Empty => {
+                            if domain.token.try_leave() {
+                                return;
+                            }
+                        }
+                    }
+                    domain.touch();
+                }
+            })
+        };
+        assert!(domain.token.wait(&waiter));
+        domain.touch();
+        assert_eq!(waiter.woken(), Some((Reason::Ready, 0)));
+        list.remove(slot);
+        worker.join().unwrap();
+        assert!(domain.token.try_leave());
+        assert_eq!(domain.rest.units(), 0);
+        assert_eq!(domain.deadlocks.load(Ordering::SeqCst), 0);
+    });
+}
+
+/// A domain ends while somebody posts and somebody wants to return: each is either served or told.
+#[test]
+fn closing_refuses_or_hands_out_what_is_left() {
+    explore(3, || {
+        let domain = Domain::new(true, 2);
+        let poster = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                let refused = domain.token.post(1).is_err();
+                domain.rest.leave();
+                refused
+            })
+        };
+        let guest = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                let taken = domain.token.attach();
+                if taken {
+                    domain.touch();
+                    domain.token.detach();
+                }
+                domain.rest.leave();
+            })
+        };
+        domain.touch();
+        // The guest may be there already: it goes first, as the pump would let it.
+        let left = if domain.token.next() == Next::HandOver {
+            domain.token.detach();
+            assert!(domain.token.attach());
+            domain.token.close()
+        } else {
+            domain.token.close()
+        };
+        let refused = poster.join().unwrap();
+        guest.join().unwrap();
+        assert_eq!(left.len() + usize::from(refused), 1);
+        assert_eq!(domain.rest.units(), 0);
+    });
+}
