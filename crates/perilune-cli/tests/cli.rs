@@ -371,7 +371,10 @@ fn interactive_mode_after_a_script() {
 fn interrupted(place: &Place, args: &[&str], input: &str) -> Ran {
     use std::io::Read;
     let mut child = command(place).args(args).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    // With nothing to say, it stays open: who reads waits.
+    let _open = input.is_empty().then_some(stdin);
     let mut stdout = child.stdout.take().unwrap();
     let mut first = [0; 1];
     stdout.read_exact(&mut first).unwrap();
@@ -411,6 +414,17 @@ fn sigint_is_an_error() {
         "for x in string.rep('a', 40):gmatch(string.rep('(a*)', 20) .. 'b') do end",
         "string.rep('(', 1e6):find('%b()')",
         "coroutine.wrap(function() string.rep('a', 1e6):find('.-.-.-b') end)()",
+        "load(('x=1 '):rep(1e7))",
+        "assert(load(function() return 'x=1 ' end))",
+        "table.concat(setmetatable({}, {__index = function() return '' end}), '', 1, 1 << 62)",
+        "local a, b = ('x'):rep(1e6) .. 1, ('x'):rep(1e6) .. 2 local t = {} for i = 1, 1e5 do t[i] = i % 2 == 0 and a or b end table.sort(t)",
+        // System calls that wait.
+        "io.read('a')",
+        "for l in io.lines() do end",
+        "loadfile()",
+        "dofile('/dev/zero')",
+        "local f = io.popen('sleep 0.5; cat /dev/zero') f:read('a')",
+        "local f = io.popen('sleep 3') f:close()",
     ] {
         let ran = interrupted(&place, &["-e", &format!("{start}{code}")], "");
         assert!(

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time for one run.
+/// Processor time for one run.
 const TIME: Duration = Duration::from_secs(15);
+/// Time that may pass meanwhile on a machine that has other things to do, before a run is one that waits for ever.
+const PATIENCE: Duration = Duration::from_secs(90);
 /// How the end of a run says that there was not enough of it.
 const TIME_LIMIT: &str = "the time limit";
 /// Time for making a failing program smaller.
@@ -95,6 +97,8 @@ pub fn run(
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
             libc::setrlimit(libc::RLIMIT_AS, &limit);
+            let time = libc::rlimit { rlim_cur: TIME.as_secs(), rlim_max: TIME.as_secs() + 1 };
+            libc::setrlimit(libc::RLIMIT_CPU, &time);
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);
             Ok(())
@@ -117,12 +121,15 @@ pub fn run(
     let end = loop {
         match child.try_wait().map_err(fail)? {
             Some(status) => {
-                break status.code().ok_or_else(|| format!("signal {}", status.signal().unwrap_or(0)));
+                break status.code().ok_or_else(|| match status.signal() {
+                    Some(libc::SIGXCPU) => TIME_LIMIT.into(),
+                    signal => format!("signal {}", signal.unwrap_or(0)),
+                });
             }
-            None if start.elapsed() > TIME => {
+            None if start.elapsed() > PATIENCE => {
                 let _ = child.kill();
                 let _ = child.wait();
-                break Err(TIME_LIMIT.into());
+                break Err(format!("{TIME_LIMIT}, waiting"));
             }
             None => {
                 std::thread::sleep(pause);

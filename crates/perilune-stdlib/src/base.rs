@@ -256,7 +256,7 @@ fn print(vm: &mut Vm) -> LuaResult<u32> {
             vm.set_arg(i, text.into());
         }
     }
-    io::print_line((1..=count).map(|i| vm.arg(i)));
+    io::print_line(vm, (1..=count).map(|i| vm.arg(i)));
     Ok(0)
 }
 
@@ -398,6 +398,9 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
 fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
     let mut text = Vec::new();
     loop {
+        if let Err(thrown) = vm.poll_interrupt() {
+            return Err(vm.take_error(thrown));
+        }
         let top = vm.stack_top() as u32;
         let count = vm.protected_call(reader, &[])?;
         let piece = if count == 0 { Value::NIL } else { vm.stack_get(top + 1) };

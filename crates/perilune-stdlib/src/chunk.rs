@@ -16,7 +16,7 @@ const SIGNATURE: u8 = 0x1b;
 /// chunk that does not load, `v` being what to say about it.
 ///
 /// # Errors
-/// Only when memory runs out while the message is made.
+/// When compiling is interrupted, or memory runs out while the message is made.
 pub fn load(
     vm: &mut Vm,
     source: &[u8],
@@ -31,13 +31,17 @@ pub fn load(
         text.extend_from_slice(b"')");
         return Ok(Err(vm.value_str(&text)?));
     }
-    Ok(vm.load(source, c_bytes(name), LoadMode::Both, env))
+    let loaded = vm.load(source, c_bytes(name), LoadMode::Both, env);
+    if loaded.is_err() {
+        vm.poll_interrupt()?;
+    }
+    Ok(loaded)
 }
 
 /// `luaL_loadfilex`: as [`load`], from the file `name`, or from the standard input.
 ///
 /// # Errors
-/// Only when memory runs out while the message is made.
+/// When memory runs out, or reading is interrupted.
 pub fn load_file(
     vm: &mut Vm,
     name: Option<&[u8]>,
@@ -45,10 +49,10 @@ pub fn load_file(
     env: Option<Value>,
 ) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
     let (chunk_name, contents) = match name.map(c_bytes) {
-        None => (b"=stdin".to_vec(), io::read_standard_input().map_err(|e| ("read", e))),
+        None => (b"=stdin".to_vec(), io::read_standard_input(vm).map_err(|e| ("read", e))),
         Some(name) => {
             let contents = match io::open_for_reading(name) {
-                Ok(file) => io::read_whole(file).map_err(|e| ("read", e)),
+                Ok(file) => io::read_whole(vm, file).map_err(|e| ("read", e)),
                 Err(e) => Err(("open", e)),
             };
             ([b"@", name].concat(), contents)
@@ -63,11 +67,13 @@ pub fn load_file(
             }
             load(vm, &source[skipped..], &chunk_name, mode, env)
         }
+        Err((_, Errno::NOMEM)) => Err(vm.out_of_memory()),
         Err((what, error)) => Ok(Err(cannot(vm, what, &chunk_name[1..], error)?)),
     }
 }
 
 fn cannot(vm: &mut Vm, what: &str, name: &[u8], error: Errno) -> LuaResult<Value> {
+    crate::errno::interrupted(vm, error)?;
     let mut text = format!("cannot {what} ").into_bytes();
     text.extend_from_slice(name);
     text.extend_from_slice(b": ");

@@ -33,8 +33,14 @@ pub(crate) fn file_result(vm: &mut Vm, result: Result<(), Errno>, name: Option<&
     }
 }
 
+/// Raises the error of an interrupt that ended a system call.
+pub(crate) fn interrupted(vm: &mut Vm, error: Errno) -> LuaResult<()> {
+    if error == Errno::INTR { vm.poll_interrupt() } else { Ok(()) }
+}
+
 /// The failing half of [`file_result`].
 pub(crate) fn failure(vm: &mut Vm, error: Errno, name: Option<&[u8]>) -> LuaResult<u32> {
+    interrupted(vm, error)?;
     let mut text = Vec::new();
     if let Some(name) = name {
         text.extend_from_slice(name);

@@ -18,6 +18,9 @@ use perilune_vm::{Gc, LuaResult, LuaString, Table, Thrown, Type, Value, Vm};
 /// Intervals longer than this may get a random pivot.
 const RANDOM_LIMIT: i64 = 100;
 
+/// Longest string that is sorted outside of its table.
+const MAX_SORTED_STRING: usize = 4096;
+
 const NEGATIVE_ZERO: u64 = 1 << 63;
 
 /// `table.sort(list [, comp])`
@@ -74,6 +77,7 @@ fn sort_uniform(vm: &mut Vm, table: Gc<Table>, size: i64) -> LuaResult<bool> {
 }
 
 /// A string with its first eight bytes as a number that orders as they do, which decides most comparisons.
+/// None of them is long: the sort cannot be interrupted, so it must not take long for what it compares.
 struct SortedString {
     prefix: u64,
     string: Gc<LuaString>,
@@ -81,7 +85,7 @@ struct SortedString {
 
 impl SortedString {
     fn of(value: Value) -> Option<SortedString> {
-        let string = value.as_string()?;
+        let string = value.as_string().filter(|s| s.len() <= MAX_SORTED_STRING)?;
         let bytes = string.bytes();
         let mut prefix = [0; 8];
         let known = bytes.len().min(8);

@@ -76,13 +76,12 @@ impl Sequence {
 
     #[inline]
     pub(crate) fn get(self, vm: &mut Vm, i: i64) -> LuaResult<Value> {
+        // Every loop over elements comes by here, and it may be long: what `__len` says may be any number, and so may the border of a
+        // table with holes.
+        vm.poll_interrupt()?;
         match self {
             Sequence::Raw(table) => Ok(vm.raw_get_int(table, i)),
-            Sequence::Object(object) => {
-                // What `__len` says may be any number, and the loop over it long.
-                vm.poll_interrupt()?;
-                vm.index_int(object, i)
-            }
+            Sequence::Object(object) => vm.index_int(object, i),
         }
     }
 
@@ -186,7 +185,6 @@ fn move_(vm: &mut Vm) -> LuaResult<u32> {
         let upwards =
             to > end || to <= from || !(source.same(target) || vm.equals(source.value(), target.value())?);
         for i in 0..count {
-            vm.poll_interrupt()?;
             let i = if upwards { i } else { count - 1 - i };
             let value = source.get(vm, from + i)?;
             target.set(vm, to + i, value)?;

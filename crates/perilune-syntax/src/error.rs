@@ -10,6 +10,20 @@ pub struct SyntaxError {
     pub incomplete: bool,
 }
 
+impl SyntaxError {
+    /// Of a compilation that was interrupted.
+    #[cold]
+    pub(crate) fn interrupted() -> Box<SyntaxError> {
+        Box::new(SyntaxError { message: b"interrupted!".to_vec(), incomplete: false })
+    }
+
+    /// Of a text for whose tree there is no memory.
+    #[cold]
+    pub(crate) fn out_of_memory() -> Box<SyntaxError> {
+        Box::new(SyntaxError { message: b"not enough memory".to_vec(), incomplete: false })
+    }
+}
+
 impl std::fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.message))

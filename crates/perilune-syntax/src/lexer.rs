@@ -12,6 +12,7 @@ use crate::error::{SyntaxError, chunk_id};
 use crate::intern::Interner;
 use crate::numeral::{Number, hex_value, is_space, parse_number};
 use crate::token::{Long, Token, Word};
+use crate::{BYTES_PER_TOKEN, Bounds};
 
 /// What a step of the front end yields. Boxed, so that a result of the parser's recursion fits in two registers.
 pub type Result<T> = std::result::Result<T, Box<SyntaxError>>;
@@ -56,12 +57,44 @@ pub struct Lexer<'s> {
     pub strings: Interner,
     /// The string under way, when it can't be taken from the source as it is.
     scratch: Vec<u8>,
+    bounds: Bounds<'s>,
+    /// Tokens until the next look at `bounds`.
+    until_look: u32,
 }
+
+/// Tokens between two looks at the bounds.
+const TOKENS_PER_LOOK: u32 = 4096;
 
 impl<'s> Lexer<'s> {
     /// Starts at the beginning of `source`; `chunk_name` is for messages.
-    pub fn new(source: &'s [u8], chunk_name: &'s [u8]) -> Lexer<'s> {
-        Lexer { source, at: 0, start: 0, line: 1, chunk_name, strings: Interner::new(), scratch: Vec::new() }
+    pub fn new(source: &'s [u8], chunk_name: &'s [u8], bounds: Bounds<'s>) -> Lexer<'s> {
+        Lexer {
+            source,
+            at: 0,
+            start: 0,
+            line: 1,
+            chunk_name,
+            strings: Interner::new(),
+            scratch: Vec::new(),
+            bounds,
+            until_look: TOKENS_PER_LOOK,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_at_bounds(&mut self) -> Result<()> {
+        self.until_look = TOKENS_PER_LOOK;
+        if (self.bounds.interrupted)() {
+            return Err(SyntaxError::interrupted());
+        }
+        match self.bounds.memory.checked_sub(TOKENS_PER_LOOK as usize * BYTES_PER_TOKEN) {
+            Some(left) => {
+                self.bounds.memory = left;
+                Ok(())
+            }
+            None => Err(SyntaxError::out_of_memory()),
+        }
     }
 
     /// The line that has been reached, from 1.
@@ -86,6 +119,10 @@ impl<'s> Lexer<'s> {
 
     /// The next token.
     pub fn next_token(&mut self) -> Result<Token> {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.look_at_bounds()?;
+        }
         loop {
             self.start = self.at;
             let Some(b) = self.peek() else { return Ok(Token::Eof) };

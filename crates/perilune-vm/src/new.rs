@@ -8,7 +8,7 @@ use crate::native::LuaResult;
 use crate::object::{LuaClosure, Status, Thread};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Heap, HeapOptions};
-use perilune_syntax::{Instr, Op, Proto};
+use perilune_syntax::{Bounds, Instr, Op, Proto};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -174,7 +174,16 @@ impl Vm {
         } else if binary {
             perilune_syntax::undump::undump(source, chunk_name).map_err(|e| e.message)
         } else {
-            perilune_syntax::compile(source, chunk_name).map_err(|e| e.message)
+            // An interrupt stays pending, for the caller or the next poll to raise.
+            let interrupt = self.interrupt_handle();
+            let bounds = Bounds {
+                interrupted: &|| interrupt.is_raised(),
+                memory: self
+                    .heap()
+                    .limit()
+                    .map_or(usize::MAX, |limit| limit.saturating_sub(self.heap_bytes())),
+            };
+            perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
         };
         match result {
             Ok(proto) => {

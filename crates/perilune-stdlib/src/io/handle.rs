@@ -5,7 +5,7 @@
 
 use super::lines;
 use super::read;
-use super::standard::{Shared, lock, share};
+use super::standard::{Shared, operate, share};
 use super::stream::{Buffering, Stream};
 use super::write_value;
 use crate::errno;
@@ -100,10 +100,14 @@ pub(super) fn check_stream<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a Mutex<Strea
 
 /// Closes the stream of a handle; the wait status if it is a process. A stream that another handle shares
 /// stays open.
-pub(super) fn close_handle(handle: &mut FileHandle) -> Result<Option<i32>, Errno> {
+pub(super) fn close_handle(vm: &Vm, handle: &mut FileHandle) -> Result<Option<i32>, Errno> {
     let Some(stream) = handle.stream.take() else { return Ok(None) };
     match Arc::into_inner(stream) {
-        Some(stream) => stream.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).close(),
+        Some(stream) => {
+            let mut stream = stream.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            stream.interrupt = Some(vm.interrupt_handle());
+            stream.close()
+        }
         None => Ok(None),
     }
 }
@@ -125,7 +129,7 @@ pub(super) fn close_file(vm: &mut Vm, file: Gc<Userdata>) -> LuaResult<u32> {
         vm.push_str(b"cannot close standard file")?;
         return Ok(2);
     }
-    match close_handle(handle) {
+    match close_handle(vm, handle) {
         Ok(Some(status)) => errno::exec_result(vm, status),
         result => errno::file_result(vm, result.map(|_| ()), None),
     }
@@ -135,7 +139,7 @@ fn finalize(vm: &mut Vm) -> LuaResult<u32> {
     let handle = check_handle(vm, 1)?;
     if !handle.standard {
         // Neither a collection nor the end of a block can report what closing says.
-        let _ = close_handle(handle);
+        let _ = close_handle(vm, handle);
     }
     Ok(0)
 }
@@ -153,7 +157,9 @@ fn tostring(vm: &mut Vm) -> LuaResult<u32> {
 fn read_method(vm: &mut Vm) -> LuaResult<u32> {
     let stream = check_stream(vm, 1)?;
     let count = vm.nargs() - 1;
-    let outcome = read::read(vm, &mut lock(stream), 2, count)?;
+    let mut stream = operate(vm, stream);
+    let outcome = read::read(vm, &mut stream, 2, count)?;
+    drop(stream);
     read::results(vm, outcome)
 }
 
@@ -176,7 +182,7 @@ fn write(vm: &mut Vm) -> LuaResult<u32> {
 /// what is returned is the error.
 pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
     let Some(stream) = stream_of(file) else { return Ok(0) };
-    let mut stream = lock(stream);
+    let mut stream = operate(vm, stream);
     let mut result = Ok(());
     for i in first..=vm.nargs() {
         let written = match write_value(&mut stream, vm.arg(i)) {
@@ -194,7 +200,7 @@ pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> Lu
 
 fn flush(vm: &mut Vm) -> LuaResult<u32> {
     let stream = check_stream(vm, 1)?;
-    let result = lock(stream).flush();
+    let result = operate(vm, stream).flush();
     errno::file_result(vm, result, None)
 }
 
@@ -208,7 +214,7 @@ fn seek(vm: &mut Vm) -> LuaResult<u32> {
         1 => SeekFrom::Current(offset),
         _ => SeekFrom::End(offset),
     };
-    let result = lock(stream).seek(to);
+    let result = operate(vm, stream).seek(to);
     match result {
         Ok(position) => vm.ret(position as i64),
         Err(error) => errno::failure(vm, error, None),
@@ -220,6 +226,6 @@ fn setvbuf(vm: &mut Vm) -> LuaResult<u32> {
     let stream = check_stream(vm, 1)?;
     let mode = vm.check_option(2, None, &["no", "full", "line"])?;
     let size = vm.opt_int(3, 1024)?;
-    let result = lock(stream).set_buffering(MODES[mode], size.clamp(0, 1 << 30) as usize);
+    let result = operate(vm, stream).set_buffering(MODES[mode], size.clamp(0, 1 << 30) as usize);
     errno::file_result(vm, result, None)
 }

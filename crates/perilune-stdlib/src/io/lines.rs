@@ -6,7 +6,7 @@
 
 use super::handle::{close_handle, handle_of, stream_of};
 use super::read::{self, Outcome};
-use super::standard::lock;
+use super::standard::operate;
 use crate::errno;
 use crate::string::scratch;
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
@@ -39,7 +39,7 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
     };
     let count = vm.upvalue(3).as_int().unwrap_or(0) as u32;
     let outcome = if count == 0 {
-        let mut stream = lock(stream);
+        let mut stream = operate(vm, stream);
         match stream.begin_reading(scratch::room(vm)) {
             Ok(()) => match read::push_line(vm, &mut stream, false)? {
                 Ok(true) => return Ok(1),
@@ -59,7 +59,7 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
             let format = vm.upvalue(FORMATS + i);
             vm.push(format);
         }
-        read::read(vm, &mut lock(stream), 2, count)?
+        read::read(vm, &mut operate(vm, stream), 2, count)?
     };
     match outcome {
         Outcome::Values(pushed) => {
@@ -71,11 +71,14 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
                 && let Some(handle) = file.and_then(handle_of)
             {
                 // Reading came to its end; what closing says has no place to go.
-                let _ = close_handle(handle);
+                let _ = close_handle(vm, handle);
             }
             Ok(0)
         }
         Outcome::Failed(Errno::NOMEM) => Err(vm.out_of_memory()),
-        Outcome::Failed(error) => Err(vm.error(errno::message(error))),
+        Outcome::Failed(error) => {
+            errno::interrupted(vm, error)?;
+            Err(vm.error(errno::message(error)))
+        }
     }
 }

@@ -27,7 +27,7 @@ use handle::{FileHandle, check_stream, handle_of, new_handle, stream_of};
 use perilune_syntax::numeral::{format_float, format_integer};
 use perilune_vm::{Gc, LuaResult, Native, Table, Userdata, Value, Vm};
 use rustix::io::Errno;
-use standard::{STDERR, STDIN, STDOUT, lock};
+use standard::{STDERR, STDIN, STDOUT, lock, operate};
 use std::sync::Arc;
 use stream::Stream;
 
@@ -78,8 +78,8 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
 
 /// Writes the line that `print` writes: values are plain ones, others have been converted to strings. Errors
 /// are ignored, as `print` has no way to report them.
-pub(crate) fn print_line(values: impl Iterator<Item = Value>) {
-    let mut stdout = lock(&STDOUT);
+pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
+    let mut stdout = operate(vm, &STDOUT);
     for (i, value) in values.enumerate() {
         if i > 0 {
             let _ = stdout.write(b"\t");
@@ -223,7 +223,7 @@ fn close(vm: &mut Vm) -> LuaResult<u32> {
 fn flush(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Output)?;
     let result = match stream_of(file) {
-        Some(stream) => lock(stream).flush(),
+        Some(stream) => operate(vm, stream).flush(),
         None => Ok(()),
     };
     errno::file_result(vm, result, None)
@@ -241,7 +241,9 @@ fn io_read(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Input)?;
     let count = vm.nargs();
     let Some(stream) = stream_of(file) else { return Ok(0) };
-    let outcome = read::read(vm, &mut lock(stream), 1, count)?;
+    let mut stream = operate(vm, stream);
+    let outcome = read::read(vm, &mut stream, 1, count)?;
+    drop(stream);
     read::results(vm, outcome)
 }
 

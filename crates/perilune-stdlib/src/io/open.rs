@@ -1,8 +1,10 @@
 //! Opening: files by `fopen`'s modes, processes, temporary files.
 
-use super::standard::{STDIN, lock};
+use super::standard::{STDIN, operate};
 use super::stream::Stream;
 use crate::errno::{self, c_bytes};
+use crate::string::scratch;
+use perilune_vm::Vm;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -44,18 +46,21 @@ pub fn open_for_reading(name: &[u8]) -> Result<OwnedFd, Errno> {
 /// The contents of an open file.
 ///
 /// # Errors
-/// What the operating system says.
-pub fn read_whole(fd: OwnedFd) -> Result<Vec<u8>, Errno> {
-    Stream::owned(fd, OFlags::RDONLY).rest()
+/// What the operating system says; `EINTR` if `vm` is interrupted, `ENOMEM` if its limit leaves no room.
+pub fn read_whole(vm: &mut Vm, fd: OwnedFd) -> Result<Vec<u8>, Errno> {
+    let mut stream = Stream::owned(fd, OFlags::RDONLY);
+    stream.interrupt = Some(vm.interrupt_handle());
+    stream.begin_reading(scratch::room(vm))?;
+    stream.rest()
 }
 
 /// What is left of standard input.
 ///
 /// # Errors
-/// What the operating system says.
-pub fn read_standard_input() -> Result<Vec<u8>, Errno> {
-    let mut stdin = lock(&STDIN);
-    stdin.begin_reading(usize::MAX)?;
+/// As those of [`read_whole`].
+pub fn read_standard_input(vm: &mut Vm) -> Result<Vec<u8>, Errno> {
+    let mut stdin = operate(vm, &STDIN);
+    stdin.begin_reading(scratch::room(vm))?;
     stdin.rest()
 }
 

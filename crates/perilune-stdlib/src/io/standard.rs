@@ -6,8 +6,10 @@
 //! closes; so each open stream is listed, weakly.
 
 use super::stream::{Buffering, Stream};
+use perilune_vm::Vm;
 use rustix::fs::OFlags;
 use rustix::stdio;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError, Weak};
 
 /// A stream that several owners use.
@@ -29,7 +31,41 @@ pub(super) static STDERR: LazyLock<Shared> = LazyLock::new(|| {
 
 static OPEN: Mutex<Vec<Weak<Mutex<Stream>>>> = Mutex::new(Vec::new());
 
-/// The stream for one operation. A panic elsewhere does not make it useless.
+/// A stream in use by an operation of a `Vm`: system calls that take long end when the `Vm` is interrupted.
+pub(super) struct Operation<'a>(MutexGuard<'a, Stream>);
+
+/// The stream for one operation of `vm`.
+#[inline]
+pub(super) fn operate<'a>(vm: &Vm, stream: &'a Mutex<Stream>) -> Operation<'a> {
+    let mut stream = lock(stream);
+    stream.interrupt = Some(vm.interrupt_handle());
+    Operation(stream)
+}
+
+impl Drop for Operation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // The stream may outlive the `Vm`.
+        self.0.interrupt = None;
+    }
+}
+
+impl Deref for Operation<'_> {
+    type Target = Stream;
+    #[inline]
+    fn deref(&self) -> &Stream {
+        &self.0
+    }
+}
+
+impl DerefMut for Operation<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Stream {
+        &mut self.0
+    }
+}
+
+/// The stream, for somebody who does not stop for interrupts. A panic elsewhere does not make it useless.
 #[inline]
 pub(super) fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
     stream.lock().unwrap_or_else(PoisonError::into_inner)

@@ -12,10 +12,14 @@
 //! End of file is remembered until the program starts another read operation, so that one operation with
 //! several formats asks a terminal only once.
 //!
+//! Reads and writes may wait for ever. Each looks for an interrupt of the `Vm` before it starts and when a signal ends it, and fails with
+//! `EINTR` then; what had been read of a result that was not complete is lost.
+//!
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
 
 use super::standard;
+use perilune_vm::InterruptHandle;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -54,6 +58,8 @@ enum Direction {
 pub(super) struct Stream {
     handle: Handle,
     child: Option<Child>,
+    /// Of the `Vm` that the present operation is for.
+    pub(super) interrupt: Option<InterruptHandle>,
     readable: bool,
     writable: bool,
     append: bool,
@@ -79,6 +85,7 @@ impl Stream {
         Stream {
             handle,
             child: None,
+            interrupt: None,
             readable: access != OFlags::WRONLY,
             writable: access != OFlags::RDONLY,
             append: flags.contains(OFlags::APPEND),
@@ -172,7 +179,7 @@ impl Stream {
             Handle::Owned(fd) => fd.as_fd(),
             Handle::Standard(fd) => *fd,
         };
-        let count = retry(|| rustix::io::read(fd, &mut self.input[..]))?;
+        let count = retry(self.interrupt, || rustix::io::read(fd, &mut self.input[..]))?;
         self.end = count;
         self.end_of_file = count == 0;
         Ok(count != 0)
@@ -288,7 +295,9 @@ impl Stream {
             if text.capacity() - text.len() < 32 && text.try_reserve(BUFFER_SIZE).is_err() {
                 return Err(Errno::NOMEM);
             }
-            let count = retry(|| rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text)))?;
+            let count = retry(self.interrupt, || {
+                rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text))
+            })?;
             if count == 0 {
                 self.end_of_file = true;
                 return Ok(text);
@@ -360,7 +369,7 @@ impl Stream {
                 self.flush()?;
                 let mut rest = bytes;
                 while !rest.is_empty() {
-                    let count = retry(|| rustix::io::write(self.fd(), rest))?;
+                    let count = retry(self.interrupt, || rustix::io::write(self.fd(), rest))?;
                     rest = &rest[count..];
                 }
                 Ok(())
@@ -386,7 +395,7 @@ impl Stream {
         let mut written = 0;
         let mut result = Ok(());
         while written < self.output.len() {
-            match retry(|| rustix::io::write(self.fd(), &self.output[written..])) {
+            match retry(self.interrupt, || rustix::io::write(self.fd(), &self.output[written..])) {
                 Ok(count) => written += count,
                 Err(error) => {
                     result = Err(error);
@@ -435,10 +444,10 @@ impl Stream {
     pub(super) fn close(mut self) -> Result<Option<i32>, Errno> {
         let flushed = self.flush();
         self.output.clear();
-        let child = self.child.take();
+        let (child, interrupt) = (self.child.take(), self.interrupt);
         drop(self);
         let status = match child {
-            Some(mut child) => Some(wait(&mut child)?),
+            Some(child) => Some(wait(&child, interrupt)?),
             None => None,
         };
         flushed.map(|()| status)
@@ -452,15 +461,28 @@ impl Drop for Stream {
     }
 }
 
-/// Waits for `child` to end; its wait status.
-fn wait(child: &mut Child) -> Result<i32, Errno> {
-    use std::os::unix::process::ExitStatusExt;
-    child.wait().map(|status| status.into_raw()).map_err(|error| crate::errno::of(&error))
+/// Waits for `child` to end; its wait status. `Child::wait` would not hear of an interrupt; nobody else waits for this child.
+fn wait(child: &Child, interrupt: Option<InterruptHandle>) -> Result<i32, Errno> {
+    let mut status = 0;
+    retry(interrupt, || {
+        // SAFETY: `status` is a valid place for the status.
+        match unsafe { libc::waitpid(child.id() as libc::pid_t, &mut status, 0) } {
+            -1 => Err(crate::errno::of(&std::io::Error::last_os_error())),
+            _ => Ok(()),
+        }
+    })?;
+    Ok(status)
 }
 
-/// Repeats a system call that a signal interrupted.
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+/// Repeats a system call that a signal ended, unless the signal was an interrupt.
+fn retry<T>(
+    interrupt: Option<InterruptHandle>,
+    mut call: impl FnMut() -> Result<T, Errno>,
+) -> Result<T, Errno> {
     loop {
+        if interrupt.is_some_and(InterruptHandle::is_raised) {
+            return Err(Errno::INTR);
+        }
         match call() {
             Err(Errno::INTR) => {}
             result => return result,

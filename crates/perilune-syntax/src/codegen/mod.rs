@@ -30,6 +30,7 @@ mod scope;
 mod stat;
 mod table;
 
+use crate::Bounds;
 use crate::ast::{Attrib, Chunk, ExprId, FuncId, Local, LocalId};
 use crate::bytecode::Op;
 use crate::error::{SyntaxError, chunk_id};
@@ -48,7 +49,7 @@ const MAX_UPVALUES: usize = 255;
 ///
 /// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are what only
 /// code generation can see: unknown labels, jumps into the scope of a local, too many registers or upvalues.
-pub fn generate(chunk: &Chunk, chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxError> {
+pub fn generate(chunk: &Chunk, chunk_name: &[u8], bounds: Bounds<'_>) -> Result<Arc<Proto>, SyntaxError> {
     let mut generator = Gen {
         chunk,
         source: chunk_name.into(),
@@ -59,6 +60,8 @@ pub fn generate(chunk: &Chunk, chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxEr
         registers: vec![0; chunk.locals.len()],
         line: 1,
         spine: Vec::new(),
+        bounds,
+        until_look: STEPS_PER_LOOK,
     };
     let env = &chunk.locals[0];
     generator.fs.upvalues.push(UpvalueDesc {
@@ -91,12 +94,31 @@ struct Gen<'a> {
     line: u32,
     /// Operators waiting for their left operand, innermost last; shared by all active `expr` calls.
     spine: Vec<ExprId>,
+    bounds: Bounds<'a>,
+    /// Steps until the next look at `bounds`.
+    until_look: u32,
 }
+
+/// Statements and items of constructors between two looks at the bounds.
+const STEPS_PER_LOOK: u32 = 4096;
 
 impl Gen<'_> {
     /// The walk has passed a token on `line`.
     fn at(&mut self, line: u32) {
         self.line = self.line.max(line);
+    }
+
+    /// A step of a list that may be long.
+    #[inline]
+    fn step(&mut self) -> Res<()> {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = STEPS_PER_LOOK;
+            if (self.bounds.interrupted)() {
+                return Err(SyntaxError::interrupted());
+            }
+        }
+        Ok(())
     }
 
     /// An error on the current line.

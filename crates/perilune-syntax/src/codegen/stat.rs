@@ -20,6 +20,7 @@ impl Gen<'_> {
         let is_label = |stat: &Stat| matches!(stat.kind, StatKind::Label(_));
         let trailing = block.stats.iter().rev().take_while(|stat| is_label(stat)).count();
         for (position, stat) in block.stats.iter().enumerate() {
+            self.step()?;
             self.at(stat.line);
             let last = !in_repeat && position + trailing >= block.stats.len();
             self.statement(stat, last)?;

@@ -27,6 +27,7 @@ impl Gen<'_> {
         let (mut slot, mut stored, mut gathered) = (0, 0u32, 0u16);
         let mut open = false;
         for (position, field) in fields.iter().enumerate() {
+            self.step()?;
             match field {
                 Field::Item(value) => {
                     if gathered == ITEMS_PER_FLUSH {

@@ -18,6 +18,7 @@ mod expr;
 mod scope;
 mod stat;
 
+use crate::Bounds;
 use crate::ast::*;
 use crate::error::SyntaxError;
 use crate::lexer::{Lexer, Result};
@@ -30,7 +31,16 @@ use scope::Scopes;
 /// # Errors
 /// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than [`MAX_LEVELS`].
 pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, SyntaxError> {
-    let lexer = Lexer::new(source, chunk_name);
+    parse_within(source, chunk_name, Bounds::NONE)
+}
+
+/// As [`parse`], giving up at `bounds`.
+pub(crate) fn parse_within(
+    source: &[u8],
+    chunk_name: &[u8],
+    bounds: Bounds<'_>,
+) -> std::result::Result<Chunk, SyntaxError> {
+    let lexer = Lexer::new(source, chunk_name, bounds);
     if u32::try_from(source.len()).is_err() {
         // Ids and lines are 32 bits wide, and no construct makes more than a few of them per byte.
         return Err(*lexer.error(b"chunk too large"));
