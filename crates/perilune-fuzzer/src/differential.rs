@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Processor time for one run.
 const TIME: Duration = Duration::from_secs(15);
-/// Time that may pass meanwhile on a machine that has other things to do, before a run is one that waits for ever.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Processor time for one run under stress: verifying the heap thirty thousand times takes that long.
+const STRESS_TIME: Duration = Duration::from_secs(90);
+/// So many times that may pass, on a machine that has other things to do, before a run is one that waits for ever.
+const PATIENCE: u32 = 6;
 /// How the end of a run says that there was not enough of it.
 const TIME_LIMIT: &str = "the time limit";
 /// Time for making a failing program smaller.
@@ -61,11 +63,11 @@ impl Pair {
     /// # Errors
     /// One of them cannot be run, or does not end by itself.
     pub fn run_both(&self, source: &[u8]) -> Result<(Output, Output), String> {
-        let ours = run(&self.perilune, &self.scratch, source, &[])?;
+        let ours = run(&self.perilune, &self.scratch, source, &[], TIME)?;
         if let Err(end) = &ours.end {
             return Err(format!("perilune ends by {end}: {}", ours.errors));
         }
-        let theirs = run(&self.reference, &self.scratch, source, &[])?;
+        let theirs = run(&self.reference, &self.scratch, source, &[], TIME)?;
         if let Err(end) = &theirs.end {
             return Err(format!("the reference ends by {end}"));
         }
@@ -73,7 +75,7 @@ impl Pair {
     }
 }
 
-/// Runs a program.
+/// Runs a program, for at most `time` of a processor.
 ///
 /// # Errors
 /// It cannot be started.
@@ -82,6 +84,7 @@ pub fn run(
     scratch: &Path,
     source: &[u8],
     environment: &[(&str, &str)],
+    time: Duration,
 ) -> Result<Output, String> {
     let fail = |e: std::io::Error| format!("{}: {e}", bin.display());
     let file = scratch.join("p.lua");
@@ -92,13 +95,13 @@ pub fn run(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: `prctl` and `setrlimit` may be called between fork and exec.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             // A run does not outlive the fuzzer.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
             libc::setrlimit(libc::RLIMIT_AS, &limit);
-            let time = libc::rlimit { rlim_cur: TIME.as_secs(), rlim_max: TIME.as_secs() + 1 };
-            libc::setrlimit(libc::RLIMIT_CPU, &time);
+            let processor = libc::rlimit { rlim_cur: time.as_secs(), rlim_max: time.as_secs() + 1 };
+            libc::setrlimit(libc::RLIMIT_CPU, &processor);
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);
             Ok(())
@@ -126,7 +129,7 @@ pub fn run(
                     signal => format!("signal {}", signal.unwrap_or(0)),
                 });
             }
-            None if start.elapsed() > PATIENCE => {
+            None if start.elapsed() > time * PATIENCE => {
                 let _ = child.kill();
                 let _ = child.wait();
                 break Err(format!("{TIME_LIMIT}, waiting"));
@@ -173,8 +176,8 @@ impl Programs {
         let Some(pair) = &self.pair else {
             let stress =
                 [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_VERIFY", "1"), ("PERILUNE_GC_POISON", "1")];
-            let stressed = run(&self.perilune, &self.scratch, source, &stress)?;
-            let plain = run(&self.perilune, &self.scratch, source, &[])?;
+            let stressed = run(&self.perilune, &self.scratch, source, &stress, STRESS_TIME)?;
+            let plain = run(&self.perilune, &self.scratch, source, &[], TIME)?;
             return match (&stressed.end, &plain.end) {
                 (Err(end), _) => Err(format!("under stress it ends by {end}: {}", stressed.errors)),
                 (_, Err(end)) => Err(format!("ends by {end}: {}", plain.errors)),

@@ -31,4 +31,5 @@ pub mod program;
 pub mod rng;
 pub mod runner;
 pub mod sandbox;
+pub mod tokens;
 pub mod undump;

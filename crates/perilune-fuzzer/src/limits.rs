@@ -103,6 +103,10 @@ const TEMPLATES: &[&str] = &[
     "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
     "return table.sort(setmetatable({}, {__len = function() return 10 end, __index = function(t, i) return i end}), function() while true do end end)",
     "goto l ::l:: goto l2 ::l2:: while true do goto l3 ::l3:: end",
+    "return string.find(('a'):rep(40), ('a-'):rep(30) .. 'b')",
+    "return string.gsub(('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40) .. 'b', '')",
+    "return load(('x = 1 '):rep(1e7))",
+    "return table.concat(setmetatable({}, {__index = function() return '' end}), '', 1, math.maxinteger)",
     // Patterns.
     "return string.find(('a'):rep(N % 60), ('a-'):rep(4) .. 'b')",
     "return string.match(('('):rep(N * 10), ('%('):rep(N))",

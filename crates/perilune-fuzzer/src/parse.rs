@@ -58,7 +58,7 @@ impl Target for Parse {
                 input
             }
             _ => (0..rng.below(60))
-                .flat_map(|_| [rng.pick(crate::mutate::TOKENS), " "].concat().into_bytes())
+                .flat_map(|_| [rng.pick(crate::tokens::TOKENS), " "].concat().into_bytes())
                 .collect(),
         }
     }

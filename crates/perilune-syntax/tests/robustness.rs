@@ -4,11 +4,15 @@
 //! the syntax, with a few edits. `PROPTEST_CASES` asks for more of them.
 
 use perilune_syntax::ast::*;
-use perilune_syntax::parse;
+use perilune_syntax::{Bounds, compile_within, parse};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::time::{Duration, Instant};
+use tokens::TOKENS;
+
+#[path = "../../perilune-fuzzer/src/tokens.rs"]
+mod tokens;
 
 const PROGRAM: &str = r##"local a <const>, b, c <close> = 0x1p4, .5e-3, nil -- comment
 local function fact(n, ...) if n <= 1 then return 1, ... elseif not n then return else return n * fact(n - 1) end end
@@ -23,92 +27,6 @@ do ; ; f"s" { } [1] :m() . n = function(...) return ... end end
 --[[ long
 comment ]] return a, b, not c, 0xffffffffffffffffff, 1e400, true, false
 "##;
-
-const TOKENS: &[&str] = &[
-    "and",
-    "break",
-    "do",
-    "else",
-    "elseif",
-    "end",
-    "false",
-    "for",
-    "function",
-    "goto",
-    "if",
-    "in",
-    "local",
-    "nil",
-    "not",
-    "or",
-    "repeat",
-    "return",
-    "then",
-    "true",
-    "until",
-    "while",
-    "//",
-    "..",
-    "...",
-    "==",
-    ">=",
-    "<=",
-    "~=",
-    "<<",
-    ">>",
-    "::",
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "^",
-    "#",
-    "&",
-    "~",
-    "|",
-    "<",
-    ">",
-    "=",
-    "(",
-    ")",
-    "{",
-    "}",
-    "[",
-    "]",
-    ";",
-    ":",
-    ",",
-    ".",
-    "a",
-    "b",
-    "a",
-    "b",
-    "_ENV",
-    "self",
-    "<const>",
-    "<close>",
-    "1",
-    "0x1p4",
-    "3.5",
-    "1e",
-    "'s'",
-    "\"\\x4g\"",
-    "[[l]]",
-    "[=[l]=]",
-    "--[[c]]",
-    "--c\n",
-    "\n",
-    "\r\n",
-    "::l::",
-    "goto l",
-    "local a =",
-    "f(",
-    "if a then",
-    "function f()",
-    "end",
-    "end",
-];
 
 fn bytes_of_the_lexer() -> impl Strategy<Value = Vec<u8>> {
     let meaningful = b"abefnpuxz019.'\"\\[]=-~<>/:\n\r \t{}()\0#\xff";
@@ -286,4 +204,35 @@ fn time_is_linear_in_the_source() {
         let spent = start.elapsed();
         assert!(spent < Duration::from_secs(10), "{spent:?} for {:?}...", &source[..20]);
     }
+}
+
+#[test]
+fn bounds_end_a_compilation() {
+    let result = |source: &str, interrupted: bool, memory: usize| {
+        let bounds = Bounds { interrupted: &|| interrupted, memory };
+        compile_within(source.as_bytes(), b"=s", bounds).map(drop).map_err(|e| e.to_string())
+    };
+    for source in ["x = 1 ".repeat(10_000), format!("return {{{}}}", "1, ".repeat(10_000))] {
+        assert_eq!(result(&source, false, 100 << 20), Ok(()));
+        assert_eq!(result(&source, true, 100 << 20), Err("interrupted!".into()));
+        assert_eq!(result(&source, false, 1 << 20), Err("not enough memory".into()));
+    }
+    // What is short needs no bounds.
+    assert_eq!(result("return 1", true, 0), Ok(()));
+    // The tree may be there when the interrupt comes.
+    let looks = std::cell::Cell::new(0);
+    let source = ";x = 1".repeat(10_000);
+    let count = |_: ()| looks.set(looks.get() + 1);
+    let never = || {
+        count(());
+        false
+    };
+    compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &never, memory: usize::MAX }).unwrap();
+    let all = looks.replace(0);
+    let last = || {
+        count(());
+        looks.get() == all
+    };
+    let error = compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &last, memory: usize::MAX });
+    assert_eq!((error.unwrap_err().to_string().as_str(), looks.get()), ("interrupted!", all));
 }
