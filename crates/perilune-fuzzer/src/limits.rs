@@ -126,6 +126,7 @@ impl Limits {
         let f = vm.load(source, b"=limits", LoadMode::Text, None).map_err(sandbox::text)?;
         let outcome = sandbox::call(guard, vm, f, Duration::from_millis(100));
         sandbox::still_works(guard, vm)?;
+        sandbox::forget_calls();
         vm.collect_full();
         vm.collect_full();
         let bytes = vm.heap_bytes();
