@@ -23,21 +23,21 @@
 use crate::heap::{Heap, LAST_EPOCH};
 use crate::large::take_card;
 use crate::layout::*;
-use crate::mark::{Budget, Marker};
-use crate::pace::{LEAST_SLICE, PAUSE_GOAL};
+use crate::mark::{Budget, Marker, cpu_ns};
+use crate::pace::{LEAST_SLICE, MARK_RATIO, MOST_PAUSE, PAUSE_GOAL};
 use crate::{Client, Cycle, Obj};
 use std::time::{Duration, Instant};
 
 /// Times that a major may find too much left after a scan of the roots.
 const MOST_RESCANS: u32 = 6;
-/// Bytes that a slice marks at least for each byte that has become old: what makes majors end.
-const MARK_RATIO: usize = 3;
 /// Bytes marked for each byte that an explicit step stands for.
 const STEP_EFFORT: usize = 4;
 /// Objects that a slice traces in stress mode.
 const STRESS_SLICE: u32 = 500;
 /// Blocks and large objects swept between two looks at the clock.
 const SWEEP_PORTION: usize = 32;
+/// Bytes given back in a step: pages cost time when they go.
+const TRIM_PORTION: usize = 8 << 20;
 /// Nanoseconds between two looks for memory to give back.
 const TRIM_INTERVAL: u64 = 100_000_000;
 
@@ -67,7 +67,8 @@ impl Heap {
         self.force_major();
         let own = 1usize << self.params.stepsize.min(40);
         let work = own.saturating_add(bytes).saturating_mul(self.params.stepmul.max(40)) / 100;
-        self.step_with(client, Some(Budget::Until(Instant::now(), work.saturating_mul(STEP_EFFORT))));
+        let least = work.saturating_mul(STEP_EFFORT);
+        self.step_with(client, Some(Budget::Until { deadline: Instant::now(), least, hard: u64::MAX }));
         self.stats.majors != before
     }
 
@@ -81,10 +82,11 @@ impl Heap {
         let kept = self.minor(client, began);
         let spent = began.elapsed().as_nanos() as u64;
         let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE);
-        let budget = budget.unwrap_or(Budget::Until(
-            began + Duration::from_nanos(spent.saturating_add(room)),
-            kept * MARK_RATIO,
-        ));
+        let budget = budget.unwrap_or(Budget::Until {
+            deadline: began + Duration::from_nanos(spent.saturating_add(room)),
+            least: self.pace.debt + kept * MARK_RATIO,
+            hard: self.step_began_cpu + MOST_PAUSE,
+        });
         if self.major.active {
             self.slice(client, budget);
         } else if !self.is_swept() {
@@ -92,10 +94,7 @@ impl Heap {
         } else if self.pace.major_due(self.old_bytes + self.external_bytes(), self.stats.allocated_bytes) {
             self.start_major(client);
             // The nursery was not halved before: what it kept is no measure for the first slice.
-            let first = match budget {
-                Budget::Until(deadline, _) if !explicit => Budget::Until(deadline, 0),
-                b => b,
-            };
+            let first = if explicit { budget } else { budget.less(usize::MAX) };
             self.slice(client, first);
         }
         self.conclude(client, began);
@@ -129,31 +128,34 @@ impl Heap {
         {
             panic!("heap verifier: {e}");
         }
-        let nursery = if self.major.active { self.pace.nursery / 2 } else { self.pace.nursery };
-        self.refill_budget(nursery);
+        self.refill_budget(self.pace.until_next(self.major.active));
         let now = self.now();
+        if now.saturating_sub(self.last_trim) > TRIM_INTERVAL {
+            self.trim_at(now, TRIM_PORTION);
+        }
         self.stats.step_cpu.add(cpu_ns() - self.step_began_cpu);
         self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
-        if now.saturating_sub(self.last_trim) > TRIM_INTERVAL {
-            self.trim_at(now);
-        }
     }
 
     /// Gives memory back that has rested for a while. Steps do this by themselves; an idle program may call it.
     pub fn trim(&mut self) {
-        self.trim_at(self.now());
+        self.trim_at(self.now(), usize::MAX);
     }
 
     /// As [`Heap::trim`], as if `ns` nanoseconds had passed: for tests.
     #[doc(hidden)]
     pub fn trim_after(&mut self, ns: u64) {
-        self.trim_at(self.now() + ns);
+        self.trim_at(self.now() + ns, usize::MAX);
     }
 
-    fn trim_at(&mut self, now: u64) {
-        self.last_trim = now;
-        self.blocks.trim(now);
-        self.large.trim((self.live_bytes() / 4).max(8 << 20), now);
+    /// Gives back about `most` bytes at most. If there was more, the next step goes on.
+    fn trim_at(&mut self, now: u64, most: usize) {
+        let mut left = most;
+        self.blocks.trim(now, &mut left);
+        self.large.trim((self.live_bytes() / 4).max(8 << 20), now, &mut left);
+        if left > 0 {
+            self.last_trim = now;
+        }
     }
 
     fn is_swept(&self) -> bool {
@@ -272,6 +274,7 @@ impl Heap {
     /// Marks until the budget is spent or, if the end is reached, completes the major. Runs right after a minor collection.
     fn slice<C: Client>(&mut self, client: &mut C, budget: Budget) {
         let began = Instant::now();
+        let (cpu, before) = (cpu_ns(), self.major.bytes);
         let regrey = core::mem::take(&mut self.major.regrey);
         let last_chance = self.major.rescans >= MOST_RESCANS;
         let mut m = Marker::open(self, Cycle::Major);
@@ -286,7 +289,8 @@ impl Heap {
                 m.mark(obj);
             }
             client.roots(&mut m, Cycle::Major);
-            done = m.run(client, if last_chance { Budget::Unlimited } else { budget });
+            let left = budget.less(m.bytes.wrapping_sub(before));
+            done = m.run(client, if last_chance { Budget::Unlimited } else { left });
             m.heap.major.rescans += 1;
             if done {
                 to_fixpoint(&mut m, client);
@@ -296,8 +300,12 @@ impl Heap {
             m.close();
             self.major.regrey = regrey;
         }
+        let marked = self.major.bytes.wrapping_sub(before);
         if done {
+            self.pace.debt = 0;
             self.finish_major();
+        } else {
+            self.pace.after_slice(marked, budget.least(), cpu_ns() - cpu);
         }
         let ns = began.elapsed().as_nanos() as u64;
         self.stats.slices += 1;
@@ -359,12 +367,6 @@ impl Heap {
             }
         }
     }
-}
-
-/// Processor time of this thread.
-fn cpu_ns() -> u64 {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Traces everything, ephemerons included, and lets the client finish.

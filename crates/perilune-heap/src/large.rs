@@ -374,19 +374,25 @@ impl LargeSpace {
         }
     }
 
-    /// Unmaps what has rested long enough, and what rests beyond `keep` bytes.
-    pub fn trim(&mut self, keep: usize, now: u64) {
+    /// Unmaps what has rested long enough, and what rests beyond `keep` bytes; about `left` bytes at most, from which it takes off what it has
+    /// unmapped. Of a mapping that is larger than that the end goes first.
+    pub fn trim(&mut self, keep: usize, now: u64, left: &mut usize) {
         let mut kept = 0;
         let mapped = &mut self.mapped;
         self.resting.reverse();
-        self.resting.retain(|(chunk, bytes, since)| {
-            if now.saturating_sub(*since) < REST && kept + bytes <= keep {
-                kept += bytes;
+        self.resting.retain_mut(|(chunk, bytes, since)| {
+            if (now.saturating_sub(*since) < REST && kept + *bytes <= keep) || *left == 0 {
+                kept += *bytes;
                 return true;
             }
-            os::unmap(chunk.0, *bytes);
-            *mapped -= bytes;
-            false
+            let gone = (*left).min(*bytes);
+            let rest = *bytes - gone;
+            os::unmap(chunk.0 + rest, gone);
+            *left -= gone;
+            *mapped -= gone;
+            *bytes = rest;
+            kept += rest;
+            rest != 0
         });
         self.resting.reverse();
     }

@@ -28,8 +28,13 @@ const MARKS_PER_OBJECT: u32 = 8;
 #[derive(Clone, Copy)]
 pub(crate) enum Budget {
     Unlimited,
-    /// Until this time, but so many bytes at least: a process that shares its processor has less time than it seems.
-    Until(Instant, usize),
+    /// Until `deadline`, but so many bytes at least: a process that shares its processor has less time than it seems. When
+    /// the thread has used its processor until `hard` (on the clock of [`cpu_ns`]), it is enough in any case.
+    Until {
+        deadline: Instant,
+        least: usize,
+        hard: u64,
+    },
     /// That many objects: for tests, which must be repeatable.
     Objects(u32),
 }
@@ -42,14 +47,37 @@ impl Budget {
             _ => BETWEEN_LOOKS,
         }
     }
+    /// The bytes that must be marked, if possible.
+    pub(crate) fn least(self) -> usize {
+        match self {
+            Budget::Until { least, .. } => least,
+            _ => 0,
+        }
+    }
+    /// What is left of it after `done` bytes.
+    pub(crate) fn less(self, done: usize) -> Budget {
+        match self {
+            Budget::Until { deadline, least, hard } => {
+                Budget::Until { deadline, least: least.saturating_sub(done), hard }
+            }
+            b => b,
+        }
+    }
     /// Whether it is time to stop, after `done` bytes.
     pub(crate) fn is_spent(self, done: usize) -> bool {
         match self {
             Budget::Unlimited => false,
-            Budget::Until(deadline, least) => done >= least && Instant::now() >= deadline,
+            Budget::Until { deadline, least, .. } if done >= least => Instant::now() >= deadline,
+            Budget::Until { hard, .. } => cpu_ns() >= hard,
             Budget::Objects(_) => true,
         }
     }
+}
+
+/// Processor time of this thread.
+pub(crate) fn cpu_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Hands reachable objects to the collector. Given to the methods of [`Client`].

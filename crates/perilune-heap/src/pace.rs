@@ -16,6 +16,12 @@ use crate::{HeapOptions, Mode, Params};
 
 /// Nanoseconds that a minor collection, or with a slice of a major both together, should stay under.
 pub const PAUSE_GOAL: u64 = 450_000;
+/// Nanoseconds of processor time after which a slice ends though it has not marked what it should have.
+pub const MOST_PAUSE: u64 = 800_000;
+/// Nanoseconds that a step with a slice is expected to take when the next nursery is chosen.
+const SLICE_GOAL: f64 = 600_000.0;
+/// Bytes that a slice marks at least for each byte that has become old: what makes majors end.
+pub const MARK_RATIO: usize = 3;
 /// A slice gets at least this many nanoseconds.
 pub const LEAST_SLICE: u64 = 200_000;
 const SMALLEST: usize = 256 << 10;
@@ -46,6 +52,12 @@ pub struct Pace {
     volume: u64,
     /// Nanoseconds per KiB of nursery, smoothed.
     cost: f64,
+    /// Part of the nursery that survives, smoothed.
+    survival: f64,
+    /// Nanoseconds per KiB marked by slices, smoothed.
+    mark_cost: f64,
+    /// Bytes that slices should have marked and had no time for.
+    pub debt: usize,
 }
 
 impl Pace {
@@ -57,6 +69,9 @@ impl Pace {
             allocated_at_major: 0,
             volume: VOLUME,
             cost: 0.0,
+            survival: 0.0,
+            mark_cost: 0.0,
+            debt: 0,
         }
     }
 
@@ -70,6 +85,9 @@ impl Pace {
     /// Learns from a minor collection of `young` bytes of which `kept` survived, with `live` bytes now. It took `ns` of the
     /// `all_ns` since the last one, in processor time: a busy machine is no reason for a small nursery.
     pub fn after_minor(&mut self, young: usize, kept: usize, live: usize, ns: u64, all_ns: u64) {
+        if young > 0 {
+            self.survival += ((kept as f64 / young as f64).min(1.0) - self.survival) * 0.5;
+        }
         if self.fixed || young < self.nursery / 4 {
             return;
         }
@@ -95,6 +113,28 @@ impl Pace {
             wanted -= wanted / 8;
         }
         self.nursery = wanted.min(bearable).max(SMALLEST);
+    }
+
+    /// Learns from a slice that marked `done` bytes in `ns` of processor time and should have marked `least`.
+    pub fn after_slice(&mut self, done: usize, least: usize, ns: u64) {
+        self.debt = least.saturating_sub(done);
+        if done >= 16 << 10 {
+            let now = ns as f64 / (done as f64 / 1024.0);
+            let weight = if now > self.mark_cost { 0.5 } else { 0.1 };
+            self.mark_cost += (now.min(self.mark_cost.max(500.0) * 3.0) - self.mark_cost) * weight;
+        }
+    }
+
+    /// Bytes until the next step, which marks as well if a major is active (`marking`): halved then, so that slices come often;
+    /// less if what is kept, and what must be marked in return, would take too long; and less by the debt.
+    pub fn until_next(&self, marking: bool) -> usize {
+        if !marking || self.fixed {
+            return if marking { self.nursery / 2 } else { self.nursery };
+        }
+        let per_kib = self.cost + self.survival * self.mark_cost * MARK_RATIO as f64;
+        let bearable = (SLICE_GOAL / per_kib.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
+        let most = bearable.min(self.nursery / 2);
+        most.saturating_sub(self.debt / MARK_RATIO).max(SMALLEST / 4)
     }
 
     /// Is a major due, with `live` bytes now and `allocated` bytes allocated in all?

@@ -29,8 +29,8 @@ fn is_strong(v: Value) -> bool {
     !v.is_collectable() || v.tag == Tag::STRING
 }
 
-/// Entries in a portion.
-const PORTION: usize = 1024;
+/// Entries in a portion. Each may be a miss in every cache, and the collector looks at the clock between portions.
+const PORTION: usize = 256;
 /// Bit of portions of the hash part.
 const NODE_PORTION: usize = 1 << 63;
 
