@@ -21,6 +21,7 @@ mod sched {
 }
 
 mod bell;
+mod pool;
 mod rest;
 mod token;
 mod waiter;

@@ -1,0 +1,291 @@
+//! What the scheduler's elements cost, in ns: `cargo bench --profile fast -p perilune-domain --bench sched`.
+//!
+//! Each figure is the median of several runs. Those with two threads depend on how the kernel places them.
+
+use perilune_domain::sched::token::Root;
+use perilune_domain::sched::waiter::Sleeper;
+use perilune_domain::sched::{
+    CancelToken, Lanes, Next, Queue, Reason, Rest, Token, WaitList, Waiter, threads, timer,
+};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::{Duration, Instant};
+
+/// The median over `runs` of `f`, which does something `n` times and returns how long that took.
+fn report(name: &str, runs: usize, n: u32, mut f: impl FnMut(u32) -> Duration) {
+    let mut times: Vec<f64> = (0..runs).map(|_| f(n).as_nanos() as f64 / f64::from(n)).collect();
+    times.sort_by(f64::total_cmp);
+    println!("{name:<52} {:>10.1} ns", times[runs / 2]);
+}
+
+fn timed(n: u32, mut f: impl FnMut(u32)) -> Duration {
+    let start = Instant::now();
+    for i in 0..n {
+        f(i);
+    }
+    start.elapsed()
+}
+
+struct Nobody;
+impl Sleeper for Nobody {
+    fn rouse(&self) {}
+    fn describe(&self) -> String {
+        String::new()
+    }
+}
+
+fn rest() -> Arc<Rest> {
+    Rest::new(Box::new(|_| {}))
+}
+
+fn main() {
+    tokens();
+    waits();
+    queues();
+    timers();
+    wakes();
+}
+
+fn tokens() {
+    let token: Token<u32> = Token::owned(rest(), Box::new(|| {}));
+    report("post + next, same thread", 9, 1_000_000, |n| {
+        timed(n, |i| {
+            token.post(i).unwrap();
+            assert_eq!(token.next(), Next::Fiber(i));
+        })
+    });
+    report("detach + attach, uncontended", 9, 1_000_000, |n| {
+        timed(n, |_| {
+            token.detach();
+            assert!(token.attach());
+        })
+    });
+    let idle: Token<u32> = Token::new(rest(), Box::new(|| {}));
+    report("post to idle + begin + next + try_leave", 9, 1_000_000, |n| {
+        timed(n, |i| {
+            idle.post(i).unwrap();
+            assert!(idle.begin());
+            black_box(idle.next());
+            assert!(idle.try_leave());
+        })
+    });
+    let token = Arc::new(token);
+    report("post from another thread + next", 9, 200_000, |n| {
+        let poster = token.clone();
+        let start = Instant::now();
+        let thread = std::thread::spawn(move || (0..n).for_each(|i| poster.post(i).unwrap()));
+        let mut got = 0;
+        while got < n {
+            if let Next::Fiber(_) = token.next() {
+                got += 1;
+            }
+        }
+        let time = start.elapsed();
+        thread.join().unwrap();
+        time
+    });
+}
+
+fn waits() {
+    report("waiter: new + sleep + wake", 9, 1_000_000, |n| {
+        timed(n, |_| {
+            let waiter = Waiter::new(Nobody);
+            waiter.sleep();
+            black_box(waiter.wake(Reason::Ready));
+        })
+    });
+    let list = WaitList::new();
+    let waiter: Arc<Waiter> = Waiter::new(Nobody);
+    report("wait list: add + remove", 9, 1_000_000, |n| {
+        timed(n, |_| {
+            let slot = list.add(waiter.clone());
+            list.remove(slot);
+        })
+    });
+    let token = CancelToken::new();
+    report("cancel token: is_cancelled", 9, 1_000_000, |n| {
+        timed(n, |_| {
+            black_box(token.is_cancelled());
+        })
+    });
+}
+
+fn queues() {
+    let (queue, mut seats) = Queue::<u32>::new(2, Box::new(|_| {}));
+    let mut other = seats.pop().unwrap();
+    let mut seat = seats.pop().unwrap();
+    report("push + take, own seat", 9, 1_000_000, |n| {
+        timed(n, |i| {
+            seat.push(i).unwrap();
+            black_box(seat.take());
+        })
+    });
+    report("inject + take", 9, 1_000_000, |n| {
+        timed(n, |i| {
+            queue.inject(i).unwrap();
+            black_box(seat.take());
+        })
+    });
+    report("steal, victim on the same thread", 9, 100_000, |n| {
+        (0..n).for_each(|i| seat.push(i).unwrap());
+        timed(n, |_| assert!(other.take().is_some()))
+    });
+    report("hungry", 9, 1_000_000, |n| {
+        timed(n, |_| {
+            black_box(seat.hungry());
+        })
+    });
+    other.settle();
+    report("push beside a searching worker (1 poke in all)", 9, 1_000_000, |n| {
+        let time = timed(n, |i| seat.push(i).unwrap());
+        while seat.take_own().is_some() {}
+        time
+    });
+    let lanes = Lanes::new();
+    report("lanes: push + next, busy", 9, 1_000_000, |n| {
+        let _ = lanes.push(7, 0);
+        timed(n, |i| {
+            black_box(lanes.push(7, i));
+            black_box(lanes.next(&7));
+        })
+    });
+}
+
+fn timers() {
+    let far = Instant::now() + Duration::from_secs(3600);
+    report("timer: arm + cancel", 9, 100_000, |n| {
+        timed(n, |_| assert!(timer::cancel(timer::after(far, || {}))))
+    });
+    let crowd: Vec<_> =
+        (0..100_000).map(|i| timer::after(far + Duration::from_micros(i * 7919 % 100_000), || {})).collect();
+    report("timer: arm + cancel beside 100,000", 9, 100_000, |n| {
+        timed(n, |i| assert!(timer::cancel(timer::after(far + Duration::from_micros(u64::from(i)), || {}))))
+    });
+    report("timer: cancel of 100,000", 1, 100_000, |_| {
+        let start = Instant::now();
+        crowd.iter().for_each(|&id| assert!(timer::cancel(id)));
+        start.elapsed()
+    });
+    let mut late: Vec<f64> = (0..300)
+        .map(|_| {
+            let (sender, receiver) = mpsc::channel();
+            let deadline = Instant::now() + Duration::from_millis(2);
+            timer::after(deadline, move || sender.send(Instant::now()).unwrap());
+            (receiver.recv().unwrap() - deadline).as_nanos() as f64
+        })
+        .collect();
+    late.sort_by(f64::total_cmp);
+    println!("{:<52} {:>10.1} ns (p99 {:.1})", "timer: lateness, median", late[150], late[297]);
+}
+
+fn wakes() {
+    report("job to an idle worker thread, there and back", 5, 10_000, |n| {
+        let (sender, receiver) = mpsc::channel();
+        timed(n, |_| {
+            let sender = sender.clone();
+            threads::run_once(move || sender.send(()).unwrap());
+            receiver.recv().unwrap();
+        })
+    });
+    report("job to a new worker thread (128 at once)", 1, 128, |n| {
+        let barrier = Arc::new(Barrier::new(n as usize + 1));
+        let start = Instant::now();
+        for _ in 0..n {
+            let barrier = barrier.clone();
+            threads::run_once(move || {
+                barrier.wait();
+            });
+        }
+        barrier.wait();
+        start.elapsed()
+    });
+    report("root wait: detach, sleep, woken, attach", 5, 10_000, |n| {
+        let rest = rest();
+        let token: Token<u32> = Token::owned(rest.clone(), Box::new(|| {}));
+        let guard = rest.hold();
+        let (sender, receiver) = mpsc::channel::<Arc<Waiter<Root>>>();
+        let waker = std::thread::spawn(move || {
+            for waiter in receiver {
+                waiter.wake(Reason::Ready);
+            }
+        });
+        let time = timed(n, |_| {
+            let waiter = Waiter::new(Root::new(rest.clone(), Box::new(String::new)));
+            sender.send(waiter.clone()).unwrap();
+            assert!(token.wait(&waiter));
+        });
+        drop(sender);
+        waker.join().unwrap();
+        drop(guard);
+        time
+    });
+    report("two domains, one fiber each, in turns (per turn)", 5, 10_000, ping_pong);
+}
+
+/// A domain with nothing but a token, pumped by worker threads.
+struct Domain {
+    token: Token<u32>,
+    peer: std::sync::OnceLock<std::sync::Weak<Domain>>,
+    left: Arc<AtomicU32>,
+    done: Arc<AtomicBool>,
+    main: std::thread::Thread,
+}
+
+impl threads::Job for Domain {
+    fn run(self: Arc<Self>) {
+        if !self.token.begin() {
+            return;
+        }
+        loop {
+            match self.token.next() {
+                Next::Fiber(f) => {
+                    if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                        self.done.store(true, Ordering::Release);
+                        self.main.unpark();
+                    } else if let Some(peer) = self.peer.get().and_then(std::sync::Weak::upgrade) {
+                        peer.token.post(f).unwrap();
+                    }
+                }
+                Next::HandOver => return self.token.hand_over(),
+                Next::Empty => {
+                    if self.token.try_leave() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ping_pong(n: u32) -> Duration {
+    let rest = rest();
+    let left = Arc::new(AtomicU32::new(n));
+    let done = Arc::new(AtomicBool::new(false));
+    let make = || {
+        Arc::new_cyclic(|me: &std::sync::Weak<Domain>| {
+            let me = me.clone();
+            let activate = move || {
+                if let Some(domain) = me.upgrade() {
+                    threads::run(domain);
+                }
+            };
+            Domain {
+                token: Token::new(rest.clone(), Box::new(activate)),
+                peer: std::sync::OnceLock::new(),
+                left: left.clone(),
+                done: done.clone(),
+                main: std::thread::current(),
+            }
+        })
+    };
+    let (a, b) = (make(), make());
+    a.peer.set(Arc::downgrade(&b)).unwrap();
+    b.peer.set(Arc::downgrade(&a)).unwrap();
+    let start = Instant::now();
+    a.token.post(1).unwrap();
+    while !done.load(Ordering::Acquire) {
+        std::thread::park();
+    }
+    start.elapsed()
+}

@@ -1,0 +1,212 @@
+//! Token, bell and rest together: a pool whose tasks come from outside, and wake somebody who waits.
+//!
+//! No alarm while a task is queued, on its way or running; an alarm if nothing is left that could end the wait.
+
+use super::explore;
+use super::sched::bell::Bell;
+use super::sched::rest::{Rest, WaitList};
+use super::sched::token::{Next, Token};
+use super::sched::waiter::{Reason, Sleeper, Waiter};
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use std::sync::{Arc, OnceLock};
+
+/// A pool of one worker; its tasks wake the waiter of their number.
+struct Pool {
+    rest: Arc<Rest>,
+    reports: Arc<AtomicUsize>,
+    bell: Bell,
+    tasks: Mutex<Vec<usize>>,
+    /// How many there are, as weakly seen as the lengths of deques are.
+    queued: AtomicUsize,
+    token: Token<usize>,
+    settled: Mutex<bool>,
+    waiters: OnceLock<Vec<Arc<Waiter>>>,
+    activations: Arc<(Mutex<(u32, bool)>, Condvar)>,
+}
+
+/// A fiber of another domain, reduced to its unit.
+struct Parked(Arc<Rest>);
+
+impl Sleeper for Parked {
+    fn rouse(&self) {
+        self.0.enter();
+    }
+    fn describe(&self) -> String {
+        String::new()
+    }
+}
+
+impl Pool {
+    fn new() -> Arc<Pool> {
+        let reports = Arc::new(AtomicUsize::new(0));
+        let counter = reports.clone();
+        let rest = Rest::new(Box::new(move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }));
+        let activations = Arc::new((Mutex::new((0, false)), Condvar::new()));
+        let asked = activations.clone();
+        let activate = Box::new(move || {
+            asked.0.lock().unwrap().0 += 1;
+            asked.1.notify_one();
+        });
+        let pool = Pool {
+            token: Token::new(rest.clone(), activate),
+            rest,
+            reports,
+            bell: Bell::new(),
+            tasks: Mutex::new(Vec::new()),
+            queued: AtomicUsize::new(0),
+            settled: Mutex::new(true),
+            waiters: OnceLock::new(),
+            activations,
+        };
+        pool.bell.settle(0);
+        Arc::new(pool)
+    }
+
+    fn inject(&self, task: usize) {
+        self.tasks.lock().unwrap().push(task);
+        self.queued.fetch_add(1, Ordering::Release);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        if self.bell.ring().is_some() {
+            self.token.poke();
+        }
+    }
+
+    fn has_tasks(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) > 0
+    }
+
+    fn busy(&self) {
+        if std::mem::take(&mut *self.settled.lock().unwrap()) {
+            self.bell.rise(0);
+            if self.has_tasks() {
+                self.ring();
+            }
+        }
+    }
+
+    fn take(&self) -> Option<usize> {
+        if !self.has_tasks() {
+            return None;
+        }
+        let task = self.tasks.lock().unwrap().pop()?;
+        self.queued.fetch_sub(1, Ordering::AcqRel);
+        self.busy();
+        Some(task)
+    }
+
+    fn settle(&self) -> bool {
+        let mut settled = self.settled.lock().unwrap();
+        if *settled {
+            self.bell.rise(0);
+        }
+        *settled = true;
+        self.bell.settle(0);
+        !self.has_tasks()
+    }
+
+    fn pump(&self) {
+        if !self.token.begin() {
+            return;
+        }
+        loop {
+            match self.token.next() {
+                Next::Fiber(_) => self.busy(),
+                Next::HandOver => return self.token.hand_over(),
+                Next::Empty => match self.take() {
+                    Some(task) => {
+                        if let Some(waiter) = self.waiters.get().and_then(|w| w.get(task)) {
+                            waiter.wake(Reason::Ready);
+                        }
+                    }
+                    None => {
+                        if self.settle() && self.token.try_leave() {
+                            return;
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn worker(self: &Arc<Self>) -> thread::JoinHandle<()> {
+        let pool = self.clone();
+        thread::spawn(move || {
+            loop {
+                let mut state = pool.activations.0.lock().unwrap();
+                while state.0 == 0 {
+                    if state.1 {
+                        return;
+                    }
+                    state = pool.activations.1.wait(state).unwrap();
+                }
+                state.0 -= 1;
+                drop(state);
+                pool.pump();
+            }
+        })
+    }
+
+    fn end(&self) {
+        self.activations.0.lock().unwrap().1 = true;
+        self.activations.1.notify_all();
+    }
+
+    /// A wait that sleeps, known to the program.
+    fn wait(&self, list: &WaitList) -> Arc<Waiter> {
+        let waiter: Arc<Waiter> = Waiter::new(Parked(self.rest.clone()));
+        list.add(waiter.clone());
+        waiter
+    }
+}
+
+#[test]
+fn a_queued_task_is_something_that_can_happen() {
+    explore(2, || {
+        let pool = Pool::new();
+        let list = WaitList::new();
+        pool.rest.register(&list);
+        pool.rest.enter();
+        let waiters = vec![pool.wait(&list), pool.wait(&list)];
+        assert!(pool.waiters.set(waiters.clone()).is_ok());
+        let worker = pool.worker();
+        for (task, waiter) in waiters.iter().enumerate() {
+            assert!(waiter.sleep());
+            pool.inject(task);
+        }
+        pool.rest.leave(); // the one who queued both is gone: the tasks must still count
+        pool.end();
+        worker.join().unwrap();
+        assert_eq!(pool.reports.load(Ordering::SeqCst), 0);
+        for waiter in &waiters {
+            assert_eq!(waiter.woken(), Some((Reason::Ready, 0)));
+        }
+        assert_eq!(pool.rest.units(), 2);
+    });
+}
+
+#[test]
+fn a_task_that_wakes_nobody_leaves_a_deadlock_that_is_found() {
+    explore(2, || {
+        let pool = Pool::new();
+        let list = WaitList::new();
+        pool.rest.register(&list);
+        pool.rest.enter();
+        let waiter = pool.wait(&list);
+        let worker = pool.worker();
+        pool.inject(99);
+        assert!(waiter.sleep());
+        pool.rest.leave();
+        pool.end();
+        worker.join().unwrap();
+        assert_eq!(pool.reports.load(Ordering::SeqCst), 1);
+        assert_eq!(waiter.woken(), Some((Reason::Deadlock, 0)));
+        assert_eq!(pool.rest.units(), 1);
+    });
+}
