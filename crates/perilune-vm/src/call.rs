@@ -285,7 +285,7 @@ impl Vm {
     }
 
     /// Runs the native function whose frame is at `base`, in a coroutine without a segment: as a leaf, and on a segment if it wants to call Lua.
-    unsafe fn as_leaf_first(&mut self, native: &'static Native, nargs: usize) -> Flow {
+    pub(crate) unsafe fn as_leaf_first(&mut self, native: &'static Native, nargs: usize) -> Flow {
         // SAFETY: as `run_native`; a native that was stopped has left its arguments in place.
         unsafe {
             if self.hooks_active() {
@@ -462,7 +462,9 @@ impl Vm {
             let mut base = self.base;
             loop {
                 let f = *frame(base);
-                if f.flags & F_PCALL != 0 && !self.cancelling {
+                if f.flags & F_PCALL != 0 && (self.cancelling || self.cancel_error) {
+                    (*self.thread).pcalls = f.shift;
+                } else if f.flags & F_PCALL != 0 {
                     let Thrown(()) = thrown;
                     self.base = base;
                     (*self.thread).pcalls = f.shift;
@@ -532,6 +534,7 @@ impl Vm {
                     return;
                 }
                 if f.delta == 0 {
+                    self.note_fiber_error();
                     return;
                 }
                 base = base.sub(f.delta as usize);
@@ -653,9 +656,12 @@ impl Vm {
                         self.hook_call()?;
                     }
                     // The native that calls this one lies on the native stack too, and no `execute` between them marks where.
-                    let scan_from = std::mem::replace(&mut self.stacks.scan_from, 0);
-                    let outcome = (native.func)(self);
-                    self.stacks.scan_from = scan_from;
+                    let scan_from = std::mem::replace(&mut self.stacks.running.scan_from, 0);
+                    let mut outcome = (native.func)(self);
+                    while outcome.is_err() && self.parking {
+                        outcome = self.park_nested().and_then(|()| (native.func)(self));
+                    }
+                    self.stacks.running.scan_from = scan_from;
                     let n = outcome? as usize;
                     if self.hooks_active() {
                         self.hook_return(self.top.sub(n), n)?;
@@ -733,6 +739,7 @@ impl Vm {
                     if self.cancelling {
                         return Err(Value::NIL);
                     }
+                    let cancelled = self.cancel_error;
                     let stack = (*self.thread).stack;
                     self.base = stack.offset(base);
                     self.top = stack.offset(top);
@@ -741,6 +748,9 @@ impl Vm {
                     self.c_calls = c_calls;
                     self.no_yield = no_yield;
                     self.error_handled = false;
+                    if cancelled {
+                        self.cancellation_caught();
+                    }
                     Err(self.take_error(thrown))
                 }
             }
@@ -778,7 +788,8 @@ impl Vm {
 
     /// Whether the running thread may be suspended.
     pub fn is_yieldable(&self) -> bool {
-        self.thread != self.main_thread && self.no_yield == 0
+        // SAFETY: there is always a running coroutine.
+        self.thread != self.main_thread && self.no_yield == 0 && unsafe { (*self.thread).fiber.is_null() }
     }
 }
 

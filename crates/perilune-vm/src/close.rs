@@ -170,7 +170,10 @@ impl Vm {
                 return;
             }
             let error = std::mem::replace(&mut self.error, Value::NIL);
+            // The methods run as if no cancellation was on its way.
+            let cancelled = std::mem::replace(&mut self.cancel_error, false);
             self.error = self.close_with(level, Some(error)).unwrap_or(Value::NIL);
+            self.cancel_error = cancelled;
         }
     }
 
@@ -185,7 +188,9 @@ impl Vm {
             self.base = (*self.thread).stack.add(CALL_GAP);
             *frame(self.base) = Frame::native(0, 0);
             self.no_yield += 1;
+            (*self.thread).closing = true;
             self.close_with((*self.thread).stack, None);
+            (*self.thread).closing = false;
             self.no_yield -= 1;
             self.top = self.base;
         }
@@ -216,6 +221,9 @@ impl Vm {
                 if self.call_close(f, v, argument).is_err() {
                     self.c_calls = c_calls;
                     error = Some(std::mem::replace(&mut self.error, Value::NIL));
+                    if self.cancel_error {
+                        self.cancellation_caught();
+                    }
                 }
                 self.base = (*self.thread).stack.offset(base);
                 self.error_handled = true;

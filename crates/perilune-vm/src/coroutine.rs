@@ -12,7 +12,7 @@ use crate::Vm;
 use crate::call::NATIVE_STACK;
 use crate::frame::{CALL_GAP, CONT_COROUTINE, frame};
 use crate::interp::{Flow, copy};
-use crate::native::{Kind, LuaResult, Native};
+use crate::native::{Kind, LuaResult, Native, Thrown};
 use crate::object::{Status, Thread};
 use crate::value::{Gc, Type, Value};
 
@@ -122,7 +122,7 @@ impl Vm {
         // SAFETY: the native frame of yield is the running one.
         unsafe {
             if !self.is_yieldable() {
-                return Err(if self.thread == self.main_thread {
+                return Err(if self.thread == self.main_thread || !(*self.thread).fiber.is_null() {
                     self.run_error("attempt to yield from outside a coroutine")
                 } else {
                     self.run_error("attempt to yield across a C-call boundary")
@@ -174,6 +174,9 @@ impl Vm {
         // SAFETY: the frame that returned was the first of its stack.
         unsafe {
             let th = self.thread;
+            if !(*th).fiber.is_null() {
+                return self.fiber_finished(first, n);
+            }
             (*th).status = Status::Dead;
             self.c_calls = (*th).calls_below + 1;
             self.base = (*th).stack.add(CALL_GAP);
@@ -188,18 +191,25 @@ impl Vm {
         // SAFETY: as `coroutine_finished`; the frames that failed stay, for `debug.traceback` and `coroutine.close`.
         unsafe {
             let th = self.thread;
+            let resumer = (*th).resumer;
+            if self.cancelling {
+                // Of a fiber that is dropped: native frames below are to be unwound too.
+                (*th).resumer = std::ptr::null_mut();
+                self.switch_to(resumer);
+                return Err(Thrown(()));
+            }
+            if !(*th).fiber.is_null() {
+                return self.fiber_failed();
+            }
             (*th).status = Status::Dead;
             (*th).depth = 0;
-            let resumer = (*th).resumer;
+            let cancelled = std::mem::replace(&mut self.cancel_error, false);
             let wrap_frame = (*resumer).base;
             let wrap = (*wrap_frame.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
             self.error_handled = false;
-            if self.cancelling || !wrap {
+            if !wrap && !cancelled {
                 let error = std::mem::replace(&mut self.error, Value::NIL);
                 (*th).failure = Some(error);
-                if self.cancelling {
-                    self.error = error;
-                }
                 return self.hand_back(&error as *const Value as *mut Value, 1, false);
             }
             (*th).resumer = std::ptr::null_mut();
@@ -209,6 +219,12 @@ impl Vm {
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.
             let error = std::mem::replace(&mut self.error, Value::NIL);
             let error = self.close_coroutine(Gc::from_ptr(th), Some(error)).err().unwrap_or(Value::NIL);
+            if cancelled {
+                let thrown = self.throw(error);
+                self.error_handled = true;
+                self.cancel_error = true;
+                return Err(thrown);
+            }
             if let Some(s) = error.as_string() {
                 let mut text = self.where_(1);
                 if !text.is_empty() {
@@ -266,7 +282,9 @@ impl Vm {
             self.base = (*th).stack.add(CALL_GAP);
             *frame(self.base) = crate::frame::Frame::native(0, 0);
             self.no_yield += 1;
+            (*th).closing = true;
             let error = self.close_with((*th).stack, error);
+            (*th).closing = false;
             self.no_yield -= 1;
             self.error = kept;
             (*th).status = Status::Dead;
@@ -319,6 +337,8 @@ fn status(vm: &mut Vm) -> LuaResult<u32> {
 
 fn running(vm: &mut Vm) -> LuaResult<u32> {
     let th = vm.thread();
+    // SAFETY: the running coroutine. A fiber whose coroutine Lua code knows is not used again.
+    unsafe { (*th.ptr()).escaped = true };
     vm.push(th.into());
     vm.push(Value::bool(vm.thread == vm.main_thread));
     Ok(2)
@@ -330,7 +350,7 @@ fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
     let yes = if co.ptr() == vm.thread {
         vm.is_yieldable() && !vm.in_native_callback()
     } else {
-        co.ptr() != vm.main_thread
+        co.ptr() != vm.main_thread && co.fiber.is_null()
     };
     vm.ret(yes)
 }

@@ -15,6 +15,7 @@ impl Vm {
     pub fn throw(&mut self, value: Value) -> Thrown {
         self.error = value;
         self.error_handled = false;
+        self.parking = false;
         Thrown(())
     }
 

@@ -205,6 +205,28 @@ impl Client for LuaClient {
                 th = (*th).resumer;
             }
             m.trace_again(Gc::from_ptr((*vm).main_thread).obj());
+            for th in (*vm).fiber_roots() {
+                mark_ptr(m, th);
+            }
+            {
+                let mut threads = Vec::new();
+                let mut values = Vec::new();
+                let mut ranges = Vec::new();
+                (*vm).scan_aside(&mut |th| threads.push(th), &mut |v| values.push(v), &mut |lo, hi| {
+                    ranges.push((lo, hi))
+                });
+                for th in threads {
+                    if !th.is_null() {
+                        m.trace_again(Gc::from_ptr(th).obj());
+                    }
+                }
+                for v in values {
+                    mark_value(m, v);
+                }
+                for (lo, hi) in ranges {
+                    m.mark_conservative_range(lo as *const u8, hi as *const u8);
+                }
+            }
             mark_ptr(m, (*vm).registry);
             mark_ptr(m, (*vm).globals);
             mark_ptr(m, (*vm).call_stub);
@@ -486,6 +508,26 @@ impl LuaClient {
             mark_value(m, (*th).hook);
             mark_value(m, (*th).failure.unwrap_or(Value::NIL));
             mark_ptr(m, (*th).resumer);
+            {
+                let mut mark = |v: Value| {
+                    if let Some(o) = v.obj() {
+                        m.mark(o);
+                    }
+                };
+                let mut threads = [std::ptr::null_mut(); 2];
+                let mut count = 0;
+                crate::fiber::trace_fiber(
+                    th,
+                    &mut |t| {
+                        threads[count] = t;
+                        count += 1;
+                    },
+                    &mut mark,
+                );
+                for t in threads {
+                    mark_ptr(m, t);
+                }
+            }
             (*self.vm).scan_segment(th, &mut |lo, hi| {
                 let mut at = lo & !7;
                 while at < hi {
@@ -564,6 +606,7 @@ impl Vm {
 
     /// A complete collection, then finalisers.
     pub fn collect_full(&mut self) {
+        self.trim_fibers();
         self.with_client(|heap, client| heap.collect_full(client));
         self.run_finalizers();
     }
@@ -692,6 +735,7 @@ impl Vm {
 
     /// Drops what objects own outside the heap.
     pub(crate) fn release_native_resources(&mut self) {
+        self.release_fibers();
         self.gc.cancelled = self.gc.segments.clone();
         self.cancel_dead_segments();
         // SAFETY: the state is going away; nothing reads these objects afterwards.

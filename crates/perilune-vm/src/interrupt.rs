@@ -1,8 +1,22 @@
-//! Interrupts from outside: SIGINT, and later cancellation and profiling.
+//! Interrupts from outside: a word that running code polls at calls, backward jumps, and in natives that may take long.
+//!
+//! Each bit of the word is a cause. Setting one is a hint that there is something to look at; whoever sees it clears it and acts.
+//!
+//! | cause | set by | effect |
+//! |---|---|---|
+//! | [`USER`] | SIGINT, a time limit | the error "interrupted!" in the code that runs |
+//! | [`CANCEL`] | the host | if the running fiber (or root chain) is to be cancelled, it unwinds (`fiber.rs`) |
+//!
+//! The other bits are ignored and kept for what comes: requests to give way, profiling.
 
 use crate::Vm;
 use crate::native::LuaResult;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The user wants the running code to stop.
+pub const USER: u32 = 1;
+/// The host may want the running fiber to be cancelled: it is asked, [`crate::Host::is_cancelled`].
+pub const CANCEL: u32 = 2;
 
 /// A way to interrupt a running state from another thread or a signal handler.
 #[derive(Clone, Copy)]
@@ -16,8 +30,13 @@ unsafe impl Sync for InterruptHandle {}
 impl InterruptHandle {
     /// Makes the running Lua code raise "interrupted!" at its next call or loop iteration. Async-signal-safe.
     pub fn raise(self) {
+        self.raise_cause(USER);
+    }
+
+    /// Sets these causes. Async-signal-safe.
+    pub fn raise_cause(self, causes: u32) {
         // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
-        unsafe { (*self.0).store(1, Ordering::Relaxed) }
+        unsafe { (*self.0).fetch_or(causes, Ordering::Relaxed) };
     }
 
     /// An interrupt is pending: what long work that has no `Vm` at hand asks now and then, to give up.
@@ -34,17 +53,27 @@ impl Vm {
         InterruptHandle(&raw const self.interrupt)
     }
 
-    /// The interrupt flag was seen: clears it and raises the error.
+    /// The interrupt word was seen to be set: clears it and acts on its causes.
     #[cold]
     pub(crate) fn handle_interrupt(&mut self) -> LuaResult<()> {
-        self.interrupt.store(0, Ordering::Relaxed);
-        Err(self.error("interrupted!"))
+        let causes = self.interrupt.swap(0, Ordering::Relaxed);
+        if causes & CANCEL != 0 && self.cancellation_due() {
+            if !self.in_uncancellable() {
+                self.interrupt.fetch_or(causes & !CANCEL, Ordering::Relaxed);
+                return Err(self.throw_cancellation());
+            }
+            self.interrupt.fetch_or(CANCEL, Ordering::Relaxed);
+        }
+        if causes & USER != 0 {
+            return Err(self.error("interrupted!"));
+        }
+        Ok(())
     }
 
     /// For natives with loops that may be long and call no Lua code: an interrupt is pending.
     ///
     /// # Errors
-    /// "interrupted!", if one is.
+    /// "interrupted!", or a cancellation, if one is.
     #[inline]
     pub fn poll_interrupt(&mut self) -> LuaResult<()> {
         if self.interrupt.load(Ordering::Relaxed) != 0 { self.handle_interrupt() } else { Ok(()) }

@@ -7,7 +7,7 @@
 //!        natives (stdlib, command)
 //!            |  api.rs: arguments, results          debug/: levels, locals, tracebacks
 //!            v                                         |
-//!        call.rs <------> interp/ <------> coroutine.rs, segment.rs
+//!        call.rs <------> interp/ <------> coroutine.rs, segment.rs <------> fiber.rs, host.rs (pumps)
 //!            |              |    handlers; fast paths inline, the rest in:
 //!            v              v
 //!        frame.rs      meta.rs (metamethods)   close.rs (upvalues)   error.rs, names.rs (messages)
@@ -55,11 +55,13 @@ mod close;
 mod coroutine;
 pub mod debug;
 mod error;
+mod fiber;
 mod frame;
 mod gc;
+mod host;
 mod inst;
 pub mod interp;
-mod interrupt;
+pub mod interrupt;
 pub mod meta;
 mod names;
 mod native;
@@ -75,6 +77,8 @@ mod table;
 mod value;
 pub mod warn;
 
+pub use fiber::{FiberEnd, FiberStep};
+pub use host::Host;
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::InterruptHandle;
 pub use native::{Kind, LuaResult, Native, NativeFn, Thrown};

@@ -52,11 +52,17 @@ impl Vm {
             error: Value::NIL,
             error_handled: false,
             cancelling: false,
+            cancel_error: false,
+            parking: false,
             leaf_attempt: crate::native::LeafAttempt::None,
             no_yield: 0,
             call_stub: null_mut(),
             shared: Default::default(),
             stacks: Default::default(),
+            fibers: Default::default(),
+            host: None,
+            owners: Default::default(),
+            base_thread: null_mut(),
             strings: Default::default(),
             shapes: Default::default(),
             main_thread: null_mut(),
@@ -68,9 +74,9 @@ impl Vm {
             gc: Default::default(),
             warn: Default::default(),
         });
-        let (low, end) = native_stack();
-        vm.stacks.end = end;
-        vm.stacks.limit = low + crate::segment::NATIVE_RESERVE;
+        vm.owners.home = crate::host::native_stack();
+        let (low, end) = vm.owners.home;
+        vm.stacks.running.set_bounds(low, end);
         // Nothing below can fail short of an exhausted machine: all allocations are small.
         vm.set_up().unwrap_or_else(|_| std::process::abort());
         vm
@@ -80,6 +86,7 @@ impl Vm {
         let main = self.alloc_thread(INITIAL_STACK * 8)?;
         self.main_thread = main;
         self.thread = main;
+        self.base_thread = main;
         // SAFETY: the main thread was just made; its first frame is a native one that stands for the host.
         unsafe {
             (*main).status = Status::Running;
@@ -119,6 +126,22 @@ impl Vm {
     /// A new coroutine object with an empty stack of `size` slots.
     pub(crate) fn alloc_thread(&mut self, size: usize) -> LuaResult<*mut Thread> {
         let stack = self.alloc_stack(size)?;
+        Ok(self.thread_with_stack(stack, size))
+    }
+
+    /// As [`Vm::alloc_thread`], of a small size, whatever the heap's limit.
+    pub(crate) fn alloc_thread_always(&mut self, size: usize) -> *mut Thread {
+        let obj = self.heap.alloc(Tag::BUFFER.0, 8 + size * size_of::<Value>());
+        // SAFETY: the buffer has room for `size` slots after its header.
+        let stack = unsafe {
+            let stack = (obj.as_ptr() as *mut u8).add(8) as *mut Value;
+            std::ptr::write_bytes(stack, 0, size);
+            stack
+        };
+        self.thread_with_stack(stack, size)
+    }
+
+    fn thread_with_stack(&mut self, stack: *mut Value, size: usize) -> *mut Thread {
         let th = self.heap.alloc(Tag::THREAD.0, size_of::<Thread>()).as_ptr() as *mut Thread;
         // SAFETY: freshly allocated; every field is written.
         unsafe {
@@ -150,9 +173,12 @@ impl Vm {
                 no_yield: 0,
                 depth: 0,
                 pcalls: 0,
+                closing: false,
+                escaped: false,
+                fiber: null_mut(),
             });
         }
-        Ok(th)
+        th
     }
 
     /// Compiles or undumps a chunk into a function whose first upvalue is `env` (`None`: the globals). The error is the message, a string.
@@ -200,26 +226,6 @@ impl Vm {
     /// The binary chunk of a Lua function (`string.dump`).
     pub fn dump(&mut self, f: Gc<LuaClosure>, strip: bool) -> Vec<u8> {
         perilune_syntax::dump::dump(f.inst().proto(), strip)
-    }
-}
-
-/// The running thread's native stack: lowest address (as far as it may grow) and end.
-fn native_stack() -> (usize, usize) {
-    // SAFETY: the attributes are initialised by the first call and destroyed after their last use.
-    unsafe {
-        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
-            let here = 0usize;
-            let end = &raw const here as usize;
-            return (end - (1 << 20), end);
-        }
-        let (mut low, mut size) = (std::ptr::null_mut(), 0);
-        libc::pthread_attr_getstack(&attr, &mut low, &mut size);
-        libc::pthread_attr_destroy(&mut attr);
-        // An unlimited stack is as good as a large one.
-        let size: usize = size;
-        let end = low as usize + size;
-        (end - size.min(64 << 20), end)
     }
 }
 

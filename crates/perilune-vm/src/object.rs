@@ -278,6 +278,12 @@ pub struct Thread {
     pub(crate) depth: u32,
     /// Calls of `pcall` and `xpcall` that have not returned; each frame of one keeps the number before it in `shift`.
     pub(crate) pcalls: u32,
+    /// One of the calls that count in `no_yield` closes this coroutine's variables; a fiber may wait there nevertheless.
+    pub(crate) closing: bool,
+    /// A Lua value may refer to it though it is a fiber's root: `coroutine.running` has told.
+    pub(crate) escaped: bool,
+    /// Root of a fiber: what is known of that, in an owned box. Null: an ordinary coroutine.
+    pub(crate) fiber: *mut crate::fiber::FiberState,
 }
 
 #[cfg(test)]

@@ -74,12 +74,19 @@ pub struct Segment {
 }
 
 /// Native stacks: which are in use, which are free.
-#[derive(Default)]
 pub(crate) struct NativeStacks {
     free: Vec<usize>,
     slabs: Vec<usize>,
+    /// What is known of those that the running thread is on.
+    pub running: Running,
+    /// The coroutine whose segment has just handed on [`Step::Park`]; null: the native parked on the pump's own stack.
+    pub parked: *mut Thread,
+}
+
+/// The native stacks of the OS thread that owns the `Vm`.
+pub(crate) struct Running {
     /// Stacks that wait for the running one: (lowest address in use, end).
-    chain: Vec<(usize, usize)>,
+    pub chain: Vec<(usize, usize)>,
     /// End (highest address) of the running native stack.
     pub end: usize,
     /// From where the running native stack is scanned: where its innermost `execute` was entered. What the interpreter itself keeps on the native stack is of no
@@ -87,6 +94,31 @@ pub(crate) struct NativeStacks {
     pub scan_from: usize,
     /// A nested call may not start below this address.
     pub limit: usize,
+    /// The coroutine whose segment is the running stack; null: it is the OS thread's own.
+    pub current: *mut Thread,
+}
+
+impl Default for Running {
+    fn default() -> Running {
+        Running { chain: Vec::new(), end: 0, scan_from: 0, limit: 0, current: null_mut() }
+    }
+}
+
+impl Running {
+    /// The running stack is an OS thread's own, and nothing runs on it yet.
+    pub fn set_bounds(&mut self, low: usize, end: usize) {
+        self.chain.clear();
+        self.end = end;
+        self.limit = low + NATIVE_RESERVE;
+        self.scan_from = 0;
+        self.current = null_mut();
+    }
+}
+
+impl Default for NativeStacks {
+    fn default() -> NativeStacks {
+        NativeStacks { free: Vec::new(), slabs: Vec::new(), running: Running::default(), parked: null_mut() }
+    }
 }
 
 impl NativeStacks {
@@ -182,7 +214,7 @@ impl Vm {
     /// Is there too little native stack left for a nested call?
     #[inline]
     pub(crate) fn native_stack_low(&self) -> bool {
-        stack_pointer() < self.stacks.limit
+        stack_pointer() < self.stacks.running.limit
     }
 
     /// Runs the native whose frame is at `base` on a segment of the running coroutine's own.
@@ -246,22 +278,25 @@ impl Vm {
             let Some(mut run) = (*segment).run.take() else {
                 return Err(self.error("cannot resume non-suspended coroutine"));
             };
-            let (end, limit, scan_from) = (self.stacks.end, self.stacks.limit, self.stacks.scan_from);
-            self.stacks.end = (*segment).low + SEGMENT_SIZE;
-            self.stacks.limit = (*segment).low + NATIVE_RESERVE;
+            let (end, limit, scan_from) =
+                (self.stacks.running.end, self.stacks.running.limit, self.stacks.running.scan_from);
+            self.stacks.running.end = (*segment).low + SEGMENT_SIZE;
+            self.stacks.running.limit = (*segment).low + NATIVE_RESERVE;
             (*segment).suspended_at = 0;
+            let outer = std::mem::replace(&mut self.stacks.running.current, th);
             let mut outcome = None;
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
                 let low = if scan_from != 0 { scan_from } else { here };
-                (*vm).stacks.chain.push((low, end));
-                (*vm).stacks.scan_from = (*segment).scan_from;
+                (*vm).stacks.running.chain.push((low, end));
+                (*vm).stacks.running.scan_from = (*segment).scan_from;
                 outcome = Some(run.resume(()));
-                (*vm).stacks.chain.pop();
+                (*vm).stacks.running.chain.pop();
             });
-            self.stacks.end = end;
-            self.stacks.limit = limit;
-            self.stacks.scan_from = scan_from;
+            self.stacks.running.end = end;
+            self.stacks.running.limit = limit;
+            self.stacks.running.scan_from = scan_from;
+            self.stacks.running.current = outer;
             match outcome {
                 Some(CoroutineResult::Return(flow)) => {
                     let memory = run.into_stack();
@@ -273,7 +308,11 @@ impl Vm {
                 }
                 _ => {
                     (*segment).run = Some(run);
-                    (*segment).hand_off.take().unwrap_or(Ok(Step::Continue))
+                    let flow = (*segment).hand_off.take().unwrap_or(Ok(Step::Continue));
+                    if matches!(flow, Ok(Step::Park)) {
+                        self.stacks.parked = th;
+                    }
+                    flow
                 }
             }
         }
@@ -288,7 +327,7 @@ impl Vm {
             (*segment).hand_off = Some(outcome);
             let vm: *mut Vm = self;
             spill_registers(vm, |_, here| {
-                (*segment).scan_from = (*vm).stacks.scan_from;
+                (*segment).scan_from = (*vm).stacks.running.scan_from;
                 (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
@@ -297,6 +336,22 @@ impl Vm {
                 return Err(Thrown(()));
             }
             self.finish_yield()
+        }
+    }
+
+    /// A fiber has parked: lets the native stack below go on with that. Returns when the segment that runs here is resumed.
+    pub(crate) unsafe fn suspend_parked(&mut self) {
+        // SAFETY: called on the segment of a coroutine.
+        unsafe {
+            let segment = (*self.stacks.running.current).segment;
+            (*segment).hand_off = Some(Ok(Step::Park));
+            let vm: *mut Vm = self;
+            spill_registers(vm, |vm, here| {
+                (*segment).scan_from = (*vm).stacks.running.scan_from;
+                (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
+                (*(*segment).yielder).suspend(());
+                (*segment).suspended_at = 0;
+            });
         }
     }
 
@@ -336,10 +391,11 @@ impl Vm {
 
     /// Reports the native stacks in use: the running one, and those that wait for it.
     pub(crate) fn scan_native_stacks(&mut self, range: &mut dyn FnMut(usize, usize)) {
-        let low = if self.stacks.scan_from != 0 { self.stacks.scan_from } else { stack_pointer() };
-        range(low, self.stacks.end);
-        for n in 0..self.stacks.chain.len() {
-            let (low, end) = self.stacks.chain[n];
+        let low =
+            if self.stacks.running.scan_from != 0 { self.stacks.running.scan_from } else { stack_pointer() };
+        range(low, self.stacks.running.end);
+        for n in 0..self.stacks.running.chain.len() {
+            let (low, end) = self.stacks.running.chain[n];
             range(low, end);
         }
     }

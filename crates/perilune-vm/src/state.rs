@@ -43,6 +43,10 @@ pub struct Vm {
     pub(crate) error_handled: bool,
     /// A coroutine's native calls are being discarded: nothing catches the error.
     pub(crate) cancelling: bool,
+    /// The error on its way is a cancellation: nothing catches it, but variables are closed.
+    pub(crate) cancel_error: bool,
+    /// The error on its way is none: a native waits (`fiber.rs`).
+    pub(crate) parking: bool,
     /// A hybrid native is run as a leaf.
     pub(crate) leaf_attempt: crate::native::LeafAttempt,
     /// Greater than 0: the running coroutine may not yield (finalisers, hooks, message handlers).
@@ -53,6 +57,12 @@ pub struct Vm {
     pub(crate) shared: crate::interp::ic::SharedCache,
     /// Native stacks.
     pub(crate) stacks: crate::segment::NativeStacks,
+    pub(crate) fibers: crate::fiber::Fibers,
+    /// Who else runs this domain.
+    pub(crate) host: Option<std::sync::Arc<dyn crate::host::Host>>,
+    pub(crate) owners: crate::host::Owners,
+    /// The lowest coroutine of what the owning thread runs: the main one, or that of a thread that has entered.
+    pub(crate) base_thread: *mut Thread,
     pub(crate) strings: StringTable,
     pub(crate) shapes: ShapeTable,
     pub(crate) main_thread: *mut Thread,

@@ -56,6 +56,8 @@ pub(crate) enum Step {
     Continue,
     /// The entry frame has returned.
     Return,
+    /// The fiber has parked: this native stack is to be suspended too (`fiber.rs`).
+    Park,
 }
 
 /// A slow path's result: the next step, or an error to unwind.
@@ -154,6 +156,13 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
             // SAFETY: `Continue` promises a Lua frame at `vm.base` with `pc` and `k` stored.
             Ok(Step::Continue) => return unsafe { reload(vm) },
             Ok(Step::Return) => return Exit::Return,
+            // SAFETY: a segment has handed the step on.
+            Ok(Step::Park) => match unsafe { (*vm).pass_park() } {
+                Some(next) => flow = next,
+                None => return Exit::Return,
+            },
+            // SAFETY: vm is the running state; the native's frame is on top.
+            Err(Thrown(())) if unsafe { (*vm).parking } => flow = unsafe { (*vm).park_here() },
             Err(thrown) => {
                 // SAFETY: vm is the running state.
                 let outcome = unsafe {
@@ -191,13 +200,20 @@ unsafe fn reload(vm: *mut Vm) -> Exit {
 
 /// Runs the Lua frame at `vm.base`, which has `F_ENTRY`, until it returns or fails.
 pub(crate) fn execute(vm: &mut Vm) -> Exit {
+    // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
+    execute_with(vm, |vm| unsafe { reload(vm) })
+}
+
+/// As [`execute`], beginning with whatever `first` does.
+#[inline(always)]
+pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> Exit {
     let vm: *mut Vm = vm;
     crate::segment::spill_registers(vm, |vm, here| {
-        // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
+        // SAFETY: `first` leaves the state as handlers do.
         unsafe {
-            let outer = std::mem::replace(&mut (*vm).stacks.scan_from, here);
+            let outer = std::mem::replace(&mut (*vm).stacks.running.scan_from, here);
             #[allow(unused_mut)]
-            let mut exit = reload(vm);
+            let mut exit = first(&mut *vm);
             #[cfg(debug_assertions)]
             while exit == Exit::Next {
                 let pc = (*vm).loop_pc;
@@ -205,7 +221,7 @@ pub(crate) fn execute(vm: &mut Vm) -> Exit {
                 let insn = (*pc).0;
                 exit = (*tab).0[(insn & 0xff) as usize](vm, (*vm).base, pc.add(1), (*vm).loop_k, insn, tab);
             }
-            (*vm).stacks.scan_from = outer;
+            (*vm).stacks.running.scan_from = outer;
             exit
         }
     })

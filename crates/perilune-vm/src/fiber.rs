@@ -1,0 +1,526 @@
+//! Fibers: coroutines that the host runs, and that wait without holding a thread.
+//!
+//! A *fiber* is a coroutine that Rust code (a *pump*) runs with [`Vm::run_fiber`], together with the chain of coroutines that it has resumed itself. Its
+//! *root* is the first coroutine of the chain. Whoever is not in a fiber is in the *root chain*: the code that the host called on its own thread.
+//!
+//! # Parking
+//! A native that has to wait tells whoever will wake it, pushes nothing, and returns `Err(vm.park())`. The interpreter treats that error as no error: the
+//! native's frame stays on top of its stack, and the whole chain of coroutines is put aside, from the running one down to the root. [`Vm::run_fiber`] returns
+//! [`FiberStep::Parked`]. Its next call puts the chain back and *calls the native again*, with the same arguments. The native finds that what it waited for is
+//! there and finishes, or parks again. So each native that can be interrupted like this may wait, and none is split in two.
+//!
+//! ```text
+//! pump's stack:   run_fiber: execute ... F resumes T, inline ... T calls sort --> run_segment ---+          +--> run_segment(T) ...
+//! T's segment:                                         sort -> execute -> comparator -> recv parks +  parked  + recv is called again
+//! ```
+//! Native stacks in use by the chain (segments) are suspended from the inside out: each hands [`Step::Park`] to the `execute` below, which suspends its own
+//! segment, until the pump's native stack is reached. To go on, each is resumed by the one below (`Vm::pass_park`).
+//!
+//! A parked chain keeps its links (`resumer`), and all its coroutines have the status "normal": nobody can resume or close them.
+//!
+//! In the root chain nothing is put aside: the host makes the thread sleep (`host.rs`), then the native is called again.
+//!
+//! Where native frames that belong to no segment are in the way, there is no waiting: in finalisers, hooks, message handlers. Those are the calls that count in
+//! `no_yield`, so the chain is looked through for it.
+//!
+//! # Cancellation
+//! A cancellation is an error on its way with `Vm::cancel_error` set: `pcall`, `xpcall` and `coroutine.resume` let it pass, to-be-closed variables are closed.
+//! Their methods run as usual, may call `pcall`, may wait. A native that catches errors in Rust catches a cancellation, but it comes again at the next poll of
+//! interrupts. A cancellation that would hit a finaliser, hook or message handler waits until it is over.
+//!
+//! # What the collector sees
+//! Live fibers form a list, linked through their states; the collector marks the head, and tracing a fiber marks the next one. A fiber that has not run
+//! since the last collection is not looked at. Ended fibers whose coroutine nobody can have got hold of wait in a second such list to be used again.
+//!
+//! # Files
+//! Here: life and runs of a fiber. `fiber/park.rs`: waiting; `fiber/cancel.rs`: cancellation; `fiber/look.rs`: tracebacks and positions; `host.rs`: the root chain's
+//! waits, and threads.
+//!
+//! Rejected: waking a fiber by passing values in place of calling the native again (each native would need a second half for what comes after); a vector of
+//! live fibers as root (200,000 marks at each minor collection, or an order that removing has to keep).
+
+mod cancel;
+mod look;
+mod park;
+
+use crate::Vm;
+use crate::call::{NATIVE_STACK, STACK_EXTRA};
+use crate::frame::{CALL_GAP, CONT_COROUTINE, Frame, frame};
+use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
+use crate::native::LuaResult;
+use crate::object::{Status, Thread};
+use crate::value::{Gc, Value};
+use std::any::Any;
+use std::ptr::null_mut;
+
+/// Ended fibers kept for the next ones.
+const MOST_SPARE: usize = 1024;
+/// Of these, those that a full collection leaves.
+const SPARE_AFTER_FULL: usize = 16;
+
+/// What a fiber does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    New,
+    Running,
+    Parked,
+    Ended,
+}
+
+/// Whether a fiber is to be cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cancel {
+    No,
+    Requested,
+    /// The error has been raised; it is not raised twice.
+    Raised,
+}
+
+/// What a fiber has beyond its root coroutine; owned by that, in a box.
+pub(crate) struct FiberState {
+    phase: Phase,
+    cancel: Cancel,
+    tag: u64,
+    data: Option<Box<dyn Any + Send>>,
+    /// Neighbours in the list of live fibers; `next` alone in that of spare ones.
+    prev: *mut Thread,
+    next: *mut Thread,
+    /// While parked: the coroutine that ran.
+    top: *mut Thread,
+    /// While parked: the coroutine whose segment the pump's native stack resumes; null: none.
+    inner: *mut Thread,
+    /// While it runs: `NativeStacks::scan_from` of the pump's `execute`.
+    entry: usize,
+    /// While parked: what the `Vm` had.
+    c_calls: u32,
+    error: Value,
+    error_handled: bool,
+    cancel_error: bool,
+    /// How it ended.
+    end: Option<FiberEnd>,
+    /// Taken where an error was raised that nothing will catch.
+    traceback: Vec<u8>,
+}
+
+/// The fibers of a `Vm`.
+pub(crate) struct Fibers {
+    /// Live fibers.
+    head: *mut Thread,
+    /// Ended ones to be used again.
+    spare: *mut Thread,
+    spare_count: usize,
+    /// Root of the fiber that runs; null: the root chain does, or nothing.
+    pub current: *mut Thread,
+    live: usize,
+}
+
+impl Default for Fibers {
+    fn default() -> Fibers {
+        Fibers { head: null_mut(), spare: null_mut(), spare_count: 0, current: null_mut(), live: 0 }
+    }
+}
+
+/// What [`Vm::run_fiber`] came to.
+#[derive(Debug)]
+pub enum FiberStep {
+    /// It waits. Run it again when its waiter has been woken.
+    Parked,
+    /// It is over; the handle of the fiber means nothing any more.
+    Done(FiberEnd),
+}
+
+/// How a fiber ended.
+#[derive(Debug)]
+pub enum FiberEnd {
+    /// Its function returned. The results are the topmost values of the stack, that many; the caller pops them ([`Vm::truncate`]).
+    Returned(u32),
+    /// An error left it. The error's value is the topmost value of the stack; the caller pops it. The traceback was taken where the error was raised.
+    Failed {
+        /// As `debug.traceback` writes it.
+        traceback: Vec<u8>,
+    },
+    /// It was cancelled, and has unwound.
+    Cancelled,
+}
+
+impl Vm {
+    // -- Life ----------------------------------------------------------------------------------------------------------------
+
+    /// A new fiber that will call `f` with `args`. It is kept alive until it ends or is dropped ([`Vm::drop_fiber`]).
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn new_fiber(&mut self, f: Value, args: &[Value]) -> LuaResult<Gc<Thread>> {
+        let th = self.fibers.spare;
+        let th = if th.is_null() { self.make_fiber()? } else { th };
+        // SAFETY: a fiber of the spare list or a new one: no frames, nobody else knows it.
+        unsafe {
+            let state = (*th).fiber;
+            if th == self.fibers.spare {
+                self.fibers.spare = (*state).next;
+                self.fibers.spare_count -= 1;
+                (*state).next = null_mut();
+                self.heap.barrier(Gc::from_ptr(th).obj());
+            }
+            let need = CALL_GAP + args.len() + NATIVE_STACK + STACK_EXTRA;
+            if need > (*th).stack_size
+                && let Err(e) = self.resize_stack(th, need * 2)
+            {
+                self.spare_fiber(th);
+                return Err(e);
+            }
+            let base = (*th).stack.add(CALL_GAP);
+            *base.sub(CALL_GAP) = f;
+            *frame(base) = Frame::native(-1, 0);
+            for (n, v) in args.iter().enumerate() {
+                copy(base.add(n), v);
+            }
+            (*th).base = base;
+            (*th).top = base.add(args.len());
+            let head = self.fibers.head;
+            (*state).next = head;
+            if !head.is_null() {
+                (*(*head).fiber).prev = th;
+            }
+            self.fibers.head = th;
+            self.fibers.live += 1;
+            Ok(Gc::from_ptr(th))
+        }
+    }
+
+    fn make_fiber(&mut self) -> LuaResult<*mut Thread> {
+        let th = self.alloc_thread(crate::new::INITIAL_STACK)?;
+        let state = Box::new(FiberState {
+            phase: Phase::New,
+            cancel: Cancel::No,
+            tag: 0,
+            data: None,
+            prev: null_mut(),
+            next: null_mut(),
+            top: null_mut(),
+            inner: null_mut(),
+            entry: 0,
+            c_calls: 0,
+            error: Value::NIL,
+            error_handled: false,
+            cancel_error: false,
+            end: None,
+            traceback: Vec::new(),
+        });
+        // SAFETY: freshly allocated.
+        unsafe { (*th).fiber = Box::into_raw(state) };
+        Ok(th)
+    }
+
+    /// Puts a fiber without frames in the spare list.
+    unsafe fn spare_fiber(&mut self, th: *mut Thread) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let state = (*th).fiber;
+            (*th).status = Status::Suspended;
+            (*th).started = false;
+            (*th).resumer = null_mut();
+            (*th).failure = None;
+            (*th).handler_floor = 0;
+            (*th).no_yield = 0;
+            (*th).depth = 0;
+            (*th).pcalls = 0;
+            (*state).phase = Phase::New;
+            (*state).cancel = Cancel::No;
+            (*state).tag = 0;
+            (*state).prev = null_mut();
+            (*state).next = self.fibers.spare;
+            self.heap.barrier(Gc::from_ptr(th).obj());
+            self.fibers.spare = th;
+            self.fibers.spare_count += 1;
+        }
+    }
+
+    /// The fiber has no frames any more: it leaves the list of live ones.
+    unsafe fn retire_fiber(&mut self, th: *mut Thread) {
+        // SAFETY: a live fiber that does not run.
+        unsafe {
+            let state = (*th).fiber;
+            let (prev, next) = ((*state).prev, (*state).next);
+            if prev.is_null() {
+                self.fibers.head = next;
+            } else {
+                (*(*prev).fiber).next = next;
+                self.heap.barrier(Gc::from_ptr(prev).obj());
+            }
+            if !next.is_null() {
+                (*(*next).fiber).prev = prev;
+            }
+            self.fibers.live -= 1;
+            (*state).data = None;
+            (*state).top = null_mut();
+            (*state).inner = null_mut();
+            (*state).error = Value::NIL;
+            let reusable = !(*th).escaped
+                && (*th).hook_mask == 0
+                && (*th).open_upvals.is_null()
+                && (*th).tbc == 0
+                && (*th).segment.is_null()
+                && (*th).stack_size <= 4 * crate::new::INITIAL_STACK
+                && self.fibers.spare_count < MOST_SPARE;
+            if reusable {
+                (*th).base = (*th).stack.add(CALL_GAP);
+                (*th).top = (*th).base;
+                *frame((*th).base) = Frame::native(0, 0);
+                self.spare_fiber(th);
+            } else {
+                (*th).status = Status::Dead;
+                (*th).fiber = null_mut();
+                drop(Box::from_raw(state));
+            }
+        }
+    }
+
+    /// Gives up most of the spare fibers.
+    pub(crate) fn trim_fibers(&mut self) {
+        while self.fibers.spare_count > SPARE_AFTER_FULL {
+            let th = self.fibers.spare;
+            // SAFETY: a spare fiber; the collector finds it dead.
+            unsafe {
+                let state = (*th).fiber;
+                self.fibers.spare = (*state).next;
+                self.fibers.spare_count -= 1;
+                (*th).fiber = null_mut();
+                drop(Box::from_raw(state));
+            }
+        }
+    }
+
+    /// Number of fibers that have not ended.
+    pub fn live_fibers(&self) -> usize {
+        self.fibers.live
+    }
+
+    // -- The host's data -------------------------------------------------------------------------------------------------------
+
+    /// The state of a live fiber.
+    #[allow(clippy::mut_from_ref)]
+    fn fiber_state(&self, fiber: Gc<Thread>) -> &mut FiberState {
+        assert!(!fiber.fiber.is_null(), "not a live fiber");
+        // SAFETY: the box lives as long as the fiber; one thread at a time owns the domain, and no reference is kept across a run.
+        unsafe { &mut *fiber.fiber }
+    }
+
+    /// The host's number for a live fiber; 0 until it is set.
+    pub fn fiber_tag(&self, fiber: Gc<Thread>) -> u64 {
+        self.fiber_state(fiber).tag
+    }
+    /// Sets [`Vm::fiber_tag`].
+    pub fn set_fiber_tag(&mut self, fiber: Gc<Thread>, tag: u64) {
+        self.fiber_state(fiber).tag = tag;
+    }
+    /// A place for whatever the host keeps with a live fiber; dropped when the fiber ends.
+    pub fn fiber_data(&mut self, fiber: Gc<Thread>) -> &mut Option<Box<dyn Any + Send>> {
+        &mut self.fiber_state(fiber).data
+    }
+    /// The fiber that runs; `None` in the root chain.
+    #[inline]
+    pub fn current_fiber(&self) -> Option<Gc<Thread>> {
+        let th = self.fibers.current;
+        // SAFETY: live fibers are roots.
+        if th.is_null() { None } else { Some(unsafe { Gc::from_ptr(th) }) }
+    }
+    /// Is the fiber parked (as against new or running)?
+    pub fn is_parked(&self, fiber: Gc<Thread>) -> bool {
+        self.fiber_state(fiber).phase == Phase::Parked
+    }
+
+    // -- Running -----------------------------------------------------------------------------------------------------------------
+
+    /// Runs a new fiber or continues a parked one until it parks or ends. The native that it parked in is called again.
+    ///
+    /// For a pump: Rust code that no Lua function has called, in the base coroutine of its thread ([`Vm::enter_thread`]) or the main one.
+    pub fn run_fiber(&mut self, fiber: Gc<Thread>) -> FiberStep {
+        let th = fiber.ptr();
+        assert!(!fiber.fiber.is_null() && self.fibers.current.is_null(), "not a fiber, or one is running");
+        let state = fiber.fiber;
+        // SAFETY: a live fiber that does not run; its state and coroutines are roots' children.
+        unsafe {
+            let parked = match (*state).phase {
+                Phase::New => false,
+                Phase::Parked => true,
+                p => panic!("run_fiber of a fiber that is {p:?}"),
+            };
+            if !parked && (*state).cancel != Cancel::No {
+                self.forget_fiber(th);
+                return FiberStep::Done(FiberEnd::Cancelled);
+            }
+            let outside = (self.thread, self.c_calls, self.error, self.error_handled);
+            (*outside.0).status = Status::Normal;
+            (*th).resumer = outside.0;
+            (*state).phase = Phase::Running;
+            self.fibers.current = th;
+            let exit = if parked {
+                self.c_calls = (*state).c_calls;
+                self.error = (*state).error;
+                self.error_handled = (*state).error_handled;
+                self.cancel_error = (*state).cancel_error;
+                self.switch_to((*state).top);
+                (*(*state).top).status = Status::Running;
+                execute_with(self, |vm| vm.continue_fiber())
+            } else {
+                self.c_calls = 0;
+                (*th).status = Status::Running;
+                (*th).started = true;
+                self.switch_to(th);
+                execute_with(self, |vm| vm.start_fiber())
+            };
+            self.fibers.current = null_mut();
+            if exit == Exit::Error {
+                // Its end could not be delivered: memory is short.
+                let error = self.error;
+                self.push(error);
+                (*state).phase = Phase::Ended;
+                (*state).end = Some(FiberEnd::Failed { traceback: std::mem::take(&mut (*state).traceback) });
+            }
+            debug_assert!(self.thread == outside.0);
+            (_, self.c_calls, self.error, self.error_handled) = outside;
+            self.cancel_error = false;
+            if (*state).phase == Phase::Parked {
+                return FiberStep::Parked;
+            }
+            let end = (*state).end.take().unwrap_or(FiberEnd::Cancelled);
+            self.retire_fiber(th);
+            FiberStep::Done(end)
+        }
+    }
+
+    /// The first step of a fiber: calls its function.
+    unsafe fn start_fiber(&mut self) -> Exit {
+        // SAFETY: the fiber is the running coroutine; its function lies below its arguments.
+        unsafe {
+            (*(*self.fibers.current).fiber).entry = self.stacks.running.scan_from;
+            let func = self.base.sub(CALL_GAP);
+            let flow = self.start_call(func, -1, 0, CONT_COROUTINE, 0);
+            proceed(self, flow)
+        }
+    }
+
+    /// The first step of a parked fiber that goes on.
+    unsafe fn continue_fiber(&mut self) -> Exit {
+        // SAFETY: the coroutine that parked is the running one.
+        unsafe {
+            let state = (*self.fibers.current).fiber;
+            (*state).entry = self.stacks.running.scan_from;
+            let inner = std::mem::replace(&mut (*state).inner, null_mut());
+            let flow = if inner.is_null() {
+                match self.woken() {
+                    Ok(()) => self.call_again(),
+                    Err(e) => Err(e),
+                }
+            } else {
+                self.run_segment(inner)
+            };
+            proceed(self, flow)
+        }
+    }
+
+    /// The function of the running fiber has returned `n` values.
+    pub(crate) unsafe fn fiber_finished(&mut self, first: *mut Value, n: usize) -> Flow {
+        // SAFETY: the running coroutine is the fiber's root; its resumer is the pump's base coroutine.
+        unsafe {
+            let th = self.thread;
+            let state = (*th).fiber;
+            (*th).status = Status::Dead;
+            (*state).phase = Phase::Ended;
+            self.leave_fiber(th);
+            if (*state).cancel == Cancel::Requested {
+                // Native code has caught the cancellation, and nothing came after it.
+                return Ok(Step::Return);
+            }
+            let to = self.reserve(self.top, n + 2)?;
+            for j in 0..n {
+                copy(to.add(j), first.add(j));
+            }
+            self.top = to.add(n);
+            (*state).end = Some(FiberEnd::Returned(n as u32));
+            Ok(Step::Return)
+        }
+    }
+
+    /// An error has left the function of the running fiber.
+    pub(crate) unsafe fn fiber_failed(&mut self) -> Flow {
+        // SAFETY: as `fiber_finished`.
+        unsafe {
+            let th = self.thread;
+            let state = (*th).fiber;
+            let cancelled = std::mem::replace(&mut self.cancel_error, false);
+            self.error_handled = false;
+            let error = std::mem::replace(&mut self.error, Value::NIL);
+            let error = self.close_fiber(th, error);
+            (*th).status = Status::Dead;
+            (*state).phase = Phase::Ended;
+            self.leave_fiber(th);
+            if cancelled {
+                (*state).end = Some(FiberEnd::Cancelled);
+                return Ok(Step::Return);
+            }
+            let to = self.reserve(self.top, 2)?;
+            *to = error;
+            self.top = to.add(1);
+            let traceback = std::mem::take(&mut (*state).traceback);
+            (*state).end = Some(FiberEnd::Failed { traceback });
+            Ok(Step::Return)
+        }
+    }
+
+    /// Closes what an error leaves open in the root of a fiber; the error in the end.
+    unsafe fn close_fiber(&mut self, th: *mut Thread, error: Value) -> Value {
+        // SAFETY: the running coroutine; no frame of it will run again.
+        unsafe {
+            (*th).pcalls = 0;
+            let bottom = (*th).stack;
+            self.base = bottom.add(CALL_GAP);
+            *frame(self.base) = Frame::native(0, 0);
+            self.no_yield += 1;
+            (*th).closing = true;
+            let error = self.close_with(bottom, Some(error)).unwrap_or(Value::NIL);
+            (*th).closing = false;
+            self.no_yield -= 1;
+            self.base = (*th).stack.add(CALL_GAP);
+            self.top = self.base;
+            error
+        }
+    }
+
+    /// The pump's base coroutine becomes the running one.
+    unsafe fn leave_fiber(&mut self, root: *mut Thread) {
+        // SAFETY: the fiber's root knows it.
+        unsafe {
+            let pump = std::mem::replace(&mut (*root).resumer, null_mut());
+            self.switch_to(pump);
+            (*pump).status = Status::Running;
+        }
+    }
+
+    /// What a collection starts from.
+    pub(crate) fn fiber_roots(&self) -> [*mut Thread; 3] {
+        [self.fibers.head, self.fibers.spare, self.fibers.current]
+    }
+}
+
+/// What tracing the root of a fiber marks besides its stack.
+///
+/// # Safety
+/// `th` is a live coroutine.
+pub(crate) unsafe fn trace_fiber(
+    th: *mut Thread,
+    mark_thread: &mut dyn FnMut(*mut Thread),
+    mark: &mut dyn FnMut(Value),
+) {
+    // SAFETY: the state belongs to the coroutine.
+    unsafe {
+        let state = (*th).fiber;
+        if state.is_null() {
+            return;
+        }
+        mark_thread((*state).next);
+        mark_thread((*state).top);
+        mark((*state).error);
+    }
+}

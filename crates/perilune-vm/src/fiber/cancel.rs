@@ -1,0 +1,168 @@
+//! Cancelling fibers, and giving them up. The essay is in `fiber.rs`.
+//!
+//! A fiber is cancelled by itself, so to speak: somebody asks for it, and the fiber's own next step raises the error that nothing catches. One that
+//! is given up ([`Vm::drop_fiber`]) runs no more Lua code at all: only the native calls in it are made to return.
+
+use super::{Cancel, FiberState, Phase};
+use crate::Vm;
+use crate::frame::{CALL_GAP, Frame, frame};
+use crate::native::Thrown;
+use crate::object::{Status, Thread};
+use crate::value::Gc;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+impl Vm {
+    /// Asks for a fiber to be cancelled: its next run unwinds it. A new one ends without having run. Whoever calls this runs the fiber soon: it need not be woken.
+    pub fn cancel_fiber(&mut self, fiber: Gc<Thread>) {
+        let state = self.fiber_state(fiber);
+        if state.cancel == Cancel::No {
+            state.cancel = Cancel::Requested;
+        }
+        if self.fibers.current == fiber.ptr() {
+            self.interrupt.fetch_or(crate::interrupt::CANCEL, Ordering::Relaxed);
+        }
+    }
+
+    /// Is the running fiber, or the root chain, to be cancelled?
+    pub(crate) fn cancellation_due(&mut self) -> bool {
+        let Some(fiber) = self.current_fiber() else {
+            return self.host.as_ref().is_some_and(|h| h.is_cancelled(None));
+        };
+        let state = self.fiber_state(fiber);
+        match state.cancel {
+            Cancel::Raised => false,
+            Cancel::Requested => true,
+            Cancel::No => self.host.as_ref().is_some_and(|h| h.is_cancelled(Some(state.tag))),
+        }
+    }
+
+    /// Raises the error that nothing catches.
+    pub(crate) fn throw_cancellation(&mut self) -> Thrown {
+        if let Some(fiber) = self.current_fiber() {
+            self.fiber_state(fiber).cancel = Cancel::Raised;
+        }
+        let thrown = self.error_plain("cancelled");
+        self.error_handled = true;
+        self.cancel_error = true;
+        thrown
+    }
+
+    /// Native code has caught a cancellation as if it were an error: it is raised again at the next poll.
+    #[cold]
+    pub(crate) fn cancellation_caught(&mut self) {
+        self.cancel_error = false;
+        if let Some(fiber) = self.current_fiber() {
+            self.fiber_state(fiber).cancel = Cancel::Requested;
+            self.interrupt.fetch_or(crate::interrupt::CANCEL, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up a fiber that will never run again: native code in it is made to return, variables are not closed. For the end of a domain; whoever wants variables
+    /// closed cancels the fiber and runs it.
+    pub fn drop_fiber(&mut self, fiber: Gc<Thread>) {
+        let th = fiber.ptr();
+        let state: *mut FiberState = self.fiber_state(fiber);
+        // SAFETY: a live fiber that does not run; the state of the Vm is put back as it was.
+        unsafe {
+            match (*state).phase {
+                Phase::New => {}
+                Phase::Parked => {
+                    let top = (*state).top;
+                    let inner = (*state).inner;
+                    let previous = self.thread;
+                    let kept = (self.error, self.error_handled, self.c_calls, self.fibers.current);
+                    if !inner.is_null() {
+                        (*th).resumer = previous;
+                        self.fibers.current = th;
+                        self.c_calls = (*state).c_calls;
+                        self.cancelling = true;
+                        self.switch_to(top);
+                        let _ = self.run_segment(inner);
+                        self.cancelling = false;
+                        self.switch_to(previous);
+                    }
+                    (self.error, self.error_handled, self.c_calls, self.fibers.current) = kept;
+                    let mut co = top;
+                    while !co.is_null() && co != previous {
+                        (*co).status = Status::Dead;
+                        let below = std::mem::replace(&mut (*co).resumer, null_mut());
+                        self.abandon_frames(co);
+                        if co == th {
+                            break;
+                        }
+                        co = below;
+                    }
+                }
+                p => panic!("drop_fiber of a fiber that is {p:?}"),
+            }
+            self.forget_fiber(th);
+        }
+    }
+
+    /// A coroutine's frames will never run: upvalues keep their values, the rest goes.
+    unsafe fn abandon_frames(&mut self, th: *mut Thread) {
+        // SAFETY: a coroutine that does not run.
+        unsafe {
+            (*th).tbc = 0;
+            (*th).pcalls = 0;
+            (*th).depth = 0;
+            (*th).no_yield = 0;
+            (*th).closing = false;
+            let previous = self.thread;
+            if !(*th).open_upvals.is_null() {
+                self.switch_to(th);
+                let bottom = (*th).stack;
+                self.close_upvalues(bottom);
+                self.switch_to(previous);
+            }
+            (*th).base = (*th).stack.add(CALL_GAP);
+            (*th).top = (*th).base;
+            *frame((*th).base) = Frame::native(0, 0);
+            self.heap.barrier(Gc::from_ptr(th).obj());
+        }
+    }
+
+    /// Ends a fiber that has no frames.
+    pub(super) unsafe fn forget_fiber(&mut self, th: *mut Thread) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*(*th).fiber).phase = Phase::Ended;
+            (*(*th).fiber).traceback = Vec::new();
+            self.retire_fiber(th);
+        }
+    }
+
+    /// All live fibers.
+    pub fn fibers(&self) -> Vec<Gc<Thread>> {
+        let mut all = Vec::with_capacity(self.fibers.live);
+        let mut th = self.fibers.head;
+        while !th.is_null() {
+            // SAFETY: live fibers are roots, linked through their states.
+            unsafe {
+                all.push(Gc::from_ptr(th));
+                th = (*(*th).fiber).next;
+            }
+        }
+        all
+    }
+
+    /// Gives up all fibers: the state is going away.
+    pub(crate) fn release_fibers(&mut self) {
+        for fiber in self.fibers() {
+            if self.fiber_state(fiber).phase != Phase::Running {
+                self.drop_fiber(fiber);
+            }
+        }
+        while !self.fibers.spare.is_null() {
+            let th = self.fibers.spare;
+            // SAFETY: spare fibers own their states.
+            unsafe {
+                let state = Box::from_raw((*th).fiber);
+                (*th).fiber = null_mut();
+                self.fibers.spare = state.next;
+            }
+        }
+        self.fibers.spare_count = 0;
+    }
+}

@@ -1,0 +1,257 @@
+//! Parking: how a wait leaves the running code, and how it comes back. The essay is in `fiber.rs`.
+//!
+//! [`Vm::park`] only says that the native waits. What happens next depends on who called it: the interpreter ([`Vm::park_here`], from where errors are
+//! handled), or another native ([`Vm::park_nested`]).
+
+use super::{Cancel, Phase};
+use crate::Vm;
+use crate::frame::CALL_GAP;
+use crate::interp::{Flow, Step};
+use crate::native::{Kind, LuaResult, Native, Thrown};
+use crate::object::Status;
+use crate::value::Gc;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+impl Vm {
+    /// For a native that has to wait and has told somebody to wake the running fiber: return `Err(vm.park())`, with nothing pushed. The native is called again,
+    /// with the same arguments, when the fiber is run again; or never, if the wait ends by a cancellation or an interrupt: then the host's
+    /// [`crate::Host::withdraw`] is called.
+    ///
+    /// Where nothing can wait (a finaliser, a hook, a message handler) the result is an ordinary error: then the native must take its waiter back. Better ask
+    /// [`Vm::may_wait`] first.
+    pub fn park(&mut self) -> Thrown {
+        if self.cancelling {
+            return Thrown(());
+        }
+        if let Err(e) = self.may_wait() {
+            return e;
+        }
+        self.parking = true;
+        Thrown(())
+    }
+
+    /// Whether a native that is called now may wait.
+    ///
+    /// # Errors
+    /// "attempt to wait inside a finalizer" and the like.
+    pub fn may_wait(&mut self) -> LuaResult<()> {
+        match self.wait_obstacle() {
+            None => Ok(()),
+            Some(text) => Err(self.error(text)),
+        }
+    }
+
+    /// Is a finaliser, hook or message handler running, which a cancellation has to wait for?
+    pub(crate) fn in_uncancellable(&self) -> bool {
+        self.frames_in_the_way().is_some()
+    }
+
+    /// Native frames in the running chain that belong to no segment.
+    fn frames_in_the_way(&self) -> Option<&'static str> {
+        // SAFETY: the chain of running coroutines.
+        unsafe {
+            let mut th = self.thread;
+            let mut no_yield = self.no_yield;
+            let stop =
+                if self.fibers.current.is_null() { null_mut() } else { (*self.fibers.current).resumer };
+            while th != stop {
+                if no_yield > (*th).closing as u32 {
+                    return Some(if self.gc.finalizing {
+                        "attempt to wait inside a finalizer"
+                    } else if (*th).in_hook {
+                        "attempt to wait inside a hook"
+                    } else if th == self.base_thread && th != self.main_thread {
+                        "attempt to wait outside a fiber"
+                    } else {
+                        "attempt to wait inside a message handler"
+                    });
+                }
+                th = (*th).resumer;
+                if !th.is_null() {
+                    no_yield = (*th).no_yield;
+                }
+            }
+        }
+        None
+    }
+
+    /// What keeps the running chain of coroutines from being put aside.
+    fn wait_obstacle(&self) -> Option<&'static str> {
+        let in_the_way = self.frames_in_the_way();
+        if in_the_way.is_some() {
+            return in_the_way;
+        }
+        // SAFETY: the running fiber's state.
+        unsafe {
+            if self.fibers.current.is_null() {
+                return if self.host.is_none() {
+                    Some("attempt to wait where nothing else can run")
+                } else {
+                    None
+                };
+            }
+            let entry = (*(*self.fibers.current).fiber).entry;
+            if self.stacks.running.current.is_null() && self.stacks.running.scan_from != entry {
+                return Some("attempt to wait across a native call");
+            }
+            None
+        }
+    }
+
+    /// A native that the interpreter called has parked; its frame is the running one. Comes back when it has been called again, with what became of that; or
+    /// with [`Step::Park`] if this native stack is the pump's.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn park_here(&mut self) -> Flow {
+        // SAFETY: as described.
+        unsafe {
+            self.before_wait()?;
+            if self.fibers.current.is_null() {
+                self.wait_in_root()?;
+            } else {
+                self.suspend_fiber();
+                if self.stacks.running.current.is_null() {
+                    return Ok(Step::Park);
+                }
+                self.suspend_parked();
+                self.woken()?;
+            }
+            self.call_again()
+        }
+    }
+
+    /// A native that another native called has parked; its frame is the running one. Comes back when it is to be called again.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn park_nested(&mut self) -> LuaResult<()> {
+        // SAFETY: as described. `may_wait` has seen to it that a fiber is on a segment.
+        unsafe {
+            self.before_wait()?;
+            if self.fibers.current.is_null() {
+                return self.wait_in_root();
+            }
+            self.suspend_fiber();
+            self.suspend_parked();
+            self.woken()
+        }
+    }
+
+    /// An interrupt that has come by now must not be slept over.
+    unsafe fn before_wait(&mut self) -> LuaResult<()> {
+        self.parking = false;
+        if self.interrupt.load(Ordering::Relaxed) != 0 {
+            let outcome = self.handle_interrupt();
+            if outcome.is_err() {
+                self.withdraw();
+            }
+            return outcome;
+        }
+        Ok(())
+    }
+
+    /// The wait of the running fiber or root chain has ended without its native being called again.
+    fn withdraw(&mut self) {
+        if let Some(host) = self.host.clone() {
+            let tag = self.current_fiber().map(|f| self.fiber_tag(f));
+            host.withdraw(tag);
+        }
+    }
+
+    /// The root chain waits.
+    unsafe fn wait_in_root(&mut self) -> LuaResult<()> {
+        let Some(host) = self.host.clone() else {
+            return Err(self.error("attempt to wait where nothing else can run"));
+        };
+        self.put_aside(|| host.wait_root());
+        if self.interrupt.load(Ordering::Relaxed) != 0 {
+            let outcome = self.handle_interrupt();
+            if outcome.is_err() {
+                self.withdraw();
+            }
+            return outcome;
+        }
+        Ok(())
+    }
+
+    /// Puts the running chain aside: the pump's base coroutine becomes the running one.
+    unsafe fn suspend_fiber(&mut self) {
+        // SAFETY: a fiber runs; its chain ends at its root.
+        unsafe {
+            let root = self.fibers.current;
+            let state = (*root).fiber;
+            let top = self.thread;
+            let mut th = top;
+            loop {
+                // Native stacks of the chain have changed since they were last looked at.
+                self.heap.barrier(Gc::from_ptr(th).obj());
+                if th == root {
+                    break;
+                }
+                th = (*th).resumer;
+            }
+            (*top).status = Status::Normal;
+            (*state).top = top;
+            (*state).phase = Phase::Parked;
+            (*state).c_calls = self.c_calls;
+            (*state).error = self.error;
+            (*state).error_handled = self.error_handled;
+            (*state).cancel_error = self.cancel_error;
+            self.stacks.parked = null_mut();
+            self.leave_fiber(root);
+        }
+    }
+
+    /// The `execute` at hand has got [`Step::Park`] from a segment that it resumed: suspends its own segment, and resumes that one when the fiber goes on.
+    /// `None`: this is the pump's native stack.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn pass_park(&mut self) -> Option<Flow> {
+        // SAFETY: a fiber has just parked.
+        unsafe {
+            let inner = self.stacks.parked;
+            if self.stacks.running.current.is_null() {
+                (*(*self.fibers.current).fiber).inner = inner;
+                return None;
+            }
+            self.suspend_parked();
+            Some(self.run_segment(inner))
+        }
+    }
+
+    /// The fiber goes on where it parked: is it to be cancelled?
+    pub(super) unsafe fn woken(&mut self) -> LuaResult<()> {
+        if self.cancelling {
+            return Err(Thrown(()));
+        }
+        // SAFETY: a fiber runs.
+        let cancel = unsafe { (*(*self.fibers.current).fiber).cancel };
+        if cancel == Cancel::Requested {
+            self.withdraw();
+            return Err(self.throw_cancellation());
+        }
+        Ok(())
+    }
+
+    /// Calls the native whose frame is the running one again, and delivers its results.
+    pub(super) unsafe fn call_again(&mut self) -> Flow {
+        // SAFETY: the frame of a native that has pushed nothing.
+        unsafe {
+            let Some(native) = (*self.base.sub(CALL_GAP)).as_native() else {
+                return Err(self.error("attempt to wait in a function that is none"));
+            };
+            let nargs = self.top.offset_from(self.base) as usize;
+            match native.kind {
+                Kind::Hybrid | Kind::IpairsStep if self.needs_segment() => self.as_leaf_first(native, nargs),
+                Kind::Reentrant if self.needs_segment() => self.on_segment(native),
+                _ => self.call_again_here(native),
+            }
+        }
+    }
+
+    unsafe fn call_again_here(&mut self, native: &'static Native) -> Flow {
+        let n = (native.func)(self)? as usize;
+        // SAFETY: the native's results are the topmost n values.
+        unsafe { self.finish_native(n) }
+    }
+}

@@ -1,0 +1,345 @@
+//! The host: who else may run a domain while its code blocks, and the hand-over of a state between OS threads.
+//!
+//! A [`Vm`] is owned by one OS thread at a time; who that is, is the host's affair ([`Host`]). What is here is the other half: what has to be put aside
+//! when an owner leaves in the middle of something, and what a new owner needs.
+//!
+//! # Terms
+//! * An owner *enters* ([`Vm::enter_thread`]) to run fibers: it gets a *base coroutine*, on whose stack it finds results, and the `Vm` learns where the
+//!   native stack ends. It *leaves* when no fiber of it is in the middle of anything.
+//! * Code that may sleep in the kernel *detaches* ([`Vm::blocking`]): what the `Vm` knows of the running code is put in a record ([`Aside`]) on the blocked thread's
+//!   own native stack, other threads may enter, and the record is loaded again when the call is over. The root chain detaches too when it waits.
+//! * While nobody is in, the `Vm` *rests*: on the main coroutine if the root chain is not put aside, else on a coroutine that stands for nobody.
+//!
+//! # What the collector sees
+//! Collections go on while records exist. Of each one: the chain of coroutines from the one that ran down to its base, precisely, and the thread's native stack from
+//! where it detached, with spilled registers, as well as those native stacks that wait for it, conservatively.
+//!
+//! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
+
+use crate::Vm;
+use crate::native::LeafAttempt;
+use crate::object::{Status, Thread};
+use crate::segment::{NATIVE_RESERVE, spill_registers};
+use crate::value::{Gc, Value};
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// What the runtime around a `Vm` does for it. Methods are called by the thread that owns the `Vm`, except where they say otherwise.
+pub trait Host: Send + Sync {
+    /// May anybody else want this domain while the running code blocks? Called before each call that may sleep, so it should cost no more than a load.
+    fn is_wanted(&self) -> bool;
+    /// Gives the domain up. From here on another thread may [`Vm::enter_thread`].
+    fn detach(&self);
+    /// Called by a thread that owns nothing: sleeps until it owns the domain again, and nobody else is in.
+    fn attach(&self);
+    /// A native of the root chain has parked: gives the domain up as `detach` does, sleeps until the root chain's waiter has been woken (or an interrupt is
+    /// pending), takes the domain again as `attach` does. The native is called again afterwards, and may park again: waking too often does no harm.
+    fn wait_root(&self);
+    /// The wait of the fiber with this tag ([`Vm::fiber_tag`]; `None`: of the root chain) is over without its native being called again. Its waiter must be taken
+    /// back from whatever it waits for, or ignored when it is woken.
+    fn withdraw(&self, fiber: Option<u64>);
+    /// The cause `CANCEL` of an interrupt has been seen: is the fiber with this tag, which runs (`None`: the root chain), to be cancelled?
+    fn is_cancelled(&self, fiber: Option<u64>) -> bool;
+}
+
+/// What the `Vm` knew of the running code when it detached.
+pub(crate) struct Aside {
+    thread: *mut Thread,
+    base_thread: *mut Thread,
+    fiber: *mut Thread,
+    c_calls: u32,
+    error: Value,
+    error_handled: bool,
+    cancel_error: bool,
+    cancelling: bool,
+    leaf_attempt: LeafAttempt,
+    stacks: crate::segment::Running,
+    /// From where the blocked native stack is scanned.
+    low: usize,
+}
+
+/// Who is in, who waits outside.
+pub(crate) struct Owners {
+    /// Records of those that have detached; each lies on its thread's native stack.
+    aside: Vec<*mut Aside>,
+    /// Base coroutines that nobody uses.
+    bases: Vec<*mut Thread>,
+    /// The coroutine that stands for nobody; null until there is a host or somebody enters.
+    idle: *mut Thread,
+    /// The root chain is in `aside`: the coroutine that ran.
+    root: *mut Thread,
+    /// The native stack of the thread that made the `Vm`.
+    pub home: (usize, usize),
+}
+
+impl Default for Owners {
+    fn default() -> Owners {
+        Owners { aside: Vec::new(), bases: Vec::new(), idle: null_mut(), root: null_mut(), home: (0, 0) }
+    }
+}
+
+thread_local! {
+    /// This thread's native stack; asking the system costs microseconds.
+    static NATIVE_STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// The running thread's native stack: lowest address (as far as it may grow) and end.
+pub(crate) fn native_stack() -> (usize, usize) {
+    let known = NATIVE_STACK.get();
+    if known.1 != 0 {
+        return known;
+    }
+    let found = ask_native_stack();
+    NATIVE_STACK.set(found);
+    found
+}
+
+fn ask_native_stack() -> (usize, usize) {
+    // SAFETY: the attributes are initialised by the first call and destroyed after their last use.
+    unsafe {
+        let mut attr: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) != 0 {
+            let here = 0usize;
+            let end = &raw const here as usize;
+            return (end - (1 << 20), end);
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attr, &mut low, &mut size);
+        libc::pthread_attr_destroy(&mut attr);
+        // An unlimited stack is as good as a large one.
+        let size: usize = size;
+        let end = low as usize + size;
+        (end - size.min(64 << 20), end)
+    }
+}
+
+impl Vm {
+    /// Sets the host. Without one, nothing detaches and the root chain cannot wait.
+    pub fn set_host(&mut self, host: Arc<dyn Host>) {
+        self.host = Some(host);
+        self.make_idle();
+    }
+
+    /// The host, if there is one.
+    pub fn host(&self) -> Option<&Arc<dyn Host>> {
+        self.host.as_ref()
+    }
+
+    /// Makes the coroutine that stands for nobody, and a base one to begin with.
+    fn make_idle(&mut self) {
+        if self.owners.idle.is_null() {
+            self.owners.idle = self.new_base();
+            let base = self.new_base();
+            self.owners.bases.push(base);
+        }
+    }
+
+    fn new_base(&mut self) -> *mut Thread {
+        let th = self.alloc_thread_always(crate::new::INITIAL_STACK);
+        // SAFETY: freshly made.
+        unsafe {
+            // Nothing in a base coroutine can be suspended: native frames that belong to nobody else lie below.
+            (*th).no_yield = 1;
+            (*th).status = Status::Normal;
+            *crate::frame::frame((*th).base) = crate::frame::Frame::native(0, 0);
+        }
+        th
+    }
+
+    // -- Entering and leaving --------------------------------------------------------------------------------------------------
+
+    /// The calling thread, which has just become the owner, is going to run fibers. Nobody is in: the last owner has left or detached, or the `Vm` is new, or its
+    /// main coroutine is between two calls from the host.
+    pub fn enter_thread(&mut self) {
+        self.make_idle();
+        assert!(self.fibers.current.is_null() && self.stacks.running.chain.is_empty(), "somebody is in");
+        let base = self.owners.bases.pop().unwrap_or_else(|| self.new_base());
+        let (low, end) = native_stack();
+        // SAFETY: a base coroutine; the one that the Vm rested on keeps its registers.
+        unsafe {
+            self.switch_to(base);
+            (*base).status = Status::Running;
+        }
+        self.base_thread = base;
+        self.c_calls = 0;
+        self.stacks.running.set_bounds(low, end);
+    }
+
+    /// The calling thread has no fiber in the middle of anything, and gives up what [`Vm::enter_thread`] gave it. What lies on the base coroutine's stack is gone.
+    pub fn leave_thread(&mut self) {
+        let base = self.base_thread;
+        assert!(base != self.main_thread && self.thread == base, "nobody has entered");
+        // SAFETY: the base coroutine of this thread.
+        unsafe {
+            self.base = (*base).stack.add(crate::frame::CALL_GAP);
+            self.top = self.base;
+            self.rest();
+            (*base).status = Status::Normal;
+        }
+        self.owners.bases.push(base);
+    }
+
+    /// Nobody is in any more.
+    unsafe fn rest(&mut self) {
+        // SAFETY: the coroutine that ran keeps its registers; the one rested on exists.
+        unsafe {
+            self.fibers.current = null_mut();
+            self.error = Value::NIL;
+            self.error_handled = false;
+            self.cancel_error = false;
+            self.c_calls = 0;
+            self.leaf_attempt = LeafAttempt::None;
+            let (low, end) = self.owners.home;
+            if self.owners.root.is_null() {
+                self.switch_to(self.main_thread);
+                (*self.main_thread).status = Status::Running;
+                self.base_thread = self.main_thread;
+                self.stacks.running.set_bounds(low, end);
+            } else {
+                self.switch_to(self.owners.idle);
+                self.base_thread = self.owners.idle;
+                self.stacks.running.set_bounds(usize::MAX - NATIVE_RESERVE, usize::MAX);
+            }
+        }
+    }
+
+    // -- Detaching -------------------------------------------------------------------------------------------------------------------
+
+    /// Calls `f`, which may sleep in the kernel. If somebody else may want the domain, it is given up for the time: `f` must not touch it, nor anything that
+    /// belongs to it. References into the heap that the caller holds on the native stack stay valid; what else natives may see has to be
+    /// protected by the caller (a file in use, say).
+    #[inline]
+    pub fn blocking<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        match &self.host {
+            None => f(),
+            Some(host) if !host.is_wanted() => f(),
+            Some(host) => {
+                let host = host.clone();
+                self.put_aside(|| {
+                    host.detach();
+                    let result = f();
+                    host.attach();
+                    result
+                })
+            }
+        }
+    }
+
+    /// Calls `f` with the running code put aside.
+    #[inline(never)]
+    pub(crate) fn put_aside<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        let vm: *mut Vm = self;
+        spill_registers(vm, |vm, here| {
+            // SAFETY: this thread owns the Vm until `f` gives it up, and after `f` has taken it again.
+            unsafe {
+                let mut aside = (*vm).take_state(here);
+                let record: *mut Aside = &raw mut aside;
+                (*vm).owners.aside.push(record);
+                (*vm).rest();
+                let result = f();
+                (*vm).owners.aside.retain(|&r| r != record);
+                (*vm).load_state(&mut *record);
+                result
+            }
+        })
+    }
+
+    unsafe fn take_state(&mut self, low: usize) -> Aside {
+        let th = self.thread;
+        // SAFETY: the running coroutine.
+        unsafe {
+            (*th).status = Status::Normal;
+            if self.base_thread == self.main_thread && self.fibers.current.is_null() {
+                self.owners.root = th;
+            }
+        }
+        Aside {
+            thread: th,
+            base_thread: self.base_thread,
+            fiber: self.fibers.current,
+            c_calls: self.c_calls,
+            error: self.error,
+            error_handled: self.error_handled,
+            cancel_error: self.cancel_error,
+            cancelling: std::mem::replace(&mut self.cancelling, false),
+            leaf_attempt: self.leaf_attempt,
+            stacks: std::mem::take(&mut self.stacks.running),
+            low,
+        }
+    }
+
+    unsafe fn load_state(&mut self, aside: &mut Aside) {
+        // SAFETY: the coroutine that ran when the state was taken; its registers are in it.
+        unsafe {
+            self.switch_to(aside.thread);
+            (*aside.thread).status = Status::Running;
+            if self.owners.root == aside.thread {
+                self.owners.root = null_mut();
+            }
+            self.base_thread = aside.base_thread;
+            self.fibers.current = aside.fiber;
+            self.c_calls = aside.c_calls;
+            self.error = aside.error;
+            self.error_handled = aside.error_handled;
+            self.cancel_error = aside.cancel_error;
+            self.cancelling = aside.cancelling;
+            self.leaf_attempt = aside.leaf_attempt;
+            self.stacks.running = std::mem::take(&mut aside.stacks);
+        }
+    }
+
+    /// The coroutine of the root chain that runs or waits.
+    pub(crate) fn root_chain_top(&self) -> *mut Thread {
+        if !self.owners.root.is_null() {
+            self.owners.root
+        } else if self.base_thread == self.main_thread && self.fibers.current.is_null() {
+            self.thread
+        } else {
+            self.main_thread
+        }
+    }
+
+    // -- The collector -------------------------------------------------------------------------------------------------------------------
+
+    /// Reports what detached code holds: coroutines, values, ranges of native stacks.
+    pub(crate) fn scan_aside(
+        &self,
+        thread: &mut dyn FnMut(*mut Thread),
+        value: &mut dyn FnMut(Value),
+        range: &mut dyn FnMut(usize, usize),
+    ) {
+        for &base in &self.owners.bases {
+            thread(base);
+        }
+        thread(self.owners.idle);
+        for &record in &self.owners.aside {
+            // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept alive by this.
+            unsafe {
+                let mut th = (*record).thread;
+                while !th.is_null() {
+                    thread(th);
+                    th = (*th).resumer;
+                }
+                thread((*record).base_thread);
+                thread((*record).fiber);
+                value((*record).error);
+                range((*record).low, (*record).stacks.end);
+                for &(low, end) in &(*record).stacks.chain {
+                    range(low, end);
+                }
+            }
+        }
+    }
+
+    /// Whether code of this state has detached on some thread.
+    pub fn has_detached(&self) -> bool {
+        !self.owners.aside.is_empty()
+    }
+
+    /// The base coroutine of the thread that is in: on its stack [`Vm::run_fiber`] leaves results.
+    pub fn base_coroutine(&self) -> Gc<Thread> {
+        // SAFETY: there is always one.
+        unsafe { Gc::from_ptr(self.base_thread) }
+    }
+}
