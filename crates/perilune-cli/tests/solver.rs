@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn solver(script: &str, args: &[&str]) -> Output {
-    let binary =
-        std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from);
+    let binary = std::env::var_os("PERILUNE_TEST_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from);
     Command::new(binary)
         .arg(script)
         .args(args)
@@ -20,7 +20,11 @@ fn solver(script: &str, args: &[&str]) -> Output {
 fn printed(script: &str, args: &[&str]) -> String {
     let output = solver(script, args);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{script} {args:?}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{script} {args:?}: {text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     text
 }
 

@@ -473,8 +473,7 @@ fn no_waiting_in_finalizers_hooks_and_handlers() {
         let f = fiber(&mut vm, source);
         assert_eq!(finish(&mut vm, f), (0, expected.to_string()), "{source}");
         // No fiber at all, and no host.
-        let f =
-            vm.load(source.replace("wait(1)", "wait(1)").as_bytes(), b"=t", LoadMode::Text, None).unwrap();
+        let f = vm.load(source.as_bytes(), b"=t", LoadMode::Text, None).unwrap();
         vm.protected_call(f.into(), &[]).unwrap();
         let text = show(vm.pop());
         assert_eq!(text, expected);
