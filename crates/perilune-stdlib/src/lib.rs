@@ -51,5 +51,7 @@ pub fn open_libs(vm: &mut Vm) -> LuaResult<()> {
     math::open(vm)?;
     utf8::open(vm)?;
     debug::open(vm)?;
-    vm.open_coroutine()
+    vm.open_coroutine()?;
+    vm.record_standard_library();
+    Ok(())
 }

@@ -53,6 +53,8 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     let preload = registry_table(vm, "_PRELOAD")?;
     vm.set_field(package, "preload", preload.into())?;
     let require = vm.new_native_closure(&REQUIRE, &[package.into()])?;
+    let registry = vm.registry();
+    vm.set_field(registry, "_REQUIRE", require)?;
     vm.set_global("require", require)
 }
 
@@ -282,6 +284,7 @@ fn require(vm: &mut Vm) -> LuaResult<u32> {
         module = Value::TRUE;
         vm.set_index(loaded, key, module)?;
     }
+    vm.module_required(name.bytes(), module);
     vm.push(module);
     vm.push(data);
     Ok(2)

@@ -239,6 +239,9 @@ impl Client for LuaClient {
             for &s in &(*vm).event_names {
                 mark_ptr(m, s);
             }
+            (*vm).parcel.trace(|o| {
+                m.mark(o);
+            });
             mark_value(m, (*vm).error);
             for &v in &(*vm).gc.pending {
                 mark_value(m, v);
@@ -386,12 +389,14 @@ impl Client for LuaClient {
             }
             (*vm).shared.clear();
             (*vm).shapes.collected();
+            (*vm).parcel.collected(cycle == Cycle::Major);
             // Native resources of the dead.
             let mut freed = 0isize;
             retain_from(&mut (*vm).gc.protos, from.protos, |i| {
                 let keep = m.is_marked(Gc::from_ptr(i).obj());
                 if !keep {
                     freed += (*(*i).proto).heap_bytes() as isize;
+                    (*vm).parcel.forget_instance(i, (*i).proto as usize);
                     drop(Arc::from_raw((*i).proto));
                 }
                 keep

@@ -103,6 +103,18 @@ impl Vm {
         }
     }
 
+    /// A closure whose upvalues are still to be set.
+    pub(crate) fn closure_of(&mut self, inst: *mut ProtoInst) -> Gc<LuaClosure> {
+        // SAFETY: a live instance; everything is written, and a null upvalue is one that the collector skips.
+        unsafe {
+            let count = (*inst).num_upvalues as usize;
+            let cl = self.heap.alloc(Tag::CLOSURE.0, 16 + 8 * count).as_ptr() as *mut LuaClosure;
+            (*cl).proto = inst;
+            std::ptr::write_bytes(&raw mut (*cl).upvals as *mut *mut Upval, 0, count);
+            Gc::from_ptr(cl)
+        }
+    }
+
     /// A closed upvalue.
     pub(crate) fn new_closed_upvalue(&mut self, v: Value) -> *mut Upval {
         let uv = self.heap.alloc(Tag::UPVAL.0, size_of::<Upval>()).as_ptr() as *mut Upval;

@@ -68,6 +68,7 @@ mod native;
 mod new;
 mod num;
 pub mod object;
+pub mod parcel;
 mod segment;
 pub mod shape;
 pub mod shared;

@@ -71,6 +71,7 @@ impl Vm {
             type_metatables: [null_mut(); 9],
             event_names: [null_mut(); EVENT_COUNT],
             shared_refs: Default::default(),
+            parcel: Default::default(),
             gc: Default::default(),
             warn: Default::default(),
         });

@@ -74,6 +74,8 @@ pub struct Vm {
     pub(crate) event_names: [*mut crate::object::LuaString; crate::meta::EVENT_COUNT],
     /// Shared objects that this domain refers to.
     pub(crate) shared_refs: crate::shared::SharedRefs,
+    /// What crosses to other domains and back.
+    pub(crate) parcel: Box<crate::parcel::ParcelState>,
     pub(crate) gc: crate::gc::GcState,
     /// The warning state of `warn`.
     pub(crate) warn: crate::warn::WarnState,

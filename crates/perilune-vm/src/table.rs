@@ -35,6 +35,7 @@
 
 mod array;
 mod barrier;
+mod build;
 mod fields;
 pub(crate) mod iterate;
 mod nodes;

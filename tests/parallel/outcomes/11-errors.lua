@@ -3,7 +3,7 @@ local pl = require "perilune"
 local shapes = require "lib.shapes"
 local function fails() error("no luck") end
 local ok, e = pcall(function() return pl.domain.spawn(fails):join() end)
-print(ok, (e:match "^[^\n]*"), e:find("fails", 1, true) ~= nil, e:find("stack traceback:", 1, true) ~= nil)
+print(ok, (e:match "^[^\n]*"), e:find("11-errors.lua:4: in function", 1, true) ~= nil, e:find("stack traceback:", 1, true) ~= nil)
 ok, e = pcall(function() return pl.domain.spawn(function() error { code = 42 } end):join() end)
 print(ok, type(e), e.code)
 ok, e = pcall(function() return pl.domain.spawn(function() error(shapes.Shape.new(2, 2)) end):join() end)

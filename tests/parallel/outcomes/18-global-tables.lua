@@ -1,11 +1,11 @@
 -- Plain tables in globals, named by the function itself, by a nested function, and by a function that it names.
 local pl, try = require "perilune", require "lib.try"
 cache = {}
-function lookup(k) return cache[k] end
+function lookup(k) return (cache)[k] end
 function work(k) return lookup(k) end
 try(pl.domain.spawn, function() return cache.x end)
 try(pl.domain.spawn, function() return function() return #cache end end)
 try(pl.domain.spawn, work, 1)
-try(pl.domain.spawn, function() return missing end)
-cache = pl.map and pl.map() or nil
+try(function() return pl.domain.spawn(function() return missing end):join() end)
+cache = "plain"
 print(pl.domain.spawn(work, 1):join())

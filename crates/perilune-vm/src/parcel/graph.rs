@@ -1,0 +1,180 @@
+//! The form of values on their way: 64-bit words that belong to no domain, and counts of what is shared by reference.
+//!
+//! A *value* is a word whose lowest byte is one of [`code`], its argument above; numbers and addresses take a second word, strings their bytes in
+//! words. A table, closure, long string or upvalue gets the next number where it is first met and is referred to by it from then on
+//! ([`code::REF`]). Where it is first met stands only what it takes to make the object; *contents* follow later, object by object
+//! in the order of their numbers. So neither side needs recursion, nor a stack: the list of objects is the queue of what is still to be written or
+//! filled.
+//!
+//! ```text
+//! words:  root values, contents of the objects met so far and in them, and so on until none is left;
+//!         then for each entry (a global of an environment, a field of a changed module): its value, contents as before
+//! contents of a table:    slots of its shape; array; (key, value) pairs; metatable if it has one
+//! contents of a closure:  upvalues
+//! ```
+
+use crate::shared::SharedObject;
+use perilune_syntax::Proto;
+use std::sync::Arc;
+
+/// First byte of a value. The numbers up to NATIVE are those of [`crate::Tag`].
+pub(super) mod code {
+    /// Number or address in the next word (above `TRUE`, up to here).
+    pub const NATIVE: u8 = 6;
+    /// A string: length in the argument, bytes in the next words.
+    pub const STRING: u8 = 8;
+    /// A table met for the first time: [`super::TableHead`].
+    pub const TABLE: u8 = 9;
+    /// A Lua function met for the first time: number of its prototype.
+    pub const CLOSURE: u8 = 10;
+    /// As `STRING`, and it gets a number.
+    pub const LONG_STRING: u8 = 11;
+    /// An object by its number.
+    pub const REF: u8 = 12;
+    /// A shared object by its number.
+    pub const SHARED: u8 = 13;
+    /// A value in an island by its number.
+    pub const ISLAND: u8 = 14;
+    /// Something that the receiver finds by name, by its number.
+    pub const KNOWN: u8 = 15;
+    /// An upvalue met for the first time: its value follows.
+    pub const UPVALUE: u8 = 16;
+    /// An upvalue that holds an environment. In a root graph: number of the snapshot. In a snapshot: of the environment.
+    pub const ENVIRONMENT: u8 = 17;
+}
+
+/// What it takes to make a table, in two words.
+#[derive(Clone, Copy)]
+pub(super) struct TableHead {
+    pub shape: u32,
+    pub array: u32,
+    pub nodes: u32,
+    pub kind: u8,
+    pub has_metatable: bool,
+}
+
+impl TableHead {
+    pub fn words(self) -> [u64; 2] {
+        [
+            code::TABLE as u64
+                | (self.kind as u64) << 8
+                | (self.has_metatable as u64) << 16
+                | (self.nodes as u64) << 32,
+            self.shape as u64 | (self.array as u64) << 32,
+        ]
+    }
+
+    pub fn from_words(first: u64, second: u64) -> TableHead {
+        TableHead {
+            shape: second as u32,
+            array: (second >> 32) as u32,
+            nodes: (first >> 32) as u32,
+            kind: (first >> 8) as u8,
+            has_metatable: first >> 16 & 1 != 0,
+        }
+    }
+}
+
+/// Something found again by name: a module, or what it has in a field, or in a field of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// Number of the module in [`Refs::modules`].
+    pub module: u32,
+    pub fields: [Option<Arc<[u8]>>; 2],
+}
+
+/// A module that a graph refers to.
+#[derive(Clone, Debug)]
+pub(super) struct ModuleRef {
+    pub name: Arc<[u8]>,
+}
+
+/// A value behind the roots.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    /// A global of an environment.
+    Global { environment: u32, name: Arc<[u8]> },
+    /// A field of a module that has been written to: the receiver's gets the same value.
+    Patch { module: u32, field: Arc<[u8]> },
+}
+
+/// What a graph refers to beside its words.
+#[derive(Default)]
+pub(super) struct Refs {
+    pub protos: Vec<Arc<Proto>>,
+    pub shared: Vec<Arc<dyn SharedObject>>,
+    pub islands: Vec<super::outside::IslandHold>,
+    pub known: Vec<Known>,
+    pub modules: Vec<ModuleRef>,
+    /// `package.path` of the sender, if modules may have to be loaded.
+    pub path: Option<Arc<[u8]>>,
+    pub snapshots: Vec<Arc<super::snapshot::Snapshot>>,
+    pub entries: Vec<Entry>,
+    /// Number of environments of a snapshot.
+    pub environments: u32,
+}
+
+/// Values on their way.
+#[derive(Default)]
+pub(super) struct Graph {
+    pub words: Vec<u64>,
+    /// How many values it is.
+    pub roots: u32,
+    pub refs: Option<Box<Refs>>,
+}
+
+/// Longest string that is copied each time it occurs, in bytes; a longer one gets a number.
+pub(super) const SHORT_STRING: usize = 64;
+
+/// Appends bytes, filled up to whole words with zeros.
+pub(super) fn put_bytes(words: &mut Vec<u64>, bytes: &[u8]) {
+    let count = bytes.len().div_ceil(8);
+    words.reserve(count);
+    let at = words.len();
+    // SAFETY: room for `count` words has been reserved; all of them are written.
+    unsafe {
+        let to = words.as_mut_ptr().add(at);
+        if count > 0 {
+            to.add(count - 1).write(0);
+        }
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast::<u8>(), bytes.len());
+        words.set_len(at + count);
+    }
+}
+
+/// Reads words from left to right.
+pub(super) struct Cursor<'g> {
+    words: &'g [u64],
+    at: usize,
+}
+
+impl<'g> Cursor<'g> {
+    pub fn new(words: &'g [u64]) -> Cursor<'g> {
+        Cursor { words, at: 0 }
+    }
+
+    #[inline(always)]
+    pub fn next(&mut self) -> u64 {
+        let word = self.words[self.at];
+        self.at += 1;
+        word
+    }
+
+    #[inline]
+    pub fn words(&mut self, count: usize) -> &'g [u64] {
+        let words = &self.words[self.at..self.at + count];
+        self.at += count;
+        words
+    }
+
+    #[inline]
+    pub fn bytes(&mut self, len: usize) -> &'g [u8] {
+        let words = self.words(len.div_ceil(8));
+        // SAFETY: that many words hold at least `len` bytes, and bytes may have any value.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), len) }
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.words.len()
+    }
+}

@@ -1,0 +1,295 @@
+//! Parcels: values on their way from one domain to another.
+//!
+//! A [`Parcel`] belongs to no domain. It owns copies of numbers, strings and plain tables, and counts of what is shared by reference:
+//! prototypes, shared objects, islands. It may wait in a queue for as long as it likes, be dropped, and be unpacked any number of times, by
+//! several threads at once (the body of a `parallel_for` is packed once and unpacked once in each domain).
+//!
+//! # What crosses
+//! The rules are in `docs/parallel-design.md`, section 4; the programs that show them in `tests/parallel/outcomes`.
+//!
+//! | file | what |
+//! |---|---|
+//! | `graph.rs` | the form of values on their way |
+//! | `pack.rs`, `seen.rs` | from values to that form |
+//! | `unpack.rs` | back |
+//! | `snapshot.rs` | globals that travel with functions |
+//! | `modules.rs` | modules, found again by name |
+//! | `outside.rs` | what is in islands |
+//! | `refusal.rs` | what may not cross, and the texts that say so |
+//! | `error.rs` | error values and tracebacks |
+//!
+//! # Collections
+//! Packing and the making of objects while unpacking contain no safepoint. [`Vm::unpack`] pushes its results on the stack of the running frame, where they are safe
+//! from then on. It may call `require`, so it must not be called where Lua code may not run.
+//!
+//! # Cost
+//! A single number, boolean or short string takes no allocation. Everything else takes one block of words, and a second one if it refers to
+//! anything by reference.
+
+mod error;
+mod graph;
+mod modules;
+mod outside;
+mod pack;
+mod refusal;
+mod seen;
+mod snapshot;
+mod unpack;
+
+pub use error::ErrorParcel;
+pub use refusal::{Node, Place, Reason, Refusal, Role, Step};
+
+use crate::Vm;
+use crate::native::{LuaResult, Thrown};
+use crate::object::ProtoInst;
+use crate::value::{Tag, Value};
+use graph::Graph;
+use pack::Packer;
+use perilune_heap::Obj;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How values are to cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackRules {
+    /// What they are, for messages.
+    pub role: Role,
+    /// Globals that travel become the receiver's own, which it may assign: for the function of a domain that is being spawned.
+    pub own_globals: bool,
+}
+
+impl PackRules {
+    /// A task's function and its arguments.
+    pub const TASK: PackRules = PackRules { role: Role::Argument, own_globals: false };
+    /// The function of a new domain and its arguments.
+    pub const SPAWN: PackRules = PackRules { role: Role::Argument, own_globals: true };
+    /// Values sent through a channel or stored in a shared object.
+    pub const MESSAGE: PackRules = PackRules { role: Role::Message, own_globals: false };
+    /// Results.
+    pub const RESULT: PackRules = PackRules { role: Role::Result, own_globals: false };
+    /// The value of an error.
+    pub const ERROR: PackRules = PackRules { role: Role::Error, own_globals: false };
+}
+
+/// Values on their way; see the module's essay.
+#[derive(Clone)]
+pub struct Parcel(Repr);
+
+const INLINE: usize = 22;
+
+#[derive(Clone)]
+enum Repr {
+    /// No value.
+    Empty,
+    /// A value that is the same in every domain.
+    One(u8, u64),
+    /// A short string.
+    Short(u8, [u8; INLINE]),
+    Graph {
+        graph: Arc<Graph>,
+        own_globals: bool,
+    },
+}
+
+impl Parcel {
+    /// Without values.
+    pub const EMPTY: Parcel = Parcel(Repr::Empty);
+
+    /// How many values it holds.
+    pub fn len(&self) -> u32 {
+        match &self.0 {
+            Repr::Empty => 0,
+            Repr::One(..) | Repr::Short(..) => 1,
+            Repr::Graph { graph, .. } => graph.roots,
+        }
+    }
+
+    /// Holds no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that it takes, what it refers to left out: what a bounded queue may be measured by.
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Graph { graph, .. } => size_of::<Graph>() + graph.words.len() * 8,
+            _ => 0,
+        }
+    }
+
+    /// The shared objects that it refers to, directly or through snapshots, for whoever looks for cycles of them.
+    pub fn for_each_shared(&self, f: &mut dyn FnMut(&Arc<dyn crate::shared::SharedObject>)) {
+        if let Repr::Graph { graph, .. } = &self.0
+            && let Some(refs) = &graph.refs
+        {
+            refs.shared.iter().for_each(&mut *f);
+            // The graph of a snapshot refers to no further snapshots.
+            let inner = refs.snapshots.iter().filter_map(|s| s.graph.refs.as_deref());
+            inner.flat_map(|r| &r.shared).for_each(f);
+        }
+    }
+}
+
+/// Memory that is used from parcel to parcel.
+#[derive(Default)]
+struct Buffers {
+    words: Vec<u64>,
+    seen: seen::Seen,
+    made: Vec<unpack::Made>,
+}
+
+/// What a domain keeps about what crosses.
+#[derive(Default)]
+pub(crate) struct ParcelState {
+    buffers: Buffers,
+    /// Shapes whose names are adopted, as a set of bits.
+    adopted: Vec<u64>,
+    /// Instances of prototypes that have arrived, by the prototype's address. Not roots.
+    protos: HashMap<usize, *mut ProtoInst, foldhash::fast::FixedState>,
+    /// Snapshots made since the last collection.
+    snapshots: HashMap<snapshot::CacheKey, snapshot::Cached, foldhash::fast::FixedState>,
+    /// Snapshots that have arrived.
+    instances: Vec<snapshot::Instance>,
+    pub(crate) modules: modules::Modules,
+}
+
+impl ParcelState {
+    /// Reports the roots.
+    pub(crate) fn trace(&self, mut mark: impl FnMut(Obj)) {
+        for &t in self.instances.iter().flat_map(|i| &i.tables) {
+            Obj::new(t.cast()).map(&mut mark);
+        }
+    }
+
+    /// The instance of a prototype is about to be freed.
+    pub(crate) fn forget_instance(&mut self, inst: *mut ProtoInst, proto: usize) {
+        if self.protos.get(&proto) == Some(&inst) {
+            self.protos.remove(&proto);
+        }
+    }
+
+    /// To be called at the end of every collection: addresses may be used again. Snapshots that nothing has arrived with since the last major one go.
+    pub(crate) fn collected(&mut self, major: bool) {
+        self.snapshots.clear();
+        if major {
+            self.instances.retain_mut(|i| std::mem::replace(&mut i.used, false));
+        }
+    }
+}
+
+impl Vm {
+    /// Packs values. Runs no Lua code and collects nothing.
+    ///
+    /// # Errors
+    /// One of the values may not cross.
+    pub fn pack(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
+        if let &[v] = values
+            && let Some(parcel) = Parcel::of_plain(v)
+        {
+            return Ok(parcel);
+        }
+        if values.is_empty() {
+            return Ok(Parcel::EMPTY);
+        }
+        self.pack_graph(values, rules)
+    }
+
+    #[inline(never)]
+    fn pack_graph(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
+        if !self.parcel.modules.active {
+            self.seal_modules();
+        }
+        for tracing in [false, true] {
+            let mut packer = Packer::new(self, rules.role, tracing, None);
+            let result = packer.roots(values);
+            let (graph, ..) = packer.finish(values.len() as u32);
+            match result {
+                Ok(()) => {
+                    return Ok(Parcel(Repr::Graph { graph: Arc::new(graph), own_globals: rules.own_globals }));
+                }
+                Err(mut refusal) if tracing => {
+                    (refusal.role, refusal.count) = (rules.role, values.len() as u32);
+                    return Err(refusal);
+                }
+                Err(_) => {}
+            }
+        }
+        unreachable!("the second attempt returns")
+    }
+
+    /// As [`Vm::pack`]; a refusal is raised as an error, with the position of the Lua code that called the running native.
+    ///
+    /// # Errors
+    /// One of the values may not cross.
+    pub fn pack_or_raise(&mut self, values: &[Value], rules: PackRules) -> LuaResult<Parcel> {
+        self.pack(values, rules).map_err(|refusal| self.raise_refusal(&refusal))
+    }
+
+    /// Raises a refusal as an error.
+    #[cold]
+    pub fn raise_refusal(&mut self, refusal: &Refusal) -> Thrown {
+        self.error(refusal.text())
+    }
+
+    /// Pushes the values of a parcel on the running frame's stack, and returns how many. May call `require`, and so run Lua code.
+    ///
+    /// # Errors
+    /// "not enough memory", "stack overflow", and whatever a module that has to be loaded raises.
+    pub fn unpack(&mut self, parcel: &Parcel) -> LuaResult<u32> {
+        match &parcel.0 {
+            Repr::Empty => Ok(0),
+            Repr::One(tag, payload) => {
+                self.ensure_stack(1)?;
+                self.push(Value::raw(Tag(*tag), *payload));
+                Ok(1)
+            }
+            Repr::Short(len, bytes) => {
+                self.ensure_stack(1)?;
+                self.push_str(&bytes[..*len as usize])?;
+                Ok(1)
+            }
+            Repr::Graph { graph, own_globals } => self.unpack_graph(graph, *own_globals),
+        }
+    }
+
+    /// The first value of a parcel, nil if it is empty. The value is nowhere but in the result: it has to be pushed or stored before the next safepoint.
+    ///
+    /// # Errors
+    /// As [`Vm::unpack`].
+    pub fn unpack_one(&mut self, parcel: &Parcel) -> LuaResult<Value> {
+        let top = self.nargs();
+        let n = self.unpack(parcel)?;
+        let v = if n == 0 { Value::NIL } else { self.stack_get(top + 1) };
+        self.truncate(top);
+        Ok(v)
+    }
+
+    /// Drops what is kept for parcels that might come: for a domain that has become idle.
+    pub fn forget_snapshots(&mut self) {
+        self.parcel.snapshots.clear();
+        self.parcel.instances.clear();
+        self.parcel.buffers = Buffers::default();
+    }
+}
+
+impl Parcel {
+    /// A parcel of one value that takes no graph.
+    #[inline]
+    pub fn of_plain(v: Value) -> Option<Parcel> {
+        match v.tag() {
+            Tag::NIL | Tag::FALSE | Tag::TRUE | Tag::INT | Tag::FLOAT | Tag::LIGHT | Tag::NATIVE => {
+                Some(Parcel(Repr::One(v.tag().0, v.payload)))
+            }
+            Tag::STRING => {
+                let text = v.as_string()?.bytes();
+                if text.len() > INLINE {
+                    return None;
+                }
+                let mut bytes = [0; INLINE];
+                bytes[..text.len()].copy_from_slice(text);
+                Some(Parcel(Repr::Short(text.len() as u8, bytes)))
+            }
+            _ => None,
+        }
+    }
+}

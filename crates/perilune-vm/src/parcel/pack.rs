@@ -1,0 +1,623 @@
+//! Packing: from values of a domain to a [`Graph`].
+//!
+//! One [`Packer`] makes one graph: the root graph of a parcel, or that of a snapshot of globals (`snapshot.rs`). It runs no Lua code and allocates
+//! nothing in the domain's heap except interned names, so nothing is collected meanwhile and addresses stay what they are.
+//!
+//! When something may not cross, the packer stops with the bare reason. The caller then packs once more with [`Packer::trace`] set, which
+//! notes for each object how it was reached, and that run's refusal has the path in it.
+
+use super::graph::{Entry, Graph, Known, ModuleRef, Refs, SHORT_STRING, TableHead, code, put_bytes};
+use super::refusal::{Node, Place, Reason, Refusal, Role, Step};
+use super::seen::Seen;
+use super::snapshot;
+use crate::Vm;
+use crate::object::{ArrayKind, LuaClosure, LuaString, Table, Upval};
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+use perilune_syntax::error::chunk_id;
+use perilune_syntax::{Proto, VarKind};
+use std::sync::Arc;
+
+/// What packing gives.
+pub(super) type Packed<T = ()> = Result<T, Box<Refusal>>;
+
+/// How each object was reached.
+pub(super) struct Trace {
+    /// By object: the one that led to it (`ROOT`: none), and how.
+    nodes: Vec<(u32, Node)>,
+    /// The object whose contents are being written, and where in it.
+    current: u32,
+    step: Option<Step>,
+}
+
+const ROOT: u32 = u32::MAX;
+
+/// An environment of a snapshot under way.
+pub(super) struct Environment {
+    pub table: Gc<Table>,
+    /// Names asked for so far.
+    names: Vec<Arc<[u8]>>,
+}
+
+/// A global as a snapshot has it.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    pub environment: Gc<Table>,
+    pub name: Gc<LuaString>,
+    pub value: Value,
+}
+
+/// What a snapshot under way keeps.
+#[derive(Default)]
+pub(super) struct Unit {
+    pub environments: Vec<Environment>,
+    /// The globals in it, for telling whether it still holds.
+    pub taken: Vec<Taken>,
+}
+
+/// Makes one graph.
+pub(super) struct Packer<'v> {
+    pub vm: &'v mut Vm,
+    pub words: Vec<u64>,
+    pub refs: Option<Box<Refs>>,
+    seen: Seen,
+    /// Modules met, by their number in the graph: the domain's number, and the fingerprint when it was looked at.
+    pub modules: Vec<(u32, u64)>,
+    /// Of a snapshot.
+    pub unit: Option<Unit>,
+    role: Role,
+    trace: Option<Box<Trace>>,
+    /// First object whose contents have not been written.
+    done: usize,
+    /// First entry whose value has not been written.
+    entries_done: usize,
+    /// By entry, while tracing: the object that asked for it, and the line where it does.
+    asked_by: Vec<u32>,
+    lines: Vec<u32>,
+}
+
+impl<'v> Packer<'v> {
+    pub fn new(vm: &'v mut Vm, role: Role, tracing: bool, unit: Option<Unit>) -> Packer<'v> {
+        // A snapshot is made while a root graph is under way, and then finds no buffers here.
+        let buffers = &mut vm.parcel.buffers;
+        let (words, seen) = (std::mem::take(&mut buffers.words), std::mem::take(&mut buffers.seen));
+        Packer {
+            vm,
+            words,
+            refs: None,
+            seen,
+            modules: Vec::new(),
+            unit,
+            role,
+            trace: tracing.then(|| Box::new(Trace { nodes: Vec::new(), current: ROOT, step: None })),
+            done: 0,
+            entries_done: 0,
+            asked_by: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Packs `values` as roots.
+    pub fn roots(&mut self, values: &[Value]) -> Packed {
+        for (n, &v) in values.iter().enumerate() {
+            self.at(ROOT, || Step::Root(n as u32 + 1));
+            self.value(v, false)?;
+        }
+        self.everything()
+    }
+
+    /// The graph. The buffers go back to the domain.
+    pub fn finish(mut self, roots: u32) -> (Graph, Vec<(u32, u64)>, Option<Unit>) {
+        const LARGE: usize = 1 << 15;
+        let words = if self.words.len() > LARGE {
+            std::mem::take(&mut self.words)
+        } else {
+            self.words.as_slice().to_vec()
+        };
+        self.words.clear();
+        self.seen.clear();
+        let buffers = &mut self.vm.parcel.buffers;
+        (buffers.words, buffers.seen) = (self.words, self.seen);
+        (Graph { words, roots, refs: self.refs }, self.modules, self.unit)
+    }
+
+    // -- Where we are, for refusals ------------------------------------------------------------------------------------------
+
+    #[inline(always)]
+    fn at(&mut self, object: u32, step: impl FnOnce() -> Step) {
+        if let Some(trace) = &mut self.trace {
+            (trace.current, trace.step) = (object, Some(step()));
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse<T>(&self, reason: Reason) -> Packed<T> {
+        let mut path = Vec::new();
+        if let Some(trace) = &self.trace {
+            path.extend(trace.step.clone().map(|step| Node { step, function: None }));
+            let mut at = trace.current;
+            while let Some((parent, node)) = trace.nodes.get(at as usize) {
+                path.push(node.clone());
+                at = *parent;
+            }
+            path.reverse();
+        }
+        Err(Box::new(Refusal { role: self.role, count: 0, path, reason }))
+    }
+
+    /// Notes how a new object was reached.
+    #[inline(always)]
+    fn note(&mut self, v: Value) {
+        if self.trace.is_some() {
+            self.note_slow(v);
+        }
+    }
+
+    #[cold]
+    fn note_slow(&mut self, v: Value) {
+        let function = v.as_closure().map(|c| place(c.inst().proto()));
+        let Some(trace) = &mut self.trace else { return };
+        let step = trace.step.clone().unwrap_or(Step::Key);
+        trace.nodes.push((trace.current, Node { step, function }));
+    }
+
+    // -- Values ----------------------------------------------------------------------------------------------------------------
+
+    /// Writes a value. `held`: it is in a captured variable, a global or a module, where no plain table may be.
+    #[inline]
+    fn value(&mut self, v: Value, held: bool) -> Packed {
+        match v.tag() {
+            Tag::NIL | Tag::FALSE | Tag::TRUE => self.words.push(v.tag().0 as u64),
+            Tag::INT | Tag::FLOAT | Tag::LIGHT | Tag::NATIVE => {
+                self.words.extend_from_slice(&[v.tag().0 as u64, v.payload]);
+            }
+            Tag::STRING => self.string(v.gc()),
+            Tag::TABLE => return self.table(v, held),
+            _ => return self.other(v),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn string(&mut self, s: Gc<LuaString>) {
+        let bytes = s.bytes();
+        if bytes.len() <= SHORT_STRING {
+            self.words.push(code::STRING as u64 | (bytes.len() as u64) << 8);
+            put_bytes(&mut self.words, bytes);
+        } else {
+            self.long_string(s.into(), bytes);
+        }
+    }
+
+    #[inline(never)]
+    fn long_string(&mut self, v: Value, bytes: &[u8]) {
+        if self.refer(v) {
+            return;
+        }
+        self.words.push(code::LONG_STRING as u64 | (bytes.len() as u64) << 8);
+        put_bytes(&mut self.words, bytes);
+    }
+
+    /// Writes a reference if the object has a number; otherwise gives it one, and the caller writes what it takes to make it.
+    #[inline]
+    fn refer(&mut self, v: Value) -> bool {
+        match self.seen.number(v.payload) {
+            Some(n) => {
+                self.words.push(code::REF as u64 | (n as u64) << 8);
+                true
+            }
+            None => {
+                self.note(v);
+                self.seen.add(v.payload, v.tag().0);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn table(&mut self, v: Value, held: bool) -> Packed {
+        let t: Gc<Table> = v.gc();
+        if let Some(hold) = self.vm.hold_island(v) {
+            return self.island(hold);
+        }
+        if self.vm.parcel.modules.may_know(v) && self.known(v)? {
+            return Ok(());
+        }
+        if held {
+            return self.refuse(Reason::PlainTable);
+        }
+        if self.refer(v) {
+            return Ok(());
+        }
+        if !t.metatable.is_null() {
+            self.metatable_can_cross(t)?;
+        }
+        let live = t.node_slice().iter().filter(|n| n.is_live()).count();
+        let head = TableHead {
+            shape: t.shape,
+            array: t.array_len,
+            nodes: live as u32,
+            kind: t.kind as u8,
+            has_metatable: !t.metatable.is_null(),
+        };
+        self.words.extend_from_slice(&head.words());
+        Ok(())
+    }
+
+    /// Refuses a table with a metatable that has to be written but cannot.
+    fn metatable_can_cross(&mut self, t: Gc<Table>) -> Packed {
+        // SAFETY: not null, and kept by the table.
+        let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
+        if self.vm.hold_island(mt).is_some() || self.vm.known_path(mt).is_some() {
+            return Ok(());
+        }
+        let name = self.vm.metafield(t.into(), "__name").ok().and_then(Value::as_string);
+        self.refuse(Reason::Metatable(name.map(Gc::to_text)))
+    }
+
+    #[inline(never)]
+    fn other(&mut self, v: Value) -> Packed {
+        if v.tag() == Tag::SHARED {
+            let object = v.gc::<crate::shared::SharedRef>().object().clone();
+            let n = push(&mut self.refs().shared, object);
+            self.words.push(code::SHARED as u64 | n << 8);
+            return Ok(());
+        }
+        if let Some(hold) = self.vm.hold_island(v) {
+            return self.island(hold);
+        }
+        if self.known(v)? {
+            return Ok(());
+        }
+        match v.tag() {
+            Tag::CLOSURE => {
+                self.closure(v);
+                Ok(())
+            }
+            Tag::THREAD => self.refuse(Reason::Coroutine),
+            Tag::NATIVE_CLOSURE => {
+                let native = v.as_native().expect("just looked at");
+                let wrap = native.kind == crate::native::Kind::Wrap;
+                self.refuse(if wrap { Reason::Wrap } else { Reason::NativeFunction(native.name) })
+            }
+            _ => {
+                let name = self.vm.typename_for_message(v);
+                self.refuse(Reason::Userdata(name))
+            }
+        }
+    }
+
+    fn island(&mut self, hold: super::outside::IslandHold) -> Packed {
+        let n = push(&mut self.refs().islands, hold);
+        self.words.push(code::ISLAND as u64 | n << 8);
+        Ok(())
+    }
+
+    fn closure(&mut self, v: Value) {
+        if self.refer(v) {
+            return;
+        }
+        let proto = shared_proto(v.gc());
+        let protos = &mut self.refs().protos;
+        let n = match protos.iter().rev().take(8).position(|p| Arc::ptr_eq(p, &proto)) {
+            Some(back) => protos.len() as u64 - 1 - back as u64,
+            None => push(protos, proto),
+        };
+        self.words.push(code::CLOSURE as u64 | n << 8);
+    }
+
+    fn refs(&mut self) -> &mut Refs {
+        self.refs.get_or_insert_default()
+    }
+
+    // -- Contents ---------------------------------------------------------------------------------------------------------------
+
+    /// Writes the contents of all objects, and all entries.
+    fn everything(&mut self) -> Packed {
+        loop {
+            while self.done < self.seen.objects.len() {
+                let number = self.done as u32;
+                let (address, tag) = self.seen.objects[self.done];
+                self.done += 1;
+                match Tag(tag) {
+                    Tag::TABLE => self.table_contents(number, Value::raw(Tag::TABLE, address).gc())?,
+                    Tag::CLOSURE => self.closure_contents(number, Value::raw(Tag::CLOSURE, address).gc())?,
+                    _ => {}
+                }
+            }
+            if !self.next_entry()? {
+                return Ok(());
+            }
+        }
+    }
+
+    #[inline]
+    fn table_contents(&mut self, number: u32, t: Gc<Table>) -> Packed {
+        for slot in 0..shape::field_count(t.shape) {
+            // SAFETY: a table has a slot for each field of its shape.
+            let v = unsafe { *t.slots.add(slot as usize) };
+            if self.trace.is_some() {
+                let key = self.vm.key_at(t.shape, slot);
+                self.at(number, || Step::Field(index_text(key.into())));
+            }
+            self.value(v, false)?;
+        }
+        if t.kind == ArrayKind::General {
+            for at in 0..t.array_len as usize {
+                self.at(number, || Step::Field(format!("[{}]", at + 1)));
+                // SAFETY: within `array_len`.
+                self.value(unsafe { t.element(at) }, false)?;
+            }
+        } else {
+            self.words.extend_from_slice(t.number_words());
+        }
+        if !t.nodes.is_null() {
+            self.nodes(number, t)?;
+        }
+        if !t.metatable.is_null() {
+            // SAFETY: not null, and kept by the table.
+            let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
+            if let Some(hold) = self.vm.hold_island(mt) {
+                self.island(hold)?;
+            } else if !self.known(mt)? {
+                return self.refuse(Reason::Metatable(None));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn nodes(&mut self, number: u32, t: Gc<Table>) -> Packed {
+        for node in t.node_slice().iter().filter(|n| n.is_live()) {
+            self.at(number, || Step::Key);
+            self.value(node.key(), false)?;
+            self.at(number, || Step::Field(index_text(node.key())));
+            self.value(node.value(), false)?;
+        }
+        Ok(())
+    }
+
+    fn closure_contents(&mut self, number: u32, c: Gc<LuaClosure>) -> Packed {
+        let proto = shared_proto(c);
+        for (n, desc) in proto.upvalues.iter().enumerate() {
+            let uv = c.upvalue(n);
+            // SAFETY: the upvalue is kept by the closure; its value is on a live stack or its own.
+            let v = unsafe { *(*uv).v };
+            let name =
+                || desc.name.as_deref().map_or("?".into(), |n| String::from_utf8_lossy(n).into_owned());
+            self.at(number, || Step::Upvalue { name: name(), line: desc.line, assigned: desc.assigned_line });
+            if desc.kind == VarKind::Mutable {
+                return self.refuse(Reason::Assigned);
+            }
+            let own_env = desc.name.as_deref().is_none_or(|n| n == b"_ENV");
+            if let Some(env) = self.vm.environment(v)
+                && (own_env || env != self.vm.globals())
+            {
+                self.environment(&proto, n as u8, env)?;
+                continue;
+            }
+            if desc.kind == VarKind::Late && v.is_nil() {
+                return self.refuse(Reason::NotYetAssigned);
+            }
+            let address = uv as u64;
+            if let Some(n) = self.seen.number(address) {
+                self.words.push(code::REF as u64 | (n as u64) << 8);
+                continue;
+            }
+            self.note(Value::NIL);
+            self.seen.add(address, Tag::UPVAL.0);
+            self.words.push(code::UPVALUE as u64);
+            if let Err(mut refusal) = self.value(v, true) {
+                if refusal.reason == Reason::PlainTable && desc.name.as_deref() == Some(b"_ENV") {
+                    refusal.reason = Reason::Environment;
+                }
+                return Err(refusal);
+            }
+        }
+        self.methods(&proto)
+    }
+
+    /// An upvalue that is an environment.
+    fn environment(&mut self, proto: &Arc<Proto>, upvalue: u8, env: Gc<Table>) -> Packed {
+        let n = if self.unit.is_some() {
+            self.own_environment(proto, upvalue, env)
+        } else {
+            let tracing = self.trace.is_some();
+            let taken = snapshot::obtain(self.vm, proto, upvalue, env, tracing);
+            let snapshot = taken.map_err(|mut inner| {
+                // The path goes on inside the snapshot.
+                let mut path = self.refuse::<()>(Reason::OddField).unwrap_err().path;
+                path.pop();
+                path.append(&mut inner.path);
+                inner.path = path;
+                inner
+            })?;
+            let snapshots = &mut self.refs().snapshots;
+            match snapshots.iter().position(|s| Arc::ptr_eq(s, &snapshot)) {
+                Some(n) => n as u64,
+                None => push(snapshots, snapshot),
+            }
+        };
+        self.words.push(code::ENVIRONMENT as u64 | n << 8);
+        Ok(())
+    }
+
+    /// In a snapshot: the number of `env`, and the names that the function mentions are asked for.
+    pub fn own_environment(&mut self, proto: &Proto, upvalue: u8, env: Gc<Table>) -> u64 {
+        let unit = self.unit.as_mut().expect("only snapshots have environments of their own");
+        let n = unit.environments.iter().position(|e| e.table == env).unwrap_or_else(|| {
+            unit.environments.push(Environment { table: env, names: Vec::new() });
+            unit.environments.len() - 1
+        });
+        let environment = &mut unit.environments[n];
+        let refs = self.refs.get_or_insert_default();
+        for field in proto.mentions().fields.iter().filter(|f| f.upvalue == upvalue && f.reads) {
+            if !environment.names.iter().any(|known| **known == *field.name) {
+                let name: Arc<[u8]> = field.name.as_ref().into();
+                environment.names.push(name.clone());
+                refs.entries.push(Entry::Global { environment: n as u32, name });
+                if let Some(trace) = &self.trace {
+                    self.asked_by.push(trace.current);
+                    self.lines.push(field.line);
+                }
+            }
+        }
+        n as u64
+    }
+
+    /// A method that the program has added to the strings is used without naming the table it is in.
+    fn methods(&mut self, proto: &Proto) -> Packed {
+        if proto.mentions().methods.is_empty() {
+            return Ok(());
+        }
+        let Some(string) = self.vm.string_module() else { return Ok(()) };
+        let changed = self.vm.module_changes(string).1;
+        let methods = &proto.mentions().methods;
+        if changed.iter().any(|c| methods.iter().any(|m| **m == *c.field)) {
+            self.module(string)?;
+        }
+        Ok(())
+    }
+
+    // -- What is found again by name ---------------------------------------------------------------------------------------------
+
+    /// Writes how the receiver finds `v`, if it is part of a module.
+    fn known(&mut self, v: Value) -> Packed<bool> {
+        let Some(path) = self.vm.known_path(v) else { return Ok(false) };
+        let module = self.module(path.module)?;
+        let known = Known { module, fields: path.fields };
+        let list = &mut self.refs().known;
+        let n = match list.iter().rev().take(8).position(|k| *k == known) {
+            Some(back) => list.len() as u64 - 1 - back as u64,
+            None => push(list, known),
+        };
+        self.words.push(code::KNOWN as u64 | n << 8);
+        Ok(true)
+    }
+
+    /// The number of a module in the graph. When it is met first, what has been changed in it is asked for.
+    fn module(&mut self, module: u32) -> Packed<u32> {
+        if let Some(n) = self.modules.iter().position(|m| m.0 == module) {
+            return Ok(n as u32);
+        }
+        let (print, changed) = self.vm.module_changes(module);
+        let (name, standard) = self.vm.module_name(module);
+        let path = if standard { None } else { self.vm.module_path() };
+        let refs = self.refs();
+        if path.is_some() {
+            refs.path = path;
+        }
+        let n = push(&mut refs.modules, ModuleRef { name: name.clone() }) as u32;
+        self.modules.push((module, print));
+        for change in changed.iter() {
+            let step = || Step::ModuleField {
+                module: String::from_utf8_lossy(&name).into_owned(),
+                field: String::from_utf8_lossy(&change.field).into_owned(),
+                standard,
+            };
+            let reason = match change.what {
+                super::modules::What::Set => {
+                    self.refs().entries.push(Entry::Patch { module: n, field: change.field.clone() });
+                    if let Some(trace) = &self.trace {
+                        self.asked_by.push(trace.current);
+                        self.lines.push(0);
+                    }
+                    continue;
+                }
+                super::modules::What::Removed => Reason::Removed,
+                super::modules::What::Odd => Reason::OddField,
+            };
+            let current = self.trace.as_ref().map_or(ROOT, |t| t.current);
+            self.at(current, step);
+            return self.refuse(reason);
+        }
+        Ok(n)
+    }
+
+    // -- Entries -----------------------------------------------------------------------------------------------------------------
+
+    /// Writes the value of the next entry; false if there is none.
+    pub fn next_entry(&mut self) -> Packed<bool> {
+        let Some(entry) = self.refs.as_ref().and_then(|r| r.entries.get(self.entries_done)).cloned() else {
+            return Ok(false);
+        };
+        let n = self.entries_done;
+        self.entries_done += 1;
+        let asked_by = self.asked_by.get(n).copied().unwrap_or(ROOT);
+        let line = self.lines.get(n).copied().unwrap_or(0);
+        let (v, step): (Value, Step) = match &entry {
+            Entry::Global { environment, name } => {
+                let unit = self.unit.as_ref().expect("only snapshots have globals");
+                let env = unit.environments[*environment as usize].table;
+                let Ok(key) = self.vm.intern_bytes(name) else { return Ok(false) };
+                let v = self.vm.environment_get(env, key);
+                let taken = Taken { environment: env, name: key, value: v };
+                self.unit.as_mut().expect("just looked at").taken.push(taken);
+                (v, Step::Global { name: String::from_utf8_lossy(name).into_owned(), line })
+            }
+            Entry::Patch { module, field } => {
+                let (module, _) = self.modules[*module as usize];
+                let (name, standard) = self.vm.module_name(module);
+                let v = self.vm.module_field(module, field);
+                let (module, field) = (String::from_utf8_lossy(&name), String::from_utf8_lossy(field));
+                (v, Step::ModuleField { module: module.into_owned(), field: field.into_owned(), standard })
+            }
+        };
+        self.at(asked_by, || step);
+        self.value(v, true)?;
+        Ok(true)
+    }
+
+    /// Writes everything that has been asked for.
+    pub fn entries(&mut self) -> Packed {
+        self.everything()
+    }
+}
+
+/// Appends and returns the index.
+fn push<T>(list: &mut Vec<T>, v: T) -> u64 {
+    list.push(v);
+    list.len() as u64 - 1
+}
+
+/// A count of a function's prototype.
+pub(super) fn shared_proto(c: Gc<LuaClosure>) -> Arc<Proto> {
+    let proto: *const Proto = c.inst().proto();
+    // SAFETY: an instance owns a count of its prototype, which came from an `Arc`.
+    unsafe {
+        Arc::increment_strong_count(proto);
+        Arc::from_raw(proto)
+    }
+}
+
+/// Where a prototype stands.
+fn place(proto: &Proto) -> Place {
+    Place { source: String::from_utf8_lossy(&chunk_id(&proto.source)).into_owned(), line: proto.line_defined }
+}
+
+/// A key as the program would write it after the table.
+fn index_text(key: Value) -> String {
+    match key.as_string() {
+        Some(s) => {
+            let text = s.to_text();
+            let is_name = text
+                .bytes()
+                .enumerate()
+                .all(|(n, b)| b == b'_' || b.is_ascii_alphabetic() || (n > 0 && b.is_ascii_digit()));
+            if is_name && !text.is_empty() { format!(".{text}") } else { format!("[{text:?}]") }
+        }
+        None if key.is_number() || key.tag() <= Tag::TRUE => format!("[{key:?}]"),
+        None => format!("[a {}]", key.type_name()),
+    }
+}
+
+impl Gc<LuaClosure> {
+    /// Upvalue `n` (from 0), which the closure has.
+    #[inline]
+    pub(super) fn upvalue(self, n: usize) -> *mut Upval {
+        debug_assert!(n < self.inst().num_upvalues as usize);
+        // SAFETY: a closure has as many references as its prototype says.
+        unsafe { *(&raw const (*self.ptr()).upvals as *const *mut Upval).add(n) }
+    }
+}

@@ -1,0 +1,298 @@
+//! Why a value may not cross, as facts, and the one place where they become text.
+//!
+//! A refusal is part of the language that a program is written in: it is read by somebody who does not know yet why their function cannot
+//! run elsewhere. So each text says which value it is and how it was reached, which function and which variable or global it is about, where that
+//! is defined and assigned, what would go wrong, and what to write instead.
+//!
+//! The path is found by packing a second time with records of how each object was reached ([`super::pack`]); packing that succeeds pays
+//! nothing for it.
+
+use std::fmt::Write;
+
+/// What values are on their way as; decides how texts call them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Arguments of a call: a task's or a new domain's function comes first.
+    Argument,
+    /// Values sent through a channel, or stored in a shared object.
+    Message,
+    /// Results.
+    Result,
+    /// The value of an error.
+    Error,
+}
+
+/// Where a function stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The chunk, as messages call it.
+    pub source: String,
+    /// First line; 0 for a main chunk or when unknown.
+    pub line: u32,
+}
+
+/// How one value leads to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Value number so-and-so of those to be packed, from 1.
+    Root(u32),
+    /// A table's field, written as an index: `.name`, `[3]`, `["odd key"]`.
+    Field(String),
+    /// A table's key itself.
+    Key,
+    /// A captured variable.
+    Upvalue {
+        /// Its name; "?" when stripped.
+        name: String,
+        /// Line of its declaration; 0 when unknown.
+        line: u32,
+        /// Line of the assignment that matters; 0 when unknown or none.
+        assigned: u32,
+    },
+    /// A global that a function names.
+    Global {
+        /// Its name.
+        name: String,
+        /// A line that names it; 0 when unknown.
+        line: u32,
+    },
+    /// A field of a module that has been written to.
+    ModuleField {
+        /// The module, as in `package.loaded`.
+        module: String,
+        /// The field.
+        field: String,
+        /// It is one of the standard library's tables.
+        standard: bool,
+    },
+}
+
+/// A step, and the function it leads to, if it is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// How the value was reached.
+    pub step: Step,
+    /// Where the value is defined, if it is a Lua function.
+    pub function: Option<Place>,
+}
+
+/// What is wrong with the value at the end of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The captured variable is assigned after its initialisation.
+    Assigned,
+    /// The captured variable is declared without a value and has not got one yet.
+    NotYetAssigned,
+    /// A plain table where none may be: captured, in a global, added to a module.
+    PlainTable,
+    /// The captured variable is the function's `_ENV`, and it is a plain table of the program's own.
+    Environment,
+    /// A coroutine.
+    Coroutine,
+    /// A function that `coroutine.wrap` has made.
+    Wrap,
+    /// A native function with a state of its own that no module has.
+    NativeFunction(&'static str),
+    /// A userdata of this kind that is no shared object.
+    Userdata(String),
+    /// A table whose metatable, of this name, belongs to no module.
+    Metatable(Option<String>),
+    /// A field of a module has been removed.
+    Removed,
+    /// A field of a module under a key that is no string has changed.
+    OddField,
+}
+
+/// A value that may not cross, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the values were to cross as.
+    pub role: Role,
+    /// How many values were to cross.
+    pub count: u32,
+    /// From one of the values to the one that may not cross. Empty only while it is still being looked for.
+    pub path: Vec<Node>,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+const INSTEAD_OF_ASSIGNING: &str =
+    "Pass its value as an argument and return the new one, or use pl.atomic, pl.array or a channel";
+
+impl Refusal {
+    /// The message of the error, without a position.
+    pub fn text(&self) -> String {
+        let Some((last, before)) = self.path.split_last() else {
+            return "a value cannot go to another domain".into();
+        };
+        let holder = self.subject(before);
+        let function =
+            before.iter().rev().find_map(|n| n.function.as_ref()).map_or("a function".into(), the_function);
+        match (&self.reason, &last.step) {
+            (Reason::Assigned, Step::Upvalue { name, line, assigned }) => {
+                let assigned = if *assigned > 0 { format!(" on line {assigned}") } else { String::new() };
+                format!(
+                    "{holder} cannot go to another domain: {function} captures '{name}'{}, which is assigned{assigned}. \
+                     There would be two variables from then on, and neither domain would see what the other assigns. {INSTEAD_OF_ASSIGNING}",
+                    of_line(*line)
+                )
+            }
+            (Reason::NotYetAssigned, Step::Upvalue { name, line, assigned }) => {
+                let assigned = if *assigned > 0 { format!(" (line {assigned})") } else { String::new() };
+                format!(
+                    "{holder} cannot go to another domain: {function} captures '{name}'{}, which has no value yet. \
+                     The other domain would never see the assignment that gives it one{assigned}. \
+                     Let the function cross after it, or give the variable its value where it is declared",
+                    of_line(*line)
+                )
+            }
+            (Reason::Environment, _) => format!(
+                "{holder} cannot go to another domain: {function} has an environment of its own, a plain table in '_ENV'. \
+                 Two domains would read and write it at the same time. \
+                 Use pl.share for an environment that nobody changes, or let the function use ordinary globals"
+            ),
+            (Reason::PlainTable, Step::Upvalue { name, line, .. }) => {
+                let remedy = if name == "self" {
+                    "Take what the function needs into local variables first, or pass it as an argument to send a copy".into()
+                } else {
+                    instead_of_table(name)
+                };
+                format!(
+                    "{holder} cannot go to another domain: {function} captures '{name}'{}, a plain table. \
+                     Two domains would read and write it at the same time. {remedy}",
+                    of_line(*line)
+                )
+            }
+            (Reason::PlainTable, Step::Global { name, line }) => {
+                let line = if *line > 0 { format!(" on line {line}") } else { String::new() };
+                format!(
+                    "{holder} cannot go to another domain: {function} names the global '{name}'{line}, a plain table. \
+                     Two domains would read and write it at the same time. {}",
+                    instead_of_table(name)
+                )
+            }
+            (Reason::PlainTable, Step::ModuleField { field, .. }) => format!(
+                "{holder} cannot go to another domain: {}, a plain table. Two domains would read and write it at the same time. \
+                 Use pl.share for a table that nobody changes, or set the field in the module's own file",
+                written(&last.step, field)
+            ),
+            (Reason::Removed, Step::ModuleField { field, .. }) => format!(
+                "{holder} cannot go to another domain: {}, which has been removed. Other domains have the module as it was when it was loaded. \
+                 Leave the field there, or give the function another one of its own",
+                written(&last.step, field)
+            ),
+            (Reason::OddField, Step::ModuleField { field, .. }) => format!(
+                "{holder} cannot go to another domain: {}, whose key is no string. Other domains have the module as it was when it was loaded. \
+                 Set it in the module's own file, or keep it in a table of its own made by pl.share",
+                written(&last.step, field)
+            ),
+            (reason, _) => {
+                let subject = self.subject(&self.path);
+                let what = match reason {
+                    Reason::Coroutine => "is a coroutine, whose stack belongs to the domain that made it. \
+                         Send the function, and make the coroutine over there"
+                        .into(),
+                    Reason::Wrap => "is a function made by coroutine.wrap: it stands for a coroutine, whose stack belongs to the domain that made it. \
+                         Send the function inside, and wrap it over there"
+                        .into(),
+                    Reason::NativeFunction(name) => format!(
+                        "is a native function ('{name}') with a state of its own, which belongs to the domain that made it. \
+                         Make it in the domain that calls it"
+                    ),
+                    Reason::Userdata(name) => format!(
+                        "is a userdata ({name}), which belongs to the domain that made it. \
+                         Make it in the domain that uses it, or send what it holds"
+                    ),
+                    Reason::Metatable(name) => format!(
+                        "has a metatable{} that the other domain could not find again: it belongs to no module. \
+                         Put the class into a module that both sides require, make it with pl.share, or send the plain fields",
+                        name.as_ref().map_or(String::new(), |n| format!(" ('{n}')"))
+                    ),
+                    _ => "is a plain table that another domain would change at the same time. Use pl.share, or send a copy".into(),
+                };
+                format!("{subject} cannot go to another domain: it {what}")
+            }
+        }
+    }
+
+    /// A name for the value that a path leads to.
+    fn subject(&self, path: &[Node]) -> String {
+        let mut text = String::new();
+        let mut in_field = false;
+        for (n, node) in path.iter().enumerate() {
+            if n > 0 && !matches!((&node.step, in_field), (Step::Field(_), true)) {
+                text.push_str(", ");
+            }
+            match &node.step {
+                Step::Root(n) => text.push_str(&self.root(*n)),
+                Step::Field(index) if in_field => text.push_str(index),
+                Step::Field(index) => text.push_str(&format!("field {}", first_index(index))),
+                Step::Key => text.push_str("one of its keys"),
+                Step::Upvalue { name, line: 0, .. } => _ = write!(text, "captured '{name}'"),
+                Step::Upvalue { name, line, .. } => {
+                    _ = write!(text, "captured '{name}' (a local variable of line {line})");
+                }
+                Step::Global { name, .. } => _ = write!(text, "global '{name}'"),
+                Step::ModuleField { module, field, .. } => _ = write!(text, "field '{field}' of '{module}'"),
+            }
+            in_field = matches!(node.step, Step::Field(_));
+            if n + 1 < path.len()
+                && let Some(place) = &node.function
+            {
+                _ = write!(text, " ({})", the_function(place).trim_start_matches("the "));
+            }
+        }
+        if path.len() > 1 && !matches!(path, [_, Node { step: Step::Field(_), .. }]) {
+            text.push(',');
+        }
+        if text.is_empty() { "a value".into() } else { text }
+    }
+
+    fn root(&self, n: u32) -> String {
+        match self.role {
+            Role::Argument => format!("argument {n}"),
+            Role::Message if self.count == 1 => "the message".into(),
+            Role::Message => format!("value {n} of the message"),
+            Role::Result => format!("result {n}"),
+            Role::Error => "the error value".into(),
+        }
+    }
+}
+
+/// An index as the first of a path: a name in quotes, anything else as it is.
+fn first_index(index: &str) -> String {
+    match index.strip_prefix('.') {
+        Some(name) => format!("'{name}'"),
+        None => index.into(),
+    }
+}
+
+fn of_line(line: u32) -> String {
+    if line > 0 { format!(", a local variable of line {line}") } else { String::new() }
+}
+
+fn the_function(place: &Place) -> String {
+    match place.line {
+        0 => format!("the main chunk of {}", place.source),
+        line => format!("the function at {}:{line}", place.source),
+    }
+}
+
+fn instead_of_table(name: &str) -> String {
+    format!(
+        "Use pl.share({name}) if nobody changes it, pass it as an argument to send a copy, or use pl.array, pl.map or a channel"
+    )
+}
+
+/// What has been done to a module.
+fn written(step: &Step, field: &str) -> String {
+    match step {
+        Step::ModuleField { module, standard: true, .. } => {
+            format!("the program has changed the standard table '{module}': field '{field}'")
+        }
+        Step::ModuleField { module, .. } => {
+            format!("the module '{module}' has been written to since its require returned: field '{field}'")
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,158 @@
+//! Snapshots of globals: what a function sees as its globals in another domain.
+//!
+//! # Making one
+//! When a function crosses, the globals that it mentions ([`perilune_syntax::mentions`]) cross with it, those that functions among
+//! them mention too, and so on: a [`Snapshot`] is a graph of their values. A captured variable of a function that may cross never changes again, so whether a snapshot still
+//! holds depends on the named globals alone: each must be the same value as before, and each module in it must have the same fingerprint. If
+//! so, the one from last time is used: a loop of `pool:async(f)` pays for a few look-ups. Snapshots kept for this purpose are
+//! forgotten at the next collection, because they compare addresses.
+//!
+//! # Using one
+//! In the receiver a snapshot becomes two tables. The function's `_ENV` is empty and has a metatable: reading goes to the second table, which
+//! has the globals that travelled, and from there to the receiver's own globals; assigning raises. So an assignment to a global is an error
+//! even if that global travelled, and costs nothing as long as nobody tries. All functions that arrive with the same snapshot
+//! share these tables.
+//!
+//! In a domain that has been spawned for a function, globals are put into the domain's globals instead: it may do with them what it likes.
+//!
+//! Rejected: one table with the globals themselves, which `x = x + 1` would change silently; refusing functions that contain an assignment to a global
+//! when they cross, since it may never run.
+
+use super::graph::Graph;
+use super::pack::{Packed, Packer, Taken, Unit};
+use super::refusal::Role;
+use crate::Vm;
+use crate::meta::Event;
+use crate::native::{LuaResult, Native};
+use crate::object::{LuaString, Table};
+use crate::value::{Gc, Value};
+use perilune_syntax::Proto;
+use std::sync::Arc;
+
+/// Globals on their way. Environment 0 is that of the function it was made for.
+pub(super) struct Snapshot {
+    pub graph: Graph,
+}
+
+/// A snapshot that may be used again.
+pub(super) struct Cached {
+    snapshot: Arc<Snapshot>,
+    taken: Vec<Taken>,
+    modules: Vec<(u32, u64)>,
+}
+
+/// What a function's environment is, by prototype, environment and upvalue.
+pub(super) type CacheKey = (usize, usize, u8);
+
+/// The tables of a snapshot in a receiver.
+pub(super) struct Instance {
+    pub snapshot: Arc<Snapshot>,
+    /// The environments. Roots.
+    pub tables: Vec<*mut Table>,
+    /// Used since the last major collection.
+    pub used: bool,
+}
+
+/// Snapshots kept by a receiver.
+pub(super) const MAX_INSTANCES: usize = 64;
+
+/// `__newindex` of environments made from a snapshot.
+static ASSIGN: Native = Native::leaf("assign_global", assign_global);
+
+fn assign_global(vm: &mut Vm) -> LuaResult<u32> {
+    let name = match vm.arg(2).as_string() {
+        Some(name) => name.to_text(),
+        None => "?".into(),
+    };
+    Err(vm.error(format!(
+        "a task may not assign the global '{name}': no other domain would see it, but later tasks of this one would. \
+         Make it a local variable and return it, or use pl.share, pl.atomic, pl.array or a channel"
+    )))
+}
+
+/// The snapshot of what a function of this prototype names in `env`, its upvalue number `upvalue`.
+pub(super) fn obtain(
+    vm: &mut Vm,
+    proto: &Arc<Proto>,
+    upvalue: u8,
+    env: Gc<Table>,
+    tracing: bool,
+) -> Packed<Arc<Snapshot>> {
+    let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue);
+    if let Some(cached) = vm.parcel.snapshots.remove(&key) {
+        if vm.still_holds(&cached) {
+            let snapshot = cached.snapshot.clone();
+            vm.parcel.snapshots.insert(key, cached);
+            return Ok(snapshot);
+        }
+    }
+    let mut packer = Packer::new(vm, Role::Argument, tracing, Some(Unit::default()));
+    packer.own_environment(proto, upvalue, env);
+    let result = packer.entries();
+    let (mut graph, modules, unit) = packer.finish(0);
+    result?;
+    let unit = unit.unwrap_or_default();
+    if let Some(refs) = &mut graph.refs {
+        refs.environments = unit.environments.len() as u32;
+    }
+    let snapshot = Arc::new(Snapshot { graph });
+    vm.parcel.snapshots.insert(key, Cached { snapshot: snapshot.clone(), taken: unit.taken, modules });
+    Ok(snapshot)
+}
+
+impl Vm {
+    /// Whether making the snapshot again would give the same.
+    fn still_holds(&mut self, cached: &Cached) -> bool {
+        cached.taken.iter().all(|t| self.environment_get(t.environment, t.name).same(t.value))
+            && cached.modules.iter().all(|&(module, print)| self.module_changes(module).0 == print)
+    }
+
+    /// `v` as an environment: the table of globals, or one made from a snapshot.
+    #[inline]
+    pub(super) fn environment(&self, v: Value) -> Option<Gc<Table>> {
+        let t = v.as_table()?;
+        if t == self.globals() || self.snapshot_globals(t).is_some() { Some(t) } else { None }
+    }
+
+    /// The table with the globals that travelled, if `env` was made from a snapshot.
+    fn snapshot_globals(&self, env: Gc<Table>) -> Option<Gc<Table>> {
+        if env.metatable.is_null() {
+            return None;
+        }
+        // SAFETY: not null, and kept by the table.
+        let mt: Gc<Table> = unsafe { Gc::from_ptr(env.metatable) };
+        let assign = self.raw_get_str(mt, self.event_name(Event::NewIndex));
+        if !assign.same(Value::native(&ASSIGN)) {
+            return None;
+        }
+        self.raw_get_str(mt, self.event_name(Event::Index)).as_table()
+    }
+
+    /// A global of an environment.
+    #[inline]
+    pub(super) fn environment_get(&self, env: Gc<Table>, name: Gc<LuaString>) -> Value {
+        if env != self.globals()
+            && let Some(travelled) = self.snapshot_globals(env)
+        {
+            let v = self.raw_get_str(travelled, name);
+            if !v.is_nil() {
+                return v;
+            }
+        }
+        self.raw_get_str(self.globals(), name)
+    }
+
+    /// An environment for functions that arrive, and the table for the globals that travel with them.
+    pub(super) fn new_environment(&mut self) -> LuaResult<(Gc<Table>, Gc<Table>)> {
+        let travelled = self.new_table(0, 4)?;
+        let fallback = self.new_table(0, 1)?;
+        self.set_field(fallback, "__index", self.globals().into())?;
+        self.set_metatable_of(travelled.into(), Some(fallback))?;
+        let mt = self.new_table(0, 2)?;
+        self.set_field(mt, "__index", travelled.into())?;
+        self.set_field(mt, "__newindex", Value::native(&ASSIGN))?;
+        let env = self.new_table(0, 0)?;
+        self.set_metatable_of(env.into(), Some(mt))?;
+        Ok((env, travelled))
+    }
+}

@@ -1,0 +1,421 @@
+//! Unpacking: from a [`Graph`] to values of a domain.
+//!
+//! Three steps. First everything that may run Lua code: modules that this domain has not got yet are required. What they give is
+//! on the Lua stack from then on. Then the objects are made and filled, without a chance of a collection in between, so they may be kept in a plain
+//! list meanwhile. Last, modules that the sender has changed get the same fields, and the roots are pushed.
+//!
+//! Unpacking that fails (no memory, a module that cannot be found) leaves nothing behind but garbage: an object is never in a state that the
+//! collector could not trace.
+
+use super::graph::{Cursor, Entry, Graph, Refs, TableHead, code};
+use super::snapshot::{Instance, MAX_INSTANCES, Snapshot};
+use crate::Vm;
+use crate::native::LuaResult;
+use crate::object::{ArrayKind, LuaClosure, ProtoInst, Table, Upval};
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+use perilune_heap::Obj;
+use std::sync::Arc;
+
+/// An object that has been made, and what its contents are still to be read with.
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    obj: Obj,
+    tag: Tag,
+    array: u32,
+    nodes: u32,
+    has_metatable: bool,
+}
+
+/// Reads one graph.
+struct Reader<'v, 'g> {
+    vm: &'v mut Vm,
+    words: Cursor<'g>,
+    refs: Option<&'g Refs>,
+    objects: Vec<Made>,
+    filled: usize,
+    /// What `ENVIRONMENT` means, by number.
+    environments: Vec<Gc<Table>>,
+    /// First of the graph's modules on the stack.
+    modules: u32,
+    shape: u32,
+}
+
+impl Vm {
+    /// Pushes the roots of a graph. `own`: globals that travel become this domain's.
+    pub(super) fn unpack_graph(&mut self, graph: &Graph, own: bool) -> LuaResult<u32> {
+        let base = self.nargs();
+        self.ensure_stack(graph.roots as usize + 4)?;
+        let mut environments = Vec::new();
+        if let Some(refs) = &graph.refs {
+            for snapshot in &refs.snapshots {
+                let env = if own { self.install(snapshot)? } else { self.instance(snapshot)? };
+                self.ensure_stack(graph.roots as usize + 4)?;
+                self.push(env.into());
+                environments.push(env);
+            }
+        }
+        let at = self.nargs();
+        self.push_modules(graph)?;
+        self.ensure_stack(graph.roots as usize + 4)?;
+        let mut reader = Reader::new(self, graph, environments, at + 1);
+        let result = reader.roots(graph);
+        reader.finish();
+        result?;
+        // What the stack held meanwhile goes away below the roots.
+        let (count, top) = (graph.roots, self.nargs());
+        for n in 0..count {
+            let v = self.stack_get(top - count + 1 + n);
+            if top - count != base {
+                self.stack_set(base + 1 + n, v);
+            }
+        }
+        self.truncate(base + count);
+        Ok(count)
+    }
+
+    /// Pushes the modules that a graph refers to, loading those that this domain has not got.
+    fn push_modules(&mut self, graph: &Graph) -> LuaResult<()> {
+        let Some(refs) = &graph.refs else { return Ok(()) };
+        if refs.modules.is_empty() {
+            return Ok(());
+        }
+        self.seal_modules();
+        self.ensure_stack(refs.modules.len() + 4)?;
+        for module in &refs.modules {
+            let loaded = self.get_field(self.registry(), "_LOADED")?;
+            let name = self.intern_bytes(&module.name)?;
+            let mut v = loaded.as_table().map_or(Value::NIL, |t| self.raw_get_str(t, name));
+            if v.is_falsy() {
+                if let Some(path) = &refs.path {
+                    self.set_module_path(path)?;
+                }
+                let require = self.get_field(self.registry(), "_REQUIRE")?;
+                v = self.call(require, &[name.into()])?;
+            }
+            self.push(v);
+        }
+        Ok(())
+    }
+
+    fn set_module_path(&mut self, path: &[u8]) -> LuaResult<()> {
+        let loaded = self.get_field(self.registry(), "_LOADED")?;
+        let Some(loaded) = loaded.as_table() else { return Ok(()) };
+        if let Some(package) = self.get_field(loaded, "package")?.as_table() {
+            let path = self.value_str(path)?;
+            self.set_field(package, "path", path)?;
+        }
+        Ok(())
+    }
+
+    /// The environment that a snapshot is here.
+    fn instance(&mut self, snapshot: &Arc<Snapshot>) -> LuaResult<Gc<Table>> {
+        let known = self.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
+        if let Some(instance) = known {
+            instance.used = true;
+            // SAFETY: a root as long as it is listed.
+            return Ok(unsafe { Gc::from_ptr(instance.tables[0]) });
+        }
+        let refs = snapshot.graph.refs.as_deref();
+        let count = refs.map_or(1, |r| r.environments.max(1)) as usize;
+        let at = self.nargs();
+        self.ensure_stack(count + 4)?;
+        let (mut environments, mut travelled) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (env, globals) = self.new_environment()?;
+            self.push(env.into());
+            environments.push(env);
+            travelled.push(globals);
+        }
+        let tables = environments.iter().map(|t| t.ptr()).collect();
+        self.fill_snapshot(snapshot, environments, &travelled)?;
+        self.truncate(at);
+        if self.parcel.instances.len() >= MAX_INSTANCES {
+            self.parcel.instances.remove(0);
+        }
+        self.parcel.instances.push(Instance { snapshot: snapshot.clone(), tables, used: true });
+        // SAFETY: just made, and listed.
+        Ok(unsafe { Gc::from_ptr(self.parcel.instances[self.parcel.instances.len() - 1].tables[0]) })
+    }
+
+    /// Puts the globals of a snapshot into this domain's.
+    fn install(&mut self, snapshot: &Arc<Snapshot>) -> LuaResult<Gc<Table>> {
+        let count = snapshot.graph.refs.as_deref().map_or(1, |r| r.environments.max(1)) as usize;
+        let globals = self.globals();
+        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count])?;
+        Ok(globals)
+    }
+
+    fn fill_snapshot(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        environments: Vec<Gc<Table>>,
+        travelled: &[Gc<Table>],
+    ) -> LuaResult<()> {
+        let at = self.nargs();
+        self.push_modules(&snapshot.graph)?;
+        let mut reader = Reader::new(self, &snapshot.graph, environments, at + 1);
+        let result = reader.entries(travelled);
+        reader.finish();
+        self.truncate(at);
+        result
+    }
+
+    /// This domain's instance of a prototype that has arrived.
+    fn arrived_instance(&mut self, proto: &Arc<perilune_syntax::Proto>) -> LuaResult<*mut ProtoInst> {
+        let key = Arc::as_ptr(proto) as usize;
+        if let Some(&inst) = self.parcel.protos.get(&key) {
+            return Ok(inst);
+        }
+        let inst = self.instantiate(proto.clone())?;
+        self.parcel.protos.insert(key, inst);
+        Ok(inst)
+    }
+}
+
+impl<'v, 'g> Reader<'v, 'g> {
+    fn new(vm: &'v mut Vm, graph: &'g Graph, environments: Vec<Gc<Table>>, modules: u32) -> Reader<'v, 'g> {
+        let objects = std::mem::take(&mut vm.parcel.buffers.made);
+        Reader {
+            vm,
+            words: Cursor::new(&graph.words),
+            refs: graph.refs.as_deref(),
+            objects,
+            filled: 0,
+            environments,
+            modules,
+            shape: shape::ROOT,
+        }
+    }
+
+    /// Gives the buffers back.
+    fn finish(mut self) {
+        const KEPT: usize = 1 << 12;
+        if self.objects.capacity() <= KEPT {
+            self.objects.clear();
+            self.vm.parcel.buffers.made = self.objects;
+        }
+    }
+
+    /// Pushes the roots.
+    fn roots(&mut self, graph: &Graph) -> LuaResult<()> {
+        for _ in 0..graph.roots {
+            let v = self.value()?;
+            self.vm.push(v);
+        }
+        self.fill()?;
+        self.entries(&[])
+    }
+
+    /// Stores the entries.
+    fn entries(&mut self, travelled: &[Gc<Table>]) -> LuaResult<()> {
+        let Some(refs) = self.refs else { return Ok(()) };
+        for entry in &refs.entries {
+            let v = self.value()?;
+            match entry {
+                Entry::Global { environment, name } => {
+                    if !v.is_nil() {
+                        let name = self.vm.intern_bytes(name)?;
+                        self.vm.raw_set_field_const(travelled[*environment as usize], name, v)?;
+                    }
+                }
+                Entry::Patch { module, field } => {
+                    let name = self.vm.intern_bytes(field)?;
+                    if let Some(t) = self.module(*module).as_table() {
+                        self.vm.raw_set_str(t, name, v)?;
+                    }
+                }
+            }
+            self.fill()?;
+        }
+        debug_assert!(self.words.is_at_end());
+        Ok(())
+    }
+
+    fn module(&self, module: u32) -> Value {
+        self.vm.stack_get(self.modules + module)
+    }
+
+    fn refs(&self) -> &'g Refs {
+        self.refs.expect("the graph refers to something, so it has a list")
+    }
+
+    /// Reads a value.
+    #[inline]
+    fn value(&mut self) -> LuaResult<Value> {
+        let word = self.words.next();
+        let kind = word as u8;
+        let argument = (word >> 8) as usize;
+        match kind {
+            0..=2 => Ok(Value::raw(Tag(kind), 0)),
+            3..=code::NATIVE => Ok(Value::raw(Tag(kind), self.words.next())),
+            code::STRING => {
+                let bytes = self.words.bytes(argument);
+                Ok(self.vm.new_str(bytes)?.into())
+            }
+            code::TABLE => self.table(word),
+            code::REF => {
+                let made = &self.objects[argument];
+                Ok(Value::raw(made.tag, made.obj.as_ptr() as u64))
+            }
+            _ => self.other(kind, argument),
+        }
+    }
+
+    #[inline]
+    fn table(&mut self, word: u64) -> LuaResult<Value> {
+        let head = TableHead::from_words(word, self.words.next());
+        if head.shape != self.shape && head.shape != shape::DICT {
+            self.adopt(head.shape);
+        }
+        let kind = match head.kind {
+            1 => ArrayKind::Int,
+            2 => ArrayKind::Float,
+            _ => ArrayKind::General,
+        };
+        let t = self.vm.new_table_of(head.shape, kind, head.array as usize, head.nodes as usize)?;
+        let (array, nodes, has_metatable) = (head.array, head.nodes, head.has_metatable);
+        self.objects.push(Made { obj: t.obj(), tag: Tag::TABLE, array, nodes, has_metatable });
+        Ok(t.into())
+    }
+
+    /// Makes the names of a shape known here.
+    fn adopt(&mut self, shape: u32) {
+        self.shape = shape;
+        let adopted = &mut self.vm.parcel.adopted;
+        let (at, bit) = (shape as usize / 64, 1 << (shape % 64));
+        if adopted.len() <= at {
+            adopted.resize(at + 1, 0);
+        }
+        if adopted[at] & bit == 0 {
+            adopted[at] |= bit;
+            self.vm.adopt_shape(shape);
+        }
+    }
+
+    #[inline(never)]
+    fn other(&mut self, kind: u8, argument: usize) -> LuaResult<Value> {
+        match kind {
+            code::LONG_STRING => {
+                let bytes = self.words.bytes(argument);
+                let s = self.vm.new_str(bytes)?;
+                self.made(s.obj(), Tag::STRING);
+                Ok(s.into())
+            }
+            code::CLOSURE => {
+                let proto = &self.refs().protos[argument];
+                let inst = self.vm.arrived_instance(proto)?;
+                let c = self.vm.closure_of(inst);
+                self.made(c.obj(), Tag::CLOSURE);
+                Ok(c.into())
+            }
+            code::SHARED => {
+                let object = self.refs().shared[argument].clone();
+                Ok(self.vm.shared_ref(object).into())
+            }
+            code::ISLAND => Ok(self.vm.adopt_island(&self.refs().islands[argument])),
+            code::KNOWN => self.known(argument),
+            _ => unreachable!("the packer writes no other codes"),
+        }
+    }
+
+    fn made(&mut self, obj: Obj, tag: Tag) {
+        self.objects.push(Made { obj, tag, array: 0, nodes: 0, has_metatable: false });
+    }
+
+    fn known(&mut self, n: usize) -> LuaResult<Value> {
+        let known = &self.refs().known[n];
+        let mut v = self.module(known.module);
+        for field in known.fields.iter().flatten() {
+            let key = self.vm.intern_bytes(field)?;
+            v = v.as_table().map_or(Value::NIL, |t| self.vm.raw_get_str(t, key));
+            if v.is_nil() {
+                let module = &self.refs().modules[known.module as usize].name;
+                let (module, field) = (String::from_utf8_lossy(module), String::from_utf8_lossy(field));
+                return Err(self.vm.error(format!(
+                    "the module '{module}' of this domain has no field '{field}', which a value from another domain refers to"
+                )));
+            }
+        }
+        Ok(v)
+    }
+
+    // -- Contents -----------------------------------------------------------------------------------------------------------------
+
+    /// Reads the contents of all objects made so far, and of those made meanwhile.
+    #[inline]
+    fn fill(&mut self) -> LuaResult<()> {
+        while self.filled < self.objects.len() {
+            let made = self.objects[self.filled];
+            self.filled += 1;
+            let v = Value::raw(made.tag, made.obj.as_ptr() as u64);
+            match made.tag {
+                Tag::TABLE => self.fill_table(v.gc(), made)?,
+                Tag::CLOSURE => self.fill_closure(v.gc())?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn fill_table(&mut self, t: Gc<Table>, made: Made) -> LuaResult<()> {
+        for slot in 0..shape::field_count(t.shape) as usize {
+            let v = self.value()?;
+            // SAFETY: a table made by `new_table_of`; nothing is collected while a graph is read.
+            unsafe { t.init_slot(slot, v) };
+        }
+        if made.array > 0 {
+            let len = made.array as usize;
+            // SAFETY: as above; room for `array` elements of the kind was made, and the sender's last one is not nil.
+            unsafe {
+                if t.kind == ArrayKind::General {
+                    for at in 0..len {
+                        let v = self.value()?;
+                        t.init_element(at, v);
+                    }
+                } else {
+                    t.init_numbers(self.words.words(len));
+                }
+                t.init_length(len);
+            }
+        }
+        for _ in 0..made.nodes {
+            let mut key = self.value()?;
+            if let Some(s) = key.as_string() {
+                key = self.vm.intern(s).into();
+            }
+            let v = self.value()?;
+            // SAFETY: as above; keys are distinct in the sender, so they are here.
+            unsafe { t.init_node(key, v) };
+        }
+        if made.has_metatable {
+            let mt = self.value()?;
+            self.vm.set_metatable_of(t.into(), mt.as_table())?;
+        }
+        Ok(())
+    }
+
+    fn fill_closure(&mut self, c: Gc<LuaClosure>) -> LuaResult<()> {
+        for n in 0..c.inst().num_upvalues as usize {
+            let word = self.words.next();
+            let argument = (word >> 8) as usize;
+            let uv: *mut Upval = match word as u8 {
+                code::REF => self.objects[argument].obj.as_ptr().cast(),
+                code::ENVIRONMENT => self.vm.new_closed_upvalue(self.environments[argument].into()),
+                _ => {
+                    let uv = self.vm.new_closed_upvalue(Value::NIL);
+                    // SAFETY: just made.
+                    self.made(unsafe { Gc::from_ptr(uv) }.obj(), Tag::UPVAL);
+                    let v = self.value()?;
+                    // SAFETY: as above; newborn, so no barrier.
+                    unsafe { (*uv).closed = v };
+                    uv
+                }
+            };
+            // SAFETY: the closure has room for as many upvalues as its prototype says; newborn.
+            unsafe { *(&raw mut (*c.ptr()).upvals as *mut *mut Upval).add(n) = uv };
+        }
+        Ok(())
+    }
+}

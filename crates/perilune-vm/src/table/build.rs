@@ -1,0 +1,97 @@
+//! Tables made to measure: for values that arrive from elsewhere with their structure known.
+
+use super::{MAX_INLINE_ARRAY, edit};
+use crate::Vm;
+use crate::native::LuaResult;
+use crate::object::{ArrayKind, Table};
+use crate::shape;
+use crate::value::{Gc, Value};
+
+impl Vm {
+    /// An empty table of a shape whose names are adopted here, with room for `array` elements of `kind` and `nodes` keys in the
+    /// hash part, neither more nor less than needed.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub(crate) fn new_table_of(
+        &mut self,
+        shape: u32,
+        kind: ArrayKind,
+        array: usize,
+        nodes: usize,
+    ) -> LuaResult<Gc<Table>> {
+        let slots = shape::field_count(shape) as usize;
+        let values = (array * kind.element_size()).div_ceil(size_of::<Value>());
+        let inline = if values <= MAX_INLINE_ARRAY { values } else { 0 };
+        let t = self.alloc_table(shape, slots, inline);
+        if array > 0 {
+            edit(t).choose_kind(kind);
+            if inline == 0 {
+                self.reserve_array(t, array)?;
+            }
+        }
+        if nodes > 0 {
+            self.rebuild_nodes(t, nodes)?;
+        }
+        Ok(t)
+    }
+}
+
+impl Gc<Table> {
+    /// Writes the slots of a new table from left to right.
+    ///
+    /// # Safety
+    /// The table was made by [`Vm::new_table_of`], nothing has been collected since, and `slot` is below the number of its shape's fields.
+    #[inline(always)]
+    pub(crate) unsafe fn init_slot(self, slot: usize, v: Value) {
+        // SAFETY: the caller's promise; a newborn needs no barrier.
+        unsafe { *self.slots.add(slot) = v };
+    }
+
+    /// Writes element `at` (from 0) of a new table; they come in order.
+    ///
+    /// # Safety
+    /// As [`Gc::init_slot`]; there is room for the element, and the kind is General.
+    #[inline(always)]
+    pub(crate) unsafe fn init_element(self, at: usize, v: Value) {
+        // SAFETY: the caller's promise.
+        unsafe { edit(self).set_element(at, v) };
+    }
+
+    /// Copies elements of 8 bytes from `words` to a new table of numbers.
+    ///
+    /// # Safety
+    /// As [`Gc::init_slot`]; there is room, and the words are numbers of the table's kind.
+    pub(crate) unsafe fn init_numbers(self, words: &[u64]) {
+        debug_assert!(self.kind != ArrayKind::General && words.len() <= self.array_cap as usize);
+        // SAFETY: the caller's promise; the storage is the table's own.
+        unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), self.array.cast(), words.len()) };
+    }
+
+    /// Says how many elements have been written; the last of them is not nil.
+    ///
+    /// # Safety
+    /// They have been.
+    pub(crate) unsafe fn init_length(self, len: usize) {
+        debug_assert!(len <= self.array_cap as usize);
+        edit(self).array_len = len as u32;
+    }
+
+    /// Puts a key that belongs to the hash part into a new table that has room for it.
+    ///
+    /// # Safety
+    /// As [`Gc::init_slot`]; the key is new, strings are interned, and the value is not nil.
+    pub(crate) unsafe fn init_node(self, key: Value, v: Value) {
+        edit(self).insert_into_free(key, v);
+    }
+
+    /// The numbers of an array of numbers as words.
+    pub(crate) fn number_words<'a>(self) -> &'a [u64] {
+        debug_assert!(self.kind != ArrayKind::General);
+        if self.array_len == 0 {
+            return &[];
+        }
+        // SAFETY: `array_len` elements of 8 bytes; used at once, before anything can change the table.
+        unsafe { std::slice::from_raw_parts(self.array.cast(), self.array_len as usize) }
+    }
+}
