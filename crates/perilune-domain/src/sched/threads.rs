@@ -302,3 +302,6 @@ impl Seat {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -231,3 +231,88 @@ impl Ord for TimerId {
         (self.slot, self.generation).cmp(&(other.slot, other.generation))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, mpsc};
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn alarms_ring_in_the_order_of_their_deadlines_and_not_early() {
+        let (sender, receiver) = mpsc::channel();
+        let start = Instant::now();
+        for ms in [30u64, 10, 20, 10, 0] {
+            let sender = sender.clone();
+            let deadline = start + Duration::from_millis(ms);
+            after(deadline, move || sender.send((ms, Instant::now() >= deadline)).unwrap());
+        }
+        let rung: Vec<(u64, bool)> = (0..5).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
+        assert!(rung.iter().all(|r| r.1));
+        let order: Vec<u64> = rung.iter().map(|r| r.0).collect();
+        assert_eq!(order, [0, 10, 10, 20, 30]);
+    }
+
+    #[test]
+    fn cancelling_drops_the_alarm_at_once_and_only_once() {
+        let owned = Arc::new(());
+        let inside = owned.clone();
+        let id = after(Instant::now() + LONG, move || drop(inside));
+        assert!(cancel(id));
+        assert_eq!(Arc::strong_count(&owned), 1);
+        assert!(!cancel(id));
+        // The slot is used again; the old id means nothing to it.
+        let other = after(Instant::now() + LONG, || {});
+        assert!(!cancel(id));
+        assert!(cancel(other));
+    }
+
+    #[test]
+    fn a_timer_that_has_rung_cannot_be_cancelled() {
+        let (sender, receiver) = mpsc::channel();
+        let id = after(Instant::now(), move || sender.send(()).unwrap());
+        receiver.recv_timeout(LONG).unwrap();
+        assert!(!cancel(id));
+    }
+
+    #[test]
+    fn an_alarm_that_panics_stops_no_other() {
+        let (sender, receiver) = mpsc::channel();
+        let now = Instant::now();
+        after(now, || std::panic::resume_unwind(Box::new("on purpose")));
+        after(now, move || sender.send(()).unwrap());
+        receiver.recv_timeout(LONG).unwrap();
+    }
+
+    /// A receive with a timeout that always succeeds: the heap must not remember them all.
+    #[test]
+    fn cancelled_timers_do_not_pile_up() {
+        let mut timers = Timers::new();
+        let far = Instant::now() + LONG;
+        let kept: Vec<TimerId> = (0..100).map(|_| timers.arm(far, Box::new(|| {}))).collect();
+        for _ in 0..100_000 {
+            let id = timers.arm(far, Box::new(|| {}));
+            assert!(timers.disarm(id).is_some());
+        }
+        assert!(timers.heap.len() <= 300, "{} entries for 100 timers", timers.heap.len());
+        assert!(timers.slots.len() <= 101);
+        for id in kept {
+            assert!(timers.disarm(id).is_some());
+        }
+        let mut due = Vec::new();
+        assert_eq!(timers.take_due(far, &mut due), None);
+        assert!(due.is_empty());
+        assert_eq!((timers.heap.len(), timers.stale), (0, 0));
+    }
+
+    #[test]
+    fn ticks_lie_on_a_grid_and_missed_ones_are_left_out() {
+        let start = Instant::now();
+        let ms = Duration::from_millis;
+        assert_eq!(next_tick(start, ms(10), start), start + ms(10));
+        assert_eq!(next_tick(start, ms(10), start + ms(10)), start + ms(10));
+        assert_eq!(next_tick(start, ms(10), start + ms(11)), start + ms(20));
+        assert_eq!(next_tick(start, ms(10), start + ms(95)), start + ms(100));
+    }
+}

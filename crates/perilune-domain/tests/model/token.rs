@@ -3,7 +3,7 @@
 use super::explore;
 use super::sched::rest::Rest;
 use super::sched::token::{Next, Root, Token};
-use super::sched::waiter::{Reason, Waiter};
+use super::sched::waiter::{Reason, Sleeper, Waiter};
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::collections::VecDeque;
@@ -292,6 +292,49 @@ fn the_main_program_is_woken() {
         assert_eq!(domain.rest.units(), 0);
         assert_eq!(domain.deadlocks.load(Ordering::SeqCst), 0);
     });
+}
+
+/// A post to an idle domain, which a guest takes and is done with before the poster goes on: the poster still
+/// has something to say, so nobody waits in vain.
+#[test]
+fn a_unit_is_there_before_the_domain_is_ready() {
+    explore(3, || {
+        let domain = Domain::new(false, 2);
+        let waiter: Arc<Waiter> = Waiter::new(Parked(domain.rest.clone()));
+        let list = super::sched::rest::WaitList::new();
+        domain.rest.register(&list);
+        list.add(waiter.clone());
+        assert!(waiter.sleep());
+        let guest = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                assert!(domain.token.attach());
+                domain.touch();
+                let ran = domain.token.next() == Next::Fiber(1);
+                domain.token.detach();
+                domain.rest.leave();
+                ran
+            })
+        };
+        domain.token.post(1).unwrap();
+        assert!(waiter.wake(Reason::Ready), "nobody else can have ended the wait");
+        domain.rest.leave();
+        let ran = guest.join().unwrap();
+        assert_eq!(domain.deadlocks.load(Ordering::SeqCst), 0);
+        // The woken fiber's unit, and the domain's if the guest came before the post.
+        assert_eq!(domain.rest.units(), 2 - usize::from(ran));
+    });
+}
+
+struct Parked(Arc<Rest>);
+
+impl Sleeper for Parked {
+    fn rouse(&self) {
+        self.0.enter();
+    }
+    fn describe(&self) -> String {
+        String::new()
+    }
 }
 
 /// A domain ends while somebody posts and somebody wants to return: each is either served or told.

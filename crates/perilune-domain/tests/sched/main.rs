@@ -1,0 +1,9 @@
+//! The scheduler's parts from outside: what each promises, and threads that try to break it.
+
+#![allow(missing_docs)]
+
+mod cancel;
+mod ordered;
+mod queue;
+mod stress;
+mod token;

@@ -1,0 +1,116 @@
+//! Many threads post to many domains, whose fibers now and then block: each post runs once, under one owner, and in the end
+//! nothing is left.
+
+use perilune_domain::sched::{Next, Rest, Token, threads};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+const DOMAINS: usize = 20;
+const POSTERS: u64 = 4;
+const POSTS: u64 = 250_000;
+
+struct Domain {
+    token: Token<u64>,
+    /// Sum of what ran, and how much: plain, for the owner only.
+    heap: UnsafeCell<(u64, u64)>,
+    ran: Arc<AtomicU64>,
+}
+
+// SAFETY: the cell is touched only by the token's owner.
+unsafe impl Sync for Domain {}
+
+impl Domain {
+    fn touch(&self, fiber: u64) {
+        // SAFETY: the caller owns the token.
+        let heap = unsafe { &mut *self.heap.get() };
+        heap.0 = heap.0.wrapping_add(fiber);
+        heap.1 += 1;
+    }
+}
+
+impl threads::Job for Domain {
+    fn run(self: Arc<Self>) {
+        if !self.token.begin() {
+            return;
+        }
+        let mut n = 0u32;
+        loop {
+            match self.token.next() {
+                Next::Fiber(fiber) => {
+                    n += 1;
+                    if fiber % 1000 == 1 {
+                        self.token.detach();
+                        if fiber % 10_000 == 1 {
+                            std::thread::sleep(Duration::from_micros(50));
+                        }
+                        assert!(self.token.attach());
+                    }
+                    self.touch(fiber);
+                    if n.is_multiple_of(64) || fiber % 1000 == 1 {
+                        self.ran.fetch_add(u64::from(n), Ordering::AcqRel);
+                        n = 0;
+                    }
+                }
+                last => {
+                    self.ran.fetch_add(u64::from(std::mem::take(&mut n)), Ordering::AcqRel);
+                    if last == Next::HandOver {
+                        return self.token.hand_over();
+                    }
+                    if self.token.try_leave() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_million_posts_each_run_once() {
+    let rest = Rest::new(Box::new(|_| {}));
+    let ran = Arc::new(AtomicU64::new(0));
+    let domains: Vec<Arc<Domain>> = (0..DOMAINS)
+        .map(|_| {
+            Arc::new_cyclic(|me: &Weak<Domain>| {
+                let me = me.clone();
+                let activate = move || threads::run(me.upgrade().expect("the test keeps it"));
+                let token = Token::new(rest.clone(), Box::new(activate));
+                Domain { token, heap: UnsafeCell::new((0, 0)), ran: ran.clone() }
+            })
+        })
+        .collect();
+    let main = rest.hold();
+    std::thread::scope(|s| {
+        for poster in 0..POSTERS {
+            let domains = &domains;
+            s.spawn(move || {
+                let mut random = 0x9e37_79b9_7f4a_7c15 ^ (poster << 32 | 1);
+                for i in 0..POSTS {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    domains[random as usize % DOMAINS].token.post(poster * POSTS + i).unwrap();
+                }
+            });
+        }
+    });
+    drop(main);
+    let end = Instant::now() + Duration::from_secs(60);
+    while rest.units() > 0 {
+        assert!(Instant::now() < end, "{} ran, {} units", ran.load(Ordering::Acquire), rest.units());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(ran.load(Ordering::Acquire), POSTERS * POSTS);
+    let (mut sum, mut count) = (0u64, 0);
+    for domain in &domains {
+        assert!(!domain.token.is_owned());
+        // SAFETY: no domain is owned or ready: the count is nought and read after the last leave.
+        let heap = unsafe { *domain.heap.get() };
+        sum = sum.wrapping_add(heap.0);
+        count += heap.1;
+    }
+    assert_eq!(count, POSTERS * POSTS);
+    assert_eq!(sum, (0..POSTERS * POSTS).sum());
+}
