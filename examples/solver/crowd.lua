@@ -62,6 +62,7 @@ end
 function crowd.here(job, share, shares)
   local started = measure.now()
   local u = universe.load(job.indices)
+  collectgarbage()
   local loaded = measure.now()
   local packages, results = universe.packages(u), {}
   for i = share, job.solves, shares do solve_into(results, u, packages, i, job) end
@@ -82,15 +83,21 @@ local function alone(job)
   return merged, cost
 end
 
+-- The command that runs this program on a job, with these words in addition.
+function crowd.command(job, words)
+  local all = { arg[-1], arg[0], "--solves", job.solves, "--together", job.together }
+  for _, path in ipairs(job.indices) do table.move({ "--index", path }, 1, 2, #all + 1, all) end
+  table.move(words, 1, #words, #all + 1, all)
+  for i, word in ipairs(all) do all[i] = index.quote(tostring(word)) end
+  return table.concat(all, " ")
+end
+
 -- In `n` processes: copies of this program that solve a share each and write results and cost as lines of numbers.
 local function processes(job, n)
   local merged, cost = { size = {}, digest = {} }, { load = 0, solve = 0, cpu = os.clock(), peak = 0, resident = 0 }
   local pipes = {}
   for share = 1, n do
-    local words = { arg[-1], arg[0], "--share", share .. "/" .. n, "--solves", job.solves, "--together", job.together }
-    for _, path in ipairs(job.indices) do table.move({ "--index", path }, 1, 2, #words + 1, words) end
-    for i, word in ipairs(words) do words[i] = index.quote(tostring(word)) end
-    pipes[share] = assert(io.popen(table.concat(words, " ")))
+    pipes[share] = assert(io.popen(crowd.command(job, { "--share", share .. "/" .. n })))
   end
   for _, pipe in ipairs(pipes) do
     local results = {}

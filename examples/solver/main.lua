@@ -3,6 +3,8 @@
 --   perilune main.lua [--index FILE]... [--explain] PACKAGE...     one request: the selection, or why there is none
 --   perilune main.lua [--index FILE]... --solves N [--together K] [--domains N | --processes N]
 --                                                                 N requests: how fast, on domains or in processes
+--   perilune main.lua [--index FILE]... --solves N [--together K] --compare N [--rounds R]
+--                                                                 both in turns, R times (3), and the best against the best
 --   perilune main.lua                                             the requests of sample/requests.txt
 --
 -- A PACKAGE is a name, `name=version`, `name>=version`, anything that a Depends field may say ('a (>= 2) | b'), or !name for
@@ -18,6 +20,10 @@ local index = require "index"
 local roles = require "roles"
 local universe = require "universe"
 
+local NUMBERS <const> = {
+  ["--domains"] = true, ["--processes"] = true, ["--compare"] = true, ["--solves"] = true, ["--together"] = true,
+  ["--rounds"] = true,
+}
 local SAMPLE <const> = { "bookworm", "security", "vendor" }
 
 -- Reads the command line. Raises a message for the user.
@@ -40,8 +46,7 @@ local function options()
     elseif word == "--installed" then
       for _, path in ipairs(index.installed()) do chosen.indices[#chosen.indices + 1] = path end
     elseif word == "--explain" then chosen.explain = true
-    elseif word == "--domains" or word == "--processes" or word == "--solves" or word == "--together" then
-      chosen[word:sub(3)] = number(word)
+    elseif NUMBERS[word] then chosen[word:sub(3)] = number(word)
     elseif word == "--share" then
       local text = value(word)
       local share, shares = text:match("^(%d+)/(%d+)$")
@@ -51,8 +56,12 @@ local function options()
     else chosen.words[#chosen.words + 1] = word end
     i = i + 1
   end
-  if chosen.domains and chosen.processes then error("--domains and --processes exclude each other", 0) end
-  if (chosen.domains or chosen.processes) and not chosen.solves then error("how many requests? Use --solves", 0) end
+  if (chosen.domains and 1 or 0) + (chosen.processes and 1 or 0) + (chosen.compare and 1 or 0) > 1 then
+    error("--domains, --processes and --compare exclude each other", 0)
+  end
+  if (chosen.domains or chosen.processes or chosen.compare) and not chosen.solves then
+    error("how many requests? Use --solves", 0)
+  end
   chosen.together = chosen.together or 1
   if #chosen.indices == 0 then
     for _, suite in ipairs(SAMPLE) do chosen.indices[#chosen.indices + 1] = here .. "sample/" .. suite .. ".Packages" end
@@ -94,20 +103,49 @@ local function answer_file(u, path)
   end
 end
 
+local HEADER <const> = "                 load s  solve s  solves/s    CPU s  peak MiB  resident MiB"
+
 local function report(job)
   local results, cost = crowd.run(job)
   local label = job.processes and job.processes .. " processes" or job.domains and job.domains .. " domains" or "1 domain"
-  print("                 load s  solve s  solves/s    CPU s  peak MiB  resident MiB")
-  print(string.format("%-14s %7.2f  %7.2f  %8.0f  %7.2f  %8.1f  %12.1f", label, cost.load, cost.solve,
+  print(HEADER)
+  print(string.format("%-14s %8.2f %8.2f %9.0f %8.2f %9.1f %13.1f", label, cost.load, cost.solve,
     job.solves / math.max(cost.solve, 0.01), cost.cpu, cost.peak, cost.resident))
   print(string.format("%d requests, %d satisfied with %d packages, digest %016x", job.solves, results.satisfied,
     results.selected, results.digest))
+end
+
+-- Runs both ways in turns, each in a process of its own so that neither inherits the other's memory, and prints the rows
+-- of their reports and what the best of each is against the best of the other.
+local function compare(job)
+  local n, best, digest = job.compare, {}, nil
+  print(HEADER)
+  for _ = 1, job.rounds or 3 do
+    for _, how in ipairs { "domains", "processes" } do
+      local pipe = assert(io.popen(crowd.command(job, { "--" .. how, n })))
+      local _, row, results = pipe:read("l", "l", "l")
+      if not pipe:close() then error("a run failed", 0) end
+      digest = digest or results
+      if results ~= digest then error("different results: " .. results .. " and " .. digest, 0) end
+      print(row)
+      local _, solve, rate, _, peak, resident = row:match("s +(%S+) +(%S+) +(%S+) +(%S+) +(%S+) +(%S+)$")
+      if not best[how] or tonumber(solve) < best[how].solve then
+        best[how] = { solve = tonumber(solve), rate = rate, peak = peak, resident = resident }
+      end
+    end
+  end
+  local d, p = best.domains, best.processes
+  print(string.format("domains against processes: %.2fx the solves a second, %.2fx the peak, %.2fx the resident memory",
+    d.rate / p.rate, d.peak / p.peak, d.resident / p.resident))
+  print(digest)
 end
 
 local function run()
   local chosen = options()
   if chosen.share then
     crowd.share(chosen, chosen.share, chosen.shares)
+  elseif chosen.compare then
+    compare(chosen)
   elseif chosen.solves then
     report(chosen)
   else
