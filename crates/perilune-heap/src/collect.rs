@@ -266,6 +266,7 @@ impl Heap {
         self.pace.allocated_at_major = self.stats.allocated_bytes;
         self.major.bytes = 0;
         self.major.rescans = 0;
+        self.unmark_islands();
         let mut m = Marker::open(self, Cycle::Major);
         client.roots(&mut m, Cycle::Major);
         m.close();
@@ -319,6 +320,7 @@ impl Heap {
         self.major.active = false;
         self.side = self.side.other();
         self.old_bytes = self.major.bytes;
+        self.release_unmarked_islands();
         self.blocks.begin_sweep();
         self.large.begin_sweep();
         let live = self.old_bytes + self.external_bytes();

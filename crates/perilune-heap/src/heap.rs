@@ -22,9 +22,8 @@ use std::time::Instant;
 pub(crate) const LARGEST_SMALL: usize = 8 << 10;
 /// A hole with fewer bytes left is given up when an object does not fit.
 const WORTH_KEEPING: usize = 1 << 10;
-/// When the current epoch reaches this, all headers are stamped anew. Above it, values are free for other uses (frozen
-/// objects never match the current epoch).
-pub(crate) const LAST_EPOCH: u32 = u32::MAX - 16;
+/// When the current epoch reaches this, all headers are stamped anew. Objects in islands have epochs above it, which are never current.
+pub(crate) const LAST_EPOCH: u32 = crate::FROZEN - 16;
 
 /// A run of free lines being filled.
 #[derive(Clone, Copy, Default)]
@@ -100,6 +99,7 @@ pub struct Heap {
     pub(crate) step_began_cpu: u64,
     /// Processor time when the last minor collection ended.
     pub(crate) last_minor: u64,
+    pub(crate) islands: crate::island::held::Held,
 }
 
 // SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
@@ -148,6 +148,7 @@ impl Heap {
             last_trim: 0,
             step_began_cpu: 0,
             last_minor: 0,
+            islands: Default::default(),
         }
     }
 
@@ -358,6 +359,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     pub fn barrier_slow(&mut self, obj: Obj) {
+        debug_assert!(!crate::island::held::is_island_object(obj), "a store into an island");
         debug_assert!(!self.is_young(obj), "a newborn carries the current epoch");
         // SAFETY: `obj` is a live object of this heap.
         unsafe { (*obj.as_ptr()).epoch = self.epoch };
@@ -572,6 +574,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
+        self.release_islands();
         self.blocks.unmap_all();
         self.large.unmap_all();
     }

@@ -45,12 +45,13 @@
 //! * What is referred to only weakly may be freed; [`Marker::is_marked`] in [`Client::finish`] says so in time.
 //! * There are no destructors: `finish` is the moment to notice what has died.
 //!
+//! **Islands** (`island/`) are frozen objects outside every heap's chunks, in an address range of their own: the marker compares with that
+//! range and marks an island instead of an object. Their headers carry an epoch that is never current, so that the barrier's
+//! comparison fails for every store into one, and the client can refuse.
+//!
 //! # Room left
 //!
-//! *Scoped arenas*: [`Heap`]'s cursor, block and touched list are what a scope must save and replace; blocks know no scope. *Islands*
-//! (frozen, shared) will live outside every chunk table; `Marker::mark` will need one comparison with their address
-//! range, and their headers carry an epoch that is never current (those above `LAST_EPOCH` are reserved), so the barrier's slow
-//! path sees every store into one. *Several heaps per program* share nothing today; a shared pool of warm chunks
+//! *Scoped arenas*: [`Heap`]'s cursor, block and touched list are what a scope must save and replace; blocks know no scope. *Several heaps per program* share islands and nothing else; a shared pool of warm chunks
 //! belongs into `os.rs`.
 //!
 //! # Rejected
@@ -62,6 +63,7 @@
 mod blocks;
 mod collect;
 mod heap;
+mod island;
 mod large;
 mod layout;
 mod mark;
@@ -73,6 +75,10 @@ mod table;
 mod verify;
 
 pub use heap::Heap;
+pub use island::{
+    Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
+    IslandStats, is_island, island_number, island_stats,
+};
 pub use mark::Marker;
 pub use stats::{HeapStats, Histogram};
 

@@ -12,6 +12,7 @@
 //! Tracing uses an explicit stack everywhere; a client that traces recursively defeats it.
 
 use crate::heap::Heap;
+use crate::island::held::is_island_object;
 use crate::large::size_of_large;
 use crate::layout::*;
 use crate::{Client, Cycle, Obj};
@@ -142,9 +143,13 @@ impl<'a> Marker<'a> {
         self.bytes
     }
 
-    /// Marks `obj` and queues it for tracing unless it is marked already. True if this call marked it.
+    /// Marks `obj` and queues it for tracing unless it is marked already. True if this call marked it. Of an object in an island, the
+    /// island is marked.
     #[inline(always)]
     pub fn mark(&mut self, obj: Obj) -> bool {
+        if is_island_object(obj) {
+            return self.mark_island(obj.as_ptr() as usize);
+        }
         debug_assert!(
             self.heap.is_allocated(obj),
             "marking {obj:?}, which is no object: {:?}",
@@ -188,6 +193,9 @@ impl<'a> Marker<'a> {
     /// Marks the object that `word` may point to or into.
     #[inline]
     pub fn mark_conservative(&mut self, word: usize) {
+        if crate::is_island(word) {
+            return self.mark_island_word(word);
+        }
         if let Some(obj) = self.heap.find_object(word) {
             self.mark(obj);
         }
@@ -196,6 +204,9 @@ impl<'a> Marker<'a> {
     /// Whether `obj` has been reached in this cycle; in a minor collection, old objects have.
     #[inline(always)]
     pub fn is_marked(&self, obj: Obj) -> bool {
+        if is_island_object(obj) {
+            return self.is_island_marked(obj.as_ptr() as usize);
+        }
         // SAFETY: the object lies in a mapped chunk of this heap.
         unsafe { get_bit(obj.as_ptr() as usize, self.bits) }
     }

@@ -66,6 +66,7 @@ impl Heap {
             true => all.iter().copied().filter(|o| is_next(*o)).chain(regrey).collect(),
             false => HashSet::new(),
         };
+        self.islands.stray = None;
         let saved = self.swap_side(next, None);
         let found = self.verify_edges(
             client,
@@ -73,6 +74,9 @@ impl Heap {
             Sets { black, waiting, logged, carded, restless: HashSet::new() },
         );
         self.swap_side(next, Some(&saved));
+        if let Some(at) = self.islands.stray {
+            return Err(format!("something refers to {at:#x} in an island that is not held"));
+        }
         found
     }
 

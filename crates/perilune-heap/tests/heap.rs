@@ -314,7 +314,7 @@ proptest! {
 
     #[test]
     fn the_epoch_may_wrap(ops in ops(100)) {
-        let first_epoch = u32::MAX - 20;
+        let first_epoch = perilune_heap::FROZEN - 20;
         World::new(Real::new(HeapOptions { first_epoch, ..options() })).run(&ops);
     }
 }

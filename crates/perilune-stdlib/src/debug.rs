@@ -226,8 +226,17 @@ fn getupvalue(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
+/// Refuses a function of an island as argument 1.
+fn check_private(vm: &mut Vm) -> LuaResult<()> {
+    match vm.arg(1).as_shared_function() {
+        Some(_) => Err(vm.error("attempt to modify a shared function")),
+        None => Ok(()),
+    }
+}
+
 /// `debug.setupvalue(f, up, value)`
 fn setupvalue(vm: &mut Vm) -> LuaResult<u32> {
+    check_private(vm)?;
     vm.check_any(3)?;
     let n = i64::from(check_c_int(vm, 2)?);
     vm.check_type(1, Type::Function)?;
@@ -252,6 +261,7 @@ fn upvalueid(vm: &mut Vm) -> LuaResult<u32> {
 
 /// `debug.upvaluejoin(f1, n1, f2, n2)`
 fn upvaluejoin(vm: &mut Vm) -> LuaResult<u32> {
+    check_private(vm)?;
     let mut numbers = [0; 2];
     for (n, number) in (0..2).zip(&mut numbers) {
         let (index, id) = check_upvalue(vm, 2 * n + 1, 2 * n + 2)?;

@@ -312,7 +312,8 @@ impl Vm {
         Ok(step)
     }
 
-    /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function.
+    /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function; in place of a function in an island, this
+    /// domain's own.
     #[cold]
     pub(crate) unsafe fn resolve_call(&mut self, func: *mut Value) -> LuaResult<*mut Value> {
         // SAFETY: arguments from func + 3 to top are on the running stack.
@@ -335,6 +336,9 @@ impl Vm {
                 copy(first, func);
                 self.top = first.add(nargs + 1);
                 *func = f;
+            }
+            if let Some(f) = (*func).as_shared_function() {
+                *func = self.own_function(f)?;
             }
             Ok(func)
         }
@@ -628,7 +632,7 @@ impl Vm {
         // SAFETY: function and arguments are on the running stack.
         unsafe {
             let mut func = func;
-            if !(*func).is_function() {
+            if !(*func).is_function() || (*func).tag == Tag::SHARED_FUNCTION {
                 func = self.resolve_call(func)?;
             }
             let offset = func.offset_from((*self.thread).stack) as usize;

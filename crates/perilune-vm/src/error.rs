@@ -111,6 +111,16 @@ impl Vm {
         self.type_error_message(verb, v, operand)
     }
 
+    /// A store into a table of an island.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn frozen_error(&mut self, t: crate::value::Gc<crate::object::Table>) -> Thrown {
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::operand_of(self.base, t.into()) };
+        let name = self.describe(operand);
+        self.run_error(format!("attempt to modify a shared table{name}"))
+    }
+
     /// Indexing something that has no `__index`.
     #[cold]
     pub(crate) fn index_error(&mut self, v: Value) -> Thrown {

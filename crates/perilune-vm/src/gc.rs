@@ -236,6 +236,10 @@ impl Client for LuaClient {
             for &t in &(*vm).shared_refs.metatables {
                 mark_ptr(m, t);
             }
+            if cycle == Cycle::Minor {
+                // In a major, whether the function that one was made of is reachable decides (`converge`).
+                (*vm).functions.recent().iter().for_each(|&f| mark_value(m, f));
+            }
             for &s in &(*vm).event_names {
                 mark_ptr(m, s);
             }
@@ -264,6 +268,15 @@ impl Client for LuaClient {
         let mut any = false;
         // SAFETY: as `roots`; the list is not changed by marking keys and values of its tables, which stay as they are while the program is stopped.
         unsafe {
+            if cycle == Cycle::Major {
+                for (f, own) in (*self.vm).functions.entries() {
+                    if !is_dead(m, f)
+                        && let Some(o) = own.obj()
+                    {
+                        any |= m.mark(o);
+                    }
+                }
+            }
             let mut unsettled = std::mem::take(&mut (*self.vm).gc.unsettled);
             let mut settle = |n: *mut Node| {
                 let key_alive = (*n).key().obj().is_none_or(|o| m.is_marked(o));
@@ -390,6 +403,8 @@ impl Client for LuaClient {
             (*vm).shared.clear();
             (*vm).shapes.collected();
             (*vm).parcel.collected(cycle == Cycle::Major);
+            let alive = |f: Value| !is_dead(m, f);
+            (*vm).functions.collected((cycle == Cycle::Major).then_some(&alive));
             // Native resources of the dead.
             let mut freed = 0isize;
             retain_from(&mut (*vm).gc.protos, from.protos, |i| {
@@ -550,7 +565,7 @@ impl Vm {
     fn weakness(&mut self, mt: Gc<Table>) -> Option<(bool, bool)> {
         let mode = self.raw_get_str(mt, self.event_name(Event::Mode));
         let Some(s) = mode.as_string() else {
-            if mode.is_nil() {
+            if mode.is_nil() && !mt.is_frozen() {
                 // SAFETY: this thread owns the heap.
                 unsafe { (*mt.ptr()).absent |= 1 << Event::Mode as u8 };
             }

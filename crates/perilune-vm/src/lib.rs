@@ -62,6 +62,7 @@ mod host;
 mod inst;
 pub mod interp;
 pub mod interrupt;
+pub mod island;
 pub mod meta;
 mod names;
 mod native;

@@ -96,6 +96,7 @@ impl Vm {
             Tag::SHARED => return Err(self.error("cannot change the metatable of a shared object")),
             Tag::TABLE => {
                 let t: Gc<Table> = v.gc();
+                self.check_writable(t)?;
                 if t.header.flags & crate::object::TABLE_IS_PROTO != 0 {
                     self.proto_version = self.proto_version.wrapping_add(1);
                 }
@@ -139,7 +140,7 @@ impl Vm {
             return Value::NIL;
         }
         let v = self.raw_get_str(mt, self.event_name(e));
-        if bit < 8 && v.is_nil() {
+        if bit < 8 && v.is_nil() && !mt.is_frozen() {
             // SAFETY: this thread owns the heap.
             unsafe { (*mt.ptr()).absent |= 1 << bit };
         }

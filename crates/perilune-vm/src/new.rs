@@ -70,6 +70,8 @@ impl Vm {
             globals: null_mut(),
             type_metatables: [null_mut(); 9],
             event_names: [null_mut(); EVENT_COUNT],
+            island_shapes: Default::default(),
+            functions: Default::default(),
             shared_refs: Default::default(),
             parcel: Default::default(),
             gc: Default::default(),

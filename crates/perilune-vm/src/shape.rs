@@ -35,6 +35,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 pub const DICT: u32 = 0;
 /// The shape without fields.
 pub const ROOT: u32 = 1;
+/// As [`DICT`], for a table in an island: its string keys are strings of the island, which are not interned in any domain.
+pub const FROZEN_DICT: u32 = 2;
 /// Most fields of a shape.
 pub const MAX_FIELDS: u32 = 64;
 /// Most children of a shape other than the root.
@@ -100,7 +102,7 @@ static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
         transitions: Default::default(),
         atoms: Default::default(),
         texts: vec![b""],
-        next_shape: ROOT + 1,
+        next_shape: FROZEN_DICT + 1,
     })
 });
 
@@ -116,6 +118,12 @@ fn shape(id: u32) -> &'static Shape {
     debug_assert!(!chunk.is_null());
     // SAFETY: an id is given out after its chunk has been installed, and chunks are never freed.
     unsafe { &*chunk.add(id as usize % CHUNK) }
+}
+
+/// Whether tables of shape `id` keep their string keys in the hash part.
+#[inline(always)]
+pub(crate) fn is_dict(id: u32) -> bool {
+    id & !FROZEN_DICT == DICT
 }
 
 /// Number of fields.
@@ -139,7 +147,7 @@ pub(crate) fn lookup(id: u32, key: Gc<LuaString>) -> Option<u32> {
 
 #[inline]
 fn lookup_atom(id: u32, atom: u32) -> Option<u32> {
-    if atom == 0 || id <= ROOT {
+    if atom == 0 || id <= FROZEN_DICT {
         return None;
     }
     let (index, count) = index(id);
@@ -174,6 +182,14 @@ fn index(id: u32) -> (*const u32, u32) {
     let count = s.count.load(Relaxed);
     let index = s.index.load(Acquire);
     (if index.is_null() { build_index(s, count) } else { index }, count)
+}
+
+/// The name of the field in `slot` of shape `id`.
+pub(crate) fn name_of(id: u32, slot: u32) -> &'static [u8] {
+    let (index, count) = index(id);
+    // SAFETY: the atoms of all slots follow the hash.
+    let atom = unsafe { *index.add((index_size(count) + slot) as usize) };
+    registry().texts[atom as usize]
 }
 
 #[cold]

@@ -72,6 +72,10 @@ pub struct Vm {
     pub(crate) type_metatables: [*mut Table; 9],
     /// Interned names of the metamethods, by `meta::Event`.
     pub(crate) event_names: [*mut crate::object::LuaString; crate::meta::EVENT_COUNT],
+    /// Shapes in islands whose names this domain knows.
+    pub(crate) island_shapes: std::collections::HashSet<u32>,
+    /// What this domain has made of functions in islands.
+    pub(crate) functions: crate::island::FunctionCache,
     /// Shared objects that this domain refers to.
     pub(crate) shared_refs: crate::shared::SharedRefs,
     /// What crosses to other domains and back.

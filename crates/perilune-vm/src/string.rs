@@ -70,6 +70,7 @@ impl Gc<LuaString> {
     #[inline(never)]
     fn compute_hash(self) -> u32 {
         let h = hash_bytes(self.bytes());
+        debug_assert!(!self.is_frozen(), "strings of islands have their hash");
         // SAFETY: the string is alive and only this thread touches the heap it is in.
         unsafe { (*self.ptr()).hash = h };
         h
@@ -79,6 +80,12 @@ impl Gc<LuaString> {
     #[inline(always)]
     pub(crate) fn is_interned(self) -> bool {
         self.header.flags & STRING_INTERNED != 0
+    }
+
+    /// Whether it is in an island: nothing may be written to it.
+    #[inline(always)]
+    pub(crate) fn is_frozen(self) -> bool {
+        self.header.epoch & perilune_heap::FROZEN != 0
     }
 
     /// Whether it begins with two underscores, as the names of metamethods do.
@@ -186,11 +193,21 @@ struct Twins {
     entries: Vec<(*mut LuaString, *mut LuaString)>,
     /// Which entry to replace next, once there are [`MAX_TWINS`].
     oldest: usize,
+    /// For strings of islands, which cannot keep an index: direct-mapped by address; empty until first used.
+    frozen: Vec<(*mut LuaString, *mut LuaString)>,
 }
+
+/// Size of the table of twins of strings in islands.
+const FROZEN_TWINS: usize = 4096;
 
 impl Twins {
     fn put(&mut self, s: Gc<LuaString>, twin: Gc<LuaString>) {
         let entry = (s.ptr(), twin.ptr());
+        if s.is_frozen() {
+            self.frozen.resize(FROZEN_TWINS, (null_mut(), null_mut()));
+            self.frozen[Self::frozen_place(s)] = entry;
+            return;
+        }
         let at = if self.entries.len() < MAX_TWINS {
             self.entries.push(entry);
             self.entries.len() - 1
@@ -202,6 +219,23 @@ impl Twins {
         };
         // SAFETY: the string is alive, this thread owns its heap, and as long as it is not interned the field is ours.
         unsafe { (*s.ptr()).atom = at as u32 };
+    }
+
+    fn frozen_place(s: Gc<LuaString>) -> usize {
+        (s.address() >> 4 ^ s.address() >> 16) % FROZEN_TWINS
+    }
+
+    /// The known twin of a string in an island, or null.
+    fn frozen_twin(&self, s: Gc<LuaString>) -> *mut LuaString {
+        match self.frozen.get(Self::frozen_place(s)) {
+            Some(&(of, twin)) if of == s.ptr() => twin,
+            _ => null_mut(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.frozen.clear();
     }
 }
 
@@ -250,7 +284,7 @@ impl StringTable {
     }
 
     fn sweep_short(&mut self, is_marked: &mut impl FnMut(Obj) -> bool) {
-        self.twins.entries.clear();
+        self.twins.clear();
         for s in &mut self.short {
             if Obj::new(s.cast()).is_some_and(|o| !is_marked(o)) {
                 *s = null_mut();
@@ -391,6 +425,9 @@ impl Vm {
         if let Some(twin) = self.find_twin(s) {
             return twin;
         }
+        if s.is_frozen() {
+            return self.intern_copy(s);
+        }
         // SAFETY: the string is alive; flags may change at any time. What it knew of a twin that is gone is no atom.
         unsafe {
             (*s.ptr()).header.flags |= STRING_INTERNED;
@@ -398,6 +435,21 @@ impl Vm {
         }
         self.strings.young.insert(s);
         s
+    }
+
+    /// Interns a copy of a string of an island.
+    fn intern_copy(&mut self, s: Gc<LuaString>) -> Gc<LuaString> {
+        let o = self.heap.alloc(Tag::STRING.0, STRING_DATA + s.len() + 1);
+        let copy = Self::init_str(o, s.len());
+        // SAFETY: the new string has room for the bytes; its flags and hash are this thread's.
+        unsafe {
+            let data = copy.ptr().cast::<u8>().add(STRING_DATA);
+            std::ptr::copy_nonoverlapping(s.bytes().as_ptr(), data, s.len());
+            (*copy.ptr()).hash = s.hash;
+            (*copy.ptr()).header.flags |= STRING_INTERNED;
+        }
+        self.strings.young.insert(copy);
+        copy
     }
 
     /// The interned string with these bytes.
@@ -421,7 +473,10 @@ impl Vm {
             return Some(s);
         }
         // SAFETY: a live string that is not interned.
-        let twin = unsafe { self.strings.known_twin(s.ptr()) };
+        let mut twin = unsafe { self.strings.known_twin(s.ptr()) };
+        if twin.is_null() && s.is_frozen() {
+            twin = self.strings.twins.frozen_twin(s);
+        }
         if twin.is_null() {
             return self.strings.find(s.hash(), s.bytes());
         }
@@ -434,7 +489,10 @@ impl Vm {
     pub(crate) fn find_twin(&mut self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
         debug_assert!(!s.is_interned());
         // SAFETY: a live string that is not interned.
-        let known = unsafe { self.strings.known_twin(s.ptr()) };
+        let mut known = unsafe { self.strings.known_twin(s.ptr()) };
+        if s.is_frozen() {
+            known = self.strings.twins.frozen_twin(s);
+        }
         if !known.is_null() {
             // SAFETY: not null, and no collection has come since it was entered.
             return Some(unsafe { Gc::from_ptr(known) });

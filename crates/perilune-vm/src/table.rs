@@ -32,6 +32,11 @@
 //! # Errors
 //! Reading never allocates and never fails. Storing fails for the keys nil and NaN, and when memory is refused; the table is then unchanged.
 //! Every store compares epochs for the write barrier, whatever the value (`table/barrier.rs`).
+//!
+//! # Tables in islands
+//! They have the same layout, so all reading goes through the same code, but for the string keys of dictionaries (`FROZEN_DICT`): those are
+//! strings of the island and are compared by content. What stores begins with [`Vm::check_writable`], or compares epochs and leaves the case to something
+//! that does.
 
 mod array;
 mod barrier;
@@ -138,14 +143,21 @@ impl Table {
         match shape::lookup(self.shape, key) {
             // SAFETY: a table has a slot for each field of its shape.
             Some(slot) => unsafe { *self.slots.add(slot as usize) },
+            None if self.shape == shape::FROZEN_DICT => self.node_value(self.find_frozen_str(key)),
             None => Value::NIL,
         }
+    }
+
+    /// Whether the table is in an island: nothing may be written to it.
+    #[inline(always)]
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.header.epoch & perilune_heap::FROZEN != 0
     }
 
     /// Whether the table cannot have string keys: spares the look-up of an interned twin.
     #[inline(always)]
     pub(crate) fn has_no_strings(&self) -> bool {
-        self.shape == shape::ROOT || (self.shape == shape::DICT && self.nodes.is_null())
+        self.shape == shape::ROOT || (shape::is_dict(self.shape) && self.nodes.is_null())
     }
 }
 
@@ -232,6 +244,9 @@ impl Vm {
         if t.has_no_strings() {
             return Value::NIL;
         }
+        if t.shape == shape::FROZEN_DICT {
+            return t.node_value(t.find_frozen_str(key));
+        }
         match self.find_interned(key) {
             Some(key) => t.get_str(key),
             None => Value::NIL,
@@ -259,6 +274,7 @@ impl Vm {
 
     #[inline(never)]
     fn raw_set_other(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
+        self.check_writable(t)?;
         match key.tag {
             Tag::NIL => return Err(self.key_error("table index is nil")),
             Tag::FLOAT => {
@@ -285,6 +301,7 @@ impl Vm {
         if key.is_interned() {
             return self.raw_set_str(t, key, v);
         }
+        self.check_writable(t)?;
         let key = if v.is_nil() {
             match self.find_interned(key) {
                 Some(key) => key,
@@ -300,6 +317,7 @@ impl Vm {
     #[inline]
     pub(crate) fn raw_set_str(&mut self, t: Gc<Table>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {
         debug_assert!(key.is_interned());
+        self.check_writable(t)?;
         if t.shape == shape::DICT {
             return self.set_str_node(t, key, v);
         }
@@ -321,6 +339,7 @@ impl Vm {
         v: Value,
     ) -> LuaResult<()> {
         debug_assert!(key.is_interned());
+        self.check_writable(t)?;
         if t.shape == shape::DICT {
             return self.set_str_node(t, key, v);
         }
@@ -340,6 +359,7 @@ impl Vm {
     #[inline(always)]
     pub fn raw_set_int(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
         let at = (i as u64).wrapping_sub(1);
+        self.check_writable(t)?;
         let table = edit(t);
         let len = table.array_len as u64;
         if at <= len && table.accepts(v) {
@@ -427,6 +447,12 @@ impl Vm {
         // SAFETY: as above.
         let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
         self.heap.free_buffer(buffer);
+    }
+
+    /// Refuses a store into a table of an island. Every way to change a table that does not compare epochs itself begins with this.
+    #[inline(always)]
+    pub(crate) fn check_writable(&mut self, t: Gc<Table>) -> LuaResult<()> {
+        if t.is_frozen() { Err(self.frozen_error(t)) } else { Ok(()) }
     }
 
     /// To be called when a key appears in a table, or its storage moves.

@@ -177,7 +177,7 @@ impl Value {
     }
     /// Is a function of any kind.
     pub fn is_function(self) -> bool {
-        matches!(self.tag, Tag::NATIVE | Tag::CLOSURE | Tag::NATIVE_CLOSURE)
+        matches!(self.tag, Tag::NATIVE | Tag::CLOSURE | Tag::NATIVE_CLOSURE | Tag::SHARED_FUNCTION)
     }
     /// The integer, if it is one (no conversion).
     #[inline(always)]

@@ -123,7 +123,11 @@ fn rep(vm: &mut Vm) -> LuaResult<u32> {
 /// `string.dump(function [, strip])`
 fn dump(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_type(1, Type::Function)?;
-    let Some(function) = vm.arg(1).as_closure() else {
+    let function = match vm.arg(1).as_shared_function() {
+        Some(f) => vm.own_function(f)?,
+        None => vm.arg(1),
+    };
+    let Some(function) = function.as_closure() else {
         return Err(vm.error("unable to dump given function"));
     };
     let strip = vm.arg(2).is_truthy();

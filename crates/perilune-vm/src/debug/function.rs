@@ -28,8 +28,7 @@ pub struct FunctionInfo {
 impl Vm {
     /// Describes `f`; `None` if it is no function.
     pub fn function_info(&self, f: Value) -> Option<FunctionInfo> {
-        if let Some(c) = f.as_closure() {
-            let proto = c.inst().proto();
+        if let Some(proto) = f.lua_proto() {
             return Some(FunctionInfo {
                 what: if proto.line_defined == 0 { "main" } else { "Lua" },
                 source: proto.source.to_vec(),
@@ -41,7 +40,9 @@ impl Vm {
                 is_vararg: proto.is_vararg,
             });
         }
-        f.as_native()?;
+        if f.tag != Tag::SHARED_FUNCTION {
+            f.as_native()?;
+        }
         Some(FunctionInfo {
             what: "C",
             source: b"=[C]".to_vec(),
@@ -57,11 +58,7 @@ impl Vm {
     /// The lines of `f` that have code, where a breakpoint makes sense, in any order and perhaps repeated; none if line
     /// information was stripped. `None`: no Lua function.
     pub fn active_lines(&self, f: Value) -> Option<Vec<u32>> {
-        if f.tag != Tag::CLOSURE {
-            return None;
-        }
-        let c = f.as_closure()?;
-        let proto = c.inst().proto();
+        let proto = f.lua_proto()?;
         // The first instruction of a vararg function stands on the line of its header, which is not a line of its code.
         let first = proto.is_vararg as usize;
         Some(proto.lines.get(first..).unwrap_or_default().to_vec())
@@ -69,9 +66,9 @@ impl Vm {
 
     /// Name of parameter `n` (from 1) of `f`; `None` if it has none such, or no name is known.
     pub fn parameter_name(&self, f: Value, n: i64) -> Option<Vec<u8>> {
-        let c = f.as_closure()?;
+        let proto = f.lua_proto()?;
         let n = usize::try_from(n).ok()?.checked_sub(1)?;
-        let mut active = c.inst().proto().locals.iter().filter(|l| l.start_pc == 0 && l.end_pc > 0);
+        let mut active = proto.locals.iter().filter(|l| l.start_pc == 0 && l.end_pc > 0);
         active.nth(n).map(|l| l.name.to_vec())
     }
 }

@@ -32,11 +32,16 @@ impl Vm {
             let name = c.inst().proto().upvalues.get(n).and_then(|u| u.name.as_ref());
             return Some((name.map_or(b"(no name)".to_vec(), |s| s.to_vec()), v));
         }
+        if let Some(s) = f.as_shared_function() {
+            let desc = s.proto()?.upvalues.get(n)?;
+            let v = s.upvalue(n).unwrap_or_else(|| self.globals().into());
+            return Some((desc.name.as_ref().map_or(b"(no name)".to_vec(), |s| s.to_vec()), v));
+        }
         // SAFETY: an existing upvalue.
         Some((Vec::new(), unsafe { *native_slot(f.as_native_closure()?, n)? }))
     }
 
-    /// Assigns to upvalue `n` (from 1) of `f` and returns its name.
+    /// Assigns to upvalue `n` (from 1) of `f` and returns its name. `None`: there is none such, or `f` is in an island.
     pub fn set_upvalue_of(&mut self, f: Value, n: i64, v: Value) -> Option<Vec<u8>> {
         let (name, _) = self.upvalue_of(f, n)?;
         let n = index(n)?;
@@ -60,6 +65,9 @@ impl Vm {
     /// A number that two upvalues share exactly if they are the same variable.
     pub fn upvalue_identity(&self, f: Value, n: i64) -> Option<usize> {
         let n = index(n)?;
+        if let Some(s) = f.as_shared_function() {
+            return (n < s.num_upvalues as usize).then(|| s.address() + n + 1);
+        }
         match f.as_closure() {
             // SAFETY: it exists.
             Some(c) => Some(unsafe { *reference(c, n)? } as usize),

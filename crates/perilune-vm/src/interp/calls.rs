@@ -7,6 +7,7 @@ use super::quick::{
 use super::{Flow, Step, copy, flow, frame_ceiling, frame_closure, next, next_gc, op, save, tail};
 use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_NONE, F_SLOW_RETURN, F_TAIL, F_VARARG, Frame, frame};
+use crate::island::SharedFunction;
 use crate::native::{Kind, Native};
 use crate::object::LuaClosure;
 use crate::value::{Tag, Value};
@@ -112,6 +113,16 @@ op!(
                 }
                 Err(e) => flow!(vm, Err(e)),
             }
+        }
+    }
+    if (*func).tag == Tag::SHARED_FUNCTION {
+        let own = (*vm).known_own_function((*func).payload as *mut SharedFunction);
+        if let Some(own) = own
+            && own.tag == Tag::CLOSURE
+        {
+            (*func).payload = own.payload;
+            (*func).tag = Tag::CLOSURE;
+            tail!(op_call, vm, base, pc, k, i, tab)
         }
     }
     flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))

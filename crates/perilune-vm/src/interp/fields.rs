@@ -1,6 +1,8 @@
 //! Table access by constant names: globals, fields, methods; constructors. Computed keys are in `index.rs`.
 
-use super::ic::{ADD, EMPTY, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic};
+use super::ic::{
+    ADD, EMPTY, FROZEN_NODE, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic,
+};
 use super::quick::{has_room, push_lua};
 use super::{Flow, Step, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
 use crate::Vm;
@@ -67,6 +69,28 @@ macro_rules! try_proto_get {
     }};
 }
 
+/// Reads through a `FROZEN_NODE`.
+macro_rules! try_frozen_get {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $tab:ident, $t:ident, $c:ident, $dest:expr) => {{
+        let slot = (*$c).slot;
+        if (*$c).kind == FROZEN_NODE
+            && (*$c).aux == (*$vm).proto_version
+            && !(*$t).nodes.is_null()
+            && slot >> (*$t).log2_nodes == 0
+        {
+            let n = (*$t).nodes.add(slot as usize);
+            if (*n).key == (*$c).loc as u64 && (*n).key_tag == Tag::STRING.0 {
+                let payload = (*n).value;
+                let tag = (*n).value_tag;
+                let dest: *mut Value = $dest;
+                (*dest).payload = payload;
+                (*dest).tag = Tag(tag);
+                next!($vm, $base, $pc, $k, $tab)
+            }
+        }
+    }};
+}
+
 // Each of the three readers answers the kind that it usually meets and leaves the others to `other_getfield`: with
 // all kinds in one body there are not enough scratch registers, and every execution would save some.
 
@@ -120,7 +144,8 @@ op!(#[inline(never)] other_getfield(vm, base, pc, k, i, tab) {
     } else if (*c).kind == INDEX_CALL {
         tail!(call_index, vm, base, pc, k, i, tab)
     } else {
-        try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
+        try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize));
+        try_frozen_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
@@ -192,6 +217,8 @@ op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
         try_node_get!(vm, base, pc, k, tab, t, c, k.add(i.c() as usize), a)
     } else if (*c).kind == OWN {
         try_own_get!(vm, base, pc, k, tab, t, c, a)
+    } else {
+        try_frozen_get!(vm, base, pc, k, tab, t, c, a)
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
@@ -206,10 +233,10 @@ op!(
         let e = (*vm).shared.at((*t).shape, (*t).metatable, key);
         if (*e).key == key && (*e).ic.shape == (*t).shape && (*e).ic.meta == (*t).metatable {
             (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
-            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC && (*t).shape != shape::DICT {
+            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC && !shape::is_dict((*t).shape) {
                 *ic(k, i.d()) = (*e).ic;
             }
-            if (*t).shape == shape::DICT && !(*t).node_value((*t).find_str(Gc::from_ptr(key))).is_nil() {
+            if shape::is_dict((*t).shape) && !(*t).get_str(Gc::from_ptr(key)).is_nil() {
                 // The shape of a dictionary does not prove that the key is absent.
                 tail!(uncached_getfield, vm, base, pc, k, i, tab)
             }
@@ -271,12 +298,12 @@ pub(super) unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut V
     }
 }
 
-/// Whether storing `v` into `t` has something to tell the collector. The quick handlers leave such stores to the full ones: a call in their
+/// Whether storing `v` into `t` has something to tell the collector, or is to be refused. The quick handlers leave such stores to the full ones: a call in their
 /// bodies, even one that is hardly ever made, would have every execution save registers.
 #[inline(always)]
 pub(super) unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
     // SAFETY: called with live objects.
-    unsafe { (*t).header.epoch != (*vm).heap.epoch() && (*v).tag >= Tag::STRING }
+    unsafe { (*t).header.epoch != (*vm).heap.epoch() && ((*v).tag >= Tag::STRING || (*t).is_frozen()) }
 }
 
 /// Stores through the cache; falls through on a miss.
@@ -284,7 +311,7 @@ macro_rules! try_cached_set {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
         let t: *mut Table = $t;
         let c: *const Ic = $c;
-        if (*t).shape == (*c).shape {
+        if (*t).shape == (*c).shape && !(*t).is_frozen() {
             let kind = (*c).kind;
             if kind == OWN {
                 let v = (*t).slots.add((*c).slot as usize);
@@ -425,7 +452,7 @@ op!(
             }
             let v = (*t).slots.add((*e).ic.slot as usize);
             let val = rk(base, k, i.c());
-            if !(*v).is_nil() {
+            if !(*v).is_nil() && !(*t).is_frozen() {
                 (*vm).slot_barrier(Gc::from_ptr(t), *val);
                 copy(v, val);
                 next!(vm, base, pc, k, tab)

@@ -6,6 +6,8 @@
 //! # What a hit proves
 //! - `OWN`: the table's shape is `shape`, so the field is in `slot`. Shapes are immutable: valid for ever.
 //! - `NODE`: the table is a dictionary and the key sits in node `slot` (checked against the node itself).
+//! - `FROZEN_NODE`: the table is a dictionary in an island; node `slot` has the key if its key is the string at `loc`, as that
+//!   string has the constant's text. It is valid while `aux == vm.proto_version`, since its address may be used again when the island is gone.
 //! - `ADD` (stores): shape `shape` lacks the field and goes over to `aux`, which has it in `slot`.
 //! - `PROTO_SLOT`, `PROTO_NODE`: the table's shape is `shape`, which lacks the field; its metatable is `meta`; and nothing of
 //!   the structure of the tables looked through has changed since `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so
@@ -53,6 +55,10 @@ pub(crate) const PROTO_SLOT: u32 = 3;
 pub(crate) const PROTO_NODE: u32 = 4;
 pub(crate) const INDEX_CALL: u32 = 5;
 pub(crate) const NEWINDEX_CALL: u32 = 6;
+pub(crate) const FROZEN_NODE: u32 = 7;
+
+/// `Ic::meta` of a `FROZEN_NODE`: no table's metatable.
+const NO_META: *mut Table = std::ptr::without_provenance_mut(8);
 
 impl Ic {
     pub const CLEAR: Ic = Ic {
@@ -153,10 +159,16 @@ impl Vm {
             if !own.is_nil() {
                 if d != NO_IC {
                     let c = ic(k, d);
-                    if t.shape != shape::DICT {
+                    if !shape::is_dict(t.shape) {
                         if let Some(slot) = shape::lookup(t.shape, key) {
                             *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
                             self.shared.put(*c, t.metatable, key);
+                        }
+                    } else if t.shape == shape::FROZEN_DICT {
+                        if let Some(slot) = node_index(t, key) {
+                            let loc = (*t.nodes.add(slot as usize)).key as *mut u8;
+                            let (shape, aux) = (t.shape, self.proto_version);
+                            *c = Ic { shape, kind: FROZEN_NODE, slot, aux, meta: NO_META, loc };
                         }
                     } else if let Some(node) = node_index(t, key) {
                         *c = Ic { shape: shape::DICT, kind: NODE, slot: node, ..Ic::CLEAR };
@@ -166,7 +178,7 @@ impl Vm {
             }
             if t.metatable.is_null() {
                 if d != NO_IC
-                    && t.shape != shape::DICT
+                    && !shape::is_dict(t.shape)
                     && let Some(slot) = shape::lookup(t.shape, key)
                 {
                     *ic(k, d) = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
@@ -174,7 +186,7 @@ impl Vm {
                 return Ok(Found::Value(Value::NIL));
             }
             // A chain of plain tables from a shaped receiver that lacks the field can be cached.
-            let mut cacheable = t.shape == shape::DICT || shape::lookup(t.shape, key).is_none();
+            let mut cacheable = shape::is_dict(t.shape) || shape::lookup(t.shape, key).is_none();
             let mut at = t;
             for _ in 0..MAX_CHAIN {
                 let meta = at.metatable;
@@ -202,7 +214,7 @@ impl Vm {
                 let v = self.raw_get_str(holder, key);
                 if !v.is_nil() {
                     if cacheable {
-                        let (kind, loc) = if holder.shape != shape::DICT {
+                        let (kind, loc) = if !shape::is_dict(holder.shape) {
                             match shape::lookup(holder.shape, key) {
                                 Some(slot) => (PROTO_SLOT, holder.slots.add(slot as usize) as *mut u8),
                                 None => return Ok(Found::Value(v)),
@@ -222,7 +234,7 @@ impl Vm {
                             loc,
                         };
                         // The sites' caches take the shape as proof of absence, which a dictionary's is not.
-                        if d != NO_IC && t.shape != shape::DICT {
+                        if d != NO_IC && !shape::is_dict(t.shape) {
                             *ic(k, d) = found;
                         }
                         self.shared.put(found, t.metatable, key);
@@ -230,7 +242,7 @@ impl Vm {
                     return Ok(Found::Value(v));
                 }
                 // A deleted key may come back without a change of structure: then this table would answer first.
-                cacheable &= if holder.shape != shape::DICT {
+                cacheable &= if !shape::is_dict(holder.shape) {
                     shape::lookup(holder.shape, key).is_none()
                 } else {
                     node_index(holder, key).is_none()
@@ -255,7 +267,8 @@ impl Vm {
         // SAFETY: the caller's promise; a table has a slot for each field of its shape.
         unsafe {
             let meta = Gc::from_ptr(t.metatable);
-            if t.shape == shape::DICT || shape::lookup(t.shape, key).is_some() || meta.shape == shape::DICT {
+            if shape::is_dict(t.shape) || shape::lookup(t.shape, key).is_some() || shape::is_dict(meta.shape)
+            {
                 return;
             }
             let Some(slot) = shape::lookup(meta.shape, self.event_name(event)) else { return };
@@ -273,7 +286,7 @@ impl Vm {
 
     /// Marks a table as one that inline caches look through.
     pub(crate) fn flag_proto(&mut self, t: Gc<Table>) {
-        if t.header.flags & TABLE_IS_PROTO == 0 {
+        if t.header.flags & TABLE_IS_PROTO == 0 && !t.is_frozen() {
             // SAFETY: the heap's one thread writes the header's client flags.
             unsafe { (*t.ptr()).header.flags |= TABLE_IS_PROTO };
             self.gc.flagged_young = true;
@@ -283,7 +296,7 @@ impl Vm {
 
 /// Index of the node of a string key (interned), dead or not.
 pub(crate) fn node_index(t: Gc<Table>, key: Gc<LuaString>) -> Option<u32> {
-    let node = t.find_str(key);
+    let node = if t.shape == shape::FROZEN_DICT { t.find_frozen_str(key) } else { t.find_str(key) };
     // SAFETY: a node of the table's own.
     if node.is_null() { None } else { Some(unsafe { node.offset_from(t.nodes) } as u32) }
 }

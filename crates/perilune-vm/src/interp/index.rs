@@ -118,6 +118,10 @@ op!(
     #[inline(never)] new_twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
     let t: Gc<Table> = (*base.add(i.b() as usize)).gc();
+    if t.shape == shape::FROZEN_DICT {
+        // Whose keys are compared by content.
+        tail!(other_getindex, vm, base, pc, k, i, tab)
+    }
     if !t.has_no_strings()
         && let Some(twin) = (*vm).find_twin((*key).gc())
     {
@@ -205,7 +209,7 @@ macro_rules! set_element {
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if (*val).tag == (*$t).kind.number_tag() {
+            } else if (*val).tag == (*$t).kind.number_tag() && !(*$t).is_frozen() {
                 *((*$t).array as *mut u64).add(n as usize) = (*val).payload;
                 next!($vm, $base, $pc, $k, $tab)
             }

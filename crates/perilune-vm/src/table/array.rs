@@ -287,6 +287,7 @@ impl Vm {
     /// # Errors
     /// "not enough memory"
     pub fn raw_set_list(&mut self, t: Gc<Table>, first: i64, values: &[Value]) -> LuaResult<()> {
+        self.check_writable(t)?;
         self.heap.barrier(t.obj());
         if first != t.array_len as i64 + 1 || t.header.flags & TABLE_INT_NODES != 0 {
             for (i, &v) in values.iter().enumerate() {

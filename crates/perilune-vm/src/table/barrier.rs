@@ -1,7 +1,7 @@
 //! Write barriers of tables.
 //!
 //! The fast part is the heap's: one comparison of epochs, and in a table that fails it, one of the value's tag, since a plain value has nothing to
-//! report. (The epochs come first, because frozen tables will have one that is never current, and will have to refuse plain values too.)
+//! report. Tables in islands never get here: their stores have been refused before.
 //!
 //! The slow part tells the heap where in a large buffer a reference has been stored, so that a collection looks at the surroundings
 //! of the store instead of the whole table. What replaces or moves storage uses the plain [`perilune_heap::Heap::barrier`].

@@ -81,6 +81,7 @@ impl Vm {
         let node = match key.tag {
             Tag::NIL => return Some(0),
             Tag::INT => return self.position_of_int(t, key.int_bits()),
+            Tag::STRING if t.shape == shape::FROZEN_DICT => t.find_frozen_str(key.gc()),
             Tag::STRING => {
                 let key = self.find_interned(key.gc())?;
                 if t.shape != shape::DICT {

@@ -31,9 +31,15 @@ const MAX_LOG2: u32 = 30;
 /// Fewest nodes when a key needs the first ones.
 const MIN_GROWN: usize = 4;
 
-const FREE: Node = Node { value: 0, key: 0, value_tag: 0, key_tag: 0, _pad: 0, next: 0 };
-
 impl Node {
+    /// A node that has never been used.
+    pub(crate) const FREE: Node = Node { value: 0, key: 0, value_tag: 0, key_tag: 0, _pad: 0, next: 0 };
+
+    /// Leaves neither key nor value, but the chain as it is.
+    pub(crate) fn bury(&mut self) {
+        (self.key, self.key_tag) = (0, BURIED);
+        self.set_value(Value::NIL);
+    }
     #[inline(always)]
     pub(crate) fn value(&self) -> Value {
         Value::raw(Tag(self.value_tag), self.value)
@@ -186,6 +192,31 @@ impl Table {
         self.find(self.main(key.hash), Value::from(key))
     }
 
+    /// The node of a string key in a table of an island, whose keys are compared by content; null if there is none.
+    pub(crate) fn find_frozen_str(&self, key: Gc<LuaString>) -> *mut Node {
+        if self.nodes.is_null() {
+            return null_mut();
+        }
+        let hash = key.hash();
+        let mut node = self.main(hash);
+        loop {
+            // SAFETY: chains stay within the nodes; keys that are strings are strings of islands.
+            unsafe {
+                let n = &*node;
+                if n.key_tag == Tag::STRING.0 {
+                    let s = n.key().gc::<LuaString>();
+                    if s == key || (s.hash == hash && s.bytes() == key.bytes()) {
+                        return node;
+                    }
+                }
+                if n.next == 0 {
+                    return null_mut();
+                }
+                node = node.offset(n.next as isize);
+            }
+        }
+    }
+
     /// The node of an integer key, dead or not; null if there is none.
     #[inline]
     pub(crate) fn find_int(&self, i: i64) -> *mut Node {
@@ -278,7 +309,7 @@ impl Table {
     }
 
     /// [`Table::insert`] when there is room.
-    pub(super) fn insert_into_free(&mut self, key: Value, v: Value) {
+    pub(crate) fn insert_into_free(&mut self, key: Value, v: Value) {
         let inserted = self.insert(key, v);
         debug_assert!(inserted.is_some());
     }
@@ -437,7 +468,7 @@ impl Vm {
         // SAFETY: the new buffer has `size` nodes, the old one `old_size`; both stay where they are, for nothing is collected here.
         unsafe {
             for i in 0..size {
-                new.add(i).write(FREE);
+                new.add(i).write(Node::FREE);
             }
             table.nodes = new;
             table.log2_nodes = size.trailing_zeros() as u8;

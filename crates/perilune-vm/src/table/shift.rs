@@ -16,6 +16,7 @@ impl Vm {
     /// # Errors
     /// "not enough memory"
     pub fn raw_insert(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<bool> {
+        self.check_writable(t)?;
         let at = (i as u64).wrapping_sub(1);
         let len = t.array_len as usize;
         if at >= len as u64 || v.is_nil() {
@@ -52,6 +53,7 @@ impl Vm {
     /// # Errors
     /// "not enough memory"
     pub fn raw_remove(&mut self, t: Gc<Table>, i: i64) -> LuaResult<Option<Value>> {
+        self.check_writable(t)?;
         let at = (i as u64).wrapping_sub(1);
         let len = t.array_len as usize;
         if at >= len as u64 {

@@ -1,0 +1,80 @@
+//! Shared values in Lua programs: what reads as before, what is refused, what several domains do with them at once.
+
+use perilune_heap::{HeapOptions, IslandRef};
+use perilune_stdlib::open_libs;
+use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
+
+static SHARE: Native = Native::leaf("share", |vm| {
+    let v = vm.share(vm.arg(1))?;
+    vm.ret(v)
+});
+static IS_SHARED: Native = Native::leaf("is_shared", |vm| vm.ret(vm.is_shared(vm.arg(1))));
+static IN_ISLAND: Native = Native::leaf("in_island", |vm| vm.ret(vm.island_ref(vm.arg(1)).is_some()));
+static VERIFY: Native = Native::leaf("verify", |vm| {
+    if let Err(e) = vm.verify_heap() {
+        panic!("{e}");
+    }
+    Ok(0)
+});
+
+fn new_vm(options: HeapOptions) -> Box<Vm> {
+    let mut vm = Vm::with_options(options);
+    let set_up = |vm: &mut Vm| -> LuaResult<()> {
+        open_libs(vm)?;
+        for native in [&SHARE, &IS_SHARED, &IN_ISLAND, &VERIFY] {
+            vm.set_global(native.name, Value::native(native))?;
+        }
+        Ok(())
+    };
+    set_up(&mut vm).unwrap_or_else(|_| panic!("the libraries do not open"));
+    vm
+}
+
+fn run(vm: &mut Vm, name: &str, text: &str, args: &[Value]) -> Value {
+    let chunk = format!("={name}");
+    let f = match vm.load(text.as_bytes(), chunk.as_bytes(), LoadMode::Both, None) {
+        Ok(f) => f,
+        Err(e) => panic!("{name}: {e:?}"),
+    };
+    match vm.protected_call(f.into(), args) {
+        Ok(0) => Value::NIL,
+        Ok(n) => {
+            let v = vm.stack_get(vm.nargs() - n + 1);
+            for _ in 0..n {
+                vm.pop();
+            }
+            v
+        }
+        Err(e) => panic!("{name}: {e:?}"),
+    }
+}
+
+fn scripts(options: impl Fn() -> HeapOptions) {
+    for (name, text) in [
+        ("read", include_str!("islands/read.lua")),
+        ("refuse", include_str!("islands/refuse.lua")),
+        ("write", include_str!("islands/write.lua")),
+        ("functions", include_str!("islands/functions.lua")),
+        ("lifetime", include_str!("islands/lifetime.lua")),
+        ("random", include_str!("islands/random.lua")),
+    ] {
+        let mut vm = new_vm(options());
+        run(&mut vm, name, text, &[]);
+        vm.close();
+    }
+}
+
+#[test]
+fn programs() {
+    scripts(HeapOptions::default);
+}
+
+#[test]
+fn programs_under_stress() {
+    scripts(|| HeapOptions { stress: true, poison: true, verify: false, ..HeapOptions::default() });
+}
+
+#[allow(dead_code)]
+fn sendable(r: IslandRef) -> impl Send + Sync {
+    r
+}
