@@ -2,8 +2,7 @@
 -- Limits of the compiler: locals, upvalues, registers, nesting.
 local function try(src)
   local f, msg = load(src, "=src")
-  -- Limits found while generating code are reported without the token they were found at.
-  print(f and "ok" or (msg:gsub("(too many upvalues.*) near .*", "%1"):gsub("(too many registers) near .*", "%1")))
+  print(f and "ok" or msg)
   return f
 end
 local function names(n, p) local t = {} for i = 1, n do t[i] = p .. i end return table.concat(t, ",") end
@@ -95,3 +94,26 @@ end
 print(select("#", table.unpack({}, 1, 10000)))
 print(pcall(table.unpack, {}, 1, 1e7))
 print(#string.format(("%d"):rep(100), table.unpack((function() local t = {} for i = 1, 100 do t[i] = i end return t end)())))
+-- the token that a limit is reported near
+local function up(body)
+  local parts = { "local " .. names(150, "a"), "local function f() local " .. names(110, "b"), "return function()" }
+  for i = 1, 150 do parts[#parts + 1] = (body:gsub("%%", "a" .. i)) end
+  for i = 1, 110 do parts[#parts + 1] = (body:gsub("%%", "b" .. i)) end
+  return table.concat(parts, "\n") .. " end end"
+end
+for _, body in ipairs {
+  "% = 1", "% = x.y", "%()", "%:m()", "%'x'", "x = 1 + % * 2", "x = not % or 1", "x = {% = %, 1}", "x[%] = 1", "%[1] = 1", "if % then end",
+  "for i = %, 2 do end", "for i in % do end", "local function g() return % end", "x = (%)", "do local x = % end", "x = % .. 'text'",
+  "function %.f() end", "repeat until %", "x = %\n", "x = %\n\n.y", "x = % -- comment\n", "x = % == 'a\\0b'", "x = %, 1e3",
+} do
+  try(up(body))
+end
+local function rep(s, n) return s:rep(n) end
+try("f(" .. rep("1,", 300) .. "1)")
+try("f(" .. rep("'x',", 300) .. "'x')")
+try("return " .. rep("f(), ", 300) .. "1")
+try(rep("f(1,", 150) .. "1" .. rep(")", 150))
+try(rep("f{1,", 130) .. "1" .. rep("}", 130))
+try("return " .. rep("{1,", 180) .. "1" .. rep("}", 180))
+try("local " .. names(190, "a") .. "\nlocal x = f(" .. rep("1,", 90) .. "1) + 2")
+try("local t; t.x = " .. rep("t:m(1, ", 100) .. "1" .. rep(")", 100))

@@ -394,7 +394,7 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 /// All that the reader function gives until it returns nothing or an empty string; an error of the reader is
-/// one of loading.
+/// one of loading, but a message handler outside sees it.
 fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
     let mut text = Vec::new();
     loop {
@@ -402,11 +402,11 @@ fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
             return Err(vm.take_error(thrown));
         }
         let top = vm.stack_top() as u32;
-        let count = vm.protected_call(reader, &[])?;
+        let count = vm.observed_call(reader, &[])?;
         let piece = if count == 0 { Value::NIL } else { vm.stack_get(top + 1) };
         if !piece.is_nil() && piece.as_string().is_none() && !piece.is_number() {
             let thrown = vm.error("reader function must return a string");
-            return Err(vm.take_error(thrown));
+            return Err(vm.observed_error(thrown));
         }
         let piece = match piece {
             piece if piece.is_nil() => None,

@@ -46,7 +46,14 @@ pub fn compile_within(
     chunk_name: &[u8],
     bounds: Bounds<'_>,
 ) -> Result<std::sync::Arc<Proto>, SyntaxError> {
-    codegen::generate(&parser::parse_within(source, chunk_name, bounds)?, chunk_name, bounds)
+    let chunk = parser::parse_within(source, chunk_name, bounds)?;
+    codegen::generate(&chunk, chunk_name, bounds).map_err(|(error, limit)| match limit {
+        Some(codegen::Limit { message, at, used }) => {
+            drop(chunk);
+            parser::error_after(source, chunk_name, bounds, (at, used), &message).unwrap_or(error)
+        }
+        None => error,
+    })
 }
 
 /// What ends the compilation of a text that is too long for somebody.

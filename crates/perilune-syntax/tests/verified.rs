@@ -56,7 +56,7 @@ fn long_left_spines_need_no_native_stack() {
 fn registers_run_out_with_a_message() {
     let names: Vec<String> = (0..260).map(|i| format!("x{i}")).collect();
     let error = check(&format!("\nreturn f({})", names.join(","))).unwrap_err();
-    assert_eq!(error.to_string(), "test:2: function or expression needs too many registers");
+    assert_eq!(error.to_string(), "test:2: function or expression needs too many registers near 'x248'");
 }
 
 #[test]
@@ -70,7 +70,10 @@ fn upvalues_run_out_with_a_message() {
     (0..256).for_each(|i| source += &format!(" + a{i}"));
     source += " end end";
     let error = check(&source).unwrap_err();
-    assert_eq!(error.to_string(), "test:5: too many upvalues (limit is 255) in function at line 4");
+    assert_eq!(
+        error.to_string(),
+        "test:5: too many upvalues (limit is 255) in function at line 4 near 'end'"
+    );
 }
 
 #[test]

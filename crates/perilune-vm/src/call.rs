@@ -728,36 +728,60 @@ impl Vm {
 
     /// `pcall` from Rust: pushes all results and returns how many, or gives the error's value.
     pub fn protected_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
+        // SAFETY: the running thread; it is the same after the call.
+        unsafe {
+            let th = self.thread;
+            let here = self.base.offset_from((*th).stack) as u32;
+            let floor = std::mem::replace(&mut (*th).handler_floor, here);
+            let result = self.caught_call(f, args);
+            (*th).handler_floor = floor;
+            result
+        }
+    }
+
+    /// As [`Vm::protected_call`], but the message handler of an `xpcall` around it sees the error, and may replace its value.
+    pub fn observed_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
+        self.caught_call(f, args)
+    }
+
+    /// The value of an error that the running native itself has raised and catches, after the message handler of an `xpcall` around it has seen it.
+    pub fn observed_error(&mut self, thrown: Thrown) -> Value {
+        // SAFETY: the running native's frame is intact.
+        unsafe { self.run_message_handler() };
+        self.error_handled = false;
+        self.take_error(thrown)
+    }
+
+    fn caught_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
         // SAFETY: offsets into the running stack; the thread is the same after the call.
         unsafe {
             let stack = (*self.thread).stack;
             let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
             let (c_calls, no_yield) = (self.c_calls, self.no_yield);
-            let th = self.thread;
-            let floor = std::mem::replace(&mut (*th).handler_floor, base as u32);
-            let result = self.call_multi(f, args, -1);
-            (*th).handler_floor = floor;
-            match result {
-                Ok(n) => Ok(n),
-                Err(thrown) => {
-                    if self.cancelling {
-                        return Err(Value::NIL);
-                    }
-                    let cancelled = self.cancel_error;
-                    let stack = (*self.thread).stack;
-                    self.base = stack.offset(base);
-                    self.top = stack.offset(top);
-                    self.close_after_error(self.top);
-                    self.top = (*self.thread).stack.offset(top);
-                    self.c_calls = c_calls;
-                    self.no_yield = no_yield;
-                    self.error_handled = false;
-                    if cancelled {
-                        self.cancellation_caught();
-                    }
-                    Err(self.take_error(thrown))
-                }
+            let thrown = match self.call_multi(f, args, -1) {
+                Ok(n) => return Ok(n),
+                Err(thrown) => thrown,
+            };
+            if self.cancelling {
+                return Err(Value::NIL);
             }
+            let cancelled = self.cancel_error;
+            if self.leaf_attempt != LeafAttempt::Stopped {
+                // If a native was called directly, nobody has unwound its error yet.
+                self.run_message_handler();
+            }
+            let stack = (*self.thread).stack;
+            self.base = stack.offset(base);
+            self.top = stack.offset(top);
+            self.close_after_error(self.top);
+            self.top = (*self.thread).stack.offset(top);
+            self.c_calls = c_calls;
+            self.no_yield = no_yield;
+            self.error_handled = false;
+            if cancelled {
+                self.cancellation_caught();
+            }
+            Err(self.take_error(thrown))
         }
     }
 

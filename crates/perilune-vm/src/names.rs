@@ -221,9 +221,14 @@ fn setter(proto: &Proto, pc: usize, register: u8) -> Option<usize> {
     found
 }
 
+/// A string as a name: C strings to PUC Lua, which end at the first NUL.
+fn as_name(s: &[u8]) -> Vec<u8> {
+    s.split(|&b| b == 0).next().unwrap_or_default().to_vec()
+}
+
 fn constant_name(proto: &Proto, n: usize) -> Vec<u8> {
     match proto.constants.get(n) {
-        Some(Constant::String(s)) => s.to_vec(),
+        Some(Constant::String(s)) => as_name(s),
         _ => b"?".to_vec(),
     }
 }
@@ -267,7 +272,7 @@ pub(crate) fn register_name(proto: &Proto, pc: usize, register: u8) -> Option<Na
         Op::GetInt => Some(("field", b"integer index".to_vec())),
         Op::GetUpval => Some(("upvalue", upvalue_name(proto, i.b() as usize))),
         Op::LoadK => match proto.constants.get(i.bx() as usize) {
-            Some(Constant::String(s)) => Some(("constant", s.to_vec())),
+            Some(Constant::String(s)) => Some(("constant", as_name(s))),
             _ => None,
         },
         Op::SelfCall if register == i.a() => Some(("method", constant_name(proto, i.c() as usize))),

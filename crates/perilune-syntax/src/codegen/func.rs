@@ -382,7 +382,7 @@ impl Gen<'_> {
         let top = self.fs.free as usize + count;
         if top > self.fs.max_stack as usize {
             if top > MAX_REGISTERS {
-                return self.error("function or expression needs too many registers");
+                return self.limit_error("function or expression needs too many registers".to_string(), true);
             }
             self.fs.max_stack = top as u8;
         }

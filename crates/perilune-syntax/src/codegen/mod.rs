@@ -48,8 +48,9 @@ const MAX_UPVALUES: usize = 255;
 /// Generates the prototype of a chunk's main function, with those of all functions inside.
 ///
 /// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are what only
-/// code generation can see: unknown labels, jumps into the scope of a local, too many registers or upvalues.
-pub fn generate(chunk: &Chunk, chunk_name: &[u8], bounds: Bounds<'_>) -> Result<Arc<Proto>, SyntaxError> {
+/// code generation can see: unknown labels, jumps into the scope of a local, too many registers or upvalues. For the latter two, which
+/// programs want to know near which token they are, there is a [`Limit`].
+pub(crate) fn generate(chunk: &Chunk, chunk_name: &[u8], bounds: Bounds<'_>) -> Result<Arc<Proto>, (SyntaxError, Option<Limit>)> {
     let mut generator = Gen {
         chunk,
         source: chunk_name.into(),
@@ -62,6 +63,8 @@ pub fn generate(chunk: &Chunk, chunk_name: &[u8], bounds: Bounds<'_>) -> Result<
         spine: Vec::new(),
         bounds,
         until_look: STEPS_PER_LOOK,
+        latest: ExprId(0),
+        limit: None,
     };
     let env = &chunk.locals[0];
     generator.fs.upvalues.push(UpvalueDesc {
@@ -73,7 +76,16 @@ pub fn generate(chunk: &Chunk, chunk_name: &[u8], bounds: Bounds<'_>) -> Result<
         assigned_line: env.assigned_line,
     });
     generator.fs.upvalue_ids.insert(LocalId(0), 0);
-    generator.function_body(FuncId(0)).map_err(|error| *error)
+    generator.function_body(FuncId(0)).map_err(|error| (*error, generator.limit.take()))
+}
+
+/// A limit that the program exceeds, and where.
+pub(crate) struct Limit {
+    pub(crate) message: String,
+    /// The expression that was compiled last.
+    pub(crate) at: ExprId,
+    /// Whether the expression itself was fine, but not what was to be done with it.
+    pub(crate) used: bool,
 }
 
 /// The state of one run over a chunk.
@@ -97,6 +109,10 @@ struct Gen<'a> {
     bounds: Bounds<'a>,
     /// Steps until the next look at `bounds`.
     until_look: u32,
+    /// The expression compiled last, but for tables.
+    latest: ExprId,
+    /// The limit that ended the run.
+    limit: Option<Limit>,
 }
 
 /// Statements and items of constructors between two looks at the bounds.
@@ -133,13 +149,12 @@ impl Gen<'_> {
         Err(Box::new(SyntaxError { message: text, incomplete: false }))
     }
 
-    /// An error that counts something: what, its limit, and the function it is in.
-    fn limit_error<T>(&self, what: &str, limit: usize, line_defined: u32) -> Res<T> {
-        let place = match line_defined {
-            0 => "main function".to_string(),
-            line => format!("function at line {line}"),
-        };
-        self.error(&format!("too many {what} (limit is {limit}) in {place}"))
+    /// The program exceeds a limit.
+    #[cold]
+    fn limit_error<T>(&mut self, message: String, used: bool) -> Res<T> {
+        let error = self.error(&message);
+        self.limit = Some(Limit { message, at: self.latest, used });
+        error
     }
 
     /// The name of a local.
@@ -244,8 +259,12 @@ impl Gen<'_> {
             let name = Some(self.local_name(local).into());
             let state = if inner == self.outer.len() { &mut self.fs } else { &mut self.outer[inner] };
             if state.upvalues.len() >= MAX_UPVALUES {
-                let line = self.chunk.functions[state.func.index()].line;
-                return self.limit_error("upvalues", MAX_UPVALUES, line);
+                let place = match self.chunk.functions[state.func.index()].line {
+                    0 => "main function".to_string(),
+                    line => format!("function at line {line}"),
+                };
+                let message = format!("too many upvalues (limit is {MAX_UPVALUES}) in {place}");
+                return self.limit_error(message, false);
             }
             state.upvalues.push(UpvalueDesc { name, in_stack, index, kind, line, assigned_line });
             (in_stack, index) = (false, state.upvalues.len() as u8 - 1);

@@ -9,7 +9,7 @@ use crate::token::{Long, Token, Word};
 /// How strongly a unary operator binds its operand; only `^` binds more strongly (manual 3.4.8).
 const UNARY_STRENGTH: u8 = 12;
 
-enum Infix {
+pub(super) enum Infix {
     Plain(BinOp),
     And,
     Or,
@@ -17,7 +17,7 @@ enum Infix {
 
 /// The binary operator that a token is, with how strongly it binds to its left and to its right. It is right
 /// associative where the left is the stronger.
-fn infix(token: Token) -> Option<(Infix, u8, u8)> {
+pub(super) fn infix(token: Token) -> Option<(Infix, u8, u8)> {
     use Infix::Plain;
     Some(match token {
         Token::Char(b'+') => (Plain(BinOp::Add), 10, 10),
@@ -148,9 +148,9 @@ impl Parser<'_> {
             }
             _ => return Err(self.error_near(b"unexpected symbol")),
         };
-        let id = self.push(expr, self.token_line);
+        let line = self.token_line;
         self.advance()?;
-        Ok(id)
+        Ok(self.push(expr, line))
     }
 
     #[inline(never)]

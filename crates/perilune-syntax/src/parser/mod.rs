@@ -48,6 +48,31 @@ pub(crate) fn parse_within(
     Parser::new(lexer).chunk().map_err(|error| *error)
 }
 
+/// The error `message` as a compiler of one pass words it that finds it at expression `at`: near the token that follows then. Parses the chunk again,
+/// as far as that, so that trees need not carry tokens for the sake of programs beyond the limits; `None` if it does not get there.
+///
+/// With `used`, what fails is the use that is made of the expression, for which the comma, bracket or operator behind it has been read as well.
+pub(crate) fn error_after(
+    source: &[u8],
+    chunk_name: &[u8],
+    bounds: Bounds<'_>,
+    (at, used): (ExprId, bool),
+    message: &str,
+) -> Option<SyntaxError> {
+    let mut parser = Parser::new(Lexer::new(source, chunk_name, bounds));
+    parser.watched = at;
+    parser.watch = Some(Watch { message, used, error: None });
+    let _ = parser.whole();
+    parser.watch?.error.map(|error| *error)
+}
+
+/// What [`error_after`] is about.
+struct Watch<'s> {
+    message: &'s str,
+    used: bool,
+    error: Option<Box<SyntaxError>>,
+}
+
 /// Most local variables, hidden ones of loops included, that may be active at one point of a function.
 const MAX_LOCALS: u32 = 200;
 
@@ -91,6 +116,9 @@ struct Parser<'s> {
     levels: u32,
     /// The name `_ENV`.
     env: StrId,
+    /// The expression that [`error_after`] waits for, else one that never comes.
+    watched: ExprId,
+    watch: Option<Watch<'s>>,
 }
 
 impl<'s> Parser<'s> {
@@ -108,10 +136,19 @@ impl<'s> Parser<'s> {
             open: Vec::new(),
             levels: 0,
             env,
+            watched: ExprId(u32::MAX),
+            watch: None,
         }
     }
 
     fn chunk(mut self) -> Result<Chunk> {
+        self.whole()?;
+        self.chunk.strings = self.lexer.strings.into_strings();
+        Ok(self.chunk)
+    }
+
+    /// All of the source.
+    fn whole(&mut self) -> Result<()> {
         self.chunk.locals.push(Local {
             name: self.env,
             attrib: Attrib::Regular,
@@ -136,8 +173,7 @@ impl<'s> Parser<'s> {
         main.body = body;
         main.end_line = self.last_line;
         main.after_line = self.lexer.line();
-        self.chunk.strings = self.lexer.strings.into_strings();
-        Ok(self.chunk)
+        Ok(())
     }
 
     /// Consumes the current token.
@@ -248,7 +284,37 @@ impl<'s> Parser<'s> {
         let id = ExprId(self.chunk.exprs.len() as u32);
         self.chunk.exprs.push(expr);
         self.chunk.lines.push(line);
+        if id == self.watched {
+            self.report_watched();
+        }
         id
+    }
+
+    /// The expression that [`error_after`] waits for is complete. What the parser does afterwards is of no interest.
+    #[cold]
+    #[inline(never)]
+    fn report_watched(&mut self) {
+        let Some(Watch { message, used, .. }) = self.watch else { return };
+        let mut token = self.token;
+        let passed = match token {
+            _ if !used => 0,
+            // Its name too.
+            Token::Char(b':') => 2,
+            Token::Char(b',' | b')' | b']') => 1,
+            _ => expr::infix(token).is_some() as u32,
+        };
+        for _ in 0..passed {
+            token = match self.ahead.take() {
+                Some((ahead, _)) => ahead,
+                None => match self.lexer.next_token() {
+                    Ok(token) => token,
+                    Err(_) => return,
+                },
+            };
+        }
+        let error = self.lexer.error_near(message.as_bytes(), token);
+        self.watch = Some(Watch { message, used, error: Some(error) });
+        self.watched = ExprId(u32::MAX);
     }
 
     /// True if the current token ends a block; `until` ends one without ending its scope.
