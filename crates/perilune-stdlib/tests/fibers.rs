@@ -575,3 +575,40 @@ fn many_parked_fibers() {
     }
     vm.pop();
 }
+
+/// Prints what fibers cost; `--ignored --nocapture` in an optimised build.
+#[test]
+#[ignore = "a measurement"]
+fn costs() {
+    let mut vm = new_vm();
+    let empty = vm.load(b"", b"=t", LoadMode::Text, None).unwrap();
+    vm.push(empty.into());
+    let parking = vm.load(b"while true do wait(1) end", b"=t", LoadMode::Text, None).unwrap();
+    vm.push(parking.into());
+    for _ in 0..3 {
+        let count = 1_000_000;
+        let began = std::time::Instant::now();
+        for _ in 0..count {
+            let fiber = vm.new_fiber(empty.into(), &[]).unwrap();
+            assert!(matches!(vm.run_fiber(fiber), FiberStep::Done(FiberEnd::Returned(0))));
+        }
+        println!("new, run, end: {:?}", began.elapsed() / count);
+        let fiber = vm.new_fiber(parking.into(), &[]).unwrap();
+        let began = std::time::Instant::now();
+        for _ in 0..count {
+            assert!(matches!(vm.run_fiber(fiber), FiberStep::Parked));
+        }
+        println!("run, wait twice, park: {:?}", began.elapsed() / count);
+        vm.drop_fiber(fiber);
+        let mut fibers = Vec::new();
+        let began = std::time::Instant::now();
+        for _ in 0..200_000 {
+            fibers.push(vm.new_fiber(parking.into(), &[]).unwrap());
+        }
+        println!("new, not reused: {:?}", began.elapsed() / 200_000);
+        for fiber in fibers {
+            vm.drop_fiber(fiber);
+        }
+    }
+    vm.truncate(0);
+}

@@ -339,6 +339,10 @@ impl Vm {
         let th = fiber.ptr();
         assert!(!fiber.fiber.is_null() && self.fibers.current.is_null(), "not a fiber, or one is running");
         let state = fiber.fiber;
+        // Fibers may be made and ended by the thousand without a safepoint. If memory is short, the next one in a fiber says so.
+        if self.heap.gc_due() {
+            let _ = self.safepoint();
+        }
         // SAFETY: a live fiber that does not run; its state and coroutines are roots' children.
         unsafe {
             let parked = match (*state).phase {
@@ -355,6 +359,7 @@ impl Vm {
             (*th).resumer = outside.0;
             (*state).phase = Phase::Running;
             self.fibers.current = th;
+            self.drop_stale_hint();
             let exit = if parked {
                 self.c_calls = (*state).c_calls;
                 self.error = (*state).error;

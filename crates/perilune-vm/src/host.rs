@@ -43,6 +43,29 @@ pub trait Host: Send + Sync {
     fn is_cancelled(&self, fiber: Option<u64>) -> bool;
 }
 
+/// See [`Vm::blocker`].
+#[derive(Clone, Copy)]
+pub struct Blocker(*mut Vm);
+
+// SAFETY: whoever calls its methods owns the Vm (documented there).
+unsafe impl Send for Blocker {}
+// SAFETY: as above.
+unsafe impl Sync for Blocker {}
+
+impl Blocker {
+    /// As [`Vm::blocking`]. To be called within the native that made this, by its thread.
+    pub fn blocking<R>(self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: the native that runs owns the Vm.
+        unsafe { (*self.0).blocking(f) }
+    }
+
+    /// As [`Vm::interrupt_pending`]. To be called within the native that made this, by its thread.
+    pub fn is_interrupted(self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.0).interrupt_pending() }
+    }
+}
+
 /// What the `Vm` knew of the running code when it detached.
 pub(crate) struct Aside {
     thread: *mut Thread,
@@ -213,7 +236,8 @@ impl Vm {
     pub fn blocking<R>(&mut self, f: impl FnOnce() -> R) -> R {
         match &self.host {
             None => f(),
-            Some(host) if !host.is_wanted() => f(),
+            // Whoever has detached wants it back.
+            Some(host) if self.owners.aside.is_empty() && !host.is_wanted() => f(),
             Some(host) => {
                 let host = host.clone();
                 self.put_aside(|| {
@@ -224,6 +248,11 @@ impl Vm {
                 })
             }
         }
+    }
+
+    /// A way to call [`Vm::blocking`] for code that has no `Vm` at hand.
+    pub fn blocker(&self) -> Blocker {
+        Blocker(self as *const Vm as *mut Vm)
     }
 
     /// Calls `f` with the running code put aside.
@@ -286,6 +315,10 @@ impl Vm {
             self.cancelling = aside.cancelling;
             self.leaf_attempt = aside.leaf_attempt;
             self.stacks.running = std::mem::take(&mut aside.stacks);
+        }
+        // A hint that came meanwhile was seen by others.
+        if self.cancellation_due() {
+            self.interrupt.fetch_or(crate::interrupt::CANCEL, std::sync::atomic::Ordering::Relaxed);
         }
     }
 

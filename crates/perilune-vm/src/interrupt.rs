@@ -70,6 +70,23 @@ impl Vm {
         Ok(())
     }
 
+    /// Another fiber runs now: a hint at a cancellation that does not concern it would only make natives give up for nothing.
+    #[inline]
+    pub(crate) fn drop_stale_hint(&mut self) {
+        if self.interrupt.load(Ordering::Relaxed) & CANCEL != 0 && !self.cancellation_due() {
+            self.interrupt.fetch_and(!CANCEL, Ordering::Relaxed);
+        }
+    }
+
+    /// Is there an interrupt that concerns the running code?
+    pub fn interrupt_pending(&mut self) -> bool {
+        let causes = self.interrupt.load(Ordering::Relaxed);
+        causes != 0 && {
+            self.drop_stale_hint();
+            self.interrupt.load(Ordering::Relaxed) & (USER | CANCEL) != 0
+        }
+    }
+
     /// For natives with loops that may be long and call no Lua code: an interrupt is pending.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ mod value;
 pub mod warn;
 
 pub use fiber::{FiberEnd, FiberStep};
-pub use host::Host;
+pub use host::{Blocker, Host};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::InterruptHandle;
 pub use native::{Kind, LuaResult, Native, NativeFn, Thrown};
