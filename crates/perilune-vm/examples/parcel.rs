@@ -23,7 +23,10 @@ const CASES: [(&str, &str); 14] = [
     ("function, 1 global", "return function(x) return tostring(x) end"),
     ("function, captures", "local a, b = 1, 'x' return function() return a, b end"),
     ("task fib", "function fib(n) if n < 2 then return n end return fib(n-1) + fib(n-2) end return fib, 20"),
-    ("task with module", "function f(s) return s:upper(), string.format('%d', 1), math.floor(2) end return f, 'x'"),
+    (
+        "task with module",
+        "function f(s) return s:upper(), string.format('%d', 1), math.floor(2) end return f, 'x'",
+    ),
 ];
 
 fn main() {

@@ -14,6 +14,5 @@ end
 local env = _ENV
 try(function() return pl.domain.spawn(function() return env == _G end):join() end)
 try(function() return pl.domain.spawn(function() local _ENV = { z = 3 } return z end):join() end)
-local function swapped() return print end
-_ENV = setmetatable({}, { __index = _G })
+local swapped = load("local function f() return print end _ENV = setmetatable({}, { __index = _G }) return f", "=chunk")()
 try(pl.domain.spawn, swapped)

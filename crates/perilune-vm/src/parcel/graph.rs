@@ -33,7 +33,7 @@ pub(super) mod code {
     pub const REF: u8 = 12;
     /// A shared object by its number.
     pub const SHARED: u8 = 13;
-    /// A value in an island by its number.
+    /// A value in an island: its tag; its address is the next word.
     pub const ISLAND: u8 = 14;
     /// Something that the receiver finds by name, by its number.
     pub const KNOWN: u8 = 15;
@@ -103,7 +103,7 @@ pub(super) enum Entry {
 pub(super) struct Refs {
     pub protos: Vec<Arc<Proto>>,
     pub shared: Vec<Arc<dyn SharedObject>>,
-    pub islands: Vec<super::outside::IslandHold>,
+    pub islands: Vec<perilune_heap::IslandRef>,
     pub known: Vec<Known>,
     pub modules: Vec<ModuleRef>,
     /// `package.path` of the sender, if modules may have to be loaded.

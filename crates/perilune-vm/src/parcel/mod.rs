@@ -205,7 +205,10 @@ impl Vm {
             let (graph, ..) = packer.finish(values.len() as u32);
             match result {
                 Ok(()) => {
-                    return Ok(Parcel(Repr::Graph { graph: Arc::new(graph), own_globals: rules.own_globals }));
+                    return Ok(Parcel(Repr::Graph {
+                        graph: Arc::new(graph),
+                        own_globals: rules.own_globals,
+                    }));
                 }
                 Err(mut refusal) if tracing => {
                     (refusal.role, refusal.count) = (rules.role, values.len() as u32);

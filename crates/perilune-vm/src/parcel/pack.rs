@@ -7,6 +7,7 @@
 //! notes for each object how it was reached, and that run's refusal has the path in it.
 
 use super::graph::{Entry, Graph, Known, ModuleRef, Refs, SHORT_STRING, TableHead, code, put_bytes};
+use super::outside::island_words;
 use super::refusal::{Node, Place, Reason, Refusal, Role, Step};
 use super::seen::Seen;
 use super::snapshot;
@@ -192,6 +193,9 @@ impl<'v> Packer<'v> {
 
     #[inline(never)]
     fn long_string(&mut self, v: Value, bytes: &[u8]) {
+        if v.is_in_island() {
+            return self.island(v);
+        }
         if self.refer(v) {
             return;
         }
@@ -218,8 +222,9 @@ impl<'v> Packer<'v> {
     #[inline]
     fn table(&mut self, v: Value, held: bool) -> Packed {
         let t: Gc<Table> = v.gc();
-        if let Some(hold) = self.vm.hold_island(v) {
-            return self.island(hold);
+        if v.is_in_island() {
+            self.island(v);
+            return Ok(());
         }
         if self.vm.parcel.modules.may_know(v) && self.known(v)? {
             return Ok(());
@@ -249,7 +254,7 @@ impl<'v> Packer<'v> {
     fn metatable_can_cross(&mut self, t: Gc<Table>) -> Packed {
         // SAFETY: not null, and kept by the table.
         let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
-        if self.vm.hold_island(mt).is_some() || self.vm.known_path(mt).is_some() {
+        if mt.is_in_island() || self.vm.known_path(mt).is_some() {
             return Ok(());
         }
         let name = self.vm.metafield(t.into(), "__name").ok().and_then(Value::as_string);
@@ -264,8 +269,9 @@ impl<'v> Packer<'v> {
             self.words.push(code::SHARED as u64 | n << 8);
             return Ok(());
         }
-        if let Some(hold) = self.vm.hold_island(v) {
-            return self.island(hold);
+        if v.is_in_island() {
+            self.island(v);
+            return Ok(());
         }
         if self.known(v)? {
             return Ok(());
@@ -288,10 +294,9 @@ impl<'v> Packer<'v> {
         }
     }
 
-    fn island(&mut self, hold: super::outside::IslandHold) -> Packed {
-        let n = push(&mut self.refs().islands, hold);
-        self.words.push(code::ISLAND as u64 | n << 8);
-        Ok(())
+    fn island(&mut self, v: Value) {
+        let words = island_words(self.vm, v, self.refs.get_or_insert_default());
+        self.words.extend_from_slice(&words);
     }
 
     fn closure(&mut self, v: Value) {
@@ -358,8 +363,8 @@ impl<'v> Packer<'v> {
         if !t.metatable.is_null() {
             // SAFETY: not null, and kept by the table.
             let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
-            if let Some(hold) = self.vm.hold_island(mt) {
-                self.island(hold)?;
+            if mt.is_in_island() {
+                self.island(mt);
             } else if !self.known(mt)? {
                 return self.refuse(Reason::Metatable(None));
             }

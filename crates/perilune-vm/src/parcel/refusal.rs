@@ -242,7 +242,7 @@ impl Refusal {
                 _ = write!(text, " ({})", the_function(place).trim_start_matches("the "));
             }
         }
-        if path.len() > 1 && !matches!(path, [_, Node { step: Step::Field(_), .. }]) {
+        if path.len() > 1 {
             text.push(',');
         }
         if text.is_empty() { "a value".into() } else { text }

@@ -8,6 +8,7 @@
 //! collector could not trace.
 
 use super::graph::{Cursor, Entry, Graph, Refs, TableHead, code};
+use super::outside::island_value;
 use super::snapshot::{Instance, MAX_INSTANCES, Snapshot};
 use crate::Vm;
 use crate::native::LuaResult;
@@ -175,6 +176,9 @@ impl Vm {
 
 impl<'v, 'g> Reader<'v, 'g> {
     fn new(vm: &'v mut Vm, graph: &'g Graph, environments: Vec<Gc<Table>>, modules: u32) -> Reader<'v, 'g> {
+        if let Some(refs) = &graph.refs {
+            vm.adopt_all(refs);
+        }
         let objects = std::mem::take(&mut vm.parcel.buffers.made);
         Reader {
             vm,
@@ -313,7 +317,7 @@ impl<'v, 'g> Reader<'v, 'g> {
                 let object = self.refs().shared[argument].clone();
                 Ok(self.vm.shared_ref(object).into())
             }
-            code::ISLAND => Ok(self.vm.adopt_island(&self.refs().islands[argument])),
+            code::ISLAND => Ok(island_value(argument, self.words.next())),
             code::KNOWN => self.known(argument),
             _ => unreachable!("the packer writes no other codes"),
         }

@@ -49,7 +49,7 @@ fn open(vm: &mut Vm) -> LuaResult<u32> {
         vm.set_field(pl, name, t.into())?;
         vm.register(t, natives)?;
     }
-    vm.register(pl, &[&NEW_ATOMIC])?;
+    vm.register(pl, &[&NEW_ATOMIC, &SHARE])?;
     vm.ret(pl)
 }
 
@@ -126,6 +126,12 @@ fn methods(vm: &mut Vm, mt: Gc<Table>, natives: &[&'static Native]) -> LuaResult
     vm.register(mt, natives)?;
     vm.set_field(mt, "__index", mt.into())
 }
+
+static SHARE: Native = Native::leaf("share", |vm| {
+    let v = vm.arg(1);
+    let v = vm.share(v)?;
+    vm.ret(v)
+});
 
 struct Pool;
 static POOL: SharedKind = SharedKind::new("pool", |vm, mt| methods(vm, mt, &[&ASYNC, &CLOSE_POOL]));
