@@ -11,3 +11,10 @@ pub use std::thread::{Thread, current, park};
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+/// Parks, but not for longer than `at_most`. Whether it may have been that long.
+pub fn park_for(at_most: std::time::Duration) -> bool {
+    let start = std::time::Instant::now();
+    std::thread::park_timeout(at_most);
+    start.elapsed() >= at_most
+}

@@ -5,7 +5,8 @@
 //! *idle*: nobody owns the domain and nothing is ready. *ready*: something is, and an activation has been asked for (the
 //! callback given to [`Token::new`], which hands the domain's pump to a worker thread). *owned*: one thread
 //! may touch the domain. Beside the phase the state has flags: `WORK` (fibers are ready), `POKED` (there may be tasks),
-//! `RETURNING` (detached threads want the domain back), `CLOSED`.
+//! `RETURNING` (detached threads want the domain back), `TURN` (a returning thread has been served while something was
+//! ready: that goes next), `CLOSED`.
 //!
 //! # Invariants
 //!
@@ -15,9 +16,10 @@
 //!    (a returning thread was faster) finds the domain not ready and does nothing; any activation may serve.
 //! 3. `WORK` is set if and only if the queue is not empty; both change under the queue's lock. `WORK` implies not idle.
 //! 4. `RETURNING` is set if and only if the list of returning threads is not empty; both change under its lock.
-//!    `RETURNING` implies owned: the owner must leave by granting the domain to the first of the list.
-//! 5. `POKED` implies not idle. It is cleared by the pump, before it looks for tasks, so a task queued before a
-//!    poke is seen after it. A poke is always a read-modify-write, even if the flag is set already, so that the
+//!    `RETURNING` implies not idle: an owner leaves by granting the domain to the first of the list, or makes it ready for
+//!    what has its turn; and then only the activation takes it.
+//! 5. `POKED` implies not idle. It is cleared when the pump is told that no fiber is ready, before it looks for tasks, so a task queued
+//!    before a poke is seen after it. A poke is always a read-modify-write, even if the flag is set already, so that the
 //!    pump's clearing acquires what came before it.
 //!
 //! No wake is lost: a flag is raised together with a look at the phase, in one compare-and-swap, and idle is entered by
@@ -28,8 +30,14 @@
 //! A call that may block *detaches*: one compare-and-swap if nothing else is ready, else the domain goes to whoever
 //! wants it. Afterwards it *attaches*: one compare-and-swap if the domain is idle or not yet begun. If it is owned,
 //! the thread joins the list and sleeps; the owner's next [`Token::next`] says [`Next::HandOver`], and the domain is granted
-//! directly, without a moment in which somebody else could take it. Returning threads go before ready
-//! fibers: they hold a stack and often a pipe; and they are bounded in number by those that left, so fibers wait a bounded time.
+//! directly, without a moment in which somebody else could take it.
+//!
+//! Returning threads go before ready fibers, first come, first served: they hold a stack and often a pipe. But a few
+//! that read from pipes that never run dry come back for ever, and fibers would wait as long. So they take turns:
+//! after a returning thread that went before ready fibers, one fiber goes next (`TURN`).
+//!
+//! If a fiber's turn comes while all threads of the cache wait to return, nobody is left to run the pump. Who waits
+//! longer than [`RESCUE`] for a domain that is ready but not begun therefore takes it for the first of the list.
 //!
 //! # Units
 //!
@@ -45,10 +53,11 @@
 //! allocation of a node.
 
 use super::rest::Rest;
-use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park};
+use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
 use super::waiter::{Sleeper, Waiter};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 const PHASE: u32 = 3;
 const IDLE: u32 = 0;
@@ -57,7 +66,11 @@ const OWNED: u32 = 2;
 const WORK: u32 = 4;
 const POKED: u32 = 8;
 const RETURNING: u32 = 16;
-const CLOSED: u32 = 32;
+const TURN: u32 = 32;
+const CLOSED: u32 = 64;
+
+/// How long a returning thread waits before it looks whether the domain has been forgotten by a cache without threads.
+const RESCUE: Duration = Duration::from_secs(1);
 
 /// Hands the domain's pump to a worker thread. It must not run the pump itself.
 pub type Activate = Box<dyn Fn() + Send + Sync>;
@@ -93,6 +106,16 @@ struct Raised {
     activate: bool,
     /// A unit was taken for the domain and turned out not to be needed.
     surplus: bool,
+}
+
+/// Whether an owner that leaves should grant the domain to a returning thread.
+fn returning_goes_next(state: u32) -> bool {
+    state & RETURNING != 0 && !(state & TURN != 0 && state & (WORK | POKED) != 0)
+}
+
+/// Whether a thread that wants the domain may take it past the list: nobody has it and nobody is in the list. (Or it has ended.)
+fn may_take(state: u32) -> bool {
+    state & CLOSED != 0 || (state & PHASE != OWNED && state & RETURNING == 0)
 }
 
 impl<F> Token<F> {
@@ -201,7 +224,7 @@ impl<F> Token<F> {
             if state & PHASE != READY {
                 return false;
             }
-            let new = (state & !(PHASE | POKED)) | OWNED;
+            let new = (state & !PHASE) | OWNED;
             match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => state = now,
@@ -215,22 +238,23 @@ impl<F> Token<F> {
     pub fn next(&self) -> Next<F> {
         let state = self.state.load(Ordering::Acquire);
         debug_assert_eq!(state & PHASE, OWNED);
-        if state & RETURNING != 0 {
+        if returning_goes_next(state) {
             return Next::HandOver;
         }
         if state & WORK == 0 {
+            if state & (POKED | TURN) != 0 {
+                self.state.fetch_and(!(POKED | TURN), Ordering::AcqRel);
+            }
             return Next::Empty;
         }
         let mut queue = lock(&self.ready);
-        match queue.pop_front() {
-            Some(fiber) => {
-                if queue.is_empty() {
-                    self.state.fetch_and(!WORK, Ordering::AcqRel);
-                }
-                Next::Fiber(fiber)
-            }
-            None => Next::Empty,
+        let fiber = queue.pop_front();
+        let over = (state & TURN) | if queue.is_empty() { WORK } else { 0 };
+        if over != 0 {
+            self.state.fetch_and(!over, Ordering::AcqRel);
         }
+        // Not empty: `WORK` was set, and only the owner takes out.
+        fiber.map_or(Next::Empty, Next::Fiber)
     }
 
     /// Grants the domain to the first returning thread, after [`Next::HandOver`]. The caller does not own it afterwards.
@@ -246,14 +270,14 @@ impl<F> Token<F> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             debug_assert_eq!(state & PHASE, OWNED);
-            let leaving = state & (WORK | RETURNING | POKED) == 0;
-            let new = if leaving { (state & !PHASE) | IDLE } else { state & !POKED };
+            if state & (WORK | RETURNING | POKED) != 0 {
+                return false;
+            }
+            let new = (state & !(PHASE | TURN)) | IDLE;
             match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    if leaving {
-                        self.rest.leave();
-                    }
-                    return leaving;
+                    self.rest.leave();
+                    return true;
                 }
                 Err(now) => state = now,
             }
@@ -266,7 +290,7 @@ impl<F> Token<F> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             debug_assert_eq!(state & PHASE, OWNED);
-            if state & RETURNING != 0 {
+            if returning_goes_next(state) {
                 self.grant();
                 // The returning thread's unit stays with the caller, the domain's with the domain.
                 if unit {
@@ -296,8 +320,15 @@ impl<F> Token<F> {
         let first = {
             let mut list = lock(&self.returning);
             let first = list.pop_front();
-            if list.is_empty() {
-                self.state.fetch_and(!RETURNING, Ordering::AcqRel);
+            let mut state = self.state.load(Ordering::Relaxed);
+            loop {
+                let turn = if state & (WORK | POKED) != 0 { TURN } else { 0 };
+                let over = if list.is_empty() { RETURNING } else { 0 };
+                let new = (state | turn) & !over;
+                match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
+                    Ok(_) => break,
+                    Err(now) => state = now,
+                }
             }
             first
         };
@@ -331,7 +362,7 @@ impl<F> Token<F> {
     /// domain has ended; the caller keeps its unit.
     pub fn attach(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state & (PHASE | CLOSED) != OWNED {
+        while may_take(state) {
             match self.take(state) {
                 Ok(taken) => return taken,
                 Err(now) => state = now,
@@ -340,7 +371,7 @@ impl<F> Token<F> {
         self.attach_slowly()
     }
 
-    /// Takes a domain that was seen not to be owned.
+    /// Takes a domain that was seen to be free.
     fn take(&self, state: u32) -> Result<bool, u32> {
         if state & CLOSED != 0 {
             return Ok(false);
@@ -359,7 +390,7 @@ impl<F> Token<F> {
         let mut list = lock(&self.returning);
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
-            if state & (PHASE | CLOSED) != OWNED {
+            if may_take(state) {
                 match self.take(state) {
                     Ok(taken) => return taken,
                     Err(now) => state = now,
@@ -379,7 +410,9 @@ impl<F> Token<F> {
         list.push_back(me.clone());
         drop(list);
         while !me.granted.load(Ordering::Acquire) {
-            park();
+            if park_for(RESCUE) && self.begin() {
+                self.hand_over();
+            }
         }
         !self.is_closed()
     }

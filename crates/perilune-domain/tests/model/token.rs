@@ -253,6 +253,37 @@ fn two_blocking_calls_return_one_after_the_other() {
     });
 }
 
+/// A call returns while another is out and a fiber ready: whoever's turn it is, all are served.
+#[test]
+fn returning_threads_and_fibers_take_turns() {
+    explore(2, || {
+        let domain = Domain::new(true, 1);
+        let worker = domain.worker();
+        let other = {
+            let domain = domain.clone();
+            thread::spawn(move || {
+                assert!(domain.token.attach());
+                domain.touch();
+                domain.token.detach();
+                domain.rest.leave();
+            })
+        };
+        domain.token.post(1).unwrap();
+        domain.touch();
+        domain.token.detach();
+        assert!(domain.token.attach());
+        domain.touch();
+        domain.token.post(2).unwrap();
+        domain.token.detach();
+        domain.rest.leave();
+        other.join().unwrap();
+        domain.asked.end();
+        assert_eq!(worker.join().unwrap(), [1, 2]);
+        assert_eq!(domain.rest.units(), 0);
+        assert!(!domain.token.is_owned());
+    });
+}
+
 /// The main program waits for something that a fiber on another thread does: it is woken, and nobody sees a deadlock.
 #[test]
 fn the_main_program_is_woken() {

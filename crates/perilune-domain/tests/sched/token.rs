@@ -24,6 +24,7 @@ fn many_posts_are_one_activation_and_come_out_in_order() {
     assert_eq!(token.next(), Next::Empty);
     token.poke();
     assert!(!token.try_leave(), "there may be tasks");
+    assert_eq!(token.next(), Next::Empty);
     assert!(token.try_leave());
     assert_eq!(rest.units(), 0);
     token.poke();
@@ -77,6 +78,55 @@ fn returning_threads_go_first_and_in_order() {
     assert!(token.begin(), "the last one has detached: the fiber's turn");
     assert_eq!(token.next(), Next::Fiber(9));
     assert!(token.try_leave());
+    assert_eq!(rest.units(), 0);
+}
+
+/// Two threads whose calls end at once and for ever, and a fiber: it gets its turn.
+#[test]
+fn calls_that_return_for_ever_do_not_starve_a_fiber() {
+    let (token, activations, rest) = counted(true);
+    let (stop, served) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            rest.enter();
+            s.spawn(|| {
+                while stop.load(Ordering::SeqCst) == 0 {
+                    assert!(token.attach());
+                    served.fetch_add(1, Ordering::SeqCst);
+                    // Until the other one is there too: the flood.
+                    while !token.is_wanted() && stop.load(Ordering::SeqCst) == 0 {
+                        std::thread::yield_now();
+                    }
+                    token.detach();
+                }
+                rest.leave();
+            });
+        }
+        while !token.is_wanted() {
+            std::thread::yield_now();
+        }
+        token.post(1).unwrap();
+        token.detach();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !token.begin() {
+            assert!(std::time::Instant::now() < end, "the fiber never had its turn");
+            std::thread::yield_now();
+        }
+        assert!(served.load(Ordering::SeqCst) <= 2);
+        assert_eq!(activations.load(Ordering::SeqCst), 1);
+        assert_eq!(token.next(), Next::Fiber(1));
+        token.post(2).unwrap();
+        assert_eq!(token.next(), Next::HandOver, "now a thread again");
+        stop.store(1, Ordering::SeqCst);
+        token.hand_over();
+    });
+    // The fiber is still ready, and the threads are gone: it has been activated again, or will not have to be.
+    assert!(token.begin());
+    assert_eq!(token.next(), Next::Fiber(2));
+    token.poke();
+    assert_eq!(token.next(), Next::Empty);
+    assert!(token.try_leave(), "the pump was told to look for tasks after the poke");
+    rest.leave();
     assert_eq!(rest.units(), 0);
 }
 
