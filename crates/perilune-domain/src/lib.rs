@@ -7,8 +7,17 @@
 //! * [`sched`] knows no Lua: threads, ownership, waiting, timers, task queues, rest.
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
+mod channel;
+pub mod domain;
 pub mod module;
 pub mod objects;
+mod loops;
+mod outcome;
+mod pool;
+pub mod program;
 pub mod sched;
+mod spawn;
+mod time;
+mod wait;
 
 pub use module::open;

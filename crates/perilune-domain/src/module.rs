@@ -2,8 +2,11 @@
 //!
 //! The module is made when it is first required; a program that never does so pays for one entry in `package.preload`.
 
+use crate::domain::Domain;
 use crate::objects::{array, atomic, map};
+use crate::{channel, pool, spawn, time};
 use perilune_vm::{LuaResult, Native, Value, Vm};
+use std::sync::{Arc, OnceLock};
 
 /// Makes `require "perilune"` work in a state whose standard library is open.
 ///
@@ -20,8 +23,91 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
 }
 
 static OPEN: Native = Native::leaf("perilune", |vm| {
+    if vm.host().is_none() {
+        Domain::adopt(vm);
+    }
     let pl = vm.new_table(0, 24)?;
     vm.push(pl.into());
-    vm.register(pl, &[&array::NEW, &atomic::NEW, &map::NEW])?;
+    vm.register(
+        pl,
+        &[&array::NEW, &atomic::NEW, &map::NEW, &time::NOW, &time::SLEEP, &time::AFTER, &time::EVERY],
+    )?;
+    spawn::register(vm, pl)?;
+    channel::register(vm, pl)?;
+    pool::register(vm, pl)?;
     vm.ret(pl)
 });
+
+/// A fresh state with all libraries, for a domain.
+pub(crate) fn new_state() -> Box<Vm> {
+    let mut vm = Vm::with_options(perilune_heap::HeapOptions::from_env());
+    // Opening libraries allocates a little; it fails when the machine has no memory left.
+    if perilune_stdlib::open_libs(&mut vm).and_then(|()| open(&mut vm)).is_err() {
+        eprintln!("perilune: not enough memory for a domain");
+        std::process::abort();
+    }
+    vm
+}
+
+/// A function of the module's part that is written in Lua.
+pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
+    const KEY: &str = "perilune.prelude";
+    let registry = vm.registry();
+    let known = vm.get_field(registry, KEY)?;
+    let table = if known.is_nil() {
+        let proto = PRELUDE.get_or_init(|| {
+            perilune_syntax::compile(include_bytes!("prelude.lua"), PRELUDE_NAME)
+                .unwrap_or_else(|e| unreachable!("the prelude compiles: {}", String::from_utf8_lossy(&e.message)))
+        });
+        let env = vm.globals().into();
+        let chunk = vm.new_main_closure(Arc::clone(proto), env)?;
+        let table = vm.call(chunk.into(), &[])?;
+        vm.set_field(registry, KEY, table)?;
+        if let Some(t) = table.as_table() {
+            vm.register(t, &[&pool::AWAIT_ALL, &IS_SHARED, &ARRAY_LIKE])?;
+        }
+        table
+    } else {
+        known
+    };
+    match table.as_table() {
+        Some(t) => vm.get_field(t, name),
+        None => Ok(Value::NIL),
+    }
+}
+
+/// Name of the prelude's chunk.
+pub(crate) const PRELUDE_NAME: &[u8] = b"=perilune";
+
+static PRELUDE: OnceLock<Arc<perilune_syntax::Proto>> = OnceLock::new();
+
+/// `prelude.is_shared(v)`: need `v` not be copied to be used by another domain?
+static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
+    let v = vm.arg(1);
+    let shared = v.as_shared().is_some() || false;
+    vm.ret(shared)
+});
+
+/// `prelude.array_like(a, n)`: a new array of the kind of `a`, if that is one.
+static ARRAY_LIKE: Native = Native::leaf("array_like", |vm| {
+    let n = vm.check_int(2)?;
+    let Some(view) = vm.arg(1).as_shared().and_then(|r| r.elements()) else { return vm.ret(Value::NIL) };
+    match array::Array::new(view.element(), n as usize) {
+        Some(array) => {
+            let array = vm.shared_ref(Arc::new(array));
+            vm.ret(array)
+        }
+        None => Err(vm.out_of_memory()),
+    }
+});
+
+/// An error value as text, for reports.
+pub(crate) fn error_text(v: Value) -> String {
+    if let Some(s) = v.as_string() {
+        return s.to_text();
+    }
+    if v.is_number() {
+        return format!("{v:?}");
+    }
+    format!("(error object is a {} value)", v.type_name())
+}

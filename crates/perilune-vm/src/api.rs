@@ -295,6 +295,12 @@ impl Vm {
         }
     }
 
+    /// For a native that has got an error from an operation: it is none, the native will be called again with the same arguments. (It
+    /// has parked, or it is hybrid and was about to call Lua.)
+    pub fn is_called_again(&self) -> bool {
+        self.parking || self.leaf_attempt == crate::native::LeafAttempt::Stopped
+    }
+
     // -- Userdata -----------------------------------------------------------------------------------------------------------
 
     /// A full userdata around a Rust value, which is dropped when the collector finds it dead.

@@ -26,7 +26,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// What the runtime around a `Vm` does for it. Methods are called by the thread that owns the `Vm`, except where they say otherwise.
-pub trait Host: Send + Sync {
+pub trait Host: std::any::Any + Send + Sync {
     /// May anybody else want this domain while the running code blocks? Called before each call that may sleep, so it should cost no more than a load.
     fn is_wanted(&self) -> bool;
     /// Gives the domain up. From here on another thread may [`Vm::enter_thread`].

@@ -82,7 +82,7 @@ pub mod warn;
 pub use fiber::{FiberEnd, FiberStep};
 pub use host::{Blocker, Host};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
-pub use interrupt::InterruptHandle;
+pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle};
 pub use native::{Kind, LuaResult, Native, NativeFn, Thrown};
 pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};

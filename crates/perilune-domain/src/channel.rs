@@ -1,0 +1,590 @@
+//! Channels: messages from domain to domain, and from fiber to fiber.
+//!
+//! A channel is a queue of parcels behind a lock that is held for a push or a pop, and two lists of those who wait: to receive, because
+//! nothing is there; to send, because there is no room. A sender that finds a receiver waiting gives it the message directly; so capacity 0 is a
+//! rendezvous, and no receiver that came later can take what a woken one was woken for.
+//!
+//! # Order
+//! First in, first out, for messages of one sender to one receiver, and for those who wait. Whoever finds a message in the queue while others are waiting takes it
+//! before them: they have been given theirs already.
+//!
+//! # Waits that have ended otherwise
+//! A wait that a timeout, another case of a `select` or a cancellation has ended leaves its entry in the list. Whoever meets it cannot claim it and goes on to the next;
+//! and a list that has doubled is rid of such entries first.
+//!
+//! # The end
+//! A closed channel takes no more messages and gives those it has. Then `recv` returns `nil, "closed"`, and a `for` loop over it ends.
+
+use crate::domain::Domain;
+use crate::sched::{Reason, Waiter};
+use crate::time::check_span;
+use crate::wait::{self, Turn};
+use parking_lot::Mutex;
+use perilune_vm::parcel::{PackRules, Parcel};
+use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The kind of channels.
+pub static CHANNEL: SharedKind = SharedKind::new("channel", open);
+
+/// Lists of waits shorter than this are not looked through for ended ones.
+const PRUNE: usize = 16;
+
+/// Where a message is left for a receiver that waits.
+type Place = Arc<Mutex<Option<Parcel>>>;
+
+/// Who waits to receive.
+struct Ask {
+    waiter: Arc<Waiter>,
+    case: u32,
+    place: Place,
+}
+
+/// Who waits to send, and what.
+struct Offer {
+    waiter: Arc<Waiter>,
+    case: u32,
+    message: Parcel,
+}
+
+#[derive(Default)]
+struct Inner {
+    queue: VecDeque<Parcel>,
+    asks: VecDeque<Ask>,
+    offers: VecDeque<Offer>,
+    prune_at: usize,
+    closed: bool,
+}
+
+/// A channel.
+pub struct Channel {
+    inner: Mutex<Inner>,
+    /// Messages that wait in it at most.
+    capacity: usize,
+    name: Option<String>,
+}
+
+/// What an attempt to receive came to.
+enum Received {
+    Message(Parcel),
+    Empty,
+    Closed,
+}
+
+/// What an attempt to send came to. The message comes back if it was not taken.
+enum Sent {
+    Done,
+    Full(Parcel),
+    Closed,
+}
+
+impl Channel {
+    /// A channel for `capacity` messages; `usize::MAX`: as many as there is memory for.
+    pub fn new(capacity: usize, name: Option<String>) -> Channel {
+        Channel { inner: Mutex::default(), capacity, name }
+    }
+
+    fn try_recv(&self) -> Received {
+        loop {
+            let mut inner = self.inner.lock();
+            // A message from the queue makes room for one who waits to send.
+            let message = inner.queue.pop_front();
+            if message.is_some() && inner.offers.is_empty() {
+                return message.map_or(Received::Empty, Received::Message);
+            }
+            let Some(offer) = inner.offers.pop_front() else {
+                return if inner.closed { Received::Closed } else { Received::Empty };
+            };
+            match (offer.waiter.claim(Reason::Ready, offer.case), message) {
+                (Some(claim), Some(message)) => {
+                    inner.queue.push_back(offer.message);
+                    drop(inner);
+                    drop(claim);
+                    return Received::Message(message);
+                }
+                (Some(claim), None) => {
+                    drop(inner);
+                    drop(claim);
+                    return Received::Message(offer.message);
+                }
+                (None, Some(message)) => inner.queue.push_front(message),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn try_send(&self, message: Parcel) -> Sent {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Sent::Closed;
+        }
+        while let Some(ask) = inner.asks.pop_front() {
+            if let Some(claim) = ask.waiter.claim(Reason::Ready, ask.case) {
+                drop(inner);
+                *ask.place.lock() = Some(message);
+                drop(claim);
+                return Sent::Done;
+            }
+        }
+        if inner.queue.len() < self.capacity {
+            inner.queue.push_back(message);
+            return Sent::Done;
+        }
+        Sent::Full(message)
+    }
+
+    /// Waits to receive, unless there is something to receive, or the channel is closed: then false.
+    fn ask(&self, ask: Ask) -> bool {
+        let mut inner = self.inner.lock();
+        if !inner.queue.is_empty() || !inner.offers.is_empty() || inner.closed {
+            return false;
+        }
+        if inner.asks.len() >= inner.prune_at.max(PRUNE) {
+            inner.asks.retain(|a| a.waiter.woken().is_none());
+            inner.prune_at = inner.asks.len() * 2;
+        }
+        inner.asks.push_back(ask);
+        true
+    }
+
+    /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes back.
+    fn offer(&self, offer: Offer) -> Result<(), Offer> {
+        let mut inner = self.inner.lock();
+        if !inner.asks.is_empty() || inner.queue.len() < self.capacity || inner.closed {
+            return Err(offer);
+        }
+        if inner.offers.len() >= inner.prune_at.max(PRUNE) {
+            inner.offers.retain(|o| o.waiter.woken().is_none());
+            inner.prune_at = inner.offers.len() * 2;
+        }
+        inner.offers.push_back(offer);
+        Ok(())
+    }
+
+    /// Closes it; false if it was closed.
+    fn close(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let first = !std::mem::replace(&mut inner.closed, true);
+        let asks = std::mem::take(&mut inner.asks);
+        let offers = std::mem::take(&mut inner.offers);
+        drop(inner);
+        for a in asks {
+            drop(a.waiter.claim(Reason::Closed, a.case));
+        }
+        for o in offers {
+            drop(o.waiter.claim(Reason::Closed, o.case));
+        }
+        first
+    }
+
+    fn describe(&self) -> String {
+        match &self.name {
+            Some(name) => format!("channel '{name}'"),
+            None => format!("channel {:p}", self),
+        }
+    }
+}
+
+impl SharedObject for Channel {
+    fn kind(&self) -> &'static SharedKind {
+        &CHANNEL
+    }
+    fn label(&self) -> Option<String> {
+        self.name.clone()
+    }
+}
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    crate::objects::fill(
+        vm,
+        mt,
+        &[&SEND, &RECV, &TRY_SEND, &TRY_RECV, &SEND_TIMEOUT, &RECV_TIMEOUT, &CLOSE, &IS_CLOSED],
+        &[("__len", &LEN), ("__call", &NEXT)],
+    )
+}
+
+/// Adds `pl.channel`.
+pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
+    let t = vm.new_table(0, 2)?;
+    vm.set_field(pl, "channel", t.into())?;
+    vm.register(t, &[&NEW, &SELECT])
+}
+
+/// `pl.channel.new([capacity [, name]])`
+static NEW: Native = Native::leaf("new", |vm| {
+    let capacity = if vm.arg_is_none_or_nil(1) { i64::MAX } else { vm.check_int(1)? };
+    if capacity < 0 {
+        return Err(vm.arg_error(1, "capacity must not be negative"));
+    }
+    let name = vm.opt_str(2)?.map(|s| s.to_text());
+    let c = vm.shared_ref(Arc::new(Channel::new(usize::try_from(capacity).unwrap_or(usize::MAX), name)));
+    vm.ret(c)
+});
+
+fn this(vm: &mut Vm) -> LuaResult<Arc<Channel>> {
+    vm.check_shared_arc(1, &CHANNEL)
+}
+
+fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
+    vm.push(Value::NIL);
+    vm.push_str(why.as_bytes())?;
+    Ok(2)
+}
+
+/// The arguments from `from` on as a message.
+fn message(vm: &mut Vm, from: u32) -> LuaResult<Parcel> {
+    let values: Vec<Value> = (from..=vm.nargs()).map(|n| vm.arg(n)).collect();
+    vm.pack_or_raise(&values, PackRules::MESSAGE)
+}
+
+/// What a send that waits keeps for its next turn: whether it has a time limit, and when that is.
+fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u32> {
+    let c = this(vm)?;
+    match wait::woken(vm)? {
+        Turn::First => {}
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(reason, _) => {
+            wait::finish(vm);
+            return match reason {
+                Reason::Timeout => refuse(vm, "timeout"),
+                Reason::Closed => Err(vm.error(format!("{} was closed while a send waited", c.describe()))),
+                _ => vm.ret(true),
+            };
+        }
+    }
+    let mut message = message(vm, first)?;
+    loop {
+        message = match c.try_send(message) {
+            Sent::Done => {
+                wait::finish(vm);
+                return vm.ret(true);
+            }
+            Sent::Closed => {
+                wait::finish(vm);
+                return Err(vm.error(format!("{} is closed", c.describe())));
+            }
+            Sent::Full(m) => m,
+        };
+        let waiter = wait::begin(vm, "waits to send to", &c.describe())?;
+        match c.offer(Offer { waiter, case: 0, message }) {
+            Ok(()) => break,
+            Err(offer) => message = offer.message,
+        }
+        wait::finish(vm);
+    }
+    if let Some(span) = limit {
+        wait::limit(vm, span.unwrap_or(Duration::MAX))?;
+    }
+    if wait::sleeps(vm) {
+        return Err(vm.park());
+    }
+    send(vm, first, limit)
+}
+
+/// `c:send(...)`: waits while there is no room, or, with capacity 0, until somebody receives.
+static SEND: Native = Native::leaf("send", |vm| send(vm, 2, None));
+
+/// `c:send_timeout(seconds, ...)`: true, or `nil, "timeout"`.
+static SEND_TIMEOUT: Native = Native::leaf("send_timeout", |vm| {
+    let span = check_span(vm, 2)?;
+    send(vm, 3, Some(span))
+});
+
+/// `c:try_send(...)`: true, or `false, "full"`, or `false, "closed"`; never waits.
+static TRY_SEND: Native = Native::leaf("try_send", |vm| {
+    let c = this(vm)?;
+    let why = match c.try_send(message(vm, 2)?) {
+        Sent::Done => return vm.ret(true),
+        Sent::Full(_) => "full",
+        Sent::Closed => "closed",
+    };
+    vm.push(Value::FALSE);
+    vm.push_str(why.as_bytes())?;
+    Ok(2)
+});
+
+/// Pushes the values of a message. If the native is called again for it, the message is kept for that time.
+fn unpack(vm: &mut Vm, message: Parcel, case: u32) -> LuaResult<u32> {
+    let result = vm.unpack(&message);
+    if result.is_err()
+        && vm.is_called_again()
+        && let Some(stash) = Domain::of(vm)?.stash(vm)
+    {
+        *stash = Some((case, message));
+    }
+    result
+}
+
+/// The message that the native had when it was called before, and its case.
+fn stashed(vm: &mut Vm) -> LuaResult<Option<(u32, Parcel)>> {
+    Ok(Domain::of(vm)?.stash(vm).and_then(Option::take))
+}
+
+/// The outcome of a receive: a message, or why there is none.
+type Reception = Result<Parcel, &'static str>;
+
+/// Receives, or parks: `Err` then holds the park.
+fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
+    let c = this(vm)?;
+    if let Some((_, message)) = stashed(vm)? {
+        return Ok(Ok(message));
+    }
+    loop {
+        match wait::woken(vm)? {
+            Turn::First => match c.try_recv() {
+                Received::Message(m) => return Ok(Ok(m)),
+                Received::Closed => return Ok(Err("closed")),
+                Received::Empty => {
+                    let waiter = wait::begin(vm, "waits to receive from", &c.describe())?;
+                    let place = Place::default();
+                    wait::set_data(vm, place.clone());
+                    if !c.ask(Ask { waiter, case: 0, place }) {
+                        wait::finish(vm);
+                        continue;
+                    }
+                    if let Some(span) = limit {
+                        wait::limit(vm, span.unwrap_or(Duration::MAX))?;
+                    }
+                    if wait::sleeps(vm) {
+                        return Err(vm.park());
+                    }
+                }
+            },
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(reason, _) => {
+                let message = wait::data::<Place>(vm).and_then(|p| p.lock().take());
+                wait::finish(vm);
+                return Ok(match (reason, message) {
+                    (_, Some(m)) => Ok(m),
+                    (Reason::Timeout, None) => Err("timeout"),
+                    _ => Err("closed"),
+                });
+            }
+        }
+    }
+}
+
+fn recv(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<u32> {
+    match receive(vm, limit)? {
+        Ok(m) => unpack(vm, m, 0),
+        Err(why) => refuse(vm, why),
+    }
+}
+
+/// `c:recv()`: the values of the next message, or `nil, "closed"`.
+static RECV: Native = Native::hybrid("recv", |vm| recv(vm, None));
+
+/// `c:recv_timeout(seconds)`: as `recv`, or `nil, "timeout"`.
+static RECV_TIMEOUT: Native = Native::hybrid("recv_timeout", |vm| {
+    let span = check_span(vm, 2)?;
+    recv(vm, Some(span))
+});
+
+/// `for v in c do`: the values of the next message; ends when the channel is closed and empty.
+static NEXT: Native = Native::hybrid("recv", |vm| match receive(vm, None)? {
+    Ok(m) => unpack(vm, m, 0),
+    Err(_) => vm.ret(Value::NIL),
+});
+
+/// `c:try_recv()`: true and the values, or `false, "empty"`, or `false, "closed"`; never waits.
+static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
+    let c = this(vm)?;
+    let received = match stashed(vm)? {
+        Some((_, m)) => Received::Message(m),
+        None => c.try_recv(),
+    };
+    let why = match received {
+        Received::Message(m) => {
+            vm.push(Value::TRUE);
+            return Ok(unpack(vm, m, 0)? + 1);
+        }
+        Received::Empty => "empty",
+        Received::Closed => "closed",
+    };
+    vm.push(Value::FALSE);
+    vm.push_str(why.as_bytes())?;
+    Ok(2)
+});
+
+/// `c:close()`: true if it was open.
+static CLOSE: Native = Native::leaf("close", |vm| {
+    let first = this(vm)?.close();
+    vm.ret(first)
+});
+
+/// `c:is_closed()`
+static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
+    let closed = this(vm)?.inner.lock().closed;
+    vm.ret(closed)
+});
+
+/// `#c`: messages in the queue.
+static LEN: Native = Native::leaf("len", |vm| {
+    let n = this(vm)?.inner.lock().queue.len() as i64;
+    vm.ret(n)
+});
+
+// -- select ----------------------------------------------------------------------------------------------------------------
+
+/// One case of a `select`.
+enum Case {
+    Receive(Arc<Channel>),
+    Send(Arc<Channel>, Option<Parcel>),
+}
+
+/// A `select` between its turns.
+struct Selection {
+    cases: Vec<Case>,
+    place: Place,
+}
+
+/// `pl.channel.select{ c1, c2, {c3, value...}, timeout = seconds }`: waits until one of the channels can be received from, or sent to. Returns the case's number, and
+/// what `recv` would. A case whose channel is closed is ready. Of several ready cases the first is taken. `nil, "timeout"` when the time is over; a timeout of 0 never waits.
+static SELECT: Native = Native::hybrid("select", |vm| {
+    let list = vm.check_table(1)?;
+    if let Some((case, message)) = stashed(vm)? {
+        return selected(vm, case as usize, Ok(message));
+    }
+    let turn = wait::woken(vm)?;
+    if let Turn::Asleep = turn {
+        return Err(vm.park());
+    }
+    if let Turn::Woken(reason, case) = turn {
+        let selection = wait::data::<Selection>(vm);
+        let message = selection.as_ref().and_then(|s| s.place.lock().take());
+        let sends = selection.is_some_and(|s| matches!(s.cases.get(case as usize), Some(Case::Send(..))));
+        wait::finish(vm);
+        if reason == Reason::Timeout {
+            return refuse(vm, "timeout");
+        }
+        if sends && reason == Reason::Closed {
+            return Err(vm.error("the channel was closed while a send waited"));
+        }
+        return selected(vm, case as usize, message.map_or(Err(sends), Ok));
+    }
+    let timeout = vm.get_field(list, "timeout")?;
+    let limit = match timeout.as_number() {
+        Some(t) if t.is_nan() => return Err(vm.arg_error(1, "a time must not be NaN")),
+        Some(t) => Some(Duration::try_from_secs_f64(t.max(0.0)).unwrap_or(Duration::MAX)),
+        None if timeout.is_nil() => None,
+        None => return Err(vm.arg_error(1, "'timeout' must be a number")),
+    };
+    let mut cases = Vec::new();
+    for i in 1..=vm.raw_len(list) {
+        let v = vm.raw_get_int(list, i);
+        cases.push(case(vm, v, i)?);
+    }
+    loop {
+        if let Some(outcome) = try_cases(vm, &mut cases)? {
+            return Ok(outcome);
+        }
+        if limit == Some(Duration::ZERO) {
+            return refuse(vm, "timeout");
+        }
+        let names: Vec<String> = cases.iter().map(|c| c.channel().describe()).collect();
+        let waiter = wait::begin(vm, "waits for one of", &names.join(", "))?;
+        let place = Place::default();
+        let mut left = true;
+        for (n, case) in cases.iter_mut().enumerate() {
+            left = match case {
+                Case::Receive(c) => {
+                    c.ask(Ask { waiter: Arc::clone(&waiter), case: n as u32, place: Arc::clone(&place) })
+                }
+                Case::Send(c, message) => match message.take() {
+                    None => true,
+                    Some(m) => match c.offer(Offer { waiter: Arc::clone(&waiter), case: n as u32, message: m }) {
+                        Ok(()) => true,
+                        Err(offer) => {
+                            *message = Some(offer.message);
+                            false
+                        }
+                    },
+                },
+            };
+            if !left {
+                break;
+            }
+        }
+        if !left && let Some(claim) = waiter.claim(Reason::Cancelled, 0) {
+            // One became ready meanwhile, and nobody has taken another case. What has been offered elsewhere is packed again.
+            std::mem::forget(claim);
+            wait::finish(vm);
+            for (i, case) in cases.iter_mut().enumerate() {
+                if matches!(case, Case::Send(_, None)) {
+                    let v = vm.raw_get_int(list, i as i64 + 1);
+                    *case = self::case(vm, v, i as i64 + 1)?;
+                }
+            }
+            continue;
+        }
+        wait::set_data(vm, Selection { cases, place });
+        if let Some(limit) = limit {
+            wait::limit(vm, limit)?;
+        }
+        if wait::sleeps(vm) {
+            return Err(vm.park());
+        }
+        return (SELECT.func)(vm);
+    }
+});
+
+impl Case {
+    fn channel(&self) -> &Channel {
+        match self {
+            Case::Receive(c) | Case::Send(c, _) => c,
+        }
+    }
+}
+
+fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
+    if let Some(c) = as_channel(v) {
+        return Ok(Case::Receive(c));
+    }
+    if let Some(t) = v.as_table()
+        && let Some(c) = as_channel(vm.raw_get_int(t, 1))
+    {
+        let values: Vec<Value> = (2..=vm.raw_len(t)).map(|n| vm.raw_get_int(t, n)).collect();
+        return Ok(Case::Send(c, Some(vm.pack_or_raise(&values, PackRules::MESSAGE)?)));
+    }
+    let text = format!("case {i} is neither a channel nor {{channel, value}}");
+    Err(vm.arg_error(1, &text))
+}
+
+fn as_channel(v: Value) -> Option<Arc<Channel>> {
+    downcast_arc(Arc::clone(v.as_shared()?.object())).ok()
+}
+
+/// Takes the first case that is ready, if one is.
+fn try_cases(vm: &mut Vm, cases: &mut [Case]) -> LuaResult<Option<u32>> {
+    for (n, case) in cases.iter_mut().enumerate() {
+        match case {
+            Case::Receive(c) => match c.try_recv() {
+                Received::Message(m) => return selected(vm, n, Ok(m)).map(Some),
+                Received::Closed => return selected(vm, n, Err(false)).map(Some),
+                Received::Empty => {}
+            },
+            Case::Send(c, message) => {
+                let Some(m) = message.take() else { continue };
+                match c.try_send(m) {
+                    Sent::Done => return selected(vm, n, Err(true)).map(Some),
+                    Sent::Closed => return Err(vm.error(format!("{} is closed", c.describe()))),
+                    Sent::Full(m) => *message = Some(m),
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The results of `select`: the number of the case, then the message; or nothing after a send; or `nil, "closed"`.
+fn selected(vm: &mut Vm, case: usize, message: Result<Parcel, bool>) -> LuaResult<u32> {
+    vm.push(Value::int(case as i64 + 1));
+    match message {
+        Ok(m) => Ok(unpack(vm, m, case as u32)? + 1),
+        Err(true) => Ok(1),
+        Err(false) => Ok(refuse(vm, "closed")? + 1),
+    }
+}

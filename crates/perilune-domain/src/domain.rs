@@ -1,0 +1,493 @@
+//! A domain: a `Vm` with its fibers, and the pump that runs them.
+//!
+//! # Who touches what
+//! The `Vm` and [`Local`] belong to the domain's owner, of which there is at most one at a time: the pump on a worker thread, or the root
+//! chain on its own thread (`sched/token.rs`). Everything else may be used by any thread.
+//!
+//! # Life
+//! The main domain exists before this room does: its `Vm` is the command's, and it becomes a [`Domain`] when the module is first required. A spawned domain
+//! makes its `Vm` at its first activation, on the worker thread, so that the spawning domain goes on at once.
+//! It *ends* when its body has: the outcome is delivered, its other fibers are cancelled, and when the last of them has unwound the `Vm` is freed. A fiber in a
+//! blocking call keeps it until the call returns.
+
+use crate::pool::{self, Work};
+use crate::program::program;
+use crate::sched::{Next, Seat, Token, WaitList, threads};
+use crate::wait::{self, Wait};
+use parking_lot::Mutex;
+use perilune_vm::parcel::Parcel;
+use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+
+/// Called when a fiber has ended, by the owner, with the results or the error on top of the stack.
+pub(crate) type Done = Box<dyn FnOnce(&Arc<Domain>, &mut Vm, FiberEnd) + Send>;
+/// The first thing that a spawned domain does in its fresh state.
+pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, &mut Vm) + Send>;
+
+/// What a hybrid native has taken from somewhere and could not hand on yet: a message, and the case of a `select` that it came by.
+pub(crate) type Stash = (u32, Parcel);
+
+/// A fiber of a domain.
+struct Slot {
+    thread: Gc<Thread>,
+    done: Done,
+    wait: Option<Wait>,
+    stash: Option<Stash>,
+    started: bool,
+    generation: u32,
+}
+
+/// What only the owner touches.
+#[derive(Default)]
+struct Local {
+    fibers: Vec<Result<Slot, u32>>,
+    free: Vec<u32>,
+    live: usize,
+    root_wait: Option<Wait>,
+    root_stash: Option<Stash>,
+    start: Option<Start>,
+    /// The domain's place in a pool.
+    seat: Option<(Arc<pool::Inner>, Seat<Work>)>,
+}
+
+/// A domain.
+pub struct Domain {
+    /// Its number: 1 is the main one.
+    pub id: u32,
+    name: Mutex<String>,
+    token: Token<u64>,
+    vm: AtomicPtr<Vm>,
+    /// The `Vm` is freed with the domain.
+    owned: bool,
+    local: UnsafeCell<Local>,
+    waits: Arc<WaitList>,
+    /// Others than the running code may want the domain: fibers, timers, a pool.
+    interested: AtomicUsize,
+    ending: AtomicBool,
+    /// Fibers that are to be cancelled.
+    cancels: Mutex<Vec<u64>>,
+    /// Whether there are any.
+    has_cancels: AtomicBool,
+    interrupt: Mutex<Option<InterruptHandle>>,
+}
+
+// SAFETY: `local` and the Vm are touched by the owner only, of which the token allows one at a time (module essay).
+unsafe impl Send for Domain {}
+// SAFETY: as above.
+unsafe impl Sync for Domain {}
+
+impl Domain {
+    /// Makes the running state the main domain, owned by the calling thread.
+    pub fn adopt(vm: &mut Vm) -> Arc<Domain> {
+        let domain = Domain::make("main".into(), vm, false, |activate| {
+            Token::owned(Arc::clone(program().rest()), activate)
+        });
+        vm.set_host(domain.clone());
+        *domain.interrupt.lock() = Some(vm.interrupt_handle());
+        domain
+    }
+
+    /// A domain that runs `start` in a fresh state as soon as a thread takes it.
+    pub(crate) fn spawn(name: Option<String>, start: Start) -> Arc<Domain> {
+        let domain = Domain::make(name.unwrap_or_default(), std::ptr::null_mut(), true, |activate| {
+            Token::new(Arc::clone(program().rest()), activate)
+        });
+        // SAFETY: nobody else knows the domain yet.
+        unsafe { (*domain.local.get()).start = Some(start) };
+        domain.token.poke();
+        domain
+    }
+
+    fn make(
+        name: String,
+        vm: *mut Vm,
+        owned: bool,
+        token: impl FnOnce(crate::sched::token::Activate) -> Token<u64>,
+    ) -> Arc<Domain> {
+        let id = program().new_id();
+        let name = if name.is_empty() { format!("domain {id}") } else { name };
+        let domain = Arc::new_cyclic(|me: &std::sync::Weak<Domain>| {
+            let me = me.clone();
+            Domain {
+                id,
+                name: Mutex::new(name),
+                token: token(Box::new(move || {
+                    if let Some(domain) = me.upgrade() {
+                        threads::run_once(move || domain.pump());
+                    }
+                })),
+                vm: AtomicPtr::new(vm),
+                owned,
+                local: UnsafeCell::default(),
+                waits: WaitList::new(),
+                interested: AtomicUsize::new(0),
+                ending: AtomicBool::new(false),
+                cancels: Mutex::new(Vec::new()),
+                has_cancels: AtomicBool::new(false),
+                interrupt: Mutex::new(None),
+            }
+        });
+        program().rest().register(&domain.waits);
+        program().enlist(&domain);
+        domain
+    }
+
+    /// The domain of a state.
+    ///
+    /// # Errors
+    /// It has none: the module has not been required in it.
+    pub fn of(vm: &mut Vm) -> LuaResult<Arc<Domain>> {
+        let found = vm.host().and_then(|host| {
+            let any: Arc<dyn Any + Send + Sync> = host.clone();
+            any.downcast::<Domain>().ok()
+        });
+        match found {
+            Some(domain) => Ok(domain),
+            None => Err(vm.error("require \"perilune\" first: this state is not a domain")),
+        }
+    }
+
+    /// Its name, for people.
+    pub fn name(&self) -> String {
+        self.name.lock().clone()
+    }
+
+    /// Gives it another name.
+    pub fn rename(&self, name: String) {
+        *self.name.lock() = name;
+    }
+
+    /// Whether its body is over.
+    pub fn has_ended(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn waits(&self) -> &WaitList {
+        &self.waits
+    }
+
+    /// Makes a parked fiber run.
+    pub(crate) fn post(&self, fiber: u64) -> Result<(), u64> {
+        self.token.post(fiber)
+    }
+
+    // -- By the owner --------------------------------------------------------------------------------------------------------
+
+    #[allow(clippy::mut_from_ref)]
+    fn local(&self) -> &mut Local {
+        // SAFETY: called by the owner only, which keeps no reference over a run of a fiber.
+        unsafe { &mut *self.local.get() }
+    }
+
+    /// The id of the fiber that runs; `None`: the root chain does.
+    pub(crate) fn running_fiber(&self, vm: &Vm) -> Option<u64> {
+        vm.current_fiber().map(|f| vm.fiber_tag(f))
+    }
+
+    /// Who runs, for reports.
+    pub(crate) fn who(&self, vm: &Vm) -> String {
+        let name = self.name();
+        match self.running_fiber(vm) {
+            None if self.id == 1 => "the main program".into(),
+            None => format!("'{name}'"),
+            Some(id) => format!("fiber {} of '{name}'", id as u32),
+        }
+    }
+
+    fn slot(&self, id: u64) -> Option<&mut Slot> {
+        match self.local().fibers.get_mut(id as u32 as usize) {
+            Some(Ok(slot)) if slot.generation == (id >> 32) as u32 => Some(slot),
+            _ => None,
+        }
+    }
+
+    fn wait_place(&self, fiber: Option<u64>) -> Option<&mut Option<Wait>> {
+        match fiber {
+            None => Some(&mut self.local().root_wait),
+            Some(id) => self.slot(id).map(|s| &mut s.wait),
+        }
+    }
+
+    /// The wait of what runs.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn wait<'a>(&self, vm: &Vm) -> Option<&'a mut Wait> {
+        let wait = self.wait_place(self.running_fiber(vm))?.as_mut()?;
+        // SAFETY: the domain lives as long as the state; the wait is the owner's.
+        Some(unsafe { &mut *(wait as *mut Wait) })
+    }
+
+    pub(crate) fn set_wait(&self, vm: &Vm, wait: Wait) {
+        if let Some(place) = self.wait_place(self.running_fiber(vm)) {
+            debug_assert!(place.is_none(), "one wait at a time");
+            *place = Some(wait);
+        }
+    }
+
+    /// Where a native that is called again keeps what it must not lose.
+    pub(crate) fn stash(&self, vm: &Vm) -> Option<&mut Option<Stash>> {
+        match self.running_fiber(vm) {
+            None => Some(&mut self.local().root_stash),
+            Some(id) => self.slot(id).map(|s| &mut s.stash),
+        }
+    }
+
+    pub(crate) fn take_wait(&self, vm: &Vm) -> Option<Wait> {
+        self.wait_place(self.running_fiber(vm))?.take()
+    }
+
+    /// Starts a fiber that calls `f`; `done` is called when it has ended. It runs when its turn comes.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub(crate) fn start_fiber(&self, vm: &mut Vm, f: Value, args: &[Value], done: Done) -> LuaResult<u64> {
+        let id = self.add_fiber(vm, f, args, done)?;
+        let _ = self.token.post(id);
+        Ok(id)
+    }
+
+    pub(crate) fn add_fiber(&self, vm: &mut Vm, f: Value, args: &[Value], done: Done) -> LuaResult<u64> {
+        let thread = vm.new_fiber(f, args)?;
+        let local = self.local();
+        let at = local.free.pop().unwrap_or_else(|| {
+            local.fibers.push(Err(0));
+            local.fibers.len() as u32 - 1
+        });
+        let place = &mut local.fibers[at as usize];
+        let generation = match place {
+            Err(g) => *g,
+            Ok(s) => s.generation,
+        };
+        *place = Ok(Slot { thread, done, wait: None, stash: None, started: false, generation });
+        local.live += 1;
+        let id = (generation as u64) << 32 | at as u64;
+        vm.set_fiber_tag(thread, id);
+        self.interested.fetch_add(1, Ordering::Relaxed);
+        Ok(id)
+    }
+
+    /// Runs a fiber until it parks or ends.
+    pub(crate) fn run(self: &Arc<Self>, vm: &mut Vm, id: u64) {
+        let Some(slot) = self.slot(id) else { return };
+        // A wake that came after its wait had been taken back.
+        if slot.wait.as_ref().is_some_and(|w| w.waiter.woken().is_none()) {
+            return;
+        }
+        let thread = slot.thread;
+        // Or it is in a blocking call by now.
+        if std::mem::replace(&mut slot.started, true) && !vm.is_parked(thread) {
+            return;
+        }
+        match vm.run_fiber(thread) {
+            FiberStep::Parked => {}
+            FiberStep::Done(end) => {
+                let local = self.local();
+                let at = id as u32;
+                let next = Err(((id >> 32) as u32).wrapping_add(1));
+                let Ok(slot) = std::mem::replace(&mut local.fibers[at as usize], next) else { return };
+                local.free.push(at);
+                local.live -= 1;
+                self.interested.fetch_sub(1, Ordering::Relaxed);
+                if let Some(wait) = slot.wait {
+                    wait::end(self, wait);
+                }
+                let keep = match end {
+                    FiberEnd::Returned(n) => n,
+                    FiberEnd::Failed { .. } => 1,
+                    FiberEnd::Cancelled => 0,
+                };
+                let below = vm.nargs() - keep;
+                (slot.done)(self, vm, end);
+                vm.truncate(below);
+            }
+        }
+    }
+
+    /// Runs the domain on a worker thread until there is nothing to do.
+    fn pump(self: &Arc<Self>) {
+        if !self.token.begin() {
+            return;
+        }
+        // SAFETY: the owner.
+        let vm = unsafe { &mut *self.state() };
+        vm.enter_thread();
+        if let Some(start) = self.local().start.take() {
+            start(self, vm);
+        }
+        loop {
+            self.serve_cancels(vm);
+            match self.token.next() {
+                Next::Fiber(id) => {
+                    if let Some((_, seat)) = &mut self.local().seat {
+                        seat.busy();
+                    }
+                    self.run(vm, id);
+                }
+                Next::HandOver => {
+                    vm.leave_thread();
+                    self.token.hand_over();
+                    return;
+                }
+                Next::Empty => {
+                    if self.serve_pool(vm) {
+                        continue;
+                    }
+                    vm.leave_thread();
+                    if self.has_ended() && self.local().live == 0 {
+                        return self.close();
+                    }
+                    if self.token.try_leave() {
+                        return;
+                    }
+                    vm.enter_thread();
+                }
+            }
+        }
+    }
+
+    /// Unwinds the fibers that are to be cancelled and do not run.
+    fn serve_cancels(self: &Arc<Self>, vm: &mut Vm) {
+        while self.has_cancels.swap(false, Ordering::Acquire) {
+            let list = std::mem::take(&mut *self.cancels.lock());
+            for id in list {
+                let Some(slot) = self.slot(id) else { continue };
+                let thread = slot.thread;
+                vm.cancel_fiber(thread);
+                if !slot.started || vm.is_parked(thread) {
+                    if let Some(wait) = slot.wait.take() {
+                        wait::end(self, wait);
+                    }
+                    self.run(vm, id);
+                }
+            }
+        }
+    }
+
+    /// Does some of the pool's work. False: there is none; the domain is to be left.
+    fn serve_pool(self: &Arc<Self>, vm: &mut Vm) -> bool {
+        let Some((pool, seat)) = &mut self.local().seat else { return false };
+        if let Some(work) = seat.take() {
+            let pool = Arc::clone(pool);
+            pool.start(self, vm, work);
+            return true;
+        }
+        if pool.queue().is_closed() && self.local().live == 0 {
+            self.ending.store(true, Ordering::Release);
+            self.local().seat = None;
+            return false;
+        }
+        !seat.settle()
+    }
+
+    /// The state, made if this is the first activation.
+    fn state(self: &Arc<Self>) -> *mut Vm {
+        let vm = self.vm.load(Ordering::Relaxed);
+        if !vm.is_null() {
+            return vm;
+        }
+        let mut vm = crate::module::new_state();
+        vm.set_host(self.clone());
+        *self.interrupt.lock() = Some(vm.interrupt_handle());
+        let vm = Box::into_raw(vm);
+        self.vm.store(vm, Ordering::Relaxed);
+        vm
+    }
+
+    /// The body is over: what else runs in the domain is cancelled, and the domain freed when it has unwound.
+    pub(crate) fn end(&self, vm: &mut Vm) {
+        self.ending.store(true, Ordering::Release);
+        let live: Vec<(u64, Gc<Thread>)> = self
+            .local()
+            .fibers
+            .iter()
+            .enumerate()
+            .filter_map(|(at, s)| s.as_ref().ok().map(|s| ((s.generation as u64) << 32 | at as u64, s.thread)))
+            .collect();
+        for (id, thread) in live {
+            vm.cancel_fiber(thread);
+            if let Some(slot) = self.slot(id)
+                && let Some(wait) = slot.wait.take()
+            {
+                wait::end(self, wait);
+            }
+            let _ = self.token.post(id);
+        }
+    }
+
+    /// Frees the domain's state. The owner's last act.
+    fn close(self: &Arc<Self>) {
+        *self.interrupt.lock() = None;
+        let vm = self.vm.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        if self.owned && !vm.is_null() {
+            // SAFETY: made by `state`; nothing runs in it, and only the owner frees it.
+            drop(unsafe { Box::from_raw(vm) });
+        }
+        self.token.close();
+    }
+
+    /// The domain works for a pool from now on.
+    pub(crate) fn take_seat(&self, pool: Arc<pool::Inner>, seat: Seat<Work>) {
+        self.interested.fetch_add(1, Ordering::Relaxed);
+        self.local().seat = Some((pool, seat));
+    }
+
+    /// The domain's seat in this pool, by its owner.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn seat_in(&self, pool: &Arc<pool::Inner>) -> Option<&mut Seat<Work>> {
+        match &mut self.local().seat {
+            Some((mine, seat)) if Arc::ptr_eq(mine, pool) => Some(seat),
+            _ => None,
+        }
+    }
+
+    /// Makes the pump look for work.
+    pub(crate) fn poke(&self) {
+        self.token.poke();
+    }
+
+    /// Has a fiber cancelled: it unwinds at its next call, loop iteration or wait.
+    pub(crate) fn cancel(&self, fiber: u64) {
+        self.cancels.lock().push(fiber);
+        self.has_cancels.store(true, Ordering::Release);
+        if let Some(handle) = &*self.interrupt.lock() {
+            handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);
+        }
+        self.token.poke();
+    }
+}
+
+impl Host for Domain {
+    fn is_wanted(&self) -> bool {
+        self.interested.load(Ordering::Relaxed) != 0
+    }
+    fn detach(&self) {
+        if let Some((_, seat)) = &mut self.local().seat
+            && seat.lend()
+        {
+            self.token.poke();
+        }
+        self.token.detach();
+    }
+    fn attach(&self) {
+        // A domain is not closed while a fiber of it is alive.
+        self.token.attach();
+        if let Some((_, seat)) = &mut self.local().seat {
+            seat.busy();
+        }
+    }
+    fn wait_root(&self) {
+        if let Some(root) = self.local().root_wait.as_ref().and_then(|w| w.root.clone()) {
+            self.token.wait(&root);
+        }
+    }
+    fn withdraw(&self, fiber: Option<u64>) {
+        if let Some(wait) = self.wait_place(fiber).and_then(Option::take) {
+            wait::end(self, wait);
+        }
+    }
+    fn is_cancelled(&self, fiber: Option<u64>) -> bool {
+        fiber.is_some_and(|id| self.cancels.lock().contains(&id))
+    }
+}

@@ -1,0 +1,462 @@
+//! Parallel loops: `pool:parallel_for`, `parallel_reduce`, `parallel_find`, and what is built on them.
+//!
+//! # Dividing
+//! A loop begins as one part, the whole range. Whoever runs a part takes it in bites from its lower end, and before each bite gives the upper half of what is left to the
+//! pool if some worker is idle (`Seat::hungry`). So a loop is divided as often as somebody is there to take a part, and no more; a part that runs
+//! alone is a plain Lua loop, with a look at the queue every [`BITE`] or so. Without a `chunk` a bite is as long as that takes; with one it is that many iterations.
+//!
+//! # Order
+//! Parts are disjoint ranges, each run upwards by one fiber. Partial results of a reduction are kept with the first index of their part and combined in order of these, by
+//! whoever called: so the operator need not commute, and the initial value is used once.
+//!
+//! # Errors
+//! The first error stops the loop: nobody takes another bite, and fibers that run bodies are cancelled, which stops them at their next call, iteration or wait. Of the
+//! errors that were raised the one of the lowest index is raised again by the caller, when all parts have ended. A find that has found cancels what lies above.
+//!
+//! The index at which a body failed is read from the loop's own frame by the message handler, so that a loop without errors does nothing for it.
+
+use crate::domain::Domain;
+use crate::module::{PRELUDE_NAME, prelude};
+use crate::outcome::{self, End, Failure, Outcome};
+use crate::pool::{self, Inner, Work};
+use crate::wait::{self, Turn};
+use parking_lot::Mutex;
+use perilune_vm::parcel::{PackRules, Parcel};
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// The kind of parts, as the loop's own Lua code sees them.
+static PART: SharedKind = SharedKind::new("part", open_part);
+
+/// How long a bite should take.
+const BITE: Duration = Duration::from_micros(50);
+
+/// What a loop is for: which function of the prelude runs its parts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    For,
+    Reduce,
+    Find,
+}
+
+/// A loop that runs.
+struct Loop {
+    purpose: Purpose,
+    body: Parcel,
+    chunk: Option<i64>,
+    /// Nobody takes another bite.
+    stop: AtomicBool,
+    /// No index above this is of interest.
+    bound: AtomicI64,
+    /// Parts that have not ended.
+    pending: AtomicUsize,
+    /// The error of the lowest index so far.
+    failure: Mutex<Option<(i64, End)>>,
+    /// Partial results by the first index of their part; of a find, what was found by its index.
+    partials: Mutex<Vec<(i64, Parcel)>>,
+    /// Fibers that run parts.
+    running: Mutex<Vec<(Weak<Domain>, u64, Weak<PartState>)>>,
+    ended: Arc<Outcome>,
+}
+
+/// A range of a loop that is one piece of work.
+pub(crate) struct Part {
+    of: Arc<Loop>,
+    lo: i64,
+    hi: i64,
+}
+
+/// A part that runs.
+struct PartState {
+    of: Arc<Loop>,
+    pool: Arc<Inner>,
+    first: i64,
+    range: Mutex<Bites>,
+    ended: AtomicBool,
+}
+
+struct Bites {
+    /// What has not been taken: `lo..=hi`; empty if `lo > hi`.
+    lo: i64,
+    hi: i64,
+    size: i64,
+    begun: Instant,
+}
+
+impl SharedObject for PartState {
+    fn kind(&self) -> &'static SharedKind {
+        &PART
+    }
+}
+
+impl Loop {
+    /// A part has ended.
+    fn part_ended(&self) {
+        if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.ended.complete(End::Cancelled);
+        }
+    }
+
+    /// A body failed at this index: nothing more is begun, and what runs is cancelled, except for the fiber that reports.
+    fn fail(&self, index: i64, end: End, reporter: Option<u64>) {
+        let mut failure = self.failure.lock();
+        if failure.as_ref().is_none_or(|(at, _)| index < *at) {
+            *failure = Some((index, end));
+        }
+        drop(failure);
+        self.stop.store(true, Ordering::Relaxed);
+        self.cancel_running(|_| true, reporter);
+    }
+
+    fn cancel_running(&self, which: impl Fn(&PartState) -> bool, except: Option<u64>) {
+        let running: Vec<_> = self.running.lock().clone();
+        for (domain, fiber, part) in running {
+            if Some(fiber) != except
+                && let (Some(domain), Some(part)) = (domain.upgrade(), part.upgrade())
+                && !part.ended.load(Ordering::Relaxed)
+                && which(&part)
+            {
+                domain.cancel(fiber);
+            }
+        }
+    }
+}
+
+/// Starts a part in a domain of the pool.
+pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm) {
+    let of = Arc::clone(&part.of);
+    let below = vm.nargs();
+    let finished = Arc::clone(pool);
+    if of.stop.load(Ordering::Relaxed) || part.lo > of.bound.load(Ordering::Relaxed) {
+        of.part_ended();
+        return finished.finished();
+    }
+    let state = Arc::new(PartState {
+        of: Arc::clone(&of),
+        pool: Arc::clone(pool),
+        first: part.lo,
+        range: Mutex::new(Bites { lo: part.lo, hi: part.hi, size: 1, begun: Instant::now() }),
+        ended: AtomicBool::new(false),
+    });
+    let (weak, mine) = (Arc::downgrade(&state), Arc::clone(&state));
+    let runner = match of.purpose {
+        Purpose::For => "each",
+        Purpose::Reduce => "reduce",
+        Purpose::Find => "find",
+    };
+    let first = part.lo;
+    let started = vm.unpack(&of.body).and_then(|n| {
+        let mut args: Vec<Value> = vec![vm.shared_ref(state).into()];
+        args.extend((below + 1..=below + n).map(|i| vm.stack_get(i)));
+        let body = prelude(vm, runner)?;
+        let (of, pool) = (Arc::clone(&of), Arc::clone(pool));
+        domain.add_fiber(
+            vm,
+            body,
+            &args,
+            Box::new(move |domain, vm, end| {
+                mine.ended.store(true, Ordering::Relaxed);
+                if let FiberEnd::Failed { .. } = end {
+                    // Not a body's error, which the part reports itself: memory is short, or a partial result cannot cross.
+                    let end = crate::spawn::conclude(vm, end, &domain.name());
+                    of.fail(first, end, None);
+                }
+                of.part_ended();
+                pool.finished();
+            }),
+        )
+    });
+    vm.truncate(below);
+    match started {
+        Ok(id) => {
+            let mut running = of.running.lock();
+            running.retain(|(_, _, p)| p.upgrade().is_some_and(|p| !p.ended.load(Ordering::Relaxed)));
+            running.push((Arc::downgrade(domain), id, weak));
+            drop(running);
+            if of.stop.load(Ordering::Relaxed) {
+                domain.cancel(id);
+            }
+            domain.run(vm, id);
+        }
+        Err(e) => {
+            let value = vm.take_error(e);
+            vm.push(value);
+            let end = crate::spawn::conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
+            vm.truncate(below);
+            of.fail(first, end, None);
+            of.part_ended();
+            finished.finished();
+        }
+    }
+}
+
+// -- What the prelude calls ------------------------------------------------------------------------------------------------
+
+fn open_part(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    crate::objects::fill(vm, mt, &[&TAKE, &PARTIAL, &FOUND, &HANDLER], &[])
+}
+
+fn part(vm: &mut Vm) -> LuaResult<Arc<PartState>> {
+    vm.check_shared_arc(1, &PART)
+}
+
+/// `part:take()`: the next bite, first and last index; nothing if the part is done.
+static TAKE: Native = Native::leaf("take", |vm| {
+    let part = part(vm)?;
+    let domain = Domain::of(vm)?;
+    let of = &part.of;
+    if of.stop.load(Ordering::Relaxed) {
+        return Ok(0);
+    }
+    let mut range = part.range.lock();
+    range.hi = range.hi.min(of.bound.load(Ordering::Relaxed));
+    if range.lo > range.hi {
+        return Ok(0);
+    }
+    let left = range.hi.abs_diff(range.lo).saturating_add(1);
+    match of.chunk {
+        Some(chunk) => range.size = chunk,
+        None => {
+            let took = range.begun.elapsed();
+            if took < BITE / 2 && range.lo != part.first {
+                range.size = range.size.saturating_mul(2);
+            } else if took > BITE * 2 {
+                range.size = (range.size / 2).max(1);
+            }
+        }
+    }
+    let size = range.size as u64;
+    if left > size && domain.seat_in(&part.pool).is_some_and(|s| s.hungry()) {
+        // The upper half goes, in whole chunks.
+        let keep = (left / 2).div_ceil(size).saturating_mul(size).min(left - 1).max(size);
+        let mid = range.lo.wrapping_add(keep as i64);
+        of.pending.fetch_add(1, Ordering::Relaxed);
+        let upper = Part { of: Arc::clone(of), lo: mid, hi: range.hi };
+        range.hi = mid - 1;
+        part.pool.submit_part(&domain, upper);
+    }
+    let lo = range.lo;
+    let hi = range.hi.min(lo.saturating_add(range.size - 1));
+    match hi.checked_add(1) {
+        Some(next) => range.lo = next,
+        // The last index there is.
+        None => (range.lo, range.hi) = (1, 0),
+    }
+    range.begun = Instant::now();
+    drop(range);
+    vm.push(Value::int(lo));
+    vm.push(Value::int(hi));
+    Ok(2)
+});
+
+/// `part:partial(v)`: the result of the part.
+static PARTIAL: Native = Native::leaf("partial", |vm| {
+    let part = part(vm)?;
+    let v = vm.arg(2);
+    let parcel = vm.pack_or_raise(&[v], PackRules::RESULT)?;
+    part.of.partials.lock().push((part.first, parcel));
+    Ok(0)
+});
+
+/// `part:found(index, ...)`: what a find was looking for.
+static FOUND: Native = Native::leaf("found", |vm| {
+    let part = part(vm)?;
+    let index = vm.check_int(2)?;
+    let values: Vec<Value> = (3..=vm.nargs()).map(|n| vm.arg(n)).collect();
+    let parcel = vm.pack_or_raise(&values, PackRules::RESULT)?;
+    part.of.partials.lock().push((index, parcel));
+    part.of.bound.fetch_min(index, Ordering::Relaxed);
+    let me = Domain::of(vm)?.running_fiber(vm);
+    part.of.cancel_running(|p| p.range.lock().lo > index.saturating_add(1) && p.first > index, me);
+    Ok(0)
+});
+
+/// The message handler of a loop's bodies (upvalue: the part): notes the error with its index.
+static HANDLER: Native = Native::leaf("handler", |vm| {
+    let part = part(vm)?;
+    let handler = vm.new_native_closure(&NOTE, &[vm.arg(1)])?;
+    drop(part);
+    vm.ret(handler)
+});
+
+static NOTE: Native = Native::reentrant("note", |vm| {
+    let Some(part) = vm.upvalue(1).as_shared() else { return Ok(0) };
+    let Some(part) = part.downcast::<PartState>() else { return Ok(0) };
+    let value = vm.arg(1);
+    let index = failed_index(vm).unwrap_or(part.first);
+    let of = Arc::clone(&part.of);
+    let domain = Domain::of(vm)?;
+    let thread = vm.thread();
+    let traceback = vm.traceback(thread, None, 1);
+    let whence = format!("domain '{}'", domain.name());
+    let end = End::Failed(Arc::new(Failure::new(vm, value, &traceback, whence)));
+    of.fail(index, end, domain.running_fiber(vm));
+    Ok(0)
+});
+
+/// The index at which the running loop is, read from the frame of its function in the prelude.
+fn failed_index(vm: &Vm) -> Option<i64> {
+    let th = vm.thread();
+    for level in 0.. {
+        let f = vm.function_at(th, level)?;
+        if vm.function_info(f).is_some_and(|info| info.source.as_slice() == PRELUDE_NAME) {
+            for n in 1.. {
+                let Some((name, v)) = vm.local_at(th, level, n) else { break };
+                if name == b"index" {
+                    return v.as_int();
+                }
+            }
+        }
+    }
+    None
+}
+
+// -- For programs ----------------------------------------------------------------------------------------------------------
+
+/// Runs a loop over `lo..=hi` and waits for it. `None`: it was not run, there is nothing to wait for.
+fn run(
+    vm: &mut Vm,
+    purpose: Purpose,
+    body: &[u32],
+    chunk: Option<i64>,
+) -> LuaResult<Option<Arc<Loop>>> {
+    let pool = pool::this(vm)?;
+    match wait::woken(vm)? {
+        Turn::First => {
+            let (lo, hi) = (vm.check_int(2)?, vm.check_int(3)?);
+            for &n in body {
+                vm.check_type(n, Type::Function)?;
+            }
+            if pool.queue().is_closed() && Domain::of(vm)?.seat_in(&pool).is_none() {
+                return Err(pool::closed(vm, &pool));
+            }
+            if lo > hi {
+                return Ok(None);
+            }
+            let functions: Vec<Value> = body.iter().map(|&n| vm.arg(n)).collect();
+            let body = vm.pack_or_raise(&functions, PackRules::TASK)?;
+            let of = Arc::new(Loop {
+                purpose,
+                body,
+                chunk,
+                stop: AtomicBool::new(false),
+                bound: AtomicI64::new(i64::MAX),
+                pending: AtomicUsize::new(1),
+                failure: Mutex::new(None),
+                partials: Mutex::new(Vec::new()),
+                running: Mutex::new(Vec::new()),
+                ended: Outcome::new("a parallel loop".to_owned()),
+            });
+            let waiter = wait::begin(vm, "waits for", "a parallel loop")?;
+            wait::set_data(vm, Arc::clone(&of));
+            of.ended.watch(&waiter, 0);
+            let domain = Domain::of(vm)?;
+            let whole = Part { of, lo, hi };
+            if domain.seat_in(&pool).is_some() {
+                pool.submit_part(&domain, whole);
+            } else if pool.submit(&domain, Work::Part(whole)).is_err() {
+                wait::finish(vm);
+                return Err(pool::closed(vm, &pool));
+            }
+            if wait::sleeps(vm) {
+                return Err(vm.park());
+            }
+            run(vm, purpose, &[], chunk)
+        }
+        Turn::Asleep => Err(vm.park()),
+        Turn::Woken(..) => {
+            // The wait is finished by the caller, who may have to be called again for the results.
+            let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
+            let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
+            match failure {
+                Some(end) => outcome::deliver(vm, &of.ended, &end).map(|_| None),
+                None => Ok(Some(of)),
+            }
+        }
+    }
+}
+
+/// `pool:parallel_for(lo, hi, f [, {chunk = n}])`: calls `f(i)` for all `i` from `lo` to `hi`, in any order, and waits for all of them.
+pub(crate) static PARALLEL_FOR: Native = Native::hybrid("parallel_for", |vm| {
+    let chunk = chunk(vm, 5)?;
+    let result = run(vm, Purpose::For, &[4], chunk);
+    finish(vm, result.map(|_| 0))
+});
+
+/// Ends the wait of a native, unless it is called again.
+fn finish(vm: &mut Vm, result: LuaResult<u32>) -> LuaResult<u32> {
+    if result.is_ok() || !vm.is_called_again() {
+        wait::finish(vm);
+    }
+    result
+}
+
+fn chunk(vm: &mut Vm, n: u32) -> LuaResult<Option<i64>> {
+    if vm.arg_is_none_or_nil(n) {
+        return Ok(None);
+    }
+    let options = vm.check_table(n)?;
+    let chunk = vm.get_field(options, "chunk")?;
+    match chunk.as_int() {
+        Some(c) if c >= 1 => Ok(Some(c)),
+        None if chunk.is_nil() => Ok(None),
+        _ => Err(vm.arg_error(n, "'chunk' must be a positive integer")),
+    }
+}
+
+/// `pool:partials(lo, hi, f, combine [, {chunk = n}])`: a list of the partial results of a reduction, in order. For the prelude.
+pub(crate) static PARALLEL_REDUCE: Native = Native::hybrid("partials", |vm| {
+    let result = partials(vm);
+    finish(vm, result)
+});
+
+fn partials(vm: &mut Vm) -> LuaResult<u32> {
+    let chunk = chunk(vm, 6)?;
+    let of = run(vm, Purpose::Reduce, &[4, 5], chunk)?;
+    let list = vm.new_table(0, 0)?;
+    vm.push(list.into());
+    let mut count = 0;
+    if let Some(of) = of {
+        let mut partials = of.partials.lock().clone();
+        count = partials.len() as i64;
+        partials.sort_by_key(|(first, _)| *first);
+        for (n, (_, parcel)) in partials.iter().enumerate() {
+            let below = vm.nargs();
+            vm.unpack(parcel)?;
+            let v = vm.stack_get(below + 1);
+            vm.raw_set_int(list, n as i64 + 1, v)?;
+            vm.truncate(below);
+        }
+    }
+    vm.push(Value::int(count));
+    Ok(2)
+}
+
+/// `pool:parallel_find(lo, hi, f)`: the lowest index `i` for which `f(i)` is true, and what `f` returned; nothing if there is none.
+pub(crate) static PARALLEL_FIND: Native = Native::hybrid("parallel_find", |vm| {
+    let result = find(vm);
+    finish(vm, result)
+});
+
+fn find(vm: &mut Vm) -> LuaResult<u32> {
+    let chunk = chunk(vm, 5)?;
+    let Some(of) = run(vm, Purpose::Find, &[4], chunk)? else { return vm.ret(Value::NIL) };
+    let best = of.partials.lock().iter().min_by_key(|(index, _)| *index).cloned();
+    let Some((index, parcel)) = best else { return vm.ret(Value::NIL) };
+    vm.push(Value::int(index));
+    Ok(vm.unpack(&parcel)? + 1)
+}
+
+/// Adds the methods that are written in Lua to those of pools.
+pub(crate) fn add_prelude(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    let methods = vm.get_field(mt, "__index")?;
+    let Some(methods) = methods.as_table() else { return Ok(()) };
+    for name in ["parallel_reduce", "parallel_scan", "map", "sort"] {
+        let f = prelude(vm, name)?;
+        vm.set_field(methods, name, f)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! What a task or a domain comes to, for whoever waits for it.
+//!
+//! An outcome is set once and may be asked for any number of times, by any number of waiters. If it is an error and nobody ever asks, the
+//! last one to let go of it reports it on standard error: no failure is lost.
+
+use crate::program::program;
+use crate::sched::{Reason, Waiter};
+use crate::wait;
+use parking_lot::Mutex;
+use perilune_vm::parcel::{ErrorParcel, Parcel};
+use perilune_vm::{LuaResult, Value, Vm};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How something ended.
+#[derive(Clone)]
+pub enum End {
+    /// It returned these values.
+    Returned(Arc<Parcel>),
+    /// An error left it.
+    Failed(Arc<Failure>),
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// An error that has left a task or a domain.
+pub struct Failure {
+    /// Its value and traceback.
+    pub error: ErrorParcel,
+    /// Where it was raised, for people: "domain 'x'".
+    pub whence: String,
+    /// The value as text.
+    pub text: String,
+}
+
+impl Failure {
+    /// The error whose value is `v`.
+    pub fn new(vm: &mut Vm, v: Value, traceback: &[u8], whence: String) -> Failure {
+        let text = crate::module::error_text(v);
+        Failure { error: vm.pack_error(v, traceback), whence, text }
+    }
+}
+
+enum State {
+    Pending(Vec<(Arc<Waiter>, u32)>),
+    Done(End),
+}
+
+/// The outcome of a task or a domain.
+pub struct Outcome {
+    state: Mutex<State>,
+    /// Somebody has been given the outcome.
+    observed: AtomicBool,
+    /// Whose it is: "task 'parse'".
+    pub whose: String,
+}
+
+impl Outcome {
+    /// An outcome that is not known yet.
+    pub fn new(whose: String) -> Arc<Outcome> {
+        Arc::new(Outcome {
+            state: Mutex::new(State::Pending(Vec::new())),
+            observed: AtomicBool::new(false),
+            whose,
+        })
+    }
+
+    /// Sets the outcome, unless it is set, and wakes whoever waits for it.
+    pub fn complete(&self, end: End) -> bool {
+        let mut state = self.state.lock();
+        let State::Pending(waiters) = &mut *state else { return false };
+        let waiters = std::mem::take(waiters);
+        *state = State::Done(end);
+        drop(state);
+        for (waiter, case) in waiters {
+            drop(waiter.claim(Reason::Ready, case));
+        }
+        true
+    }
+
+    /// The outcome, if it is known. Whoever gets it is responsible for it.
+    pub fn poll(&self) -> Option<End> {
+        match &*self.state.lock() {
+            State::Pending(_) => None,
+            State::Done(end) => {
+                self.observed.store(true, Ordering::Relaxed);
+                Some(end.clone())
+            }
+        }
+    }
+
+    /// The outcome, if it is known, for whoever only wants to know about it.
+    pub fn peek(&self) -> Option<End> {
+        match &*self.state.lock() {
+            State::Pending(_) => None,
+            State::Done(end) => Some(end.clone()),
+        }
+    }
+
+    /// Whether the outcome is known.
+    pub fn is_done(&self) -> bool {
+        matches!(&*self.state.lock(), State::Done(_))
+    }
+
+    /// Ends the wait when the outcome is known; false if it is already.
+    pub fn watch(&self, waiter: &Arc<Waiter>, case: u32) -> bool {
+        match &mut *self.state.lock() {
+            State::Done(_) => false,
+            State::Pending(waiters) => {
+                waiters.retain(|(w, _)| w.woken().is_none());
+                waiters.push((Arc::clone(waiter), case));
+                true
+            }
+        }
+    }
+
+    /// Nobody needs to be told of an error any more.
+    pub fn dismiss(&self) {
+        self.observed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        if let State::Done(End::Failed(failure)) = self.state.get_mut()
+            && !*self.observed.get_mut()
+        {
+            let Failure { error, whence, text } = &**failure;
+            let traceback = String::from_utf8_lossy(error.traceback());
+            eprintln!("perilune: {} failed and nobody waited for it: {text}\nin {whence}: {traceback}", self.whose);
+        }
+    }
+}
+
+/// For a native: waits for the outcome, and pushes the results or raises the error. `None` as time limit: for ever.
+///
+/// # Errors
+/// The error of what ended, or of the wait: a standstill, a cancellation.
+pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: &'static str) -> LuaResult<u32> {
+    loop {
+        if let Some(end) = outcome.poll() {
+            wait::finish(vm);
+            return deliver(vm, outcome, &end);
+        }
+        match wait::woken(vm)? {
+            wait::Turn::First => {
+                let waiter = wait::begin(vm, verb, &outcome.whose)?;
+                if outcome.watch(&waiter, 0) && wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+            }
+            wait::Turn::Asleep => return Err(vm.park()),
+            wait::Turn::Woken(..) => {}
+        }
+    }
+}
+
+/// Pushes the results, or raises the error.
+///
+/// # Errors
+/// The error that ended it.
+pub fn deliver(vm: &mut Vm, outcome: &Outcome, end: &End) -> LuaResult<u32> {
+    match end {
+        End::Returned(parcel) => vm.unpack(parcel),
+        End::Failed(failure) => Err(vm.raise_from(&failure.error, &failure.whence)),
+        End::Cancelled => Err(vm.error(format!("{} was cancelled", outcome.whose))),
+    }
+}
+
+/// The text of a standstill, for the error that each waiter gets.
+pub(crate) fn standstill() -> String {
+    program().standstill()
+}

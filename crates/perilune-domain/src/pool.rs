@@ -1,0 +1,485 @@
+//! Pools of domains and their tasks: `pl.pool`, `pool:async`, `task:await`.
+//!
+//! A pool is a number of seats at one queue of work (`sched/queue.rs`). A seat's domain is made when there is more work than the domains that exist can start at once,
+//! so a pool of a thousand with little to do is one domain. A task that has started stays in its domain; while it waits, its domain starts others, so
+//! no number of waiting tasks stops a pool. A task in a blocking call leaves its domain to others likewise.
+//!
+//! # Life of a task
+//! Packed by whoever calls `async`; queued: in the seat's own queue if a task of the pool queued it, else in the common one; unpacked and run as a
+//! fiber by the domain that takes it; its outcome wakes those who wait for it. Work may also be a part of a loop (`loops.rs`).
+//!
+//! # Closing
+//! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool that no program can reach any more is closed.
+
+use crate::domain::Domain;
+use crate::loops::{self, Part};
+use crate::objects::fill;
+use crate::outcome::{self, End, Outcome};
+use crate::sched::{CancelToken, Queue, Reason, Seat, Waiter, threads};
+use crate::spawn::conclude;
+use crate::wait::{self, Turn};
+use parking_lot::Mutex;
+use perilune_vm::parcel::{PackRules, Parcel};
+use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
+use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The kind of pools.
+pub static POOL: SharedKind = SharedKind::new("pool", open_pool);
+/// The kind of tasks.
+pub static TASK: SharedKind = SharedKind::new("task", open_task);
+
+/// Most workers of a pool.
+const MOST_WORKERS: i64 = 4096;
+
+/// What a pool's domains do.
+pub(crate) enum Work {
+    Task(Arc<Task>),
+    Part(Part),
+}
+
+/// The part of a pool that its domains know.
+pub(crate) struct Inner {
+    queue: OnceLock<Arc<Queue<Work>>>,
+    seats: Mutex<Vec<Option<Seat<Work>>>>,
+    domains: Box<[OnceLock<Arc<Domain>>]>,
+    name: String,
+    /// Tasks and parts that have been queued and are not finished.
+    unfinished: AtomicUsize,
+    /// Who waits for the last of them.
+    closers: Mutex<Vec<Arc<Waiter>>>,
+}
+
+/// A pool as programs handle it.
+pub struct Pool {
+    inner: Arc<Inner>,
+}
+
+impl SharedObject for Pool {
+    fn kind(&self) -> &'static SharedKind {
+        &POOL
+    }
+    fn label(&self) -> Option<String> {
+        Some(self.inner.name.clone())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.inner.queue().close();
+    }
+}
+
+impl Inner {
+    fn new(workers: usize, name: String) -> Arc<Inner> {
+        let inner = Arc::new(Inner {
+            queue: OnceLock::new(),
+            seats: Mutex::new(Vec::new()),
+            domains: (0..workers).map(|_| OnceLock::new()).collect(),
+            name,
+            unfinished: AtomicUsize::new(0),
+            closers: Mutex::new(Vec::new()),
+        });
+        let me: Weak<Inner> = Arc::downgrade(&inner);
+        let (queue, mut seats) = Queue::new(
+            workers,
+            Box::new(move |worker| {
+                if let Some(inner) = me.upgrade() {
+                    inner.poke(worker);
+                }
+            }),
+        );
+        // All idle from the start; the last to settle is called first.
+        for seat in seats.iter_mut().rev() {
+            seat.settle();
+        }
+        *inner.seats.lock() = seats.into_iter().map(Some).collect();
+        let _ = inner.queue.set(queue);
+        inner
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue<Work>> {
+        match self.queue.get() {
+            Some(queue) => queue,
+            None => unreachable!("set when the pool is made"),
+        }
+    }
+
+    /// How many domains the pool may have.
+    pub(crate) fn workers(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// Makes a worker look for work; its domain is made if it does not exist.
+    fn poke(self: &Arc<Self>, worker: usize) {
+        // Whoever comes while another thread makes the domain waits for it: its pump may have looked for work already.
+        let domain = self.domains[worker].get_or_init(|| {
+            let seat = self.seats.lock()[worker].take();
+            let pool = Arc::clone(self);
+            let start: crate::domain::Start = Box::new(move |domain, _| {
+                if let Some(seat) = seat {
+                    domain.take_seat(pool, seat);
+                }
+            });
+            Domain::spawn(Some(format!("{}/{}", self.name, worker + 1)), start)
+        });
+        domain.poke();
+    }
+
+    /// Queues work, from a domain of the pool or any other. It comes back if the pool is closed.
+    pub(crate) fn submit(self: &Arc<Self>, domain: &Domain, work: Work) -> Result<(), Work> {
+        self.unfinished.fetch_add(1, Ordering::Relaxed);
+        let refused = match domain.seat_in(self) {
+            Some(seat) => seat.push(work),
+            None => self.queue().inject(work),
+        };
+        if refused.is_err() {
+            self.finished();
+        }
+        refused
+    }
+
+    /// Queues a part of work that runs in this domain, also if the pool is closed.
+    pub(crate) fn submit_part(self: &Arc<Self>, domain: &Domain, part: Part) {
+        self.unfinished.fetch_add(1, Ordering::Relaxed);
+        if let Some(seat) = domain.seat_in(self) {
+            seat.push_part(Work::Part(part));
+        } else {
+            debug_assert!(false, "parts are split off by the pool's domains");
+        }
+    }
+
+    /// A task or part is finished.
+    pub(crate) fn finished(&self) {
+        if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
+            for waiter in std::mem::take(&mut *self.closers.lock()) {
+                waiter.wake(Reason::Ready);
+            }
+        }
+    }
+
+    /// Starts work in a domain of the pool.
+    pub(crate) fn start(self: &Arc<Self>, domain: &Arc<Domain>, vm: &mut Vm, work: Work) {
+        match work {
+            Work::Task(task) => task.start(self, domain, vm),
+            Work::Part(part) => loops::start(part, self, domain, vm),
+        }
+    }
+}
+
+// -- Tasks -----------------------------------------------------------------------------------------------------------------
+
+/// A call that a pool makes.
+pub struct Task {
+    parcel: Mutex<Option<Parcel>>,
+    outcome: Arc<Outcome>,
+    cancel: CancelToken,
+    /// Where it runs.
+    running: Mutex<Option<(Weak<Domain>, u64)>>,
+}
+
+impl SharedObject for Task {
+    fn kind(&self) -> &'static SharedKind {
+        &TASK
+    }
+}
+
+impl Task {
+    fn start(self: Arc<Task>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm) {
+        let Some(parcel) = self.parcel.lock().take() else { return pool.finished() };
+        if self.cancel.is_cancelled() {
+            self.outcome.complete(End::Cancelled);
+            return pool.finished();
+        }
+        let below = vm.nargs();
+        let started = vm.unpack(&parcel).and_then(|n| {
+            let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
+            vm.truncate(below);
+            let (task, pool) = (Arc::clone(&self), Arc::clone(pool));
+            domain.add_fiber(
+                vm,
+                values[0],
+                &values[1..],
+                Box::new(move |domain, vm, end| {
+                    *task.running.lock() = None;
+                    let end = conclude(vm, end, &domain.name());
+                    task.outcome.complete(end);
+                    pool.finished();
+                }),
+            )
+        });
+        drop(parcel);
+        match started {
+            Ok(id) => {
+                *self.running.lock() = Some((Arc::downgrade(domain), id));
+                if self.cancel.is_cancelled() {
+                    domain.cancel(id);
+                }
+                domain.run(vm, id);
+            }
+            Err(e) => {
+                let value = vm.take_error(e);
+                vm.push(value);
+                let end = conclude(
+                    vm,
+                    perilune_vm::FiberEnd::Failed { traceback: Vec::new() },
+                    &domain.name(),
+                );
+                vm.truncate(below);
+                self.outcome.complete(end);
+                pool.finished();
+            }
+        }
+    }
+}
+
+fn open_task(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(vm, mt, &[&AWAIT, &CANCEL, &STATUS], &[])
+}
+
+fn task(vm: &mut Vm, n: u32) -> LuaResult<Arc<Task>> {
+    vm.check_shared_arc(n, &TASK)
+}
+
+/// `task:await()`: all results of the task's function, or its error.
+static AWAIT: Native = Native::hybrid("await", |vm| {
+    let t = task(vm, 1)?;
+    outcome::wait_for(vm, &t.outcome, "waits for")
+});
+
+/// `task:cancel()`: true if the task was not finished. It stops at its next call, loop iteration or wait.
+static CANCEL: Native = Native::leaf("cancel", |vm| {
+    let t = task(vm, 1)?;
+    let pending = !t.outcome.is_done();
+    if pending {
+        t.cancel.cancel();
+        if let Some((domain, id)) = t.running.lock().clone() {
+            if let Some(domain) = domain.upgrade() {
+                domain.cancel(id);
+            }
+        } else if t.parcel.lock().is_some() {
+            // Still queued: its outcome is known, and whoever takes it drops it.
+            t.outcome.complete(End::Cancelled);
+        }
+    }
+    vm.ret(pending)
+});
+
+/// `task:status()`: "pending", "done", "failed", "cancelled".
+static STATUS: Native = Native::leaf("status", |vm| {
+    let t = task(vm, 1)?;
+    let status = match t.outcome.peek() {
+        None => "pending",
+        Some(End::Returned(_)) => "done",
+        Some(End::Failed(..)) => "failed",
+        Some(End::Cancelled) => "cancelled",
+    };
+    vm.ret_str(status.as_bytes())
+});
+
+/// The tasks in argument 1, a list.
+fn tasks(vm: &mut Vm) -> LuaResult<Vec<Arc<Task>>> {
+    let list = vm.check_table(1)?;
+    let mut tasks = Vec::new();
+    for i in 1..=vm.raw_len(list) {
+        let v = vm.raw_get_int(list, i);
+        match v.as_shared().and_then(|r| downcast_arc(Arc::clone(r.object())).ok()) {
+            Some(task) => tasks.push(task),
+            None => {
+                let text = format!("element {i} is no task (a {} value)", v.type_name());
+                return Err(vm.arg_error(1, &text));
+            }
+        }
+    }
+    Ok(tasks)
+}
+
+/// `pl.await_all{t1, t2, ...}`: the first result of each task, in order, after all have ended; the error of the first that failed.
+pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
+    let tasks = tasks(vm)?;
+    loop {
+        let Some(pending) = tasks.iter().find(|t| !t.outcome.is_done()) else { break };
+        match wait::woken(vm)? {
+            Turn::First => {
+                let waiter = wait::begin(vm, "waits for", &pending.outcome.whose)?;
+                if pending.outcome.watch(&waiter, 0) && wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+                wait::finish(vm);
+            }
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(..) => wait::finish(vm),
+        }
+    }
+    wait::finish(vm);
+    let ends: Vec<_> = tasks.iter().map(|t| (t, t.outcome.poll())).collect();
+    for (task, end) in &ends {
+        if let Some(end @ (End::Failed(..) | End::Cancelled)) = end {
+            return outcome::deliver(vm, &task.outcome, end);
+        }
+    }
+    for (task, end) in &ends {
+        let Some(end) = end else { continue };
+        let below = vm.nargs();
+        let n = outcome::deliver(vm, &task.outcome, end)?;
+        vm.truncate(below + n.min(1));
+        if n == 0 {
+            vm.push(Value::NIL);
+        }
+    }
+    Ok(ends.len() as u32)
+});
+
+/// `pl.await_any{t1, t2, ...}`: the number of a task that has ended, and its results, or its error.
+pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
+    let tasks = tasks(vm)?;
+    if tasks.is_empty() {
+        return Err(vm.arg_error(1, "there is no task to wait for"));
+    }
+    loop {
+        if let Some(n) = tasks.iter().position(|t| t.outcome.is_done()) {
+            wait::finish(vm);
+            let Some(end) = tasks[n].outcome.poll() else { continue };
+            vm.push(Value::int(n as i64 + 1));
+            return Ok(outcome::deliver(vm, &tasks[n].outcome, &end)? + 1);
+        }
+        match wait::woken(vm)? {
+            Turn::First => {
+                let waiter = wait::begin(vm, "waits for one of", &format!("{} tasks", tasks.len()))?;
+                let pending = tasks.iter().enumerate().all(|(n, t)| t.outcome.watch(&waiter, n as u32));
+                if pending && wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+                wait::finish(vm);
+            }
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(..) => {}
+        }
+    }
+});
+
+// -- Pools -----------------------------------------------------------------------------------------------------------------
+
+/// Adds `pl.pool`.
+pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
+    let t = vm.new_table(0, 2)?;
+    vm.set_field(pl, "pool", t.into())?;
+    vm.register(t, &[&NEW, &DEFAULT])?;
+    vm.register(pl, &[&AWAIT_ALL, &AWAIT_ANY])
+}
+
+fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(
+        vm,
+        mt,
+        &[&ASYNC, &CLOSE, &WORKERS, &loops::PARALLEL_FOR, &loops::PARALLEL_REDUCE, &loops::PARALLEL_FIND],
+        &[],
+    )?;
+    loops::add_prelude(vm, mt)
+}
+
+/// `pl.pool.new{workers =, name =}`
+static NEW: Native = Native::leaf("new", |vm| {
+    let mut workers = threads::available_cores() as i64;
+    let mut name = "pool".to_owned();
+    if !vm.arg_is_none_or_nil(1) {
+        let options = vm.check_table(1)?;
+        let n = vm.get_field(options, "workers")?;
+        match n.as_int() {
+            Some(n) => workers = n,
+            None if n.is_nil() => {}
+            None => return Err(vm.arg_error(1, "'workers' must be an integer")),
+        }
+        let n = vm.get_field(options, "name")?;
+        match n.as_string() {
+            Some(s) => name = s.to_text(),
+            None if n.is_nil() => {}
+            None => return Err(vm.arg_error(1, "'name' must be a string")),
+        }
+    }
+    if !(1..=MOST_WORKERS).contains(&workers) {
+        return Err(vm.arg_error(1, &format!("'workers' must be from 1 to {MOST_WORKERS}")));
+    }
+    let pool = vm.shared_ref(Arc::new(Pool { inner: Inner::new(workers as usize, name) }));
+    vm.ret(pool)
+});
+
+/// `pl.pool.default()`: the program's common pool, one domain for each core that the process may use.
+static DEFAULT: Native = Native::leaf("default", |vm| {
+    static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+    let pool = POOL.get_or_init(|| {
+        Arc::new(Pool { inner: Inner::new(threads::available_cores(), "default".to_owned()) })
+    });
+    let pool = vm.shared_ref(pool.clone());
+    vm.ret(pool)
+});
+
+pub(crate) fn this(vm: &mut Vm) -> LuaResult<Arc<Inner>> {
+    let pool: &Pool = vm.check_shared(1, &POOL)?;
+    Ok(Arc::clone(&pool.inner))
+}
+
+/// Raises that the pool is closed.
+pub(crate) fn closed(vm: &mut Vm, pool: &Inner) -> perilune_vm::Thrown {
+    vm.error(format!("pool '{}' is closed", pool.name))
+}
+
+/// `pool:async(f, ...)`
+static ASYNC: Native = Native::leaf("async", |vm| {
+    let pool = this(vm)?;
+    vm.check_type(2, Type::Function)?;
+    if pool.queue().is_closed() {
+        return Err(closed(vm, &pool));
+    }
+    let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
+    let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
+    let task = Arc::new(Task {
+        parcel: Mutex::new(Some(parcel)),
+        outcome: Outcome::new("a task".to_owned()),
+        cancel: CancelToken::new(),
+        running: Mutex::new(None),
+    });
+    let domain = Domain::of(vm)?;
+    if pool.submit(&domain, Work::Task(Arc::clone(&task))).is_err() {
+        task.outcome.dismiss();
+        return Err(closed(vm, &pool));
+    }
+    let task = vm.shared_ref(task);
+    vm.ret(task)
+});
+
+/// `pool:workers()`: how many domains the pool may have.
+static WORKERS: Native = Native::leaf("workers", |vm| {
+    let n = this(vm)?.workers() as i64;
+    vm.ret(n)
+});
+
+/// `pool:close()`: refuses new work, and waits until all there is has been done.
+static CLOSE: Native = Native::leaf("close", |vm| {
+    let pool = this(vm)?;
+    pool.queue().close();
+    if Domain::of(vm)?.seat_in(&pool).is_some() {
+        return Err(vm.error("a task cannot close the pool that runs it"));
+    }
+    loop {
+        match wait::woken(vm)? {
+            Turn::First => {
+                let waiter = wait::begin(vm, "waits for the work of", &format!("pool '{}'", pool.name))?;
+                pool.closers.lock().push(Arc::clone(&waiter));
+                if pool.unfinished.load(Ordering::Acquire) == 0 {
+                    wait::finish(vm);
+                    return Ok(0);
+                }
+                if wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+            }
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(..) => {
+                wait::finish(vm);
+                return Ok(0);
+            }
+        }
+    }
+});

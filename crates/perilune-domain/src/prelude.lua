@@ -1,0 +1,219 @@
+-- What of the module is written in Lua: the bodies of fibers that the module starts itself, and
+-- methods of pools that are made of other methods.
+local prelude = {}
+
+-- Timers ---------------------------------------------------------------------------------------
+
+-- pl.after: calls f once.
+function prelude.once(timer, f, ...)
+  if timer:wait() then return f(...) end
+end
+
+-- pl.every: calls f with the number of the beat.
+function prelude.again(timer, f, ...)
+  local beat = timer:wait()
+  while beat do
+    f(beat, ...)
+    beat = timer:wait()
+  end
+end
+
+-- Parts of parallel loops ------------------------------------------------------------------------
+-- A message handler finds the index of a failed body in the local variable 'index' of these functions.
+
+local function each(f, lo, hi)
+  for index = lo, hi do f(index) end
+end
+
+function prelude.each(part, f)
+  local handler = part:handler()
+  local lo, hi = part:take()
+  while lo do
+    if not xpcall(each, handler, f, lo, hi) then return end
+    lo, hi = part:take()
+  end
+end
+
+local function first(f, index)
+  return (f(index))
+end
+
+local function fold(f, combine, acc, lo, hi)
+  for index = lo, hi do acc = combine(acc, (f(index))) end
+  return acc
+end
+
+function prelude.reduce(part, f, combine)
+  local handler = part:handler()
+  local lo, hi = part:take()
+  if not lo then return end
+  local ok, acc = xpcall(first, handler, f, lo)
+  lo = lo + 1
+  while ok and lo do
+    ok, acc = xpcall(fold, handler, f, combine, acc, lo, hi)
+    if ok then lo, hi = part:take() end
+  end
+  if ok then part:partial(acc) end
+end
+
+local function search(f, lo, hi)
+  for index = lo, hi do
+    local found = f(index)
+    if found then return index, found end
+  end
+end
+
+function prelude.find(part, f)
+  local handler = part:handler()
+  local lo, hi = part:take()
+  while lo do
+    local ok, index, found = xpcall(search, handler, f, lo, hi)
+    if not ok then return end
+    if index then return part:found(index, found) end
+    lo, hi = part:take()
+  end
+end
+
+-- Methods of pools ---------------------------------------------------------------------------------
+
+-- The initial value is used once, and partial results are combined in order: the operator need be
+-- neither commutative nor have a neutral element.
+function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options)
+  local partials, n = pool:partials(lo, hi, f, combine, options)
+  local acc = init
+  for i = 1, n do acc = combine(acc, partials[i]) end
+  return acc
+end
+
+-- Waits for tasks; if one fails, the others are cancelled, and the error is raised when all have ended.
+local function gather(tasks)
+  local results = table.pack(pcall(prelude.await_all, tasks))
+  if results[1] then return results end
+  for _, t in ipairs(tasks) do t:cancel() end
+  for _, t in ipairs(tasks) do pcall(t.await, t) end
+  error(results[2], 0)
+end
+
+-- How many elements of n a task gets.
+local function block_size(pool, n)
+  return math.max(1, -(-n // (pool:workers() * 4)))
+end
+
+-- A function of a block as a task, for each block of the list; shared lists are not copied.
+local function blocks(pool, list, size, task, ...)
+  local shared = prelude.is_shared(list)
+  local tasks = {}
+  for lo = 1, #list, size do
+    local hi = math.min(lo + size - 1, #list)
+    if shared then
+      tasks[#tasks + 1] = pool:async(task, list, lo, hi, ...)
+    else
+      tasks[#tasks + 1] = pool:async(task, table.move(list, lo, hi, 1, {}), 1, hi - lo + 1, ...)
+    end
+  end
+  return tasks
+end
+
+local function map_block(list, lo, hi, f)
+  local results = {}
+  for i = lo, hi do results[i - lo + 1] = f(list[i]) end
+  return results
+end
+
+-- f of each element, in order.
+function prelude.map(pool, list, f)
+  local n = #list
+  local size = block_size(pool, n)
+  local parts = gather(blocks(pool, list, size, map_block, f))
+  local results = {}
+  for k = 2, parts.n do
+    local at = (k - 2) * size
+    for i = 1, math.min(size, n - at) do results[at + i] = parts[k][i] end
+  end
+  return results
+end
+
+local function scan_block(list, lo, hi, op)
+  local acc = list[lo]
+  local results = { acc }
+  for i = lo + 1, hi do
+    acc = op(acc, list[i])
+    results[i - lo + 1] = acc
+  end
+  return results
+end
+
+local function shift_block(list, lo, hi, op, before)
+  local results = {}
+  for i = lo, hi do results[i - lo + 1] = op(before, list[i]) end
+  return results
+end
+
+-- The inclusive prefixes: r[i] = a[1] op a[2] op ... op a[i]. op must be associative. An array gives an
+-- array of its kind, anything else a list.
+function prelude.parallel_scan(pool, list, op)
+  local n = #list
+  local size = block_size(pool, n)
+  local parts = gather(blocks(pool, list, size, scan_block, op))
+  local tasks, before = {}, nil
+  for k = 2, parts.n do
+    local part = parts[k]
+    if k > 2 then tasks[k - 2] = pool:async(shift_block, part, 1, #part, op, before) end
+    local last = part[#part]
+    if k > 2 then before = op(before, last) else before = last end
+  end
+  local shifted = gather(tasks)
+  local results = prelude.array_like(list, n) or {}
+  for k = 2, parts.n do
+    local part = k == 2 and parts[2] or shifted[k - 1]
+    local at = (k - 2) * size
+    for i = 1, #part do results[at + i] = part[i] end
+  end
+  return results
+end
+
+local function sort_block(list, lo, hi, lt)
+  local part = table.move(list, lo, hi, 1, {})
+  table.sort(part, lt)
+  return part
+end
+
+local function merge(a, b, lt)
+  local r, i, j, n, m = {}, 1, 1, #a, #b
+  for k = 1, n + m do
+    local take_b
+    if i > n then
+      take_b = true
+    elseif j <= m then
+      if lt then take_b = lt(b[j], a[i]) else take_b = b[j] < a[i] end
+    end
+    if take_b then
+      r[k] = b[j]
+      j = j + 1
+    else
+      r[k] = a[i]
+      i = i + 1
+    end
+  end
+  return r
+end
+
+-- Sorts in place, as table.sort does, but stably between blocks.
+function prelude.sort(pool, list, lt)
+  local n = #list
+  local size = math.max(1, -(-n // pool:workers()))
+  local parts = gather(blocks(pool, list, size, sort_block, lt))
+  local runs = table.move(parts, 2, parts.n, 1, {})
+  while #runs > 2 do
+    local tasks = {}
+    for k = 1, #runs - 1, 2 do tasks[#tasks + 1] = pool:async(merge, runs[k], runs[k + 1], lt) end
+    local merged = gather(tasks)
+    local rest = #runs % 2 == 1 and runs[#runs] or nil
+    runs = table.move(merged, 2, merged.n, 1, {})
+    runs[#runs + 1] = rest
+  end
+  local sorted = #runs == 2 and merge(runs[1], runs[2], lt) or runs[1] or {}
+  for i = 1, n do list[i] = sorted[i] end
+end
+
+return prelude

@@ -1,0 +1,168 @@
+//! `pl.domain`: spawning domains, waiting for them.
+
+use crate::domain::{Domain, Start};
+use crate::outcome::{self, End, Failure, Outcome};
+use crate::program::program;
+use perilune_vm::parcel::{PackRules, Parcel};
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::sync::Arc;
+
+/// The kind of domains.
+pub static DOMAIN: SharedKind = SharedKind::new("domain", open);
+
+/// A domain as programs handle it.
+struct Handle {
+    domain: Arc<Domain>,
+    outcome: Option<Arc<Outcome>>,
+}
+
+impl SharedObject for Handle {
+    fn kind(&self) -> &'static SharedKind {
+        &DOMAIN
+    }
+    fn label(&self) -> Option<String> {
+        Some(self.domain.name())
+    }
+}
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    crate::objects::fill(vm, mt, &[&JOIN, &NAME, &ID, &STATUS], &[])
+}
+
+/// Adds `pl.domain`.
+pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
+    let t = vm.new_table(0, 4)?;
+    vm.set_field(pl, "domain", t.into())?;
+    vm.register(t, &[&SPAWN, &SELF, &COUNT])
+}
+
+/// `pl.domain.spawn([name,] f, ...)`
+static SPAWN: Native = Native::leaf("spawn", |vm| {
+    let name = match vm.arg(1).as_string() {
+        Some(s) => Some(s.to_text()),
+        None => None,
+    };
+    let f = 1 + name.is_some() as u32;
+    vm.check_type(f, Type::Function)?;
+    let values: Vec<Value> = (f..=vm.nargs()).map(|n| vm.arg(n)).collect();
+    let parcel = vm.pack_or_raise(&values, PackRules::SPAWN)?;
+    let whose = match &name {
+        Some(n) => format!("domain '{n}'"),
+        None => "a domain".to_owned(),
+    };
+    let outcome = Outcome::new(whose);
+    let result = Arc::clone(&outcome);
+    let domain = Domain::spawn(name, body(parcel, result));
+    let handle = vm.shared_ref(Arc::new(Handle { domain, outcome: Some(outcome) }));
+    vm.ret(handle)
+});
+
+/// Runs the function of a parcel as the body of a fresh domain.
+fn body(parcel: Parcel, outcome: Arc<Outcome>) -> Start {
+    Box::new(move |domain, vm| {
+        let below = vm.nargs();
+        let finished = Arc::clone(&outcome);
+        let started = vm.unpack(&parcel).and_then(|n| {
+            let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
+            domain.start_fiber(
+                vm,
+                values[0],
+                &values[1..],
+                Box::new(move |domain, vm, end| {
+                    let end = conclude(vm, end, &domain.name());
+                    domain.end(vm);
+                    finished.complete(end);
+                }),
+            )
+        });
+        drop(parcel);
+        if let Err(e) = started {
+            let value = vm.take_error(e);
+            vm.push(value);
+            let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
+            domain.end(vm);
+            outcome.complete(end);
+        }
+        vm.truncate(below);
+    })
+}
+
+/// What a fiber has come to, as others are told. Its results or its error are on top of the stack.
+pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, whose: &str) -> End {
+    match end {
+        FiberEnd::Returned(n) => {
+            let top = vm.nargs();
+            let values: Vec<Value> = (top - n + 1..=top).map(|i| vm.stack_get(i)).collect();
+            match vm.pack_or_raise(&values, PackRules::RESULT) {
+                Ok(parcel) => End::Returned(Arc::new(parcel)),
+                Err(e) => {
+                    let value = vm.take_error(e);
+                    failed(vm, value, &[], whose)
+                }
+            }
+        }
+        FiberEnd::Failed { traceback } => {
+            let value = vm.stack_get(vm.nargs());
+            failed(vm, value, &traceback, whose)
+        }
+        FiberEnd::Cancelled => End::Cancelled,
+    }
+}
+
+fn failed(vm: &mut Vm, value: Value, traceback: &[u8], whose: &str) -> End {
+    End::Failed(Arc::new(Failure::new(vm, value, traceback, format!("domain '{whose}'"))))
+}
+
+/// `pl.domain.self()`
+static SELF: Native = Native::leaf("self", |vm| {
+    let domain = Domain::of(vm)?;
+    // A reference per domain and object: made once.
+    let known = vm.get_field(vm.registry(), "perilune.self")?;
+    if !known.is_nil() {
+        return vm.ret(known);
+    }
+    let handle: Value = vm.shared_ref(Arc::new(Handle { domain, outcome: None })).into();
+    vm.set_field(vm.registry(), "perilune.self", handle)?;
+    vm.ret(handle)
+});
+
+/// `pl.domain.count()`: the domains that have not ended.
+static COUNT: Native = Native::leaf("count", |vm| {
+    let n = program().domains().len() as i64;
+    vm.ret(n)
+});
+
+fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Handle> {
+    vm.check_shared(1, &DOMAIN)
+}
+
+/// `d:join()`: all results of the domain's function, or its error.
+static JOIN: Native = Native::hybrid("join", |vm| {
+    let handle = this(vm)?;
+    let Some(outcome) = handle.outcome.clone() else {
+        return Err(vm.error("this handle is a domain's own: only who spawned it can join it"));
+    };
+    if Arc::ptr_eq(&handle.domain, &Domain::of(vm)?) {
+        return Err(vm.error("a domain cannot join itself"));
+    }
+    outcome::wait_for(vm, &outcome, "waits for the end of")
+});
+
+/// `d:name()`
+static NAME: Native = Native::leaf("name", |vm| {
+    let name = this(vm)?.domain.name();
+    vm.ret_str(name.as_bytes())
+});
+
+/// `d:id()`: 1 is the main domain.
+static ID: Native = Native::leaf("id", |vm| {
+    let id = this(vm)?.domain.id as i64;
+    vm.ret(id)
+});
+
+/// `d:status()`: "running" until its function is over, then "ended".
+static STATUS: Native = Native::leaf("status", |vm| {
+    let ended = this(vm)?.domain.has_ended();
+    vm.ret_str(if ended { b"ended" } else { b"running" })
+});

@@ -1,0 +1,174 @@
+//! Time: `pl.now`, `pl.sleep`, `pl.after`, `pl.every`.
+//!
+//! All times are seconds of the monotonic clock. A timer's function runs as a fiber of the domain that made it; that of `every` is due at
+//! `start + k * period`, however long it takes: it does not drift, and beats that came due while it ran are counted, not made up for.
+
+use crate::domain::Domain;
+use crate::module::{error_text, prelude};
+use crate::sched::{Reason, Waiter};
+use crate::wait::{self, Turn};
+use parking_lot::Mutex;
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The kind of timers.
+pub static TIMER: SharedKind = SharedKind::new("timer", open);
+
+/// Longest time that is told from eternity: a century.
+const LONGEST: f64 = 3.2e9;
+
+/// When the clock of `pl.now` was 0.
+fn origin() -> Instant {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(Instant::now)
+}
+
+/// Argument `n` as a time span in seconds, not negative; `None`: longer than anybody waits.
+pub(crate) fn check_span(vm: &mut Vm, n: u32) -> LuaResult<Option<Duration>> {
+    let seconds = vm.check_num(n)?;
+    if seconds.is_nan() {
+        return Err(vm.arg_error(n, "a time must not be NaN"));
+    }
+    Ok((seconds < LONGEST).then(|| Duration::from_secs_f64(seconds.max(0.0))))
+}
+
+/// `pl.now()`: seconds since the program looked at the clock first.
+pub static NOW: Native = Native::leaf("now", |vm| {
+    let now = origin().elapsed().as_secs_f64();
+    vm.ret(now)
+});
+
+/// `pl.sleep(seconds)`
+pub static SLEEP: Native = Native::leaf("sleep", |vm| {
+    match wait::woken(vm)? {
+        Turn::First => {
+            let span = check_span(vm, 1)?;
+            let deadline = span.and_then(|s| Instant::now().checked_add(s));
+            wait::begin(vm, "sleeps", "until its time is over")?;
+            match deadline {
+                Some(_) => wait::limit_at(vm, deadline)?,
+                None => wait::limit(vm, Duration::from_secs(LONGEST as u64))?,
+            }
+            if wait::sleeps(vm) {
+                return Err(vm.park());
+            }
+        }
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(..) => {}
+    }
+    wait::finish(vm);
+    Ok(0)
+});
+
+/// A timer: when its fiber is due next, and whether it is cancelled.
+struct Timer {
+    start: Instant,
+    /// First time, and the distance of further ones.
+    span: Duration,
+    /// Beats so far; the number of the next one while the fiber waits.
+    beats: AtomicU64,
+    cancelled: AtomicBool,
+    waiter: Mutex<Option<Arc<Waiter>>>,
+}
+
+impl SharedObject for Timer {
+    fn kind(&self) -> &'static SharedKind {
+        &TIMER
+    }
+}
+
+impl Timer {
+    fn deadline(&self, beat: u64) -> Option<Instant> {
+        self.start.checked_add(Duration::try_from_secs_f64(self.span.as_secs_f64() * beat as f64).ok()?)
+    }
+}
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    crate::objects::fill(vm, mt, &[&CANCEL, &WAIT], &[])
+}
+
+/// `t:cancel()`: true if this has kept the function from running (again).
+static CANCEL: Native = Native::leaf("cancel", |vm| {
+    let t: &Timer = vm.check_shared(1, &TIMER)?;
+    let first = !t.cancelled.swap(true, Ordering::SeqCst);
+    let waiter = t.waiter.lock().take();
+    let waited = waiter.is_some_and(|w| w.wake(Reason::Closed));
+    vm.ret(first && waited)
+});
+
+/// `t:wait()`: the number of the next beat when it is due; nil if the timer is cancelled.
+static WAIT: Native = Native::leaf("wait", |vm| {
+    let t: Arc<Timer> = vm.check_shared_arc(1, &TIMER)?;
+    match wait::woken(vm)? {
+        Turn::First if !t.cancelled.load(Ordering::SeqCst) => {
+            // Beats that are past are counted, not made up for: the next one lies ahead, unless it is the first.
+            let done = t.beats.load(Ordering::Relaxed);
+            let passed = match t.span.as_nanos() {
+                0 => done,
+                span => (t.start.elapsed().as_nanos() / span) as u64,
+            };
+            let beat = if done == 0 { 1 } else { passed.max(done) + 1 };
+            t.beats.store(beat, Ordering::Relaxed);
+            let waiter = wait::begin(vm, "waits for", "a timer")?;
+            *t.waiter.lock() = Some(waiter);
+            let deadline = t.deadline(beat);
+            wait::limit_at(vm, deadline)?;
+            // A cancellation that did not see the waiter.
+            if !t.cancelled.load(Ordering::SeqCst) && wait::sleeps(vm) {
+                return Err(vm.park());
+            }
+        }
+        Turn::Asleep => return Err(vm.park()),
+        _ => {}
+    }
+    wait::finish(vm);
+    *t.waiter.lock() = None;
+    if t.cancelled.load(Ordering::SeqCst) {
+        return vm.ret(Value::NIL);
+    }
+    let beat = t.beats.load(Ordering::Relaxed);
+    vm.ret(beat as i64)
+});
+
+/// Starts a fiber of the running domain that calls argument 2 as the timer says.
+fn start(vm: &mut Vm, body: &str) -> LuaResult<u32> {
+    let span = check_span(vm, 1)?.unwrap_or(Duration::from_secs(LONGEST as u64));
+    vm.check_type(2, Type::Function)?;
+    let domain = Domain::of(vm)?;
+    let timer = Arc::new(Timer {
+        start: Instant::now(),
+        span,
+        beats: AtomicU64::new(0),
+        cancelled: AtomicBool::new(false),
+        waiter: Mutex::new(None),
+    });
+    let timer = vm.shared_ref(timer);
+    let body = prelude(vm, body)?;
+    let mut args = vec![timer.into()];
+    args.extend((2..=vm.nargs()).map(|n| vm.arg(n)));
+    domain.start_fiber(vm, body, &args, Box::new(report))?;
+    vm.ret(timer)
+}
+
+/// The function of a timer has ended. Nobody waits for it: its error is reported.
+fn report(domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
+    if let FiberEnd::Failed { traceback } = end {
+        let text = error_text(vm.stack_get(vm.nargs()));
+        let traceback = String::from_utf8_lossy(&traceback).into_owned();
+        eprintln!("perilune: a timer of '{}' failed: {text}\n{traceback}", domain.name());
+    }
+}
+
+/// `pl.after(seconds, f, ...)`: calls `f(...)` once, as a fiber of this domain.
+pub static AFTER: Native = Native::leaf("after", |vm| start(vm, "once"));
+
+/// `pl.every(seconds, f, ...)`: calls `f(beat, ...)` again and again.
+pub static EVERY: Native = Native::leaf("every", |vm| {
+    if vm.check_num(1)? <= 0.0 {
+        return Err(vm.arg_error(1, "the period must be greater than 0"));
+    }
+    start(vm, "again")
+});

@@ -1,0 +1,196 @@
+//! How natives wait.
+//!
+//! A native that has to wait follows one pattern, because it is called again after each wait (`perilune_vm::Vm::park`):
+//!
+//! ```text
+//! loop {
+//!     if what it waits for is there { wait::finish(vm); return it }
+//!     match wait::woken(vm)? {
+//!         Turn::First => { let w = wait::begin(vm, ...)?; leave w with the sources; if wait::sleeps(vm) { return Err(vm.park()) } }
+//!         Turn::Asleep => return Err(vm.park()),
+//!         Turn::Woken(reason, case) => what the reason says
+//!     }
+//! }
+//! ```
+//!
+//! The wait of a fiber is kept in its slot of the domain, that of the root chain beside them; there is at most one at a time of each. A wait that ends by a
+//! standstill is an error, raised by [`woken`] for all natives alike.
+
+use crate::domain::Domain;
+use crate::outcome::standstill;
+use crate::program::program;
+use crate::sched::token::Root;
+use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
+use perilune_vm::{LuaResult, Vm};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A wait that has begun.
+pub(crate) struct Wait {
+    pub waiter: Arc<Waiter>,
+    /// The same, if it is the root chain's.
+    pub root: Option<Arc<Waiter<Root>>>,
+    slot: u32,
+    timer: Option<TimerId>,
+    /// What the native that waits has put aside for its next turn.
+    pub data: Option<Box<dyn Any + Send>>,
+}
+
+/// Where a waiting native is.
+pub enum Turn {
+    /// It has not begun to wait.
+    First,
+    /// It waits still, and was called without reason.
+    Asleep,
+    /// The wait has ended for this reason, by the source of this number.
+    Woken(Reason, u32),
+}
+
+/// A fiber as a sleeper.
+struct Fiber {
+    domain: Arc<Domain>,
+    id: u64,
+    what: What,
+}
+
+/// Who waits for what, where.
+struct What {
+    verb: &'static str,
+    object: String,
+    place: String,
+    who: String,
+}
+
+impl What {
+    fn describe(&self) -> String {
+        let What { verb, object, place, who } = self;
+        format!("{who} {verb} {object} ({place})")
+    }
+}
+
+impl Sleeper for Fiber {
+    fn rouse(&self) {
+        // A domain that has ended has no fibers left.
+        let _ = self.domain.post(self.id);
+    }
+    fn describe(&self) -> String {
+        self.what.describe()
+    }
+}
+
+/// Begins to wait. `verb` and `object` say for what: "waits to receive from", "channel 'c'".
+///
+/// # Errors
+/// Nothing can wait here (a finaliser, a hook); or the module was not loaded.
+pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: &str) -> LuaResult<Arc<Waiter>> {
+    vm.may_wait()?;
+    let domain = Domain::of(vm)?;
+    let place = vm.running_position();
+    let what = What { verb, object: object.to_owned(), place, who: domain.who(vm) };
+    let (waiter, root): (Arc<Waiter>, _) = match domain.running_fiber(vm) {
+        Some(id) => (Waiter::new(Fiber { domain: Arc::clone(&domain), id, what }), None),
+        None => {
+            let root = Root::new(Arc::clone(program().rest()), Box::new(move || what.describe()));
+            let root = Waiter::new(root);
+            (root.clone(), Some(root))
+        }
+    };
+    let slot = domain.waits().add(Arc::clone(&waiter));
+    let wait = Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None };
+    domain.set_wait(vm, wait);
+    Ok(waiter)
+}
+
+/// Lets the wait that has begun end after this time.
+pub(crate) fn limit(vm: &mut Vm, timeout: Duration) -> LuaResult<()> {
+    let deadline = Instant::now().checked_add(timeout);
+    limit_at(vm, deadline)
+}
+
+/// Lets the wait that has begun end at this time; `None` is too far away to matter.
+pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
+    let domain = Domain::of(vm)?;
+    if let (Some(wait), Some(deadline)) = (domain.wait(vm), deadline) {
+        let waiter = Arc::clone(&wait.waiter);
+        let hold = program().rest().hold();
+        wait.timer = Some(timer::after(deadline, Box::new(move || {
+            waiter.wake(Reason::Timeout);
+            drop(hold);
+        })));
+    }
+    Ok(())
+}
+
+/// Where the running native is with its wait.
+///
+/// # Errors
+/// The wait has been given up because nothing can end it, or by an interrupt.
+pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
+    let domain = Domain::of(vm)?;
+    let Some(wait) = domain.wait(vm) else { return Ok(Turn::First) };
+    match wait.waiter.woken() {
+        None => Ok(Turn::Asleep),
+        Some((Reason::Deadlock, _)) => {
+            let me = wait.waiter.sleeper().describe();
+            finish(vm);
+            Err(vm.error(format!(
+                "deadlock: nothing can end this wait any more\n\t{me}\nall waits:{}",
+                standstill()
+            )))
+        }
+        Some((Reason::Cancelled, _)) => {
+            finish(vm);
+            vm.poll_interrupt()?;
+            Err(vm.error("the wait was cancelled"))
+        }
+        Some((reason, case)) => Ok(Turn::Woken(reason, case)),
+    }
+}
+
+/// What the native has put aside for its next turn.
+pub(crate) fn data<'a, T: 'static>(vm: &mut Vm) -> Option<&'a mut T> {
+    let domain = Domain::of(vm).ok()?;
+    domain.wait(vm)?.data.as_mut()?.downcast_mut()
+}
+
+/// Puts something aside for the native's next turn.
+pub(crate) fn set_data<T: Any + Send>(vm: &mut Vm, data: T) {
+    if let Ok(domain) = Domain::of(vm)
+        && let Some(wait) = domain.wait(vm)
+    {
+        wait.data = Some(Box::new(data));
+    }
+}
+
+/// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended already.
+pub(crate) fn sleeps(vm: &mut Vm) -> bool {
+    match Domain::of(vm).ok().and_then(|d| d.wait(vm)) {
+        // The root chain's is put to sleep when its thread is.
+        Some(Wait { root: Some(_), waiter, .. }) => waiter.woken().is_none(),
+        Some(wait) => wait.waiter.sleep(),
+        None => false,
+    }
+}
+
+/// The wait is over, if there was one.
+pub(crate) fn finish(vm: &mut Vm) {
+    if let Ok(domain) = Domain::of(vm)
+        && let Some(wait) = domain.take_wait(vm)
+    {
+        end(&domain, wait);
+    }
+}
+
+/// Takes a wait back from whatever may still end it.
+pub(crate) fn end(domain: &Domain, wait: Wait) {
+    domain.waits().remove(wait.slot);
+    if let Some(timer) = wait.timer {
+        timer::cancel(timer);
+    }
+    // Sources that still have the waiter must find it over; whoever had to be roused has been.
+    if let Some(claim) = wait.waiter.claim(Reason::Cancelled, 0) {
+        // It runs, or is made to run by whoever takes the wait back: nobody is to be roused.
+        std::mem::forget(claim);
+    }
+}

@@ -1,0 +1,402 @@
+---@meta perilune
+-- What `require "perilune"` returns, for lua-language-server. Point `workspace.library` at this folder.
+-- The guide is in ../parallel.md; each piece has a page under ../parallel/.
+
+---Lua on all cores: domains, pools, channels, shared data, time.
+---@class perilune
+---@field domain perilune.domainlib
+---@field pool perilune.poollib
+---@field channel perilune.channellib
+local perilune = {}
+
+---Seconds of a monotonic clock.
+---@return number seconds
+function perilune.now() end
+
+---Waits; other fibers of the domain run meanwhile.
+---@param seconds number
+function perilune.sleep(seconds) end
+
+---Calls a function once, as a fiber of this domain.
+---@param seconds number
+---@param f fun(...: any)
+---@param ... any arguments of `f`
+---@return perilune.timer
+function perilune.after(seconds, f, ...) end
+
+---Calls a function again and again, at `start + beat * seconds`: it does not drift. Beats that come due while `f` runs are counted and left out.
+---@param seconds number greater than 0
+---@param f fun(beat: integer, ...: any)
+---@param ... any further arguments of `f`
+---@return perilune.timer
+function perilune.every(seconds, f, ...) end
+
+---@class perilune.timer
+local timer = {}
+
+---Keeps the function from running (again).
+---@return boolean kept false if it was cancelled before, or runs now
+function timer:cancel() end
+
+---A frozen deep copy that all domains read as an ordinary table; writes to it raise.
+---@generic T
+---@param v T
+---@return T
+function perilune.share(v) end
+
+---Whether a value can be used by other domains without being copied.
+---@param v any
+---@return boolean
+function perilune.is_shared(v) end
+
+---Runs `f(...)`; at its end everything that it allocated and did not let out is freed at once.
+---@param f fun(...: any): ...
+---@param ... any
+---@return any ... the results of `f`
+function perilune.arena(f, ...) end
+
+---Waits for all tasks.
+---@param tasks perilune.task[]
+---@return any ... the first result of each; the error of the first that failed is raised
+function perilune.await_all(tasks) end
+
+---Waits for one of the tasks.
+---@param tasks perilune.task[]
+---@return integer index of a task that has ended
+---@return any ... its results; its error is raised
+function perilune.await_any(tasks) end
+
+-- Domains ----------------------------------------------------------------------------------------
+
+---@class perilune.domainlib
+local domainlib = {}
+
+---Runs a function in a domain of its own, in parallel.
+---@param name string for traces and messages
+---@param f fun(...: any): ...
+---@param ... any arguments, copied
+---@return perilune.domain
+---@overload fun(f: fun(...: any): ..., ...: any): perilune.domain
+function domainlib.spawn(name, f, ...) end
+
+---The running domain.
+---@return perilune.domain
+function domainlib.self() end
+
+---How many domains have not ended.
+---@return integer
+function domainlib.count() end
+
+---@class perilune.domain
+local domain = {}
+
+---Waits for the domain's function.
+---@return any ... all its results; its error is raised, with the other domain's traceback in it
+function domain:join() end
+
+---@return string
+function domain:name() end
+
+---@return integer # 1 is the main domain
+function domain:id() end
+
+---@return "running"|"ended"
+function domain:status() end
+
+-- Pools ------------------------------------------------------------------------------------------
+
+---@class perilune.poollib
+local poollib = {}
+
+---A pool of domains. They are made when they are needed.
+---@param options? { workers?: integer, name?: string } workers: by default the cores that the process may use
+---@return perilune.pool
+function poollib.new(options) end
+
+---The program's common pool.
+---@return perilune.pool
+function poollib.default() end
+
+---@class perilune.pool
+local pool = {}
+
+---Queues a call.
+---@param f fun(...: any): ...
+---@param ... any arguments, copied
+---@return perilune.task
+function pool:async(f, ...) end
+
+---Calls `f(i)` for all `i` from `lo` to `hi`, in any order, and waits for all of them. The error of the lowest index that failed is raised; after the first nothing new begins.
+---@param lo integer
+---@param hi integer
+---@param f fun(i: integer)
+---@param options? { chunk?: integer } without a chunk the loop divides itself
+function pool:parallel_for(lo, hi, f, options) end
+
+---`combine(... combine(init, f(lo)) ..., f(hi))`, with parts combined in parallel, in order: `combine` must be associative, and need not commute.
+---@generic T
+---@param lo integer
+---@param hi integer
+---@param init T used once
+---@param f fun(i: integer): T
+---@param combine fun(a: T, b: T): T
+---@param options? { chunk?: integer }
+---@return T
+function pool:parallel_reduce(lo, hi, init, f, combine, options) end
+
+---The inclusive prefixes of a list or an array.
+---@generic T
+---@param list T[]|perilune.array
+---@param op fun(a: T, b: T): T associative
+---@return T[]|perilune.array # an array if `list` is one
+function pool:parallel_scan(list, op) end
+
+---The lowest index for which `f` returns a true value, and that value. Indices above what has been found are not looked at.
+---@param lo integer
+---@param hi integer
+---@param f fun(i: integer): any
+---@return integer? index
+---@return any found
+function pool:parallel_find(lo, hi, f) end
+
+---`f` of each element, in order.
+---@param list any[]|perilune.array
+---@param f fun(v: any): any
+---@return any[]
+function pool:map(list, f) end
+
+---Sorts in place.
+---@param list any[]|perilune.array
+---@param lt? fun(a: any, b: any): boolean
+function pool:sort(list, lt) end
+
+---How many domains the pool may have.
+---@return integer
+function pool:workers() end
+
+---Refuses new work, and waits until all there is has been done.
+function pool:close() end
+
+---@class perilune.task
+local task = {}
+
+---Waits for the task; any number of times, from any domain.
+---@return any ... all results of its function; its error is raised
+function task:await() end
+
+---Stops the task at its next call, loop iteration or wait.
+---@return boolean pending false if it had ended
+function task:cancel() end
+
+---@return "pending"|"done"|"failed"|"cancelled"
+function task:status() end
+
+-- Channels ---------------------------------------------------------------------------------------
+
+---@class perilune.channellib
+local channellib = {}
+
+---A channel.
+---@param capacity? integer messages that wait in it at most; 0: senders wait for receivers; none: as many as there is memory for
+---@param name? string for messages
+---@return perilune.channel
+function channellib.new(capacity, name) end
+
+---Waits until one of the channels can be received from, or sent to. Of several the first is taken.
+---@param cases table a list of channels, to receive, and `{channel, value...}`, to send; `timeout` in seconds (0: do not wait)
+---@return integer? case nil at a timeout
+---@return any ... what `recv` would return
+function channellib.select(cases) end
+
+---`for v in channel do` receives until it is closed and empty.
+---@class perilune.channel
+---@operator call: any
+---@operator len: integer
+local channel = {}
+
+---Sends a message of any number of values, copied. Waits while there is no room.
+---@param ... any
+---@return true
+function channel:send(...) end
+
+---Waits for a message.
+---@return any ... its values; `nil, "closed"` when the channel is closed and empty
+function channel:recv() end
+
+---@param ... any
+---@return boolean sent
+---@return "full"|"closed"? why
+function channel:try_send(...) end
+
+---@return boolean received
+---@return any ... the values, or "empty", or "closed"
+function channel:try_recv() end
+
+---@param seconds number
+---@param ... any
+---@return true?
+---@return "timeout"? why
+function channel:send_timeout(seconds, ...) end
+
+---@param seconds number
+---@return any ... as `recv`, or `nil, "timeout"`
+function channel:recv_timeout(seconds) end
+
+---No more messages are taken; those in it can still be received.
+---@return boolean first
+function channel:close() end
+
+---@return boolean
+function channel:is_closed() end
+
+-- Shared data ------------------------------------------------------------------------------------
+
+---@alias perilune.element "f64"|"f32"|"i64"|"i32"|"u8"
+
+---An array of numbers that all domains see. `a[i]`, `#a`, `ipairs(a)` work.
+---@param kind perilune.element
+---@param n integer|number[] its length, or its elements
+---@return perilune.array
+function perilune.array(kind, n) end
+
+---@class perilune.array
+---@field [integer] number
+---@operator len: integer
+local array = {}
+
+---@return perilune.element
+function array:kind() end
+
+---A view of a part of the same memory.
+---@param i? integer
+---@param j? integer
+---@return perilune.array
+function array:slice(i, j) end
+
+---@param x number
+---@param i? integer
+---@param j? integer
+---@return perilune.array self
+function array:fill(x, i, j) end
+
+---@param source perilune.array|number[]
+---@param at? integer where the first element goes
+---@param i? integer
+---@param j? integer
+---@return perilune.array self
+function array:copy(source, at, i, j) end
+
+---@param i? integer
+---@param j? integer
+---@return number[]
+function array:totable(i, j) end
+
+---@param i? integer
+---@param j? integer
+---@return number
+function array:sum(i, j) end
+
+---Adds to an element, losing no other domain's update.
+---@param i integer
+---@param x number
+---@return number new
+function array:add(i, x) end
+
+---Stores `new` if the element is `old`.
+---@param i integer
+---@param old number
+---@param new number
+---@return boolean done
+---@return number before
+function array:cas(i, old, new) end
+
+---A value that domains change without losing updates. Made from an integer it holds integers, else any value that all domains can have.
+---@param v? any 0 by default
+---@return perilune.atomic
+function perilune.atomic(v) end
+
+---@class perilune.atomic
+local atomic = {}
+
+---@return any
+function atomic:load() end
+
+---@param v any
+function atomic:store(v) end
+
+---@param v any
+---@return any before
+function atomic:exchange(v) end
+
+---@param n? number 1 by default
+---@return number new
+function atomic:add(n) end
+
+---@param n? number 1 by default
+---@return number new
+function atomic:sub(n) end
+
+---@param n number
+---@return number new
+function atomic:min(n) end
+
+---@param n number
+---@return number new
+function atomic:max(n) end
+
+---Stores `new` if the value is `old`.
+---@param old any
+---@param new any
+---@return boolean done
+---@return any before
+function atomic:cas(old, new) end
+
+---Replaces the value `v` by `f(v)`; `f` is called again if another domain has changed it meanwhile.
+---@param f fun(v: any): any
+---@return any new
+function atomic:update(f) end
+
+---A map of values that all domains can have.
+---@return perilune.map
+function perilune.map() end
+
+---@class perilune.map
+---@operator len: integer
+local map = {}
+
+---@param k any
+---@return any
+function map:get(k) end
+
+---@param k any
+---@param v any nil removes
+---@return any before
+function map:set(k, v) end
+
+---Adds to a number; an absent one counts as 0.
+---@param k any
+---@param n? number 1 by default
+---@return number new
+function map:add(k, n) end
+
+---@param k any
+---@param old any nil: absent
+---@param new any
+---@return boolean done
+---@return any before
+function map:cas(k, old, new) end
+
+---@param k any
+---@param f fun(v: any): any
+---@return any new
+function map:update(k, f) end
+
+---@return any[]
+function map:keys() end
+
+---@return fun(): any, any
+function map:pairs() end
+
+function map:clear() end
+
+return perilune
