@@ -463,7 +463,7 @@ static SELECT: Native = Native::hybrid("select", |vm| {
         if sends && reason == Reason::Closed {
             return Err(vm.error("the channel was closed while a send waited"));
         }
-        return selected(vm, case as usize, message.map_or(Err(sends), Ok));
+        return selected(vm, case as usize, message.ok_or(sends));
     }
     let timeout = vm.get_field(list, "timeout")?;
     let limit = match timeout.as_number() {
@@ -495,13 +495,15 @@ static SELECT: Native = Native::hybrid("select", |vm| {
                 }
                 Case::Send(c, message) => match message.take() {
                     None => true,
-                    Some(m) => match c.offer(Offer { waiter: Arc::clone(&waiter), case: n as u32, message: m }) {
-                        Ok(()) => true,
-                        Err(offer) => {
-                            *message = Some(offer.message);
-                            false
+                    Some(m) => {
+                        match c.offer(Offer { waiter: Arc::clone(&waiter), case: n as u32, message: m }) {
+                            Ok(()) => true,
+                            Err(offer) => {
+                                *message = Some(offer.message);
+                                false
+                            }
                         }
-                    },
+                    }
                 },
             };
             if !left {

@@ -403,7 +403,9 @@ impl Domain {
             .fibers
             .iter()
             .enumerate()
-            .filter_map(|(at, s)| s.as_ref().ok().map(|s| ((s.generation as u64) << 32 | at as u64, s.thread)))
+            .filter_map(|(at, s)| {
+                s.as_ref().ok().map(|s| ((s.generation as u64) << 32 | at as u64, s.thread))
+            })
             .collect();
         for (id, thread) in live {
             vm.cancel_fiber(thread);

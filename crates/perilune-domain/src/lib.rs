@@ -9,9 +9,9 @@
 
 mod channel;
 pub mod domain;
+mod loops;
 pub mod module;
 pub mod objects;
-mod loops;
 mod outcome;
 mod pool;
 pub mod program;

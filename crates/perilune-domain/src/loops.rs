@@ -42,6 +42,9 @@ enum Purpose {
     Find,
 }
 
+/// A fiber that runs a part: its domain, its number there, the part.
+type Runner = (Weak<Domain>, u64, Weak<PartState>);
+
 /// A loop that runs.
 struct Loop {
     purpose: Purpose,
@@ -58,7 +61,7 @@ struct Loop {
     /// Partial results by the first index of their part; of a find, what was found by its index.
     partials: Mutex<Vec<(i64, Parcel)>>,
     /// Fibers that run parts.
-    running: Mutex<Vec<(Weak<Domain>, u64, Weak<PartState>)>>,
+    running: Mutex<Vec<Runner>>,
     ended: Arc<Outcome>,
 }
 
@@ -317,12 +320,7 @@ fn failed_index(vm: &Vm) -> Option<i64> {
 // -- For programs ----------------------------------------------------------------------------------------------------------
 
 /// Runs a loop over `lo..=hi` and waits for it. `None`: it was not run, there is nothing to wait for.
-fn run(
-    vm: &mut Vm,
-    purpose: Purpose,
-    body: &[u32],
-    chunk: Option<i64>,
-) -> LuaResult<Option<Arc<Loop>>> {
+fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaResult<Option<Arc<Loop>>> {
     let pool = pool::this(vm)?;
     match wait::woken(vm)? {
         Turn::First => {

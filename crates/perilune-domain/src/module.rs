@@ -56,8 +56,9 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
     let known = vm.get_field(registry, KEY)?;
     let table = if known.is_nil() {
         let proto = PRELUDE.get_or_init(|| {
-            perilune_syntax::compile(include_bytes!("prelude.lua"), PRELUDE_NAME)
-                .unwrap_or_else(|e| unreachable!("the prelude compiles: {}", String::from_utf8_lossy(&e.message)))
+            perilune_syntax::compile(include_bytes!("prelude.lua"), PRELUDE_NAME).unwrap_or_else(|e| {
+                unreachable!("the prelude compiles: {}", String::from_utf8_lossy(&e.message))
+            })
         });
         let env = vm.globals().into();
         let chunk = vm.new_main_closure(Arc::clone(proto), env)?;
@@ -84,7 +85,7 @@ static PRELUDE: OnceLock<Arc<perilune_syntax::Proto>> = OnceLock::new();
 /// `prelude.is_shared(v)`: need `v` not be copied to be used by another domain?
 static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
     let v = vm.arg(1);
-    let shared = v.as_shared().is_some() || false;
+    let shared = v.as_shared().is_some();
     vm.ret(shared)
 });
 

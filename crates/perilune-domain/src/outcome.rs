@@ -127,7 +127,10 @@ impl Drop for Outcome {
         {
             let Failure { error, whence, text } = &**failure;
             let traceback = String::from_utf8_lossy(error.traceback());
-            eprintln!("perilune: {} failed and nobody waited for it: {text}\nin {whence}: {traceback}", self.whose);
+            eprintln!(
+                "perilune: {} failed and nobody waited for it: {text}\nin {whence}: {traceback}",
+                self.whose
+            );
         }
     }
 }

@@ -221,11 +221,8 @@ impl Task {
             Err(e) => {
                 let value = vm.take_error(e);
                 vm.push(value);
-                let end = conclude(
-                    vm,
-                    perilune_vm::FiberEnd::Failed { traceback: Vec::new() },
-                    &domain.name(),
-                );
+                let end =
+                    conclude(vm, perilune_vm::FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
                 vm.truncate(below);
                 self.outcome.complete(end);
                 pool.finished();
@@ -298,8 +295,7 @@ fn tasks(vm: &mut Vm) -> LuaResult<Vec<Arc<Task>>> {
 /// `pl.await_all{t1, t2, ...}`: the first result of each task, in order, after all have ended; the error of the first that failed.
 pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     let tasks = tasks(vm)?;
-    loop {
-        let Some(pending) = tasks.iter().find(|t| !t.outcome.is_done()) else { break };
+    while let Some(pending) = tasks.iter().find(|t| !t.outcome.is_done()) {
         match wait::woken(vm)? {
             Turn::First => {
                 let waiter = wait::begin(vm, "waits for", &pending.outcome.whose)?;

@@ -39,10 +39,7 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
 
 /// `pl.domain.spawn([name,] f, ...)`
 static SPAWN: Native = Native::leaf("spawn", |vm| {
-    let name = match vm.arg(1).as_string() {
-        Some(s) => Some(s.to_text()),
-        None => None,
-    };
+    let name = vm.arg(1).as_string().map(|s| s.to_text());
     let f = 1 + name.is_some() as u32;
     vm.check_type(f, Type::Function)?;
     let values: Vec<Value> = (f..=vm.nargs()).map(|n| vm.arg(n)).collect();

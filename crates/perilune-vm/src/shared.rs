@@ -7,7 +7,7 @@
 //!
 //! # Kinds
 //! [`SharedKind`] is the static description of a kind of object. The metatable of a kind belongs to the domain: it is made when a value of that kind is
-//! first indexed, by the kind's `open`. Nothing else about a shared object is per domain.
+//! first met, by the kind's `open`. Nothing else about a shared object is per domain.
 //!
 //! # Elements
 //! A kind whose objects are arrays of numbers gives an [`ArrayView`], and `a[i]` and `a[i] = x` go to the elements without a metamethod. Elements are
@@ -386,8 +386,15 @@ impl Vm {
         self.shared_refs.known.insert(identity, r);
         self.shared_refs.all.push(r);
         self.heap.charge_external(external as isize);
-        // SAFETY: just made.
-        unsafe { Gc::from_ptr(r) }
+        // SAFETY: just made; nothing collects before the next safepoint.
+        let r = unsafe { Gc::from_ptr(r) };
+        if self.known_shared_metatable(r).is_none()
+            && let Err(thrown) = self.shared_metatable(r)
+        {
+            // Memory is short: whoever needs the metatable tries again.
+            let _ = self.take_error(thrown);
+        }
+        r
     }
 
     /// The reference through which this domain knows the object of `r`, if there is one.
