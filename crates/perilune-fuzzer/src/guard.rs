@@ -15,8 +15,11 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A case that has not ended after this is a hang.
+/// A case that has not ended after this much processor time is a hang.
 pub const HANG: Duration = Duration::from_secs(20);
+
+/// A case that has not ended after so many times that, on any machine, waits for ever.
+const PATIENCE: u32 = 10;
 
 /// The process's exit code after a hang.
 pub const HANG_EXIT: i32 = 3;
@@ -27,7 +30,8 @@ static CRASH_FILE: AtomicI32 = AtomicI32::new(-1);
 
 #[derive(Default)]
 struct Watched {
-    started: Option<Instant>,
+    /// When the case began, and the process's processor time then.
+    started: Option<(Instant, Duration)>,
     lua: Option<(InterruptHandle, Instant)>,
 }
 
@@ -77,7 +81,8 @@ impl Guard {
         INPUT_LENGTH.store(0, Ordering::SeqCst);
         INPUT.store(input.as_ptr().cast_mut(), Ordering::SeqCst);
         INPUT_LENGTH.store(input.len(), Ordering::SeqCst);
-        self.watched.lock().expect("no one panics holding it").started = Some(Instant::now());
+        self.watched.lock().expect("no one panics holding it").started =
+            Some((Instant::now(), processor_time()));
         let result = run();
         self.watched.lock().expect("no one panics holding it").started = None;
         INPUT_LENGTH.store(0, Ordering::SeqCst);
@@ -90,7 +95,7 @@ impl Guard {
         let begin = Instant::now();
         let result = run();
         self.watched.lock().expect("no one panics holding it").started =
-            started.map(|started| started + begin.elapsed());
+            started.map(|(at, used)| (at + begin.elapsed(), used));
         result
     }
 
@@ -121,7 +126,11 @@ fn watch(watched: &Mutex<Watched>, hang_path: Option<&Path>) {
         // The state lives: `bounded` takes the handle away before it returns, under the same lock.
         handle.raise();
     }
-    if watched.started.is_some_and(|started| started.elapsed() > HANG) {
+    let is_over = |(at, used): (Instant, Duration)| {
+        let passed = at.elapsed();
+        passed > HANG && processor_time() - used > HANG || passed > HANG * PATIENCE
+    };
+    if watched.started.is_some_and(is_over) {
         // SAFETY: the case is still running, so its input is alive.
         let input = unsafe {
             std::slice::from_raw_parts(INPUT.load(Ordering::SeqCst), INPUT_LENGTH.load(Ordering::SeqCst))
@@ -132,6 +141,14 @@ fn watch(watched: &Mutex<Watched>, hang_path: Option<&Path>) {
         }
         std::process::exit(HANG_EXIT);
     }
+}
+
+/// What the process has used of processors.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place; the clock exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 extern "C" fn on_crash(signal: libc::c_int) {

@@ -44,7 +44,7 @@ impl Hash for Key {
     }
 }
 
-type Shard = Mutex<HashMap<Key, Plain, foldhash::fast::FixedState>>;
+type Shard = Mutex<HashMap<Key, Plain, foldhash::fast::RandomState>>;
 
 /// A concurrent map.
 pub struct Map {

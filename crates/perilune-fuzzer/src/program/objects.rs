@@ -10,7 +10,7 @@ impl Gen<'_> {
         let class = self.rng.pick(&["Base", "Derived", "Vec"]);
         let e = self.expr(Kind::Int, 1);
         let change = match self.rng.below(10) {
-            0 => format!("{class}.get = function(self) return {e} end"),
+            0 => format!("{class}.get = function(self) tick() return {e} end"),
             1 => format!("rawset({o}, 'get', function() return 'own' end)"),
             2 => format!("{o}.get = nil"),
             3 => format!("setmetatable({o}, {})", self.rng.pick(&["Base", "Derived", "Vec"])),

@@ -150,9 +150,11 @@ impl Table {
     }
 
     /// Main position of an integer key: the key modulo (about) one less than the number of nodes, by folding. Neighbouring keys get neighbouring nodes.
+    /// The upper half is spread over the lower one before, as three folds would not reach it: keys that differ in a few upper bits are common.
     #[inline(always)]
     fn main_int(&self, i: i64) -> *mut Node {
-        let (x, k) = (i as u64, self.log2_nodes);
+        let upper = ((i as u64 >> 32) as u32).wrapping_mul(0x9e37_79b1);
+        let (x, k) = (u64::from((i as u32).wrapping_add(upper)), self.log2_nodes);
         self.main(x.wrapping_add(x >> k).wrapping_add(x >> k >> k) as u32)
     }
 
