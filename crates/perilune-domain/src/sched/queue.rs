@@ -44,7 +44,7 @@ pub struct Queue<T> {
     poke: Poke,
 }
 
-impl<T: Send> Queue<T> {
+impl<T> Queue<T> {
     /// A queue for `workers` workers (1 to 65535) and their seats, all of them busy.
     pub fn new(workers: usize, poke: Poke) -> (Arc<Queue<T>>, Vec<Seat<T>>) {
         assert!((1..=u16::MAX as usize).contains(&workers), "a pool has 1 to 65535 workers");
@@ -156,7 +156,7 @@ pub struct Seat<T> {
     random: u32,
 }
 
-impl<T: Send> Seat<T> {
+impl<T> Seat<T> {
     /// The pool's queue.
     pub fn queue(&self) -> &Arc<Queue<T>> {
         &self.queue
@@ -261,9 +261,8 @@ impl<T: Send> Seat<T> {
 }
 
 impl<T> Drop for Seat<T> {
+    /// The worker ends: it is not called any more, passes a call on that it had got, and leaves its tasks to thieves.
     fn drop(&mut self) {
-        if self.settled {
-            self.queue.bell.rise(self.number);
-        }
+        self.busy();
     }
 }

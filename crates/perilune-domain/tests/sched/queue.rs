@@ -95,6 +95,24 @@ fn a_called_worker_that_finds_nothing_may_be_called_again() {
 }
 
 #[test]
+fn a_worker_that_ends_passes_its_call_and_its_tasks_on() {
+    let pokes = Arc::new(Mutex::new(Vec::new()));
+    let list = pokes.clone();
+    let (queue, mut seats) = Queue::new(3, Box::new(move |w| list.lock().unwrap().push(w)));
+    let (mut last, mut middle) = (seats.pop().unwrap(), seats.pop().unwrap());
+    assert!(middle.settle() && last.settle());
+    queue.inject(1).unwrap();
+    assert_eq!(*pokes.lock().unwrap(), [2]);
+    drop(last);
+    assert_eq!(*pokes.lock().unwrap(), [2, 1]);
+    seats[0].push(2).unwrap();
+    drop(seats);
+    let mut tasks = [middle.take(), middle.take()];
+    tasks.sort_unstable();
+    assert_eq!(tasks, [Some(1), Some(2)]);
+}
+
+#[test]
 fn every_task_is_taken_once() {
     const TASKS: usize = 200_000;
     let (queue, seats) = Queue::new(4, quiet());
