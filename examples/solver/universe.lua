@@ -89,17 +89,19 @@ function universe.names(text)
   return names
 end
 
--- What the readers of the indices collect: numbers for names and texts, and lists in the order of reading.
+-- What the readers of the indices collect: numbers for names and texts, and lists in the order of reading. The versions
+-- of a role are chained: `latest[role]` is the one read last, `before[v]` the one read before `v`, or 0. An entry of a
+-- Provides field is one index into three lists: the role, who provides it, and as which version.
 local Collector = {}
 Collector.__index = Collector
 
 local function new_collector()
   return setmetatable({
     name = {}, role_of = {},
-    version = {}, role = {}, size = {}, known = {}, of_role = {},
+    version = {}, role = {}, size = {}, latest = {}, before = {},
     needs = {}, needs_first = {}, text = {}, number_of = {},
     refusals = {}, refusals_first = {}, refusal = {}, refusal_number = {},
-    provides = {},
+    provided = {}, provider = {}, provided_version = {},
     architecture = "all",
   }, Collector)
 end
@@ -136,17 +138,14 @@ function Collector:add(name, number, predepends, depends, provides, conflicts, b
   if self.architecture == "all" and architecture then self.architecture = architecture end
   if architecture and architecture ~= "all" and architecture ~= self.architecture then return end
   local role = self:intern_role(name)
-  local mine = self.of_role[role]
-  if mine then
-    for i = 1, #mine do
-      if self.version[mine[i]] == number then return end
-    end
-  else
-    mine = {}
-    self.of_role[role] = mine
+  local latest = self.latest[role] or 0
+  local other = latest
+  while other ~= 0 do
+    if self.version[other] == number then return end
+    other = self.before[other]
   end
   local v = #self.version + 1
-  mine[#mine + 1] = v
+  self.latest[role], self.before[v] = v, latest
   self.version[v], self.role[v], self.size[v] = number, role, math.tointeger(tonumber(size)) or 0
 
   self.needs_first[v] = #self.needs + 1
@@ -159,8 +158,9 @@ function Collector:add(name, number, predepends, depends, provides, conflicts, b
     for entry in gmatch(provides, "[^,]+") do
       local provided, op, as = parse_alternative(entry)
       if provided then
-        local list = self.provides
-        list[#list + 1] = { self:intern_role(provided), v, op == "=" and as or "" }
+        local entry_number = #self.provided + 1
+        self.provided[entry_number], self.provider[entry_number] = self:intern_role(provided), v
+        self.provided_version[entry_number] = op == "=" and as or ""
       end
     end
   end
@@ -176,10 +176,17 @@ local function order_versions(c, u, freeze)
   end
   for role = 1, #c.name do
     first[role] = #versions + 1
-    local mine = c.of_role[role]
-    if mine then
-      if #mine > 1 then table.sort(mine, newer) end
-      for i = 1, #mine do versions[#versions + 1] = mine[i] end
+    local v = c.latest[role] or 0
+    if v ~= 0 and c.before[v] == 0 then
+      versions[#versions + 1] = v
+    elseif v ~= 0 then
+      local mine = {}
+      while v ~= 0 do
+        mine[#mine + 1] = v
+        v = c.before[v]
+      end
+      table.sort(mine, newer)
+      table.move(mine, 1, #mine, #versions + 1, versions)
     end
   end
   first[#c.name + 1] = #versions + 1
@@ -190,15 +197,17 @@ end
 local function order_providers(c, u, freeze)
   local place = {}
   for i = 1, #u.versions do place[u.versions[i]] = i end
-  table.sort(c.provides, function(a, b)
-    if a[1] ~= b[1] then return a[1] < b[1] end
-    if place[a[2]] ~= place[b[2]] then return place[a[2]] < place[b[2]] end
-    return compare(a[3], b[3]) > 0
+  local provided, who, versions, order = c.provided, c.provider, c.provided_version, {}
+  for i = 1, #provided do order[i] = i end
+  table.sort(order, function(a, b)
+    if provided[a] ~= provided[b] then return provided[a] < provided[b] end
+    if who[a] ~= who[b] then return place[who[a]] < place[who[b]] end
+    return a < b
   end)
   local first, provider, as = {}, {}, {}
-  for i, entry in ipairs(c.provides) do
-    while #first < entry[1] do first[#first + 1] = i end
-    provider[i], as[i] = entry[2], entry[3]
+  for i, entry in ipairs(order) do
+    while #first < provided[entry] do first[#first + 1] = i end
+    provider[i], as[i] = who[entry], versions[entry]
   end
   while #first <= #c.name do first[#first + 1] = #provider + 1 end
   u.provided_first, u.provider, u.provided_version = freeze(first), freeze(provider), freeze(as)
@@ -282,15 +291,18 @@ function universe.load(paths, freeze)
     u[field] = freeze(c[field])
     c[field] = u[field]
   end
-  for _, field in ipairs { "name", "role_of", "version", "role", "size", "needs_first", "needs", "text",
-    "refusals_first", "refusals", "refusal" } do
+  c.number_of, c.refusal_number = nil, nil
+  -- The names are in two parts; frozen together they stay the same strings.
+  local names = freeze { c.name, c.role_of }
+  u.name, u.role_of = names[1], names[2]
+  c.name, c.role_of = u.name, nil
+  for _, field in ipairs { "version", "role", "size", "needs_first", "needs", "text", "refusals_first", "refusals", "refusal" } do
     move(field)
   end
-  c.number_of, c.refusal_number = nil, nil
   order_versions(c, u, freeze)
-  c.of_role = nil
+  c.latest, c.before = nil, nil
   order_providers(c, u, freeze)
-  c.provides = nil
+  c.provided, c.provider, c.provided_version = nil, nil, nil
   resolve_requirements(u, freeze)
   resolve_clashes(c, u, freeze)
   return freeze(u)
