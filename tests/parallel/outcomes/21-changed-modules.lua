@@ -17,3 +17,6 @@ try(pl.domain.spawn, unit)
 package.loaded["lib.fake"] = { x = 1 }
 local fake = require "lib.fake"
 try(pl.domain.spawn, function() return fake.x end)
+local Point = require "lib.point"
+Point[1] = "odd"
+try(pl.domain.spawn, print, Point.new(1, 2))

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 /// A state with the standard library and the stand-in.
 pub fn new_vm() -> Box<Vm> {
-    let mut vm = Vm::new();
+    let mut vm = Vm::with_options(perilune_heap::HeapOptions::from_env());
     perilune_stdlib::open_libs(&mut vm).expect("memory for the libraries");
     let registry = vm.registry();
     let preload = vm.get_field(registry, "_PRELOAD").expect("a field").as_table().expect("package.preload");
