@@ -82,6 +82,11 @@ impl Vm {
         if v.is_in_island() { self.heap.island_at(v.payload as usize) } else { None }
     }
 
+    /// Whether this domain holds the island that `v` is in.
+    pub fn holds_island_of(&self, v: Value) -> bool {
+        v.is_in_island() && self.heap.holds_island_at(v.payload as usize)
+    }
+
     /// Takes over a count of an island: from now on this domain may use its values.
     pub fn adopt(&mut self, island: IslandRef) {
         let mut arrived = Vec::new();
