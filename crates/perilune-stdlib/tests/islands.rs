@@ -3,6 +3,7 @@
 use perilune_heap::{HeapOptions, IslandRef};
 use perilune_stdlib::open_libs;
 use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
+use std::sync::Mutex;
 
 static SHARE: Native = Native::leaf("share", |vm| {
     let v = vm.share(vm.arg(1))?;
@@ -59,6 +60,7 @@ fn scripts(options: impl Fn() -> HeapOptions) {
         ("random", include_str!("islands/random.lua")),
     ] {
         let mut vm = new_vm(options());
+        run(&mut vm, "graphs", include_str!("islands/graphs.lua"), &[]);
         run(&mut vm, name, text, &[]);
         vm.close();
     }
@@ -74,7 +76,52 @@ fn programs_under_stress() {
     scripts(|| HeapOptions { stress: true, poison: true, verify: false, ..HeapOptions::default() });
 }
 
-#[allow(dead_code)]
-fn sendable(r: IslandRef) -> impl Send + Sync {
-    r
+/// Values on their way between the domains of a test, with the seed of the graph that they are.
+static QUEUE: Mutex<Vec<(IslandRef, Value, i64)>> = Mutex::new(Vec::new());
+
+static SEND: Native = Native::leaf("send", |vm| {
+    let (v, seed) = (vm.arg(1), vm.check_int(2)?);
+    let island = vm.island_ref(v).unwrap_or_else(|| panic!("not in an island"));
+    let mut queue = QUEUE.lock().unwrap_or_else(|e| e.into_inner());
+    let at = seed as usize * 31 % (queue.len() + 1);
+    queue.insert(at, (island, v, seed));
+    Ok(0)
+});
+
+static RECEIVE: Native = Native::leaf("receive", |vm| {
+    let mut queue = QUEUE.lock().unwrap_or_else(|e| e.into_inner());
+    let Some((island, v, seed)) = queue.pop() else { return vm.ret(Value::NIL) };
+    drop(queue);
+    vm.adopt(island);
+    vm.push(v);
+    vm.push(Value::int(seed));
+    Ok(2)
+});
+
+/// Domains on threads of their own build random graphs, share them and send them around; whoever gets one builds it anew and compares.
+fn exchange(threads: u64, rounds: i64, options: impl Fn() -> HeapOptions + Sync) {
+    std::thread::scope(|scope| {
+        for n in 0..threads {
+            let options = &options;
+            scope.spawn(move || {
+                let mut vm = new_vm(options());
+                for native in [&SEND, &RECEIVE] {
+                    if vm.set_global(native.name, Value::native(native)).is_err() {
+                        panic!("no memory");
+                    }
+                }
+                let text = include_str!("islands/exchange.lua");
+                run(&mut vm, "graphs", include_str!("islands/graphs.lua"), &[]);
+                run(&mut vm, "exchange", text, &[Value::int(n as i64 * 1000 + 1), Value::int(rounds)]);
+                vm.close();
+            });
+        }
+    });
+}
+
+#[test]
+fn graphs_travel_between_domains() {
+    exchange(4, 60, HeapOptions::default);
+    exchange(2, 6, || HeapOptions { stress: true, poison: true, ..HeapOptions::default() });
+    QUEUE.lock().unwrap_or_else(|e| e.into_inner()).clear();
 }

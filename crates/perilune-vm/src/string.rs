@@ -72,7 +72,41 @@ pub(crate) fn str_eq(a: Gc<LuaString>, b: Gc<LuaString>) -> bool {
 
 #[inline(never)]
 fn same_bytes(a: Gc<LuaString>, b: Gc<LuaString>) -> bool {
-    a.bytes() == b.bytes()
+    if a.len > 64 {
+        return a.bytes() == b.bytes();
+    }
+    // SAFETY: both are live.
+    unsafe { same_text(a.ptr(), b.ptr()) }
+}
+
+/// Whether two strings, short as a rule, have the same length and bytes.
+///
+/// # Safety
+/// Both are live strings.
+#[inline(always)]
+pub(crate) unsafe fn same_text(a: *const LuaString, b: *const LuaString) -> bool {
+    // SAFETY: the last word to be compared may begin in the four bytes before the text: there the length is, which is the same in both.
+    unsafe {
+        let len = (*a).len as usize;
+        if len != (*b).len as usize {
+            return false;
+        }
+        let (a, b) = (a.cast::<u8>().add(STRING_DATA), b.cast::<u8>().add(STRING_DATA));
+        let word = |p: *const u8, at: isize| p.offset(at).cast::<u64>().read_unaligned();
+        if len < 4 {
+            let last = |p: *const u8| p.offset(len as isize - 4).cast::<u32>().read_unaligned();
+            return last(a) == last(b);
+        }
+        let end = len as isize - 8;
+        let mut at = 0;
+        while at < end {
+            if word(a, at) != word(b, at) {
+                return false;
+            }
+            at += 8;
+        }
+        word(a, end) == word(b, end)
+    }
 }
 
 impl Gc<LuaString> {

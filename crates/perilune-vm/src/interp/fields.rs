@@ -150,12 +150,12 @@ op!(#[inline(never)] other_getfield(vm, base, pc, k, i, tab) {
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
 
-/// Calls the Lua function at `loc` of cache `c` as a metamethod of table `t` with these arguments, or falls through: the cache is out of date,
-/// the function is another one, there is no room.
+/// Calls the Lua function at `f`, or this domain's own for the one in an island there, as a metamethod of table `t` with these arguments, or falls through: the
+/// cache is out of date, the function is another one, there is no room.
 macro_rules! call_cached {
-    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $cont:expr, [$($arg:expr),*]) => {{
+    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
         let c: *const Ic = $c;
-        let f = (*c).loc as *const Value;
+        let f: *const Value = $f;
         if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag == Tag::CLOSURE {
             let p = (*((*f).payload as *const LuaClosure)).proto;
             let func = frame_ceiling($base);
@@ -179,7 +179,20 @@ op!(
     #[inline(never)] call_index(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     let t = (*obj).payload as *mut Table;
-    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), CONT_STORE, [obj, k.add(i.c() as usize)]);
+    let f = (*ic(k, i.d())).loc as *const Value;
+    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_STORE, [obj, k.add(i.c() as usize)]);
+    tail!(call_shared_index, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`call_index`], when the metatable is in an island.
+    #[inline(never)] call_shared_index(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let t = (*obj).payload as *mut Table;
+    if (*t).metatable == (*ic(k, i.d())).meta && (*ic(k, i.d())).aux == (*vm).proto_version {
+        let f = (*vm).own_function_place((*ic(k, i.d())).loc as *const Value);
+        call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_STORE, [obj, k.add(i.c() as usize)]);
+    }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
 
@@ -189,7 +202,8 @@ op!(
     let obj = base.add(i.a() as usize);
     let t = (*obj).payload as *mut Table;
     let val = rk(base, k, i.c());
-    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), CONT_DISCARD, [obj, k.add(i.b() as usize), val]);
+    let f = (*ic(k, i.d())).loc as *const Value;
+    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_DISCARD, [obj, k.add(i.b() as usize), val]);
     tail!(slow_setfield, vm, base, pc, k, i, tab)
 });
 

@@ -12,6 +12,7 @@ use crate::Vm;
 use crate::meta::Event;
 use crate::object::{ArrayKind, LuaString, Node, STRING_INTERNED, Table};
 use crate::shape;
+use crate::string::same_text;
 use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::{Instr, Op};
@@ -80,7 +81,7 @@ op!(
         tail!(twin_getindex, vm, base, pc, k, i, tab)
     }
     if (*t).shape != shape::DICT {
-        tail!(other_getindex, vm, base, pc, k, i, tab)
+        tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
     with_string_node!(t, key, n => {
         let payload = (*n).value;
@@ -98,6 +99,33 @@ op!(
         next!(vm, base, pc, k, tab)
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX by an interned string, of a table that is no private dictionary: perhaps one in an island, whose keys are compared by content.
+    #[inline(never)] frozen_getindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    if (*t).shape == shape::FROZEN_DICT && !(*t).nodes.is_null() {
+        let mut n = (*t).nodes.add((*key).hash as usize & ((1 << (*t).log2_nodes) - 1));
+        loop {
+            let own = (*n).key as *mut LuaString;
+            if (*n).key_tag == Tag::STRING.0 && (*own).hash == (*key).hash && same_text(own, key) {
+                let payload = (*n).value;
+                let tag = Tag((*n).value_tag);
+                let dest = base.add(i.a() as usize);
+                (*dest).payload = payload;
+                (*dest).tag = tag;
+                next!(vm, base, pc, k, tab)
+            }
+            let step = (*n).next;
+            if step == 0 {
+                break;
+            }
+            n = n.offset(step as isize);
+        }
+    }
+    tail!(other_getindex, vm, base, pc, k, i, tab)
 });
 
 op!(

@@ -209,7 +209,7 @@ op!(
         }
     }
     if position > BEYOND {
-        if t.shape <= shape::ROOT {
+        if t.shape <= shape::FROZEN_DICT {
             tail!(node_tforcall, vm, base, pc, k, i, tab)
         }
         tail!(slot_tforcall, vm, base, pc, k, i, tab)

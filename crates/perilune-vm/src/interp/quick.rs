@@ -422,6 +422,7 @@ impl Vm {
         let func = self.top;
         // SAFETY: top is the end of the frame's registers.
         unsafe {
+            let f = *self.own_function_place(&f);
             let new_base = func.wrapping_add(CALL_GAP);
             let args_end = new_base.wrapping_add(N);
             if f.tag == Tag::CLOSURE {

@@ -125,6 +125,18 @@ impl Vm {
         if of == f { Some(own) } else { None }
     }
 
+    /// Where this domain's own function for the one at `f` is, if it is one in an island and at hand; else `f` itself.
+    ///
+    /// # Safety
+    /// `f` points to a value.
+    #[inline(always)]
+    pub(crate) unsafe fn own_function_place(&self, f: *const Value) -> *const Value {
+        // SAFETY: the caller's promise.
+        let v = unsafe { *f };
+        let (of, own) = &self.functions.front[FunctionCache::place(v.payload as *mut SharedFunction)];
+        if v.tag == Tag::SHARED_FUNCTION && *of as u64 == v.payload { own } else { f }
+    }
+
     /// This domain's own function for `f`, a function in an island: a closure, or a native function of the standard library.
     ///
     /// # Errors

@@ -207,7 +207,7 @@ impl Table {
                 let n = &*node;
                 if n.key_tag == Tag::STRING.0 {
                     let s = n.key().gc::<LuaString>();
-                    if s == key || (s.hash == hash && s.bytes() == key.bytes()) {
+                    if s == key || (s.hash == hash && crate::string::same_text(s.ptr(), key.ptr())) {
                         return node;
                     }
                 }
