@@ -127,8 +127,8 @@ impl Limits {
         let outcome = sandbox::call(guard, vm, f, Duration::from_millis(100));
         sandbox::still_works(guard, vm)?;
         sandbox::forget_calls();
-        vm.collect_full();
-        vm.collect_full();
+        sandbox::collect(guard, vm);
+        sandbox::collect(guard, vm);
         let bytes = vm.heap_bytes();
         if bytes > LEFT_OVER {
             self.vm = None;

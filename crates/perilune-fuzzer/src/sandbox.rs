@@ -62,6 +62,11 @@ pub fn forget_calls() {
     std::hint::black_box(&mut [0u64; 8192]);
 }
 
+/// Collects everything; finalisers that do not end are interrupted.
+pub fn collect(guard: &Guard, vm: &mut Vm) {
+    guard.bounded(vm, Duration::from_millis(100), Vm::collect_full);
+}
+
 /// Whether the state still works: memory, tables, strings, calls, errors, coroutines, a full collection.
 ///
 /// # Errors
@@ -73,7 +78,7 @@ pub fn still_works(guard: &Guard, vm: &mut Vm) -> Result<(), String> {
         local co = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b * 2 end)
         local ok, e = pcall(error, 'x')
         return s == 15150 and co(1) == 2 and co(4) == 8 and not ok and e == 'x'";
-    vm.collect_full();
+    collect(guard, vm);
     let f = vm.load(PROBE.as_bytes(), b"=probe", LoadMode::Text, None).map_err(text)?;
     let depth = vm.nargs();
     let result = guard.bounded(vm, Duration::from_secs(10), |vm| vm.protected_call(f.into(), &[]));

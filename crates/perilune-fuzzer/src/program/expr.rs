@@ -280,10 +280,13 @@ impl Gen<'_> {
         match self.rng.below(12) {
             0..=5 => {
                 let op = self.rng.pick(&["+", "-", "*", "/", "//", "%", "/"]);
-                if self.rng.one_in(2) {
-                    format!("({} {op} {})", self.expr(Kind::Num, d), self.expr(other, d))
+                let (a, b) = if self.rng.one_in(2) { (Kind::Num, other) } else { (other, Kind::Num) };
+                let (a, b) = (self.expr(a, d), self.expr(b, d));
+                if op == "-" && !b.parse().is_ok_and(|b: f64| b != 0.0) {
+                    // PUC Lua adds the negative of a constant, and so makes of -0.0 - 0 a positive zero.
+                    format!("({a} - ({b} or 0))")
                 } else {
-                    format!("({} {op} {})", self.expr(other, d), self.expr(Kind::Num, d))
+                    format!("({a} {op} {b})")
                 }
             }
             6 => format!("({} ^ {})", self.expr(other, d), self.rng.pick(&["2", "0.5", "-1", "3", "0"])),

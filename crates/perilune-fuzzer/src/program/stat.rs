@@ -368,7 +368,7 @@ impl Gen<'_> {
         ]);
         Node::leaf(format!(
             "do local t, c, s = {t}, 0, 0 for i = 1, {n} do t[i] = i t['k' .. i] = i end \
-             for k, v in pairs(t) do tick() c = c + 1 if math.type(v) == 'integer' and ({condition}) then s = s + v {then} end end \
+             for k, v in pairs(t) do c = c + 1 if math.type(v) == 'integer' and ({condition}) then s = s + v {then} end end \
              show(c, s) t[{n} + 1], t.new = 5, 6 c = 0 for k, v in next, t do c = c + 1 end show(c, t[1], t.k3, t.new) end"
         ))
     }
