@@ -18,7 +18,7 @@
 use crate::domain::Domain;
 use crate::sched::{Reason, Waiter};
 use crate::time::check_span;
-use crate::wait::{self, Turn};
+use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
@@ -180,7 +180,7 @@ impl Channel {
         first
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match &self.name {
             Some(name) => format!("channel '{name}'"),
             None => format!("channel {:p}", self),
@@ -268,7 +268,7 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
             }
             Sent::Full(m) => m,
         };
-        let waiter = wait::begin(vm, "waits to send to", &c.describe())?;
+        let waiter = wait::begin(vm, "waits to send to", Object::Channel(Arc::clone(&c)))?;
         match c.offer(Offer { waiter, case: 0, message }) {
             Ok(()) => break,
             Err(offer) => message = offer.message,
@@ -338,7 +338,7 @@ fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception>
                 Received::Message(m) => return Ok(Ok(m)),
                 Received::Closed => return Ok(Err("closed")),
                 Received::Empty => {
-                    let waiter = wait::begin(vm, "waits to receive from", &c.describe())?;
+                    let waiter = wait::begin(vm, "waits to receive from", Object::Channel(Arc::clone(&c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
@@ -485,7 +485,7 @@ static SELECT: Native = Native::hybrid("select", |vm| {
             return refuse(vm, "timeout");
         }
         let names: Vec<String> = cases.iter().map(|c| c.channel().describe()).collect();
-        let waiter = wait::begin(vm, "waits for one of", &names.join(", "))?;
+        let waiter = wait::begin(vm, "waits for one of", Object::Words(names.join(", ")))?;
         let place = Place::default();
         let mut left = true;
         for (n, case) in cases.iter_mut().enumerate() {

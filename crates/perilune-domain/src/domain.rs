@@ -19,8 +19,8 @@ use perilune_vm::parcel::Parcel;
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Called when a fiber has ended, by the owner, with the results or the error on top of the stack.
 pub(crate) type Done = Box<dyn FnOnce(&Arc<Domain>, &mut Vm, FiberEnd) + Send>;
@@ -55,6 +55,7 @@ struct Local {
 
 /// A domain.
 pub struct Domain {
+    me: Weak<Domain>,
     /// Its number: 1 is the main one.
     pub id: u32,
     name: Mutex<String>,
@@ -109,9 +110,10 @@ impl Domain {
     ) -> Arc<Domain> {
         let id = program().new_id();
         let name = if name.is_empty() { format!("domain {id}") } else { name };
-        let domain = Arc::new_cyclic(|me: &std::sync::Weak<Domain>| {
-            let me = me.clone();
+        let domain = Arc::new_cyclic(|weak: &Weak<Domain>| {
+            let me = weak.clone();
             Domain {
+                me: weak.clone(),
                 id,
                 name: Mutex::new(name),
                 token: token(Box::new(move || {
@@ -139,14 +141,24 @@ impl Domain {
     ///
     /// # Errors
     /// It has none: the module has not been required in it.
-    pub fn of(vm: &mut Vm) -> LuaResult<Arc<Domain>> {
+    #[inline]
+    pub fn of<'a>(vm: &mut Vm) -> LuaResult<&'a Domain> {
         let found = vm.host().and_then(|host| {
-            let any: Arc<dyn Any + Send + Sync> = host.clone();
-            any.downcast::<Domain>().ok()
+            let any: &dyn Any = &**host;
+            any.downcast_ref::<Domain>()
         });
         match found {
-            Some(domain) => Ok(domain),
+            // SAFETY: a state keeps its host for as long as it lives, and natives run while it does.
+            Some(domain) => Ok(unsafe { &*(domain as *const Domain) }),
             None => Err(vm.error("require \"perilune\" first: this state is not a domain")),
+        }
+    }
+
+    /// The domain, counted.
+    pub(crate) fn counted(&self) -> Arc<Domain> {
+        match self.me.upgrade() {
+            Some(me) => me,
+            None => unreachable!("whoever has a reference to a domain has it through a count"),
         }
     }
 
@@ -187,10 +199,10 @@ impl Domain {
         vm.current_fiber().map(|f| vm.fiber_tag(f))
     }
 
-    /// Who runs, for reports.
-    pub(crate) fn who(&self, vm: &Vm) -> String {
+    /// A fiber of the domain, or its root chain, for reports.
+    pub(crate) fn who(&self, fiber: Option<u64>) -> String {
         let name = self.name();
-        match self.running_fiber(vm) {
+        match fiber {
             None if self.id == 1 => "the main program".into(),
             None => format!("'{name}'"),
             Some(id) => format!("fiber {} of '{name}'", id as u32),

@@ -19,7 +19,7 @@ use crate::domain::Domain;
 use crate::module::{PRELUDE_NAME, prelude};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
-use crate::wait::{self, Turn};
+use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -348,7 +348,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
                 running: Mutex::new(Vec::new()),
                 ended: Outcome::new("a parallel loop".to_owned()),
             });
-            let waiter = wait::begin(vm, "waits for", "a parallel loop")?;
+            let waiter = wait::begin(vm, "waits for", Object::Text("a parallel loop"))?;
             wait::set_data(vm, Arc::clone(&of));
             of.ended.watch(&waiter, 0);
             let domain = Domain::of(vm)?;

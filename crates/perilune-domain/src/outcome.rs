@@ -5,7 +5,7 @@
 
 use crate::program::program;
 use crate::sched::{Reason, Waiter};
-use crate::wait;
+use crate::wait::{self, Object};
 use parking_lot::Mutex;
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
@@ -147,7 +147,7 @@ pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: &'static str) -> LuaR
         }
         match wait::woken(vm)? {
             wait::Turn::First => {
-                let waiter = wait::begin(vm, verb, &outcome.whose)?;
+                let waiter = wait::begin(vm, verb, Object::Outcome(Arc::clone(outcome)))?;
                 if outcome.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
                 }

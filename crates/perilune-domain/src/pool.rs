@@ -17,7 +17,7 @@ use crate::objects::fill;
 use crate::outcome::{self, End, Outcome};
 use crate::sched::{CancelToken, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
-use crate::wait::{self, Turn};
+use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
@@ -298,7 +298,7 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     while let Some(pending) = tasks.iter().find(|t| !t.outcome.is_done()) {
         match wait::woken(vm)? {
             Turn::First => {
-                let waiter = wait::begin(vm, "waits for", &pending.outcome.whose)?;
+                let waiter = wait::begin(vm, "waits for", Object::Outcome(Arc::clone(&pending.outcome)))?;
                 if pending.outcome.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
                 }
@@ -342,7 +342,8 @@ pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
         }
         match wait::woken(vm)? {
             Turn::First => {
-                let waiter = wait::begin(vm, "waits for one of", &format!("{} tasks", tasks.len()))?;
+                let waiter =
+                    wait::begin(vm, "waits for one of", Object::Words(format!("{} tasks", tasks.len())))?;
                 let pending = tasks.iter().enumerate().all(|(n, t)| t.outcome.watch(&waiter, n as u32));
                 if pending && wait::sleeps(vm) {
                     return Err(vm.park());
@@ -461,7 +462,8 @@ static CLOSE: Native = Native::leaf("close", |vm| {
     loop {
         match wait::woken(vm)? {
             Turn::First => {
-                let waiter = wait::begin(vm, "waits for the work of", &format!("pool '{}'", pool.name))?;
+                let waiter =
+                    wait::begin(vm, "waits for the work of", Object::Words(format!("pool '{}'", pool.name)))?;
                 pool.closers.lock().push(Arc::clone(&waiter));
                 if pool.unfinished.load(Ordering::Acquire) == 0 {
                     wait::finish(vm);

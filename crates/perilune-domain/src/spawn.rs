@@ -113,7 +113,7 @@ fn failed(vm: &mut Vm, value: Value, traceback: &[u8], whose: &str) -> End {
 
 /// `pl.domain.self()`
 static SELF: Native = Native::leaf("self", |vm| {
-    let domain = Domain::of(vm)?;
+    let domain = Domain::of(vm)?.counted();
     // A reference per domain and object: made once.
     let known = vm.get_field(vm.registry(), "perilune.self")?;
     if !known.is_nil() {
@@ -140,7 +140,7 @@ static JOIN: Native = Native::hybrid("join", |vm| {
     let Some(outcome) = handle.outcome.clone() else {
         return Err(vm.error("this handle is a domain's own: only who spawned it can join it"));
     };
-    if Arc::ptr_eq(&handle.domain, &Domain::of(vm)?) {
+    if std::ptr::eq(&*handle.domain, Domain::of(vm)?) {
         return Err(vm.error("a domain cannot join itself"));
     }
     outcome::wait_for(vm, &outcome, "waits for the end of")

@@ -6,7 +6,7 @@
 use crate::domain::Domain;
 use crate::module::{error_text, prelude};
 use crate::sched::{Reason, Waiter};
-use crate::wait::{self, Turn};
+use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
@@ -47,7 +47,7 @@ pub static SLEEP: Native = Native::leaf("sleep", |vm| {
         Turn::First => {
             let span = check_span(vm, 1)?;
             let deadline = span.and_then(|s| Instant::now().checked_add(s));
-            wait::begin(vm, "sleeps", "until its time is over")?;
+            wait::begin(vm, "sleeps", Object::Text("until its time is over"))?;
             match deadline {
                 Some(_) => wait::limit_at(vm, deadline)?,
                 None => wait::limit(vm, Duration::from_secs(LONGEST as u64))?,
@@ -112,7 +112,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
             };
             let beat = if done == 0 { 1 } else { passed.max(done) + 1 };
             t.beats.store(beat, Ordering::Relaxed);
-            let waiter = wait::begin(vm, "waits for", "a timer")?;
+            let waiter = wait::begin(vm, "waits for", Object::Text("a timer"))?;
             *t.waiter.lock() = Some(waiter);
             let deadline = t.deadline(beat);
             wait::limit_at(vm, deadline)?;

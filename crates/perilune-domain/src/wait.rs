@@ -16,11 +16,13 @@
 //! The wait of a fiber is kept in its slot of the domain, that of the root chain beside them; there is at most one at a time of each. A wait that ends by a
 //! standstill is an error, raised by [`woken`] for all natives alike.
 
+use crate::channel::Channel;
 use crate::domain::Domain;
-use crate::outcome::standstill;
+use crate::outcome::{Outcome, standstill};
 use crate::program::program;
 use crate::sched::token::Root;
 use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
+use perilune_vm::debug::Site;
 use perilune_vm::{LuaResult, Vm};
 use std::any::Any;
 use std::sync::Arc;
@@ -49,30 +51,58 @@ pub enum Turn {
 
 /// A fiber as a sleeper.
 struct Fiber {
-    domain: Arc<Domain>,
     id: u64,
     what: What,
+}
+
+/// What is waited for, to be put into words if somebody asks.
+pub(crate) enum Object {
+    /// In these words.
+    Text(&'static str),
+    /// In these words.
+    Words(String),
+    /// A shared object that can describe itself.
+    Channel(Arc<Channel>),
+    /// The outcome of something.
+    Outcome(Arc<Outcome>),
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Object::Text(text) => f.write_str(text),
+            Object::Words(text) => f.write_str(text),
+            Object::Channel(c) => f.write_str(&c.describe()),
+            Object::Outcome(o) => f.write_str(&o.whose),
+        }
+    }
 }
 
 /// Who waits for what, where.
 struct What {
     verb: &'static str,
-    object: String,
-    place: String,
-    who: String,
+    object: Object,
+    place: Option<Site>,
+    /// The domain, and the fiber in it; `None`: the root chain.
+    domain: Arc<Domain>,
+    fiber: Option<u64>,
 }
 
 impl What {
     fn describe(&self) -> String {
-        let What { verb, object, place, who } = self;
-        format!("{who} {verb} {object} ({place})")
+        let What { verb, object, place, domain, fiber } = self;
+        let who = domain.who(*fiber);
+        match place {
+            Some(place) => format!("{who} {verb} {object} ({place})"),
+            None => format!("{who} {verb} {object}"),
+        }
     }
 }
 
 impl Sleeper for Fiber {
     fn rouse(&self) {
         // A domain that has ended has no fibers left.
-        let _ = self.domain.post(self.id);
+        let _ = self.what.domain.post(self.id);
     }
     fn describe(&self) -> String {
         self.what.describe()
@@ -83,13 +113,13 @@ impl Sleeper for Fiber {
 ///
 /// # Errors
 /// Nothing can wait here (a finaliser, a hook); or the module was not loaded.
-pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: &str) -> LuaResult<Arc<Waiter>> {
+pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: Object) -> LuaResult<Arc<Waiter>> {
     vm.may_wait()?;
     let domain = Domain::of(vm)?;
-    let place = vm.running_position();
-    let what = What { verb, object: object.to_owned(), place, who: domain.who(vm) };
-    let (waiter, root): (Arc<Waiter>, _) = match domain.running_fiber(vm) {
-        Some(id) => (Waiter::new(Fiber { domain: Arc::clone(&domain), id, what }), None),
+    let fiber = domain.running_fiber(vm);
+    let what = What { verb, object, place: vm.running_site(), domain: domain.counted(), fiber };
+    let (waiter, root): (Arc<Waiter>, _) = match fiber {
+        Some(id) => (Waiter::new(Fiber { id, what }), None),
         None => {
             let root = Root::new(Arc::clone(program().rest()), Box::new(move || what.describe()));
             let root = Waiter::new(root);
@@ -181,7 +211,7 @@ pub(crate) fn finish(vm: &mut Vm) {
     if let Ok(domain) = Domain::of(vm)
         && let Some(wait) = domain.take_wait(vm)
     {
-        end(&domain, wait);
+        end(domain, wait);
     }
 }
 

@@ -50,7 +50,11 @@ const MAX_UPVALUES: usize = 255;
 /// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are what only
 /// code generation can see: unknown labels, jumps into the scope of a local, too many registers or upvalues. For the latter two, which
 /// programs want to know near which token they are, there is a [`Limit`].
-pub(crate) fn generate(chunk: &Chunk, chunk_name: &[u8], bounds: Bounds<'_>) -> Result<Arc<Proto>, (SyntaxError, Option<Limit>)> {
+pub(crate) fn generate(
+    chunk: &Chunk,
+    chunk_name: &[u8],
+    bounds: Bounds<'_>,
+) -> Result<Arc<Proto>, (SyntaxError, Option<Limit>)> {
     let mut generator = Gen {
         chunk,
         source: chunk_name.into(),

@@ -30,6 +30,24 @@ use crate::names;
 use crate::object::Thread;
 use crate::value::{Gc, Value};
 
+/// A place in a program's text, cheap to take and to keep: what it is called is found out when it is asked for.
+#[derive(Clone)]
+pub struct Site {
+    proto: std::sync::Arc<perilune_syntax::Proto>,
+    pc: usize,
+}
+
+impl std::fmt::Display for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let chunk = perilune_syntax::error::chunk_id(&self.proto.source);
+        f.write_str(&String::from_utf8_lossy(&chunk))?;
+        match self.proto.line_at(self.pc) {
+            Some(line) => write!(f, ":{line}"),
+            None => f.write_str(":?"),
+        }
+    }
+}
+
 /// An active function: its frame's base and the end of what belongs to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Activation {
@@ -97,6 +115,26 @@ impl Vm {
 
     pub(crate) fn activation(&self, th: Gc<Thread>, level: u32) -> Option<Activation> {
         self.activations(th).nth(level as usize)
+    }
+
+    /// Where the topmost Lua function of the running code is; `None` if there is none.
+    pub fn running_site(&self) -> Option<Site> {
+        let mut th: *mut Thread = self.thread;
+        while !th.is_null() {
+            // SAFETY: the chain of coroutines that wait for each other, down to the first.
+            let here = unsafe { Gc::from_ptr(th) };
+            if let Some(a) = self.activations(here).find(|a| a.is_lua()) {
+                // SAFETY: a Lua frame, whose closure keeps the prototype alive; its pc is stored before it calls anything.
+                unsafe {
+                    let proto = (*crate::interp::frame_closure(a.base)).inst().proto;
+                    std::sync::Arc::increment_strong_count(proto);
+                    let proto = std::sync::Arc::from_raw(proto);
+                    return Some(Site { proto, pc: names::current_pc(a.base) });
+                }
+            }
+            th = here.resumer;
+        }
+        None
     }
 
     /// The function active at `level` of `th`; `None` if there are not so many.
