@@ -238,32 +238,63 @@ op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// GETTABUP, GETFIELD and SELF past their own caches: asks the shared one.
+    /// GETTABUP, GETFIELD and SELF past their own caches: asks the shared one. Every 32nd hit, and what is rarer than fields of objects and their
+    /// classes, is left to `found_getfield`.
     #[inline(never)] slow_getfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag == Tag::TABLE {
         let t = (*obj).payload as *mut Table;
         let key = (*k.add(i.c() as usize)).payload as *mut LuaString;
-        let e = (*vm).shared.at((*t).shape, (*t).metatable, key);
-        if (*e).key == key && (*e).ic.shape == (*t).shape && (*e).ic.meta == (*t).metatable {
-            (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
-            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC && !shape::is_dict((*t).shape) {
-                *ic(k, i.d()) = (*e).ic;
+        let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
+        if e.is_null() {
+            tail!(uncached_getfield, vm, base, pc, k, i, tab)
+        }
+        let ticks = (*vm).shared.ticks.wrapping_add(1);
+        (*vm).shared.ticks = ticks;
+        if !ticks.is_multiple_of(32) && !shape::is_dict((*t).shape) {
+            let c = &raw const (*e).ic;
+            let v = if (*c).kind == OWN {
+                (*t).slots.add((*c).slot as usize) as *const Value
+            } else if (*c).kind == PROTO_SLOT && (*c).aux == (*vm).proto_version {
+                (*c).loc as *const Value
+            } else {
+                tail!(found_getfield, vm, base, pc, k, i, tab)
+            };
+            if !(*v).is_nil() {
+                copy(base.add(i.a() as usize), v);
+                next!(vm, base, pc, k, tab)
             }
-            if shape::is_dict((*t).shape) && !(*t).get_str(Gc::from_ptr(key)).is_nil() {
+            tail!(uncached_getfield, vm, base, pc, k, i, tab)
+        }
+        tail!(found_getfield, vm, base, pc, k, i, tab)
+    }
+    tail!(uncached_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// The shared cache has an entry: refreshes the site's own, and uses it.
+    #[inline(never)] found_getfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let key = (*k.add(i.c() as usize)).payload as *mut LuaString;
+    let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
+    if !e.is_null() {
+        if shape::is_dict((*t).shape) {
+            if !(*t).get_str(Gc::from_ptr(key)).is_nil() {
                 // The shape of a dictionary does not prove that the key is absent.
                 tail!(uncached_getfield, vm, base, pc, k, i, tab)
             }
-            let c = &raw const (*e).ic;
-            if (*c).kind == OWN {
-                let v = (*t).slots.add((*c).slot as usize);
-                if !(*v).is_nil() {
-                    copy(base.add(i.a() as usize), v);
-                    next!(vm, base, pc, k, tab)
-                }
-            } else {
-                try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize));
+        } else if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+            *ic(k, i.d()) = (*e).ic;
+        }
+        let c = &raw const (*e).ic;
+        if (*c).kind == OWN {
+            let v = (*t).slots.add((*c).slot as usize);
+            if !(*v).is_nil() {
+                copy(base.add(i.a() as usize), v);
+                next!(vm, base, pc, k, tab)
             }
+        } else {
+            try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize));
         }
     }
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
@@ -458,8 +489,8 @@ op!(
     if (*obj).tag == Tag::TABLE {
         let t = (*obj).payload as *mut Table;
         let key = (*k.add(i.b() as usize)).payload as *mut LuaString;
-        let e = (*vm).shared.at((*t).shape, (*t).metatable, key);
-        if (*e).key == key && (*e).ic.shape == (*t).shape && (*e).ic.meta == (*t).metatable && (*e).ic.kind == OWN {
+        let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
+        if !e.is_null() && (*e).ic.kind == OWN {
             (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
             if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
                 *ic(k, i.d()) = (*e).ic;

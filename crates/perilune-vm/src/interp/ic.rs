@@ -14,7 +14,7 @@
 //!   that assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
 //! - `INDEX_CALL`, `NEWINDEX_CALL`: as `PROTO_SLOT`, but `loc` is where the metatable has `__index` or `__newindex` itself, a function when last looked at.
 //!
-//! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, it answers sites that meet many
+//! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, in sets of two entries, it answers sites that meet many
 //! shapes or classes. A hit there now and then refreshes the site's own cache, so that a site whose habits have changed gets quick again.
 //!
 //! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key, rehash, another metatable, a
@@ -90,49 +90,70 @@ pub(crate) struct SharedEntry {
     pub key: *mut LuaString,
 }
 
-/// Entries of the shared cache.
+/// Sets of the shared cache, of two entries each.
 const SHARED: usize = 512;
 
 /// The shared cache.
 pub(crate) struct SharedCache {
-    entries: Box<[SharedEntry; SHARED]>,
+    sets: Box<[[SharedEntry; 2]; SHARED]>,
     /// Counts hits, to refresh a site's cache now and then.
     pub ticks: u32,
 }
 
 impl Default for SharedCache {
     fn default() -> Self {
-        SharedCache {
-            entries: Box::new([SharedEntry { ic: Ic::CLEAR, key: std::ptr::null_mut() }; SHARED]),
-            ticks: 0,
-        }
+        SharedCache { sets: Box::new([[SharedEntry::NONE; 2]; SHARED]), ticks: 0 }
+    }
+}
+
+impl SharedEntry {
+    const NONE: SharedEntry = SharedEntry { ic: Ic::CLEAR, key: std::ptr::null_mut() };
+
+    #[inline(always)]
+    fn is_for(&self, shape: u32, meta: *mut Table, key: *mut LuaString) -> bool {
+        self.key == key && self.ic.shape == shape && self.ic.meta == meta
     }
 }
 
 impl SharedCache {
-    /// Where the entry for these is if there is one.
+    /// The set in which an entry for these would be.
     #[inline(always)]
-    pub fn at(&self, shape: u32, meta: *mut Table, key: *mut LuaString) -> *const SharedEntry {
+    fn set(shape: u32, meta: *mut Table, key: *mut LuaString) -> usize {
         let mix = (shape as usize).wrapping_mul(0x9e37_79b1)
             ^ (meta as usize >> 6)
             ^ (key as usize >> 4).wrapping_mul(5);
-        &raw const self.entries[(mix ^ mix >> 9) % SHARED]
+        (mix ^ mix >> 9) % SHARED
     }
 
-    /// Remembers `ic` for tables with its shape and `meta`, and for `key`.
+    /// The entry for these; null if there is none.
+    #[inline(always)]
+    pub fn find(&self, shape: u32, meta: *mut Table, key: *mut LuaString) -> *const SharedEntry {
+        let set = &self.sets[Self::set(shape, meta, key)];
+        if set[0].is_for(shape, meta, key) {
+            &raw const set[0]
+        } else if set[1].is_for(shape, meta, key) {
+            &raw const set[1]
+        } else {
+            std::ptr::null()
+        }
+    }
+
+    /// Remembers `ic` for tables with its shape and `meta`, and for `key`; the older of two others makes room.
     pub fn put(&mut self, ic: Ic, meta: *mut Table, key: Gc<LuaString>) {
         if key.bytes().starts_with(b"__") {
             // Stores under such names must go the long way.
             return;
         }
-        let at = self.at(ic.shape, meta, key.ptr()) as *mut SharedEntry;
-        // SAFETY: an entry of this cache, which is borrowed mutably.
-        unsafe { *at = SharedEntry { ic: Ic { meta, ..ic }, key: key.ptr() } };
+        let set = &mut self.sets[Self::set(ic.shape, meta, key.ptr())];
+        if !set[0].is_for(ic.shape, meta, key.ptr()) {
+            set[1] = set[0];
+        }
+        set[0] = SharedEntry { ic: Ic { meta, ..ic }, key: key.ptr() };
     }
 
     /// Forgets everything: addresses may be used again after a collection.
     pub fn clear(&mut self) {
-        self.entries.fill(SharedEntry { ic: Ic::CLEAR, key: std::ptr::null_mut() });
+        self.sets.fill([SharedEntry::NONE; 2]);
     }
 }
 
