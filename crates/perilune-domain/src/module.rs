@@ -30,7 +30,17 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     vm.push(pl.into());
     vm.register(
         pl,
-        &[&array::NEW, &atomic::NEW, &map::NEW, &time::NOW, &time::SLEEP, &time::AFTER, &time::EVERY],
+        &[
+            &SHARE,
+            &IS_SHARED,
+            &array::NEW,
+            &atomic::NEW,
+            &map::NEW,
+            &time::NOW,
+            &time::SLEEP,
+            &time::AFTER,
+            &time::EVERY,
+        ],
     )?;
     spawn::register(vm, pl)?;
     channel::register(vm, pl)?;
@@ -82,10 +92,18 @@ pub(crate) const PRELUDE_NAME: &[u8] = b"=perilune";
 
 static PRELUDE: OnceLock<Arc<perilune_syntax::Proto>> = OnceLock::new();
 
-/// `prelude.is_shared(v)`: need `v` not be copied to be used by another domain?
+/// `pl.share(v)`: a frozen deep copy that all domains read.
+static SHARE: Native = Native::leaf("share", |vm| {
+    vm.check_any(1)?;
+    let v = vm.arg(1);
+    let shared = vm.share(v)?;
+    vm.ret(shared)
+});
+
+/// `pl.is_shared(v)`: can `v` be used by another domain without being copied?
 static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
     let v = vm.arg(1);
-    let shared = v.as_shared().is_some();
+    let shared = v.as_shared().is_some() || vm.is_shared(v);
     vm.ret(shared)
 });
 

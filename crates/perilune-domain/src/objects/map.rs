@@ -39,6 +39,7 @@ impl Hash for Key {
             Plain::Float(f) => f.to_bits().hash(h),
             Plain::String(s) => s.hash(h),
             Plain::Native(n) => (*n as *const Native as usize).hash(h),
+            Plain::Island(_, address) => address.hash(h),
             Plain::Shared(o) => (Arc::as_ptr(o).cast::<()>() as usize).hash(h),
         }
     }

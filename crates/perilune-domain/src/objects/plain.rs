@@ -1,5 +1,6 @@
 //! Values that are the same in every domain, outside of any.
 
+use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::SharedObject;
 use perilune_vm::{LuaResult, Native, Tag, Value, Vm};
 use std::sync::Arc;
@@ -15,12 +16,13 @@ pub enum Plain {
     String(Arc<[u8]>),
     Native(&'static Native),
     Shared(Arc<dyn SharedObject>),
+    /// A table or function in an island: the island's count is in the parcel.
+    Island(Parcel, usize),
 }
 
 impl Plain {
     /// The value, if it is one that every domain can have: a scalar, a string, a shared object.
-    pub fn of(vm: &Vm, v: Value) -> Option<Plain> {
-        let _ = vm;
+    pub fn of(vm: &mut Vm, v: Value) -> Option<Plain> {
         Some(match v.tag() {
             Tag::NIL => Plain::Nil,
             Tag::FALSE => Plain::Boolean(false),
@@ -30,6 +32,7 @@ impl Plain {
             Tag::STRING => Plain::String(Arc::from(v.as_string()?.bytes())),
             Tag::NATIVE => Plain::Native(v.as_native()?),
             Tag::SHARED => Plain::Shared(Arc::clone(v.as_shared()?.object())),
+            _ if vm.is_shared(v) => Plain::Island(vm.pack(&[v], PackRules::MESSAGE).ok()?, v.address()?),
             _ => return None,
         })
     }
@@ -47,6 +50,7 @@ impl Plain {
             Plain::String(s) => vm.value_str(s)?,
             Plain::Native(n) => Value::native(n),
             Plain::Shared(o) => vm.shared_ref(Arc::clone(o)).into(),
+            Plain::Island(parcel, _) => vm.unpack_one(parcel)?,
         })
     }
 
@@ -58,6 +62,7 @@ impl Plain {
             (Plain::String(a), Plain::String(b)) => a == b,
             (Plain::Native(a), Plain::Native(b)) => std::ptr::eq(*a, *b),
             (Plain::Shared(a), Plain::Shared(b)) => Arc::ptr_eq(a, b),
+            (Plain::Island(_, a), Plain::Island(_, b)) => a == b,
             _ => match (self.number(), other.number()) {
                 (Some(a), Some(b)) => Vm::raw_equals(a, b),
                 _ => false,
