@@ -26,6 +26,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     if vm.host().is_none() {
         Domain::adopt(vm);
     }
+    vm.seal_modules();
     let pl = vm.new_table(0, 24)?;
     vm.push(pl.into());
     vm.register(

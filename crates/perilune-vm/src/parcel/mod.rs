@@ -196,9 +196,7 @@ impl Vm {
 
     #[inline(never)]
     fn pack_graph(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
-        if !self.parcel.modules.active {
-            self.seal_modules();
-        }
+        self.modules_ready();
         for tracing in [false, true] {
             let mut packer = Packer::new(self, rules.role, tracing, None);
             let result = packer.roots(values);

@@ -78,7 +78,9 @@ pub(crate) struct Modules {
     list: Vec<Module>,
     paths: HashMap<u64, KnownPath, foldhash::fast::FixedState>,
     /// Whether modules are sealed at all: not before the program uses more than one domain.
-    pub active: bool,
+    active: bool,
+    /// The first so many modules have their paths in `paths`.
+    indexed: u32,
     string: Option<u32>,
     path: Option<Arc<[u8]>>,
 }
@@ -99,6 +101,17 @@ struct StandardModule {
 }
 
 static STANDARD: OnceLock<Vec<StandardModule>> = OnceLock::new();
+
+impl StandardModule {
+    /// Whether `v` is what field `name` holds at the start, as far as that is known.
+    fn has(&self, name: &[u8], v: Value) -> bool {
+        match self.fields.iter().find(|f| *f.0 == *name) {
+            None => false,
+            Some((_, None)) => true,
+            Some((_, Some(value))) => same_everywhere(v) == Some(*value),
+        }
+    }
+}
 
 /// A value that means the same in every domain, or a native closure by its native function.
 fn same_everywhere(v: Value) -> Option<(u8, u64)> {
@@ -235,7 +248,9 @@ impl Vm {
             sealed.sort_unstable();
         }
         // Only to keep them alive; without memory for that, an address might be taken for another one's.
-        let _ = self.keep(name, &kept);
+        if standard.is_none() {
+            let _ = self.keep(name, &kept);
+        }
         self.parcel.modules.list.push(Module {
             name: name.into(),
             value: (value.tag().0, value.payload),
@@ -244,7 +259,25 @@ impl Vm {
             print: None,
             changes: Arc::new([]),
         });
-        self.index_module(module, value);
+    }
+
+    /// Seals what is loaded, and makes paths to it known: before packing.
+    #[inline]
+    pub(super) fn modules_ready(&mut self) {
+        let modules = &self.parcel.modules;
+        if !modules.active || (modules.indexed as usize) < modules.list.len() {
+            self.index_modules();
+        }
+    }
+
+    #[inline(never)]
+    fn index_modules(&mut self) {
+        self.seal_modules();
+        while let Some(m) = self.parcel.modules.list.get(self.parcel.modules.indexed as usize) {
+            let value = Value::raw(Tag(m.value.0), m.value.1);
+            self.index_module(self.parcel.modules.indexed, value);
+            self.parcel.modules.indexed += 1;
+        }
     }
 
     fn keep(&mut self, name: &[u8], values: &[Value]) -> LuaResult<()> {
@@ -266,9 +299,10 @@ impl Vm {
 
     /// Makes what is in a module known by path.
     fn index_module(&mut self, module: u32, value: Value) {
-        self.add_path(value, KnownPath { module, fields: [None, None] });
+        self.add_path(value, || KnownPath { module, fields: [None, None] });
         let Some(t) = value.as_table() else { return };
-        let (name, standard) = self.module_name(module);
+        let Module { name, standard, .. } = &self.parcel.modules.list[module as usize];
+        let (name, standard) = (name.clone(), *standard);
         let mut tables = Vec::new();
         let mut count = 0;
         fields(self, t, |vm, key, v| {
@@ -278,12 +312,15 @@ impl Vm {
             if count > MAX_INDEXED || (*name == *b"_G" && v.tag() != Tag::NATIVE_CLOSURE) {
                 return;
             }
-            let field: Arc<[u8]> = key.bytes().into();
-            if vm.add_path(v, KnownPath { module, fields: [Some(field.clone()), None] })
-                && !standard
+            // What the program has put into a table of the library is not there elsewhere.
+            if standard.is_some_and(|s| !s.has(key.bytes(), v)) {
+                return;
+            }
+            vm.add_path(v, || KnownPath { module, fields: [Some(key.bytes().into()), None] });
+            if standard.is_none()
                 && let Some(inner) = v.as_table()
             {
-                tables.push((field, inner));
+                tables.push((Arc::from(key.bytes()), inner));
             }
         });
         for (field, inner) in tables {
@@ -292,20 +329,19 @@ impl Vm {
                 let Some(key) = key.as_string() else { return };
                 count += 1;
                 if count <= MAX_INDEXED {
-                    let fields = [Some(field.clone()), Some(key.bytes().into())];
-                    vm.add_path(v, KnownPath { module, fields });
+                    let field: &Arc<[u8]> = &field;
+                    let fields = || [Some(field.clone()), Some(key.bytes().into())];
+                    vm.add_path(v, || KnownPath { module, fields: fields() });
                 }
             });
         }
     }
 
     /// The first path to something stays.
-    fn add_path(&mut self, v: Value, path: KnownPath) -> bool {
-        let by_name = matches!(v.tag(), Tag::TABLE | Tag::CLOSURE | Tag::NATIVE_CLOSURE | Tag::USERDATA);
-        if by_name {
-            self.parcel.modules.paths.entry(v.payload).or_insert(path);
+    fn add_path(&mut self, v: Value, path: impl FnOnce() -> KnownPath) {
+        if matches!(v.tag(), Tag::TABLE | Tag::CLOSURE | Tag::NATIVE_CLOSURE | Tag::USERDATA) {
+            self.parcel.modules.paths.entry(v.payload).or_insert_with(path);
         }
-        by_name
     }
 
     /// The path to `v`, if it is part of a module.
@@ -394,13 +430,7 @@ impl Vm {
                 changes.push(Change { field: key_text(key), what: What::Odd });
                 return;
             };
-            let known = standard.fields.iter().find(|f| *f.0 == *name.bytes());
-            let same = match known {
-                None => false,
-                Some((_, None)) => true,
-                Some((_, Some(value))) => same_everywhere(v) == Some(*value),
-            };
-            if !same {
+            if !standard.has(name.bytes(), v) {
                 changes.push(Change { field: name.bytes().into(), what: What::Set });
             }
         });
