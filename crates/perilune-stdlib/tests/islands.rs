@@ -2,8 +2,10 @@
 
 use perilune_heap::{HeapOptions, IslandRef};
 use perilune_stdlib::open_libs;
+use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 static SHARE: Native = Native::leaf("share", |vm| {
     let v = vm.share(vm.arg(1))?;
@@ -64,6 +66,70 @@ fn scripts(options: impl Fn() -> HeapOptions) {
         run(&mut vm, name, text, &[]);
         vm.close();
     }
+}
+
+/// A shared object that counts how many there are.
+struct Thing(i64);
+
+static THINGS: AtomicUsize = AtomicUsize::new(0);
+static THING: SharedKind = SharedKind::new("thing", |vm, mt| {
+    let methods = vm.new_table(0, 1)?;
+    vm.set_field(methods, "get", Value::native(&THING_GET))?;
+    vm.set_field(mt, "__index", methods.into())
+});
+static THING_GET: Native = Native::leaf("get", |vm| {
+    let n = vm.check_shared::<Thing>(1, &THING)?.0;
+    vm.ret(n)
+});
+static NEW_THING: Native = Native::leaf("thing", |vm| {
+    THINGS.fetch_add(1, Ordering::Relaxed);
+    let n = vm.check_int(1)?;
+    let r = vm.shared_ref(Arc::new(Thing(n)));
+    vm.ret(r)
+});
+
+impl SharedObject for Thing {
+    fn kind(&self) -> &'static SharedKind {
+        &THING
+    }
+}
+
+impl Drop for Thing {
+    fn drop(&mut self) {
+        THINGS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn islands_keep_shared_objects() {
+    let mut vm = new_vm(HeapOptions::default());
+    if vm.set_global("thing", Value::native(&NEW_THING)).is_err() {
+        panic!("no memory");
+    }
+    let text = r#"
+        local a = thing(1)
+        local s = share { a = a, list = { a, thing(2) }, [a] = "key", by = { [thing(3)] = 3, x = 1 } }
+        assert(s.a == a and s.list[1] == a and s[a] == "key" and s[s.a] == "key" and s.list[2]:get() == 2)
+        assert(type(s.a) == "userdata" and s.a:get() == 1 and is_shared(a) and not in_island(a) and in_island(s.a))
+        assert(share(a) == a)
+        local private = { [s.a] = 5 }
+        assert(private[a] == 5 and private[s.list[1]] == 5)
+        for k, v in pairs(s.by) do if v == 3 then assert(k:get() == 3 and s.by[k] == 3 and next(s.by, k) ~= k) end end
+        verify()
+        kept = s.list
+    "#;
+    run(&mut vm, "things", text, &[]);
+    vm.collect_full();
+    vm.collect_full();
+    assert_eq!(THINGS.load(Ordering::Relaxed), 3);
+    let all: Vec<_> = vm.heap().islands();
+    assert_eq!(all.len(), 1);
+    assert_eq!(perilune_vm::island::shared_objects(&all[0]).len(), 3);
+    drop(all);
+    run(&mut vm, "things", "assert(kept[1]:get() == 1 and kept[2]:get() == 2) kept = nil", &[]);
+    vm.collect_full();
+    vm.collect_full();
+    assert_eq!(THINGS.load(Ordering::Relaxed), 0);
 }
 
 #[test]

@@ -221,6 +221,7 @@ impl Vm {
                 Some(i) => t.get_int(i),
                 None => t.node_value(t.find_other(key)),
             },
+            Tag::SHARED if t.is_frozen() => t.node_value(t.find_frozen_shared(key.gc())),
             Tag::SHARED => match self.known_shared(key.gc()) {
                 Some(known) => t.node_value(t.find_other(known.into())),
                 None => Value::NIL,

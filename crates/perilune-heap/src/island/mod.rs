@@ -133,6 +133,12 @@ pub fn island_stats() -> IslandStats {
     IslandStats { islands: s.live, bytes: s.memory.used, mapped_bytes: s.memory.mapped }
 }
 
+/// Counted references to all islands of the process: for whoever looks for cycles that counts do not find, and for figures.
+pub fn all_islands() -> Vec<IslandRef> {
+    let end = state().next;
+    (1..end).filter_map(IslandRef::if_alive).collect()
+}
+
 /// Number of the island that `at` lies in, an address in the range of islands; 0 if none does. Only of use to those who hold that island.
 pub fn island_number(at: usize) -> u32 {
     memory::owner(at)
@@ -148,6 +154,19 @@ impl IslandRef {
     pub(crate) fn to(number: u32) -> IslandRef {
         raise(number);
         IslandRef { number }
+    }
+
+    /// A further count of island `number` if it is alive.
+    fn if_alive(number: u32) -> Option<IslandRef> {
+        let count = &slot(number).count;
+        let mut now = count.load(Relaxed);
+        while now > 0 {
+            match count.compare_exchange_weak(now, now + 1, Acquire, Relaxed) {
+                Ok(_) => return Some(IslandRef { number }),
+                Err(other) => now = other,
+            }
+        }
+        None
     }
 
     /// The island's number; of use only while it lives.

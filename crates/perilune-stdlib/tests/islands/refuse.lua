@@ -17,7 +17,7 @@ refused({ cache = setmetatable({}, { __mode = "k" }) }, "(the metatable of value
 refused(setmetatable({}, { __close = print }), "'__close'")
 local count = 0
 local function counter() count = count + 1 return count end
-refused({ f = counter }, "cannot share: value.f captures variable 'count', which is assigned after its declaration")
+refused({ f = counter }, "cannot share: value.f captures variable 'count' (declared on line 18), which is assigned on line 19.")
 local handle = { co }
 refused({ f = function() return handle end }, "cannot share: (variable 'handle' of value.f)[1] is a coroutine")
 local t = { 1, 2, x = { y = {} } }
@@ -32,3 +32,13 @@ t.x.y[51].z, t.new = 1, 2
 collectgarbage()
 assert(share(t).x.y[51].z == 1)
 assert(counter() == 1)
+
+-- a variable that is assigned once, where it is declared without a value
+do
+  local even
+  local function odd(n) if n == 0 then return false end return even(n - 1) end
+  local ok, e = pcall(share, { odd })
+  assert(not ok and e:find("'even'") and e:find("no value yet", 1, true), e)
+  function even(n) if n == 0 then return true end return odd(n - 1) end
+  assert(share({ odd })[1](7) == true)
+end

@@ -422,13 +422,15 @@ impl Copier<'_> {
             for (n, desc) in descs.iter().enumerate() {
                 let v = *(**upvals.add(n)).v;
                 let own = &raw mut (*dst).upvals as *mut Value;
-                if v.tag == Tag::TABLE && v.payload == self.vm.globals as u64 {
+                if self.vm.environment(v).is_some() {
                     *own.add(n) = ENV;
                     continue;
                 }
                 if desc.kind == VarKind::Mutable {
-                    let name = desc.name.as_deref().unwrap_or(b"?");
-                    return self.refuse(Gc::from_ptr(src).into(), Why::Assigned(name.to_vec()));
+                    return self.refuse(Gc::from_ptr(src).into(), Why::Assigned(desc.clone()));
+                }
+                if desc.kind == VarKind::Late && v.is_nil() {
+                    return self.refuse(Gc::from_ptr(src).into(), Why::NotYetAssigned(desc.clone()));
                 }
                 *own.add(n) = self.forward(v)?;
             }

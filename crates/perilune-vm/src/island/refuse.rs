@@ -6,6 +6,7 @@ use crate::object::{LuaClosure, Table, Upval};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Header;
+use perilune_syntax::UpvalueDesc;
 
 /// Why something cannot be shared.
 pub(super) enum Why {
@@ -13,8 +14,10 @@ pub(super) enum Why {
     Kind,
     /// This metamethod of the table, a metatable.
     Metamethod(Event),
-    /// A function assigns the captured variable of this name, or others do.
-    Assigned(Vec<u8>),
+    /// The captured variable is assigned after its declaration.
+    Assigned(UpvalueDesc),
+    /// The captured variable will get its value later.
+    NotYetAssigned(UpvalueDesc),
 }
 
 /// The message of an error to be raised.
@@ -37,7 +40,7 @@ impl Refusal {
     pub fn new(entries: &[Entry], parent: u32, v: Value, why: Why) -> Refusal {
         let met = match why {
             // The function itself is the entry.
-            Why::Assigned(_) if parent != NO_PARENT => path(entries, parent),
+            Why::Assigned(_) | Why::NotYetAssigned(_) if parent != NO_PARENT => path(entries, parent),
             _ if parent == NO_PARENT => "value".to_string(),
             _ => extend(path(entries, parent), step(entries[parent as usize].src, v.payload)),
         };
@@ -52,13 +55,33 @@ impl Refusal {
                 let name = event.name();
                 format!("{met} has a field '{name}' (a shared value is never finalised, closed or weak)")
             }
-            Why::Assigned(name) => {
-                let name = String::from_utf8_lossy(&name);
-                format!("{met} captures variable '{name}', which is assigned after its declaration")
+            Why::Assigned(desc) => {
+                let (name, at) = variable(&desc);
+                let line = match desc.assigned_line {
+                    0 => "after its declaration".to_string(),
+                    n => format!("on line {n}"),
+                };
+                format!(
+                    "{met} captures variable '{name}'{at}, which is assigned {line}. \
+                     Each domain would have a variable of its own. Capture one that is never assigned, \
+                     pass the value as an argument, or keep it in a shared object (pl.atomic, pl.array, a channel)"
+                )
+            }
+            Why::NotYetAssigned(desc) => {
+                let (name, at) = variable(&desc);
+                format!(
+                    "{met} captures variable '{name}'{at}, which has no value yet. Share it after the assignment"
+                )
             }
         };
         Refusal { message: format!("cannot share: {message}") }
     }
+}
+
+/// Name and place of a variable.
+fn variable(desc: &UpvalueDesc) -> (String, String) {
+    let name = String::from_utf8_lossy(desc.name.as_deref().unwrap_or(b"?")).into_owned();
+    (name, if desc.line > 0 { format!(" (declared on line {})", desc.line) } else { String::new() })
 }
 
 /// How the program gets to the object of an entry.

@@ -109,7 +109,7 @@ impl Vm {
 
     /// `v` as an environment: the table of globals, or one made from a snapshot.
     #[inline]
-    pub(super) fn environment(&self, v: Value) -> Option<Gc<Table>> {
+    pub(crate) fn environment(&self, v: Value) -> Option<Gc<Table>> {
         let t = v.as_table()?;
         if t == self.globals() || self.snapshot_globals(t).is_some() { Some(t) } else { None }
     }

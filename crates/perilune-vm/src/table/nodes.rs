@@ -19,6 +19,7 @@ use super::{TABLE_INT_NODES, TABLE_REF_NODES, array, edit};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, LuaString, Node, Table};
+use crate::shared::SharedRef;
 use crate::value::{Gc, Tag, Value};
 use std::ptr::null_mut;
 
@@ -216,6 +217,21 @@ impl Table {
                 }
                 node = node.offset(n.next as isize);
             }
+        }
+    }
+
+    /// The node of a key that is a shared object in a table of an island. Addresses of references to it do not matter, so all nodes are looked at.
+    #[cold]
+    pub(crate) fn find_frozen_shared(&self, key: Gc<SharedRef>) -> *mut Node {
+        let is_it = |n: &Node| {
+            n.is_live()
+                && n.key_tag == Tag::SHARED.0
+                && n.key().gc::<SharedRef>().identity() == key.identity()
+        };
+        match self.node_slice().iter().position(is_it) {
+            // SAFETY: one of the nodes.
+            Some(at) => unsafe { self.nodes.add(at) },
+            None => null_mut(),
         }
     }
 
