@@ -151,7 +151,7 @@ impl Default for HeapOptions {
             stress: false,
             poison: cfg!(debug_assertions),
             verify: false,
-            nursery: 256 << 10,
+            nursery: 128 << 10,
             fixed_nursery: false,
             small_page_chunks: 4,
             first_epoch: 1,

@@ -24,9 +24,9 @@ const SLICE_GOAL: f64 = 600_000.0;
 pub const MARK_RATIO: usize = 3;
 /// A slice gets at least this many nanoseconds.
 pub const LEAST_SLICE: u64 = 200_000;
-const SMALLEST: usize = 256 << 10;
+const SMALLEST: usize = 128 << 10;
 /// Without much survival, the nursery stays between these, in proportion to the live bytes.
-const USUAL: (usize, usize) = (512 << 10, 2 << 20);
+const USUAL: (usize, usize) = (256 << 10, 2 << 20);
 /// When everything survives, a nursery of this size takes about a millisecond.
 const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
