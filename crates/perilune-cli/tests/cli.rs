@@ -449,10 +449,14 @@ fn sigint_is_an_error() {
 fn sigint_returns_to_the_prompt() {
     let place = Place::new();
     fs::write(place.0.join("wait.lua"), "io.stdout:setvbuf('no')").unwrap();
-    let ran = interrupted(&place, &["-i", "wait.lua"], "while true do end\n'still here'\n");
-    assert!(ran.stdout.ends_with("> > still here\n> \n"), "{}", ran.stdout);
-    assert!(ran.stderr.contains("interrupted!\nstack traceback:\n"), "{}", ran.stderr);
-    assert_eq!(ran.code, Some(0));
+    for endless in
+        ["while true do end", "return ('a'):rep(40):find(('a-'):rep(30) .. 'b')", "load(('x=1 '):rep(1e7))"]
+    {
+        let ran = interrupted(&place, &["-i", "wait.lua"], &format!("{endless}\n'still here'\n"));
+        assert!(ran.stdout.ends_with("> > still here\n> \n"), "{endless}: {}", ran.stdout);
+        assert!(ran.stderr.contains("interrupted!\nstack traceback:\n"), "{endless}: {}", ran.stderr);
+        assert_eq!(ran.code, Some(0));
+    }
 }
 
 #[test]
