@@ -62,3 +62,28 @@ fn every_example_says_what_is_wrong_with_its_input() {
         assert!(!errors.contains("traceback"), "{}: {errors}", dir.display());
     }
 }
+
+/// The lines that an example prints with `args`, which has to succeed.
+fn lines(name: &str, args: &[&str]) -> Vec<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let output = run(&dir, args);
+    assert!(output.status.success(), "{name} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_allocator_loop_runs_on_domains_and_in_processes() {
+    for way in ["--domains", "--processes"] {
+        let printed = lines("allocator", &[way, "3", "--iterations", "100000"]);
+        assert!(printed[0].contains(" made 300000 tables in "), "{printed:?}");
+        let printed = lines("allocator", &[way, "2", "--seconds", "0.05"]);
+        assert!(printed[0].starts_with("2 "), "{printed:?}");
+    }
+    let printed = lines("allocator", &["--compare", "2", "--iterations", "100000", "--rounds", "1"]);
+    assert!(printed.len() == 2 && printed[1].trim_start().starts_with("2 "), "{printed:?}");
+}
+
+#[test]
+fn binary_trees_have_the_same_nodes_on_domains() {
+    assert_eq!(lines("binary_trees", &["9", "--domains", "3"]), lines("binary_trees", &["9"]));
+}

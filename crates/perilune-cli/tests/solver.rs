@@ -43,13 +43,18 @@ fn an_independent_checker_finds_nothing_wrong() {
 }
 
 #[test]
-fn processes_find_what_one_finds() {
+fn domains_and_processes_find_what_one_finds() {
     let args = ["--solves", "301", "--together", "2"];
     let alone = printed("main.lua", &args);
     let digest = alone.lines().last().expect("a result");
     assert!(digest.starts_with("301 requests, ") && digest.contains("digest "), "{alone}");
-    let processes = printed("main.lua", &[&args[..], &["--processes", "3"]].concat());
-    assert_eq!(processes.lines().last(), Some(digest));
+    for way in ["--domains", "--processes"] {
+        let several = printed("main.lua", &[&args[..], &[way, "3"]].concat());
+        assert_eq!(several.lines().last(), Some(digest), "{way}");
+    }
+    let compared = printed("main.lua", &[&args[..], &["--compare", "2", "--rounds", "1"]].concat());
+    assert_eq!(compared.lines().last(), Some(digest));
+    assert!(compared.contains("domains against processes"), "{compared}");
 }
 
 #[test]
