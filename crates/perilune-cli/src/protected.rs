@@ -71,6 +71,7 @@ extern "C" fn on_interrupt(_: libc::c_int) {
     if let Some(handle) = INTERRUPT.get() {
         handle.raise();
     }
+    perilune_domain::signal::notify_interrupt();
 }
 
 fn set_signal(action: libc::sighandler_t) {

@@ -12,7 +12,7 @@
 
 use crate::pool::{self, Work};
 use crate::program::program;
-use crate::sched::{Next, Seat, Token, WaitList, threads};
+use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::wait::{self, Wait};
 use parking_lot::Mutex;
 use perilune_vm::parcel::Parcel;
@@ -73,6 +73,10 @@ pub struct Domain {
     /// Whether there are any.
     has_cancels: AtomicBool,
     interrupt: Mutex<Option<InterruptHandle>>,
+    /// The root chain's wait, for whoever interrupts it.
+    root_waiter: Mutex<Option<Arc<Waiter>>>,
+    /// The root chain is to be interrupted as soon as it runs.
+    interrupted: AtomicBool,
 }
 
 // SAFETY: `local` and the Vm are touched by the owner only, of which the token allows one at a time (module essay).
@@ -88,6 +92,7 @@ impl Domain {
         });
         vm.set_host(domain.clone());
         *domain.interrupt.lock() = Some(vm.interrupt_handle());
+        crate::signal::watch(Arc::downgrade(&domain));
         domain
     }
 
@@ -130,6 +135,8 @@ impl Domain {
                 cancels: Mutex::new(Vec::new()),
                 has_cancels: AtomicBool::new(false),
                 interrupt: Mutex::new(None),
+                root_waiter: Mutex::new(None),
+                interrupted: AtomicBool::new(false),
             }
         });
         program().rest().register(&domain.waits);
@@ -456,6 +463,28 @@ impl Domain {
         }
     }
 
+    /// The user's interrupt has been raised: ends the root chain's wait, if it waits. It sees the interrupt when it runs.
+    pub fn interrupt_root(&self) {
+        let waiter = self.root_waiter.lock().clone();
+        if let Some(waiter) = waiter {
+            self.interrupted.store(true, Ordering::SeqCst);
+            waiter.wake(Reason::Cancelled);
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst) || self.interrupt.lock().is_some_and(|h| h.is_user_raised())
+    }
+
+    /// An interrupt that was kept for the root chain is raised again for whoever runs now.
+    fn pass_interrupt(&self) {
+        if self.interrupted.swap(false, Ordering::SeqCst)
+            && let Some(handle) = &*self.interrupt.lock()
+        {
+            handle.raise();
+        }
+    }
+
     /// Makes the pump look for work.
     pub(crate) fn poke(&self) {
         self.token.poke();
@@ -487,19 +516,36 @@ impl Host for Domain {
     fn attach(&self) {
         // A domain is not closed while a fiber of it is alive.
         self.token.attach();
+        self.pass_interrupt();
         if let Some((_, seat)) = &mut self.local().seat {
             seat.busy();
         }
     }
     fn wait_root(&self) {
-        if let Some(root) = self.local().root_wait.as_ref().and_then(|w| w.root.clone()) {
+        let Some(root) = self.local().root_wait.as_ref().and_then(|w| w.root.clone()) else { return };
+        *self.root_waiter.lock() = Some(root.clone());
+        // An interrupt that came before the waiter was there to be woken.
+        if !self.is_interrupted() {
             self.token.wait(&root);
         }
+        *self.root_waiter.lock() = None;
+        if self.is_interrupted() {
+            root.wake(Reason::Cancelled);
+        }
+        self.pass_interrupt();
     }
     fn withdraw(&self, fiber: Option<u64>) {
         if let Some(wait) = self.wait_place(fiber).and_then(Option::take) {
             wait::end(self, wait);
         }
+    }
+    fn takes_interrupt(&self) -> bool {
+        let main = self.id == 1;
+        if main {
+            self.interrupted.store(true, Ordering::SeqCst);
+            self.interrupt_root();
+        }
+        main
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
         fiber.is_some_and(|id| self.cancels.lock().contains(&id))

@@ -16,6 +16,7 @@ mod outcome;
 mod pool;
 pub mod program;
 pub mod sched;
+pub mod signal;
 mod spawn;
 mod time;
 mod wait;

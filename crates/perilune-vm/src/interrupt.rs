@@ -39,6 +39,12 @@ impl InterruptHandle {
         unsafe { (*self.0).fetch_or(causes, Ordering::Relaxed) };
     }
 
+    /// The user's interrupt is pending.
+    pub fn is_user_raised(self) -> bool {
+        // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
+        unsafe { (*self.0).load(Ordering::Relaxed) & USER != 0 }
+    }
+
     /// An interrupt is pending: what long work that has no `Vm` at hand asks now and then, to give up.
     #[inline]
     pub fn is_raised(self) -> bool {
@@ -65,6 +71,9 @@ impl Vm {
             self.interrupt.fetch_or(CANCEL, Ordering::Relaxed);
         }
         if causes & USER != 0 {
+            if self.current_fiber().is_some() && self.host.as_ref().is_some_and(|h| h.takes_interrupt()) {
+                return Ok(());
+            }
             return Err(self.error("interrupted!"));
         }
         Ok(())
