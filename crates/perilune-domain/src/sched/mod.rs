@@ -8,6 +8,7 @@
 //! | `token.rs` | who owns a domain; ready fibers; leaving and taking it back around a blocking call |
 //! | `waiter.rs` | one wait, ended exactly once by whoever comes first |
 //! | `timer.rs` | deadlines |
+//! | `linger.rs` | a moment of patience before sleeping |
 //! | `queue.rs`, `bell.rs` | tasks of a pool: deques, stealing; which sleeping worker is told of a new one |
 //! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
 //! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
@@ -46,6 +47,7 @@
 
 pub mod bell;
 pub mod cancel;
+mod linger;
 pub mod ordered;
 pub mod queue;
 pub mod rest;

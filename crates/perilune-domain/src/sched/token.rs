@@ -52,6 +52,7 @@
 //! fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended, and costs less than the
 //! allocation of a node.
 
+use super::linger::Linger;
 use super::rest::Rest;
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
 use super::waiter::{Sleeper, Waiter};
@@ -68,6 +69,8 @@ const POKED: u32 = 8;
 const RETURNING: u32 = 16;
 const TURN: u32 = 32;
 const CLOSED: u32 = 64;
+/// What keeps the pump from leaving.
+const NEWS: u32 = WORK | POKED | RETURNING;
 
 /// How long a returning thread waits before it looks whether the domain has been forgotten by a cache without threads.
 const RESCUE: Duration = Duration::from_secs(1);
@@ -93,6 +96,9 @@ pub struct Token<F> {
     returning: Mutex<VecDeque<Arc<Returning>>>,
     rest: Arc<Rest>,
     activate: Activate,
+    /// The pump's patience before it leaves, and the main program's before it sleeps.
+    pump: Linger,
+    root: Linger,
 }
 
 /// A thread in [`Token::attach`].
@@ -137,6 +143,8 @@ impl<F> Token<F> {
             returning: Mutex::new(VecDeque::new()),
             rest,
             activate,
+            pump: Linger::default(),
+            root: Linger::default(),
         }
     }
 
@@ -265,12 +273,15 @@ impl<F> Token<F> {
     }
 
     /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. True: the caller does not own it
-    /// any more. False: it does, and must look again, for tasks too.
+    /// any more. False: it does, and must look again, for tasks too. Before it leaves it may wait for a moment (`linger.rs`).
     pub fn try_leave(&self) -> bool {
+        if self.pump.until(|| self.state.load(Ordering::Relaxed) & NEWS != 0) {
+            return false;
+        }
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             debug_assert_eq!(state & PHASE, OWNED);
-            if state & (WORK | RETURNING | POKED) != 0 {
+            if state & NEWS != 0 {
                 return false;
             }
             let new = (state & !(PHASE | TURN)) | IDLE;
@@ -425,8 +436,11 @@ impl<F> Token<F> {
         }
         self.detach();
         self.rest.leave();
-        while waiter.woken().is_none() || !waiter.sleeper().roused.load(Ordering::Acquire) {
-            park();
+        let roused = || waiter.sleeper().roused.load(Ordering::Acquire);
+        if !self.root.until(roused) {
+            while !roused() {
+                park();
+            }
         }
         let taken = self.attach();
         if !taken {

@@ -10,6 +10,8 @@
 mod sched {
     #[path = "bell.rs"]
     pub mod bell;
+    #[path = "../../tests/model/linger.rs"]
+    pub mod linger;
     #[path = "rest.rs"]
     pub mod rest;
     #[path = "../../tests/model/sync.rs"]
