@@ -46,6 +46,14 @@ impl Vm {
     /// Pushes the roots of a graph. `own`: globals that travel become this domain's.
     pub(super) fn unpack_graph(&mut self, graph: &Graph, own: bool) -> LuaResult<u32> {
         let base = self.nargs();
+        let result = self.unpack_above(graph, own, base);
+        if result.is_err() {
+            self.truncate(base);
+        }
+        result
+    }
+
+    fn unpack_above(&mut self, graph: &Graph, own: bool, base: u32) -> LuaResult<u32> {
         self.ensure_stack(graph.roots as usize + 4)?;
         let mut environments = Vec::new();
         if let Some(refs) = &graph.refs {
@@ -63,7 +71,7 @@ impl Vm {
         let result = reader.roots(graph);
         reader.finish();
         result?;
-        // What the stack held meanwhile goes away below the roots.
+        // What the stack held meanwhile goes away from below the roots.
         let (count, top) = (graph.roots, self.nargs());
         for n in 0..count {
             let v = self.stack_get(top - count + 1 + n);
