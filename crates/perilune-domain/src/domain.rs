@@ -473,7 +473,7 @@ impl Domain {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst) || self.interrupt.lock().is_some_and(|h| h.is_user_raised())
+        self.interrupted.load(Ordering::SeqCst) || self.interrupt.lock().is_some_and(|h| h.is_raised())
     }
 
     /// An interrupt that was kept for the root chain is raised again for whoever runs now.

@@ -39,17 +39,17 @@ impl InterruptHandle {
         unsafe { (*self.0).fetch_or(causes, Ordering::Relaxed) };
     }
 
-    /// The user's interrupt is pending.
-    pub fn is_user_raised(self) -> bool {
-        // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
-        unsafe { (*self.0).load(Ordering::Relaxed) & USER != 0 }
-    }
-
-    /// An interrupt is pending: what long work that has no `Vm` at hand asks now and then, to give up.
+    /// The user wants the running code to stop: what long work that has no `Vm` at hand asks now and then, to give up.
     #[inline]
     pub fn is_raised(self) -> bool {
+        self.is_raised_by(USER)
+    }
+
+    /// One of `causes` is pending. [`CANCEL`] may concern another fiber: who gives up for it must be able to begin again.
+    #[inline]
+    pub fn is_raised_by(self, causes: u32) -> bool {
         // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
-        unsafe { (*self.0).load(Ordering::Relaxed) != 0 }
+        unsafe { (*self.0).load(Ordering::Relaxed) & causes != 0 }
     }
 }
 

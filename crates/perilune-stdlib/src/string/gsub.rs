@@ -5,7 +5,7 @@
 use super::cache;
 use super::matcher::{Capture, Matcher};
 use super::scratch;
-use super::search::{capture_value, pattern_error, push_captures};
+use super::search::{capture_value, pattern_error, push_captures, search};
 use memchr::memchr;
 use perilune_syntax::numeral;
 use perilune_vm::{LuaResult, Native, Type, Value, Vm};
@@ -45,7 +45,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     let (mut at, mut kept, mut last, mut count) = (0, 0, None, 0i64);
     let mut changed = false;
     while count < limit {
-        let found = matcher.search(at, last).map_err(|e| pattern_error(vm, e))?;
+        let found = search(vm, &mut matcher, at, last)?;
         let Some((start, end)) = found else { break };
         count += 1;
         scratch::append(vm, &mut out, &subject[kept..start])?;

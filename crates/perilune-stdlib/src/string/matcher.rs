@@ -15,6 +15,7 @@
 use super::pattern::{ByteSet, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
 use memchr::{memchr, memrchr};
 use perilune_vm::InterruptHandle;
+use perilune_vm::interrupt::{CANCEL, USER};
 
 /// How deep items may nest.
 pub const MAX_DEPTH: u32 = 200;
@@ -53,6 +54,8 @@ pub struct Matcher<'a> {
     error: Option<PatternError>,
     fuel: usize,
     interrupt: Option<InterruptHandle>,
+    /// Which interrupts end the search.
+    causes: u32,
 }
 
 impl<'a> Matcher<'a> {
@@ -64,7 +67,12 @@ impl<'a> Matcher<'a> {
         captures: &'a mut Slots,
         interrupt: Option<InterruptHandle>,
     ) -> Matcher<'a> {
-        Matcher { pattern, subject, captures, error: None, fuel: FUEL, interrupt }
+        Matcher { pattern, subject, captures, error: None, fuel: FUEL, interrupt, causes: USER | CANCEL }
+    }
+
+    /// The hint at a cancellation was for another fiber, and may stay: from now on only the user ends searches.
+    pub fn ignore_cancellation(&mut self) {
+        self.causes = USER;
     }
 
     /// The pattern.
@@ -162,7 +170,7 @@ impl<'a> Matcher<'a> {
     #[inline(never)]
     fn fill_up(&mut self) -> bool {
         self.fuel = FUEL;
-        if self.interrupt.is_some_and(InterruptHandle::is_raised) {
+        if self.interrupt.is_some_and(|interrupt| interrupt.is_raised_by(self.causes)) {
             self.error = Some(PatternError::Interrupted);
             return false;
         }

@@ -15,12 +15,40 @@ static GMATCH_STEP: Native = Native::leaf("for iterator", gmatch_step);
 /// Raises what is wrong with a pattern.
 #[cold]
 pub(super) fn pattern_error(vm: &mut Vm, e: PatternError) -> Thrown {
-    if e == PatternError::Interrupted
-        && let Err(interrupted) = vm.poll_interrupt()
-    {
-        return interrupted;
-    }
     vm.error(e.to_string())
+}
+
+/// [`Matcher::search`], raising what is wrong; an interrupt that concerns somebody else lets it begin again.
+#[inline]
+pub(super) fn search(
+    vm: &mut Vm,
+    matcher: &mut Matcher<'_>,
+    from: usize,
+    not_end: Option<usize>,
+) -> LuaResult<Option<(usize, usize)>> {
+    match matcher.search(from, not_end) {
+        Ok(found) => Ok(found),
+        Err(e) => search_again(vm, matcher, from, not_end, e),
+    }
+}
+
+#[cold]
+fn search_again(
+    vm: &mut Vm,
+    matcher: &mut Matcher<'_>,
+    from: usize,
+    not_end: Option<usize>,
+    mut e: PatternError,
+) -> LuaResult<Option<(usize, usize)>> {
+    while e == PatternError::Interrupted {
+        vm.poll_interrupt()?;
+        matcher.ignore_cancellation();
+        match matcher.search(from, not_end) {
+            Ok(found) => return Ok(found),
+            Err(again) => e = again,
+        }
+    }
+    Err(pattern_error(vm, e))
 }
 
 /// A capture as a value.
@@ -90,7 +118,7 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
     }
     let mut entry = cache::take(text, true);
     let mut matcher = entry.matcher(vm, subject);
-    let count = match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
+    let count = match search(vm, &mut matcher, from, None)? {
         None => vm.ret(Value::NIL)?,
         Some(found) => {
             vm.push(Value::int(found.0 as i64 + 1));
@@ -112,7 +140,7 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
     }
     let mut entry = cache::take(text, true);
     let mut matcher = entry.matcher(vm, subject);
-    let count = match matcher.search(from, None).map_err(|e| pattern_error(vm, e))? {
+    let count = match search(vm, &mut matcher, from, None)? {
         None => vm.ret(Value::NIL)?,
         Some(found) => push_captures(vm, &matcher, matcher.count(), found)?,
     };
@@ -151,7 +179,7 @@ fn gmatch_step(vm: &mut Vm) -> LuaResult<u32> {
         }
     };
     let mut matcher = entry.matcher(vm, subject.bytes());
-    let count = match matcher.search(from, last).map_err(|e| pattern_error(vm, e))? {
+    let count = match search(vm, &mut matcher, from, last)? {
         None => 0,
         Some(found) => {
             vm.set_upvalue(3, Value::int(found.1 as i64));

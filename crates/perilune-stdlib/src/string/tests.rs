@@ -447,3 +447,26 @@ proptest! {
         }
     }
 }
+
+/// A hint at a cancellation that concerns another fiber ends no search, however often it comes.
+#[test]
+fn hints_for_others_end_no_search() {
+    use perilune_vm::{INTERRUPT_CANCEL, LoadMode, Vm};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let mut vm = Vm::new();
+    crate::open_libs(&mut vm).unwrap();
+    let text = "local s, n = ('a'):rep(400), 0 return s:find('.-.-.-b'), (s:gsub('.-.-b', ''))";
+    let f = vm.load(text.as_bytes(), b"=t", LoadMode::Text, None).unwrap();
+    let (handle, done) = (vm.interrupt_handle(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                handle.raise_cause(INTERRUPT_CANCEL);
+                std::thread::yield_now();
+            }
+        });
+        let result = vm.protected_call(f.into(), &[]);
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(result.map_err(|e| format!("{:?}", e.as_string().map(|s| s.bytes().to_vec()))), Ok(2));
+    });
+}
