@@ -399,7 +399,7 @@ fn debug(vm: &mut Vm) -> LuaResult<u32> {
     let mut line = Vec::new();
     loop {
         io::write_error(b"lua_debug> ");
-        if !io::read_line(&mut line) || line == b"cont\n" {
+        if !io::read_line(vm, &mut line) || line == b"cont\n" {
             return Ok(0);
         }
         let outcome = match vm.load(&line, b"=(debug command)", LoadMode::Both, None) {

@@ -49,7 +49,7 @@ fn difftime(vm: &mut Vm) -> LuaResult<u32> {
 
 fn execute(vm: &mut Vm) -> LuaResult<u32> {
     let command = vm.opt_str(1)?;
-    io::flush_all();
+    vm.blocking(io::flush_all);
     let Some(command) = command else {
         // SAFETY: a null command asks whether there is a shell.
         let available = unsafe { libc::system(std::ptr::null()) } != 0;
@@ -57,7 +57,7 @@ fn execute(vm: &mut Vm) -> LuaResult<u32> {
     };
     let Ok(command) = CString::new(c_bytes(command.bytes())) else { return Ok(0) };
     // SAFETY: the command is a terminated string.
-    let status = unsafe { libc::system(command.as_ptr()) };
+    let status = vm.blocking(|| unsafe { libc::system(command.as_ptr()) });
     if status == -1 {
         let error = errno::of(&std::io::Error::last_os_error());
         return errno::failure(vm, error, None);

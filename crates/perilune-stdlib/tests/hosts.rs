@@ -426,3 +426,83 @@ fn states_move_between_threads() {
     }
     vm.leave_thread();
 }
+
+/// What sleeps in the kernel leaves the state to others, who let it go on.
+#[test]
+fn pipes_and_processes_leave_the_state_to_others() {
+    let dir = std::env::temp_dir().join(format!("perilune-hosts-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let place = dir.display().to_string();
+    let toy = Arc::new(Toy::default());
+    toy.take();
+    let mut vm = new_vm(&toy);
+    vm.heap().set_stress(false);
+    let address = Address(&raw mut *vm);
+    let cases = [
+        // The child ends only when somebody else has run in this state.
+        ("return io.popen('while [ ! -e @ ]; do sleep 0.01; done; echo done'):read('a')", "done\n"),
+        (
+            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done') held = f f:close() return 'closed'",
+            "closed",
+        ),
+        ("return (os.execute('while [ ! -e @ ]; do sleep 0.01; done') and 'executed')", "executed"),
+        (
+            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done; cat >/dev/null', 'w') f:write(('x'):rep(1 << 20)) f:close() return 'written'",
+            "written",
+        ),
+        (
+            "local f = io.popen('while [ ! -e @ ]; do sleep 0.01; done; echo l') held = f for l in f:lines() do return l end",
+            "l",
+        ),
+    ];
+    for (n, (source, expected)) in cases.into_iter().enumerate() {
+        let file = format!("{place}/{n}");
+        let text = source.replace('@', &file);
+        let host = toy.clone();
+        let wait_for_it = source.contains("lines");
+        let other = std::thread::spawn(move || {
+            loop {
+                host.take();
+                // SAFETY: just taken.
+                let vm = unsafe { address.vm() };
+                let globals = vm.globals();
+                if !wait_for_it || vm.get_field(globals, "held").is_ok_and(Value::is_truthy) {
+                    break;
+                }
+                // Starting the process detached, not reading from it.
+                host.release();
+                std::thread::yield_now();
+            }
+            // SAFETY: taken in the loop.
+            let vm = unsafe { address.vm() };
+            vm.enter_thread();
+            // Files that are in use cannot be closed.
+            let f = load(
+                vm,
+                &format!(
+                    "local busy = held and io.type(held) == 'file' and select(3, held:close())
+                     held = nil
+                     io.open('{file}', 'w'):close()
+                     return tostring(busy)"
+                ),
+            );
+            let fiber = vm.new_fiber(f, &[]).unwrap();
+            let text = finish(vm, fiber);
+            vm.leave_thread();
+            host.release();
+            text
+        });
+        // SAFETY: this thread owns it.
+        let vm = unsafe { address.vm() };
+        let f = load(vm, &text);
+        vm.protected_call(f, &[]).unwrap_or_else(|e| panic!("{text}: {}", show(e)));
+        assert_eq!(show(vm.pop()), expected, "{text}");
+        toy.release();
+        let said = other.join().expect("no panic");
+        if wait_for_it {
+            assert_eq!(said, "16", "EBUSY");
+        }
+        toy.take();
+    }
+    std::fs::remove_dir_all(dir).expect("removed");
+}

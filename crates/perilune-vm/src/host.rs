@@ -63,6 +63,12 @@ impl Blocker {
         unsafe { (*self.0).blocking(f) }
     }
 
+    /// As [`Vm::detaches`]. To be called within the native that made this, by its thread.
+    pub fn detaches(self) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.0).detaches() }
+    }
+
     /// As [`Vm::interrupt_pending`]. To be called within the native that made this, by its thread.
     pub fn is_interrupted(self) -> bool {
         // SAFETY: as above.
@@ -239,10 +245,7 @@ impl Vm {
     #[inline]
     pub fn blocking<R>(&mut self, f: impl FnOnce() -> R) -> R {
         match &self.host {
-            None => f(),
-            // Whoever has detached wants it back.
-            Some(host) if self.owners.aside.is_empty() && !host.is_wanted() => f(),
-            Some(host) => {
+            Some(host) if self.detaches() => {
                 let host = host.clone();
                 self.put_aside(|| {
                     host.detach();
@@ -251,7 +254,15 @@ impl Vm {
                     result
                 })
             }
+            _ => f(),
         }
+    }
+
+    /// Would [`Vm::blocking`] give the domain up now?
+    #[inline]
+    pub fn detaches(&self) -> bool {
+        // Whoever has detached wants it back.
+        self.host.as_ref().is_some_and(|host| !self.owners.aside.is_empty() || host.is_wanted())
     }
 
     /// A way to call [`Vm::blocking`] for code that has no `Vm` at hand.

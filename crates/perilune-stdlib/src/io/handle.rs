@@ -12,7 +12,7 @@ use crate::errno;
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// Name of the metatable in the registry, and in messages.
 const FILE: &str = "FILE*";
@@ -99,13 +99,18 @@ pub(super) fn check_stream<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a Mutex<Strea
 }
 
 /// Closes the stream of a handle; the wait status if it is a process. A stream that another handle shares
-/// stays open.
+/// stays open; one that is in use, by code that waits in the kernel, cannot be closed.
 pub(super) fn close_handle(vm: &Vm, handle: &mut FileHandle) -> Result<Option<i32>, Errno> {
+    if handle.stream.as_ref().is_some_and(|stream| matches!(stream.try_lock(), Err(TryLockError::WouldBlock)))
+    {
+        // Other code of this domain is in the middle of reading or writing.
+        return Err(Errno::BUSY);
+    }
     let Some(stream) = handle.stream.take() else { return Ok(None) };
     match Arc::into_inner(stream) {
         Some(stream) => {
             let mut stream = stream.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-            stream.interrupt = Some(vm.interrupt_handle());
+            stream.blocker = Some(vm.blocker());
             stream.close()
         }
         None => Ok(None),
@@ -182,9 +187,12 @@ fn write(vm: &mut Vm) -> LuaResult<u32> {
 /// what is returned is the error.
 pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
     let Some(stream) = stream_of(file) else { return Ok(0) };
+    let last = vm.nargs();
+    // The default file may be another one before this is over.
+    vm.push(file.into());
     let mut stream = operate(vm, stream);
     let mut result = Ok(());
-    for i in first..=vm.nargs() {
+    for i in first..=last {
         let written = match write_value(&mut stream, vm.arg(i)) {
             Some(written) => written,
             None => return Err(vm.type_error(i, "string")),

@@ -104,9 +104,9 @@ pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
 }
 
 /// Reads a line of standard input, with its newline, into `line`; false at the end of the input, or if it cannot be read.
-pub(crate) fn read_line(line: &mut Vec<u8>) -> bool {
+pub(crate) fn read_line(vm: &Vm, line: &mut Vec<u8>) -> bool {
     line.clear();
-    let read = lock(&STDIN).line(true, |text| line.extend_from_slice(text));
+    let read = operate(vm, &STDIN).line(true, |text| line.extend_from_slice(text));
     matches!(read, Ok(Some(())))
 }
 
@@ -195,7 +195,7 @@ fn popen(vm: &mut Vm) -> LuaResult<u32> {
     if !matches!(mode, b"r" | b"w") {
         return Err(vm.arg_error(2, "invalid mode"));
     }
-    flush_all();
+    vm.blocking(flush_all);
     opened(vm, open::process(command, mode == b"r"), Some(errno::c_bytes(command)))
 }
 
@@ -241,6 +241,8 @@ fn io_read(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Input)?;
     let count = vm.nargs();
     let Some(stream) = stream_of(file) else { return Ok(0) };
+    // The default file may be another one before this is over.
+    vm.push(file.into());
     let mut stream = operate(vm, stream);
     let outcome = read::read(vm, &mut stream, 1, count)?;
     drop(stream);

@@ -49,7 +49,7 @@ pub fn open_for_reading(name: &[u8]) -> Result<OwnedFd, Errno> {
 /// What the operating system says; `EINTR` if `vm` is interrupted, `ENOMEM` if its limit leaves no room.
 pub fn read_whole(vm: &mut Vm, fd: OwnedFd) -> Result<Vec<u8>, Errno> {
     let mut stream = Stream::owned(fd, OFlags::RDONLY);
-    stream.interrupt = Some(vm.interrupt_handle());
+    stream.blocker = Some(vm.blocker());
     stream.begin_reading(scratch::room(vm))?;
     stream.rest()
 }

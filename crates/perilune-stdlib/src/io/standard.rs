@@ -26,6 +26,7 @@ pub(super) static STDERR: LazyLock<Shared> = LazyLock::new(|| {
     let mut stream = Stream::standard(stdio::stderr(), OFlags::WRONLY);
     // Nothing has been written yet, so nothing can fail.
     let _ = stream.set_buffering(Buffering::No, 1);
+    stream.never_detach();
     Arc::new(Mutex::new(stream))
 });
 
@@ -37,8 +38,13 @@ pub(super) struct Operation<'a>(MutexGuard<'a, Stream>);
 /// The stream for one operation of `vm`.
 #[inline]
 pub(super) fn operate<'a>(vm: &Vm, stream: &'a Mutex<Stream>) -> Operation<'a> {
-    let mut stream = lock(stream);
-    stream.interrupt = Some(vm.interrupt_handle());
+    let blocker = vm.blocker();
+    let mut stream = match stream.try_lock() {
+        Ok(stream) => stream,
+        // Whoever uses it may need this domain before it is done.
+        Err(_) => blocker.blocking(|| lock(stream)),
+    };
+    stream.blocker = Some(blocker);
     Operation(stream)
 }
 
@@ -46,7 +52,7 @@ impl Drop for Operation<'_> {
     #[inline]
     fn drop(&mut self) {
         // The stream may outlive the `Vm`.
-        self.0.interrupt = None;
+        self.0.blocker = None;
     }
 }
 

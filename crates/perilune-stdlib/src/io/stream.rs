@@ -13,15 +13,17 @@
 //! several formats asks a terminal only once.
 //!
 //! Reads and writes may wait for ever. Each looks for an interrupt of the `Vm` before it starts and when a signal ends it, and fails with
-//! `EINTR` then; what had been read of a result that was not complete is lost.
+//! `EINTR` then; what had been read of a result that was not complete is lost. Those that may really sleep, on pipes and terminals, leave the domain
+//! to others meanwhile.
 //!
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
 
 use super::standard;
-use perilune_vm::InterruptHandle;
+use perilune_vm::Blocker;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{OFlags, SeekFrom};
+use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::process::Child;
@@ -59,7 +61,9 @@ pub(super) struct Stream {
     handle: Handle,
     child: Option<Child>,
     /// Of the `Vm` that the present operation is for.
-    pub(super) interrupt: Option<InterruptHandle>,
+    pub(super) blocker: Option<Blocker>,
+    /// Whether reading and writing may take any time (a pipe, a terminal); `None`: not asked yet.
+    slow: Option<bool>,
     readable: bool,
     writable: bool,
     append: bool,
@@ -85,7 +89,8 @@ impl Stream {
         Stream {
             handle,
             child: None,
-            interrupt: None,
+            blocker: None,
+            slow: None,
             readable: access != OFlags::WRONLY,
             writable: access != OFlags::RDONLY,
             append: flags.contains(OFlags::APPEND),
@@ -117,6 +122,7 @@ impl Stream {
     pub(super) fn process(fd: OwnedFd, flags: OFlags, child: Child) -> Stream {
         let mut stream = Stream::new(Handle::Owned(fd), flags);
         stream.child = Some(child);
+        stream.slow = Some(true);
         stream
     }
 
@@ -136,6 +142,21 @@ impl Stream {
             Handle::Owned(fd) => fd.as_fd(),
             Handle::Standard(fd) => *fd,
         }
+    }
+
+    /// Operations that wait keep their thread and their domain: for standard error, to which anybody may write at any time.
+    pub(super) fn never_detach(&mut self) {
+        self.slow = Some(false);
+    }
+
+    /// What system calls for the present operation are made with.
+    fn patience(&mut self) -> Patience {
+        if self.slow.is_none() {
+            let regular =
+                |status: rustix::fs::Stat| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+            self.slow = Some(!rustix::fs::fstat(self.fd()).is_ok_and(regular));
+        }
+        Patience { blocker: self.blocker, slow: self.slow == Some(true) }
     }
 
     // Reading
@@ -175,11 +196,12 @@ impl Stream {
         }
         self.start = 0;
         self.end = 0;
+        let patience = self.patience();
         let fd = match &self.handle {
             Handle::Owned(fd) => fd.as_fd(),
             Handle::Standard(fd) => *fd,
         };
-        let count = retry(self.interrupt, || rustix::io::read(fd, &mut self.input[..]))?;
+        let count = patience.read(fd, || rustix::io::read(fd, &mut self.input[..]))?;
         self.end = count;
         self.end_of_file = count == 0;
         Ok(count != 0)
@@ -288,6 +310,7 @@ impl Stream {
                 return Err(Errno::NOMEM);
             }
         }
+        let patience = self.patience();
         loop {
             if text.len() > self.room {
                 return Err(Errno::NOMEM);
@@ -295,9 +318,8 @@ impl Stream {
             if text.capacity() - text.len() < 32 && text.try_reserve(BUFFER_SIZE).is_err() {
                 return Err(Errno::NOMEM);
             }
-            let count = retry(self.interrupt, || {
-                rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text))
-            })?;
+            let count = patience
+                .read(self.fd(), || rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text)))?;
             if count == 0 {
                 self.end_of_file = true;
                 return Ok(text);
@@ -367,9 +389,10 @@ impl Stream {
             }
             _ => {
                 self.flush()?;
+                let patience = self.patience();
                 let mut rest = bytes;
                 while !rest.is_empty() {
-                    let count = retry(self.interrupt, || rustix::io::write(self.fd(), rest))?;
+                    let count = patience.write(self.fd(), rest)?;
                     rest = &rest[count..];
                 }
                 Ok(())
@@ -392,10 +415,14 @@ impl Stream {
 
     /// Writes out what is buffered.
     pub(super) fn flush(&mut self) -> Result<(), Errno> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let patience = self.patience();
         let mut written = 0;
         let mut result = Ok(());
         while written < self.output.len() {
-            match retry(self.interrupt, || rustix::io::write(self.fd(), &self.output[written..])) {
+            match patience.write(self.fd(), &self.output[written..]) {
                 Ok(count) => written += count,
                 Err(error) => {
                     result = Err(error);
@@ -444,10 +471,10 @@ impl Stream {
     pub(super) fn close(mut self) -> Result<Option<i32>, Errno> {
         let flushed = self.flush();
         self.output.clear();
-        let (child, interrupt) = (self.child.take(), self.interrupt);
+        let (child, blocker) = (self.child.take(), self.blocker);
         drop(self);
         let status = match child {
-            Some(child) => Some(wait(&child, interrupt)?),
+            Some(child) => Some(wait(&child, blocker)?),
             None => None,
         };
         flushed.map(|()| status)
@@ -462,9 +489,9 @@ impl Drop for Stream {
 }
 
 /// Waits for `child` to end; its wait status. `Child::wait` would not hear of an interrupt; nobody else waits for this child.
-fn wait(child: &Child, interrupt: Option<InterruptHandle>) -> Result<i32, Errno> {
+fn wait(child: &Child, blocker: Option<Blocker>) -> Result<i32, Errno> {
     let mut status = 0;
-    retry(interrupt, || {
+    Patience { blocker, slow: true }.repeat(|| {
         // SAFETY: `status` is a valid place for the status.
         match unsafe { libc::waitpid(child.id() as libc::pid_t, &mut status, 0) } {
             -1 => Err(crate::errno::of(&std::io::Error::last_os_error())),
@@ -474,18 +501,58 @@ fn wait(child: &Child, interrupt: Option<InterruptHandle>) -> Result<i32, Errno>
     Ok(status)
 }
 
-/// Repeats a system call that a signal ended, unless the signal was an interrupt.
-fn retry<T>(
-    interrupt: Option<InterruptHandle>,
-    mut call: impl FnMut() -> Result<T, Errno>,
-) -> Result<T, Errno> {
-    loop {
-        if interrupt.is_some_and(InterruptHandle::is_raised) {
-            return Err(Errno::INTR);
+/// How a system call that may take long is made.
+#[derive(Clone, Copy)]
+struct Patience {
+    blocker: Option<Blocker>,
+    /// It may sleep for any time: the domain is given up meanwhile.
+    slow: bool,
+}
+
+/// So much can be written without sleeping if anything can.
+const PIPE_BUF: usize = 4096;
+
+impl Patience {
+    /// Makes a call that reads from `fd`. The domain is given up only if it would sleep: whoever holds the stream may have to wait until it is free
+    /// again.
+    fn read<T>(mut self, fd: BorrowedFd<'_>, call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        self.slow = self.slow && !self.is_ready(fd, PollFlags::IN);
+        self.repeat(call)
+    }
+
+    /// Writes some of `bytes` to `fd`, giving up the domain as [`Patience::read`] does.
+    fn write(mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+        let mut count = bytes.len();
+        if self.slow && self.is_ready(fd, PollFlags::OUT) {
+            self.slow = false;
+            count = count.min(PIPE_BUF);
         }
-        match call() {
-            Err(Errno::INTR) => {}
-            result => return result,
+        self.repeat(|| rustix::io::write(fd, &bytes[..count]))
+    }
+
+    /// Would others have the domain if the call slept, but it would not?
+    fn is_ready(self, fd: BorrowedFd<'_>, what: PollFlags) -> bool {
+        self.blocker.is_some_and(Blocker::detaches)
+            && matches!(
+                rustix::event::poll(&mut [PollFd::from_borrowed_fd(fd, what)], Some(&Timespec::default())),
+                Ok(1..)
+            )
+    }
+
+    /// Repeats a system call that a signal ended, unless the signal was an interrupt.
+    fn repeat<T>(self, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        loop {
+            if self.blocker.is_some_and(Blocker::is_interrupted) {
+                return Err(Errno::INTR);
+            }
+            let result = match self.blocker {
+                Some(blocker) if self.slow => blocker.blocking(&mut call),
+                _ => call(),
+            };
+            match result {
+                Err(Errno::INTR) => {}
+                result => return result,
+            }
         }
     }
 }
