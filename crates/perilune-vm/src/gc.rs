@@ -12,7 +12,7 @@
 //! # Weak tables and ephemerons (manual 2.5.4)
 //! A table whose metatable has `__mode` is traced only for what it holds strongly and put on a list for the rest of the cycle: ephemerons are looked at again until
 //! nothing new is marked, dead weak values are cleared before finalisers mark what they resurrect, dead weak keys after. In a minor collection an old weak table
-//! takes part only if it was logged; one that was not logged holds nothing young.
+//! takes part only if it was logged, a large one with the parts that were: the rest holds nothing young.
 //!
 //! # Finalisers (manual 2.5.3)
 //! Objects are registered when they get a metatable with `__gc`, and listed in that order. When one is found dead it moves to the queue of those
@@ -25,6 +25,7 @@ use crate::native::LuaResult;
 use crate::object::{
     LuaClosure, NativeClosure, Node, ProtoInst, TABLE_FINALIZE, Table, Thread, Upval, Userdata,
 };
+use crate::table::trace::{Range, WHOLE};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Client, Cycle, Marker, Mode, Obj};
 use perilune_syntax::Proto;
@@ -84,6 +85,8 @@ fn retain_from<T: Copy>(list: &mut Vec<T>, from: usize, mut keep: impl FnMut(T) 
 #[derive(Clone, Copy)]
 struct Weak {
     table: *mut Table,
+    /// The part of the table that may hold what can die.
+    range: Range,
     keys: bool,
     values: bool,
 }
@@ -184,8 +187,7 @@ impl Client for LuaClient {
         // SAFETY: only tables report stores by address.
         unsafe {
             match self.weakness_of(t) {
-                // Weak tables are met as a whole.
-                Some(_) => self.trace_table(t, 0, m),
+                Some((keys, values)) => self.trace_weak(t, keys, values, (lo, hi), m),
                 None => (*t).trace_range(lo, hi, &mut |o| {
                     m.mark(o);
                 }),
@@ -289,7 +291,7 @@ impl Client for LuaClient {
             let tables = &(&(*self.vm).gc.weak)[cycle as usize];
             for w in tables.get((*self.vm).gc.searched..).unwrap_or(&[]) {
                 if w.keys && !w.values {
-                    (*w.table).ephemerons(|n| {
+                    (*w.table).ephemerons(w.range, |n| {
                         if !settle(n) {
                             unsettled.push(n);
                         }
@@ -306,17 +308,16 @@ impl Client for LuaClient {
         // SAFETY: as `roots`.
         unsafe {
             let vm = self.vm;
-            (&mut (*vm).gc.weak)[cycle as usize].sort_by_key(|w| w.table);
-            (&mut (*vm).gc.weak)[cycle as usize].dedup_by_key(|w| w.table);
+            (&mut (*vm).gc.weak)[cycle as usize].sort_by_key(|w| (w.table, w.range));
+            (&mut (*vm).gc.weak)[cycle as usize].dedup_by_key(|w| (w.table, w.range));
             // Weak values go before finalisers resurrect anything.
             let before = (&(*vm).gc.weak)[cycle as usize].len();
             (*vm).gc.searched = before;
             for n in 0..before {
                 let w = (&(*vm).gc.weak)[cycle as usize][n];
                 if w.values {
-                    (*w.table).clear_weak(crate::table::trace::Weak { keys: false, values: true }, |v| {
-                        is_dead(m, v)
-                    });
+                    let weak = crate::table::trace::Weak { keys: false, values: true };
+                    (*w.table).clear_weak(weak, w.range, |v| is_dead(m, v));
                 }
             }
             // Objects to be finalised: unmarked ones leave the list, last registered first.
@@ -387,7 +388,7 @@ impl Client for LuaClient {
                 let weak =
                     crate::table::trace::Weak { keys: w.keys && w.values, values: w.values && n >= before };
                 if weak.keys || weak.values {
-                    (*w.table).clear_weak(weak, |v| is_dead(m, v));
+                    (*w.table).clear_weak(weak, w.range, |v| is_dead(m, v));
                 }
             }
             (*vm).gc.searched = 0;
@@ -464,17 +465,7 @@ impl LuaClient {
         // SAFETY: a live table.
         unsafe {
             if let Some((keys, values)) = self.weakness_of(t) {
-                let seen = &mut (&mut (*self.vm).gc.weak_seen)[m.cycle() as usize];
-                if !m.is_verifying() {
-                    if !seen.insert(t) {
-                        return;
-                    }
-                    (&mut (*self.vm).gc.weak)[m.cycle() as usize].push(Weak { table: t, keys, values });
-                }
-                (*t).trace_weak(crate::table::trace::Weak { keys, values }, &mut |o| {
-                    m.mark(o);
-                });
-                return;
+                return self.trace_weak(t, keys, values, WHOLE, m);
             }
             // Most tables have neither elements nor a hash part to look at.
             if at == 0
@@ -490,6 +481,31 @@ impl LuaClient {
             if let Some(next) = next {
                 m.trace_later(Gc::from_ptr(t).obj(), next);
             }
+        }
+    }
+
+    /// Traces what a table with weak references, stored into in `range`, holds strongly, and lists it for the end of the cycle.
+    unsafe fn trace_weak(
+        &mut self,
+        t: *mut Table,
+        keys: bool,
+        values: bool,
+        range: Range,
+        m: &mut Marker<'_>,
+    ) {
+        // SAFETY: a live table.
+        unsafe {
+            let cycle = m.cycle() as usize;
+            if !m.is_verifying() {
+                let seen = &mut (&mut (*self.vm).gc.weak_seen)[cycle];
+                if if range == WHOLE { !seen.insert(t) } else { seen.contains(&t) } {
+                    return;
+                }
+                (&mut (*self.vm).gc.weak)[cycle].push(Weak { table: t, range, keys, values });
+            }
+            (*t).trace_weak(crate::table::trace::Weak { keys, values }, range, &mut |o| {
+                m.mark(o);
+            });
         }
     }
 

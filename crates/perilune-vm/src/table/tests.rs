@@ -593,7 +593,7 @@ fn weak_tables() {
         let (mut marked_dead, mut marked_text) = (0, 0);
         // SAFETY: the table is alive.
         unsafe {
-            t.trace_weak(weak, &mut |o| {
+            t.trace_weak(weak, super::trace::WHOLE, &mut |o| {
                 marked_dead += (o == dead.obj()) as u32;
                 marked_text += (o == text.obj()) as u32;
             })
@@ -604,10 +604,10 @@ fn weak_tables() {
         assert_eq!(marked_dead, if weak.values { 0 } else { 3 } + if weak.keys { 0 } else { 1 });
         let mut pairs = Vec::new();
         // SAFETY: nodes of the table, which is alive.
-        t.ephemerons(|n| pairs.push(unsafe { ((*n).key().address(), (*n).value().address()) }));
+        t.ephemerons(super::trace::WHOLE, |n| pairs.push(unsafe { ((*n).key().address(), (*n).value().address()) }));
         assert_eq!(pairs.len(), 2);
 
-        edit(t).clear_weak(weak, is_dead);
+        edit(t).clear_weak(weak, super::trace::WHOLE, is_dead);
         check_structure(&t);
         assert_eq!(vm.raw_len(t), if weak.values { 3 } else { 4 });
         assert_eq!(vm.raw_get_int(t, 2).is_nil(), weak.values);

@@ -29,6 +29,11 @@ fn is_strong(v: Value) -> bool {
     !v.is_collectable() || v.tag == Tag::STRING
 }
 
+/// Addresses from and to (exclusive) that are of interest in a table's array, fields and hash part.
+pub(crate) type Range = (usize, usize);
+/// All addresses.
+pub(crate) const WHOLE: Range = (0, usize::MAX);
+
 /// Entries in a portion. Each may be a miss in every cache, and the collector looks at the clock between portions.
 const PORTION: usize = 256;
 /// Bit of portions of the hash part.
@@ -45,10 +50,14 @@ fn trace_nodes(nodes: &[Node], mark: &mut impl FnMut(Obj)) {
 
 /// The items of `all` that lie, if only in part, at addresses in `lo..hi`.
 fn overlap<T>(all: &[T], lo: usize, hi: usize) -> &[T] {
+    all.get(overlap_indices(all, (lo, hi))).unwrap_or(&[])
+}
+
+fn overlap_indices<T>(all: &[T], (lo, hi): Range) -> std::ops::Range<usize> {
     let start = all.as_ptr() as usize;
     let from = (lo.saturating_sub(start) / size_of::<T>()).min(all.len());
     let to = hi.saturating_sub(start).div_ceil(size_of::<T>()).min(all.len());
-    all.get(from..to).unwrap_or(&[])
+    from..to.max(from)
 }
 
 impl Table {
@@ -158,19 +167,24 @@ impl Table {
         trace_nodes(overlap(self.ref_nodes(), lo, hi), mark);
     }
 
-    /// Reports the strong references of a table with weak ones. A value whose key is a weak object is not reported, whatever it is: see
+    /// Reports the strong references that a table with weak ones keeps in `range`. A value whose key is a weak object is not reported, whatever it is: see
     /// [`Table::ephemerons`].
     ///
     /// # Safety
     /// As [`Table::trace_portion`].
-    pub(crate) unsafe fn trace_weak(&self, weak: Weak, mark: &mut impl FnMut(Obj)) {
-        self.trace_parts(mark);
-        for &v in self.general_elements().iter().chain(self.field_values()) {
+    pub(crate) unsafe fn trace_weak(&self, weak: Weak, range: Range, mark: &mut impl FnMut(Obj)) {
+        let (lo, hi) = range;
+        if range == WHOLE {
+            self.trace_parts(mark);
+        }
+        let (elements, fields) =
+            (overlap(self.general_elements(), lo, hi), overlap(self.field_values(), lo, hi));
+        for &v in elements.iter().chain(fields) {
             if !weak.values || is_strong(v) {
                 mark_value(v, mark);
             }
         }
-        for n in self.ref_nodes() {
+        for n in overlap(self.ref_nodes(), lo, hi) {
             if n.is_live() {
                 let (key, v) = (n.key(), n.value());
                 let strong_key = !weak.keys || is_strong(key);
@@ -184,32 +198,33 @@ impl Table {
         }
     }
 
-    /// Calls `f` with every entry whose key is an object that could be weak: with weak keys only, its value is reachable through the table if the key
+    /// Calls `f` with every entry in `range` whose key is an object that could be weak: with weak keys only, its value is reachable through the table if the key
     /// is.
-    pub(crate) fn ephemerons(&self, mut f: impl FnMut(*mut Node)) {
-        for (at, n) in self.ref_nodes().iter().enumerate() {
-            if n.is_live() && !is_strong(n.key()) {
+    pub(crate) fn ephemerons(&self, range: Range, mut f: impl FnMut(*mut Node)) {
+        let nodes = self.ref_nodes();
+        for at in overlap_indices(nodes, range) {
+            if nodes[at].is_live() && !is_strong(nodes[at].key()) {
                 // SAFETY: within the nodes.
                 f(unsafe { self.nodes.add(at) });
             }
         }
     }
 
-    /// Removes the entries with a dead weak key or value. Strings are never asked about.
-    pub(crate) fn clear_weak(&mut self, weak: Weak, is_dead: impl Fn(Value) -> bool) {
+    /// Removes the entries in `range` with a dead weak key or value. Strings are never asked about.
+    pub(crate) fn clear_weak(&mut self, weak: Weak, range: Range, is_dead: impl Fn(Value) -> bool) {
         let gone = |v: Value| !is_strong(v) && is_dead(v);
         if weak.values {
-            let elements = self.general_elements().len();
+            let elements = overlap_indices(self.general_elements(), range);
             let array: *mut Value = self.array.cast();
-            let slots = self.field_values().len();
+            let slots = overlap_indices(self.field_values(), range);
             // SAFETY: within the General array and the slots in use.
             unsafe {
-                for at in 0..elements {
+                for at in elements {
                     if gone(*array.add(at)) {
                         *array.add(at) = Value::NIL;
                     }
                 }
-                for at in 0..slots {
+                for at in slots {
                     if gone(*self.slots.add(at)) {
                         *self.slots.add(at) = Value::NIL;
                     }
@@ -217,7 +232,7 @@ impl Table {
             }
             self.trim();
         }
-        for at in 0..self.ref_nodes().len() {
+        for at in overlap_indices(self.ref_nodes(), range) {
             // SAFETY: within the nodes.
             let n = unsafe { &mut *self.nodes.add(at) };
             if n.is_live() && ((weak.keys && gone(n.key())) || (weak.values && gone(n.value()))) {
