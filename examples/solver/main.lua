@@ -107,7 +107,7 @@ local HEADER <const> = "                 load s  solve s  solves/s    CPU s  pea
 
 local function report(job)
   local results, cost = crowd.run(job)
-  local label = job.processes and job.processes .. " processes" or job.domains and job.domains .. " domains" or "1 domain"
+  local label = job.processes and "processes: " .. job.processes or "domains: " .. (job.domains or 1)
   print(HEADER)
   print(string.format("%-14s %8.2f %8.2f %9.0f %8.2f %9.1f %13.1f", label, cost.load, cost.solve,
     job.solves / math.max(cost.solve, 0.01), cost.cpu, cost.peak, cost.resident))
@@ -128,7 +128,7 @@ local function compare(job)
       digest = digest or results
       if results ~= digest then error("different results: " .. results .. " and " .. digest, 0) end
       print(row)
-      local _, solve, rate, _, peak, resident = row:match("s +(%S+) +(%S+) +(%S+) +(%S+) +(%S+) +(%S+)$")
+      local _, solve, rate, _, peak, resident = row:match(": %d+ +(%S+) +(%S+) +(%S+) +(%S+) +(%S+) +(%S+)$")
       if not best[how] or tonumber(solve) < best[how].solve then
         best[how] = { solve = tonumber(solve), rate = rate, peak = peak, resident = resident }
       end

@@ -58,6 +58,29 @@ fn domains_and_processes_find_what_one_finds() {
 }
 
 #[test]
+fn a_cut_archive_is_closed() {
+    let folder = std::env::temp_dir().join(format!("perilune-solver-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the cut");
+    let cut = folder.to_str().expect("a path in UTF-8");
+    printed(
+        "cut.lua",
+        &["--out", cut, "sample/bookworm.Packages", "sample/security.Packages", "--", "git", "postfix"],
+    );
+    let index = |name: &str| format!("{cut}/{name}.Packages");
+    let (main, security) = (index("bookworm"), index("security"));
+    let checked = printed("check.lua", &[&main, &security, "--solves", "100"]);
+    assert!(
+        checked.starts_with("100 requests, 0 without a solution") && checked.contains(" 0 faults"),
+        "{checked}"
+    );
+    let whole = std::fs::metadata(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/solver/sample/bookworm.Packages"),
+    );
+    assert!(std::fs::metadata(&main).expect("the cut").len() < whole.expect("the sample").len());
+    std::fs::remove_dir_all(&folder).expect("the folder can go");
+}
+
+#[test]
 fn what_has_no_solution_ends_with_a_status_and_an_explanation() {
     let output = solver("main.lua", &["exim4-daemon-light", "postfix"]);
     let text = String::from_utf8_lossy(&output.stdout);
