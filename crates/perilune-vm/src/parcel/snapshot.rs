@@ -27,12 +27,15 @@ use crate::native::{LuaResult, Native};
 use crate::object::{LuaString, Table};
 use crate::value::{Gc, Value};
 use perilune_syntax::Proto;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Globals on their way. Environment 0 is that of the function it was made for.
 pub(super) struct Snapshot {
     pub graph: Graph,
 }
+
+/// That of functions that name no globals.
+static EMPTY: LazyLock<Arc<Snapshot>> = LazyLock::new(|| Arc::new(Snapshot { graph: Graph::default() }));
 
 /// A snapshot that may be used again.
 pub(super) struct Cached {
@@ -92,10 +95,13 @@ pub(super) fn obtain(
     let (mut graph, modules, unit) = packer.finish(0);
     result?;
     let unit = unit.unwrap_or_default();
-    if let Some(refs) = &mut graph.refs {
-        refs.environments = unit.environments.len() as u32;
-    }
-    let snapshot = Arc::new(Snapshot { graph });
+    let snapshot = match &mut graph.refs {
+        Some(refs) if !refs.entries.is_empty() => {
+            refs.environments = unit.environments.len() as u32;
+            Arc::new(Snapshot { graph })
+        }
+        _ => EMPTY.clone(),
+    };
     vm.parcel.snapshots.insert(key, Cached { snapshot: snapshot.clone(), taken: unit.taken, modules });
     Ok(snapshot)
 }
