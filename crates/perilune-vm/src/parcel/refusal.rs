@@ -132,9 +132,13 @@ impl Refusal {
             (Reason::Assigned, Step::Upvalue { name, line, assigned }) => {
                 let assigned = if *assigned > 0 { format!(" on line {assigned}") } else { String::new() };
                 format!(
-                    "{holder} cannot go to another domain: {function} captures '{name}'{}, which is assigned{assigned}. \
+                    "{holder} cannot go to another domain: {function} captures {} is assigned{assigned}. \
                      There would be two variables from then on, and neither domain would see what the other assigns. {INSTEAD_OF_ASSIGNING}",
-                    of_line(*line)
+                    if name == "?" {
+                        "a variable that".into()
+                    } else {
+                        format!("'{name}'{}, which", of_line(*line))
+                    }
                 )
             }
             (Reason::NotYetAssigned, Step::Upvalue { name, line, assigned }) => {
@@ -279,8 +283,9 @@ fn the_function(place: &Place) -> String {
 }
 
 fn instead_of_table(name: &str) -> String {
+    let name = if name == "?" { String::new() } else { format!("({name})") };
     format!(
-        "Use pl.share({name}) if nobody changes it, pass it as an argument to send a copy, or use pl.array, pl.map or a channel"
+        "Use pl.share{name} if nobody changes it, pass it as an argument to send a copy, or use pl.array, pl.map or a channel"
     )
 }
 

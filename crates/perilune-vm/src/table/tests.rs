@@ -604,7 +604,9 @@ fn weak_tables() {
         assert_eq!(marked_dead, if weak.values { 0 } else { 3 } + if weak.keys { 0 } else { 1 });
         let mut pairs = Vec::new();
         // SAFETY: nodes of the table, which is alive.
-        t.ephemerons(super::trace::WHOLE, |n| pairs.push(unsafe { ((*n).key().address(), (*n).value().address()) }));
+        t.ephemerons(super::trace::WHOLE, |n| {
+            pairs.push(unsafe { ((*n).key().address(), (*n).value().address()) })
+        });
         assert_eq!(pairs.len(), 2);
 
         edit(t).clear_weak(weak, super::trace::WHOLE, is_dead);

@@ -2,6 +2,7 @@
 
 mod outcomes;
 mod random;
+mod refusals;
 mod stand_in;
 
 use perilune_vm::Value;
