@@ -147,16 +147,28 @@ macro_rules! float_division {
 float_division!(float_idiv, Op::IDivK, |a, b| (a / b).floor());
 float_division!(float_mod, Op::ModK, num::float_mod);
 
-/// Powers of two, the usual divisors, need no division.
+/// Powers of two, the usual divisors, need no division; without a sign among the operands the quotient needs no correction.
 #[inline(always)]
 fn floor_div(a: i64, b: i64) -> i64 {
-    if b > 0 && b & (b - 1) == 0 { a >> b.trailing_zeros() } else { num::int_floor_div(a, b) }
+    if b > 0 && b & (b - 1) == 0 {
+        a >> b.trailing_zeros()
+    } else if (a | b) >= 0 {
+        (a as u64 / b as u64) as i64
+    } else {
+        num::int_floor_div(a, b)
+    }
 }
 
 /// As [`floor_div`].
 #[inline(always)]
 fn floor_mod(a: i64, b: i64) -> i64 {
-    if b > 0 && b & (b - 1) == 0 { a & (b - 1) } else { num::int_mod(a, b) }
+    if b > 0 && b & (b - 1) == 0 {
+        a & (b - 1)
+    } else if (a | b) >= 0 {
+        (a as u64 % b as u64) as i64
+    } else {
+        num::int_mod(a, b)
+    }
 }
 
 /// Int-int fast path; everything else converts.
