@@ -16,7 +16,8 @@ timer = pl.every(0.005, function(beat)
   beats = beats + 1
   c:send(beat)
 end)
-print(c:recv(), c:recv(), c:recv())
+local b1, b2, b3 = c:recv(), c:recv(), c:recv()
+print(b1 == 1, b1 < b2, b2 < b3)
 print(timer:cancel(), timer:cancel())
 pl.sleep(0.02)
 local left = #c

@@ -202,7 +202,8 @@ impl Vm {
     /// The calling thread has no fiber in the middle of anything, and gives up what [`Vm::enter_thread`] gave it. What lies on the base coroutine's stack is gone.
     pub fn leave_thread(&mut self) {
         let base = self.base_thread;
-        assert!(base != self.main_thread && self.thread == base, "nobody has entered");
+        assert!(base != self.main_thread, "nobody has entered");
+        assert!(self.thread == base, "a coroutine is left running: {:?}, current {:?}", self.thread, self.fibers.current);
         // SAFETY: the base coroutine of this thread.
         unsafe {
             self.base = (*base).stack.add(crate::frame::CALL_GAP);
