@@ -69,6 +69,11 @@ print(pl.channel.select { b, a })
 refused(pl.channel.select, { 1 })
 refused(function() pl.channel.select { { a, 1 } } end)
 
+-- both sides of the same channel in one select
+local own = pl.channel.new(0)
+print(pl.channel.select { own, { own, 1 }, timeout = 0.01 })
+print(pl.channel.select { { own, 1 }, own, timeout = 0.01 })
+
 -- a wait that closing ends
 local c = pl.channel.new(0)
 d = pl.domain.spawn(function() return c:recv() end)

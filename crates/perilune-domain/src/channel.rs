@@ -139,7 +139,9 @@ impl Channel {
     /// Waits to receive, unless there is something to receive, or the channel is closed: then false.
     fn ask(&self, ask: Ask) -> bool {
         let mut inner = self.inner.lock();
-        if !inner.queue.is_empty() || !inner.offers.is_empty() || inner.closed {
+        // The other cases of the same `select` do not count.
+        let offered = inner.offers.iter().any(|o| !Arc::ptr_eq(&o.waiter, &ask.waiter));
+        if !inner.queue.is_empty() || offered || inner.closed {
             return false;
         }
         if inner.asks.len() >= inner.prune_at.max(PRUNE) {
@@ -153,7 +155,8 @@ impl Channel {
     /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes back.
     fn offer(&self, offer: Offer) -> Result<(), Offer> {
         let mut inner = self.inner.lock();
-        if !inner.asks.is_empty() || inner.queue.len() < self.capacity || inner.closed {
+        let asked = inner.asks.iter().any(|a| !Arc::ptr_eq(&a.waiter, &offer.waiter));
+        if asked || inner.queue.len() < self.capacity || inner.closed {
             return Err(offer);
         }
         if inner.offers.len() >= inner.prune_at.max(PRUNE) {

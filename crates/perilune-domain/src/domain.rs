@@ -123,7 +123,7 @@ impl Domain {
                 name: Mutex::new(name),
                 token: token(Box::new(move || {
                     if let Some(domain) = me.upgrade() {
-                        threads::run_once(move || domain.pump());
+                        threads::run(domain);
                     }
                 })),
                 vm: AtomicPtr::new(vm),
@@ -498,6 +498,12 @@ impl Domain {
             handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);
         }
         self.token.poke();
+    }
+}
+
+impl threads::Job for Domain {
+    fn run(self: Arc<Self>) {
+        self.pump();
     }
 }
 

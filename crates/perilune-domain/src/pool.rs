@@ -113,6 +113,11 @@ impl Inner {
 
     /// Makes a worker look for work; its domain is made if it does not exist.
     fn poke(self: &Arc<Self>, worker: usize) {
+        if self.queue().is_closed() && !self.queue().has_tasks() && self.domains[worker].get().is_none() {
+            // Nobody will sit here: a seat that is dropped passes its call on.
+            drop(self.seats.lock()[worker].take());
+            return;
+        }
         // Whoever comes while another thread makes the domain waits for it: its pump may have looked for work already.
         let domain = self.domains[worker].get_or_init(|| {
             let seat = self.seats.lock()[worker].take();

@@ -144,13 +144,10 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
     if let (Some(wait), Some(deadline)) = (domain.wait(vm), deadline) {
         let waiter = Arc::clone(&wait.waiter);
         let hold = program().rest().hold();
-        wait.timer = Some(timer::after(
-            deadline,
-            Box::new(move || {
-                waiter.wake(Reason::Timeout);
-                drop(hold);
-            }),
-        ));
+        wait.timer = Some(timer::after(deadline, move || {
+            waiter.wake(Reason::Timeout);
+            drop(hold);
+        }));
     }
     Ok(())
 }

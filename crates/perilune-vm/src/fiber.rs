@@ -377,11 +377,18 @@ impl Vm {
             };
             self.fibers.current = null_mut();
             if exit == Exit::Error {
-                // Its end could not be delivered: memory is short.
-                let error = self.error;
-                self.push(error);
+                // Its end could not be delivered: memory is short, or an interrupt hit the call of its function, before there was a frame.
+                let (error, cancelled) = (self.error, self.cancel_error);
+                if self.thread != outside.0 {
+                    self.switch_to(outside.0);
+                }
                 (*state).phase = Phase::Ended;
-                (*state).end = Some(FiberEnd::Failed { traceback: std::mem::take(&mut (*state).traceback) });
+                (*state).end = Some(if cancelled {
+                    FiberEnd::Cancelled
+                } else {
+                    self.push(error);
+                    FiberEnd::Failed { traceback: std::mem::take(&mut (*state).traceback) }
+                });
             }
             debug_assert!(self.thread == outside.0);
             (_, self.c_calls, self.error, self.error_handled) = outside;

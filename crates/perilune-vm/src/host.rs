@@ -203,7 +203,12 @@ impl Vm {
     pub fn leave_thread(&mut self) {
         let base = self.base_thread;
         assert!(base != self.main_thread, "nobody has entered");
-        assert!(self.thread == base, "a coroutine is left running: {:?}, current {:?}", self.thread, self.fibers.current);
+        assert!(
+            self.thread == base,
+            "a coroutine is left running: {:?}, current {:?}",
+            self.thread,
+            self.fibers.current
+        );
         // SAFETY: the base coroutine of this thread.
         unsafe {
             self.base = (*base).stack.add(crate::frame::CALL_GAP);
