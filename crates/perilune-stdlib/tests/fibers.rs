@@ -451,6 +451,48 @@ fn cancelled_code_may_wait_while_it_closes() {
 }
 
 #[test]
+fn a_cancellation_spares_the_other_closing_methods() {
+    let mut vm = new_vm();
+    let f = fiber(
+        &mut vm,
+        "log = {}
+         local function closing(f) return setmetatable({}, {__close = f}) end
+         local last <close> = closing(function(_, e) log[#log + 1] = 'last' end)
+         pcall(function()
+             local second <close> = closing(function(_, e) for i = 1, 3 do log[#log + 1] = tostring(i) end end)
+             local first <close> = closing(function() wait(1) log[#log + 1] = 'not reached' end)
+             error('ordinary')
+         end)
+         for i = 1, 10 do log[#log + 1] = 'went on' end",
+    );
+    assert!(matches!(vm.run_fiber(f), FiberStep::Parked));
+    vm.cancel_fiber(f);
+    assert_eq!(finish(&mut vm, f), (0, "cancelled".to_string()));
+    let f = fiber(&mut vm, "return table.concat(log, ' ')");
+    // The `pcall` caught the ordinary error; the cancellation came again at the loop's jump.
+    assert_eq!(finish(&mut vm, f).1, "1 2 3 went on last");
+}
+
+/// The coroutine that a fiber was parked in is gone while the fiber runs on.
+#[test]
+fn coroutines_that_waited_may_die() {
+    let mut vm = new_vm();
+    vm.heap().set_stress(true);
+    let f = fiber(
+        &mut vm,
+        "for i = 1, 20 do
+             coroutine.wrap(function() wait(1) end)()
+             local t = {}
+             for j = 1, 30 do t[j] = {j} end
+             collectgarbage()
+         end
+         return 'alive'",
+    );
+    assert_eq!(finish(&mut vm, f), (20, "alive".to_string()));
+    vm.verify_heap().expect("sound");
+}
+
+#[test]
 fn no_waiting_in_finalizers_hooks_and_handlers() {
     let mut vm = new_vm();
     let cases = [

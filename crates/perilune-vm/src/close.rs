@@ -202,10 +202,15 @@ impl Vm {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
             let level = level.offset_from((*self.thread).stack);
+            let mut cancelled = false;
             loop {
                 let at = (*self.thread).stack.offset(level);
                 let Some(slot) = self.pop_tbc(at) else {
                     self.close_upvalues(at);
+                    if cancelled {
+                        // It hit a method; the other ones have run undisturbed.
+                        self.cancellation_caught();
+                    }
                     return error;
                 };
                 self.close_upvalues(slot);
@@ -221,9 +226,7 @@ impl Vm {
                 if self.call_close(f, v, argument).is_err() {
                     self.c_calls = c_calls;
                     error = Some(std::mem::replace(&mut self.error, Value::NIL));
-                    if self.cancel_error {
-                        self.cancellation_caught();
-                    }
+                    cancelled |= std::mem::replace(&mut self.cancel_error, false);
                 }
                 self.base = (*self.thread).stack.offset(base);
                 self.error_handled = true;

@@ -365,8 +365,10 @@ impl Vm {
                 self.error = (*state).error;
                 self.error_handled = (*state).error_handled;
                 self.cancel_error = (*state).cancel_error;
-                self.switch_to((*state).top);
-                (*(*state).top).status = Status::Running;
+                // The link is one while the fiber is parked only: its coroutines may end.
+                let top = std::mem::replace(&mut (*state).top, null_mut());
+                self.switch_to(top);
+                (*top).status = Status::Running;
                 execute_with(self, |vm| vm.continue_fiber())
             } else {
                 self.c_calls = 0;

@@ -14,6 +14,10 @@
 //! Collections go on while records exist. Of each one: the chain of coroutines from the one that ran down to its base, precisely, and the thread's native stack from
 //! where it detached, with spilled registers, as well as those native stacks that wait for it, conservatively.
 //!
+//! # Thread-locals
+//! A native that calls Lua may go on in another OS thread than the one it began in. So natives keep no reference to a thread-local across such a call, and
+//! functions that use one are not inlined, lest its address be kept.
+//!
 //! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
 
 use crate::Vm;
@@ -118,6 +122,8 @@ thread_local! {
 }
 
 /// The running thread's native stack: lowest address (as far as it may grow) and end.
+// Not inlined: what calls it may go on in another thread.
+#[inline(never)]
 pub(crate) fn native_stack() -> (usize, usize) {
     let known = NATIVE_STACK.get();
     if known.1 != 0 {

@@ -69,7 +69,7 @@ fn index(text: &[u8], anchor: bool) -> u8 {
 #[inline]
 pub fn take(text: &[u8], anchor: bool) -> Box<Entry> {
     let index = index(text, anchor);
-    match CACHE.with(|entries| entries[usize::from(index)].take()) {
+    match exchange(usize::from(index), None) {
         Some(entry) if entry.anchor == anchor && *entry.text == *text => entry,
         _ => compile(text, anchor, index),
     }
@@ -79,7 +79,7 @@ pub fn take(text: &[u8], anchor: bool) -> Box<Entry> {
 #[inline]
 pub fn take_again(ticket: i64) -> Option<Box<Entry>> {
     let index = usize::try_from(ticket).ok()? % ENTRIES;
-    let entry = CACHE.with(|entries| entries[index].take())?;
+    let entry = exchange(index, None)?;
     if entry.ticket == ticket {
         return Some(entry);
     }
@@ -101,9 +101,13 @@ fn compile(text: &[u8], anchor: bool, index: u8) -> Box<Entry> {
 /// Puts an entry back.
 #[inline]
 pub fn put(entry: Box<Entry>) {
-    CACHE.with(|entries| {
-        if let Some(cell) = entries.get(usize::from(entry.index)) {
-            cell.set(Some(entry));
-        }
-    });
+    let index = usize::from(entry.index);
+    exchange(index, Some(entry));
+}
+
+/// Puts what is given in the place of an entry (none, if there is no such place) and returns what was there.
+// Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this thread may be remembered across a call.
+#[inline(never)]
+fn exchange(index: usize, entry: Option<Box<Entry>>) -> Option<Box<Entry>> {
+    CACHE.with(|entries| entries.get(index).and_then(|place| place.replace(entry)))
 }

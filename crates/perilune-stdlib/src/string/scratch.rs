@@ -19,13 +19,14 @@ thread_local! {
 }
 
 /// An empty buffer.
-#[inline]
+// Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this thread may be remembered across a call.
+#[inline(never)]
 pub(crate) fn take() -> Vec<u8> {
     BUFFER.take()
 }
 
 /// Puts a buffer back.
-#[inline]
+#[inline(never)]
 pub(crate) fn put(mut buffer: Vec<u8>) {
     if buffer.capacity() <= MAX_KEPT {
         buffer.clear();
