@@ -564,6 +564,11 @@ impl LuaClient {
                     mark_ptr(m, t);
                 }
             }
+            if m.is_verifying() {
+                // A word there may have been no reference when the coroutine stopped, and be the address of an object that was
+                // made since: no store to be told of.
+                return;
+            }
             (*self.vm).scan_segment(th, &mut |lo, hi| {
                 let mut at = lo & !7;
                 while at < hi {
