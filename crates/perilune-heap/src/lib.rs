@@ -77,7 +77,7 @@ mod verify;
 pub use heap::Heap;
 pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
-    IslandStats, all_islands, is_island, island_number, island_stats,
+    IslandStats, all_islands, is_island, island_number, island_stats, protect_islands,
 };
 pub use mark::Marker;
 pub use stats::{HeapStats, Histogram};

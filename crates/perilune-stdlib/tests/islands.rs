@@ -1,6 +1,6 @@
 //! Shared values in Lua programs: what reads as before, what is refused, what several domains do with them at once.
 
-use perilune_heap::{HeapOptions, IslandRef};
+use perilune_heap::{HeapOptions, IslandRef, protect_islands};
 use perilune_stdlib::open_libs;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
@@ -21,6 +21,7 @@ static VERIFY: Native = Native::leaf("verify", |vm| {
 });
 
 fn new_vm(options: HeapOptions) -> Box<Vm> {
+    protect_islands();
     let mut vm = Vm::with_options(options);
     let set_up = |vm: &mut Vm| -> LuaResult<()> {
         open_libs(vm)?;
@@ -65,6 +66,22 @@ fn scripts(options: impl Fn() -> HeapOptions) {
         run(&mut vm, "graphs", include_str!("islands/graphs.lua"), &[]);
         run(&mut vm, name, text, &[]);
         vm.close();
+    }
+}
+
+#[test]
+fn programs_under_the_verifier() {
+    for (name, text) in [
+        ("lifetime", include_str!("islands/lifetime.lua")),
+        ("functions", include_str!("islands/functions.lua")),
+    ] {
+        let mut vm = new_vm(HeapOptions {
+            verify: true,
+            nursery: 64 << 10,
+            fixed_nursery: true,
+            ..HeapOptions::default()
+        });
+        run(&mut vm, name, text, &[]);
     }
 }
 

@@ -11,7 +11,7 @@
 //! then asks whether it holds that island, and only such an answer means something.
 
 use crate::OutOfMemory;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
@@ -237,6 +237,14 @@ impl Memory {
         }
         self.unmapped.insert(start, count);
     }
+}
+
+/// Lets the processor refuse stores into a segment, or allow them again.
+pub fn protect(at: usize, size: usize, frozen: bool) {
+    let flags = if frozen { MprotectFlags::READ } else { MprotectFlags::READ | MprotectFlags::WRITE };
+    // SAFETY: pages of ours, which nobody writes to while they are frozen.
+    let done = unsafe { rustix::mm::mprotect(at as *mut _, size, flags) };
+    assert!(done.is_ok(), "mprotect: {done:?}");
 }
 
 enum Place {

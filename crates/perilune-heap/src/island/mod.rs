@@ -26,7 +26,7 @@ use memory::Memory;
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*, fence};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The bit of epochs that says that an object is frozen.
@@ -131,6 +131,15 @@ pub struct IslandStats {
 pub fn island_stats() -> IslandStats {
     let s = state();
     IslandStats { islands: s.live, bytes: s.memory.used, mapped_bytes: s.memory.mapped }
+}
+
+static PROTECT: AtomicBool = AtomicBool::new(false);
+
+/// From now on the pages of complete islands are read-only, so that a store that nothing has refused ends the process: for tests. To be called before there
+/// are islands.
+#[doc(hidden)]
+pub fn protect_islands() {
+    PROTECT.store(true, Relaxed);
 }
 
 /// Counted references to all islands of the process: for whoever looks for cycles that counts do not find, and for figures.
@@ -267,6 +276,9 @@ fn free(number: u32, dead: &mut dyn FnMut(u32)) {
     {
         let mut s = state();
         for &(at, size) in &body.segments {
+            if PROTECT.load(Relaxed) {
+                memory::protect(at, size, false);
+            }
             s.memory.give(at, size);
         }
         s.free.push(number);
@@ -393,6 +405,9 @@ impl Builder {
                 self.bytes -= last.1;
                 state().memory.give(last.0 + last.1, last.1);
             }
+        }
+        if PROTECT.load(Relaxed) {
+            self.segments.iter().for_each(|&(at, size)| memory::protect(at, size, true));
         }
         let body = Body {
             segments: std::mem::take(&mut self.segments),

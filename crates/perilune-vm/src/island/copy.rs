@@ -63,6 +63,81 @@ const REFUSED_BITS: u8 = 1 << Event::Gc as u8 | 1 << Event::Close as u8 | 1 << E
 
 const SHAPES: usize = 64;
 
+/// How many objects ahead headers are fetched that lie anywhere.
+const AHEAD: usize = 8;
+
+#[inline(always)]
+fn prefetch<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch faults on no address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// The copies of strings that are not interned: an open-addressing set by text.
+#[derive(Default)]
+struct Texts {
+    /// A power of two, at most two thirds used; empty at first. An address in the lower 48 bits, the upper half of the hash above; 0: free.
+    slots: Vec<u64>,
+    len: usize,
+}
+
+impl Texts {
+    fn string(slot: u64) -> *mut LuaString {
+        (slot & ((1 << 48) - 1)) as *mut LuaString
+    }
+
+    fn slot(hash: u32, s: *mut LuaString) -> u64 {
+        s as u64 | ((hash >> 16) as u64) << 48
+    }
+
+    /// The copy of `s`, or null; and where it belongs: there is room for it.
+    #[inline]
+    fn find(&mut self, hash: u32, s: Gc<LuaString>) -> (usize, *mut LuaString) {
+        if (self.len + 1) * 3 > self.slots.len() * 2 {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return (at, null_mut());
+            }
+            let known = Self::string(slot);
+            // SAFETY: the slots have strings of the island, and `s` is alive.
+            if slot >> 48 == (hash >> 16) as u64 && unsafe { crate::string::same_text(known, s.ptr()) } {
+                return (at, known);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn put(&mut self, place: usize, hash: u32, s: *mut LuaString) {
+        self.slots[place] = Self::slot(hash, s);
+        self.len += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 4).max(64);
+        let old = std::mem::replace(&mut self.slots, vec![0; size]);
+        for slot in old {
+            if slot != 0 {
+                // SAFETY: a string of the island.
+                let mut at = unsafe { (*Self::string(slot)).hash } as usize & (size - 1);
+                while self.slots[at] != 0 {
+                    at = (at + 1) & (size - 1);
+                }
+                self.slots[at] = slot;
+            }
+        }
+    }
+}
+
 struct Copier<'a> {
     vm: &'a mut Vm,
     island: IslandBuilder,
@@ -70,7 +145,7 @@ struct Copier<'a> {
     /// The entry being filled.
     at: u32,
     /// Copies of strings that are not interned, by hash.
-    texts: foldhash::HashMap<u32, *mut LuaString>,
+    texts: Texts,
     protos: Vec<Arc<Proto>>,
     known_protos: HashSet<*const Proto>,
     shared: Vec<Arc<dyn SharedObject>>,
@@ -85,7 +160,10 @@ struct Entries(Vec<Entry>);
 
 impl Drop for Entries {
     fn drop(&mut self) {
-        for e in &self.0 {
+        for (n, e) in self.0.iter().enumerate() {
+            if let Some(later) = self.0.get(n + AHEAD) {
+                prefetch(later.src);
+            }
             // SAFETY: the sources are alive: nothing has been collected since they were met.
             unsafe { (*e.src).epoch = e.epoch };
         }
@@ -207,14 +285,13 @@ impl Copier<'_> {
 
     fn copy_string(&mut self, s: Gc<LuaString>) -> Attempt<*mut LuaString> {
         let hash = s.hash();
-        if !s.is_interned()
-            && let Some(&known) = self.texts.get(&hash)
-        {
-            // SAFETY: a string of this island.
-            let known = unsafe { Gc::<LuaString>::from_ptr(known) };
-            if known.bytes() == s.bytes() {
-                return Ok(known.ptr());
+        let mut place = 0;
+        if !s.is_interned() {
+            let (at, known) = self.texts.find(hash, s);
+            if !known.is_null() {
+                return Ok(known);
             }
+            place = at;
         }
         let size = STRING_DATA + s.len() + 1;
         let copy: *mut LuaString = self.island.alloc(Tag::STRING.0, size)?.cast();
@@ -227,7 +304,7 @@ impl Copier<'_> {
             std::ptr::copy_nonoverlapping(from, copy.cast::<u8>().add(STRING_DATA), s.len() + 1);
         }
         if !s.is_interned() {
-            self.texts.insert(hash, copy);
+            self.texts.put(place, hash, copy);
         }
         Ok(copy)
     }
@@ -366,6 +443,11 @@ impl Copier<'_> {
             if same {
                 // The hashes of the keys do not depend on addresses, so each stays where it is.
                 for (at, n) in nodes.iter().enumerate() {
+                    if let Some(later) = nodes.get(at + AHEAD)
+                        && later.key_tag >= Tag::STRING.0
+                    {
+                        prefetch(later.key as *const Header);
+                    }
                     let mut n = *n;
                     if n.is_live() {
                         n.key = self.forward(n.key())?.payload;
