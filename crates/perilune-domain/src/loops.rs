@@ -152,9 +152,10 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     };
     let first = part.lo;
     let started = vm.unpack(&of.body).and_then(|n| {
+        // This may run Lua code, and so collect: nothing may be in the list of arguments only before.
+        let body = prelude(vm, runner)?;
         let mut args: Vec<Value> = vec![vm.shared_ref(state).into()];
         args.extend((below + 1..=below + n).map(|i| vm.stack_get(i)));
-        let body = prelude(vm, runner)?;
         let (of, pool) = (Arc::clone(&of), Arc::clone(pool));
         domain.add_fiber(
             vm,

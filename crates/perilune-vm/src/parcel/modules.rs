@@ -63,7 +63,7 @@ pub(super) struct KnownPath {
 
 struct Module {
     name: Arc<[u8]>,
-    value: (u8, u64),
+    value: Plain,
     standard: Option<&'static StandardModule>,
     /// Mixes of key and of both, of the fields when it was sealed, in the order of the former.
     sealed: Vec<(u64, u64)>,
@@ -93,11 +93,14 @@ impl Modules {
     }
 }
 
+/// Tag and payload of a value that means the same everywhere.
+type Plain = (u8, u64);
+
 /// What a table of the standard library holds at the start.
 struct StandardModule {
     name: Box<[u8]>,
     /// Fields and their values, as far as these are the same in every domain.
-    fields: Vec<(Box<[u8]>, Option<(u8, u64)>)>,
+    fields: Vec<(Box<[u8]>, Option<Plain>)>,
 }
 
 static STANDARD: OnceLock<Vec<StandardModule>> = OnceLock::new();
@@ -114,7 +117,7 @@ impl StandardModule {
 }
 
 /// A value that means the same in every domain, or a native closure by its native function.
-fn same_everywhere(v: Value) -> Option<(u8, u64)> {
+fn same_everywhere(v: Value) -> Option<Plain> {
     match v.tag() {
         Tag::NIL | Tag::FALSE | Tag::TRUE | Tag::INT | Tag::FLOAT | Tag::NATIVE => {
             Some((v.tag().0, v.payload))

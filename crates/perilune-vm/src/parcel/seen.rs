@@ -114,7 +114,7 @@ mod tests {
         for count in [3, 8, 100, 5, 40_000, 70] {
             seen.clear();
             for n in 0..count {
-                let address = (n as u64 + count) * 16;
+                let address = (n + count) * 16;
                 assert_eq!(seen.number(address), None);
                 seen.add(address, 9);
                 assert_eq!(seen.number(address), Some(n as u32));

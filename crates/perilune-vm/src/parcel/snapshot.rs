@@ -82,12 +82,12 @@ pub(super) fn obtain(
     tracing: bool,
 ) -> Packed<Arc<Snapshot>> {
     let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue);
-    if let Some(cached) = vm.parcel.snapshots.remove(&key) {
-        if vm.still_holds(&cached) {
-            let snapshot = cached.snapshot.clone();
-            vm.parcel.snapshots.insert(key, cached);
-            return Ok(snapshot);
-        }
+    if let Some(cached) = vm.parcel.snapshots.remove(&key)
+        && vm.still_holds(&cached)
+    {
+        let snapshot = cached.snapshot.clone();
+        vm.parcel.snapshots.insert(key, cached);
+        return Ok(snapshot);
     }
     let mut packer = Packer::new(vm, Role::Argument, tracing, Some(Unit::default()));
     packer.own_environment(proto, upvalue, env);
