@@ -36,6 +36,7 @@ fn take(vm: &mut Vm, name: &str) -> Box<(IslandRef, Value)> {
 }
 
 #[inline(never)]
+#[expect(clippy::boxed_local, reason = "the caller's stack must not have the value")]
 fn put(vm: &mut Vm, name: &str, taken: Box<(IslandRef, Value)>) {
     let (island, v) = *taken;
     vm.adopt(island);

@@ -355,6 +355,21 @@ impl StringTable {
         self.old.find(hash, bytes).or_else(|| self.young.find(hash, bytes))
     }
 
+    /// As [`StringTable::known_twin`], also for a string in an island.
+    ///
+    /// # Safety
+    /// As [`StringTable::known_twin`].
+    #[inline(always)]
+    pub(crate) unsafe fn known_twin_anywhere(&self, s: *mut LuaString) -> *mut LuaString {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match Gc::from_ptr(s) {
+                s if s.is_frozen() => self.twins.frozen_twin(s),
+                s => self.known_twin(s.ptr()),
+            }
+        }
+    }
+
     /// The interned twin of a string that is not interned itself, if it has been looked up since the last collection; else null.
     ///
     /// # Safety

@@ -364,7 +364,8 @@ macro_rules! from_gc {
         }
     )* };
 }
-from_gc!(LuaString => STRING, Table => TABLE, LuaClosure => CLOSURE, NativeClosure => NATIVE_CLOSURE, Userdata => USERDATA, Thread => THREAD, SharedRef => SHARED);
+from_gc!(LuaString => STRING, Table => TABLE, LuaClosure => CLOSURE, NativeClosure => NATIVE_CLOSURE, Userdata => USERDATA, Thread => THREAD, SharedRef => SHARED,
+    crate::island::SharedFunction => SHARED_FUNCTION);
 
 impl From<i64> for Value {
     fn from(i: i64) -> Value {

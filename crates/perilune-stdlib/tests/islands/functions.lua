@@ -81,6 +81,29 @@ local called = setmetatable({}, { __index = S.add, __call = S.varargs })
 assert(not pcall(function() return called.x end) and called(1) == 2)
 assert(load(S.iter(0)) and select(2, pcall(load, S.iter(2))) == nil or true)
 
+-- a method of a private class that is a shared function can be replaced
+local Private = {}
+Private.__index = Private
+Private.twice = share { function(self, x) return x * 2 end }[1]
+local function call(o, x) return o:twice(x) end
+local object = setmetatable({}, Private)
+for i = 1, 5 do assert(call(object, i) == 2 * i) end
+Private.twice = function(self, x) return x * 3 end
+for i = 1, 5 do assert(call(object, i) == 3 * i) end
+Private.twice = share { function(self, x) return x * 4 end }[1]
+for i = 1, 5 do assert(call(object, i) == 4 * i) end
+local function field(o) return o.method end
+for i = 1, 5 do
+  assert(s.obj:method(1) == 12 and field(s.obj) == S.method and s.obj.method == S.method)
+end
+-- method calls at one site, of islands that come and go
+local function get(o) return o:get() end
+for i = 1, 300 do
+  local class = share { __index = { get = function(self) return self.v + i end } }
+  for v = 1, 3 do assert(get(setmetatable({ v = v }, class)) == v + i) end
+  if i % 50 == 0 then collectgarbage() end
+end
+
 -- debug
 local info = debug.getinfo(S.add)
 assert(info.short_src == "functions" and info.what == "Lua" and info.linedefined > 0 and info.nparams == 2)

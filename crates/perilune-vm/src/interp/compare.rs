@@ -10,6 +10,7 @@ use crate::frame::CONT_COMPARE;
 use crate::meta::Event;
 use crate::num;
 use crate::object::{LuaString, STRING_INTERNED};
+use crate::string::same_text;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::{Instr, Op};
 use std::cmp::Ordering;
@@ -243,6 +244,11 @@ op!(
     /// Strings of one length, of which one is not interned; integers that are no floats.
     #[inline(never)] slow_eqk(vm, base, pc, k, i, tab) {
     let negated = i.op_byte() == Op::JumpNeK as u8;
+    let (x, y) = (base.add(i.a() as usize), k.add(i.b() as usize));
+    if (*x).tag == Tag::STRING && (*y).tag == Tag::STRING {
+        let r = same_text((*x).payload as *const LuaString, (*y).payload as *const LuaString);
+        jump_if!(vm, base, pc, k, i, tab, r != negated)
+    }
     let r = Vm::raw_equals(*base.add(i.a() as usize), *k.add(i.b() as usize));
     jump_if!(vm, base, pc, k, i, tab, r != negated)
 });

@@ -327,6 +327,12 @@ unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
             Some(t) => vm.get_field_filling(t, key.gc(), k, i.d())?,
             None => vm.index_lookup(obj, key)?,
         };
+        if op == Op::SelfCall as u8
+            && let Found::Value(method) = found
+            && let Some(method) = method.as_shared_function()
+        {
+            vm.cache_own_method(method, k, i.d());
+        }
         deliver(vm, found, key, a)
     }
 }

@@ -21,7 +21,8 @@
 //! store to a key that starts with "__") bumps `proto_version`. So does a collection in which a flagged table may have died, because its address may be used again.
 
 use crate::Vm;
-use crate::object::{LuaString, TABLE_IS_PROTO, Table};
+use crate::island::SharedFunction;
+use crate::object::{LuaString, Node, TABLE_IS_PROTO, Table};
 use crate::value::{Gc, Value};
 use crate::{meta::Event, shape};
 use perilune_syntax::bytecode::NO_IC;
@@ -302,6 +303,34 @@ impl Vm {
                 meta: t.metatable,
                 loc: meta.slots.add(slot as usize) as *mut u8,
             };
+        }
+    }
+
+    /// After a method call's cache `d` was filled: if the method was found in an island, where it cannot be replaced, the cache leads to what this domain calls in its
+    /// place. Only for method calls, where no program sees the function.
+    ///
+    /// # Safety
+    /// `k` and `d` name a cache of the running prototype.
+    #[cold]
+    pub(crate) unsafe fn cache_own_method(&mut self, method: Gc<SharedFunction>, k: *const Value, d: u16) {
+        if d == NO_IC {
+            return;
+        }
+        // SAFETY: the caller's promise; caches of these kinds lead to a value or node that exists.
+        unsafe {
+            let c = ic(k, d);
+            let is_it = match (*c).kind {
+                PROTO_SLOT => (*((*c).loc as *const Value)).same(method.into()),
+                PROTO_NODE => (*((*c).loc as *const Node)).value().same(method.into()),
+                _ => return,
+            };
+            if is_it
+                && perilune_heap::is_island((*c).loc as usize)
+                && let Some(own) = self.lasting_own_function(method)
+            {
+                (*c).kind = PROTO_SLOT;
+                (*c).loc = own as *mut u8;
+            }
         }
     }
 

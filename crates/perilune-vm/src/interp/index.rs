@@ -133,7 +133,7 @@ op!(
     /// next is often a store under the same key.
     #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
-    let twin = (*vm).strings.known_twin((*key).payload as *mut LuaString);
+    let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
     if !twin.is_null() {
         (*key).payload = twin as u64;
         tail!(string_getindex, vm, base, pc, k, i, tab)
@@ -304,6 +304,20 @@ op!(
             (*n).value_tag = (*val).tag.0;
             next!(vm, base, pc, k, tab)
         });
+    } else if (*key).header.flags & STRING_INTERNED == 0 {
+        tail!(twin_setindex, vm, base, pc, k, i, tab)
+    }
+    tail!(other_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETINDEX by a string that is not interned: as [`twin_getindex`].
+    #[inline(never)] twin_setindex(vm, base, pc, k, i, tab) {
+    let key = base.add(i.b() as usize);
+    let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
+    if !twin.is_null() {
+        (*key).payload = twin as u64;
+        tail!(string_setindex, vm, base, pc, k, i, tab)
     }
     tail!(other_setindex, vm, base, pc, k, i, tab)
 });

@@ -76,7 +76,8 @@ const FRONT: usize = 64;
 pub(crate) struct FunctionCache {
     /// Direct-mapped by address.
     front: [(*mut SharedFunction, Value); FRONT],
-    all: HashMap<*mut SharedFunction, Value, foldhash::fast::FixedState>,
+    /// Boxed: inline caches of method calls point at these, as long as no major collection has come.
+    all: HashMap<*mut SharedFunction, Box<Value>, foldhash::fast::FixedState>,
     /// Made since the last collection.
     recent: Vec<Value>,
 }
@@ -99,7 +100,7 @@ impl FunctionCache {
 
     /// Functions and what has been made of them, for the collector.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Value, Value)> {
-        self.all.iter().map(|(&f, &v)| (Value::raw(Tag::SHARED_FUNCTION, f as u64), v))
+        self.all.iter().map(|(&f, v)| (Value::raw(Tag::SHARED_FUNCTION, f as u64), **v))
     }
 
     /// What has been made since the last collection.
@@ -147,16 +148,26 @@ impl Vm {
             return Ok(own);
         }
         let own = match self.functions.all.get(&f.ptr()) {
-            Some(&own) => own,
+            Some(own) => **own,
             None => {
                 let own = self.make_own_function(f)?;
-                self.functions.all.insert(f.ptr(), own);
+                self.functions.all.insert(f.ptr(), Box::new(own));
                 self.functions.recent.push(own);
                 own
             }
         };
         self.functions.front[FunctionCache::place(f.ptr())] = (f.ptr(), own);
         Ok(own)
+    }
+
+    /// Where this domain's own function for `f` is kept until the next major collection, if it is a closure.
+    pub(crate) fn lasting_own_function(&mut self, f: Gc<SharedFunction>) -> Option<*const Value> {
+        if let Err(thrown) = self.own_function(f) {
+            // The call that follows meets the same error.
+            let _ = self.take_error(thrown);
+        }
+        let own: &Value = self.functions.all.get(&f.ptr())?;
+        (own.tag == Tag::CLOSURE).then_some(own)
     }
 
     fn make_own_function(&mut self, f: Gc<SharedFunction>) -> LuaResult<Value> {
