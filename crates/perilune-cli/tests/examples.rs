@@ -1,7 +1,8 @@
 //! The examples as tests: each `examples/NAME/main.lua`, run on its default input, prints `expected.txt`.
 //!
-//! An example runs in its own folder without arguments, as its README shows. The recordings come from a reference Lua
-//! (`PERILUNE_TEST_BIN=/path/to/lua PERILUNE_BLESS=1`), so the test also says that we agree with it.
+//! An example runs in its own folder without arguments, as its README shows. The recordings of those that run on any Lua
+//! come from a reference (`PERILUNE_TEST_BIN=/path/to/lua PERILUNE_BLESS=1`), so the test also says that we agree with it.
+//! The parallel ones check their results themselves; here they have to print the same however many domains they use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,4 +87,44 @@ fn the_allocator_loop_runs_on_domains_and_in_processes() {
 #[test]
 fn binary_trees_have_the_same_nodes_on_domains() {
     assert_eq!(lines("binary_trees", &["9", "--domains", "3"]), lines("binary_trees", &["9"]));
+}
+
+#[test]
+fn parallel_examples_print_the_same_on_any_number_of_domains() {
+    for (name, flag, sizes) in [
+        ("squares", "--domains", &["1001"][..]),
+        ("matmul", "--workers", &["33"]),
+        ("fib", "--workers", &["17", "5"]),
+        ("float_init", "--workers", &["12345"]),
+        ("distributor", "--domains", &["101"]),
+        ("pipeline", "--workers", &["1234"]),
+        ("prefix_sum", "--workers", &["4321"]),
+        ("life", "--workers", &["20", "23"]),
+    ] {
+        let on = |domains| lines(name, &[sizes, &[flag, domains]].concat());
+        let alone = on("1");
+        assert!(!alone.is_empty(), "{name}");
+        for domains in ["2", "5"] {
+            assert_eq!(on(domains), alone, "{name} on {domains}");
+        }
+    }
+}
+
+#[test]
+fn parallel_examples_take_sizes_at_their_edges() {
+    let squares: Vec<String> = lines("squares", &["1", "--domains", "3"]);
+    assert_eq!(squares, ["1", "sum\t1"]);
+    assert_eq!(lines("matmul", &["1"]), ["1 x 1: corners 32 32, sum 32"]);
+    assert_eq!(lines("fib", &["2", "1"]), ["fib(2) = 1"]);
+    assert_eq!(lines("distributor", &["1"]), ["1 tasks done, 1! = 1 (mod 1000000007)"]);
+    assert_eq!(lines("pipeline", &["1", "--workers", "3"]), ["of 1 numbers 1 takes the most steps: 0"]);
+    assert_eq!(lines("prefix_sum", &["1"])[0], "the sums of 1 numbers end with 919");
+    assert!(lines("float_init", &["1"])[0].starts_with("1 numbers, "));
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/life");
+    let output = run(&dir, &["15"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "life: a board has at least 16 cells a side, not 15\n"
+    );
 }
