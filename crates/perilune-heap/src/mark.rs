@@ -325,7 +325,11 @@ fn prefetch(obj: Obj) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch faults on no address.
     unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(obj.as_ptr() as *const i8)
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let at = obj.as_ptr() as *const i8;
+        _mm_prefetch::<{ _MM_HINT_T0 }>(at);
+        // Few objects that refer to others end in the line in which they begin.
+        _mm_prefetch::<{ _MM_HINT_T0 }>(at.wrapping_add(64));
     };
     #[cfg(not(target_arch = "x86_64"))]
     let _ = obj;

@@ -115,12 +115,14 @@ impl Table {
     pub(crate) unsafe fn trace_record(&self, mark: &mut impl FnMut(Obj)) -> bool {
         if !self.nodes.is_null()
             || !(self.array.is_null() || self.array_is_inline())
-            || !self.slots_are_inline()
+            || !(self.slots.is_null() || self.slots_are_inline())
         {
             return false;
         }
         Obj::new(self.metatable.cast()).map(&mut *mark);
-        self.field_values().iter().for_each(|&v| mark_value(v, mark));
+        if !self.slots.is_null() {
+            self.field_values().iter().for_each(|&v| mark_value(v, mark));
+        }
         self.general_elements().iter().for_each(|&v| mark_value(v, mark));
         true
     }
