@@ -21,7 +21,7 @@ pub const MOST_PAUSE: u64 = 800_000;
 /// Nanoseconds that a step with a slice is expected to take when the next nursery is chosen.
 const SLICE_GOAL: f64 = 600_000.0;
 /// Bytes that a slice marks at least for each byte that has become old: what makes majors end.
-pub const MARK_RATIO: usize = 3;
+pub const MARK_RATIO: usize = 5;
 /// A slice gets at least this many nanoseconds.
 pub const LEAST_SLICE: u64 = 200_000;
 const SMALLEST: usize = 128 << 10;
@@ -32,7 +32,7 @@ const LARGEST: usize = 8 << 20;
 /// Majors of small heaps are not worth starting for less growth than this.
 const LEAST_GROWTH: usize = 256 << 10;
 /// Percentage of the permitted growth at which a major starts.
-const START: usize = 45;
+const START: usize = 55;
 /// A minor collection should take at most one part in so many of the time.
 const FAIR_SHARE: u64 = 25;
 
