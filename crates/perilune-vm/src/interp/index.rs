@@ -52,12 +52,12 @@ op!(op_getindex(vm, base, pc, k, i, tab) {
     tail!(other_getindex, vm, base, pc, k, i, tab)
 });
 
-/// The node of the string key (interned) at `key` in dictionary `t`, dead or not: runs `$found` with it, or falls through.
+/// The node of the string key (interned) `key`, whose hash is `hash`, in dictionary `t`, dead or not: runs `$found` with it, or falls through.
 macro_rules! with_string_node {
-    ($t:ident, $key:ident, $n:ident => $found:expr) => {{
+    ($t:ident, $key:ident, $hash:expr, $n:ident => $found:expr) => {{
         let mut $n: *mut Node = (*$t).nodes;
         if !$n.is_null() {
-            $n = $n.add((*$key).hash as usize & ((1 << (*$t).log2_nodes) - 1));
+            $n = $n.add($hash as usize & ((1 << (*$t).log2_nodes) - 1));
             loop {
                 if (*$n).key == $key as u64 && (*$n).key_tag == Tag::STRING.0 {
                     $found
@@ -83,7 +83,7 @@ op!(
     if (*t).shape != shape::DICT {
         tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
-    with_string_node!(t, key, n => {
+    with_string_node!(t, key, (*key).hash, n => {
         let payload = (*n).value;
         let tag = Tag((*n).value_tag);
         if tag == Tag::NIL {
@@ -135,7 +135,23 @@ op!(
     let key = base.add(i.c() as usize);
     let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
     if !twin.is_null() {
+        // The two have one hash. The twin itself need not be touched.
+        let hash = (*((*key).payload as *mut LuaString)).hash;
         (*key).payload = twin as u64;
+        let t = (*base.add(i.b() as usize)).payload as *mut Table;
+        if (*t).shape == shape::DICT {
+            with_string_node!(t, twin, hash, n => {
+                let payload = (*n).value;
+                let tag = Tag((*n).value_tag);
+                if tag == Tag::NIL {
+                    break;
+                }
+                let dest = base.add(i.a() as usize);
+                (*dest).payload = payload;
+                (*dest).tag = tag;
+                next!(vm, base, pc, k, tab)
+            });
+        }
         tail!(string_getindex, vm, base, pc, k, i, tab)
     }
     tail!(new_twin_getindex, vm, base, pc, k, i, tab)
@@ -296,7 +312,7 @@ op!(
         && !Gc::from_ptr(key).is_dunder()
     {
         let val = rk(base, k, i.c());
-        with_string_node!(t, key, n => {
+        with_string_node!(t, key, (*key).hash, n => {
             if (*n).value_tag == Tag::NIL.0 || needs_barrier(vm, t, val) {
                 break;
             }
