@@ -473,6 +473,37 @@ fn a_cancellation_spares_the_other_closing_methods() {
     assert_eq!(finish(&mut vm, f).1, "1 2 3 went on last");
 }
 
+/// An interrupt that is there before a coroutine or fiber has a frame.
+#[test]
+fn interrupts_before_the_first_frame() {
+    static RAISE: Native = Native::leaf("raise", |vm| {
+        vm.interrupt_handle().raise();
+        Ok(0)
+    });
+    let mut vm = new_vm();
+    vm.set_global("raise", Value::native(&RAISE)).expect("room");
+    let f = fiber(
+        &mut vm,
+        "local resume, co = coroutine.resume, coroutine.create(function() return 'ran' end)
+         raise()
+         local ok, e = resume(co)
+         local wrapped, raise = coroutine.wrap(function() return 'ran' end), raise
+         return tostring(ok), e, coroutine.status(co), pcall(function() raise() return (wrapped()) end)",
+    );
+    let (_, text) = finish(&mut vm, f);
+    assert_eq!(text, "false interrupted! dead false test:5: interrupted!");
+    let f = fiber(&mut vm, "return 'ran'");
+    vm.interrupt_handle().raise();
+    assert_eq!(finish(&mut vm, f).1, "error: interrupted!");
+    let f = fiber(&mut vm, "return 'ran'");
+    assert_eq!(finish(&mut vm, f).1, "ran");
+    let f = vm.new_fiber(Value::int(3), &[]).unwrap();
+    assert_eq!(finish(&mut vm, f).1, "error: attempt to call a number value");
+    let f = fiber(&mut vm, "return 'ran'");
+    vm.cancel_fiber(f);
+    assert_eq!(finish(&mut vm, f).1, "cancelled");
+}
+
 /// The coroutine that a fiber was parked in is gone while the fiber runs on.
 #[test]
 fn coroutines_that_waited_may_die() {

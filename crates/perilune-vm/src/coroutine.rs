@@ -10,7 +10,7 @@
 
 use crate::Vm;
 use crate::call::NATIVE_STACK;
-use crate::frame::{CALL_GAP, CONT_COROUTINE, frame};
+use crate::frame::{CALL_GAP, CONT_COROUTINE, F_CONT, frame};
 use crate::interp::{Flow, copy};
 use crate::native::{Kind, LuaResult, Native, Thrown};
 use crate::object::{Status, Thread};
@@ -84,11 +84,23 @@ impl Vm {
             }
             if !(*th).started {
                 (*th).started = true;
-                // The body's function is below its arguments; it is the coroutine's first frame.
-                let func = self.base.sub(CALL_GAP);
-                return self.start_call(func, -1, 0, CONT_COROUTINE, 0);
+                return self.start_body();
             }
             self.finish_yield()
+        }
+    }
+
+    /// Calls the body of the running coroutine, which has not started: its function is below its arguments, and becomes the first frame.
+    pub(crate) unsafe fn start_body(&mut self) -> Flow {
+        // SAFETY: as described.
+        unsafe {
+            let func = self.base.sub(CALL_GAP);
+            let flow = self.start_call(func, -1, 0, CONT_COROUTINE, 0);
+            if flow.is_err() && (*frame(self.base)).flags & F_CONT == 0 && (*frame(self.base)).delta == 0 {
+                // An interrupt, or no memory: there is no frame yet that an unwinding would find.
+                return self.coroutine_failed();
+            }
+            flow
         }
     }
 

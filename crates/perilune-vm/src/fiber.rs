@@ -45,7 +45,7 @@ mod park;
 
 use crate::Vm;
 use crate::call::{NATIVE_STACK, STACK_EXTRA};
-use crate::frame::{CALL_GAP, CONT_COROUTINE, Frame, frame};
+use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
 use crate::native::LuaResult;
 use crate::object::{Status, Thread};
@@ -409,8 +409,7 @@ impl Vm {
         // SAFETY: the fiber is the running coroutine; its function lies below its arguments.
         unsafe {
             (*(*self.fibers.current).fiber).entry = self.stacks.running.scan_from;
-            let func = self.base.sub(CALL_GAP);
-            let flow = self.start_call(func, -1, 0, CONT_COROUTINE, 0);
+            let flow = self.start_body();
             proceed(self, flow)
         }
     }
