@@ -12,7 +12,7 @@
 
 use crate::OutOfMemory;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// First address of the range: 2^45.
@@ -36,34 +36,52 @@ pub fn is_island(at: usize) -> bool {
     at >> RANGE_BITS == BASE >> RANGE_BITS
 }
 
-/// Numbers of the islands that the pages of each chunk belong to. Made when a chunk is first used and kept for ever (2 KiB for 2 MiB).
-static OWNERS: [AtomicPtr<[AtomicU32; PAGES]>; CHUNKS] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
+/// What is known of the pages of a chunk.
+struct Pages {
+    /// Number of the island that each belongs to; 0: none.
+    owners: [AtomicU32; PAGES],
+    /// While the chunk is divided: for a page where a free block begins, `order << 28 | (position in its list + 1)`, else 0. Only touched under the mutex.
+    states: [AtomicU32; PAGES],
+}
+
+/// By chunk. Made when a chunk is first used and kept for ever (4 KiB for 2 MiB).
+static CHUNK_PAGES: [AtomicPtr<Pages>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
+
+/// The pages of a chunk that has been used.
+fn pages_of(chunk: usize) -> &'static Pages {
+    let slot = &CHUNK_PAGES[chunk];
+    let mut pages = slot.load(Acquire);
+    if pages.is_null() {
+        // Under the mutex of the state: nobody else makes one.
+        let none = [const { AtomicU32::new(0) }; PAGES];
+        pages = Box::into_raw(Box::new(Pages { owners: none, states: [const { AtomicU32::new(0) }; PAGES] }));
+        slot.store(pages, Release);
+    }
+    // SAFETY: tables are never freed.
+    unsafe { &*pages }
+}
 
 /// Number of the island that the page at `at` belongs to, an address in the range; 0: none.
 #[inline]
 pub fn owner(at: usize) -> u32 {
     debug_assert!(is_island(at));
-    let pages = OWNERS[(at - BASE) / CHUNK % CHUNKS].load(Acquire);
+    let pages = CHUNK_PAGES[(at - BASE) / CHUNK % CHUNKS].load(Acquire);
     if pages.is_null() {
         return 0;
     }
     // SAFETY: tables are never freed.
-    unsafe { (&*pages)[at / PAGE % PAGES].load(Relaxed) }
+    unsafe { (&(*pages).owners)[at / PAGE % PAGES].load(Relaxed) }
 }
 
 fn set_owner(at: usize, bytes: usize, number: u32) {
     for page in (at..at + bytes).step_by(PAGE) {
-        let slot = &OWNERS[(page - BASE) / CHUNK];
-        let mut pages = slot.load(Acquire);
-        if pages.is_null() {
-            // Under the mutex of the state: nobody else makes one.
-            pages = Box::into_raw(Box::new([const { AtomicU32::new(0) }; PAGES]));
-            slot.store(pages, Release);
-        }
-        // SAFETY: tables are never freed.
-        unsafe { (&*pages)[page / PAGE % PAGES].store(number, Relaxed) };
+        pages_of((page - BASE) / CHUNK).owners[page / PAGE % PAGES].store(number, Relaxed);
     }
+}
+
+/// The state of a page, counted from `BASE`.
+fn state(page: u32) -> &'static AtomicU32 {
+    &pages_of(page as usize / PAGES).states[page as usize % PAGES]
 }
 
 /// Which parts of the range are mapped and free. Behind the mutex of `island.rs`.
@@ -74,8 +92,6 @@ pub struct Memory {
     warm: Vec<u32>,
     /// Free blocks by order, as numbers of pages from `BASE` on.
     free: [Vec<u32>; WHOLE],
-    /// For each divided chunk: for a page where a free block begins, `order << 28 | (position in its list + 1)`, else 0.
-    divided: HashMap<u32, Box<[u32; PAGES]>>,
     /// Bytes that belong to islands.
     pub used: usize,
     /// Bytes that are mapped.
@@ -88,7 +104,6 @@ impl Memory {
             unmapped: BTreeMap::from([(0, CHUNKS as u32)]),
             warm: Vec::new(),
             free: [const { Vec::new() }; WHOLE],
-            divided: HashMap::new(),
             used: 0,
             mapped: 0,
         }
@@ -128,7 +143,6 @@ impl Memory {
         let page = if have == WHOLE {
             let at = self.take_chunks(1, false)?;
             let chunk = ((at - BASE) / CHUNK) as u32;
-            self.divided.insert(chunk, Box::new([0; PAGES]));
             chunk * PAGES as u32
         } else {
             let page = self.free[have][self.free[have].len() - 1];
@@ -145,35 +159,28 @@ impl Memory {
     fn give_block(&mut self, mut page: u32, mut order: usize) {
         while order < WHOLE {
             let buddy = page ^ 1 << order;
-            let state = self.state(buddy);
-            if *state == 0 || (*state >> 28) as usize != order {
+            let state = state(buddy).load(Relaxed);
+            if state == 0 || (state >> 28) as usize != order {
                 return self.insert(page, order);
             }
             self.remove(buddy, order);
             page &= !(1 << order);
             order += 1;
         }
-        let chunk = page / PAGES as u32;
-        self.divided.remove(&chunk);
-        self.give_chunk(chunk);
-    }
-
-    fn state(&mut self, page: u32) -> &mut u32 {
-        let states = self.divided.get_mut(&(page / PAGES as u32)).expect("a divided chunk");
-        &mut states[page as usize % PAGES]
+        self.give_chunk(page / PAGES as u32);
     }
 
     fn insert(&mut self, page: u32, order: usize) {
         self.free[order].push(page);
-        *self.state(page) = (order as u32) << 28 | self.free[order].len() as u32;
+        state(page).store((order as u32) << 28 | self.free[order].len() as u32, Relaxed);
     }
 
     fn remove(&mut self, page: u32, order: usize) {
-        let position = (*self.state(page) & 0x0fff_ffff) as usize - 1;
-        *self.state(page) = 0;
+        let position = (state(page).load(Relaxed) & 0x0fff_ffff) as usize - 1;
+        state(page).store(0, Relaxed);
         self.free[order].swap_remove(position);
         if let Some(&moved) = self.free[order].get(position) {
-            *self.state(moved) = (order as u32) << 28 | (position as u32 + 1);
+            state(moved).store((order as u32) << 28 | (position as u32 + 1), Relaxed);
         }
     }
 
@@ -326,7 +333,7 @@ mod tests {
             m.give(at, size);
         }
         assert_eq!((m.used, m.mapped), (0, m.warm.len() * CHUNK));
-        assert!(m.warm.len() <= WARM && m.divided.is_empty() && m.free.iter().all(Vec::is_empty));
+        assert!(m.warm.len() <= WARM && m.free.iter().all(Vec::is_empty));
         for chunk in std::mem::take(&mut m.warm) {
             // SAFETY: nobody uses it.
             let _ = unsafe { munmap((BASE + chunk as usize * CHUNK) as *mut _, CHUNK) };
