@@ -603,9 +603,10 @@ fn weak_tables() {
         // is left to the ephemerons if keys are weak.
         assert_eq!(marked_dead, if weak.values { 0 } else { 3 } + if weak.keys { 0 } else { 1 });
         let mut pairs = Vec::new();
-        // SAFETY: nodes of the table, which is alive.
-        t.ephemerons(super::trace::WHOLE, |n| {
-            pairs.push(unsafe { ((*n).key().address(), (*n).value().address()) })
+        t.ephemerons(|n| {
+            // SAFETY: a node of the table, which is alive.
+            let n = unsafe { &*n };
+            pairs.push((n.key().address(), n.value().address()));
         });
         assert_eq!(pairs.len(), 2);
 
