@@ -40,7 +40,8 @@ fn programs_in_the_documentation_print_what_they_say() {
             if got != want || !output.status.success() {
                 let errors = String::from_utf8_lossy(&output.stderr).into_owned();
                 let page = page.file_name().expect("a file").to_string_lossy();
-                failures.push(format!("{page}, program {}:\n want {want:#?}\n got {got:#?}\n{errors}", n + 1));
+                failures
+                    .push(format!("{page}, program {}:\n want {want:#?}\n got {got:#?}\n{errors}", n + 1));
             }
         }
     }
