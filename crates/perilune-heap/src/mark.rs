@@ -211,6 +211,11 @@ impl<'a> Marker<'a> {
         unsafe { get_bit(obj.as_ptr() as usize, self.bits) }
     }
 
+    /// Whether there is an object at `address` that is not known to be dead: for those who remember addresses of the dead.
+    pub fn is_object(&self, address: Obj) -> bool {
+        self.heap.is_allocated(address)
+    }
+
     /// The collection that this marker works for. A client that collects lists while it traces (weak tables) needs one
     /// list for each: minor collections run between the slices of a major.
     #[inline(always)]

@@ -398,8 +398,12 @@ impl Client for LuaClient {
                 }
             }
             match cycle {
-                Cycle::Minor => (*vm).strings.sweep_minor(|o| m.is_marked(o)),
-                Cycle::Major => (*vm).strings.sweep_major(|o| m.is_marked(o)),
+                Cycle::Minor => {
+                    (*vm).strings.sweep_minor(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
+                }
+                Cycle::Major => {
+                    (*vm).strings.sweep_major(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
+                }
             }
             (*vm).shared.clear();
             (*vm).shapes.collected();

@@ -12,9 +12,7 @@
 //!
 //! # The intern table
 //! It is weak, and has two parts. *Young* holds what has been interned since the last minor collection, *old* the rest: a minor collection
-//! visits the young part only. Both are open-addressing sets of words that carry a pointer in the lower 48 bits and
-//! 16 bits of the hash above, so that a probe rarely touches a string in vain. Nothing is ever deleted from a set; a
-//! sweep rebuilds it.
+//! visits the young part, and a few shards of the old one after a major (`string/intern.rs`).
 //!
 //! # Hashes
 //! foldhash with secrets of the process, 32 bits, never 0 (0 means "not computed"). Both of its inputs have to be secret: what a text is mixed
@@ -23,12 +21,15 @@
 //! work them out; against that only a cryptographic hash helps, at several times the price. One pair of secrets serves all
 //! domains, since strings that domains share keep their hashes.
 
+mod intern;
+
 use crate::Vm;
 use crate::native::{LuaResult, Thrown};
 use crate::object::{LuaString, STRING_DATA, STRING_INTERNED};
 use crate::value::{Gc, Tag, Value};
 use foldhash::fast::FoldHasher;
-use perilune_heap::Obj;
+use intern::{OldStrings, StringSet};
+use perilune_heap::{Heap, Obj};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::null_mut;
 use std::sync::LazyLock;
@@ -148,91 +149,6 @@ impl Gc<LuaString> {
     }
 }
 
-/// An open-addressing set of interned strings.
-#[derive(Default)]
-struct StringSet {
-    /// Power-of-two number of slots; 0: empty. Upper 16 bits: upper bits of the hash.
-    slots: Vec<u64>,
-    len: usize,
-}
-
-impl StringSet {
-    #[inline]
-    fn find(&self, hash: u32, bytes: &[u8]) -> Option<Gc<LuaString>> {
-        let mask = self.slots.len().wrapping_sub(1);
-        if self.slots.is_empty() {
-            return None;
-        }
-        let mut i = hash as usize & mask;
-        loop {
-            let slot = self.slots[i & mask];
-            if slot == 0 {
-                return None;
-            }
-            if slot >> POINTER_BITS == (hash >> 16) as u64 {
-                let s = Self::string(slot);
-                if s.hash == hash && s.bytes() == bytes {
-                    return Some(s);
-                }
-            }
-            i += 1;
-        }
-    }
-
-    fn string(slot: u64) -> Gc<LuaString> {
-        // SAFETY: slots hold addresses of live strings; the sweeps drop the others before their memory is reused.
-        unsafe { Gc::from_ptr((slot & POINTER_MASK) as *mut LuaString) }
-    }
-
-    /// Adds a string that is not there yet and whose hash is known.
-    fn insert(&mut self, s: Gc<LuaString>) {
-        if (self.len + 1) * 3 > self.slots.len() * 2 {
-            self.resize((self.slots.len() * 2).max(64));
-        }
-        self.place(s);
-        self.len += 1;
-    }
-
-    fn place(&mut self, s: Gc<LuaString>) {
-        let mask = self.slots.len() - 1;
-        let mut i = s.hash as usize & mask;
-        while self.slots[i] != 0 {
-            i = (i + 1) & mask;
-        }
-        debug_assert_eq!(s.address() as u64 >> POINTER_BITS, 0);
-        self.slots[i] = s.address() as u64 | ((s.hash >> 16) as u64) << POINTER_BITS;
-    }
-
-    fn resize(&mut self, capacity: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![0; capacity]);
-        for slot in old {
-            if slot != 0 {
-                self.place(Self::string(slot));
-            }
-        }
-    }
-
-    /// Keeps the strings for which `keep` holds.
-    fn retain(&mut self, mut keep: impl FnMut(Obj) -> bool) {
-        self.len = 0;
-        for slot in &mut self.slots {
-            if *slot != 0 {
-                if keep(Self::string(*slot).obj()) {
-                    self.len += 1;
-                } else {
-                    *slot = 0;
-                }
-            }
-        }
-        // Placing anew closes the gaps that the dropped ones left in probe sequences.
-        self.resize(if self.len == 0 { 0 } else { (self.len * 2).next_power_of_two().max(64) });
-    }
-
-    fn strings(&self) -> impl Iterator<Item = Gc<LuaString>> {
-        self.slots.iter().filter(|&&s| s != 0).map(|&s| Self::string(s))
-    }
-}
-
 /// Most strings whose twins are known at a time.
 const MAX_TWINS: usize = 1 << 15;
 
@@ -294,7 +210,7 @@ impl Twins {
 /// The interned strings of a domain: weak references.
 pub struct StringTable {
     young: StringSet,
-    old: StringSet,
+    old: OldStrings,
     /// Strings of one byte, by that byte, and the empty one at the end; null until first needed.
     short: [*mut LuaString; 257],
     twins: Twins,
@@ -304,7 +220,7 @@ impl Default for StringTable {
     fn default() -> Self {
         StringTable {
             young: StringSet::default(),
-            old: StringSet::default(),
+            old: OldStrings::default(),
             short: [null_mut(); 257],
             twins: Twins::default(),
         }
@@ -312,27 +228,33 @@ impl Default for StringTable {
 }
 
 impl StringTable {
-    /// After the marking of a minor collection: strings interned since the last one are kept if marked.
-    pub(crate) fn sweep_minor(&mut self, mut is_marked: impl FnMut(Obj) -> bool) {
+    /// After the marking of a minor collection: strings interned since the last one are kept if marked. `is_marked` is asked about objects, `is_alive`
+    /// about addresses where a string once was: whether a marked object is there.
+    pub(crate) fn sweep_minor(
+        &mut self,
+        mut is_marked: impl FnMut(Obj) -> bool,
+        mut is_alive: impl FnMut(Obj) -> bool,
+    ) {
         self.sweep_short(&mut is_marked);
-        let mut young = std::mem::take(&mut self.young);
-        for s in young.strings() {
+        for s in self.young.strings() {
             if is_marked(s.obj()) {
-                self.old.insert(s);
+                self.old.insert(s, &mut is_alive);
             }
         }
-        // Keep the storage if the next cycle is likely to need it.
-        if young.len * 8 >= young.slots.len() {
-            young.slots.fill(0);
-            young.len = 0;
-            self.young = young;
-        }
+        self.young.clear();
+        self.old.sweep_some(&mut is_alive);
     }
 
-    /// After the marking of a major collection: all strings that are not marked are forgotten.
-    pub(crate) fn sweep_major(&mut self, mut is_marked: impl FnMut(Obj) -> bool) {
-        self.sweep_minor(&mut is_marked);
-        self.old.retain(is_marked);
+    /// After the marking of a major collection: all strings that are not marked are to be forgotten.
+    pub(crate) fn sweep_major(
+        &mut self,
+        mut is_marked: impl FnMut(Obj) -> bool,
+        is_alive: impl FnMut(Obj) -> bool,
+    ) {
+        self.sweep_short(&mut is_marked);
+        debug_assert!(self.young.strings().next().is_none(), "a major ends right after a minor collection");
+        self.old.begin_sweep();
+        self.sweep_minor(is_marked, is_alive);
     }
 
     fn sweep_short(&mut self, is_marked: &mut impl FnMut(Obj) -> bool) {
@@ -347,12 +269,12 @@ impl StringTable {
     /// How many strings are interned.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.young.len + self.old.len
+        self.young.len() + self.old.len()
     }
 
     #[inline]
-    fn find(&self, hash: u32, bytes: &[u8]) -> Option<Gc<LuaString>> {
-        self.old.find(hash, bytes).or_else(|| self.young.find(hash, bytes))
+    fn find(&self, heap: &Heap, hash: u32, bytes: &[u8]) -> Option<Gc<LuaString>> {
+        self.old.find(heap, hash, bytes).or_else(|| self.young.find(hash, bytes))
     }
 
     /// As [`StringTable::known_twin`], also for a string in an island.
@@ -417,7 +339,7 @@ impl Vm {
     #[cold]
     fn make_short_str(&mut self, at: usize, bytes: &[u8]) -> Gc<LuaString> {
         let hash = hash_bytes(bytes);
-        let s = match self.strings.find(hash, bytes) {
+        let s = match self.strings.find(&self.heap, hash, bytes) {
             Some(s) => s,
             None => {
                 let s = self.alloc_small_str(bytes.len());
@@ -524,7 +446,7 @@ impl Vm {
     /// # Errors
     /// As [`Vm::new_str`].
     pub(crate) fn intern_bytes(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
-        match self.strings.find(hash_bytes(bytes), bytes) {
+        match self.strings.find(&self.heap, hash_bytes(bytes), bytes) {
             Some(s) => Ok(s),
             None => {
                 let s = self.new_str(bytes)?;
@@ -545,7 +467,7 @@ impl Vm {
             twin = self.strings.twins.frozen_twin(s);
         }
         if twin.is_null() {
-            return self.strings.find(s.hash(), s.bytes());
+            return self.strings.find(&self.heap, s.hash(), s.bytes());
         }
         // SAFETY: not null, and no collection has come since it was entered.
         Some(unsafe { Gc::from_ptr(twin) })
@@ -564,7 +486,7 @@ impl Vm {
             // SAFETY: not null, and no collection has come since it was entered.
             return Some(unsafe { Gc::from_ptr(known) });
         }
-        let twin = self.strings.find(s.hash(), s.bytes())?;
+        let twin = self.strings.find(&self.heap, s.hash(), s.bytes())?;
         self.strings.twins.put(s, twin);
         Some(twin)
     }
@@ -627,20 +549,21 @@ mod tests {
             let s = unsafe { Gc::<LuaString>::from_ptr(o.as_ptr().cast()) };
             s.bytes().ends_with(b"7")
         };
-        vm.strings.sweep_minor(keep);
+        vm.strings.sweep_minor(keep, keep);
         assert_eq!(vm.strings.len(), 100);
         for (i, &s) in strings.iter().enumerate() {
-            let found = vm.strings.find(s.hash(), s.bytes());
+            let found = vm.strings.find(&vm.heap, s.hash(), s.bytes());
             assert_eq!(found == Some(s), i % 10 == 7, "{i}");
         }
         let again = vm.intern_bytes(b"key 3").unwrap();
         assert!(again != strings[3]);
         // Old strings survive a minor collection that knows nothing of them, not a major one.
-        vm.strings.sweep_minor(|_| false);
+        vm.strings.sweep_minor(|_| false, |_| false);
         assert_eq!(vm.strings.len(), 100);
-        vm.strings.sweep_major(|o| o == strings[17].obj());
+        let only = |o| o == strings[17].obj();
+        vm.strings.sweep_major(only, only);
         assert_eq!(vm.strings.len(), 1);
-        assert!(vm.strings.find(strings[17].hash(), b"key 17") == Some(strings[17]));
+        assert!(vm.strings.find(&vm.heap, strings[17].hash(), b"key 17") == Some(strings[17]));
     }
 
     #[test]

@@ -91,8 +91,12 @@ impl Client for TestClient<'_> {
 
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         match cycle {
-            Cycle::Minor => self.strings.sweep_minor(|o| m.is_marked(o)),
-            Cycle::Major => self.strings.sweep_major(|o| m.is_marked(o)),
+            Cycle::Minor => {
+                self.strings.sweep_minor(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
+            }
+            Cycle::Major => {
+                self.strings.sweep_major(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
+            }
         }
         self.shapes.collected();
     }
