@@ -386,7 +386,7 @@ impl Vm {
         self.shared_refs.known.insert(identity, r);
         self.shared_refs.all.push(r);
         self.heap.charge_external(external as isize);
-        // SAFETY: just made; nothing collects before the next safepoint.
+        // SAFETY: just made; it is in this frame while the metatable's maker runs.
         let r = unsafe { Gc::from_ptr(r) };
         if self.known_shared_metatable(r).is_none()
             && let Err(thrown) = self.shared_metatable(r)
@@ -395,6 +395,17 @@ impl Vm {
             let _ = self.take_error(thrown);
         }
         r
+    }
+
+    /// Makes the metatable of an object's kind, if this domain has none: so that [`Vm::shared_ref`] runs nothing and collects nothing for it.
+    pub(crate) fn meet_kind(&mut self, object: &Arc<dyn SharedObject>) -> LuaResult<()> {
+        let at = object.kind().index() as usize;
+        if self.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null()) {
+            return Ok(());
+        }
+        let r = self.shared_ref(Arc::clone(object));
+        self.shared_metatable(r)?;
+        Ok(())
     }
 
     /// The reference through which this domain knows the object of `r`, if there is one.

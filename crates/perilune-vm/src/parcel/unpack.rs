@@ -1,6 +1,7 @@
 //! Unpacking: from a [`Graph`] to values of a domain.
 //!
-//! Three steps. First everything that may run Lua code: modules that this domain has not got yet are required. What they give is
+//! Three steps. First everything that may run Lua code: modules that this domain has not got yet are required, and kinds of shared
+//! objects that it has not met get their metatables. What they give is
 //! on the Lua stack from then on. Then the objects are made and filled, without a chance of a collection in between, so they may be kept in a plain
 //! list meanwhile. Last, modules that the sender has changed get the same fields, and the roots are pushed.
 //!
@@ -83,9 +84,12 @@ impl Vm {
         Ok(count)
     }
 
-    /// Pushes the modules that a graph refers to, loading those that this domain has not got.
+    /// Everything that may run Lua code. Pushes the modules that a graph refers to, loading those that this domain has not got.
     fn push_modules(&mut self, graph: &Graph) -> LuaResult<()> {
         let Some(refs) = &graph.refs else { return Ok(()) };
+        for object in &refs.shared {
+            self.meet_kind(object)?;
+        }
         if refs.modules.is_empty() {
             return Ok(());
         }

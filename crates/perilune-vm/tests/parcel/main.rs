@@ -118,3 +118,29 @@ fn snapshots_are_used_again_until_something_changes() {
     run(&mut vm, "b = nil", "snapshots.lua").expect("the program runs");
     assert_eq!(call(&mut vm), "\"new\" nil");
 }
+
+#[test]
+fn what_arrives_again_and_again_survives_collections() {
+    let mut vm = new_vm();
+    // The first object of a kind that arrives makes the kind's metatable, which may take Lua code, in the middle of everything.
+    let source = "local pl = require 'perilune' local pool = pl.pool.new() \
+        local function w(n) if n == 0 then return 0 end return w(n - 1) + 1 end return w, 5, {pool, pool}";
+    let values = run(&mut vm, source, "again.lua").expect("the program runs");
+    let parcel = vm.pack(&values, PackRules::TASK).expect("it may cross");
+    let options =
+        perilune_heap::HeapOptions { stress: true, verify: true, poison: true, ..Default::default() };
+    let mut other = perilune_vm::Vm::with_options(options);
+    perilune_stdlib::open_libs(&mut other).expect("memory for the libraries");
+    for _ in 0..300 {
+        other.unpack(&parcel).expect("memory");
+        let (f, n) = (other.stack_get(1), other.stack_get(2));
+        assert_eq!(other.nargs(), 3);
+        other.truncate(0);
+        let fiber = other.new_fiber(f, &[n]).expect("memory");
+        match other.run_fiber(fiber) {
+            perilune_vm::FiberStep::Done(perilune_vm::FiberEnd::Returned(1)) => {}
+            _ => panic!("the function returns"),
+        }
+        assert_eq!(other.pop().as_int(), Some(5));
+    }
+}

@@ -134,7 +134,11 @@ static SHARE: Native = Native::leaf("share", |vm| {
 });
 
 struct Pool;
-static POOL: SharedKind = SharedKind::new("pool", |vm, mt| methods(vm, mt, &[&ASYNC, &CLOSE_POOL]));
+static POOL: SharedKind = SharedKind::new("pool", |vm, mt| {
+    let garbage = vm.load(b"for i = 1, 100 do local t = {i} end return 1", b"=open", LoadMode::Text, None);
+    vm.call(garbage.expect("a program").into(), &[])?;
+    methods(vm, mt, &[&ASYNC, &CLOSE_POOL])
+});
 static CLOSE_POOL: Native = Native::leaf("close", |_| Ok(0));
 static NEW_POOL: Native = Native::leaf("new", |vm| {
     let pool = vm.shared_ref(Arc::new(Pool));
