@@ -603,7 +603,7 @@ fn weak_tables() {
         // is left to the ephemerons if keys are weak.
         assert_eq!(marked_dead, if weak.values { 0 } else { 3 } + if weak.keys { 0 } else { 1 });
         let mut pairs = Vec::new();
-        t.ephemerons(|n| {
+        t.ephemerons(super::trace::WHOLE, |n| {
             // SAFETY: a node of the table, which is alive.
             let n = unsafe { &*n };
             pairs.push((n.key().address(), n.value().address()));
