@@ -4,9 +4,10 @@
 //! tested or measured. Each chore is one module with a `SUMMARY` of one line and a `run` that takes the
 //! remaining arguments; this file only finds the chore and prints its error.
 //!
-//! The chores that measure (`bench`, `micro`) share four small modules: [`program`] finds Lua programs and
+//! The chores that measure (`bench`, `micro`, `parallel`) share small modules: [`program`] finds Lua programs and
 //! reads their headers, [`measure`] runs one process and asks the kernel what it cost, [`stats`] holds the
-//! few formulas, [`peers`] knows which other Lua implementations are there.
+//! few formulas, [`peers`] knows which other Lua implementations are there, [`figure`] reads what a program says
+//! about itself.
 
 mod bench;
 mod bless;
@@ -14,11 +15,13 @@ mod cargo_jobs;
 mod chore;
 mod diff;
 mod dispatch;
+mod figure;
 mod fuzz;
 mod json;
 mod lint;
 mod measure;
 mod micro;
+mod parallel;
 mod peers;
 mod program;
 mod report;
@@ -35,6 +38,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "lint", summary: lint::SUMMARY, usage: lint::USAGE, run: lint::run },
     Chore { name: "bench", summary: bench::SUMMARY, usage: bench::USAGE, run: bench::run },
     Chore { name: "micro", summary: micro::SUMMARY, usage: micro::USAGE, run: micro::run },
+    Chore { name: "parallel", summary: parallel::SUMMARY, usage: parallel::USAGE, run: parallel::run },
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
     Chore { name: "dispatch", summary: dispatch::SUMMARY, usage: dispatch::USAGE, run: dispatch::run },
     Chore { name: "diff", summary: diff::SUMMARY, usage: diff::USAGE, run: diff::run },
