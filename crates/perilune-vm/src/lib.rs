@@ -22,6 +22,9 @@
 //! [`Vm`] (`state.rs`) is the state that all of them get; there is no other, least of all in thread-locals. One thread at a
 //! time owns it.
 //!
+//! Beside these stand what a state has to do with other states: `fiber/` (waiting without holding a thread), `island/` (values that all can read),
+//! `shared.rs` (objects that all can use) and `parcel/` (values on their way).
+//!
 //! # Where things are while Lua runs
 //!
 //! * *Values* of Lua functions are in registers on the running coroutine's value stack, with frame records between them.

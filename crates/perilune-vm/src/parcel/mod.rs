@@ -20,7 +20,8 @@
 //!
 //! # Collections
 //! Packing and the making of objects while unpacking contain no safepoint. [`Vm::unpack`] pushes its results on the stack of the running frame, where they are safe
-//! from then on. It may call `require`, so it must not be called where Lua code may not run.
+//! from then on. Before it makes anything it may call `require`, or make the metatable of a kind of shared objects, so it must not be
+//! called where Lua code may not run.
 //!
 //! # Cost
 //! A single number, boolean or short string takes no allocation. Everything else takes one block of words, and a second one if it refers to
@@ -114,6 +115,17 @@ impl Parcel {
         match &self.0 {
             Repr::Graph { graph, .. } => size_of::<Graph>() + graph.words.len() * 8,
             _ => 0,
+        }
+    }
+
+    /// The islands that it holds, directly or through snapshots, for whoever looks for cycles of shared objects.
+    pub fn for_each_island(&self, f: &mut dyn FnMut(&perilune_heap::IslandRef)) {
+        if let Repr::Graph { graph, .. } = &self.0
+            && let Some(refs) = &graph.refs
+        {
+            refs.islands.iter().for_each(&mut *f);
+            let inner = refs.snapshots.iter().filter_map(|s| s.graph.refs.as_deref());
+            inner.flat_map(|r| &r.islands).for_each(f);
         }
     }
 

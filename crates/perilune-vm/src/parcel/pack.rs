@@ -109,7 +109,8 @@ impl<'v> Packer<'v> {
 
     /// The graph. The buffers go back to the domain.
     pub fn finish(mut self, roots: u32) -> (Graph, Vec<(u32, u64)>, Option<Unit>) {
-        const LARGE: usize = 1 << 15;
+        // A domain that is idle keeps no more than this many words for the next parcel.
+        const LARGE: usize = 1 << 12;
         let words = if self.words.len() > LARGE {
             std::mem::take(&mut self.words)
         } else {

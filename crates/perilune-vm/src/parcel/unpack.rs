@@ -206,7 +206,7 @@ impl<'v, 'g> Reader<'v, 'g> {
 
     /// Gives the buffers back.
     fn finish(mut self) {
-        const KEPT: usize = 1 << 12;
+        const KEPT: usize = 1 << 10;
         if self.objects.capacity() <= KEPT {
             self.objects.clear();
             self.vm.parcel.buffers.made = self.objects;
