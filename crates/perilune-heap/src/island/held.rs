@@ -5,7 +5,7 @@
 //! collection marks an island instead of the object when it meets a pointer into the range, and with it the islands it refers to. At the
 //! end the counts of the unmarked ones are given up. Minor collections take no notice of islands.
 //!
-//! An island that arrives while a major is under way counts as marked. So a count is always taken before another one is given up.
+//! An island that arrives while a major is under way counts as marked, with those that it refers to, which may have been held before. So a count is always taken before another one is given up.
 //!
 //! # Accounts
 //! The bytes of an island count as external memory of the heap that *made* it, as long as that heap holds it: they are in
@@ -81,12 +81,32 @@ pub(crate) struct Held {
     todo: Vec<u32>,
 }
 
+impl Held {
+    /// Marks an island that is held, and those that it refers to. True if it was not marked before.
+    fn mark(&mut self, number: u32) -> bool {
+        if !self.marked.add(number) {
+            return false;
+        }
+        debug_assert!(self.todo.is_empty());
+        self.todo.push(number);
+        while let Some(n) = self.todo.pop() {
+            for &older in &body(n).refs {
+                if self.marked.add(older) {
+                    self.todo.push(older);
+                }
+            }
+        }
+        true
+    }
+}
+
 impl Heap {
     /// Holds the island of `island` and all that it refers to from now on; `arrived` hears of those that were not held before. `made`: this
     /// heap's program has just made it.
     pub fn adopt_island(&mut self, island: IslandRef, made: bool, mut arrived: impl FnMut(&IslandRef)) {
         let number = island.into_number();
         if self.islands.held.has(number) {
+            self.islands.mark(number);
             return lower(number);
         }
         self.hold(number, made, &mut arrived);
@@ -98,6 +118,7 @@ impl Heap {
                 }
             }
         }
+        self.islands.mark(number);
     }
 
     /// Takes over a count.
@@ -105,7 +126,6 @@ impl Heap {
         let bytes = body(number).bytes;
         let i = &mut self.islands;
         i.held.add(number);
-        i.marked.add(number);
         i.list.push(HeldIsland { number, made });
         i.todo.push(number);
         i.bytes += bytes;
@@ -202,18 +222,7 @@ impl Marker<'_> {
             return false;
         }
         debug_assert!(islands.held.has(number), "marking {at:#x} in island {number}, which is not held");
-        if !islands.held.has(number) || !islands.marked.add(number) {
-            return false;
-        }
-        islands.todo.push(number);
-        while let Some(n) = islands.todo.pop() {
-            for &older in &body(n).refs {
-                if islands.marked.add(older) {
-                    islands.todo.push(older);
-                }
-            }
-        }
-        true
+        islands.held.has(number) && islands.mark(number)
     }
 
     /// As [`Marker::mark_island`], for a word in the range that may be anything.
@@ -235,4 +244,84 @@ impl Marker<'_> {
 #[inline(always)]
 pub(crate) fn is_island_object(obj: Obj) -> bool {
     memory::is_island(obj.as_ptr() as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Client, HeapOptions, IslandBuilder};
+
+    /// Objects of one reference each; the roots are a list.
+    struct Chain {
+        roots: Vec<Obj>,
+    }
+
+    unsafe fn next(obj: Obj) -> *mut Option<Obj> {
+        // SAFETY: objects of these tests have a word behind the header.
+        unsafe { obj.as_ptr().add(1).cast() }
+    }
+
+    impl Client for Chain {
+        unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
+            // SAFETY: a live object of these tests.
+            if let Some(child) = unsafe { *next(obj) } {
+                m.mark(child);
+            }
+        }
+        fn roots(&mut self, m: &mut Marker<'_>, _: Cycle) {
+            for &obj in &self.roots {
+                m.mark(obj);
+            }
+        }
+        fn converge(&mut self, _: &mut Marker<'_>, _: Cycle) -> bool {
+            false
+        }
+        fn finish(&mut self, _: &mut Marker<'_>, _: Cycle) {}
+    }
+
+    fn island(refers_to: &[&IslandRef]) -> (IslandRef, Obj) {
+        let mut b = IslandBuilder::new().expect("a number");
+        let obj = b.alloc(1, 16).expect("memory");
+        refers_to.iter().for_each(|r| b.refer(r.number()));
+        (b.seal(None), Obj::new(obj).expect("an address"))
+    }
+
+    #[test]
+    fn what_arrives_while_marking_keeps_what_it_refers_to() {
+        let mut heap = Heap::new(HeapOptions::default());
+        let (inner, inner_obj) = island(&[]);
+        heap.adopt_island(inner.clone(), true, |_| ());
+        let mut list = None;
+        for _ in 0..200 {
+            let obj = heap.alloc(1, 16);
+            // SAFETY: a new object with room for a word.
+            unsafe { *next(obj) = list };
+            list = Some(obj);
+        }
+        let mut client = Chain { roots: vec![list.expect("a list"), inner_obj] };
+        heap.collect_full(&mut client);
+        client.roots.pop();
+        heap.force_major();
+        heap.step_objects(&mut client, 1);
+        assert!(heap.major.active && !heap.islands.marked.has(inner.number()));
+        let (outer, outer_obj) = island(&[&inner]);
+        heap.adopt_island(outer, true, |_| ());
+        client.roots.push(outer_obj);
+        while heap.major.active {
+            heap.step_objects(&mut client, 50);
+        }
+        assert_eq!(heap.islands().len(), 2);
+        // Only the inner one is left.
+        client.roots.pop();
+        client.roots.push(inner_obj);
+        heap.collect_full(&mut client);
+        let left = heap.islands();
+        assert!(left.len() == 1 && left[0].number() == inner.number());
+        // Of the heap, of `left` and of the test itself.
+        assert_eq!(inner.count(), 3);
+        client.roots.pop();
+        drop(left);
+        heap.collect_full(&mut client);
+        assert_eq!((heap.islands().len(), heap.external_bytes(), inner.count()), (0, 0, 1));
+    }
 }

@@ -64,3 +64,21 @@ for i = 1, 2000 do
   if i % 100 == 0 then collectgarbage() end
 end
 verify()
+
+-- an island made while a major collection is under way keeps what only it refers to
+do
+  local kept, garbage = {}, {}
+  for i = 1, 600 do
+    local holder = { { { share { deep = { i } } } } }
+    for j = 1, 20 do garbage[j] = { { j }, i } end
+    local outer = share { holder[1][1][1] }
+    holder = nil
+    for j = 1, 20 + i % 50 do garbage[j] = { { j }, i } end
+    collectgarbage "step"
+    kept[i % 40] = outer[1].deep
+    outer = nil
+    collectgarbage "step"
+    for k, v in pairs(kept) do assert(v[1] % 40 == k) end
+  end
+end
+verify()
