@@ -54,15 +54,27 @@ pub struct SharedKind {
     pub name: &'static str,
     /// Fills the metatable for a domain that meets the kind for the first time. `__name`, `__metatable` and `__tostring` are there already.
     pub open: fn(&mut Vm, Gc<Table>) -> LuaResult<()>,
+    /// Values of this kind are never seen as such: they carry something else to another domain, and this makes it there.
+    pub revive: Option<Revive>,
     index: OnceLock<u32>,
 }
+
+/// Makes a value of what a shared object has carried to a domain.
+pub type Revive = fn(&mut Vm, &Arc<dyn SharedObject>) -> LuaResult<Value>;
+/// What carries a userdata to another domain; `None`: it does not cross.
+pub type Carry = fn(Gc<crate::object::Userdata>) -> Option<Arc<dyn SharedObject>>;
 
 static KINDS: AtomicU32 = AtomicU32::new(0);
 
 impl SharedKind {
     /// A kind with this name and these contents of its metatable.
     pub const fn new(name: &'static str, open: fn(&mut Vm, Gc<Table>) -> LuaResult<()>) -> SharedKind {
-        SharedKind { name, open, index: OnceLock::new() }
+        SharedKind { name, open, revive: None, index: OnceLock::new() }
+    }
+
+    /// A kind whose objects only carry something to another domain.
+    pub const fn carrier(name: &'static str, revive: Revive) -> SharedKind {
+        SharedKind { name, open: |_, _| Ok(()), revive: Some(revive), index: OnceLock::new() }
     }
 
     /// Number of the kind in this process.
@@ -400,12 +412,18 @@ impl Vm {
     /// Makes the metatable of an object's kind, if this domain has none: so that [`Vm::shared_ref`] runs nothing and collects nothing for it.
     pub(crate) fn meet_kind(&mut self, object: &Arc<dyn SharedObject>) -> LuaResult<()> {
         let at = object.kind().index() as usize;
-        if self.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null()) {
+        let known = self.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null());
+        if known || object.kind().revive.is_some() {
             return Ok(());
         }
         let r = self.shared_ref(Arc::clone(object));
         self.shared_metatable(r)?;
         Ok(())
+    }
+
+    /// Sets what is asked whether a userdata crosses to other domains.
+    pub fn set_userdata_carrier(&mut self, carry: Carry) {
+        self.userdata_carrier = Some(carry);
     }
 
     /// The reference through which this domain knows the object of `r`, if there is one.

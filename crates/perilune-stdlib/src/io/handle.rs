@@ -9,6 +9,7 @@ use super::standard::{Shared, operate, share};
 use super::stream::{Buffering, Stream};
 use super::write_value;
 use crate::errno;
+use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -49,6 +50,28 @@ impl FileHandle {
     pub(super) fn stream(&self) -> Option<&Mutex<Stream>> {
         self.stream.as_deref()
     }
+}
+
+/// A stream on its way to another domain, which gets a handle of its own: the stream is closed when all handles are.
+struct Carried(Shared);
+
+static CARRIED: SharedKind = SharedKind::carrier("file", |vm, object| {
+    let object: &dyn std::any::Any = &**object;
+    let Some(Carried(stream)) = object.downcast_ref() else { return Ok(Value::NIL) };
+    let handle = FileHandle { stream: Some(Arc::clone(stream)), standard: false };
+    new_handle(vm, handle).map(Value::from)
+});
+
+impl SharedObject for Carried {
+    fn kind(&self) -> &'static SharedKind {
+        &CARRIED
+    }
+}
+
+/// What carries an open file to another domain.
+pub(super) fn carry(file: Gc<Userdata>) -> Option<Arc<dyn SharedObject>> {
+    let stream = handle_of(file)?.stream.clone()?;
+    Some(Arc::new(Carried(stream)))
 }
 
 /// Makes the metatable.

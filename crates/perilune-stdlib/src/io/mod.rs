@@ -57,6 +57,7 @@ enum Default {
 pub fn open(vm: &mut Vm) -> LuaResult<()> {
     standard::flush_at_exit();
     handle::create_metatable(vm)?;
+    vm.set_userdata_carrier(handle::carry);
     let io = vm.new_table(0, 14)?;
     vm.set_loaded("io", io.into())?;
     vm.set_global("io", io.into())?;

@@ -289,6 +289,13 @@ impl<'v> Packer<'v> {
                 self.refuse(if wrap { Reason::Wrap } else { Reason::NativeFunction(native.name) })
             }
             _ => {
+                if let (Some(carry), Some(u)) = (self.vm.userdata_carrier, v.as_userdata())
+                    && let Some(object) = carry(u)
+                {
+                    let n = push(&mut self.refs().shared, object);
+                    self.words.push(code::SHARED as u64 | n << 8);
+                    return Ok(());
+                }
                 let name = self.vm.typename_for_message(v);
                 self.refuse(Reason::Userdata(name))
             }

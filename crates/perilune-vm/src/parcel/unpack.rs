@@ -327,7 +327,10 @@ impl<'v, 'g> Reader<'v, 'g> {
             }
             code::SHARED => {
                 let object = self.refs().shared[argument].clone();
-                Ok(self.vm.shared_ref(object).into())
+                match object.kind().revive {
+                    Some(revive) => revive(self.vm, &object),
+                    None => Ok(self.vm.shared_ref(object).into()),
+                }
             }
             code::ISLAND => Ok(island_value(argument, self.words.next())),
             code::KNOWN => self.known(argument),
