@@ -34,6 +34,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
         &[
             &SHARE,
             &IS_SHARED,
+            &perilune_vm::ARENA,
             &array::NEW,
             &atomic::NEW,
             &map::NEW,

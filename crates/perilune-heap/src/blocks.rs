@@ -50,6 +50,8 @@ pub struct BlockSpace {
     warm: Vec<BlockRef>,
     holey: Vec<BlockRef>,
     pub touched: Vec<BlockRef>,
+    /// While a scope ends: its blocks without survivors.
+    pub scope_freed: Vec<BlockRef>,
     /// Index into `chunks` where the sweep goes on; `None` when everything is swept.
     sweep_at: Option<usize>,
     /// Lines found used, and lines seen, by the sweep in progress.
@@ -82,6 +84,7 @@ impl BlockSpace {
             warm: Vec::new(),
             holey: Vec::new(),
             touched: Vec::new(),
+            scope_freed: Vec::new(),
             sweep_at: None,
             swept_lines: (0, 0),
             occupancy_percent: 100,
@@ -110,6 +113,30 @@ impl BlockSpace {
     /// Whether a block without any object is at hand.
     pub fn has_free(&self) -> bool {
         !self.warm.is_empty() || self.avail.iter().any(|c| c.head().free != 0)
+    }
+
+    /// As [`BlockSpace::acquire_free`], for a scope.
+    pub fn acquire_for(
+        &mut self,
+        depth: u8,
+        table: &mut ChunkTable,
+        now: impl Fn() -> u64,
+    ) -> Option<BlockRef> {
+        let block = self.acquire_free(table, now)?;
+        block.chunk().head().depth[block.index()] = depth;
+        Some(block)
+    }
+
+    /// Overwrites the dead objects of a block if that is wanted.
+    pub fn poison_dead(&self, block: BlockRef, side: Side) {
+        if self.poison {
+            poison_dead(block, side);
+        }
+    }
+
+    /// Blocks that the end of a scope has emptied are free again; the one that was filled first is taken first.
+    pub fn take_scope_freed(&mut self) {
+        self.warm.extend(self.scope_freed.drain(..).rev());
     }
 
     /// A block without any object.
@@ -173,6 +200,7 @@ impl BlockSpace {
             returned: 0,
             quiet_since: 0,
             pages: [0; 8],
+            depth: [0; CHUNK / BLOCK],
         };
         // SAFETY: the chunk is mapped and its header room is used for nothing else.
         unsafe { (chunk.0 as *mut Chunk).write(head) };

@@ -167,6 +167,7 @@ impl Heap {
         let cpu = cpu_ns();
         self.step_began_cpu = cpu;
         let external = self.external_bytes();
+        self.dissolve_scopes();
         let young = self.retire_spans();
         let log = core::mem::take(&mut self.log);
         let ranges = self.take_card_log();
@@ -222,6 +223,15 @@ impl Heap {
         }
         self.card_log = log;
         ranges
+    }
+
+    /// The ranges of large buffers that were stored into, which stay logged.
+    pub(crate) fn peek_card_log(&self) -> Vec<(Obj, usize, usize)> {
+        let range = |&(owner, buffer, card): &(Obj, Obj, u32)| {
+            let (lo, hi) = crate::large::card_range(buffer, card);
+            (owner, lo, hi)
+        };
+        self.card_log.iter().map(range).collect()
     }
 
     /// What changed must be seen by a major in progress, if it has been there already.
@@ -372,7 +382,7 @@ impl Heap {
 }
 
 /// Traces everything, ephemerons included, and lets the client finish.
-fn to_fixpoint<C: Client>(m: &mut Marker<'_>, client: &mut C) {
+pub(crate) fn to_fixpoint<C: Client>(m: &mut Marker<'_>, client: &mut C) {
     let cycle = m.cycle();
     m.drain(client);
     while client.converge(m, cycle) {

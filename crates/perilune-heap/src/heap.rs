@@ -33,6 +33,14 @@ pub(crate) struct Span {
     start: usize,
 }
 
+/// What is being filled: what a scope puts aside.
+pub(crate) struct Targets {
+    main: Span,
+    overflow: Span,
+    block: Option<BlockRef>,
+    used: [u64; 4],
+}
+
 /// What a major marking carries from slice to slice.
 #[derive(Default)]
 pub(crate) struct Major {
@@ -72,7 +80,7 @@ pub struct Heap {
     /// Lines of `block` that are used or have been handed out.
     used: [u64; 4],
     /// Bytes of spans that were filled since the last collection.
-    filled: usize,
+    pub(crate) filled: usize,
     /// Bytes of large objects allocated since the last collection.
     pub(crate) young_large: usize,
     /// Bytes of objects that have survived a collection and have not been found dead.
@@ -100,6 +108,7 @@ pub struct Heap {
     /// Processor time when the last minor collection ended.
     pub(crate) last_minor: u64,
     pub(crate) islands: crate::island::held::Held,
+    pub(crate) scopes: crate::arena::Scopes,
 }
 
 // SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
@@ -149,6 +158,7 @@ impl Heap {
             step_began_cpu: 0,
             last_minor: 0,
             islands: Default::default(),
+            scopes: Default::default(),
         }
     }
 
@@ -231,7 +241,8 @@ impl Heap {
 
     fn alloc_large(&mut self, kind: u8, bytes: usize) -> Option<Obj> {
         let size = bytes.checked_next_multiple_of(GRANULE).filter(|s| *s < isize::MAX as usize / 2)?;
-        let at = self.large.alloc(&mut self.table, size)?;
+        let at = self.large.alloc(&mut self.table, size, self.scopes.depth())?;
+        self.scopes.count_large();
         self.young_large += size;
         self.spend(size);
         // SAFETY: fresh room for an object.
@@ -249,7 +260,11 @@ impl Heap {
     /// Replaces the overflow span by one in a free block.
     fn open_overflow(&mut self) -> Option<()> {
         let clock = self.clock;
-        let block = self.blocks.acquire_free(&mut self.table, || clock.elapsed().as_nanos() as u64 + 1)?;
+        let now = || clock.elapsed().as_nanos() as u64 + 1;
+        let block = match self.scopes.depth() {
+            0 => self.blocks.acquire_free(&mut self.table, now)?,
+            depth => self.blocks.acquire_for(depth, &mut self.table, now)?,
+        };
         self.filled += self.overflow.cursor - self.overflow.start;
         self.budget += (self.overflow.end - self.overflow.cursor) as isize;
         self.overflow = Span { cursor: block.0, start: block.0, end: block.0 + BLOCK };
@@ -276,8 +291,11 @@ impl Heap {
                 return Some(());
             }
             let clock = self.clock;
-            let block =
-                self.blocks.acquire(&mut self.table, self.side, || clock.elapsed().as_nanos() as u64 + 1)?;
+            let now = || clock.elapsed().as_nanos() as u64 + 1;
+            let block = match self.scopes.depth() {
+                0 => self.blocks.acquire(&mut self.table, self.side, now)?,
+                depth => self.blocks.acquire_for(depth, &mut self.table, now)?,
+            };
             self.used = block.occupancy(self.side);
             self.block = Some(block);
         }
@@ -289,6 +307,30 @@ impl Heap {
             unsafe { core::ptr::write_bytes(at as *mut u8, POISON, bytes) };
         }
         self.spend(bytes);
+    }
+
+    /// Takes the current spans away: nothing is being filled.
+    pub(crate) fn take_targets(&mut self) -> Targets {
+        self.filled += (self.cursor - self.start) + (self.overflow.cursor - self.overflow.start);
+        let main = Span { cursor: self.cursor, start: self.cursor, end: self.end };
+        let overflow = Span { start: self.overflow.cursor, ..self.overflow };
+        (self.cursor, self.start, self.end) = (0, 0, 0);
+        self.overflow = Span::default();
+        Targets {
+            main,
+            overflow,
+            block: self.block.take(),
+            used: core::mem::replace(&mut self.used, [!0; 4]),
+        }
+    }
+
+    /// Puts back what [`Heap::take_targets`] took.
+    pub(crate) fn put_targets(&mut self, targets: Targets) {
+        self.filled += (self.cursor - self.start) + (self.overflow.cursor - self.overflow.start);
+        (self.cursor, self.start, self.end) = (targets.main.cursor, targets.main.start, targets.main.end);
+        self.overflow = targets.overflow;
+        self.block = targets.block;
+        self.used = targets.used;
     }
 
     /// Gives up the current spans: their blocks take part in the sweep. Returns the bytes allocated since the last
@@ -322,6 +364,10 @@ impl Heap {
         if self.blocks.refused {
             self.due = true;
         }
+    }
+
+    pub(crate) fn set_due(&mut self, due: bool) {
+        self.due = due;
     }
 
     /// Fixes when the next collection is due.
@@ -360,7 +406,7 @@ impl Heap {
     #[inline(never)]
     pub fn barrier_slow(&mut self, obj: Obj) {
         debug_assert!(!crate::island::held::is_island_object(obj), "a store into an island");
-        debug_assert!(!self.is_young(obj), "a newborn carries the current epoch");
+        debug_assert!(self.scopes.depth() != 0 || !self.is_young(obj), "a newborn carries the current epoch");
         // SAFETY: `obj` is a live object of this heap.
         unsafe { (*obj.as_ptr()).epoch = self.epoch };
         self.log.push(obj);
@@ -476,7 +522,7 @@ impl Heap {
     /// Restarts automatic collection.
     pub fn restart(&mut self) {
         self.running = true;
-        self.due = self.stress || self.budget <= 0;
+        self.due = self.stress || self.budget <= 0 || self.scopes.is_spoilt();
     }
 
     /// Whether automatic collection is on.

@@ -57,7 +57,9 @@ struct PageRecord {
     /// Pages of the run that begins here.
     pages: u16,
     age: Age,
-    spare: [u8; 7],
+    /// While it is young: the number of scopes that were open when it was allocated (`arena.rs`).
+    depth: u8,
+    spare: [u8; 6],
 }
 
 const _: () = assert!(size_of::<PageRecord>() == (META - LINES) / PAGES);
@@ -109,6 +111,20 @@ pub fn mark_card(buffer: Obj, offset: usize) -> CardMark {
             _ => CardMark::Known,
         }
     }
+}
+
+/// The addresses that a logged card covers.
+pub fn card_range(buffer: Obj, card: u32) -> (usize, usize) {
+    let at = buffer.as_ptr() as usize;
+    let first = card as usize * CARD;
+    // SAFETY: a live large object has a record on its first page.
+    (at + first, at + (first + CARD).min(unsafe { (*record(at)).size }))
+}
+
+/// The number of scopes that were open when a young large object was allocated.
+pub fn depth_of(obj: Obj) -> u8 {
+    // SAFETY: as above.
+    unsafe { (*record(obj.as_ptr() as usize)).depth }
 }
 
 /// Takes back the mark of a logged card: the addresses that it covers.
@@ -178,7 +194,7 @@ impl LargeSpace {
     }
 
     /// Room for an object of `size` bytes (a multiple of 16), listed as young, its start bit set, header uninitialised.
-    pub fn alloc(&mut self, table: &mut ChunkTable, size: usize) -> Option<*mut Header> {
+    pub fn alloc(&mut self, table: &mut ChunkTable, size: usize, depth: u8) -> Option<*mut Header> {
         let pages = size.div_ceil(PAGE);
         let at = if size > LARGEST_RUN { self.huge(table, size)? } else { self.run(table, pages)? };
         // SAFETY: the chunk is mapped and the run belongs to nobody else.
@@ -191,6 +207,7 @@ impl LargeSpace {
             (*r).cards = core::ptr::null_mut();
             (*r).hits = 0;
             (*r).age = Age::Young;
+            (*r).depth = depth;
             set_bit(at, STARTS);
             self.young.push(obj_at(at));
         }
@@ -255,6 +272,7 @@ impl LargeSpace {
             returned: 0,
             quiet_since: 0,
             pages: [0; 8],
+            depth: [0; CHUNK / BLOCK],
         };
         // SAFETY: the chunk is mapped and nobody else uses it.
         unsafe { (chunk.0 as *mut Chunk).write(head) };
@@ -395,6 +413,43 @@ impl LargeSpace {
             rest != 0
         });
         self.resting.reverse();
+    }
+
+    /// At the end of a scope of that depth, after its marking: its objects are `stamp`ed, and belong to the scope around, or are gone.
+    /// How many stay, their bytes, and the bytes freed.
+    pub fn end_scope(
+        &mut self,
+        table: &mut ChunkTable,
+        side: Side,
+        depth: u8,
+        stamp: impl Fn(Obj),
+        now: u64,
+    ) -> (usize, usize, usize) {
+        let (mut count, mut kept, mut freed) = (0, 0, 0);
+        let mut young = core::mem::take(&mut self.young);
+        young.retain(|&obj| {
+            let at = obj.as_ptr() as usize;
+            // SAFETY: a listed object's chunk is mapped.
+            unsafe {
+                let r = record(at);
+                if (*r).depth != depth {
+                    return true;
+                }
+                if !get_bit(at, side.offset()) {
+                    freed += (*r).size;
+                    self.free(table, obj, now);
+                    return false;
+                }
+                clear_bit(at, side.offset());
+                (*r).depth = depth - 1;
+                count += 1;
+                kept += (*r).size;
+                stamp(obj);
+            }
+            true
+        });
+        self.young = young;
+        (count, kept, freed)
     }
 
     /// After a minor marking: young objects are old now, or gone.

@@ -163,6 +163,8 @@ pub struct Chunk {
     pub quiet_since: u64,
     /// Large: pages in use.
     pub pages: [u64; 8],
+    /// Small: the number of scopes that were open when a block that is touched now was taken (`arena.rs`).
+    pub depth: [u8; CHUNK / BLOCK],
 }
 
 const _: () = assert!(size_of::<Chunk>() <= 512);

@@ -23,7 +23,7 @@
 //! free of charge, and an object that is stored into a million times between two collections is logged once. The one log serves both
 //! collections: for a minor it names the old objects that may refer to young ones, for a major in progress the marked
 //! ones that must be looked at again (`collect.rs` has the argument). A bit in the header would do for that; the epoch
-//! will also serve scoped arenas, where an object that is young but older than the scope must be logged too.
+//! also serves scopes (`arena.rs`), where an object that is young but older than the scope must be logged too.
 //!
 //! **Majors** mark in slices into the second bitmap, always right after a minor collection; at the end the
 //! bitmaps change places. Sweeping is lazy and works on bitmaps alone (`blocks.rs`).
@@ -51,7 +51,7 @@
 //!
 //! # Room left
 //!
-//! *Scoped arenas*: [`Heap`]'s cursor, block and touched list are what a scope must save and replace; blocks know no scope. *Several heaps per program* share islands and nothing else; a shared pool of warm chunks
+//! *Several heaps per program* share islands and nothing else; a shared pool of warm chunks
 //! belongs into `os.rs`.
 //!
 //! # Rejected
@@ -60,6 +60,7 @@
 //! touch the dead, and minors would have to clear them. Slices at arbitrary times: see `collect.rs`. Free lists by size
 //! class: allocation is slower than a bump and neighbours are strangers.
 
+mod arena;
 mod blocks;
 mod collect;
 mod heap;

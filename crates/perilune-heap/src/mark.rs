@@ -88,6 +88,8 @@ pub struct Marker<'a> {
     line_bit: u8,
     cycle: Cycle,
     pub(crate) verifying: bool,
+    /// The depth of the scope that ends: only what belongs to it can be marked, all else is as good as marked. 0 in collections.
+    pub(crate) scope: u8,
     /// Bytes of the objects traced for the first time in this cycle. Wraps below zero while a regreyed object waits.
     pub(crate) bytes: usize,
     /// Marked, not yet traced.
@@ -120,6 +122,7 @@ impl<'a> Marker<'a> {
             heap,
             cycle,
             verifying: false,
+            scope: 0,
             bytes,
             stack,
             again: Vec::new(),
@@ -159,6 +162,11 @@ impl<'a> Marker<'a> {
         if !unsafe { set_bit(obj.as_ptr() as usize, self.bits) } {
             return false;
         }
+        if self.scope != 0 && self.heap.is_outside(obj, self.scope) {
+            // SAFETY: as above.
+            unsafe { clear_bit(obj.as_ptr() as usize, self.bits) };
+            return false;
+        }
         self.stack.push(obj);
         true
     }
@@ -196,6 +204,9 @@ impl<'a> Marker<'a> {
         if crate::is_island(word) {
             return self.mark_island_word(word);
         }
+        if self.scope != 0 && !self.heap.is_scope_word(word, self.scope) {
+            return;
+        }
         if let Some(obj) = self.heap.find_object(word) {
             self.mark(obj);
         }
@@ -208,7 +219,15 @@ impl<'a> Marker<'a> {
             return self.is_island_marked(obj.as_ptr() as usize);
         }
         // SAFETY: the object lies in a mapped chunk of this heap.
-        unsafe { get_bit(obj.as_ptr() as usize, self.bits) }
+        let marked = unsafe { get_bit(obj.as_ptr() as usize, self.bits) };
+        marked || (self.scope != 0 && self.heap.is_outside(obj, self.scope))
+    }
+
+    /// True if no collection calls, but the end of a scope ([`Heap::close_scope`]): the cycle is that of a minor collection, but what is marked
+    /// does not become old. What a client notes about ages must stay as it is.
+    #[inline(always)]
+    pub fn is_scope_end(&self) -> bool {
+        self.scope != 0
     }
 
     /// Whether there is an object at `address` that is not known to be dead: for those who remember addresses of the dead.

@@ -111,6 +111,12 @@ pub struct HeapStats {
     pub promoted_bytes: u64,
     /// Bytes allocated in the heap, up to the last collection.
     pub allocated_bytes: u64,
+    /// Scopes that had allocated something and were ended.
+    pub scopes: u64,
+    /// Bytes freed by the ends of scopes.
+    pub scope_freed_bytes: u64,
+    /// Collections that came while scopes were open, and closed them.
+    pub scopes_dissolved: u64,
     /// Entries of the log that minor collections traced again.
     pub logged: u64,
     /// What the program holds now, external memory included.

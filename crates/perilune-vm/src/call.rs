@@ -785,6 +785,30 @@ impl Vm {
         }
     }
 
+    /// As [`Vm::call_multi`] with all results; an error that comes out has been seen by the message handler and has unwound everything that the call
+    /// made, so that a collection may run before it is passed on.
+    pub(crate) fn unwound_call(&mut self, f: Value, args: &[Value]) -> LuaResult<u32> {
+        // SAFETY: offsets into the running stack; the thread is the same after the call.
+        unsafe {
+            let stack = (*self.thread).stack;
+            let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
+            let (c_calls, no_yield) = (self.c_calls, self.no_yield);
+            let result = self.call_multi(f, args, -1);
+            if result.is_err() && !self.cancelling {
+                self.run_message_handler();
+                let stack = (*self.thread).stack;
+                self.base = stack.offset(base);
+                self.top = stack.offset(top);
+                self.close_after_error(self.top);
+                self.top = (*self.thread).stack.offset(top);
+                self.c_calls = c_calls;
+                self.no_yield = no_yield;
+                self.error_handled = true;
+            }
+            result
+        }
+    }
+
     /// Stores a new Lua function of prototype number `n` of the running frame's function in register `a`; false if memory is short: then the
     /// error is raised already.
     #[inline(never)]

@@ -141,6 +141,10 @@ impl Vm {
                 });
             }
             let th = self.thread;
+            if self.heap.scope_owner() == Some(th as usize) {
+                // It is left with a scope open, and may never come back.
+                self.heap.spoil_scopes();
+            }
             // What a resume brings is put from the base on.
             self.top = base;
             (*th).status = Status::Suspended;

@@ -339,6 +339,10 @@ impl Vm {
         let th = fiber.ptr();
         assert!(!fiber.fiber.is_null() && self.fibers.current.is_null(), "not a fiber, or one is running");
         let state = fiber.fiber;
+        if self.heap.scope_owner().is_some() {
+            // Whoever opened it is parked, or waits for this fiber.
+            self.heap.spoil_scopes();
+        }
         // Fibers may be made and ended by the thousand without a safepoint. If memory is short, the next one in a fiber says so.
         if self.heap.gc_due() {
             let _ = self.safepoint();

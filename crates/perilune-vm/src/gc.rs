@@ -37,6 +37,8 @@ use std::sync::Arc;
 pub(crate) struct GcState {
     /// Lengths of the parts of `protos`, `userdata` and `finalizable` that have survived a collection: minor ones look behind them.
     old: Old,
+    /// The scope that is being ended.
+    pub scope: ScopeStart,
     /// Instances that own a strong count of their prototype.
     pub protos: Vec<*mut ProtoInst>,
     /// Userdata that own a Rust value.
@@ -61,6 +63,14 @@ pub(crate) struct GcState {
     unsettled: Vec<*mut Node>,
     /// Weak tables traced since the program stopped for this step, by cycle: once is enough, nothing changes meanwhile.
     weak_seen: [HashSet<*mut Table>; 2],
+}
+
+/// Lengths of lists when a scope began: what its end looks at lies behind them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ScopeStart {
+    lists: Old,
+    shared_refs: usize,
+    strings: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -92,7 +102,7 @@ struct Weak {
 }
 
 /// The state as the heap sees it.
-struct LuaClient {
+pub(crate) struct LuaClient {
     vm: *mut Vm,
     mode: Mode,
 }
@@ -322,6 +332,8 @@ impl Client for LuaClient {
             }
             // Objects to be finalised: unmarked ones leave the list, last registered first.
             let from = match cycle {
+                // The entries of the outside are not touched.
+                Cycle::Minor if m.is_scope_end() => (*vm).gc.scope.lists,
                 Cycle::Minor => (*vm).gc.old,
                 Cycle::Major => Old::default(),
             };
@@ -397,7 +409,11 @@ impl Client for LuaClient {
                     (*n).set_value(Value::NIL);
                 }
             }
+            // At a scope's end, what is young stays young.
+            let ageing = !m.is_scope_end();
+            let scope = (*vm).gc.scope;
             match cycle {
+                Cycle::Minor if !ageing => (*vm).strings.sweep_scope(scope.strings, |o| m.is_marked(o)),
                 Cycle::Minor => {
                     (*vm).strings.sweep_minor(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
                 }
@@ -406,10 +422,14 @@ impl Client for LuaClient {
                 }
             }
             (*vm).shared.clear();
-            (*vm).shapes.collected();
+            if ageing {
+                (*vm).shapes.collected();
+            }
             (*vm).parcel.collected(cycle == Cycle::Major);
             let alive = |f: Value| !is_dead(m, f);
-            (*vm).functions.collected((cycle == Cycle::Major).then_some(&alive));
+            if ageing {
+                (*vm).functions.collected((cycle == Cycle::Major).then_some(&alive));
+            }
             // Native resources of the dead.
             let mut freed = 0isize;
             retain_from(&mut (*vm).gc.protos, from.protos, |i| {
@@ -428,18 +448,24 @@ impl Client for LuaClient {
                 }
                 keep
             });
-            freed += (*vm).shared_refs.sweep(cycle == Cycle::Minor, |r| m.is_marked(Gc::from_ptr(r).obj()));
+            freed += (*vm).shared_refs.sweep(
+                (cycle == Cycle::Minor).then_some(scope.shared_refs).filter(|_| !ageing),
+                cycle == Cycle::Minor,
+                |r| m.is_marked(Gc::from_ptr(r).obj()),
+            );
             let lists = &mut (*vm).gc;
-            lists.old = Old {
-                protos: lists.protos.len(),
-                userdata: lists.userdata.len(),
-                finalizable: lists.finalizable.len(),
-            };
+            if ageing {
+                lists.old = Old {
+                    protos: lists.protos.len(),
+                    userdata: lists.userdata.len(),
+                    finalizable: lists.finalizable.len(),
+                };
+            }
             m.charge_external(-freed);
             // An address may be used again: caches that compare addresses are stale.
             if cycle == Cycle::Major || (*vm).gc.flagged_young {
                 (*vm).proto_version = (*vm).proto_version.wrapping_add(1);
-                (*vm).gc.flagged_young = false;
+                (*vm).gc.flagged_young &= !ageing;
             }
             m.drain(self);
         }
@@ -616,6 +642,17 @@ impl Vm {
         }
     }
 
+    /// The lengths of the collector's lists now, for a scope that begins.
+    #[inline]
+    pub(crate) fn scope_start(&self) -> ScopeStart {
+        let lists = Old {
+            protos: self.gc.protos.len(),
+            userdata: self.gc.userdata.len(),
+            finalizable: self.gc.finalizable.len(),
+        };
+        ScopeStart { lists, shared_refs: self.shared_refs.len(), strings: self.strings.count_in_scope() }
+    }
+
     /// A step of collection if one is due, then finalisers. The running frame must be complete: `base`, `top`, `pc` stored.
     pub(crate) fn safepoint(&mut self) -> LuaResult<()> {
         if self.heap.gc_due() { self.collect_due() } else { Ok(()) }
@@ -683,7 +720,7 @@ impl Vm {
     }
 
     #[inline(never)]
-    fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
+    pub(crate) fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
         crate::segment::spill_registers(vm, |vm, _| {
             // SAFETY: as below.
@@ -706,7 +743,7 @@ impl Vm {
     }
 
     /// Calls the finalisers of the objects found dead. An error in one is a warning.
-    fn run_finalizers(&mut self) {
+    pub(crate) fn run_finalizers(&mut self) {
         if self.gc.finalizing || self.cancelling {
             return;
         }

@@ -53,6 +53,7 @@
 //! what natives are written against, [`debug`] what looks at running code, [`meta`] the operations that respect metamethods.
 
 pub mod api;
+mod arena;
 mod call;
 mod close;
 mod coroutine;
@@ -82,6 +83,7 @@ mod table;
 mod value;
 pub mod warn;
 
+pub use arena::ARENA;
 pub use fiber::{FiberEnd, FiberStep};
 pub use host::{Blocker, Host};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};

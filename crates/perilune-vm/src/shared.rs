@@ -350,9 +350,19 @@ pub fn account_shared_bytes(change: isize) {
 }
 
 impl SharedRefs {
-    /// After marking: drops the counts of references that died. Returns the external bytes they were charged for.
-    pub(crate) fn sweep(&mut self, minor: bool, is_marked: impl Fn(*mut SharedRef) -> bool) -> isize {
-        let from = if minor { self.old } else { 0 };
+    /// How many references there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// After marking: drops the counts of references that died; at a scope's end, of those behind the first `scope`. Returns the external bytes they were charged for.
+    pub(crate) fn sweep(
+        &mut self,
+        scope: Option<usize>,
+        minor: bool,
+        is_marked: impl Fn(*mut SharedRef) -> bool,
+    ) -> isize {
+        let from = scope.unwrap_or(if minor { self.old } else { 0 });
         let (mut to, mut freed) = (from, 0);
         for at in from..self.all.len() {
             let r = self.all[at];
@@ -369,7 +379,9 @@ impl SharedRefs {
             }
         }
         self.all.truncate(to);
-        self.old = to;
+        if scope.is_none() {
+            self.old = to;
+        }
         freed
     }
 

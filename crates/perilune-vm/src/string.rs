@@ -210,6 +210,8 @@ impl Twins {
 /// The interned strings of a domain: weak references.
 pub struct StringTable {
     young: StringSet,
+    /// Those of `young` that were interned while a scope was open.
+    in_scope: Vec<*mut LuaString>,
     old: OldStrings,
     /// Strings of one byte, by that byte, and the empty one at the end; null until first needed.
     short: [*mut LuaString; 257],
@@ -220,6 +222,7 @@ impl Default for StringTable {
     fn default() -> Self {
         StringTable {
             young: StringSet::default(),
+            in_scope: Vec::new(),
             old: OldStrings::default(),
             short: [null_mut(); 257],
             twins: Twins::default(),
@@ -242,7 +245,46 @@ impl StringTable {
             }
         }
         self.young.clear();
+        self.in_scope.clear();
         self.old.sweep_some(&mut is_alive);
+    }
+
+    /// After the marking of the end of a scope, in which the strings of `in_scope` from `from` on were interned: those that are marked stay, and stay young.
+    pub(crate) fn sweep_scope(&mut self, from: usize, mut is_marked: impl FnMut(Obj) -> bool) {
+        self.sweep_short(&mut is_marked);
+        let mut to = from;
+        for at in from..self.in_scope.len() {
+            let s = self.in_scope[at];
+            // SAFETY: a string that nothing has freed yet.
+            let s = unsafe { Gc::from_ptr(s) };
+            if is_marked(s.obj()) {
+                self.in_scope[to] = s.ptr();
+                to += 1;
+            } else {
+                self.young.remove(s);
+            }
+        }
+        self.in_scope.truncate(to);
+    }
+
+    /// Adds a string that is not there yet; `scoped`: a scope is open.
+    fn enter(&mut self, s: Gc<LuaString>, scoped: bool) {
+        self.young.insert(s);
+        if scoped {
+            self.in_scope.push(s.ptr());
+        }
+    }
+
+    /// How many strings were interned in the scopes that are open.
+    #[inline]
+    pub(crate) fn count_in_scope(&self) -> usize {
+        self.in_scope.len()
+    }
+
+    /// The outermost scope has ended.
+    #[inline]
+    pub(crate) fn leave_scopes(&mut self) {
+        self.in_scope.clear();
     }
 
     /// After the marking of a major collection: all strings that are not marked are to be forgotten.
@@ -422,7 +464,7 @@ impl Vm {
             (*s.ptr()).header.flags |= STRING_INTERNED;
             (*s.ptr()).atom = 0;
         }
-        self.strings.young.insert(s);
+        self.strings.enter(s, self.heap.in_scope());
         s
     }
 
@@ -437,7 +479,7 @@ impl Vm {
             (*copy.ptr()).hash = s.hash;
             (*copy.ptr()).header.flags |= STRING_INTERNED;
         }
-        self.strings.young.insert(copy);
+        self.strings.enter(copy, self.heap.in_scope());
         copy
     }
 

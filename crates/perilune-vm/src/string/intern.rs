@@ -84,6 +84,32 @@ impl StringSet {
         self.len += 1;
     }
 
+    /// Removes a string that is there. All strings of the set are alive.
+    pub(super) fn remove(&mut self, s: Gc<LuaString>) {
+        let mask = self.slots.len() - 1;
+        let mut hole = s.hash as usize & mask;
+        while self.slots[hole] & POINTER_MASK != s.address() as u64 {
+            debug_assert_ne!(self.slots[hole], 0);
+            hole = (hole + 1) & mask;
+        }
+        // Those behind the hole move up unless that would put them before their place.
+        let mut next = hole;
+        loop {
+            next = (next + 1) & mask;
+            let slot = self.slots[next];
+            if slot == 0 {
+                break;
+            }
+            let home = Self::string(slot).hash as usize & mask;
+            if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
+                self.slots[hole] = slot;
+                hole = next;
+            }
+        }
+        self.slots[hole] = 0;
+        self.len -= 1;
+    }
+
     fn place(&mut self, s: Gc<LuaString>) {
         let mask = self.slots.len() - 1;
         let mut i = s.hash as usize & mask;
