@@ -151,6 +151,22 @@ pub fn forget_cards(buffer: Obj) -> bool {
     any
 }
 
+/// Gives the card table of an object that had `old` bytes, if it has one, the length that goes with its size now.
+pub fn extend_cards(buffer: Obj, old: usize) {
+    // SAFETY: as above; the table was made from a box of this length.
+    unsafe {
+        let r = &mut *record(buffer.as_ptr() as usize);
+        if !r.cards.is_null() {
+            let cards =
+                Box::from_raw(core::ptr::slice_from_raw_parts_mut(r.cards, card_count(old))).into_vec();
+            r.cards = core::ptr::null_mut();
+            let mut longer = vec![0u8; card_count(r.size)];
+            longer[..cards.len()].copy_from_slice(&cards);
+            r.cards = Box::into_raw(longer.into_boxed_slice()) as *mut u8;
+        }
+    }
+}
+
 /// Frees the card table of an object that is going away, or whose size is about to change.
 fn drop_cards(at: usize) {
     // SAFETY: as above; the table was made from a box of this length.
@@ -281,8 +297,8 @@ impl LargeSpace {
     }
 
     /// Gives the live object `obj` room for `size` bytes (a multiple of 16), more than it has, without copying: `None` if
-    /// that is impossible. Its address may change; all that is known about it is kept. It has no card table: that would
-    /// have the wrong length now.
+    /// that is impossible. Its address may change; all that is known about it is kept. A card table has
+    /// the wrong length now.
     pub fn grow(&mut self, table: &mut ChunkTable, obj: Obj, size: usize) -> Option<Obj> {
         let at = obj.as_ptr() as usize;
         let chunk = ChunkRef(chunk_base(at));

@@ -9,7 +9,9 @@
 //! The collector must not be left with the old address. It may be in three places: in the lists of large objects; in the
 //! log of cards, where entries are dropped, since a change of storage logs the whole owner anyway; on the stack of a major
 //! in progress, where it is replaced or removed. (Regreyed objects, parts and ranges name owners, not buffers; a range of
-//! stale addresses is compared with the buffers that the owner has when it is traced.) A stale word on a native stack
+//! stale addresses is compared with the buffers that the owner has when it is traced.) A buffer that grows without a copy, with its contents
+//! where they were, need not cost a look at all of them: it keeps its cards, and whatever names its old addresses is
+//! corrected ([`Heap::try_extend`]). A stale word on a native stack
 //! finds no object, or another one, which then lives a little longer. Only code that holds on to the *data* of a buffer
 //! across a store into its owner would notice, and it would have read stale data before.
 
@@ -53,6 +55,30 @@ impl Heap {
         }
         self.free_buffer(buffer);
         Ok(new)
+    }
+
+    /// As [`Heap::try_grow`], but only if the contents need not be copied, else `None`; and the owner need not be logged: it is told
+    /// the new address, and what has been said with [`Heap::barrier_at`] about the old one holds for the new one.
+    pub fn try_extend(&mut self, buffer: Obj, bytes: usize) -> Option<Obj> {
+        let old = self.size_of(buffer);
+        debug_assert!(bytes >= old);
+        let size = bytes.checked_next_multiple_of(GRANULE)?;
+        if old <= LARGEST_SMALL || self.live_bytes().checked_add(size - old)? > self.limit_or_max() {
+            return None;
+        }
+        let grown = self.large.grow(&mut self.table, buffer, size)?;
+        crate::large::extend_cards(grown, old);
+        self.after_growth(buffer, grown, size - old);
+        if grown != buffer {
+            for (_, b, _) in self.card_log.iter_mut().filter(|c| c.1 == buffer) {
+                *b = grown;
+            }
+            let (from, to) = (buffer.as_ptr() as usize, grown.as_ptr() as usize);
+            for (_, lo, hi) in self.major.ranges.iter_mut().filter(|r| (from..from + old).contains(&r.1)) {
+                (*lo, *hi) = (*lo - from + to, *hi - from + to);
+            }
+        }
+        Some(grown)
     }
 
     /// Frees `buffer` now if it is large; a small one is left to the collector. As for [`Heap::try_grow`], only its owner, which no

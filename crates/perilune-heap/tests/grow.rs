@@ -74,10 +74,13 @@ fn growth_and_release_agree_with_the_collector() {
         let buffer = unsafe { *slot(owner) };
         let size = heap.size_of(buffer);
         match random(8) {
-            0..4 if size < 6 << 20 => {
+            choice @ 0..4 if size < 6 << 20 => {
                 let more = size + 16 + random(size);
-                let grown = heap.try_grow(buffer, more).unwrap();
-                heap.barrier(owner);
+                let extended = if choice < 2 { heap.try_extend(buffer, more) } else { None };
+                let grown = extended.unwrap_or_else(|| {
+                    heap.barrier(owner);
+                    heap.try_grow(buffer, more).unwrap()
+                });
                 *if grown == buffer { &mut stayed } else { &mut moved } += 1;
                 fill(grown, size, heap.size_of(grown), n as u8);
                 // SAFETY: as above.
@@ -106,4 +109,108 @@ fn growth_and_release_agree_with_the_collector() {
     heap.collect_full(&mut owners);
     assert_eq!(heap.live_bytes(), 0);
     assert_eq!(heap.stats().large_objects, 0);
+}
+
+/// The owner of one buffer of addresses, some null.
+struct List {
+    owner: Obj,
+    /// Addresses looked at by the collector.
+    looked: usize,
+}
+
+fn addresses(heap: &Heap, buffer: Obj) -> &'static [usize] {
+    // SAFETY: buffers of this test hold addresses behind their headers, all initialised.
+    unsafe {
+        std::slice::from_raw_parts(buffer.as_ptr().add(1) as *const usize, heap.size_of(buffer) / 8 - 1)
+    }
+}
+
+impl Client for List {
+    unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
+        // SAFETY: an object of this test, initialised.
+        unsafe { self.trace_range(obj, 0, usize::MAX, m) }
+    }
+    unsafe fn trace_range(&mut self, obj: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
+        if obj != self.owner {
+            return;
+        }
+        // SAFETY: the owner is a header and one address; its buffer is large, and its second word has its number of words.
+        unsafe {
+            let buffer = *slot(obj);
+            m.mark(buffer);
+            let words = buffer.as_ptr() as *const usize;
+            for at in 2..*words.add(1) {
+                let word = words.add(at);
+                if (lo..hi).contains(&(word as usize)) {
+                    self.looked += 1;
+                    Obj::new(*word as *mut _).map(|o| m.mark(o));
+                }
+            }
+        }
+    }
+    fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
+        m.mark(self.owner);
+    }
+    fn converge(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) -> bool {
+        false
+    }
+    fn finish(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) {}
+}
+
+#[test]
+fn a_buffer_that_is_extended_keeps_its_cards() {
+    for marking in [false, true] {
+        let options = HeapOptions { poison: true, fixed_nursery: true, ..Default::default() };
+        let mut heap = Heap::new(options);
+        let owner = heap.alloc(1, 16);
+        let mut list = List { owner, looked: 0 };
+        let init = |heap: &Heap, buffer: Obj, from: usize| {
+            let words = heap.size_of(buffer) / 8;
+            // SAFETY: within the buffer.
+            unsafe {
+                let first = buffer.as_ptr() as *mut usize;
+                first.add(1).write(words);
+                first.add(from).write_bytes(0, words - from);
+            }
+        };
+        let mut buffer = heap.try_alloc(0, 2 << 20).unwrap();
+        init(&heap, buffer, 2);
+        // SAFETY: fresh.
+        unsafe { slot(owner).write(buffer) };
+        heap.collect_minor(&mut list);
+        heap.collect_full(&mut list);
+        if marking {
+            heap.force_major();
+            heap.step_objects(&mut list, 1);
+            heap.collect_minor(&mut list);
+        }
+        let mut stored = Vec::new();
+        for round in 0..5usize {
+            let (child, at) = (heap.alloc(0, 64), 1000 + 30_000 * round);
+            let word = buffer.as_ptr() as usize + at * 8;
+            heap.barrier_at(owner, buffer, word);
+            // SAFETY: within the buffer.
+            unsafe { *(word as *mut usize) = child.as_ptr() as usize };
+            stored.push((at, child));
+            let before = heap.size_of(buffer);
+            buffer = heap.try_extend(buffer, before * 2).expect("huge buffers move with their pages");
+            // SAFETY: an owner has its buffer.
+            unsafe { slot(owner).write(buffer) };
+            init(&heap, buffer, before / 8);
+            list.looked = 0;
+            heap.collect_minor(&mut list);
+            assert!(list.looked <= 16, "{} words looked at", list.looked);
+            for &(at, child) in &stored {
+                assert_eq!(addresses(&heap, buffer)[at - 1], child.as_ptr() as usize);
+                assert!(heap.is_allocated(child));
+            }
+            heap.verify(&mut list).unwrap();
+        }
+        if marking {
+            heap.force_major();
+            heap.step_objects(&mut list, 1000);
+        }
+        heap.collect_full(&mut list);
+        assert!(stored.iter().all(|(_, child)| heap.is_allocated(*child)));
+    }
 }

@@ -443,6 +443,16 @@ impl Vm {
         }
     }
 
+    /// As [`Vm::grow_buffer`], but only if nothing need be copied, else `None`; the owner need not be logged.
+    fn extend_buffer(&mut self, data: *mut u8, bytes: usize) -> Option<*mut u8> {
+        // SAFETY: as above.
+        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+        // SAFETY: as in `alloc_buffer`.
+        self.heap
+            .try_extend(buffer, BUFFER_DATA + bytes)
+            .map(|o| unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) })
+    }
+
     /// Gives up the buffer with its data at `data`. Its owner, which must be logged, has another one.
     fn drop_buffer(&mut self, data: *mut u8) {
         // SAFETY: as above.

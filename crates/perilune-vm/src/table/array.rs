@@ -125,9 +125,17 @@ impl Vm {
         // Objects come in units of 16 bytes: use what rounding up would waste.
         let bytes = ((want * kind.element_size() + super::BUFFER_DATA + 15) & !15) - super::BUFFER_DATA;
         let own = !t.array.is_null() && !t.array_is_inline();
-        self.heap.barrier(t.obj());
-        if own && kind == t.kind && want > t.array_cap as usize && want * kind.element_size() > LARGE {
-            let new = self.grow_buffer(t.array, bytes)?;
+        let grows =
+            own && kind == t.kind && want > t.array_cap as usize && want * kind.element_size() > LARGE;
+        let extended = if grows { self.extend_buffer(t.array, bytes) } else { None };
+        if extended.is_none() {
+            self.heap.barrier(t.obj());
+        }
+        if grows {
+            let new = match extended {
+                Some(new) => new,
+                None => self.grow_buffer(t.array, bytes)?,
+            };
             let table = edit(t);
             table.array = new;
             table.array_cap = (bytes / kind.element_size()).min(MAX_ARRAY) as u32;
