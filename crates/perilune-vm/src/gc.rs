@@ -144,9 +144,12 @@ impl Client for LuaClient {
                 }
                 Tag::UPVAL => {
                     let u = p as *mut Upval;
-                    mark_value(m, *(*u).v);
-                    if let Some(th) = (*u).owner() {
-                        mark_ptr(m, th);
+                    let owner = (*u).owner();
+                    mark_ptr(m, owner.unwrap_or(std::ptr::null_mut()));
+                    // The variable of an open upvalue is a register, too: what its function stores there is the coroutine's store,
+                    // and the verifier must not miss it in the log of the upvalue.
+                    if owner.is_none() || !m.is_verifying() {
+                        mark_value(m, *(*u).v);
                     }
                 }
                 Tag::NATIVE_CLOSURE => {
