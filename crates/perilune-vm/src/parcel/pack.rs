@@ -110,7 +110,7 @@ impl<'v> Packer<'v> {
     /// The graph. The buffers go back to the domain.
     pub fn finish(mut self, roots: u32) -> (Graph, Vec<(u32, u64)>, Option<Unit>) {
         // A domain that is idle keeps no more than this many words for the next parcel.
-        const LARGE: usize = 1 << 12;
+        const LARGE: usize = 1 << 13;
         let words = if self.words.len() > LARGE {
             std::mem::take(&mut self.words)
         } else {

@@ -6,7 +6,7 @@
 /// Objects that are looked through one by one.
 const FEW: usize = 8;
 /// Largest table that is kept for the next parcel, in entries.
-const KEPT: usize = 1 << 11;
+const KEPT: usize = 1 << 12;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
