@@ -122,9 +122,12 @@ impl Channel {
             return Sent::Closed;
         }
         while let Some(ask) = inner.asks.pop_front() {
+            // A receiver that has not gone to sleep yet sees at once that its wait has ended: it must find the place locked until the message is there.
+            let mut place = ask.place.lock();
             if let Some(claim) = ask.waiter.claim(Reason::Ready, ask.case) {
+                *place = Some(message);
+                drop(place);
                 drop(inner);
-                *ask.place.lock() = Some(message);
                 drop(claim);
                 return Sent::Done;
             }

@@ -240,7 +240,7 @@ static TAKE: Native = Native::leaf("take", |vm| {
         of.pending.fetch_add(1, Ordering::Relaxed);
         let upper = Part { of: Arc::clone(of), lo: mid, hi: range.hi };
         range.hi = mid - 1;
-        part.pool.submit_part(&domain, upper);
+        part.pool.submit_part(domain, upper);
     }
     let lo = range.lo;
     let hi = range.hi.min(lo.saturating_add(range.size - 1));
@@ -355,8 +355,8 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             let domain = Domain::of(vm)?;
             let whole = Part { of, lo, hi };
             if domain.seat_in(&pool).is_some() {
-                pool.submit_part(&domain, whole);
-            } else if pool.submit(&domain, Work::Part(whole)).is_err() {
+                pool.submit_part(domain, whole);
+            } else if pool.submit(domain, Work::Part(whole)).is_err() {
                 wait::finish(vm);
                 return Err(pool::closed(vm, &pool));
             }

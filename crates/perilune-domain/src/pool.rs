@@ -443,7 +443,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
         running: Mutex::new(None),
     });
     let domain = Domain::of(vm)?;
-    if pool.submit(&domain, Work::Task(Arc::clone(&task))).is_err() {
+    if pool.submit(domain, Work::Task(Arc::clone(&task))).is_err() {
         task.outcome.dismiss();
         return Err(closed(vm, &pool));
     }
