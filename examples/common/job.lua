@@ -1,6 +1,10 @@
 -- What the small parallel examples share: their command line, their clock, the way they end when something is wrong.
 
 local found, pl = pcall(require, "perilune")
+if not found then
+  io.stderr:write "this example needs perilune\n"
+  os.exit(1)
+end
 
 local job = {}
 
@@ -22,7 +26,6 @@ end
 -- a number for each default given.
 function job.arguments(program, flag, domains, ...)
   name = program
-  if not found then job.fail "it needs perilune" end
   local numbers <const> = { ... }
   local at, i = 0, 1
   while arg[i] do

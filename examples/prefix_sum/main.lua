@@ -3,8 +3,8 @@
 --   perilune main.lua [N] [--workers W]
 --
 -- Sums an array of N numbers (10000) on a pool of W domains (2). `parallel_scan` sums parts, then their sums, then adds to
--- each part what lies before it: twice the work of a plain loop, in half the time from four domains on. Any associative
--- function will do, and the order of its operands is kept; so the second half scans words with `..`.
+-- each part what lies before it: more work than a plain loop has, on more domains. Any associative function will do, and
+-- the order of its operands is kept; so at the end words are scanned with `..`.
 
 package.path = (arg[0]:match "^(.*/)" or "./") .. "../common/?.lua;" .. package.path
 local job = require "job"

@@ -128,3 +128,28 @@ fn parallel_examples_take_sizes_at_their_edges() {
         "life: a board has at least 16 cells a side, not 15\n"
     );
 }
+
+#[test]
+fn measuring_programs_print_figures() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/parallel");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&dir).expect("benches/parallel exists") {
+        let path = entry.expect("readable directory").path();
+        let text = std::fs::read_to_string(&path).expect("readable program");
+        let quick = text.split("quick=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let output =
+            Command::new(binary()).arg(&path).arg(quick.expect("a quick size")).output().expect("starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {errors}", path.display());
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.lines().count() > 0, "{}", path.display());
+        for line in printed.lines() {
+            let value = line.rsplit_once(": ").and_then(|(_, rest)| rest.split(' ').next());
+            let value: f64 =
+                value.and_then(|v| v.parse().ok()).unwrap_or_else(|| panic!("{}: {line}", path.display()));
+            assert!(value.is_finite(), "{}: {line}", path.display());
+        }
+        seen += 1;
+    }
+    assert!(seen >= 7, "{seen}");
+}
