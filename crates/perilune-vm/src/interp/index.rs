@@ -110,7 +110,7 @@ op!(
         let mut n = (*t).nodes.add((*key).hash as usize & ((1 << (*t).log2_nodes) - 1));
         loop {
             let own = (*n).key as *mut LuaString;
-            if (*n).key_tag == Tag::STRING.0 && (*own).hash == (*key).hash && same_text(own, key) {
+            if (*n).key_tag == Tag::STRING.0 && same_text(own, key) {
                 let payload = (*n).value;
                 let tag = Tag((*n).value_tag);
                 let dest = base.add(i.a() as usize);
