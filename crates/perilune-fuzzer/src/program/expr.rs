@@ -437,7 +437,7 @@ impl Gen<'_> {
             ),
             4 => {
                 let e = self.expr(Kind::Arr, depth);
-                format!("{{0, table.unpack({e}, 1, 5)}}")
+                format!("{{0, table.unpack({e}, 1, 1)}}")
             }
             _ => {
                 let items: Vec<String> =
