@@ -107,6 +107,9 @@ pub struct Heap {
     pub(crate) step_began_cpu: u64,
     /// Processor time when the last minor collection ended.
     pub(crate) last_minor: u64,
+    /// The thread that did it, and when, in nanoseconds of the heap's clock: a heap may go from thread to thread.
+    pub(crate) last_minor_by: usize,
+    pub(crate) last_minor_at: u64,
     pub(crate) islands: crate::island::held::Held,
     pub(crate) scopes: crate::arena::Scopes,
 }
@@ -157,6 +160,8 @@ impl Heap {
             last_trim: 0,
             step_began_cpu: 0,
             last_minor: 0,
+            last_minor_by: 0,
+            last_minor_at: 0,
             islands: Default::default(),
             scopes: Default::default(),
         }
