@@ -72,7 +72,7 @@ function perilune.await_any(tasks) end
 local domainlib = {}
 
 ---Runs a function in a domain of its own, in parallel.
----@param name string for traces and messages
+---@param name string|{ name?: string, memory?: integer } a name for traces and messages; the bytes that the domain's heap may hold
 ---@param f fun(...: any): ...
 ---@param ... any arguments, copied
 ---@return perilune.domain

@@ -52,3 +52,15 @@ for i = 1, 20 do sum = sum + ds[i]:join() end
 print(sum)
 print(pcall(pl.domain.spawn, 5))
 print(pcall(function() return pl.domain.self():join() end))
+
+-- memory limits
+local limited = pl.domain.spawn({ name = "small", memory = 8 << 20 }, function()
+  local ok, e = pcall(function()
+    local t = {}
+    while true do t[#t + 1] = ("x"):rep(1000) .. #t end
+  end)
+  return ok, e, pl.domain.self():name()
+end)
+print(limited:join())
+print(pcall(pl.domain.spawn, { memory = 5 }, print))
+print(pcall(pl.domain.spawn, {}, 5))

@@ -49,6 +49,8 @@ struct Local {
     root_wait: Option<Wait>,
     root_stash: Option<Stash>,
     start: Option<Start>,
+    /// Byte limit of the heap.
+    limit: Option<usize>,
     /// The domain's place in a pool.
     seat: Option<(Arc<pool::Inner>, Seat<Work>)>,
 }
@@ -97,12 +99,15 @@ impl Domain {
     }
 
     /// A domain that runs `start` in a fresh state as soon as a thread takes it.
-    pub(crate) fn spawn(name: Option<String>, start: Start) -> Arc<Domain> {
+    pub(crate) fn spawn(name: Option<String>, limit: Option<usize>, start: Start) -> Arc<Domain> {
         let domain = Domain::make(name.unwrap_or_default(), std::ptr::null_mut(), true, |activate| {
             Token::new(Arc::clone(program().rest()), activate)
         });
         // SAFETY: nobody else knows the domain yet.
-        unsafe { (*domain.local.get()).start = Some(start) };
+        unsafe {
+            (*domain.local.get()).start = Some(start);
+            (*domain.local.get()).limit = limit;
+        }
         domain.token.poke();
         domain
     }
@@ -406,7 +411,7 @@ impl Domain {
         if !vm.is_null() {
             return vm;
         }
-        let mut vm = crate::module::new_state();
+        let mut vm = crate::module::new_state(self.local().limit);
         vm.set_host(self.clone());
         *self.interrupt.lock() = Some(vm.interrupt_handle());
         let vm = Box::into_raw(vm);

@@ -50,9 +50,10 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     vm.ret(pl)
 });
 
-/// A fresh state with all libraries, for a domain.
-pub(crate) fn new_state() -> Box<Vm> {
-    let mut vm = Vm::with_options(perilune_heap::HeapOptions::from_env());
+/// A fresh state with all libraries, for a domain whose heap may hold so many bytes.
+pub(crate) fn new_state(limit: Option<usize>) -> Box<Vm> {
+    let mut vm =
+        Vm::with_options(perilune_heap::HeapOptions { limit, ..perilune_heap::HeapOptions::from_env() });
     // Opening libraries allocates a little; it fails when the machine has no memory left.
     if perilune_stdlib::open_libs(&mut vm).and_then(|()| open(&mut vm)).is_err() {
         eprintln!("perilune: not enough memory for a domain");

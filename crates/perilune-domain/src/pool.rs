@@ -127,7 +127,7 @@ impl Inner {
                     domain.take_seat(pool, seat);
                 }
             });
-            Domain::spawn(Some(format!("{}/{}", self.name, worker + 1)), start)
+            Domain::spawn(Some(format!("{}/{}", self.name, worker + 1)), None, start)
         });
         domain.poke();
     }

@@ -37,10 +37,38 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
     vm.register(t, &[&SPAWN, &SELF, &COUNT])
 }
 
-/// `pl.domain.spawn([name,] f, ...)`
+/// Least memory limit of a domain: its libraries need some.
+const LEAST_MEMORY: i64 = 1 << 20;
+
+/// What precedes the function in a call of `spawn`: a name, or a table with a name and a memory limit.
+fn options(vm: &mut Vm) -> LuaResult<(Option<String>, Option<usize>)> {
+    let first = vm.arg(1);
+    if let Some(s) = first.as_string() {
+        return Ok((Some(s.to_text()), None));
+    }
+    let Some(t) = first.as_table() else { return Ok((None, None)) };
+    let name = vm.get_field(t, "name")?;
+    if !name.is_nil() && name.as_string().is_none() {
+        return Err(vm.arg_error(1, "'name' must be a string"));
+    }
+    let memory = vm.get_field(t, "memory")?;
+    let limit = match memory.as_int() {
+        Some(bytes) if bytes >= LEAST_MEMORY => Some(bytes as usize),
+        None if memory.is_nil() => None,
+        _ => {
+            let text = format!(
+                "'memory' must be an integer, the bytes that the domain may hold, at least {LEAST_MEMORY}"
+            );
+            return Err(vm.arg_error(1, &text));
+        }
+    };
+    Ok((name.as_string().map(|s| s.to_text()), limit))
+}
+
+/// `pl.domain.spawn([name | {name =, memory =},] f, ...)`
 static SPAWN: Native = Native::leaf("spawn", |vm| {
-    let name = vm.arg(1).as_string().map(|s| s.to_text());
-    let f = 1 + name.is_some() as u32;
+    let (name, limit) = options(vm)?;
+    let f = if vm.arg(1).is_function() || vm.arg_is_none(1) { 1 } else { 2 };
     vm.check_type(f, Type::Function)?;
     let values: Vec<Value> = (f..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::SPAWN)?;
@@ -50,7 +78,7 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     };
     let outcome = Outcome::new(whose);
     let result = Arc::clone(&outcome);
-    let domain = Domain::spawn(name, body(parcel, result));
+    let domain = Domain::spawn(name, limit, body(parcel, result));
     let handle = vm.shared_ref(Arc::new(Handle { domain, outcome: Some(outcome) }));
     vm.ret(handle)
 });
