@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: our programs on perilune and its peers, side by side.
 //!
-//! For each program the implementations take turns (ours, first peer, second peer, ours, ...), so that a machine
-//! that slows down for a while slows all of them. Cost is the minimum over the runs. Every program checks its own
-//! result; beyond that all implementations must print the same bytes. A program that fails on ours, or prints
-//! something else than a peer, makes the chore fail; one that fails on a peer is only reported.
+//! For each program the implementations take turns (ours, first peer, second peer, ours, ...), so that a
+//! machine that slows down for a while slows all of them. Cost is the minimum over the runs. Every program
+//! checks its own result; beyond that all implementations must print the same bytes. A program that fails on
+//! ours, or prints something else than a peer, makes the chore fail; one that fails on a peer is only
+//! reported.
 
 use crate::chore::{self, Error, Outcome};
 use crate::measure::{self, Job};

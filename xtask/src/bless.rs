@@ -1,8 +1,9 @@
 //! `cargo xtask bless`: writes the recorded outputs anew.
 //!
-//! What a Lua program prints is recorded from a *reference* Lua, never from perilune: blessing our own mistakes must
-//! take more than one command. Golden files of our own forms (bytecode listings) have no reference; the test that
-//! owns them rewrites them when `PERILUNE_BLESS` is set, and what changed is to be read before it is committed.
+//! What a Lua program prints is recorded from a *reference* Lua, never from perilune: blessing our own
+//! mistakes must take more than one command. Golden files of our own forms (bytecode listings) have no
+//! reference; the test that owns them rewrites them when `PERILUNE_BLESS` is set, and what changed is to be
+//! read before it is committed.
 
 use crate::chore::{self, Error, Outcome};
 use crate::diff;

@@ -1,8 +1,8 @@
 //! Runs cargo's test command and counts what it reports.
 //!
 //! cargo prints one `test result:` line per test binary and no total. We pass its output through as it comes
-//! and add the lines up. A run that fails without a failed test (it did not compile, a test binary crashed) counts
-//! as one failure, so that the total can never look clean when cargo's exit code does not.
+//! and add the lines up. A run that fails without a failed test (it did not compile, a test binary crashed)
+//! counts as one failure, so that the total can never look clean when cargo's exit code does not.
 
 use crate::chore::{self, Error};
 use std::io::{BufRead, BufReader};

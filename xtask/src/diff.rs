@@ -1,8 +1,9 @@
 //! `cargo xtask diff`: are the recorded outputs still what PUC Lua prints?
 //!
-//! The recordings of `tests/lua` and `examples` are what perilune is tested against, so they must themselves be
-//! checked against an installed reference Lua. The tests that compare recordings can run any implementation
-//! (`PERILUNE_TEST_BIN`); this chore names the reference to them, so that there is one runner and not two.
+//! The recordings of `tests/lua` and `examples` are what perilune is tested against, so they must themselves
+//! be checked against an installed reference Lua. The tests that compare recordings can run any
+//! implementation (`PERILUNE_TEST_BIN`); this chore names the reference to them, so that there is one runner
+//! and not two.
 
 use crate::chore::{self, Error, Outcome};
 use crate::peers;

@@ -1,9 +1,10 @@
 //! `cargo xtask dispatch`: no handler of the interpreter calls the next one.
 //!
-//! A handler ends in a jump through the dispatch table. The language does not promise that a call in tail position becomes a jump, and a
-//! local whose address escapes quietly makes it a call: everything still works until a long loop has used up the native stack. So the
-//! disassembly of an optimised build is searched for calls through a table of eight-byte entries inside the interpreter, be it directly or
-//! by a register that was loaded from one.
+//! A handler ends in a jump through the dispatch table. The language does not promise that a call in tail
+//! position becomes a jump, and a local whose address escapes quietly makes it a call: everything still works
+//! until a long loop has used up the native stack. So the disassembly of an optimised build is searched for
+//! calls through a table of eight-byte entries inside the interpreter, be it directly or by a register that
+//! was loaded from one.
 
 use crate::chore::{self, Error, Outcome};
 use crate::peers;

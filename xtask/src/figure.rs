@@ -1,8 +1,10 @@
-//! One line that a measuring program prints about itself: `NAME: VALUE UNIT`, and what it should be: `(goal <= 50)`.
+//! One line that a measuring program prints about itself: `NAME: VALUE UNIT`, and what it should be:
+//! `(goal <= 50)`.
 //!
-//! A program of `benches/parallel` measures several things at once, knows the units and what each should reach, and can be
-//! run and read without any chore. So its lines carry everything, and a chore only has to pick the best of several
-//! runs: the least value, unless the goal is a lower bound or the unit is a rate, where it is the largest.
+//! A program of `benches/parallel` measures several things at once, knows the units and what each should
+//! reach, and can be run and read without any chore. So its lines carry everything, and a chore only has to
+//! pick the best of several runs: the least value, unless the goal is a lower bound or the unit is a rate,
+//! where it is the largest.
 
 /// Something that was measured.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz TARGET`: builds the fuzzer and the command, and runs one target.
 //!
-//! The options are the fuzzer's own (`crates/perilune-fuzzer/src/main.rs`). Without a target each of them runs for a short time, those that need a
-//! reference Lua only if there is one.
+//! The options are the fuzzer's own (`crates/perilune-fuzzer/src/main.rs`). Without a target each of them
+//! runs for a short time, those that need a reference Lua only if there is one.
 
 use crate::chore::{self, Error, Outcome};
 use crate::peers;

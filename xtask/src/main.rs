@@ -4,10 +4,10 @@
 //! tested or measured. Each chore is one module with a `SUMMARY` of one line and a `run` that takes the
 //! remaining arguments; this file only finds the chore and prints its error.
 //!
-//! The chores that measure (`bench`, `micro`, `parallel`) share small modules: [`program`] finds Lua programs and
-//! reads their headers, [`measure`] runs one process and asks the kernel what it cost, [`stats`] holds the
-//! few formulas, [`peers`] knows which other Lua implementations are there, [`figure`] reads what a program says
-//! about itself.
+//! The chores that measure (`bench`, `micro`, `parallel`) share small modules: [`program`] finds Lua programs
+//! and reads their headers, [`measure`] runs one process and asks the kernel what it cost, [`stats`] holds
+//! the few formulas, [`peers`] knows which other Lua implementations are there, [`figure`] reads what a
+//! program says about itself.
 
 mod bench;
 mod bless;

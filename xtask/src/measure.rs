@@ -5,8 +5,8 @@
 //!
 //! One trap: Linux carries the peak of the *forking* process over `exec`, so a child looks at least as big as
 //! its parent did. With `posix_spawn` (which the standard library prefers) that is all of xtask; a plain
-//! `fork` starts from the few pages that it copies. Hence the `pre_exec` hook, which makes the library fork, and
-//! which also puts the child into its own process group so that a timeout ends everything it started.
+//! `fork` starts from the few pages that it copies. Hence the `pre_exec` hook, which makes the library fork,
+//! and which also puts the child into its own process group so that a timeout ends everything it started.
 //! What remains is a floor of some hundred KiB, below any Lua's start-up size.
 
 use crate::chore::Error;
@@ -82,8 +82,8 @@ impl Run {
         self.end == End::Exit(0)
     }
 
-    /// One line that says how it failed: the line of standard error that looks like Lua's message, else the first, or
-    /// how it ended. Programs may write there as they go, so it is cut after 160 characters.
+    /// One line that says how it failed: the line of standard error that looks like Lua's message, else the
+    /// first, or how it ended. Programs may write there as they go, so it is cut after 160 characters.
     pub fn failure(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
@@ -104,7 +104,8 @@ pub fn run(job: &Job) -> Result<Run, Error> {
     let mut command = Command::new(&job.bin);
     command.args(&job.args).current_dir(&job.dir);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // SAFETY: between fork and exec only `setpgid` runs, which is async-signal-safe and touches no memory of ours.
+    // SAFETY: between fork and exec only `setpgid` runs, which is async-signal-safe and touches no memory of
+    // ours.
     unsafe {
         command.pre_exec(|| {
             libc::setpgid(0, 0);
@@ -116,7 +117,8 @@ pub fn run(job: &Job) -> Result<Run, Error> {
     let pid = child.id() as libc::pid_t;
     let out = reader(child.stdout.take().expect("piped"));
     let err = reader(child.stderr.take().expect("piped"));
-    // End of file on standard output is nearly always the end of the process: waiting for it costs no polling.
+    // End of file on standard output is nearly always the end of the process: waiting for it costs no
+    // polling.
     let mut stdout = out.recv_timeout(job.timeout).ok();
     let (status, usage, timed_out) = wait(pid, start + job.timeout)?;
     let wall = start.elapsed().as_secs_f64();
@@ -157,7 +159,8 @@ fn reader(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     rx
 }
 
-/// Waits for `pid` until `deadline`, kills its group then, and returns status, usage and whether it was killed.
+/// Waits for `pid` until `deadline`, kills its group then, and returns status, usage and whether it was
+/// killed.
 fn wait(pid: libc::pid_t, deadline: Instant) -> Result<(libc::c_int, libc::rusage, bool), Error> {
     let mut status = 0;
     // SAFETY: `rusage` is plain old data for which all-zero is a value.

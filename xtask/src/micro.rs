@@ -1,8 +1,8 @@
 //! `cargo xtask micro`: nanoseconds per operation.
 //!
-//! Each program of `benches/micro` times one operation itself, takes off what its empty loop costs, and prints
-//! `ns=VALUE`. The implementations take turns as in `bench`; the least value over the runs counts. The `goal=` of a
-//! header is shown beside the figure, so that the table answers "is it there yet?" by itself.
+//! Each program of `benches/micro` times one operation itself, takes off what its empty loop costs, and
+//! prints `ns=VALUE`. The implementations take turns as in `bench`; the least value over the runs counts. The
+//! `goal=` of a header is shown beside the figure, so that the table answers "is it there yet?" by itself.
 
 use crate::bench::Options;
 use crate::chore::{self, Error, Outcome};

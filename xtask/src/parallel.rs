@@ -1,13 +1,14 @@
 //! `cargo xtask parallel`: what several cores give, and what the pieces of `require "perilune"` cost.
 //!
-//! Three kinds of figures. A *contest* runs one example in two ways in turns (two domains and one, N domains and N
-//! processes), so that a machine that slows down slows both, and sets the best times of the one against the best of the other. The
-//! *solver* compares by itself, since what it compares is solves per second after the loading. The programs of `benches/parallel`
-//! measure single *pieces*; their lines carry unit and goal ([`crate::figure`]).
+//! Three kinds of figures. A *contest* runs one example in two ways in turns (two domains and one, N domains
+//! and N processes), so that a machine that slows down slows both, and sets the best times of the one against
+//! the best of the other. The *solver* compares by itself, since what it compares is solves per second after
+//! the loading. The programs of `benches/parallel` measure single *pieces*; their lines carry unit and goal
+//! ([`crate::figure`]).
 //!
-//! Times of contests are those that the example itself reports: they leave out the start, the making of input and
-//! the check of the result, which run on one domain. The CPU time beside them tells what the wall clock cannot on a busy
-//! machine: whether the second domain worked or only waited.
+//! Times of contests are those that the example itself reports: they leave out the start, the making of input
+//! and the check of the result, which run on one domain. The CPU time beside them tells what the wall clock
+//! cannot on a busy machine: whether the second domain worked or only waited.
 
 use crate::chore::{self, Error, Outcome};
 use crate::figure::{Figure, Goal};
@@ -84,7 +85,8 @@ struct Contest {
     name: String,
     example: &'static str,
     sides: [Side; 2],
-    /// From above: the first side's wall time over the second's. From below: how many times as fast as the second it is.
+    /// From above: the first side's wall time over the second's. From below: how many times as fast as the
+    /// second it is.
     goal: Option<Goal>,
 }
 
@@ -159,7 +161,8 @@ fn contests(quick: bool) -> Vec<Contest> {
     all
 }
 
-/// What one side cost: seconds on the wall and of all processors, the minimum over the runs, and the largest resident set.
+/// What one side cost: seconds on the wall and of all processors, the minimum over the runs, and the largest
+/// resident set.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     wall: f64,
@@ -168,8 +171,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// The cost that the example reports of its own measured part (`NAME: W s, C CPU s` on standard error; for the allocator
-    /// `... in W s, C CPU s: ...`), else that of the process.
+    /// The cost that the example reports of its own measured part (`NAME: W s, C CPU s` on standard error;
+    /// for the allocator `... in W s, C CPU s: ...`), else that of the process.
     fn of(run: &Run) -> Cost {
         let text = [run.stderr.as_slice(), run.stdout.as_slice()].concat();
         let text = String::from_utf8_lossy(&text);
@@ -200,8 +203,8 @@ struct Row {
 }
 
 impl Row {
-    /// The ratio of wall times that the goal is about, and that of CPU times: first over second for a goal from above, else
-    /// second over first. None where a time is too short to be told.
+    /// The ratio of wall times that the goal is about, and that of CPU times: first over second for a goal
+    /// from above, else second over first. None where a time is too short to be told.
     fn ratios(&self) -> Option<(f64, f64)> {
         let [a, b] = self.costs.as_ref().ok()?;
         let (a, b) = if matches!(self.contest.goal, Some(Goal::AtMost(_))) { (a, b) } else { (b, a) };
@@ -301,7 +304,8 @@ fn run_solver(bin: &Path, options: &Options) -> Result<Piece, Error> {
     Ok(Piece { program: "solver".into(), figures })
 }
 
-/// Figures from the solver's table, whose lines are `domains: 2`, load s, solve s, solves/s, CPU s, peak MiB, resident MiB.
+/// Figures from the solver's table, whose lines are `domains: 2`, load s, solve s, solves/s, CPU s, peak MiB,
+/// resident MiB.
 fn solver_figures(output: &[u8]) -> Result<Vec<Figure>, String> {
     let text = String::from_utf8_lossy(output);
     let numbers = |how: &str| -> Option<Vec<f64>> {

@@ -1,7 +1,7 @@
 //! The Lua implementations that figures are compared with, and how to find our own.
 //!
-//! A peer is anything on PATH that runs `FILE ARGS` as `lua` does. One that is not installed is left out with a
-//! line that says so: figures must never come from a silently smaller set.
+//! A peer is anything on PATH that runs `FILE ARGS` as `lua` does. One that is not installed is left out with
+//! a line that says so: figures must never come from a silently smaller set.
 
 use crate::chore::{self, Error};
 use std::path::{Path, PathBuf};

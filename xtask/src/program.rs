@@ -1,11 +1,12 @@
 //! Lua programs that the chores run, and the header line that says how.
 //!
 //! Each program under `benches/` has one comment line of the form
-//! `-- bench: group=objects size=2000000 quick=50000 [large=...] [goal=35] [luajit=no]`.
-//! `size` is what the program uses without an argument; `quick` keeps a run at some tens of milliseconds for
-//! CI; `large` is an optional third size for the few figures that are quoted at two sizes; `goal` is what a
-//! micro benchmark aims at, in nanoseconds per operation. `luajit=no` marks a program whose point needs Lua 5.4 (64-bit integers, `utf8`). The line is data: a program that lacks it or
-//! misspells a key is an error, not a program that silently drops out of the set.
+//! `-- bench: group=objects size=2000000 quick=50000 [large=...] [goal=35] [luajit=no]`. `size` is what the
+//! program uses without an argument; `quick` keeps a run at some tens of milliseconds for CI; `large` is an
+//! optional third size for the few figures that are quoted at two sizes; `goal` is what a micro benchmark
+//! aims at, in nanoseconds per operation. `luajit=no` marks a program whose point needs Lua 5.4 (64-bit
+//! integers, `utf8`). The line is data: a program that lacks it or misspells a key is an error, not a program
+//! that silently drops out of the set.
 
 use crate::chore::Error;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Turns measurements into the tables that people and programs read.
 //!
 //! Ratios are always "times as fast as the peer" and "memory as a part of the peer's": above 1 is good for
-//! time, below 1 is good for memory. The first contender is ours; every other column compares with it. A program
-//! counts in a mean only where both sides ran it.
+//! time, below 1 is good for memory. The first contender is ours; every other column compares with it. A
+//! program counts in a mean only where both sides ran it.
 
 use crate::json::Json;
 use crate::measure::Run;

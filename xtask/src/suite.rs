@@ -1,13 +1,14 @@
 //! `cargo xtask suite DIR`: Lua's own test suite, file by file.
 //!
 //! The suite (folder `testes` of the reference implementation's repository) is not part of this project; the
-//! caller says where it is. Each file runs in a process of its own, in a fresh copy of the folder, because the
-//! files write to the current folder and to each other's temporary names. One process per file also means that a
-//! crash or a hang costs one row of the table and not the run.
+//! caller says where it is. Each file runs in a process of its own, in a fresh copy of the folder, because
+//! the files write to the current folder and to each other's temporary names. One process per file also means
+//! that a crash or a hang costs one row of the table and not the run.
 //!
-//! By default a file gets the globals of the suite's portable mode (`_U`, and `_port`, `_soft`, `_nomsg`, which
-//! `all.lua` derives from it). `--strict` sets none of them. Files that need the reference's internal test library
-//! check for it themselves and skip those parts; `big.lua` yields, so it runs inside a coroutine as `all.lua` does.
+//! By default a file gets the globals of the suite's portable mode (`_U`, and `_port`, `_soft`, `_nomsg`,
+//! which `all.lua` derives from it). `--strict` sets none of them. Files that need the reference's internal
+//! test library check for it themselves and skip those parts; `big.lua` yields, so it runs inside a coroutine
+//! as `all.lua` does.
 
 use crate::chore::{self, Error, Outcome};
 use crate::measure::{self, End, Job};

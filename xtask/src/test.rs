@@ -1,7 +1,8 @@
 //! `cargo xtask test`: every test of the project.
 //!
-//! That is `cargo test` over the workspace: unit tests, the recorded Lua scripts of `tests/lua`, the examples and the
-//! benchmark programs at their quick size, each of which checks its own result. The last line is the total.
+//! That is `cargo test` over the workspace: unit tests, the recorded Lua scripts of `tests/lua`, the examples
+//! and the benchmark programs at their quick size, each of which checks its own result. The last line is the
+//! total.
 
 use crate::cargo_jobs;
 use crate::chore::{Error, Outcome};

@@ -1,10 +1,11 @@
 //! The command line, read once from left to right before any Lua code runs (manual, section 7).
 //!
-//! Reading only finds out which options there are and where the script's name stands; `-e`, `-l` and `-W` are carried out later, in
-//! order, by `run.rs`, from the same words. Bytes, not text: arguments need not be UTF-8.
+//! Reading only finds out which options there are and where the script's name stands; `-e`, `-l` and `-W` are
+//! carried out later, in order, by `run.rs`, from the same words. Bytes, not text: arguments need not be
+//! UTF-8.
 //!
-//! A first word that is a subcommand counts as one only under the command's own name and if no file of that name exists, so that
-//! `perilune` can stand wherever `lua` stood.
+//! A first word that is a subcommand counts as one only under the command's own name and if no file of that
+//! name exists, so that `perilune` can stand wherever `lua` stood.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

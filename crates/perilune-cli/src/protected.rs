@@ -1,8 +1,9 @@
-//! Calls in protected mode as the command makes them: with a traceback in the message, and with SIGINT turned into a Lua error.
+//! Calls in protected mode as the command makes them: with a traceback in the message, and with SIGINT turned
+//! into a Lua error.
 //!
-//! SIGINT is ours only while Lua code runs. The first one raises the state's interrupt flag and gives the signal its default action
-//! back, so that a second one ends a program that does not reach a poll. The handler does nothing but a store and `sigaction`, both
-//! safe in a signal handler.
+//! SIGINT is ours only while Lua code runs. The first one raises the state's interrupt flag and gives the
+//! signal its default action back, so that a second one ends a program that does not reach a poll. The
+//! handler does nothing but a store and `sigaction`, both safe in a signal handler.
 
 use perilune_vm::{InterruptHandle, LuaResult, Native, Value, Vm};
 use std::sync::OnceLock;
@@ -75,8 +76,8 @@ extern "C" fn on_interrupt(_: libc::c_int) {
 }
 
 fn set_signal(action: libc::sighandler_t) {
-    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default or `on_interrupt`, which is
-    // async-signal-safe.
+    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default or
+    // `on_interrupt`, which is async-signal-safe.
     unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
         new.sa_sigaction = action;
@@ -85,7 +86,8 @@ fn set_signal(action: libc::sighandler_t) {
     }
 }
 
-/// Turns an error value into a message: `__tostring` as it is, anything else with a traceback from the point of the error.
+/// Turns an error value into a message: `__tostring` as it is, anything else with a traceback from the point
+/// of the error.
 fn message_handler(vm: &mut Vm) -> LuaResult<u32> {
     let error = vm.arg(1);
     let message = match vm.arg(1).as_string() {

@@ -1,8 +1,9 @@
-//! The interactive mode: read a line, compile it as an expression or else as a statement, run it, print what it returns.
+//! The interactive mode: read a line, compile it as an expression or else as a statement, run it, print what
+//! it returns.
 //!
-//! Lines come from a terminal with editing ([`crate::terminal`]) or, in pipes, from `io.stdin` itself, so that a program that reads its
-//! standard input and the interactive mode share one buffer. A chunk whose only fault is that it ends too early is continued with the
-//! next line.
+//! Lines come from a terminal with editing ([`crate::terminal`]) or, in pipes, from `io.stdin` itself, so
+//! that a program that reads its standard input and the interactive mode share one buffer. A chunk whose only
+//! fault is that it ends too early is continued with the next line.
 
 use crate::protected;
 use crate::terminal::Terminal;

@@ -1,4 +1,5 @@
-//! What `lua` does with its command line: version, libraries, `arg`, LUA_INIT, options in order, script, interactive mode.
+//! What `lua` does with its command line: version, libraries, `arg`, LUA_INIT, options in order, script,
+//! interactive mode.
 
 use crate::options::{Options, Script};
 use crate::{protected, repl};

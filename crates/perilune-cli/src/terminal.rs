@@ -1,8 +1,8 @@
 //! Lines from a terminal: editing, history that lasts, completion of keywords, globals and fields.
 //!
-//! History is a text file in the user's state directory, one entry a line; a newline inside an entry is written `\n`, a backslash
-//! `\\`. Completion looks at tables without calling anything: `a.b.c` follows raw fields and plain `__index` tables, so that pressing
-//! Tab never runs the user's code.
+//! History is a text file in the user's state directory, one entry a line; a newline inside an entry is
+//! written `\n`, a backslash `\\`. Completion looks at tables without calling anything: `a.b.c` follows raw
+//! fields and plain `__index` tables, so that pressing Tab never runs the user's code.
 
 use perilune_vm::{Gc, Table, Value, Vm};
 use rustyline::completion::Completer;
@@ -136,8 +136,8 @@ impl Completer for LuaNames {
         };
         let mut names = Vec::new();
         if let Some(vm) = self.vm {
-            // SAFETY: `read_line` has the only reference to the state, lends it out through this field for the time of the
-            // call, and does not use it until the editor returns.
+            // SAFETY: `read_line` has the only reference to the state, lends it out through this field for
+            // the time of the call, and does not use it until the editor returns.
             collect(unsafe { &mut *vm.as_ptr() }, tables, prefix, path.contains(':'), &mut names);
         }
         if tables.is_none() {

@@ -1,7 +1,9 @@
-//! The command line: options, `arg`, LUA_INIT, standard input, exit codes, messages, the interactive mode in pipes, SIGINT.
+//! The command line: options, `arg`, LUA_INIT, standard input, exit codes, messages, the interactive mode in
+//! pipes, SIGINT.
 //!
-//! What is expected is what `lua` 5.4 does. Each case runs in a directory of its own that holds a link `lua` to the command (so that
-//! it behaves and speaks as `lua`) and a few small files. `PERILUNE_TEST_BIN` runs the same cases against another implementation.
+//! What is expected is what `lua` 5.4 does. Each case runs in a directory of its own that holds a link `lua`
+//! to the command (so that it behaves and speaks as `lua`) and a few small files. `PERILUNE_TEST_BIN` runs
+//! the same cases against another implementation.
 
 use std::fs;
 use std::io::Write;

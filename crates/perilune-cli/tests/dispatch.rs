@@ -1,9 +1,9 @@
 //! Are the interpreter's dispatches jumps? Read from the built command's disassembly.
 //!
-//! A handler ends in a call of the next one in tail position, which the language does not promise to turn into a jump. If one were a
-//! real call, every instruction that it runs would cost native stack, and a long loop would overflow it. Such a call is
-//! recognised by what it goes through: a handler's address is loaded from the dispatch table, by an index times eight; a slow
-//! path is called by its name.
+//! A handler ends in a call of the next one in tail position, which the language does not promise to turn
+//! into a jump. If one were a real call, every instruction that it runs would cost native stack, and a long
+//! loop would overflow it. Such a call is recognised by what it goes through: a handler's address is loaded
+//! from the dispatch table, by an index times eight; a slow path is called by its name.
 //!
 //! Needs `objdump`; without it the test says so and checks nothing.
 

@@ -1,5 +1,5 @@
-//! The programs in the documentation: each block marked `lua` in the guide to parallel Lua and its pages is run as it stands, and must print what the
-//! comments `--> ...` in it say, line by line.
+//! The programs in the documentation: each block marked `lua` in the guide to parallel Lua and its pages is
+//! run as it stands, and must print what the comments `--> ...` in it say, line by line.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

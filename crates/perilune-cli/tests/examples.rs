@@ -1,8 +1,9 @@
 //! The examples as tests: each `examples/NAME/main.lua`, run on its default input, prints `expected.txt`.
 //!
-//! An example runs in its own folder without arguments, as its README shows. The recordings of those that run on any Lua
-//! come from a reference (`PERILUNE_TEST_BIN=/path/to/lua PERILUNE_BLESS=1`), so the test also says that we agree with it.
-//! The parallel ones check their results themselves; here they have to print the same however many domains they use.
+//! An example runs in its own folder without arguments, as its README shows. The recordings of those that run
+//! on any Lua come from a reference (`PERILUNE_TEST_BIN=/path/to/lua PERILUNE_BLESS=1`), so the test also
+//! says that we agree with it. The parallel ones check their results themselves; here they have to print the
+//! same however many domains they use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

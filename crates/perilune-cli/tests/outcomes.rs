@@ -1,6 +1,7 @@
 //! The programs of `tests/parallel/outcomes`: what crosses a domain and what does not.
 //!
-//! `PERILUNE_BLESS=1` writes the outputs instead of comparing them; look at the difference before committing it. `PERILUNE_ONLY=name` runs one.
+//! `PERILUNE_BLESS=1` writes the outputs instead of comparing them; look at the difference before committing
+//! it. `PERILUNE_ONLY=name` runs one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,9 +1,10 @@
-//! The benchmark programs as tests: each checks its own result, so at its quick size it is a test of the whole.
+//! The benchmark programs as tests: each checks its own result, so at its quick size it is a test of the
+//! whole.
 //!
 //! Every file under `benches/` runs in a process of its own with the `quick=` size of its header; exit code 0
-//! is a pass. Programs beneath `benches/programs` assert the value that the reference Lua computes, or an invariant
-//! (energy is kept, a model satisfies its clauses, what was packed unpacks). `PERILUNE_ONLY=part` runs those whose path
-//! contains `part`, `PERILUNE_TEST_BIN=/path/to/lua` runs another implementation.
+//! is a pass. Programs beneath `benches/programs` assert the value that the reference Lua computes, or an
+//! invariant (energy is kept, a model satisfies its clauses, what was packed unpacks). `PERILUNE_ONLY=part`
+//! runs those whose path contains `part`, `PERILUNE_TEST_BIN=/path/to/lua` runs another implementation.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,9 @@
-//! What a naive pool of threads gets wrong, as Lua programs (`tests/parallel/rows`), and random use of everything at once (`tests/parallel/stress`).
+//! What a naive pool of threads gets wrong, as Lua programs (`tests/parallel/rows`), and random use of
+//! everything at once (`tests/parallel/stress`).
 //!
-//! Each program checks itself and fails by its exit code. They look at the process's threads, memory and times, so they run one after
-//! another, and their limits leave room for a machine with other things to do; given as arguments, some take stricter ones.
+//! Each program checks itself and fails by its exit code. They look at the process's threads, memory and
+//! times, so they run one after another, and their limits leave room for a machine with other things to do;
+//! given as arguments, some take stricter ones.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,16 +1,19 @@
-//! The end-to-end suites: every `tests/lua/NAME.lua` and `tests/parallel/NAME.lua` is run by the built command and must print `NAME.out`.
-//! The recordings of `tests/lua` come from the reference implementation; those of `tests/parallel`, which use `require "perilune"`, are ours.
+//! The end-to-end suites: every `tests/lua/NAME.lua` and `tests/parallel/NAME.lua` is run by the built
+//! command and must print `NAME.out`. The recordings of `tests/lua` come from the reference implementation;
+//! those of `tests/parallel`, which use `require "perilune"`, are ours.
 //!
-//! A script is copied into a directory of its own, which is the working directory while it runs, so that messages say `NAME.lua:3:` and
-//! temporary files harm nobody. Standard output and the exit code count; standard error is shown when a script fails. What a run may not
-//! reproduce, addresses of objects, is written `0xADDR` in the recordings and in what is compared.
+//! A script is copied into a directory of its own, which is the working directory while it runs, so that
+//! messages say `NAME.lua:3:` and temporary files harm nobody. Standard output and the exit code count;
+//! standard error is shown when a script fails. What a run may not reproduce, addresses of objects, is
+//! written `0xADDR` in the recordings and in what is compared.
 //!
 //! A script's first lines may hold directives:
 //! - `-- exit: N`: the exit code that is expected (0 without it);
 //! - `-- stress: no`: too slow, or meaningless, when the collector runs at every allocation.
 //!
-//! Environment: `PERILUNE_ONLY=part` runs the scripts whose name contains `part`; `PERILUNE_TEST_BIN=/path/to/lua` runs another implementation
-//! (that is how the recordings are checked); `PERILUNE_BLESS=1` writes the recordings, to be read before they are committed.
+//! Environment: `PERILUNE_ONLY=part` runs the scripts whose name contains `part`;
+//! `PERILUNE_TEST_BIN=/path/to/lua` runs another implementation (that is how the recordings are checked);
+//! `PERILUNE_BLESS=1` writes the recordings, to be read before they are committed.
 
 use std::fs;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! The package solver of `examples/solver`: the tests of its parts, its independent checker, and that it finds the same
-//! however its requests are distributed.
+//! The package solver of `examples/solver`: the tests of its parts, its independent checker, and that it
+//! finds the same however its requests are distributed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

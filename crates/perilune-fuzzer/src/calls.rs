@@ -1,7 +1,8 @@
 //! Calls of the string library with arguments that nobody would write: patterns, formats, packing.
 //!
-//! An input is a Lua expression list, `return string.find("..", "..")`; so a failing one can be read, and given to any other Lua. With a
-//! reference, inputs are collected and run as one script in both; results and messages must be the same.
+//! An input is a Lua expression list, `return string.find("..", "..")`; so a failing one can be read, and
+//! given to any other Lua. With a reference, inputs are collected and run as one script in both; results and
+//! messages must be the same.
 
 use crate::differential::Pair;
 use crate::guard::Guard;

@@ -1,7 +1,8 @@
 //! Running a program in two implementations and comparing; running it under stress in one.
 //!
-//! The programs run as processes of their own, with limits of address space and time set between fork and exec: a crash is then an outcome like any other. Standard
-//! output must be the same byte by byte, addresses aside; of an error that ends the program, the first line of standard error and whether there was one.
+//! The programs run as processes of their own, with limits of address space and time set between fork and
+//! exec: a crash is then an outcome like any other. Standard output must be the same byte by byte, addresses
+//! aside; of an error that ends the program, the first line of standard error and whether there was one.
 
 use crate::guard::Guard;
 use crate::program::{self, Program};
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 const TIME: Duration = Duration::from_secs(15);
 /// Processor time for one run under stress: verifying the heap thirty thousand times takes that long.
 const STRESS_TIME: Duration = Duration::from_secs(60);
-/// So many times that may pass, on a machine that has other things to do, before a run is one that waits for ever.
+/// So many times that may pass, on a machine that has other things to do, before a run is one that waits for
+/// ever.
 const PATIENCE: u32 = 6;
 /// How the end of a run says that there was not enough of it.
 const TIME_LIMIT: &str = "the time limit";
@@ -158,7 +160,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// With a pair: compares. Without: runs the programs in `perilune` with collections at every safepoint and the heap verified.
+    /// With a pair: compares. Without: runs the programs in `perilune` with collections at every safepoint
+    /// and the heap verified.
     ///
     /// # Errors
     /// There is no folder for scratch files.
@@ -198,8 +201,8 @@ impl Programs {
     }
 }
 
-/// Whether outputs are the same. A native function that a program put in a global variable has two names, and which one a message
-/// finds depends on the order of a table.
+/// Whether outputs are the same. A native function that a program put in a global variable has two names, and
+/// which one a message finds depends on the order of a table.
 fn same_lines(a: &[String], b: &[String]) -> bool {
     let unnamed = |line: &str| {
         let (before, rest) = line.split_once(" to '")?;

@@ -1,7 +1,8 @@
 //! Random Lua sources that are nearly always right by syntax, and mean nothing.
 //!
-//! They reach what mutations of sensible programs do not: operators of all precedences in each other, constructors inside calls inside
-//! conditions, labels and attributes everywhere, constants that fold. They are not meant to be run.
+//! They reach what mutations of sensible programs do not: operators of all precedences in each other,
+//! constructors inside calls inside conditions, labels and attributes everywhere, constants that fold. They
+//! are not meant to be run.
 
 use crate::rng::Rng;
 
@@ -140,7 +141,8 @@ impl Grammar<'_> {
                 self.labels += 1;
                 let label = format!("goto l{0} local z ::l{0}::", self.labels);
                 self.put(&label);
-                // A label at the end of a block sees no local; anywhere else this is an error that is wanted too.
+                // A label at the end of a block sees no local; anywhere else this is an error that is wanted
+                // too.
             }
             7 => self.put(";"),
             8 => {

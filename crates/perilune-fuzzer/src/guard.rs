@@ -1,12 +1,14 @@
 //! What keeps an input when the process does not survive it, and what ends a case that takes too long.
 //!
-//! The running case's input is *published*: a pointer and a length that the signal handler can read. On SIGSEGV, SIGBUS,
-//! SIGILL, SIGFPE or SIGABRT the handler writes it to a file that was opened beforehand, with nothing but `write`, and lets the signal
-//! take its course. It runs on the alternate stack that Rust gives each of its threads, so it also works after a stack overflow.
+//! The running case's input is *published*: a pointer and a length that the signal handler can read. On
+//! SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT the handler writes it to a file that was opened beforehand,
+//! with nothing but `write`, and lets the signal take its course. It runs on the alternate stack that Rust
+//! gives each of its threads, so it also works after a stack overflow.
 //!
-//! A thread watches the clock. A case that runs Lua code says so with [`Guard::bounded`]: after its time it is interrupted, again and again, because the
-//! code may catch the error. A case that is still there after [`HANG`] is a hang: the input is written and the process ends. Time that is
-//! spent on other processes does not count ([`Guard::waiting`]).
+//! A thread watches the clock. A case that runs Lua code says so with [`Guard::bounded`]: after its time it
+//! is interrupted, again and again, because the code may catch the error. A case that is still there after
+//! [`HANG`] is a hang: the input is written and the process ends. Time that is spent on other processes does
+//! not count ([`Guard::waiting`]).
 
 use perilune_vm::{InterruptHandle, Vm};
 use std::os::fd::IntoRawFd;
@@ -42,7 +44,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Sets the guard up; a crash's input goes to a file in `artifacts` named after the target. Without a folder only time is watched.
+    /// Sets the guard up; a crash's input goes to a file in `artifacts` named after the target. Without a
+    /// folder only time is watched.
     ///
     /// # Errors
     /// The folder or the file cannot be made.
@@ -89,7 +92,8 @@ impl Guard {
         result
     }
 
-    /// Waits, in the middle of a case, for processes that have time limits of their own: what that takes is not the case's.
+    /// Waits, in the middle of a case, for processes that have time limits of their own: what that takes is
+    /// not the case's.
     pub fn waiting<T>(&self, run: impl FnOnce() -> T) -> T {
         let started = self.watched.lock().expect("no one panics holding it").started.take();
         let begin = Instant::now();
@@ -157,7 +161,8 @@ extern "C" fn on_crash(signal: libc::c_int) {
         INPUT.load(Ordering::SeqCst),
         INPUT_LENGTH.load(Ordering::SeqCst),
     );
-    // SAFETY: a published input is alive as long as its case; `write`, `raise` and `fsync` may be called in a handler.
+    // SAFETY: a published input is alive as long as its case; `write`, `raise` and `fsync` may be called in a
+    // handler.
     unsafe {
         if file >= 0 && length != 0 {
             libc::write(file, input.cast(), length);

@@ -1,8 +1,9 @@
 //! Fuzzing on the stable toolchain: inputs by the million, none of which may crash, hang or break a promise.
 //!
-//! A [`Target`](runner::Target) makes an input from random numbers and runs it. Case number `i` of a run depends on the seed and on `i` only,
-//! so that any case can be had again without those before it. [`runner`] does the counting, [`guard`] sees to it that the input
-//! survives a crash or a hang: it lies in `fuzz/artifacts` afterwards, and `--replay FILE` runs it once more.
+//! A [`Target`](runner::Target) makes an input from random numbers and runs it. Case number `i` of a run
+//! depends on the seed and on `i` only, so that any case can be had again without those before it. [`runner`]
+//! does the counting, [`guard`] sees to it that the input survives a crash or a hang: it lies in
+//! `fuzz/artifacts` afterwards, and `--replay FILE` runs it once more.
 //!
 //! | target | input | what must hold |
 //! |---|---|---|
@@ -14,8 +15,9 @@
 //! | `stress` | the same programs | no crash with a collection at every safepoint and the heap verified |
 //! | `limits` | nesting, recursion, sizes, under limits of memory and time | a Lua error, and a state that works afterwards |
 //!
-//! There is no coverage feedback: that needs instrumented builds of the nightly toolchain. Structure makes up for it: the inputs start from
-//! real programs and from grammars, and chunks are changed where the verifier looks.
+//! There is no coverage feedback: that needs instrumented builds of the nightly toolchain. Structure makes up
+//! for it: the inputs start from real programs and from grammars, and chunks are changed where the verifier
+//! looks.
 
 pub mod calls;
 pub mod corpus;

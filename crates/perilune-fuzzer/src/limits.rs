@@ -1,7 +1,8 @@
 //! Programs that want too much: nesting, recursion, strings, tables, time.
 //!
-//! Each case is a program and a limit; it must end in a Lua error (or, where the want can be met, in a result), and the state must work
-//! afterwards. The programs are templates with random sizes, and run in one state one after the other, so that what one leaves behind meets the next.
+//! Each case is a program and a limit; it must end in a Lua error (or, where the want can be met, in a
+//! result), and the state must work afterwards. The programs are templates with random sizes, and run in one
+//! state one after the other, so that what one leaves behind meets the next.
 
 use crate::guard::Guard;
 use crate::rng::Rng;
@@ -11,8 +12,8 @@ use perilune_heap::HeapOptions;
 use perilune_vm::{LoadMode, Vm};
 use std::time::Duration;
 
-/// Bytes beyond which a state that has collected everything holds too much: a stack of a million slots may still be there, and one of a coroutine
-/// that something on the native stack looks like.
+/// Bytes beyond which a state that has collected everything holds too much: a stack of a million slots may
+/// still be there, and one of a coroutine that something on the native stack looks like.
 const LEFT_OVER: usize = 32 << 20;
 
 /// The target.

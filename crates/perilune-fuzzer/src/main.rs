@@ -1,7 +1,7 @@
 //! `perilune-fuzzer TARGET [OPTIONS]`: runs one fuzz target; `cargo xtask fuzz` builds and calls it.
 //!
-//! Exit codes: 0 all cases clean, 1 a promise is broken (the input lies in the artifacts' folder), 2 wrong usage, 3 a hang; a crash ends the
-//! process by its signal.
+//! Exit codes: 0 all cases clean, 1 a promise is broken (the input lies in the artifacts' folder), 2 wrong
+//! usage, 3 a hang; a crash ends the process by its signal.
 
 use perilune_fuzzer::calls::{Calls, Kind};
 use perilune_fuzzer::corpus;

@@ -1,7 +1,8 @@
 //! Numerals: what `tonumber` reads, and what `tostring` and `%.17g` write.
 //!
-//! Decimal numerals are held against Rust's parser, hexadecimal ones against exact arithmetic of our own, numbers against themselves after a trip
-//! through text. An input is the numeral's text; a number to be written is an input of 9 bytes, `\x01` (float) or `\x02` (integer) and the bits.
+//! Decimal numerals are held against Rust's parser, hexadecimal ones against exact arithmetic of our own,
+//! numbers against themselves after a trip through text. An input is the numeral's text; a number to be
+//! written is an input of 9 bytes, `\x01` (float) or `\x02` (integer) and the bits.
 
 use crate::guard::Guard;
 use crate::rng::Rng;
@@ -269,7 +270,8 @@ fn round(bits: u64, sticky: bool, scale: i64) -> f64 {
     };
     let up = rest > half || rest == half && (sticky || kept & 1 == 1);
     let significand = kept + up as u64;
-    // Both factors are exact, and so is the product: the significand has at most 53 bits and the result is representable.
+    // Both factors are exact, and so is the product: the significand has at most 53 bits and the result is
+    // representable.
     let power = scale + drop;
     let first = power.max(-1074);
     significand as f64 * exp2(first) * exp2(power - first)

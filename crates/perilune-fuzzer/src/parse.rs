@@ -1,7 +1,8 @@
 //! Sources for the lexer, the parser and the compiler.
 //!
-//! Half the inputs are windows of the project's own programs with a few edits, the others come from the grammar, some of those edited
-//! too. What compiles must be what the verifier accepts, and must come back from a binary chunk as it was.
+//! Half the inputs are windows of the project's own programs with a few edits, the others come from the
+//! grammar, some of those edited too. What compiles must be what the verifier accepts, and must come back
+//! from a binary chunk as it was.
 
 use crate::guard::Guard;
 use crate::mutate::mutate;

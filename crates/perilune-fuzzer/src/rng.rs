@@ -1,6 +1,7 @@
 //! Random numbers: SplitMix64, seeded with the run's seed and the number of the case.
 //!
-//! Quality matters less here than two things: a case is reproducible from two numbers, and starting one costs nothing.
+//! Quality matters less here than two things: a case is reproducible from two numbers, and starting one costs
+//! nothing.
 
 /// A generator.
 #[derive(Clone, Debug)]

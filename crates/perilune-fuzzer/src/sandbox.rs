@@ -1,4 +1,5 @@
-//! A Lua state that fuzzed code may run in: all libraries, without what reaches out of the process, under a memory limit.
+//! A Lua state that fuzzed code may run in: all libraries, without what reaches out of the process, under a
+//! memory limit.
 
 use crate::guard::Guard;
 use perilune_heap::HeapOptions;
@@ -56,7 +57,8 @@ pub fn text(error: Value) -> String {
     }
 }
 
-/// Overwrites what finished calls left on the native stack below: a collection scans it, and would keep what it looks like.
+/// Overwrites what finished calls left on the native stack below: a collection scans it, and would keep what
+/// it looks like.
 #[inline(never)]
 pub fn forget_calls() {
     std::hint::black_box(&mut [0u64; 8192]);

@@ -1,8 +1,9 @@
 //! Binary chunks that are wrong in some place, and run if they are not found out.
 //!
-//! Bytes changed at random die at the checksum, so most inputs are made one level up: a field of an instruction, a constant, an
-//! upvalue, a size of a prototype is changed, and the whole is dumped again with everything around it right. What the verifier accepts is called
-//! under a limit of memory and a short time. A state serves many cases; it is thrown away when memory ran out or time was up.
+//! Bytes changed at random die at the checksum, so most inputs are made one level up: a field of an
+//! instruction, a constant, an upvalue, a size of a prototype is changed, and the whole is dumped again with
+//! everything around it right. What the verifier accepts is called under a limit of memory and a short time.
+//! A state serves many cases; it is thrown away when memory ran out or time was up.
 
 use crate::guard::Guard;
 use crate::rng::Rng;

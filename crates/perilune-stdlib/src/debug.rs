@@ -1,8 +1,9 @@
 //! The `debug` library (manual 6.10): what programs see of the machine's debug interface.
 //!
-//! Most functions take a coroutine as an optional first argument; [`subject`] sorts that out. All but `debug.debug` are leaves: level 0 is the library
-//! function itself, level 1 whoever called it. A hook is kept by its coroutine; the registry's `_HOOKKEY` table lists hooks by
-//! coroutine, weakly, because programs look for it there.
+//! Most functions take a coroutine as an optional first argument; [`subject`] sorts that out. All but
+//! `debug.debug` are leaves: level 0 is the library function itself, level 1 whoever called it. A hook is
+//! kept by its coroutine; the registry's `_HOOKKEY` table lists hooks by coroutine, weakly, because programs
+//! look for it there.
 
 use crate::io;
 use perilune_vm::{

@@ -76,8 +76,8 @@ impl Sequence {
 
     #[inline]
     pub(crate) fn get(self, vm: &mut Vm, i: i64) -> LuaResult<Value> {
-        // Every loop over elements comes by here, and it may be long: what `__len` says may be any number, and so may the border of a
-        // table with holes.
+        // Every loop over elements comes by here, and it may be long: what `__len` says may be any number,
+        // and so may the border of a table with holes.
         vm.poll_interrupt()?;
         match self {
             Sequence::Raw(table) => Ok(vm.raw_get_int(table, i)),

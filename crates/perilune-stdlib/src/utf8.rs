@@ -1,10 +1,11 @@
 //! The `utf8` library (manual 6.5).
 //!
-//! UTF-8 here is the original one, up to 2^31 in six bytes; unless a function is told to be *lax*, it takes only Unicode's code
-//! points: up to 10FFFF, no surrogates. Overlong forms are never accepted.
+//! UTF-8 here is the original one, up to 2^31 in six bytes; unless a function is told to be *lax*, it takes
+//! only Unicode's code points: up to 10FFFF, no surrogates. Overlong forms are never accepted.
 //!
-//! Counting the characters of a whole string is what programs do most: [`count_valid`] validates with SIMD and counts bytes that are not continuations;
-//! only if that fails is the string decoded step by step, to tell the place.
+//! Counting the characters of a whole string is what programs do most: [`count_valid`] validates with SIMD
+//! and counts bytes that are not continuations; only if that fails is the string decoded step by step, to
+//! tell the place.
 
 use crate::string::scratch;
 use perilune_vm::{LuaResult, Native, Value, Vm};

@@ -1,4 +1,5 @@
-//! Fibers under a toy pump: natives that wait at every place that Lua code can be in, with collections in between; cancellation at every wait; what is refused.
+//! Fibers under a toy pump: natives that wait at every place that Lua code can be in, with collections in
+//! between; cancellation at every wait; what is refused.
 //!
 //! The toy native is `wait(n, ...)`: it parks `n` times and returns its other arguments.
 

@@ -1,4 +1,5 @@
-//! A state on several OS threads: the root chain waits, blocking calls detach, and meanwhile other threads run fibers and collect.
+//! A state on several OS threads: the root chain waits, blocking calls detach, and meanwhile other threads
+//! run fibers and collect.
 
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, LoadMode, Native, Thread, Value, Vm};
 use std::cell::Cell;
@@ -168,7 +169,8 @@ fn finish(vm: &mut Vm, fiber: Gc<Thread>) -> String {
     }
 }
 
-/// A thread that enters, runs a fiber that makes garbage and looks at everything, and leaves, until the root has finished.
+/// A thread that enters, runs a fiber that makes garbage and looks at everything, and leaves, until the root
+/// has finished.
 fn pump(toy: Arc<Toy>, address: Address) -> u64 {
     TOY.set(Some(toy.clone()));
     let mut count = 0;

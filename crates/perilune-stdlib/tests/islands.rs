@@ -1,4 +1,5 @@
-//! Shared values in Lua programs: what reads as before, what is refused, what several domains do with them at once.
+//! Shared values in Lua programs: what reads as before, what is refused, what several domains do with them at
+//! once.
 
 use perilune_heap::{HeapOptions, IslandRef, protect_islands};
 use perilune_stdlib::open_libs;
@@ -181,7 +182,8 @@ static RECEIVE: Native = Native::leaf("receive", |vm| {
     Ok(2)
 });
 
-/// Domains on threads of their own build random graphs, share them and send them around; whoever gets one builds it anew and compares.
+/// Domains on threads of their own build random graphs, share them and send them around; whoever gets one
+/// builds it anew and compares.
 fn exchange(threads: u64, rounds: i64, options: impl Fn() -> HeapOptions + Sync) {
     std::thread::scope(|scope| {
         for n in 0..threads {

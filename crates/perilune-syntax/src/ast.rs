@@ -1,13 +1,15 @@
 //! The syntax tree that the parser hands to the compiler: names are resolved, nothing is generated yet.
 //!
-//! Nodes live in vectors and refer to each other by index, so that a tree of any depth is dropped without recursion.
-//! The parser bounds the depth of what nests by recursion (blocks, parentheses, function bodies, right-associative and
-//! unary operators) at [`MAX_LEVELS`]; what it parses in a loop may be arbitrarily deep on its *left* side (`a+b+c+...`,
-//! `a.b.c...`, `f()()...`): whoever walks the tree must walk left spines with a loop.
+//! Nodes live in vectors and refer to each other by index, so that a tree of any depth is dropped without
+//! recursion. The parser bounds the depth of what nests by recursion (blocks, parentheses, function bodies,
+//! right-associative and unary operators) at [`MAX_LEVELS`]; what it parses in a loop may be arbitrarily deep
+//! on its *left* side (`a+b+c+...`, `a.b.c...`, `f()()...`): whoever walks the tree must walk left spines
+//! with a loop.
 //!
-//! Scopes are resolved while parsing: a name is a [`Expr::Local`] (of this or of an enclosing function: the compiler makes it an
-//! upvalue when `locals[id].function` is not the current one) or an index of `_ENV`. When the tree is complete, each
-//! [`Local`] says whether it is captured and whether it is assigned after its declaration.
+//! Scopes are resolved while parsing: a name is a [`Expr::Local`] (of this or of an enclosing function: the
+//! compiler makes it an upvalue when `locals[id].function` is not the current one) or an index of `_ENV`.
+//! When the tree is complete, each [`Local`] says whether it is captured and whether it is assigned after its
+//! declaration.
 
 /// Levels of nested syntax that PUC Lua accepts (`LUAI_MAXCCALLS`).
 pub const MAX_LEVELS: u32 = 200;
@@ -27,7 +29,8 @@ macro_rules! ids {
 ids! {
     /// Index of [`Chunk::exprs`].
     ExprId,
-    /// Index of [`Chunk::strings`]; equal strings have equal ids within a chunk (names and string literals alike).
+    /// Index of [`Chunk::strings`]; equal strings have equal ids within a chunk (names and string literals
+    /// alike).
     StrId,
     /// Index of [`Chunk::locals`].
     LocalId,
@@ -40,12 +43,15 @@ ids! {
 pub struct Chunk {
     /// All expressions.
     pub exprs: Vec<Expr>,
-    /// Line of each expression: of its operator for binary and unary operators, of its open parenthesis (or first argument token) for calls (as PUC Lua
-    /// attributes run-time errors), of its name or closing bracket for `Index`, of its closing brace for tables, of its `end` for functions, of its token otherwise. Same length as `exprs`.
+    /// Line of each expression: of its operator for binary and unary operators, of its open parenthesis (or
+    /// first argument token) for calls (as PUC Lua attributes run-time errors), of its name or closing
+    /// bracket for `Index`, of its closing brace for tables, of its `end` for functions, of its token
+    /// otherwise. Same length as `exprs`.
     pub lines: Vec<u32>,
     /// All distinct names and string literals.
     pub strings: Vec<Box<[u8]>>,
-    /// All local variables; `locals[0]` is the main function's upvalue `_ENV`, whose `function` is `FuncId(u32::MAX)`.
+    /// All local variables; `locals[0]` is the main function's upvalue `_ENV`, whose `function` is
+    /// `FuncId(u32::MAX)`.
     pub locals: Vec<Local>,
     /// All functions; `functions[0]` is the main function (vararg).
     pub functions: Vec<Function>,
@@ -64,8 +70,9 @@ pub struct Local {
     pub captured: bool,
     /// Something assigns to it after its declaration, except for what [`Local::late`] means.
     pub assigned: bool,
-    /// It is declared without a value, and the one assignment to it in the text counts as its initialiser: it stands in the function that
-    /// declares the variable, in no loop and behind no label that do not stand around the declaration too, so that it happens once at most.
+    /// It is declared without a value, and the one assignment to it in the text counts as its initialiser: it
+    /// stands in the function that declares the variable, in no loop and behind no label that do not stand
+    /// around the declaration too, so that it happens once at most.
     pub late: bool,
     /// Line of the assignment that makes it `assigned` or `late`; 0: none.
     pub assigned_line: u32,
@@ -106,12 +113,13 @@ pub struct Function {
     pub is_vararg: bool,
     /// The body.
     pub body: Block,
-    /// Line that PUC Lua says it begins on: of the `function` keyword in a function statement, else of the parenthesis before its
-    /// parameters; 0 for the main function.
+    /// Line that PUC Lua says it begins on: of the `function` keyword in a function statement, else of the
+    /// parenthesis before its parameters; 0 for the main function.
     pub line: u32,
     /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
     pub end_line: u32,
-    /// Line of the token after its `end`, or of the end of the source: what PUC Lua had reached when it could tell that a label is missing.
+    /// Line of the token after its `end`, or of the end of the source: what PUC Lua had reached when it could
+    /// tell that a label is missing.
     pub after_line: u32,
 }
 
@@ -127,7 +135,8 @@ pub struct Block {
 pub struct Stat {
     /// What it is.
     pub kind: StatKind,
-    /// Line of its first token; for `Goto` of the label's name; for `GenericFor` of the first token after `in`, where errors of the iterator call are attributed.
+    /// Line of its first token; for `Goto` of the label's name; for `GenericFor` of the first token after
+    /// `in`, where errors of the iterator call are attributed.
     pub line: u32,
 }
 
@@ -211,7 +220,8 @@ pub enum Expr {
     Or { lhs: ExprId, rhs: ExprId },
     /// A unary operator
     Unary { op: UnOp, operand: ExprId },
-    /// `(e)`: kept where it matters, around calls and `...` (it cuts to one value) and around anything that must not be an assignment target
+    /// `(e)`: kept where it matters, around calls and `...` (it cuts to one value) and around anything that
+    /// must not be an assignment target
     Paren(ExprId),
     /// `{...}`
     Table { fields: Vec<Field> },

@@ -1,27 +1,28 @@
 //! The instruction set: what the compiler emits, the interpreter runs, and the specialiser reads.
 //!
-//! An [`Instr`] is 64 bits: opcode (8), `a` (8), `b` (16), `c` (16), `d` (16). `c` and `d` together are one signed or
-//! unsigned 32-bit field, [`Instr::sj`] (a jump, relative to the *next* instruction) or [`Instr::bx`]. The width buys
-//! three things over PUC Lua's 32 bits: a compare carries its jump, a field access carries the index of its inline
-//! cache, and constants need no extra argument. Bytecode is about 1.5 times as large for it, and there is less of it.
+//! An [`Instr`] is 64 bits: opcode (8), `a` (8), `b` (16), `c` (16), `d` (16). `c` and `d` together are one
+//! signed or unsigned 32-bit field, [`Instr::sj`] (a jump, relative to the *next* instruction) or
+//! [`Instr::bx`]. The width buys three things over PUC Lua's 32 bits: a compare carries its jump, a field
+//! access carries the index of its inline cache, and constants need no extra argument. Bytecode is about 1.5
+//! times as large for it, and there is less of it.
 //!
-//! Terms, as in the manual and in PUC Lua: `R[x]` register x of the frame, `K[x]` constant x, `U[x]` upvalue x,
-//! `RK(x)` is `K[x & 0x7fff]` if bit 15 of x is set ([`RK_CONST`]), else `R[x]`. `IC[d]` is inline cache d of the
-//! prototype's instance ([`NO_IC`]: none, always take the general path).
+//! Terms, as in the manual and in PUC Lua: `R[x]` register x of the frame, `K[x]` constant x, `U[x]` upvalue
+//! x, `RK(x)` is `K[x & 0x7fff]` if bit 15 of x is set ([`RK_CONST`]), else `R[x]`. `IC[d]` is inline cache d
+//! of the prototype's instance ([`NO_IC`]: none, always take the general path).
 //!
 //! # Calls
-//! A call places the function in `R[a]` and its arguments in `R[a+3]` onwards: `R[a+1]` and `R[a+2]` are where the
-//! callee's 32-byte frame record goes, so that a frame lives on the value stack and needs no second stack. Results
-//! come back in `R[a]` onwards.
+//! A call places the function in `R[a]` and its arguments in `R[a+3]` onwards: `R[a+1]` and `R[a+2]` are
+//! where the callee's 32-byte frame record goes, so that a frame lives on the value stack and needs no second
+//! stack. Results come back in `R[a]` onwards.
 //!
 //! # Invariants the compiler keeps (and the verifier of binary chunks checks)
-//! - Registers are allocated as a stack: at every call and at every allocating instruction all registers below
-//!   its `a` that belong to live locals or temporaries are initialised.
-//! - Backward jumps are only [`Op::JumpBack`], [`Op::ForLoop`] and [`Op::TForLoop`]: the places that poll for interrupts and count
-//!   loop iterations. Conditional jumps go forward only.
+//! - Registers are allocated as a stack: at every call and at every allocating instruction all registers
+//!   below its `a` that belong to live locals or temporaries are initialised.
+//! - Backward jumps are only [`Op::JumpBack`], [`Op::ForLoop`] and [`Op::TForLoop`]: the places that poll for
+//!   interrupts and count loop iterations. Conditional jumps go forward only.
 //! - [`Op::TForCall`] is followed by [`Op::TForLoop`]; the last instruction of a prototype is a return.
-//! - `b`-open calls (`b == 0`), open returns and open `SETLIST` follow directly on the instruction that set the top
-//!   (an open `CALL`, `VARARG` or `LIFT`).
+//! - `b`-open calls (`b == 0`), open returns and open `SETLIST` follow directly on the instruction that set
+//!   the top (an open `CALL`, `VARARG` or `LIFT`).
 
 /// Flag in an `RK` field: the operand is a constant, not a register.
 pub const RK_CONST: u16 = 0x8000;
@@ -188,7 +189,8 @@ ops! {
     SetInt Abcd "SETINT",
     /// `R[a+3] = R[b]; R[a] = R[b][K[c]]`, K[c] a string, `IC[d]`: a method call's function and receiver
     SelfCall Abcd "SELF",
-    /// `R[a] = {}`; b: template index + 1 (0: none); c: expected array size; `IC[d]` remembers the template's shape or the site's growth
+    /// `R[a] = {}`; b: template index + 1 (0: none); c: expected array size; `IC[d]` remembers the template's
+    /// shape or the site's growth
     NewTable Abcd "NEWTABLE",
     /// `R[a].slot[b] = RK(c)`: initialises field b of the template of the `NEWTABLE` that shares `IC[d]`
     SetSlot Abcd "SETSLOT",
@@ -218,7 +220,8 @@ ops! {
     Shl Abcd "SHL",
     /// `R[a] = R[b] >> R[c]`
     Shr Abcd "SHR",
-    /// `R[a] = R[b] + K[c]`, K[c] a number; likewise the nine that follow (d == 1: the operands were swapped in the source, `K op R`, commutative operators only)
+    /// `R[a] = R[b] + K[c]`, K[c] a number; likewise the nine that follow (d == 1: the operands were swapped
+    /// in the source, `K op R`, commutative operators only)
     AddK Abcd "ADDK",
     /// `R[a] = R[b] - K[c]`
     SubK Abcd "SUBK",
@@ -238,7 +241,8 @@ ops! {
     BOrK Abcd "BORK",
     /// `R[a] = R[b] ~ K[c]`
     BXorK Abcd "BXORK",
-    /// `R[a] = R[b] + c`, c a signed 16-bit integer. d: 0 `R + c`; 1 the source said `R - (-c)`: the metamethod is `__sub` with -c; 2 `c + R`
+    /// `R[a] = R[b] + c`, c a signed 16-bit integer. d: 0 `R + c`; 1 the source said `R - (-c)`: the
+    /// metamethod is `__sub` with -c; 2 `c + R`
     AddI Abcd "ADDI",
     /// `R[a] = -R[b]`
     Unm Abcd "UNM",
@@ -294,10 +298,12 @@ ops! {
     JumpGeK Jump "JGEK",
     /// if `not (R[a] >= K[b])` then `pc += sj`
     JumpNotGeK Jump "JNGEK",
-    /// Numeric for: checks and prepares `R[a]` initial, `R[a+1]` limit, `R[a+2]` step; if the loop does not run `pc += sj` (past FORLOOP), else `R[a+3] = R[a]`.
-    /// After it an integer loop keeps the number of remaining iterations, unsigned, in `R[a+1]`.
+    /// Numeric for: checks and prepares `R[a]` initial, `R[a+1]` limit, `R[a+2]` step; if the loop does not
+    /// run `pc += sj` (past FORLOOP), else `R[a+3] = R[a]`. After it an integer loop keeps the number of
+    /// remaining iterations, unsigned, in `R[a+1]`.
     ForPrep Jump "FORPREP",
-    /// Numeric for: steps; if it goes on, `R[a+3] = R[a]` is the new control value and `pc += sj` (to the body's first instruction); polls
+    /// Numeric for: steps; if it goes on, `R[a+3] = R[a]` is the new control value and `pc += sj` (to the
+    /// body's first instruction); polls
     ForLoop Jump "FORLOOP",
     /// Generic for: marks `R[a+3]` to be closed; `pc += sj` (to TFORCALL)
     TForPrep Jump "TFORPREP",
@@ -305,22 +311,27 @@ ops! {
     TForCall Abcd "TFORCALL",
     /// Generic for: if `R[a+4] ~= nil` then `R[a+2] = R[a+4]; pc += sj` (to the body); polls
     TForLoop Jump "TFORLOOP",
-    /// `R[a] .. R[a+c-2] = R[a](R[a+3] .. R[a+2+b-1])`; b == 0: arguments up to the top; c == 0: all results, sets the top
+    /// `R[a] .. R[a+c-2] = R[a](R[a+3] .. R[a+2+b-1])`; b == 0: arguments up to the top; c == 0: all results,
+    /// sets the top
     Call Abcd "CALL",
-    /// `return R[a](R[a+3] ..)`, b as in CALL; d == 1: upvalues or to-be-closed variables may have to be closed first (upvalues only: a function with to-be-closed variables in scope makes no tail calls)
+    /// `return R[a](R[a+3] ..)`, b as in CALL; d == 1: upvalues or to-be-closed variables may have to be
+    /// closed first (upvalues only: a function with to-be-closed variables in scope makes no tail calls)
     TailCall Abcd "TAILCALL",
-    /// `return R[a] .. R[a+b-2]`; b == 0: up to the top; d == 1: close upvalues and to-be-closed variables first
+    /// `return R[a] .. R[a+b-2]`; b == 0: up to the top; d == 1: close upvalues and to-be-closed variables
+    /// first
     Return Abcd "RETURN",
     /// `return`, in a function that is not vararg and has nothing to close
     Return0 Abcd "RETURN0",
     /// `return R[a]`, in a function that is not vararg and has nothing to close
     Return1 Abcd "RETURN1",
-    /// First instruction of a vararg function with `a` fixed parameters: moves the frame above its extra arguments
+    /// First instruction of a vararg function with `a` fixed parameters: moves the frame above its extra
+    /// arguments
     VarargPrep Abcd "VARARGPREP",
     /// `R[a] .. R[a+c-2] = ...`; c == 0: all, sets the top
     Vararg Abcd "VARARG",
-    /// Moves `R[a] ..` up to the top to `R[a+b] ..`; the top rises by b (the stack may have to grow). Only in calls nested so deeply that their open
-    /// arguments are gathered without room for the frame; stands between the instruction that sets the top and the one that takes it
+    /// Moves `R[a] ..` up to the top to `R[a+b] ..`; the top rises by b (the stack may have to grow). Only in
+    /// calls nested so deeply that their open arguments are gathered without room for the frame; stands
+    /// between the instruction that sets the top and the one that takes it
     Lift Abcd "LIFT",
     /// `R[a] = closure(protos[bx])`
     Closure Wide "CLOSURE",

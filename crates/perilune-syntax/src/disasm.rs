@@ -1,7 +1,7 @@
 //! A readable listing of bytecode, for people and for golden tests.
 //!
-//! One line per instruction: position, source line, mnemonic, fields, and after `;` what the fields mean where that
-//! is not plain: constants, names of upvalues, jump targets. Nested functions follow their parent.
+//! One line per instruction: position, source line, mnemonic, fields, and after `;` what the fields mean
+//! where that is not plain: constants, names of upvalues, jump targets. Nested functions follow their parent.
 
 use crate::bytecode::{Format, Instr, NO_IC, Op, RK_CONST};
 use crate::proto::{Constant, Proto};

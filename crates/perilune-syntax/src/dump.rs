@@ -1,8 +1,8 @@
 //! Binary chunks: the format, and writing it. Reading is in [`undump`](crate::undump).
 //!
 //! A chunk starts with the bytes that a chunk of PUC Lua 5.4 starts with, because programs look at them
-//! ([`PUC_HEADER`]). Then comes [`MARK`], which is ours: PUC Lua reads it as a size that overflows and refuses the chunk
-//! cleanly, and we refuse a chunk without it. Then:
+//! ([`PUC_HEADER`]). Then comes [`MARK`], which is ours: PUC Lua reads it as a size that overflows and
+//! refuses the chunk cleanly, and we refuse a chunk without it. Then:
 //!
 //! ```text
 //! payload length   u32, little endian
@@ -10,14 +10,15 @@
 //! payload          the source's name, then the functions, each before those inside it
 //! ```
 //!
-//! Inside the payload, numbers are LEB128 (signed ones zigzag), a string is its length and its bytes, a list its length
-//! and its elements. The checksum finds accidents; malice is the [verifier](crate::verify)'s business.
+//! Inside the payload, numbers are LEB128 (signed ones zigzag), a string is its length and its bytes, a list
+//! its length and its elements. The checksum finds accidents; malice is the [verifier](crate::verify)'s
+//! business.
 
 use crate::bytecode::{Format, Instr, Op};
 use crate::proto::{Constant, Proto, UpvalueDesc, VarKind};
 
-/// Signature, version 5.4, format 0, the bytes that text transfers damage, sizes of instruction, integer and float (as
-/// PUC Lua has them), then an integer and a float to check their representation.
+/// Signature, version 5.4, format 0, the bytes that text transfers damage, sizes of instruction, integer and
+/// float (as PUC Lua has them), then an integer and a float to check their representation.
 pub(crate) const PUC_HEADER: &[u8; 31] =
     b"\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40";
 /// What tells our chunks from PUC Lua's; its number changes with the format or the instruction set.
@@ -36,8 +37,8 @@ pub(crate) const INTEGER: u8 = 3;
 pub(crate) const FLOAT: u8 = 4;
 pub(crate) const STRING: u8 = 5;
 
-/// A prototype as a binary chunk. `strip` leaves out lines, names of locals and upvalues, and the source's name; what kind of
-/// variable an upvalue is stays.
+/// A prototype as a binary chunk. `strip` leaves out lines, names of locals and upvalues, and the source's
+/// name; what kind of variable an upvalue is stays.
 pub fn dump(proto: &Proto, strip: bool) -> Vec<u8> {
     let mut payload = Writer { out: Vec::new(), strip };
     payload.bytes(if strip { b"=?" } else { &proto.source });

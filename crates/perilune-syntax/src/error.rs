@@ -1,7 +1,7 @@
 //! What the front end says when it rejects a chunk.
 
-/// A syntax error (or any other refusal to compile). The message is complete, as PUC Lua would write it, chunk name and line
-/// included: `input:1: unexpected symbol near '='`.
+/// A syntax error (or any other refusal to compile). The message is complete, as PUC Lua would write it,
+/// chunk name and line included: `input:1: unexpected symbol near '='`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The whole message; bytes, because it quotes the source.
@@ -32,7 +32,8 @@ impl std::fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// A chunk's name as messages show it (`luaO_chunkid`): `=name` and `@file` are cut to 59 bytes, anything else is `[string "first line..."]`.
+/// A chunk's name as messages show it (`luaO_chunkid`): `=name` and `@file` are cut to 59 bytes, anything
+/// else is `[string "first line..."]`.
 pub fn chunk_id(source: &[u8]) -> Vec<u8> {
     const MAX: usize = 59;
     match source.first() {

@@ -1,7 +1,8 @@
 //! The chunk's names and string literals, each distinct one once.
 //!
-//! An open-addressing table of ids beside the strings themselves. The hash has a random seed: a chunk comes from anywhere, and names that
-//! collide must not be something one can prepare. (The standard library's keyed hash takes a third of the lexer's time.)
+//! An open-addressing table of ids beside the strings themselves. The hash has a random seed: a chunk comes
+//! from anywhere, and names that collide must not be something one can prepare. (The standard library's keyed
+//! hash takes a third of the lexer's time.)
 
 use crate::ast::StrId;
 use foldhash::fast::RandomState;
@@ -10,7 +11,8 @@ use std::hash::BuildHasher;
 /// A set of byte strings, each with a small number.
 pub struct Interner {
     strings: Vec<Box<[u8]>>,
-    /// Upper half: the hash's upper half; lower half: id + 1, or the whole 0 if free. A power of two long, at most 3/4 full.
+    /// Upper half: the hash's upper half; lower half: id + 1, or the whole 0 if free. A power of two long, at
+    /// most 3/4 full.
     table: Vec<u64>,
     keys: RandomState,
 }

@@ -1,11 +1,13 @@
 //! The lexer: bytes in, tokens out (manual 3.1).
 //!
-//! A source is any bytes. Names and operators are ASCII; bytes outside of it may stand in strings and comments only. Line breaks are `\n`, `\r`
-//! and both pairs of them, each counting as one line. The first line's `#` is the loader's to skip.
+//! A source is any bytes. Names and operators are ASCII; bytes outside of it may stand in strings and
+//! comments only. Line breaks are `\n`, `\r` and both pairs of them, each counting as one line. The first
+//! line's `#` is the loader's to skip.
 //!
-//! Messages are PUC Lua's, down to what they show after `near`: for a finished token its text with escapes resolved, for one
-//! that broke off what had been read of it. That text is put together only when a message needs it, from the source and from
-//! the part of a string already converted. Like every string that passes through C it ends at its first zero byte.
+//! Messages are PUC Lua's, down to what they show after `near`: for a finished token its text with escapes
+//! resolved, for one that broke off what had been read of it. That text is put together only when a message
+//! needs it, from the source and from the part of a string already converted. Like every string that passes
+//! through C it ends at its first zero byte.
 
 use crate::ast::StrId;
 use crate::error::{SyntaxError, chunk_id};
@@ -14,7 +16,8 @@ use crate::numeral::{Number, hex_value, is_space, parse_number};
 use crate::token::{Long, Token, Word};
 use crate::{BYTES_PER_TOKEN, Bounds};
 
-/// What a step of the front end yields. Boxed, so that a result of the parser's recursion fits in two registers.
+/// What a step of the front end yields. Boxed, so that a result of the parser's recursion fits in two
+/// registers.
 pub type Result<T> = std::result::Result<T, Box<SyntaxError>>;
 
 /// Letters, digits and the underscore.
@@ -167,7 +170,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The first byte of a line break has just been read: counts the line and takes the break's other half, if any.
+    /// The first byte of a line break has just been read: counts the line and takes the break's other half,
+    /// if any.
     fn end_line(&mut self, first: u8) {
         let other = if first == b'\n' { b'\r' } else { b'\n' };
         self.skip_if(other);
@@ -187,8 +191,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A numeral whose first digit has just been read. Takes generously whatever could belong to it, so that `3x` is a bad
-    /// numeral rather than two tokens.
+    /// A numeral whose first digit has just been read. Takes generously whatever could belong to it, so that
+    /// `3x` is a bad numeral rather than two tokens.
     fn numeral(&mut self, first: u8) -> Result<Token> {
         let hexadecimal = first == b'0' && (self.skip_if(b'x') || self.skip_if(b'X'));
         let exponent = if hexadecimal { b'p' } else { b'e' };
@@ -230,8 +234,8 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// With the first bracket read: if `=`s and a second bracket follow, steps over them and returns the number of `=`s.
-    /// Otherwise stays where it is.
+    /// With the first bracket read: if `=`s and a second bracket follow, steps over them and returns the
+    /// number of `=`s. Otherwise stays where it is.
     fn long_bracket(&mut self, bracket: u8) -> Option<usize> {
         let rest = &self.source[self.at..];
         let level = rest.iter().take_while(|&&b| b == b'=').count();
@@ -252,8 +256,8 @@ impl<'s> Lexer<'s> {
         Ok(Token::String(self.strings.intern(&self.scratch)))
     }
 
-    /// The text of a long string or comment, opening bracket read, up to and with its closing one. A string's text
-    /// goes to `scratch`, with every line break as `\n`.
+    /// The text of a long string or comment, opening bracket read, up to and with its closing one. A string's
+    /// text goes to `scratch`, with every line break as `\n`.
     fn long_text(&mut self, level: usize, is_string: bool) -> Result<()> {
         let first_line = self.line;
         self.scratch.clear();

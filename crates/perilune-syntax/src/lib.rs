@@ -28,8 +28,8 @@ pub use proto::{Constant, LocalVar, Proto, UpvalueDesc, VarKind};
 
 /// Compiles source text to the prototype of its main function.
 ///
-/// `source` is text in any bytes (a first line with `#` is the caller's to skip), `chunk_name` is as given to `load`, with its
-/// `=` or `@`; it is what messages and [`Proto::source`] say.
+/// `source` is text in any bytes (a first line with `#` is the caller's to skip), `chunk_name` is as given to
+/// `load`, with its `=` or `@`; it is what messages and [`Proto::source`] say.
 ///
 /// # Errors
 /// The first thing wrong with it, worded as PUC Lua does.

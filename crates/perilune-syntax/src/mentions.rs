@@ -1,12 +1,14 @@
 //! Which globals and methods a prototype mentions: what has to travel with a function to another domain.
 //!
-//! Code names a global as a constant field of an upvalue, `_ENV` (manual 2.2). Which upvalue that is cannot be told from the code alone: any
-//! table in an upvalue is accessed by the same instructions, and stripping forgets the name. So uses are recorded by upvalue, and whoever
-//! has a closure looks which of its upvalues holds an environment.
+//! Code names a global as a constant field of an upvalue, `_ENV` (manual 2.2). Which upvalue that is cannot
+//! be told from the code alone: any table in an upvalue is accessed by the same instructions, and stripping
+//! forgets the name. So uses are recorded by upvalue, and whoever has a closure looks which of its upvalues
+//! holds an environment.
 //!
-//! Functions inside count, as far as their upvalues are the outer function's. What they name through a local variable of the outer function
-//! (`local _ENV = ...`) is computed as far as the outer function is concerned, and not found here. The same holds for names that do not fit an instruction's field of constants, after the first few thousand constants
-//! of a function.
+//! Functions inside count, as far as their upvalues are the outer function's. What they name through a local
+//! variable of the outer function (`local _ENV = ...`) is computed as far as the outer function is concerned,
+//! and not found here. The same holds for names that do not fit an instruction's field of constants, after
+//! the first few thousand constants of a function.
 
 use crate::bytecode::{Instr, Op};
 use crate::proto::{Constant, Proto};
@@ -37,7 +39,8 @@ pub struct Mentions {
     pub methods: Box<[Box<[u8]>]>,
 }
 
-/// A prototype's [`Mentions`], made at the first use. It is derived from the rest, so two of them are always equal.
+/// A prototype's [`Mentions`], made at the first use. It is derived from the rest, so two of them are always
+/// equal.
 #[derive(Debug, Default)]
 pub struct LazyMentions(OnceLock<Mentions>);
 
@@ -48,8 +51,8 @@ impl PartialEq for LazyMentions {
 }
 
 impl Proto {
-    /// The fields of upvalues and the methods that the code names. The first call looks through the code; functions nest at most
-    /// [`MAX_LEVELS`](crate::ast::MAX_LEVELS) deep, and so does it.
+    /// The fields of upvalues and the methods that the code names. The first call looks through the code;
+    /// functions nest at most [`MAX_LEVELS`](crate::ast::MAX_LEVELS) deep, and so does it.
     pub fn mentions(&self) -> &Mentions {
         self.mentions.0.get_or_init(|| Collector::default().collect(self))
     }

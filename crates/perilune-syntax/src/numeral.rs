@@ -1,22 +1,24 @@
 //! Numbers to text and back, exactly as Lua does it.
 //!
-//! One home for the rules that the lexer, `tonumber`, `tostring`, coercions, `string.format` and `io.read("n")` share,
-//! so that they cannot disagree (manual 3.1, 3.4.3, 6.1).
+//! One home for the rules that the lexer, `tonumber`, `tostring`, coercions, `string.format` and
+//! `io.read("n")` share, so that they cannot disagree (manual 3.1, 3.4.3, 6.1).
 //!
 //! # Reading
-//! A numeral is, between optional white space, an optional sign and either decimal or hexadecimal digits. Digits alone
-//! make an integer: decimal ones unless they overflow (then a float), hexadecimal ones always (they wrap around
-//! modulo 2^64). A radix point or an exponent makes a float. A decimal float goes to the standard library, which rounds
-//! correctly; what has at most 19 significant digits and a power of ten up to 22 is computed with one exact
-//! multiplication or division (Clinger's fast path). A hexadecimal float of any length keeps its first 64 significant bits
-//! and one sticky bit for the rest, and is rounded once, to nearest even, at the place where the result's mantissa
-//! ends; so subnormals are rounded once as well. `inf` and `nan` are not numerals.
+//! A numeral is, between optional white space, an optional sign and either decimal or hexadecimal digits.
+//! Digits alone make an integer: decimal ones unless they overflow (then a float), hexadecimal ones always
+//! (they wrap around modulo 2^64). A radix point or an exponent makes a float. A decimal float goes to the
+//! standard library, which rounds correctly; what has at most 19 significant digits and a power of ten up to
+//! 22 is computed with one exact multiplication or division (Clinger's fast path). A hexadecimal float of any
+//! length keeps its first 64 significant bits and one sticky bit for the rest, and is rounded once, to
+//! nearest even, at the place where the result's mantissa ends; so subnormals are rounded once as well. `inf`
+//! and `nan` are not numerals.
 //!
 //! # Writing
-//! Floats are written as C's `%.14g`, and get `.0` if that looks like an integer. The shortest digits that read back
-//! as the same float come fast; if there are at most 14 of them they are also the 14 correctly rounded ones
-//! without trailing zeros. With more of them, rounding the shortest to 14 is right unless what is cut off is within
-//! one unit of a half, because the shortest digits are off by less than that unit; those, and the subnormals, are printed exactly.
+//! Floats are written as C's `%.14g`, and get `.0` if that looks like an integer. The shortest digits that
+//! read back as the same float come fast; if there are at most 14 of them they are also the 14 correctly
+//! rounded ones without trailing zeros. With more of them, rounding the shortest to 14 is right unless what
+//! is cut off is within one unit of a half, because the shortest digits are off by less than that unit;
+//! those, and the subnormals, are printed exactly.
 
 /// A number as a numeral denotes it: the two subtypes of Lua's numbers (manual 2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,8 +72,8 @@ fn sign(s: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// Reads a whole string as a numeral (manual 3.4.3: "converted to an integer or a float, following its syntax and the
-/// rules of the Lua lexer"; white space around it and a sign are allowed). `None` if it is not one.
+/// Reads a whole string as a numeral (manual 3.4.3: "converted to an integer or a float, following its syntax
+/// and the rules of the Lua lexer"; white space around it and a sign are allowed). `None` if it is not one.
 pub fn parse_number(s: &[u8]) -> Option<Number> {
     let (negative, digits) = sign(trim(s));
     match digits {
@@ -131,7 +133,8 @@ const POWERS_OF_TEN: [f64; 23] = [
     1e19, 1e20, 1e21, 1e22,
 ];
 
-/// An exponent's optional sign and digits, all of `s`; clamped far outside of what any mantissa can compensate.
+/// An exponent's optional sign and digits, all of `s`; clamped far outside of what any mantissa can
+/// compensate.
 fn parse_exponent(s: &[u8]) -> Option<i64> {
     let (negative, digits) = sign(s);
     if digits.is_empty() {
@@ -214,14 +217,15 @@ fn scale(mantissa: u64, sticky: bool, exponent: i64) -> f64 {
     if rest > half || rest == half && (sticky || bits & 1 == 1) {
         bits += 1;
     }
-    // A carry out of the mantissa lands in the exponent field, which is what it means: also from subnormal to normal,
-    // and from the largest exponent to infinity.
+    // A carry out of the mantissa lands in the exponent field, which is what it means: also from subnormal to
+    // normal, and from the largest exponent to infinity.
     let biased = if top >= -1021 { (top + 1021) as u64 } else { 0 };
     f64::from_bits((biased << 52) + bits)
 }
 
-/// `tonumber(s, base)` (manual 6.1): an optional `-` or `+` and digits of `base`, letters in either case, white space
-/// around them. Wraps around on overflow. `base` is in 2..=36; `None` if the string is not such a numeral.
+/// `tonumber(s, base)` (manual 6.1): an optional `-` or `+` and digits of `base`, letters in either case,
+/// white space around them. Wraps around on overflow. `base` is in 2..=36; `None` if the string is not such a
+/// numeral.
 pub fn parse_integer_base(s: &[u8], base: u32) -> Option<i64> {
     debug_assert!((2..=36).contains(&base));
     let (negative, digits) = sign(trim(s));
@@ -272,8 +276,8 @@ pub fn format_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&buffer[at..]);
 }
 
-/// Appends a float's text as `tostring` gives it: `%.14g`, plus `.0` where that would read back as an integer (`1.0`,
-/// `-0.0`); `inf`, `-inf`, `nan` and `-nan` as the C library writes them.
+/// Appends a float's text as `tostring` gives it: `%.14g`, plus `.0` where that would read back as an integer
+/// (`1.0`, `-0.0`); `inf`, `-inf`, `nan` and `-nan` as the C library writes them.
 pub fn format_float(value: f64, out: &mut Vec<u8>) {
     // An integral value below 10^14 has at most 14 digits and no exponent.
     if value.abs() < 1e14 && value as i64 as f64 == value {
@@ -297,8 +301,8 @@ pub fn format_float(value: f64, out: &mut Vec<u8>) {
     write_general(&digits[..count], exponent, out);
 }
 
-/// The correctly rounded 14 digits of a positive finite float without their trailing zeros, how many they are, and
-/// the decimal exponent of the first.
+/// The correctly rounded 14 digits of a positive finite float without their trailing zeros, how many they
+/// are, and the decimal exponent of the first.
 fn fourteen_digits(value: f64) -> ([u8; 20], usize, i32) {
     if value.is_normal() {
         let mut buffer = zmij::Buffer::new();
@@ -345,8 +349,8 @@ fn without_zeros(digits: &[u8], mut count: usize) -> usize {
     count
 }
 
-/// Takes positional (`0.00123`, `1234.0`) or scientific text (`1.5e-7`) apart: significant digits without trailing
-/// zeros, their number, and the decimal exponent of the first.
+/// Takes positional (`0.00123`, `1234.0`) or scientific text (`1.5e-7`) apart: significant digits without
+/// trailing zeros, their number, and the decimal exponent of the first.
 fn split_digits(text: &[u8]) -> ([u8; 20], usize, i32) {
     let mut digits = [b'0'; 20];
     // `point` is the number of digits before the radix point, counted from the first significant one.
@@ -374,7 +378,8 @@ fn split_digits(text: &[u8]) -> ([u8; 20], usize, i32) {
     (digits, without_zeros(&digits, count), point - 1 + explicit)
 }
 
-/// Lays digits out as `%.14g` does, trailing zeros already gone, then `.0` if there is neither point nor exponent.
+/// Lays digits out as `%.14g` does, trailing zeros already gone, then `.0` if there is neither point nor
+/// exponent.
 fn write_general(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
     if !(-4..DIGITS as i32).contains(&exponent) {
         out.push(digits[0]);
@@ -405,7 +410,8 @@ fn write_general(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
     }
 }
 
-/// The integer equal to `value`, if there is one (manual 3.4.3: floats with an exact representation as an integer).
+/// The integer equal to `value`, if there is one (manual 3.4.3: floats with an exact representation as an
+/// integer).
 #[inline]
 pub fn float_to_integer(value: f64) -> Option<i64> {
     // -2^63 is exact, 2^63 is not an i64; NaN fails both comparisons.

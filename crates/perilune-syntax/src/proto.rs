@@ -1,8 +1,8 @@
 //! Function prototypes: what the compiler produces and every domain may read.
 //!
-//! A [`Proto`] is immutable and holds no pointer into any heap, so it can be shared by all domains behind an `Arc`.
-//! What a domain needs of its own (constants as local values, inline caches) is made when the prototype is first
-//! instantiated there.
+//! A [`Proto`] is immutable and holds no pointer into any heap, so it can be shared by all domains behind an
+//! `Arc`. What a domain needs of its own (constants as local values, inline caches) is made when the
+//! prototype is first instantiated there.
 
 use crate::bytecode::Instr;
 use crate::mentions::LazyMentions;
@@ -36,7 +36,8 @@ pub struct UpvalueDesc {
     pub kind: VarKind,
     /// Line of its declaration; 0 when debug information was stripped.
     pub line: u32,
-    /// Line of the assignment that makes it [`VarKind::Mutable`] or [`VarKind::Late`]; 0 if there is none, or when stripped.
+    /// Line of the assignment that makes it [`VarKind::Mutable`] or [`VarKind::Late`]; 0 if there is none, or
+    /// when stripped.
     pub assigned_line: u32,
 }
 
@@ -49,8 +50,8 @@ pub enum VarKind {
     Unassigned,
     /// Declared `<close>`.
     Close,
-    /// Declared without a value and assigned in one place of the text, by the function that declares it and once at most: nil, then
-    /// something, then never anything else (`local f; function f() ... end`).
+    /// Declared without a value and assigned in one place of the text, by the function that declares it and
+    /// once at most: nil, then something, then never anything else (`local f; function f() ... end`).
     Late,
 }
 
@@ -67,15 +68,16 @@ pub struct LocalVar {
     pub register: u8,
 }
 
-/// A function prototype. Two sentences of it are promises: `code` ends in a return, and every index in `code` is in range
-/// (the compiler makes it so; binary chunks are verified when loaded).
+/// A function prototype. Two sentences of it are promises: `code` ends in a return, and every index in `code`
+/// is in range (the compiler makes it so; binary chunks are verified when loaded).
 #[derive(Debug, PartialEq)]
 pub struct Proto {
     /// The instructions.
     pub code: Box<[Instr]>,
     /// The constants, `K`.
     pub constants: Box<[Constant]>,
-    /// Templates of record constructors: for each, the constants (strings, distinct) that are its fields, in slot order.
+    /// Templates of record constructors: for each, the constants (strings, distinct) that are its fields, in
+    /// slot order.
     pub templates: Box<[Box<[u32]>]>,
     /// The prototypes of the functions inside.
     pub protos: Box<[Arc<Proto>]>,
@@ -104,7 +106,8 @@ pub struct Proto {
 }
 
 impl Proto {
-    /// Bytes of malloc'd memory this prototype itself occupies, for the collector's trigger (nested ones not counted).
+    /// Bytes of malloc'd memory this prototype itself occupies, for the collector's trigger (nested ones not
+    /// counted).
     pub fn heap_bytes(&self) -> usize {
         size_of::<Proto>()
             + self.code.len() * 8

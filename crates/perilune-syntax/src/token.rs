@@ -59,7 +59,8 @@ impl Word {
     /// The reserved word that `name` is, if it is one.
     #[inline]
     pub fn of(name: &[u8]) -> Option<Word> {
-        // All have two to eight letters and start in a..=w; most names are told apart by length and first letter.
+        // All have two to eight letters and start in a..=w; most names are told apart by length and first
+        // letter.
         Some(match (name.len(), *name.first()?) {
             (2, b'd') if name == b"do" => Word::Do,
             (2, b'i') if name == b"if" => Word::If,

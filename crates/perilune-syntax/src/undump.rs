@@ -1,8 +1,8 @@
-//! Reading binary chunks, which may hold anything: every count is checked against the bytes that are left before
-//! memory is taken for it, nesting is bounded, and the result is verified before anybody runs it.
+//! Reading binary chunks, which may hold anything: every count is checked against the bytes that are left
+//! before memory is taken for it, nesting is bounded, and the result is verified before anybody runs it.
 //!
-//! The format is in [`dump`](crate::dump). Nested functions are read with a stack of our own, so a hostile chunk uses no
-//! native stack.
+//! The format is in [`dump`](crate::dump). Nested functions are read with a stack of our own, so a hostile
+//! chunk uses no native stack.
 
 use crate::bytecode::{Format, Instr, Op};
 use crate::dump::{
@@ -22,8 +22,8 @@ type Read<T> = Result<T, Refusal>;
 
 /// Reads a binary chunk, as `dump` wrote it; bytes after its end are ignored.
 ///
-/// `chunk_name`, as given to `load`, is for messages only: the chunk knows its source's name. The error is worded
-/// `name: bad binary format (truncated chunk)`, as PUC Lua does.
+/// `chunk_name`, as given to `load`, is for messages only: the chunk knows its source's name. The error is
+/// worded `name: bad binary format (truncated chunk)`, as PUC Lua does.
 pub fn undump(bytes: &[u8], chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxError> {
     read(bytes).map_err(|refusal| {
         let name = match chunk_name.first() {

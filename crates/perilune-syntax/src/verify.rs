@@ -1,17 +1,18 @@
 //! The verifier: everything the interpreter takes for granted, checked.
 //!
-//! The compiler's output is right by construction (tests hold it to that), but a binary chunk may say anything. After
-//! [`verify`] has accepted a prototype, running it cannot read or write outside its frame, its tables of constants,
-//! caches, upvalues and prototypes, or its code, whatever it computes. What the program *means* is not checked: types are
-//! the interpreter's business, at run time, as for compiled code.
+//! The compiler's output is right by construction (tests hold it to that), but a binary chunk may say
+//! anything. After [`verify`] has accepted a prototype, running it cannot read or write outside its frame,
+//! its tables of constants, caches, upvalues and prototypes, or its code, whatever it computes. What the
+//! program *means* is not checked: types are the interpreter's business, at run time, as for compiled code.
 //!
-//! Values need no data flow: a register always holds a valid value, an uninitialised one nil or some older value. So
-//! each instruction is looked at once, with two facts about its surroundings: the instruction before or after it
-//! where the pair works together, and whether something jumps between them.
+//! Values need no data flow: a register always holds a valid value, an uninitialised one nil or some older
+//! value. So each instruction is looked at once, with two facts about its surroundings: the instruction
+//! before or after it where the pair works together, and whether something jumps between them.
 //!
-//! What leaves a function open does. An upvalue or a to-be-closed variable that outlives its frame would refer to a stack
-//! slot that is no longer its own. So a walk over the control flow ([`Context::exits`]) follows the lowest register that
-//! may be captured and the lowest that may be marked, and a return that closes nothing must find neither.
+//! What leaves a function open does. An upvalue or a to-be-closed variable that outlives its frame would
+//! refer to a stack slot that is no longer its own. So a walk over the control flow ([`Context::exits`])
+//! follows the lowest register that may be captured and the lowest that may be marked, and a return that
+//! closes nothing must find neither.
 
 use crate::bytecode::{Instr, MAX_REGISTERS, NO_IC, Op, RK_CONST};
 use crate::proto::{Constant, Proto, VarKind};
@@ -78,8 +79,8 @@ fn verify_one(proto: &Proto) -> Result<(), String> {
     context.exits()
 }
 
-/// What may be open at some point of a function: the lowest register that an open upvalue refers to, and the lowest that is
-/// to be closed; 255, which is no register, stands for none.
+/// What may be open at some point of a function: the lowest register that an open upvalue refers to, and the
+/// lowest that is to be closed; 255, which is no register, stands for none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Pending {
     captured: u8,
@@ -435,8 +436,8 @@ impl<'p> Context<'p> {
         self.registers(a, 3 + (b as usize).saturating_sub(1))
     }
 
-    /// No return leaves anything open behind. Each instruction is looked at again only when more is open before it than was
-    /// known, which happens at most once per register.
+    /// No return leaves anything open behind. Each instruction is looked at again only when more is open
+    /// before it than was known, which happens at most once per register.
     fn exits(&self) -> Result<(), String> {
         let code = &self.proto.code;
         // If nothing ever opens, nothing has to be followed.
@@ -494,8 +495,8 @@ impl<'p> Context<'p> {
         Ok(())
     }
 
-    /// The instructions of a loop belong together: `FORPREP` and `FORLOOP` jump just past each other; `TFORPREP` jumps to
-    /// `TFORCALL`, which stands before its `TFORLOOP`, which jumps behind `TFORPREP`.
+    /// The instructions of a loop belong together: `FORPREP` and `FORLOOP` jump just past each other;
+    /// `TFORPREP` jumps to `TFORCALL`, which stands before its `TFORLOOP`, which jumps behind `TFORPREP`.
     fn for_loop(&self, pc: usize, op: Op, instr: Instr) -> Check {
         let a = instr.a();
         self.registers(a, if op == Op::TForCall { 9 } else { 4 })?;

@@ -1,6 +1,8 @@
-//! Golden tests of the compiler: each `tests/golden/*.lua` compiles to the listing in the `.bc` file beside it.
+//! Golden tests of the compiler: each `tests/golden/*.lua` compiles to the listing in the `.bc` file beside
+//! it.
 //!
-//! `PERILUNE_BLESS=1` writes the listings instead of comparing them; look at the difference before committing it.
+//! `PERILUNE_BLESS=1` writes the listings instead of comparing them; look at the difference before committing
+//! it.
 
 use perilune_syntax::{compile, disasm::disassemble, verify::verify};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What the front end rejects, and in which words: each source beside the message PUC Lua 5.4.8 gives for it when loaded as
-//! the chunk `=s`; an empty one means that it is accepted.
+//! What the front end rejects, and in which words: each source beside the message PUC Lua 5.4.8 gives for it
+//! when loaded as the chunk `=s`; an empty one means that it is accepted.
 
 use perilune_syntax::parse;
 

@@ -1,7 +1,7 @@
 //! Whatever the bytes, parsing ends, soon, in a sound tree or in an error; it never panics.
 //!
-//! Four kinds of input: any bytes; bytes that mean something to the lexer; sequences of tokens; and a program that uses all of
-//! the syntax, with a few edits. `PROPTEST_CASES` asks for more of them.
+//! Four kinds of input: any bytes; bytes that mean something to the lexer; sequences of tokens; and a program
+//! that uses all of the syntax, with a few edits. `PROPTEST_CASES` asks for more of them.
 
 use perilune_syntax::ast::*;
 use perilune_syntax::{Bounds, compile_within, parse};

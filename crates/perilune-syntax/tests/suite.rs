@@ -1,5 +1,5 @@
-//! Parses every file of Lua's own test suite, which is not part of this repository: `LUA_TESTES` names its folder, and
-//! without it there is nothing to do here.
+//! Parses every file of Lua's own test suite, which is not part of this repository: `LUA_TESTES` names its
+//! folder, and without it there is nothing to do here.
 
 use perilune_syntax::parse;
 use std::path::Path;

@@ -11,7 +11,8 @@ fn check(source: &str) -> Result<(), SyntaxError> {
     Ok(())
 }
 
-/// Every Lua file of a folder, given by the environment; for the reference implementation's suite and the like.
+/// Every Lua file of a folder, given by the environment; for the reference implementation's suite and the
+/// like.
 #[test]
 fn all_files_of_a_folder() {
     let Some(folder) = std::env::var_os("PERILUNE_LUA_FILES") else { return };
@@ -146,7 +147,8 @@ fn pieces(source: &str) -> Vec<&str> {
     pieces
 }
 
-/// Sources whose parts were dropped, doubled and exchanged: most are rejected, and the code of the rest is sound.
+/// Sources whose parts were dropped, doubled and exchanged: most are rejected, and the code of the rest is
+/// sound.
 #[test]
 fn code_of_mutated_sources_is_sound() {
     let folder = std::env::var("PERILUNE_LUA_FILES")
@@ -184,7 +186,8 @@ fn code_of_mutated_sources_is_sound() {
     assert!(accepted > rounds, "only {accepted} programs were accepted");
 }
 
-/// A return must close what may be open before it, on every path; a closure that survives its frame would refer to somebody else's slot.
+/// A return must close what may be open before it, on every path; a closure that survives its frame would
+/// refer to somebody else's slot.
 #[test]
 fn a_return_that_leaves_variables_open_is_refused() {
     use perilune_syntax::{Instr, Op, bytecode::Format};

@@ -283,7 +283,8 @@ impl Gen<'_> {
                 let (a, b) = if self.rng.one_in(2) { (Kind::Num, other) } else { (other, Kind::Num) };
                 let (a, b) = (self.expr(a, d), self.expr(b, d));
                 if op == "-" && !b.parse().is_ok_and(|b: f64| b != 0.0) {
-                    // PUC Lua adds the negative of a constant, and so makes of -0.0 - 0 a positive zero; `fuel` is no constant.
+                    // PUC Lua adds the negative of a constant, and so makes of -0.0 - 0 a positive zero;
+                    // `fuel` is no constant.
                     format!("({a} - ({b} or fuel))")
                 } else {
                     format!("({a} {op} {b})")

@@ -1,12 +1,13 @@
 //! Random programs that end, and print the same on every Lua 5.4.
 //!
-//! A program is a tree of statements ([`Node`]), so that it can be shrunk by leaving some out. Variables have kinds (`expr.rs`), which keeps most operations
-//! meaningful; now and then an operand of another kind is asked for, because errors and their messages are part of the language.
-//! Every loop and every function burns fuel; when it has run out each further step is an error. That bounds the time without
-//! making the result depend on the clock.
+//! A program is a tree of statements ([`Node`]), so that it can be shrunk by leaving some out. Variables have
+//! kinds (`expr.rs`), which keeps most operations meaningful; now and then an operand of another kind is
+//! asked for, because errors and their messages are part of the language. Every loop and every function burns
+//! fuel; when it has run out each further step is an error. That bounds the time without making the result
+//! depend on the clock.
 //!
-//! What the manual leaves open is not shown: order of traversal, borders of arrays with holes, addresses, the sign of a NaN, the number of comparisons
-//! in `table.sort`, when garbage is collected.
+//! What the manual leaves open is not shown: order of traversal, borders of arrays with holes, addresses, the
+//! sign of a NaN, the number of comparisons in `table.sort`, when garbage is collected.
 
 mod expr;
 mod objects;
@@ -70,7 +71,8 @@ impl Program {
         self.0.iter().map(Node::count).sum()
     }
 
-    /// The program without statements `first..first + count` in the order of the text, with what is inside them.
+    /// The program without statements `first..first + count` in the order of the text, with what is inside
+    /// them.
     pub fn without(&self, first: usize, count: usize) -> Program {
         fn filter(nodes: &[Node], next: &mut usize, drop: &std::ops::Range<usize>) -> Vec<Node> {
             let mut kept = Vec::new();

@@ -1,4 +1,5 @@
-//! Statements around metatables: objects whose classes change under the feet of the code that uses them, to-be-closed variables, coroutines.
+//! Statements around metatables: objects whose classes change under the feet of the code that uses them,
+//! to-be-closed variables, coroutines.
 
 use super::expr::{Kind, paren};
 use super::{Gen, Node};

@@ -52,7 +52,8 @@ impl FileHandle {
     }
 }
 
-/// A stream on its way to another domain, which gets a handle of its own: the stream is closed when all handles are.
+/// A stream on its way to another domain, which gets a handle of its own: the stream is closed when all
+/// handles are.
 struct Carried(Shared);
 
 static CARRIED: SharedKind = SharedKind::carrier("file", |vm, object| {

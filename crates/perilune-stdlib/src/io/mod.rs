@@ -104,7 +104,8 @@ pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
     let _ = stdout.write(b"\n");
 }
 
-/// Reads a line of standard input, with its newline, into `line`; false at the end of the input, or if it cannot be read.
+/// Reads a line of standard input, with its newline, into `line`; false at the end of the input, or if it
+/// cannot be read.
 pub(crate) fn read_line(vm: &Vm, line: &mut Vec<u8>) -> bool {
     line.clear();
     let read = operate(vm, &STDIN).line(true, |text| line.extend_from_slice(text));

@@ -12,9 +12,9 @@
 //! End of file is remembered until the program starts another read operation, so that one operation with
 //! several formats asks a terminal only once.
 //!
-//! Reads and writes may wait for ever. Each looks for an interrupt of the `Vm` before it starts and when a signal ends it, and fails with
-//! `EINTR` then; what had been read of a result that was not complete is lost. Those that may really sleep, on pipes and terminals, leave the domain
-//! to others meanwhile.
+//! Reads and writes may wait for ever. Each looks for an interrupt of the `Vm` before it starts and when a
+//! signal ends it, and fails with `EINTR` then; what had been read of a result that was not complete is lost.
+//! Those that may really sleep, on pipes and terminals, leave the domain to others meanwhile.
 //!
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
@@ -144,7 +144,8 @@ impl Stream {
         }
     }
 
-    /// Operations that wait keep their thread and their domain: for standard error, to which anybody may write at any time.
+    /// Operations that wait keep their thread and their domain: for standard error, to which anybody may
+    /// write at any time.
     pub(super) fn never_detach(&mut self) {
         self.slow = Some(false);
     }
@@ -488,7 +489,8 @@ impl Drop for Stream {
     }
 }
 
-/// Waits for `child` to end; its wait status. `Child::wait` would not hear of an interrupt; nobody else waits for this child.
+/// Waits for `child` to end; its wait status. `Child::wait` would not hear of an interrupt; nobody else waits
+/// for this child.
 fn wait(child: &Child, blocker: Option<Blocker>) -> Result<i32, Errno> {
     let mut status = 0;
     Patience { blocker, slow: true }.repeat(|| {
@@ -513,8 +515,8 @@ struct Patience {
 const PIPE_BUF: usize = 4096;
 
 impl Patience {
-    /// Makes a call that reads from `fd`. The domain is given up only if it would sleep: whoever holds the stream may have to wait until it is free
-    /// again.
+    /// Makes a call that reads from `fd`. The domain is given up only if it would sleep: whoever holds the
+    /// stream may have to wait until it is free again.
     fn read<T>(mut self, fd: BorrowedFd<'_>, call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
         self.slow = self.slow && !self.is_ready(fd, PollFlags::IN);
         self.repeat(call)

@@ -1,7 +1,8 @@
 //! Arithmetic on strings: metamethods that convert numerals to numbers (manual 3.4.3).
 //!
-//! The interpreter converts no strings; it finds these metamethods, as it would a program's own. If an operand is not a numeral, the second
-//! operand's metamethod gets a chance, unless it is a string too, whose metamethod is this one.
+//! The interpreter converts no strings; it finds these metamethods, as it would a program's own. If an
+//! operand is not a numeral, the second operand's metamethod gets a chance, unless it is a string too, whose
+//! metamethod is this one.
 
 use perilune_syntax::ast::BinOp;
 use perilune_vm::{LuaResult, Native, Value, Vm};

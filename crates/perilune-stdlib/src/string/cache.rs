@@ -1,11 +1,13 @@
 //! The patterns used last, compiled.
 //!
-//! Programs use few patterns many times, so compiling is paid once: a small direct-mapped table per operating system thread, indexed by a cheap hash of the pattern's
-//! text and compared byte by byte. It holds no heap objects, so it needs no care from the collector, and nothing depends on it: a
-//! miss compiles again. Long patterns are not kept, so the table stays small.
+//! Programs use few patterns many times, so compiling is paid once: a small direct-mapped table per operating
+//! system thread, indexed by a cheap hash of the pattern's text and compared byte by byte. It holds no heap
+//! objects, so it needs no care from the collector, and nothing depends on it: a miss compiles again. Long
+//! patterns are not kept, so the table stays small.
 //!
-//! An entry is *taken* while it is in use and put back after. So nothing is shared: a callback of `gsub` that uses the same pattern compiles its own, and a
-//! call that never comes back (an error, a coroutine that is dropped) just loses its entry.
+//! An entry is *taken* while it is in use and put back after. So nothing is shared: a callback of `gsub` that
+//! uses the same pattern compiles its own, and a call that never comes back (an error, a coroutine that is
+//! dropped) just loses its entry.
 
 use super::matcher::{MAX_LENGTH as MAX_SUBJECT, Matcher, Slots};
 use super::pattern::{MAX_CAPTURES, Pattern};
@@ -106,7 +108,8 @@ pub fn put(entry: Box<Entry>) {
 }
 
 /// Puts what is given in the place of an entry (none, if there is no such place) and returns what was there.
-// Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this thread may be remembered across a call.
+// Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this
+// thread may be remembered across a call.
 #[inline(never)]
 fn exchange(index: usize, entry: Option<Box<Entry>>) -> Option<Box<Entry>> {
     CACHE.with(|entries| entries.get(index).and_then(|place| place.replace(entry)))

@@ -1,11 +1,12 @@
 //! Floats as C's `%a`, `%e`, `%f` and `%g` print them, digit for digit, without calling C.
 //!
-//! All decimal output is the exact value rounded to nearest, ties to even, as glibc does it. The standard library's `{:.*}` and `{:.*e}` give just that; this
-//! file adds C's layout. The common cases, up to 17 or so digits of a moderate value, are computed here: a double is `m * 2^-k`, `m * 10^n` fits
-//! 128 bits, and a shift by `k` leaves the digits and the exact remainder to round by ([`scaled`]).
+//! All decimal output is the exact value rounded to nearest, ties to even, as glibc does it. The standard
+//! library's `{:.*}` and `{:.*e}` give just that; this file adds C's layout. The common cases, up to 17 or so
+//! digits of a moderate value, are computed here: a double is `m * 2^-k`, `m * 10^n` fits 128 bits, and a
+//! shift by `k` leaves the digits and the exact remainder to round by ([`scaled`]).
 //!
-//! `%a` is the mantissa in hexadecimal, normalised to 1.xxx (subnormals: 0.xxx with exponent -1022), rounded to the precision if one is given; a carry shows as a
-//! leading 2.
+//! `%a` is the mantissa in hexadecimal, normalised to 1.xxx (subnormals: 0.xxx with exponent -1022), rounded
+//! to the precision if one is given; a carry shows as a leading 2.
 
 use super::spec::{Layout, flag};
 use perilune_syntax::numeral;
@@ -72,7 +73,8 @@ fn parts(value: f64) -> (u64, i32) {
     }
 }
 
-/// `value * 10^places` to the nearest integer, ties to even; `None` if that is not below 2^63 or not computed here. `places` is in -19..=19.
+/// `value * 10^places` to the nearest integer, ties to even; `None` if that is not below 2^63 or not computed
+/// here. `places` is in -19..=19.
 fn scaled(value: f64, places: i32) -> Option<u64> {
     let power = *POWERS.get(places.unsigned_abs() as usize)?;
     let (mantissa, exponent) = parts(value);
@@ -199,7 +201,8 @@ impl Digits {
     }
 }
 
-/// `%g` with `precision` significant digits: positional if the exponent is in -4..precision. `#` keeps trailing zeros.
+/// `%g` with `precision` significant digits: positional if the exponent is in -4..precision. `#` keeps
+/// trailing zeros.
 fn general(value: f64, precision: usize, alternative: bool, out: &mut Vec<u8>) {
     if !alternative && value < POWERS[precision.min(15)] as f64 {
         let integer = value as u64;

@@ -1,7 +1,8 @@
 //! `string.format` (manual 6.4).
 //!
-//! The format string is walked once, text between conversions copied in runs. The argument is looked at before the specification is
-//! checked, so that its error comes first, except where PUC Lua has it the other way around (`%a`, `%c`, `%p`).
+//! The format string is walked once, text between conversions copied in runs. The argument is looked at
+//! before the specification is checked, so that its error comes first, except where PUC Lua has it the other
+//! way around (`%a`, `%c`, `%p`).
 
 use super::float;
 use super::scratch;
@@ -128,8 +129,8 @@ fn text(vm: &mut Vm, spec: Spec<'_>, arg: u32, out: &mut Vec<u8>) -> LuaResult<(
     Ok(())
 }
 
-/// The address that `%p` shows. Short strings with equal bytes are one object to a program, as PUC Lua interns them; here a string
-/// becomes the one of its text when it is a table key.
+/// The address that `%p` shows. Short strings with equal bytes are one object to a program, as PUC Lua
+/// interns them; here a string becomes the one of its text when it is a table key.
 fn identity(vm: &mut Vm, arg: u32) -> LuaResult<Option<usize>> {
     const SHORT: usize = 40;
     let value = vm.arg(arg);
@@ -168,8 +169,8 @@ fn literal(vm: &mut Vm, arg: u32, out: &mut Vec<u8>) -> LuaResult<()> {
     Ok(())
 }
 
-/// Appends a string literal: quotes, backslashes and newlines escaped, other control characters as decimal escapes, of
-/// three digits where a digit follows.
+/// Appends a string literal: quotes, backslashes and newlines escaped, other control characters as decimal
+/// escapes, of three digits where a digit follows.
 pub(super) fn quote(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let mut kept = 0;

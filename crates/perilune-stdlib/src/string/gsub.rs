@@ -1,6 +1,7 @@
 //! `string.gsub`: the one function of the library that runs other code in the middle of its work.
 //!
-//! A callback may do anything: yield, raise, call `gsub` with the same pattern. So the compiled pattern belongs to this call while it runs, and the subject stays an argument of this call.
+//! A callback may do anything: yield, raise, call `gsub` with the same pattern. So the compiled pattern
+//! belongs to this call while it runs, and the subject stays an argument of this call.
 
 use super::cache;
 use super::matcher::{Capture, Matcher};

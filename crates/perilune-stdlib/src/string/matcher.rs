@@ -1,16 +1,19 @@
 //! Matching a compiled pattern against a subject: backtracking over the operations of `pattern.rs`.
 //!
-//! The machine walks operations and subject side by side. It calls itself only where it may have to come back: at a repetition that can give back. Since each
-//! such call is for the rest of the pattern, the native stack is bounded by the pattern and by [`MAX_DEPTH`], never by the subject.
-//! `(` and `)` also count as a level, as in PUC Lua, so that the same patterns are "too complex", but need no call: when a try fails, what
-//! it wrote to the captures is written again by whatever succeeds, because a success passes all operations.
+//! The machine walks operations and subject side by side. It calls itself only where it may have to come
+//! back: at a repetition that can give back. Since each such call is for the rest of the pattern, the native
+//! stack is bounded by the pattern and by [`MAX_DEPTH`], never by the subject. `(` and `)` also count as a
+//! level, as in PUC Lua, so that the same patterns are "too complex", but need no call: when a try fails,
+//! what it wrote to the captures is written again by whatever succeeds, because a success passes all
+//! operations.
 //!
-//! Positions are `usize` offsets into the subject; two values at the top of the range are the outcomes "no match" and
-//! "error", which keeps the result of the recursive function in one register.
+//! Positions are `usize` offsets into the subject; two values at the top of the range are the outcomes "no
+//! match" and "error", which keeps the result of the recursive function in one register.
 //!
-//! Backtracking takes exponential time if one asks for it, so the machine has *fuel*: a unit for each try of the rest of the
-//! pattern, and one for every 64 bytes that an operation scans. When the fuel is burnt, it looks for an interrupt and fills up. All
-//! that can be long burns fuel, except one pass over the subject, which is as long as the subject.
+//! Backtracking takes exponential time if one asks for it, so the machine has *fuel*: a unit for each try of
+//! the rest of the pattern, and one for every 64 bytes that an operation scans. When the fuel is burnt, it
+//! looks for an interrupt and fills up. All that can be long burns fuel, except one pass over the subject,
+//! which is as long as the subject.
 
 use super::pattern::{ByteSet, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
 use memchr::{memchr, memrchr};
@@ -59,8 +62,8 @@ pub struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    /// A matcher; `subject` is at most [`MAX_LENGTH`] bytes long, as all strings are. A pending `interrupt` ends a search that takes
-    /// long with [`PatternError::Interrupted`].
+    /// A matcher; `subject` is at most [`MAX_LENGTH`] bytes long, as all strings are. A pending `interrupt`
+    /// ends a search that takes long with [`PatternError::Interrupted`].
     pub fn new(
         pattern: &'a Pattern,
         subject: &'a [u8],
@@ -70,7 +73,8 @@ impl<'a> Matcher<'a> {
         Matcher { pattern, subject, captures, error: None, fuel: FUEL, interrupt, causes: USER | CANCEL }
     }
 
-    /// The hint at a cancellation was for another fiber, and may stay: from now on only the user ends searches.
+    /// The hint at a cancellation was for another fiber, and may stay: from now on only the user ends
+    /// searches.
     pub fn ignore_cancellation(&mut self) {
         self.causes = USER;
     }
@@ -85,8 +89,9 @@ impl<'a> Matcher<'a> {
         self.subject
     }
 
-    /// The first match that starts at `from` or later and does not end at `not_end` (`gsub` and `gmatch` refuse an empty match right behind the
-    /// last one that way). An anchored pattern is tried at `from` only. Returns where the match starts and ends.
+    /// The first match that starts at `from` or later and does not end at `not_end` (`gsub` and `gmatch`
+    /// refuse an empty match right behind the last one that way). An anchored pattern is tried at `from`
+    /// only. Returns where the match starts and ends.
     pub fn search(
         &mut self,
         from: usize,
@@ -135,7 +140,8 @@ impl<'a> Matcher<'a> {
         u32::from(self.pattern.captures).max(1)
     }
 
-    /// Capture `i` (from 0) of the match `start..end` that `search` found last. Without captures, 0 is the whole match.
+    /// Capture `i` (from 0) of the match `start..end` that `search` found last. Without captures, 0 is the
+    /// whole match.
     #[inline]
     pub fn capture(&self, i: usize, start: usize, end: usize) -> Result<Capture, PatternError> {
         if i >= usize::from(self.pattern.captures) {
@@ -397,7 +403,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The class of a possessive `class*$` that the rest of the pattern is, captures aside: the tail of the usual trimming pattern.
+    /// The class of a possessive `class*$` that the rest of the pattern is, captures aside: the tail of the
+    /// usual trimming pattern.
     #[inline]
     fn set_up_to_end(&self, pc: usize) -> Option<One> {
         let mut rest =

@@ -9,8 +9,9 @@
 //! | `packing.rs`, `pack.rs` | `pack packsize unpack`: formats, the functions |
 //! | `arith.rs` | arithmetic on strings that are numerals |
 //!
-//! The engines (patterns, specifications and floats, packing formats) are pure functions over byte slices without `unsafe`: they are tested
-//! on their own and cannot be harmed by any input. Results are built in a `Vec` and become one string at the end.
+//! The engines (patterns, specifications and floats, packing formats) are pure functions over byte slices
+//! without `unsafe`: they are tested on their own and cannot be harmed by any input. Results are built in a
+//! `Vec` and become one string at the end.
 
 mod arith;
 mod basic;

@@ -1,8 +1,9 @@
-//! The format strings of `string.pack` and its relatives (manual 6.4.2): reading options, sizes, alignment, byte order.
+//! The format strings of `string.pack` and its relatives (manual 6.4.2): reading options, sizes, alignment,
+//! byte order.
 //!
-//! An option is read together with what it needs at a given offset ([`Reader::next`]): its kind, its size and how many bytes
-//! of padding bring it to its alignment. Alignment is off (1) unless `!` sets a maximum; it must be a power of two
-//! where it applies. Everything here works on byte slices; `pack.rs` brings in values.
+//! An option is read together with what it needs at a given offset ([`Reader::next`]): its kind, its size and
+//! how many bytes of padding bring it to its alignment. Alignment is off (1) unless `!` sets a maximum; it
+//! must be a power of two where it applies. Everything here works on byte slices; `pack.rs` brings in values.
 
 /// Bytes that an integer may have at most.
 pub const MAX_INTEGER_SIZE: usize = 16;

@@ -1,18 +1,20 @@
 //! Lua patterns (manual 6.4.1), compiled to a short list of operations.
 //!
-//! A pattern is a straight line: items follow each other, none branches to another place. So everything about an item but
-//! the subject is known before matching: which capture a `(` or `)` or `%1` means, which bytes a class holds, which
-//! bytes the rest of the pattern can start with. Compiling works these out once; the matcher (`matcher.rs`) then does no parsing.
+//! A pattern is a straight line: items follow each other, none branches to another place. So everything about
+//! an item but the subject is known before matching: which capture a `(` or `)` or `%1` means, which bytes a
+//! class holds, which bytes the rest of the pattern can start with. Compiling works these out once; the
+//! matcher (`matcher.rs`) then does no parsing.
 //!
 //! # Errors
-//! In PUC Lua a malformed item is an error only when matching gets there: `("x"):find("a[")` is just nil. So a malformed
-//! item compiles to [`Op::Fail`], and compiling itself never fails.
+//! In PUC Lua a malformed item is an error only when matching gets there: `("x"):find("a[")` is just nil. So
+//! a malformed item compiles to [`Op::Fail`], and compiling itself never fails.
 //!
 //! # What can follow
-//! A pass from the end to the start computes for each item the set of bytes that the rest can begin with, or that it cannot tell.
-//! From it follow two things. First, a repetition whose bytes are disjoint from what follows is *possessive*: giving
-//! back a repetition can never help, so `%a+=` needs no backtracking, and a lazy repetition is the same as a greedy one. Second, the
-//! search for a match can skip to a byte that may start one ([`Start`]).
+//! A pass from the end to the start computes for each item the set of bytes that the rest can begin with, or
+//! that it cannot tell. From it follow two things. First, a repetition whose bytes are disjoint from what
+//! follows is *possessive*: giving back a repetition can never help, so `%a+=` needs no backtracking, and a
+//! lazy repetition is the same as a greedy one. Second, the search for a match can skip to a byte that may
+//! start one ([`Start`]).
 
 use std::fmt;
 
@@ -314,7 +316,8 @@ impl Pattern {
         }
     }
 
-    /// Walks from the end, keeping what the rest can begin with, and turns repetitions possessive where that is the same.
+    /// Walks from the end, keeping what the rest can begin with, and turns repetitions possessive where that
+    /// is the same.
     fn look_ahead(&mut self) {
         let mut rest = Rest { first: ByteSet::EMPTY, empty: Empty::Always };
         for i in (0..self.ops.len()).rev() {
@@ -498,8 +501,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Gives a set its number. Only the latest few are looked through for an equal one, so that long patterns compile in
-    /// linear time; a pattern with more than 2^16 sets is beyond what the matcher takes.
+    /// Gives a set its number. Only the latest few are looked through for an equal one, so that long patterns
+    /// compile in linear time; a pattern with more than 2^16 sets is beyond what the matcher takes.
     fn intern(&mut self, set: ByteSet) -> Result<u16, PatternError> {
         let sets = &mut self.pattern.sets;
         let recent = sets.len().saturating_sub(8);

@@ -1,10 +1,11 @@
 //! A buffer to build results in, kept from call to call.
 //!
-//! Results are put together in a `Vec` and then copied into one string. Taking the `Vec` from here and putting it back saves an allocation
-//! per call. Whoever has taken it owns it, so nested calls get buffers of their own, and a call that ends in an error just loses it.
+//! Results are put together in a `Vec` and then copied into one string. Taking the `Vec` from here and
+//! putting it back saves an allocation per call. Whoever has taken it owns it, so nested calls get buffers of
+//! their own, and a call that ends in an error just loses it.
 //!
-//! What a program controls the size of is added with [`append`], which checks it against the longest string and the memory limit: nobody else sees the
-//! buffer grow, and a `Vec` that cannot would end the process.
+//! What a program controls the size of is added with [`append`], which checks it against the longest string
+//! and the memory limit: nobody else sees the buffer grow, and a `Vec` that cannot would end the process.
 
 use perilune_vm::{LuaResult, Vm};
 use std::cell::Cell;
@@ -19,7 +20,8 @@ thread_local! {
 }
 
 /// An empty buffer.
-// Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this thread may be remembered across a call.
+// Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this
+// thread may be remembered across a call.
 #[inline(never)]
 pub(crate) fn take() -> Vec<u8> {
     BUFFER.take()
@@ -53,7 +55,8 @@ pub(crate) fn room(vm: &mut Vm) -> usize {
 /// Makes room for `more` bytes.
 ///
 /// # Errors
-/// "not enough memory" if the result would be longer than a string can be, or than the memory limit leaves room for.
+/// "not enough memory" if the result would be longer than a string can be, or than the memory limit leaves
+/// room for.
 #[cold]
 pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResult<()> {
     let total = buffer.len().saturating_add(more);

@@ -150,8 +150,9 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
 
 /// `string.gmatch(s, pattern [, init])`
 ///
-/// The iterator's upvalues are the subject, the pattern, and the offset where the last match ended; before the first match,
-/// the offset to start at as a negative number, counted from -1. The fourth is the ticket of the compiled pattern.
+/// The iterator's upvalues are the subject, the pattern, and the offset where the last match ended; before
+/// the first match, the offset to start at as a negative number, counted from -1. The fourth is the ticket of
+/// the compiled pattern.
 fn gmatch(vm: &mut Vm) -> LuaResult<u32> {
     let subject = vm.check_str(1)?;
     let text = vm.check_str(2)?;

@@ -1,9 +1,10 @@
-//! Conversion specifications of `string.format`: what stands between `%` and its letter, and laying text out by it.
+//! Conversion specifications of `string.format`: what stands between `%` and its letter, and laying text out
+//! by it.
 //!
-//! Lua accepts what ISO C accepts, minus `*`, lengths and more than two digits of width or precision, and each conversion takes only
-//! the flags that mean something for it (manual 6.4). A specification is first cut out ([`Spec::scan`]), then, once its
-//! argument has been looked at, checked against what its conversion allows ([`Spec::check`]): in this order, because the
-//! argument's errors come first.
+//! Lua accepts what ISO C accepts, minus `*`, lengths and more than two digits of width or precision, and
+//! each conversion takes only the flags that mean something for it (manual 6.4). A specification is first cut
+//! out ([`Spec::scan`]), then, once its argument has been looked at, checked against what its conversion
+//! allows ([`Spec::check`]): in this order, because the argument's errors come first.
 
 /// Flags, as bits.
 pub mod flag {
@@ -135,7 +136,8 @@ impl Layout {
         }
     }
 
-    /// Pads the number at `start..` to the width: with zeros before `digits`, if they are asked for and `zeros` allows it, or spaces.
+    /// Pads the number at `start..` to the width: with zeros before `digits`, if they are asked for and
+    /// `zeros` allows it, or spaces.
     pub fn pad_in_place(&self, start: usize, digits: usize, zeros: bool, out: &mut Vec<u8>) {
         let end = out.len();
         let fill = self.width.saturating_sub(end - start);

@@ -1,8 +1,8 @@
 //! Assignments and local declarations: how many values, where they go, in which order.
 //!
-//! A multiple assignment evaluates its targets' tables and keys left to right, then the values, and stores from the
-//! last target to the first. A local that an earlier target uses as its table or key and a later one assigns to is
-//! copied first, so that `i, a[i] = i + 1, 20` means the old `i`.
+//! A multiple assignment evaluates its targets' tables and keys left to right, then the values, and stores
+//! from the last target to the first. A local that an earlier target uses as its table or key and a later one
+//! assigns to is copied first, so that `i, a[i] = i + 1, 20` means the old `i`.
 
 use super::expr::{Exp, Kind};
 use super::{Gen, Res};

@@ -1,9 +1,9 @@
 //! Conditions: code that goes on in one case and jumps in the other.
 //!
-//! `go_if_true` leaves code that falls through when the expression is true; the jumps for the other case are in its
-//! `on_false` list. A comparison is a jump already and only has its sense turned; a `not` just emitted disappears
-//! into the sense of the test. A test of a value is first made value-keeping (`JMPIFSET`); patching makes it a
-//! plain test where nobody wants the value.
+//! `go_if_true` leaves code that falls through when the expression is true; the jumps for the other case are
+//! in its `on_false` list. A comparison is a jump already and only has its sense turned; a `not` just emitted
+//! disappears into the sense of the test. A test of a value is first made value-keeping (`JMPIFSET`);
+//! patching makes it a plain test where nobody wants the value.
 
 use super::expr::{Exp, Kind};
 use super::func::{JumpList, NO_REGISTER};
@@ -97,7 +97,8 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// A statement's condition, whose end (a keyword, say) is on `line`: goes on if it is true; the jumps taken if not.
+    /// A statement's condition, whose end (a keyword, say) is on `line`: goes on if it is true; the jumps
+    /// taken if not.
     pub(super) fn condition(&mut self, id: crate::ast::ExprId, line: u32) -> Res<JumpList> {
         let mut exp = self.expr(id)?;
         self.at(line);

@@ -1,8 +1,8 @@
 //! Expressions: descriptions, how they become values in registers, and the walk over the tree.
 //!
-//! The walk ([`Gen::expr`]) follows left operands (of binary operators, indexing, calls) down to a leaf, remembering the
-//! operators on a stack of its own, then applies them one by one. So native recursion is only as deep as
-//! what nests on the right or in brackets, which the parser bounds.
+//! The walk ([`Gen::expr`]) follows left operands (of binary operators, indexing, calls) down to a leaf,
+//! remembering the operators on a stack of its own, then applies them one by one. So native recursion is only
+//! as deep as what nests on the right or in brackets, which the parser bounds.
 
 use super::func::{ConstKey, JumpList};
 use super::{Gen, Res};
@@ -264,7 +264,8 @@ impl Gen<'_> {
         self.call_with(base, slots, args, line)
     }
 
-    /// A call of what `SELF` has put into `base` and behind the frame slots; `base` is the last register taken.
+    /// A call of what `SELF` has put into `base` and behind the frame slots; `base` is the last register
+    /// taken.
     fn call_method(&mut self, base: u8, args: &[ExprId], line: u32) -> Res<Exp> {
         let mut slots = FRAME_SLOTS;
         if self.fs.open_calls >= CROWDED {
@@ -277,9 +278,9 @@ impl Gen<'_> {
 
     /// The arguments, after what is there from `base + 1 + slots` on, and the call.
     ///
-    /// With the frame slots in between, calls nested in arguments would run out of registers at a depth at which
-    /// PUC Lua has not. So from a certain depth on arguments are gathered without room for the frame (`slots` is 0)
-    /// and moved up just before the call.
+    /// With the frame slots in between, calls nested in arguments would run out of registers at a depth at
+    /// which PUC Lua has not. So from a certain depth on arguments are gathered without room for the frame
+    /// (`slots` is 0) and moved up just before the call.
     #[inline(never)]
     fn call_with(&mut self, base: u8, slots: u8, args: &[ExprId], line: u32) -> Res<Exp> {
         let first = base + 1 + slots;

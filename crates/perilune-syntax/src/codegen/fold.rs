@@ -1,8 +1,8 @@
 //! Arithmetic on numerals at compile time.
 //!
-//! What is folded is what gives the same at run time and cannot fail: no division by zero, no bitwise operation on
-//! a float without integer value, and no result that is NaN or a float zero (so that 0.0 and -0.0 never meet in a
-//! constant table). Everything else is left to the interpreter.
+//! What is folded is what gives the same at run time and cannot fail: no division by zero, no bitwise
+//! operation on a float without integer value, and no result that is NaN or a float zero (so that 0.0 and
+//! -0.0 never meet in a constant table). Everything else is left to the interpreter.
 
 use super::expr::Kind;
 use crate::ast::{BinOp, UnOp};

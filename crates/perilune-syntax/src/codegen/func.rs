@@ -1,8 +1,8 @@
 //! The state of one function while its code grows: instructions, constants, registers, jump lists.
 //!
-//! A [`JumpList`] is a chain of jumps whose destination is not known yet. Until it is, a jump's `sj` field holds the
-//! position of the next jump of its list (or [`NO_JUMP`]); patching turns it into an offset. Both ends are kept, so
-//! joining two lists takes constant time: `a or b or c ...` of any length stays linear.
+//! A [`JumpList`] is a chain of jumps whose destination is not known yet. Until it is, a jump's `sj` field
+//! holds the position of the next jump of its list (or [`NO_JUMP`]); patching turns it into an offset. Both
+//! ends are kept, so joining two lists takes constant time: `a or b or c ...` of any length stays linear.
 
 use super::scope::{ActiveVar, BlockState, LoopState};
 use super::{Gen, Res};
@@ -23,7 +23,8 @@ pub(super) struct FastHasher(u64);
 
 impl Hasher for FastHasher {
     fn finish(&self) -> u64 {
-        // The map takes its bucket from the low bits and its tag from the high ones; the product's high bits are best.
+        // The map takes its bucket from the low bits and its tag from the high ones; the product's high bits
+        // are best.
         self.0.rotate_left(26)
     }
     fn write(&mut self, bytes: &[u8]) {
@@ -107,7 +108,8 @@ pub(super) struct FuncState {
     pub(super) free: u8,
     max_stack: u8,
     ic_count: u16,
-    /// Latest position that some jump lands on; an instruction there must not be merged with the one before it.
+    /// Latest position that some jump lands on; an instruction there must not be merged with the one before
+    /// it.
     last_target: usize,
     pub(super) blocks: Vec<BlockState>,
     pub(super) loops: Vec<LoopState>,
@@ -202,7 +204,8 @@ impl FuncState {
         }
     }
 
-    /// Frees a register if it is a temporary; temporaries are freed in the reverse order of their reservation.
+    /// Frees a register if it is a temporary; temporaries are freed in the reverse order of their
+    /// reservation.
     pub(super) fn free_register(&mut self, register: u8) {
         if register >= self.active_registers {
             self.free -= 1;
@@ -239,8 +242,8 @@ impl FuncState {
         *jump = jump.with_sj(target as i32 - (pc + 1));
     }
 
-    /// Gives a value-keeping test its target register, or makes it a plain test when the value is not wanted or is
-    /// there already. False if the jump keeps no value.
+    /// Gives a value-keeping test its target register, or makes it a plain test when the value is not wanted
+    /// or is there already. False if the jump keeps no value.
     fn patch_test(&mut self, pc: i32, register: u8) -> bool {
         let jump = &mut self.code[pc as usize];
         let plain = match jump.op() {
@@ -277,7 +280,8 @@ impl FuncState {
         }
     }
 
-    /// Sends the jumps of a list that keep their value (in `register`) to `with_value`, the others to `without`.
+    /// Sends the jumps of a list that keep their value (in `register`) to `with_value`, the others to
+    /// `without`.
     pub(super) fn patch_values(&mut self, list: JumpList, with_value: usize, register: u8, without: usize) {
         let mut pc = list.head;
         while pc != NO_JUMP {

@@ -1,4 +1,5 @@
-//! Loops. All test at the top, or at the bottom for `repeat` and `for`, and go back with one instruction that counts.
+//! Loops. All test at the top, or at the bottom for `repeat` and `for`, and go back with one instruction that
+//! counts.
 
 use super::scope::Closing;
 use super::{Gen, Res};
@@ -22,7 +23,8 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// `repeat body until cond`: the condition sees the body's locals, so they are closed after it, on both ways.
+    /// `repeat body until cond`: the condition sees the body's locals, so they are closed after it, on both
+    /// ways.
     #[inline(never)]
     pub(super) fn repeat_loop(&mut self, body: &Block, cond: ExprId, until_line: u32) -> Res<()> {
         let start = self.fs.label();

@@ -1,23 +1,25 @@
 //! From the syntax tree to bytecode, in one pass over each function.
 //!
-//! Terms: an *expression description* ([`expr::Exp`]) says where an expression's value is or how the last instruction
-//! would produce it, so that the consumer decides the target: a constant is not loaded until a register must have it, a
-//! local is used in place, and a *relocatable* instruction gets its target register patched into `a` when the consumer
-//! knows it. Comparisons and `and`/`or` are descriptions with two *jump lists* (jumps taken when true and when false),
-//! chained through the jumps' own offset fields until their destination is known.
+//! Terms: an *expression description* ([`expr::Exp`]) says where an expression's value is or how the last
+//! instruction would produce it, so that the consumer decides the target: a constant is not loaded until a
+//! register must have it, a local is used in place, and a *relocatable* instruction gets its target register
+//! patched into `a` when the consumer knows it. Comparisons and `and`/`or` are descriptions with two *jump
+//! lists* (jumps taken when true and when false), chained through the jumps' own offset fields until their
+//! destination is known.
 //!
-//! Registers are a stack: locals in scope lie at the bottom ([`func::FuncState::active_registers`] of them), temporaries
-//! above, freed in the reverse order of their reservation. Names are resolved by the parser; which function owns a
-//! local decides between register and upvalue, and because the tree is complete before any code is made, it is known at
-//! the declaration whether a local is captured. So closing instructions are emitted where they are needed and nowhere
-//! else, at the jump that leaves the scope.
+//! Registers are a stack: locals in scope lie at the bottom ([`func::FuncState::active_registers`] of them),
+//! temporaries above, freed in the reverse order of their reservation. Names are resolved by the parser;
+//! which function owns a local decides between register and upvalue, and because the tree is complete before
+//! any code is made, it is known at the declaration whether a local is captured. So closing instructions are
+//! emitted where they are needed and nowhere else, at the jump that leaves the scope.
 //!
-//! Invariants: conditional jumps go forward; whatever goes back is `JMPBACK` or the two loop instructions; code that
-//! cannot be reached is not started (a block's closing jump after `return`), but the final return is always there,
-//! because its line counts as active. Left spines of the tree are walked with a stack of their own, see [`expr`].
+//! Invariants: conditional jumps go forward; whatever goes back is `JMPBACK` or the two loop instructions;
+//! code that cannot be reached is not started (a block's closing jump after `return`), but the final return
+//! is always there, because its line counts as active. Left spines of the tree are walked with a stack of
+//! their own, see [`expr`].
 //!
-//! Rejected: a separate register allocator over an intermediate form. It would save few moves over this scheme, and
-//! the specialiser has its own form anyway.
+//! Rejected: a separate register allocator over an intermediate form. It would save few moves over this
+//! scheme, and the specialiser has its own form anyway.
 
 mod assign;
 mod cond;
@@ -39,7 +41,8 @@ use expr::Kind;
 use func::{FastMap, FuncState};
 use std::sync::Arc;
 
-/// The result of everything that may refuse the program; boxed, because it is in every frame of the recursion.
+/// The result of everything that may refuse the program; boxed, because it is in every frame of the
+/// recursion.
 type Res<T> = Result<T, Box<SyntaxError>>;
 
 /// Upvalues one function may have; their index is a byte.
@@ -47,9 +50,9 @@ const MAX_UPVALUES: usize = 255;
 
 /// Generates the prototype of a chunk's main function, with those of all functions inside.
 ///
-/// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are what only
-/// code generation can see: unknown labels, jumps into the scope of a local, too many registers or upvalues. For the latter two, which
-/// programs want to know near which token they are, there is a [`Limit`].
+/// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are
+/// what only code generation can see: unknown labels, jumps into the scope of a local, too many registers or
+/// upvalues. For the latter two, which programs want to know near which token they are, there is a [`Limit`].
 pub(crate) fn generate(
     chunk: &Chunk,
     chunk_name: &[u8],
@@ -234,7 +237,8 @@ impl Gen<'_> {
         if let Some(&index) = self.fs.upvalue_ids.get(&local) {
             return Ok(index);
         }
-        // Outwards to the first function that owns the local or has the upvalue already, then inwards adding it.
+        // Outwards to the first function that owns the local or has the upvalue already, then inwards adding
+        // it.
         let owner = self.chunk.locals[local.index()].function;
         let mut level = self.outer.len();
         let mut known = None;

@@ -1,7 +1,7 @@
 //! Unary and binary operators: folding, immediate and constant forms, comparisons.
 //!
-//! The left operand is prepared before the right one is walked ([`Gen::prepare`]), so that evaluation order is the
-//! source's; numerals wait, because they may be folded or become part of the instruction.
+//! The left operand is prepared before the right one is walked ([`Gen::prepare`]), so that evaluation order
+//! is the source's; numerals wait, because they may be folded or become part of the instruction.
 
 use super::expr::{Exp, Kind};
 use super::fold;
@@ -28,8 +28,8 @@ fn arithmetic(op: BinOp) -> Option<(Op, Option<Op>)> {
     })
 }
 
-/// A comparison's jump on two registers (and whether they swap places), on a register and a constant, and the latter
-/// for the constant on the left.
+/// A comparison's jump on two registers (and whether they swap places), on a register and a constant, and the
+/// latter for the constant on the left.
 fn order(op: BinOp) -> (Op, bool, Op, Op) {
     match op {
         BinOp::Lt => (Op::JumpLt, false, Op::JumpLtK, Op::JumpGtK),

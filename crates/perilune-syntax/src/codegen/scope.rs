@@ -1,13 +1,14 @@
 //! Blocks, locals in scope, labels and jumps to them.
 //!
-//! A label is visible in the whole block that declares it, nested blocks included (manual 3.3.4), so a block lists its
-//! labels when it is entered, and a `goto` finds its target's block by walking outwards. That tells, before the label
-//! is reached, how many locals the jump leaves (for a jump backward, those declared since the label too); if one of
-//! them is captured or to be closed, the jump closes them itself. The code at a label therefore never closes anything.
+//! A label is visible in the whole block that declares it, nested blocks included (manual 3.3.4), so a block
+//! lists its labels when it is entered, and a `goto` finds its target's block by walking outwards. That
+//! tells, before the label is reached, how many locals the jump leaves (for a jump backward, those declared
+//! since the label too); if one of them is captured or to be closed, the jump closes them itself. The code at
+//! a label therefore never closes anything.
 //!
-//! A jump forward must not enter the scope of a local: the label remembers, per pending jump, how many locals of its
-//! block were in scope then. A label at the end of its block (only labels follow) counts as outside the scope of
-//! the block's locals; not so in `repeat`, where the condition still sees them.
+//! A jump forward must not enter the scope of a local: the label remembers, per pending jump, how many locals
+//! of its block were in scope then. A label at the end of its block (only labels follow) counts as outside
+//! the scope of the block's locals; not so in `repeat`, where the condition still sees them.
 
 use super::expr::Exp;
 use super::func::JumpList;
@@ -47,7 +48,8 @@ struct Label {
     reached: Option<(usize, usize)>,
     /// Jumps that wait for it.
     pending: JumpList,
-    /// Of the waiting jumps, the one made with the fewest locals of this block in scope: their number, and its line.
+    /// Of the waiting jumps, the one made with the fewest locals of this block in scope: their number, and
+    /// its line.
     earliest: Option<(usize, u32)>,
 }
 

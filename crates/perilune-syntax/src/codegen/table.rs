@@ -1,9 +1,10 @@
 //! Table constructors.
 //!
-//! The leading `name = value` fields, if their names differ, become the template of the `NEWTABLE`: the table starts
-//! with the shape they make, and each value is stored by slot number. From the first repeated or computed key on,
-//! fields are stored the general way, because what they do to the shape is not known. Positional items gather in the
-//! registers above the table and are stored in batches, as they come; named fields may stand between them.
+//! The leading `name = value` fields, if their names differ, become the template of the `NEWTABLE`: the table
+//! starts with the shape they make, and each value is stored by slot number. From the first repeated or
+//! computed key on, fields are stored the general way, because what they do to the shape is not known.
+//! Positional items gather in the registers above the table and are stored in batches, as they come; named
+//! fields may stand between them.
 
 use super::expr::{Exp, Kind};
 use super::{Gen, Res};
@@ -83,7 +84,8 @@ impl Gen<'_> {
         }
         let constants: Box<[u32]> = names.iter().map(|&name| self.string_constant(name)).collect();
         let templates = &mut self.fs.templates;
-        // A function with many constructors has few distinct ones; beyond that, a repeated template costs only memory.
+        // A function with many constructors has few distinct ones; beyond that, a repeated template costs
+        // only memory.
         let recent = templates.len().saturating_sub(16);
         let index = match templates[recent..].iter().position(|t| *t == constants) {
             Some(index) => recent + index,

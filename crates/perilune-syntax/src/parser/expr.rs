@@ -253,7 +253,8 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// A call's arguments, left pending: a list in parentheses, a constructor or a string. Returns where they start.
+    /// A call's arguments, left pending: a list in parentheses, a constructor or a string. Returns where they
+    /// start.
     #[inline(never)]
     fn arguments(&mut self) -> Result<usize> {
         let base = self.pending.exprs.len();

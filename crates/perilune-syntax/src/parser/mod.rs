@@ -1,18 +1,22 @@
 //! The parser: tokens to a tree whose names are resolved (manual 3.3, 3.4, 3.5 and the grammar of section 9).
 //!
-//! Recursive descent, one function per rule, with precedence climbing for operators ([`expr`]); statements are in [`stat`], what a name
-//! means in [`scope`]. One token of lookahead is needed in one place, to tell `{name = ...}` from `{name}`.
+//! Recursive descent, one function per rule, with precedence climbing for operators ([`expr`]); statements
+//! are in [`stat`], what a name means in [`scope`]. One token of lookahead is needed in one place, to tell
+//! `{name = ...}` from `{name}`.
 //!
 //! # Depth
-//! The native stack is bounded by counting [levels](MAX_LEVELS): one for each statement, each operand that is parsed by recursion, and each further
-//! target of an assignment (which does not recurse here, but counts all the same: the limit is part of what Lua accepts).
-//! Left-associative chains, suffixes and `elseif`s are loops. A level must cost little stack, since coroutines parse too: lists under way are
-//! on stacks of the parser's own ([`Pending`]) rather than in the frames of the rules that read them, and nodes are
-//! put together in functions that do not recurse and are not inlined into those that do. A test holds every shape of nesting to a small stack.
+//! The native stack is bounded by counting [levels](MAX_LEVELS): one for each statement, each operand that is
+//! parsed by recursion, and each further target of an assignment (which does not recurse here, but counts all
+//! the same: the limit is part of what Lua accepts). Left-associative chains, suffixes and `elseif`s are
+//! loops. A level must cost little stack, since coroutines parse too: lists under way are on stacks of the
+//! parser's own ([`Pending`]) rather than in the frames of the rules that read them, and nodes are put
+//! together in functions that do not recurse and are not inlined into those that do. A test holds every shape
+//! of nesting to a small stack.
 //!
 //! # Lines
-//! Two lines matter beside a token's own. Messages say the line the *lexer* has reached, which is the current token's. And
-//! the main function's final return happens on the line of the last token read, since nothing after it is code.
+//! Two lines matter beside a token's own. Messages say the line the *lexer* has reached, which is the current
+//! token's. And the main function's final return happens on the line of the last token read, since nothing
+//! after it is code.
 
 mod expr;
 mod scope;
@@ -25,11 +29,12 @@ use crate::lexer::{Lexer, Result};
 use crate::token::{Token, Word};
 use scope::Scopes;
 
-/// Parses a chunk. `source` is text in any bytes (a first line with `#` is the caller's to skip), `chunk_name` is as given to
-/// `load`: `=name`, `@file` or the source itself.
+/// Parses a chunk. `source` is text in any bytes (a first line with `#` is the caller's to skip),
+/// `chunk_name` is as given to `load`: `=name`, `@file` or the source itself.
 ///
 /// # Errors
-/// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than [`MAX_LEVELS`].
+/// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than
+/// [`MAX_LEVELS`].
 pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, SyntaxError> {
     parse_within(source, chunk_name, Bounds::NONE)
 }
@@ -48,10 +53,12 @@ pub(crate) fn parse_within(
     Parser::new(lexer).chunk().map_err(|error| *error)
 }
 
-/// The error `message` as a compiler of one pass words it that finds it at expression `at`: near the token that follows then. Parses the chunk again,
-/// as far as that, so that trees need not carry tokens for the sake of programs beyond the limits; `None` if it does not get there.
+/// The error `message` as a compiler of one pass words it that finds it at expression `at`: near the token
+/// that follows then. Parses the chunk again, as far as that, so that trees need not carry tokens for the
+/// sake of programs beyond the limits; `None` if it does not get there.
 ///
-/// With `used`, what fails is the use that is made of the expression, for which the comma, bracket or operator behind it has been read as well.
+/// With `used`, what fails is the use that is made of the expression, for which the comma, bracket or
+/// operator behind it has been read as well.
 pub(crate) fn error_after(
     source: &[u8],
     chunk_name: &[u8],
@@ -290,7 +297,8 @@ impl<'s> Parser<'s> {
         id
     }
 
-    /// The expression that [`error_after`] waits for is complete. What the parser does afterwards is of no interest.
+    /// The expression that [`error_after`] waits for is complete. What the parser does afterwards is of no
+    /// interest.
     #[cold]
     #[inline(never)]
     fn report_watched(&mut self) {

@@ -1,9 +1,9 @@
 //! What names mean: local variables and labels, as they come into and go out of scope.
 //!
-//! Visibility is kept per name, not per scope: a table by name says which variable the name means now, and a variable that
-//! comes into scope remembers which one it hides. Looking a name up, declaring it and leaving a scope are then all
-//! constant time per name, however many variables are active and however deep functions nest. Labels work the same way, except that
-//! those of enclosing functions stay remembered but do not count.
+//! Visibility is kept per name, not per scope: a table by name says which variable the name means now, and a
+//! variable that comes into scope remembers which one it hides. Looking a name up, declaring it and leaving a
+//! scope are then all constant time per name, however many variables are active and however deep functions
+//! nest. Labels work the same way, except that those of enclosing functions stay remembered but do not count.
 
 use super::{MAX_LOCALS, Parser};
 use crate::ast::*;

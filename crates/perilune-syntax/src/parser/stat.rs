@@ -1,5 +1,5 @@
-//! Statements and blocks (manual 3.3). Statements wait on the parser's stack until the block they are in ends; a block under way is
-//! known by where it starts there.
+//! Statements and blocks (manual 3.3). Statements wait on the parser's stack until the block they are in
+//! ends; a block under way is known by where it starts there.
 
 use super::Parser;
 use crate::ast::*;
@@ -7,7 +7,8 @@ use crate::lexer::Result;
 use crate::token::{Long, Token, Word};
 
 impl Parser<'_> {
-    /// A block that is a scope of its own, up to the token that ends it, its statements left pending. Returns where they start.
+    /// A block that is a scope of its own, up to the token that ends it, its statements left pending. Returns
+    /// where they start.
     #[inline(never)]
     pub(super) fn block(&mut self) -> Result<usize> {
         let mark = self.enter_block();
@@ -50,7 +51,8 @@ impl Parser<'_> {
         self.pending.stats.push(Stat { kind, line });
     }
 
-    /// Pushes the statement that `make` makes of a block. Kept out of line, with statements, which are large, in its frame.
+    /// Pushes the statement that `make` makes of a block. Kept out of line, with statements, which are large,
+    /// in its frame.
     #[inline(never)]
     fn push_with_block(&mut self, base: usize, line: u32, make: impl FnOnce(Block) -> StatKind) {
         let body = self.take_block(base);
