@@ -4,8 +4,9 @@
 //! that a probe rarely touches a string in vain. Nothing is deleted from it; a sweep rebuilds it.
 //!
 //! A program may have millions of keys, and neither a collection that interns one more nor the end of a major may stop it for as
-//! long as it takes to visit them all. So the old strings ([`OldStrings`]) are spread over *shards* of at most [`LARGEST`] slots by the upper bits
-//! of their hashes, with a directory that doubles (extendible hashing): a shard that is full becomes two.
+//! long as it takes to visit them all. So the old strings ([`OldStrings`]) are spread over *shards* of a few hundred by the upper bits
+//! of their hashes, with a directory that doubles (extendible hashing): a shard that is full becomes two. Not all are full at the same number, lest
+//! all become two at the same time.
 //!
 //! After a major every shard is *stale*: it may name strings that are dead. Each collection sweeps a few of them. Until a shard's turn
 //! has come, the memory of a dead string may be used for something else, or unmapped; so what a look-up finds in a stale shard counts only if
@@ -20,8 +21,10 @@ use crate::object::{LuaString, STRING_INTERNED};
 use crate::value::{Gc, Tag};
 use perilune_heap::{Heap, Obj};
 
-/// Most slots of a shard.
-const LARGEST: usize = 1024;
+/// A shard is full when it has so many strings, and up to twice as many.
+const FULL: usize = 400;
+/// Slots of a shard that has been split.
+const SLOTS: usize = 1024;
 /// Least slots of a set that is not empty.
 const SMALLEST: usize = 64;
 /// Stale shards swept by a collection.
@@ -217,10 +220,11 @@ impl OldStrings {
         loop {
             let at = self.shard_of(s.hash);
             let shard = &mut self.shards[at];
-            if shard.set.is_full() {
+            let full = FULL + at * 61 % FULL;
+            if shard.set.is_full() || shard.set.len >= full {
                 // Growing looks into the strings.
                 Self::sweep(shard, is_alive);
-                if shard.set.is_full() && shard.set.slots.len() >= LARGEST && shard.bits < MOST_BITS {
+                if shard.set.len >= full && shard.bits < MOST_BITS {
                     self.split(at);
                     continue;
                 }
@@ -237,7 +241,8 @@ impl OldStrings {
             self.bits += 1;
         }
         let old = std::mem::take(&mut self.shards[at].set);
-        let mut halves = [StringSet::default(), StringSet::default()];
+        let half = || StringSet { slots: vec![0; SLOTS], len: 0 };
+        let mut halves = [half(), half()];
         for s in old.strings() {
             halves[(s.hash >> (31 - bits)) as usize & 1].insert(s);
         }
@@ -318,7 +323,7 @@ mod tests {
         while !old.is_swept() {
             let before = old.len();
             old.sweep_some(&mut { sevenths });
-            assert!(before - old.len() <= AT_A_TIME * LARGEST);
+            assert!(before - old.len() <= AT_A_TIME * 2 * FULL);
             // Nothing has really died: what is not swept yet is found.
             assert!(
                 strings
@@ -333,6 +338,22 @@ mod tests {
         for (i, &s) in strings.iter().enumerate() {
             assert_eq!(old.find(vm.heap(), s.hash, s.bytes()).is_some(), i % 10 == 7, "{i}");
         }
+    }
+
+    #[test]
+    fn shards_stay_small_though_majors_come_while_they_grow() {
+        let vm = &mut bare_vm();
+        let strings: Vec<_> =
+            (0..50_000).map(|i| vm.intern_bytes(format!("key {i}").as_bytes()).unwrap()).collect();
+        let mut old = OldStrings::default();
+        for (i, &s) in strings.iter().enumerate() {
+            old.insert(s, &mut |_| true);
+            if i % 500 == 0 {
+                old.begin_sweep();
+            }
+        }
+        assert!(old.shards.iter().all(|s| s.set.len <= 2 * FULL && s.set.slots.len() <= 2 * SLOTS));
+        assert!(strings.iter().all(|&s| old.find(vm.heap(), s.hash, s.bytes()) == Some(s)));
     }
 
     #[test]
