@@ -182,11 +182,21 @@ struct Real {
     toy: Toy,
     objects: BTreeMap<Id, Obj>,
     external: usize,
+    /// The open scopes, and which collections have closed.
+    scopes: Vec<(u32, bool)>,
+    spoilt: bool,
 }
 
 impl Real {
     fn new(options: HeapOptions) -> Real {
-        Real { heap: Heap::new(options), toy: Toy::default(), objects: BTreeMap::new(), external: 0 }
+        Real {
+            heap: Heap::new(options),
+            toy: Toy::default(),
+            objects: BTreeMap::new(),
+            external: 0,
+            scopes: Vec::new(),
+            spoilt: false,
+        }
     }
 
     fn set_roots(&mut self, roots: &[Option<Id>]) {
@@ -202,6 +212,12 @@ impl Real {
                 self.toy.roots.push(self.objects[id]);
             }
         }
+    }
+
+    fn collected(&mut self) {
+        self.scopes.iter_mut().for_each(|s| s.1 = false);
+        self.spoilt = false;
+        self.after();
     }
 
     /// Addresses are reused: an object is the one we mean only if its id is.
@@ -253,19 +269,35 @@ impl Machine for Real {
     fn minor(&mut self, roots: &[Option<Id>]) {
         self.set_roots(roots);
         self.heap.collect_minor(&mut self.toy);
-        self.after();
+        self.collected();
     }
     fn step(&mut self, roots: &[Option<Id>], objects: u32) {
         self.set_roots(roots);
         self.heap.set_params(Default::default());
         self.heap.force_major();
         self.heap.step_objects(&mut self.toy, objects);
-        self.after();
+        self.collected();
     }
     fn full(&mut self, roots: &[Option<Id>]) {
         self.set_roots(roots);
         self.heap.collect_full(&mut self.toy);
+        self.collected();
+    }
+    fn enter(&mut self) {
+        let serial = self.heap.open_scope(7);
+        self.scopes.push((serial, serial != 0));
+    }
+    fn leave(&mut self, roots: &[Option<Id>]) -> bool {
+        let Some((serial, open)) = self.scopes.pop() else { return false };
+        self.set_roots(roots);
+        self.heap.close_scope(&mut self.toy, serial);
         self.after();
+        open && !self.spoilt
+    }
+    fn leave_outermost(&mut self) {
+        let (serial, open) = self.scopes.remove(0);
+        self.heap.close_scope(&mut self.toy, serial);
+        self.spoilt |= open;
     }
     fn is_allocated(&self, id: Id) -> bool {
         self.objects.contains_key(&id)

@@ -15,6 +15,14 @@ struct Object {
     /// Mark of the major in progress.
     next: bool,
     finaliser_queued: bool,
+    /// Scopes that it is inside of, as long as it is young.
+    depth: usize,
+}
+
+/// What was so when a scope began.
+struct Scope {
+    epoch: u32,
+    log: Vec<Id>,
 }
 
 #[derive(Default)]
@@ -25,6 +33,14 @@ struct Model {
     major: Option<Vec<Id>>,
     regrey: Vec<Id>,
     queue: Vec<Id>,
+    scopes: Vec<Scope>,
+    /// The open scopes are not to be ended any more.
+    spoilt: bool,
+    /// Scopes that were asked for; the first `dead` of them are closed, or never were open.
+    asked: usize,
+    dead: usize,
+    /// Depth of the scope that ends just now; 0: none.
+    ending: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -36,11 +52,14 @@ enum Which {
 impl Model {
     fn marked(&self, id: Id, which: Which) -> bool {
         let o = &self.objects[&id];
-        if which == Which::Current { o.current } else { o.next }
+        if which == Which::Current { o.current || o.depth < self.ending } else { o.next }
     }
 
     fn mark(&mut self, id: Id, which: Which, stack: &mut Vec<Id>) {
         let o = self.objects.get_mut(&id).expect("only allocated objects are marked");
+        if which == Which::Current && o.depth < self.ending {
+            return;
+        }
         let mark = if which == Which::Current { &mut o.current } else { &mut o.next };
         if !core::mem::replace(mark, true) {
             stack.push(id);
@@ -134,7 +153,51 @@ impl Model {
         }
     }
 
+    /// What the scope allocated and nobody outside can reach goes, the rest belongs to the scope around.
+    fn end_scope(&mut self, roots: &[Option<Id>]) {
+        let depth = self.scopes.len();
+        self.ending = depth;
+        let mut stack = Vec::new();
+        for id in roots.iter().flatten().chain(&self.queue.clone()) {
+            self.mark(*id, Which::Current, &mut stack);
+        }
+        let log = core::mem::take(&mut self.log);
+        for id in &log {
+            self.trace(*id, Which::Current, &mut stack);
+        }
+        self.settle(Which::Current, &mut stack);
+        self.ending = 0;
+        let scope = self.scopes.pop().unwrap();
+        self.objects.retain(|_, o| o.depth < depth || o.current);
+        for o in self.objects.values_mut().filter(|o| o.depth == depth) {
+            o.current = false;
+            o.depth -= 1;
+            o.epoch = scope.epoch;
+        }
+        self.log = scope.log;
+        self.epoch = scope.epoch;
+        for id in log {
+            let o = self.objects.get_mut(&id).expect("logged objects are from outside");
+            o.epoch = self.epoch;
+            if o.current || o.depth < depth - 1 {
+                self.log.push(id);
+            }
+        }
+    }
+
+    fn dissolve_scopes(&mut self) {
+        for scope in core::mem::take(&mut self.scopes) {
+            self.log.extend(scope.log);
+        }
+        let objects = &mut self.objects;
+        self.log.retain(|id| objects[id].current);
+        objects.values_mut().for_each(|o| o.depth = 0);
+        self.spoilt = false;
+        self.dead = self.asked;
+    }
+
     fn collect_minor(&mut self, roots: &[Option<Id>]) {
+        self.dissolve_scopes();
         let mut stack = Vec::new();
         for id in roots.iter().flatten().chain(&self.queue.clone()) {
             self.mark(*id, Which::Current, &mut stack);
@@ -189,6 +252,7 @@ impl Machine for Model {
             current: false,
             next: false,
             finaliser_queued: false,
+            depth: self.scopes.len(),
         };
         self.objects.insert(id, o);
     }
@@ -217,6 +281,31 @@ impl Machine for Model {
         }
         self.slice(roots, u32::MAX);
     }
+    fn enter(&mut self) {
+        self.asked += 1;
+        if self.spoilt {
+            return;
+        }
+        self.scopes.push(Scope { epoch: self.epoch, log: core::mem::take(&mut self.log) });
+        self.epoch += 1;
+    }
+    fn leave(&mut self, roots: &[Option<Id>]) -> bool {
+        self.asked -= 1;
+        let regular = self.asked >= self.dead && !self.spoilt;
+        if regular {
+            self.end_scope(roots);
+        }
+        self.dead = self.dead.min(self.asked);
+        regular
+    }
+    fn leave_outermost(&mut self) {
+        self.asked -= 1;
+        if self.dead > 0 {
+            self.dead -= 1;
+        } else {
+            self.spoilt = true;
+        }
+    }
     fn is_allocated(&self, id: Id) -> bool {
         self.objects.contains_key(&id)
     }
@@ -226,10 +315,11 @@ impl Machine for Model {
     fn check(&mut self, _roots: &[Option<Id>], _held: Option<usize>) {
         let regrey = &self.regrey;
         for (id, o) in &self.objects {
-            assert!(o.current || o.epoch == self.epoch, "{id} is neither old nor a newborn");
+            let scoped = !self.scopes.is_empty();
+            assert!(o.current || scoped || o.epoch == self.epoch, "{id} is neither old nor a newborn");
             assert!(o.current || !o.next, "{id} is marked for the major only");
             let waits = self.major.as_ref().is_some_and(|s| s.contains(id)) || regrey.contains(id);
-            if o.next && !waits && o.epoch != self.epoch && o.node.kind == Kind::Plain {
+            if o.next && !scoped && !waits && o.epoch != self.epoch && o.node.kind == Kind::Plain {
                 for child in o.node.children.iter().flatten() {
                     assert!(
                         self.objects[child].next || regrey.contains(child),

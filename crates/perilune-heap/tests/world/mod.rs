@@ -35,6 +35,12 @@ pub trait Machine {
     /// A step that traces about so many objects for a major.
     fn step(&mut self, roots: &[Option<Id>], objects: u32);
     fn full(&mut self, roots: &[Option<Id>]);
+    /// A scope begins.
+    fn enter(&mut self);
+    /// The innermost scope ends; false if a collection has closed it before.
+    fn leave(&mut self, roots: &[Option<Id>]) -> bool;
+    /// The outermost scope of several ends first.
+    fn leave_outermost(&mut self);
     fn is_allocated(&self, id: Id) -> bool;
     /// Objects whose finalisers were queued since the last call.
     fn finalised(&mut self) -> Vec<Id>;
@@ -52,6 +58,9 @@ pub enum Op {
     Minor,
     Step { objects: u32 },
     Full,
+    Enter,
+    Leave,
+    LeaveOutermost,
 }
 
 pub const ROOTS: usize = 12;
@@ -70,6 +79,9 @@ pub fn ops(count: usize) -> impl Strategy<Value = Vec<Op>> {
         2 => Just(Op::Minor),
         4 => (1u32..12).prop_map(|objects| Op::Step { objects }),
         1 => Just(Op::Full),
+        4 => Just(Op::Enter),
+        5 => Just(Op::Leave),
+        1 => (0..8).prop_map(|n| if n == 0 { Op::LeaveOutermost } else { Op::Leave }),
     ];
     prop::collection::vec(op, 1..count)
 }
@@ -96,11 +108,22 @@ pub struct World<M> {
     nodes: BTreeMap<Id, Node>,
     roots: Vec<Option<Id>>,
     next: Id,
+    /// The first object of each open scope.
+    scopes: Vec<Id>,
+    /// Objects whose finalisers were queued by the last collection or end of a scope.
+    resurrected: BTreeSet<Id>,
 }
 
 impl<M: Machine> World<M> {
     pub fn new(machine: M) -> Self {
-        World { machine, nodes: BTreeMap::new(), roots: vec![None; ROOTS], next: 1 }
+        World {
+            machine,
+            nodes: BTreeMap::new(),
+            roots: vec![None; ROOTS],
+            next: 1,
+            scopes: Vec::new(),
+            resurrected: BTreeSet::new(),
+        }
     }
 
     pub fn run(&mut self, ops: &[Op]) {
@@ -165,6 +188,24 @@ impl<M: Machine> World<M> {
                     self.roots[root] = children[slot];
                 }
             }
+            Op::Enter => {
+                self.scopes.push(self.next);
+                self.machine.enter();
+            }
+            Op::Leave => {
+                let Some(first) = self.scopes.pop() else { return };
+                let regular = self.machine.leave(&self.roots);
+                self.compare(false);
+                if regular {
+                    self.nothing_useless_since(first);
+                }
+            }
+            Op::LeaveOutermost => {
+                if self.scopes.len() > 1 {
+                    self.scopes.remove(0);
+                    self.machine.leave_outermost();
+                }
+            }
             Op::Drop { root } => self.roots[root] = None,
             Op::Burst { count, bytes, root } => {
                 for i in 0..count {
@@ -221,12 +262,23 @@ impl<M: Machine> World<M> {
         }
     }
 
+    /// Whatever is left of the objects from `first` on is referred to by a root, or by an older object, which may be dead itself.
+    fn nothing_useless_since(&mut self, first: Id) {
+        let older: BTreeSet<Id> = self.nodes.keys().copied().filter(|id| *id < first).collect();
+        let held = self.reachable(&older.union(&self.resurrected).copied().collect());
+        for id in self.nodes.keys().filter(|id| **id >= first) {
+            assert!(held.contains(id), "{id} was not freed with its scope, which began with {first}");
+        }
+    }
+
     fn compare(&mut self, full: bool) {
         let live = self.reachable(&BTreeSet::new());
         let resurrected: BTreeSet<Id> = self.machine.finalised().into_iter().collect();
+        self.resurrected.clear();
         for id in &resurrected {
             assert!(!live.contains(id), "{id} is reachable, yet its finaliser was queued");
             // A finaliser runs once.
+            self.resurrected.insert(*id);
             self.nodes.get_mut(id).unwrap().kind = Kind::Plain;
         }
         let held = self.reachable(&resurrected);
