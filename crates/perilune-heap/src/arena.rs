@@ -47,6 +47,8 @@ use crate::{Client, Cycle, Obj};
 const MOST: usize = 1 << 30;
 /// Scopes that may be open at a time. Deeper ones are as good as not there.
 const DEEPEST: usize = 250;
+/// The end of a scope that freed so many bytes looks for memory to give back.
+const WORTH_A_TRIM: usize = 8 << 20;
 /// What an entry of the log is charged with: a program that opens and closes scopes without allocating must not grow the log for ever.
 const PER_ENTRY: usize = 64;
 
@@ -232,10 +234,15 @@ impl Heap {
         }
         self.filled = filled + (kept - kept_large);
         let blocks = end_blocks(&mut self.blocks, touched, side, depth, epoch);
+        let clock = self.clock;
+        self.blocks.take_scope_freed(&mut self.table, || clock.elapsed().as_nanos() as u64 + 1);
         let freed = before - self.live_bytes().min(before);
         self.stats.scopes += 1;
         self.stats.scope_freed_bytes += freed as u64;
         self.put_back(blocks * BLOCK + kept_large);
+        if freed >= WORTH_A_TRIM {
+            self.trim_if_rested();
+        }
         if self.verify_always
             && let Err(e) = self.verify(client)
         {
@@ -358,6 +365,5 @@ fn end_blocks(blocks: &mut BlockSpace, from: usize, side: Side, depth: u8, epoch
         kept += 1;
     }
     blocks.touched.truncate(kept);
-    blocks.take_scope_freed();
     kept - from
 }

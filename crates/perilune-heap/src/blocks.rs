@@ -29,6 +29,8 @@ const WORTH_A_VISIT: u32 = 16;
 const RELEASE_AFTER: u64 = 1_000_000_000;
 /// Nanoseconds after which idle memory is returned.
 const RETURN_AFTER: u64 = 10_000_000_000;
+/// Blocks that the end of a scope leaves warm.
+const MOST_WARM: usize = 256;
 /// What free memory is filled with when poisoning is on.
 pub const POISON: u8 = 0xA5;
 
@@ -134,9 +136,22 @@ impl BlockSpace {
         }
     }
 
-    /// Blocks that the end of a scope has emptied are free again; the one that was filled first is taken first.
-    pub fn take_scope_freed(&mut self) {
+    /// Blocks that the end of a scope has emptied are free again: warm, so many as a cache may hold, the one that was filled first is taken
+    /// first; the rest cold, so that chunks become idle.
+    pub fn take_scope_freed(&mut self, table: &mut ChunkTable, now: impl Fn() -> u64) {
+        let warm = MOST_WARM.saturating_sub(self.warm.len()).min(self.scope_freed.len());
+        let cold = self.scope_freed.len() - warm;
+        for block in self.scope_freed.drain(warm..) {
+            block.chunk().head().free |= block.bit();
+        }
         self.warm.extend(self.scope_freed.drain(..).rev());
+        if cold != 0 {
+            // The sweep counts chunks by their place in the list.
+            if self.sweep_at.is_none() {
+                self.retire_empty(table, now());
+            }
+            self.sort_avail();
+        }
     }
 
     /// A block without any object.

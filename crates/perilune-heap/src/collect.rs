@@ -129,12 +129,17 @@ impl Heap {
             panic!("heap verifier: {e}");
         }
         self.refill_budget(self.pace.until_next(self.major.active));
+        self.trim_if_rested();
+        self.stats.step_cpu.add(cpu_ns() - self.step_began_cpu);
+        self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
+    }
+
+    /// A portion of what has rested goes, unless that was looked for just now.
+    pub(crate) fn trim_if_rested(&mut self) {
         let now = self.now();
         if now.saturating_sub(self.last_trim) > TRIM_INTERVAL {
             self.trim_at(now, TRIM_PORTION);
         }
-        self.stats.step_cpu.add(cpu_ns() - self.step_began_cpu);
-        self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
     }
 
     /// Gives memory back that has rested for a while. Steps do this by themselves; an idle program may call it.
