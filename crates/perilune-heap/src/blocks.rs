@@ -22,6 +22,7 @@
 use crate::layout::*;
 use crate::os;
 use crate::table::ChunkTable;
+use crate::warm::{self, Warm};
 
 /// A swept block with fewer free lines is left alone until the next major.
 const WORTH_A_VISIT: u32 = 16;
@@ -178,6 +179,7 @@ impl BlockSpace {
             }
             let index = head.free.trailing_zeros() as usize;
             head.free &= head.free - 1;
+            head.taken |= 1 << index;
             head.returned &= !(1 << index);
             head.quiet_since = now();
             return Some(chunk.block(index));
@@ -185,27 +187,40 @@ impl BlockSpace {
     }
 
     fn fresh_chunk(&mut self, table: &mut ChunkTable) -> Option<ChunkRef> {
-        let (chunk, huge_pages) = match self.idle.pop() {
-            Some(idle) => (idle.chunk, idle.huge_pages),
-            None => {
-                let huge = self.chunks.len() >= self.small_page_chunks;
-                let base = os::map(CHUNK, huge).or_else(|| {
-                    self.refused = true;
-                    self.reserve.take()
-                })?;
-                if !self.refused && self.reserve.is_none() {
-                    self.reserve = os::map(CHUNK, false);
-                }
-                (ChunkRef(base), huge)
-            }
+        let (chunk, huge_pages, taken) = match self.idle.pop() {
+            Some(idle) => (idle.chunk, idle.huge_pages, ALL_BLOCKS),
+            None => self.mapped_chunk()?,
         };
-        Self::write_head(chunk, huge_pages);
+        Self::write_head(chunk, huge_pages, taken);
         self.chunks.push(chunk);
         table.insert(chunk, CHUNK);
         Some(chunk)
     }
 
-    fn write_head(chunk: ChunkRef, huge_pages: bool) {
+    /// A chunk from outside, whether it has huge pages, and the blocks that may have pages.
+    fn mapped_chunk(&mut self) -> Option<(ChunkRef, bool, u64)> {
+        let huge = self.chunks.len() >= self.small_page_chunks;
+        let left = if self.chunks.is_empty() && !huge { warm::take() } else { None };
+        let found = match left {
+            Some(left) => {
+                self.reserve = self.reserve.or(left.reserve);
+                (left.chunk, false, warm::TAKEN)
+            }
+            None => {
+                let base = os::map(CHUNK, huge).or_else(|| {
+                    self.refused = true;
+                    self.reserve.take()
+                })?;
+                (ChunkRef(base), huge, 0)
+            }
+        };
+        if !self.refused && self.reserve.is_none() {
+            self.reserve = os::map(CHUNK, false);
+        }
+        Some(found)
+    }
+
+    fn write_head(chunk: ChunkRef, huge_pages: bool, taken: u64) {
         let head = Chunk {
             kind: ChunkKind::Small,
             huge_pages,
@@ -213,6 +228,7 @@ impl BlockSpace {
             free: ALL_BLOCKS,
             unswept: 0,
             returned: 0,
+            taken,
             quiet_since: 0,
             pages: [0; 8],
             depth: [0; CHUNK / BLOCK],
@@ -347,8 +363,12 @@ impl BlockSpace {
     /// Refills the reserve after a refusal, if there is memory again.
     pub fn replenish(&mut self) {
         if self.refused {
-            self.reserve =
-                self.reserve.or_else(|| self.idle.pop().map(|i| i.chunk.0)).or_else(|| os::map(CHUNK, false));
+            let idle = || {
+                let at = self.idle.pop()?.chunk.0;
+                os::discard(at, CHUNK);
+                Some(at)
+            };
+            self.reserve = self.reserve.or_else(idle).or_else(|| os::map(CHUNK, false));
             self.refused = self.reserve.is_none();
         }
     }
@@ -420,8 +440,13 @@ impl BlockSpace {
         (all - free - self.warm.len(), free + self.warm.len(), self.idle.len())
     }
 
-    /// Unmaps everything.
-    pub fn unmap_all(&mut self) {
+    /// Gives up all memory: the first chunk is left to other heaps, the rest is unmapped.
+    pub fn give_up(&mut self) {
+        // An idle chunk would not do: its header may be gone.
+        if !self.refused && self.chunks.first().is_some_and(|c| !c.head().huge_pages) {
+            let warm = Warm { chunk: self.chunks.swap_remove(0), reserve: self.reserve.take() };
+            warm::leave(warm, self.poison.then_some(POISON));
+        }
         let idle = self.idle.drain(..).map(|i| i.chunk);
         for chunk in self.chunks.drain(..).chain(idle) {
             os::unmap(chunk.0, CHUNK);

@@ -626,7 +626,7 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         self.release_islands();
-        self.blocks.unmap_all();
+        self.blocks.give_up();
         self.large.unmap_all();
     }
 }

@@ -286,6 +286,7 @@ impl LargeSpace {
             free: 0,
             unswept: 0,
             returned: 0,
+            taken: 0,
             quiet_since: 0,
             pages: [0; 8],
             depth: [0; CHUNK / BLOCK],

@@ -159,6 +159,8 @@ pub struct Chunk {
     pub unswept: u64,
     /// Small: free blocks whose pages were handed back.
     pub returned: u64,
+    /// Small: blocks that may have pages, used or not.
+    pub taken: u64,
     /// Nanoseconds on the heap's clock when `free` last shrank.
     pub quiet_since: u64,
     /// Large: pages in use.

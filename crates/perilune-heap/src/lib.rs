@@ -74,6 +74,7 @@ mod resize;
 mod stats;
 mod table;
 mod verify;
+mod warm;
 
 pub use heap::Heap;
 pub use island::{
@@ -82,6 +83,7 @@ pub use island::{
 };
 pub use mark::Marker;
 pub use stats::{HeapStats, Histogram};
+pub use warm::release_warm_chunks;
 
 use core::ptr::NonNull;
 

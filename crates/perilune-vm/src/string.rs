@@ -218,10 +218,13 @@ pub struct StringTable {
     twins: Twins,
 }
 
+/// Slots for what is interned first: the names of the standard library, some 230.
+const AT_FIRST: usize = 512;
+
 impl Default for StringTable {
     fn default() -> Self {
         StringTable {
-            young: StringSet::default(),
+            young: StringSet::with_slots(AT_FIRST),
             in_scope: Vec::new(),
             old: OldStrings::default(),
             short: [null_mut(); 257],

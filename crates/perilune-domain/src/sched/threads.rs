@@ -3,7 +3,8 @@
 //! A [`Job`] gets a thread at once: the one that became idle last (its stack is warm), or a new one. Whether there
 //! should be so many is not decided here: a job is a domain that has something to run. An idle thread ends after
 //! two seconds, counted from its last job; since the one that became idle last is taken first, a light load keeps one or two threads
-//! and lets the others go. When all have ended nothing wakes any more.
+//! and lets the others go. When all have ended nothing wakes any more. Before it sleeps, a thread has a moment of patience (`linger.rs`):
+//! to a program that waits for one short job after another, two switches by the kernel would be most of the price.
 //!
 //! If the cap is reached, or the kernel refuses a thread, the job waits in a queue that every thread looks into before it
 //! becomes idle; a refusal is tried again a little later. If the kernel refuses and no thread is left that could, the caller tries until it succeeds: the
@@ -11,11 +12,13 @@
 //!
 //! A job that panics ends itself, not the thread; the panic hook has reported it.
 
+use super::linger::Linger;
 use super::timer;
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,9 +59,19 @@ struct State {
 }
 
 /// Where an idle thread waits.
+#[derive(Default)]
 struct Seat {
-    job: Mutex<Option<Arc<dyn Job>>>,
+    given: Mutex<Given>,
+    /// A job has been given.
+    news: AtomicBool,
     arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Given {
+    job: Option<Arc<dyn Job>>,
+    /// The thread sleeps, and has to be woken.
+    sleeping: bool,
 }
 
 static CACHE: Cache = Cache::new(start_thread, KEEP);
@@ -205,16 +218,16 @@ impl Cache {
 
     /// The life of a worker thread.
     fn work(&'static self, first: Arc<dyn Job>) {
-        let mut next = Some(first);
+        let (mut next, linger) = (Some(first), Linger::default());
         while let Some(job) = next {
             // What a panicking job leaves behind is its own: the cache holds nothing of it.
             let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
-            next = self.next_job();
+            next = self.next_job(&linger);
         }
     }
 
     /// The next job of a thread that has none; none when the thread is to end, and then it is not counted any more.
-    fn next_job(&'static self) -> Option<Arc<dyn Job>> {
+    fn next_job(&'static self, linger: &Linger) -> Option<Arc<dyn Job>> {
         let mut state = lock(&self.state);
         if let Some(job) = state.queue.pop_front() {
             if !state.queue.is_empty() && state.live < state.cap {
@@ -232,9 +245,10 @@ impl Cache {
             state.live -= 1;
             return None;
         }
-        let seat = Arc::new(Seat { job: Mutex::new(None), arrived: Condvar::new() });
+        let seat = Arc::new(Seat::default());
         state.idle.push(seat.clone());
         drop(state);
+        linger.until(|| seat.news.load(Ordering::Acquire));
         if let Some(job) = seat.wait(self.keep) {
             return Some(job);
         }
@@ -245,6 +259,7 @@ impl Cache {
                 state.live -= 1;
                 let last = state.live == 0;
                 drop(state);
+                perilune_heap::release_warm_chunks(if last { Duration::ZERO } else { self.keep / 2 });
                 if last {
                     // Domains that have ended leave holes in the allocator's arenas: their pages go back when all is quiet.
                     // SAFETY: may be called at any time.
@@ -285,25 +300,32 @@ impl State {
 
 impl Seat {
     fn give(&self, job: Arc<dyn Job>) {
-        *lock(&self.job) = Some(job);
-        self.arrived.notify_one();
+        let mut given = lock(&self.given);
+        given.job = Some(job);
+        self.news.store(true, Ordering::Release);
+        // A thread that does not sleep yet looks before it does.
+        if given.sleeping {
+            drop(given);
+            self.arrived.notify_one();
+        }
     }
 
     fn wait(&self, at_most: Duration) -> Option<Arc<dyn Job>> {
         let until = Instant::now().checked_add(at_most);
-        let mut job = lock(&self.job);
+        let mut given = lock(&self.given);
         loop {
-            if let Some(job) = job.take() {
+            if let Some(job) = given.job.take() {
                 return Some(job);
             }
-            job = match until {
-                None => self.arrived.wait(job).unwrap_or_else(PoisonError::into_inner),
+            given.sleeping = true;
+            given = match until {
+                None => self.arrived.wait(given).unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return None;
                     }
-                    self.arrived.wait_timeout(job, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.arrived.wait_timeout(given, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }

@@ -103,7 +103,9 @@ pub(crate) struct SharedCache {
 
 impl Default for SharedCache {
     fn default() -> Self {
-        SharedCache { sets: Box::new([[SharedEntry::NONE; 2]; SHARED]), ticks: 0 }
+        // SAFETY: zeros are a valid entry, and one without a key is found for none.
+        let sets = unsafe { Box::new_zeroed().assume_init() };
+        SharedCache { sets, ticks: 0 }
     }
 }
 

@@ -41,6 +41,12 @@ pub(super) struct StringSet {
 }
 
 impl StringSet {
+    /// An empty set with room for two thirds of `slots` strings, a power of two.
+    pub(super) fn with_slots(slots: usize) -> StringSet {
+        debug_assert!(slots.is_power_of_two());
+        StringSet { slots: vec![0; slots], len: 0 }
+    }
+
     /// The string of that text, if it is there. `may_be` tells whether an address can be taken for that of an interned string.
     #[inline(always)]
     fn find_if(&self, hash: u32, bytes: &[u8], may_be: impl Fn(Obj) -> bool) -> Option<Gc<LuaString>> {
