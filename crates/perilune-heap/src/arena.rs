@@ -206,8 +206,14 @@ impl Heap {
 
         let log = core::mem::take(&mut self.log);
         let ranges = self.peek_card_log();
+        let blocks = self.blocks.touched[touched..].iter().map(|b| b.0);
+        let range = match large {
+            0 => (blocks.clone().min().unwrap_or(0), blocks.max().map_or(0, |b| b + BLOCK)),
+            _ => (0, usize::MAX),
+        };
         let mut m = Marker::open(self, Cycle::Minor);
         m.scope = depth;
+        m.scope_range = range;
         client.roots(&mut m, Cycle::Minor);
         for &obj in &log {
             // SAFETY: logged objects are from outside: alive until a collection or the scope around ends.

@@ -90,6 +90,8 @@ pub struct Marker<'a> {
     pub(crate) verifying: bool,
     /// The depth of the scope that ends: only what belongs to it can be marked, all else is as good as marked. 0 in collections.
     pub(crate) scope: u8,
+    /// Where the objects of that scope lie: most words of native stacks fail this test.
+    pub(crate) scope_range: (usize, usize),
     /// Bytes of the objects traced for the first time in this cycle. Wraps below zero while a regreyed object waits.
     pub(crate) bytes: usize,
     /// Marked, not yet traced.
@@ -123,6 +125,7 @@ impl<'a> Marker<'a> {
             cycle,
             verifying: false,
             scope: 0,
+            scope_range: (0, usize::MAX),
             bytes,
             stack,
             again: Vec::new(),
@@ -201,6 +204,9 @@ impl<'a> Marker<'a> {
     /// Marks the object that `word` may point to or into.
     #[inline]
     pub fn mark_conservative(&mut self, word: usize) {
+        if word < self.scope_range.0 || word >= self.scope_range.1 {
+            return;
+        }
         if crate::is_island(word) {
             return self.mark_island_word(word);
         }
