@@ -506,9 +506,21 @@ impl Domain {
     }
 }
 
+/// Ends the process if it is dropped: a pump that panics leaves a domain in the middle of something, and everybody who waits for it would wait for ever.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        eprintln!("perilune: internal error in a worker thread (see above); please report it");
+        std::process::abort();
+    }
+}
+
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
+        let bomb = Bomb;
         self.pump();
+        std::mem::forget(bomb);
     }
 }
 

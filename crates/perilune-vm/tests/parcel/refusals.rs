@@ -51,7 +51,7 @@ fn stripped_functions_have_no_names() {
 
 #[test]
 fn userdata_stay() {
-    let refused = text("return {file = io.tmpfile()}", PackRules::RESULT);
+    let refused = text("local f = io.tmpfile() f:close() return {file = f}", PackRules::RESULT);
     assert_eq!(
         refused,
         "result 1, field 'file', cannot go to another domain: it is a userdata (FILE*), which belongs to the domain that made it. \
