@@ -7,11 +7,11 @@
 //! reported.
 
 use crate::chore::{self, Error, Outcome};
-use crate::measure::{self, Job};
 use crate::peers::{self, Peer};
 use crate::program::{self, Program, Scale};
 use crate::report::{self, Cell, Report, Row, StartUp};
 use lexopt::prelude::*;
+use perilune_measure::process::{self, Job};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -119,7 +119,7 @@ fn measure_program(p: &Program, contenders: &[Peer], options: &Options) -> Resul
                 continue;
             }
             let args = [p.path.as_os_str().to_os_string(), size.clone().into()];
-            let run = measure::run(&Job::new(&peer.bin, args, &chore::root()).timeout(options.timeout))?;
+            let run = process::run(&Job::new(&peer.bin, args, &chore::root()).timeout(options.timeout))?;
             cell.add(run);
         }
     }
@@ -127,12 +127,12 @@ fn measure_program(p: &Program, contenders: &[Peer], options: &Options) -> Resul
 }
 
 /// The cost of doing nothing: the best of many runs of `-e ''`, and the resident peak that the process itself
-/// sees in `/proc` (free of the floor that [`measure`] explains).
+/// sees in `/proc` (free of the floor that [`process`] explains).
 fn start_up(peer: &Peer, options: &Options) -> Result<StartUp, Error> {
     let root = chore::root();
     let (mut wall, mut cpu) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..(options.runs * 10).max(20) {
-        let run = measure::run(&Job::new(&peer.bin, ["-e", ""], &root).timeout(options.timeout))?;
+        let run = process::run(&Job::new(&peer.bin, ["-e", ""], &root).timeout(options.timeout))?;
         if !run.ok() {
             return Ok(StartUp { name: peer.name.clone(), wall: None, cpu: None, resident: None });
         }
@@ -140,7 +140,7 @@ fn start_up(peer: &Peer, options: &Options) -> Result<StartUp, Error> {
         cpu = cpu.min(run.cpu);
     }
     let script = "for l in io.lines('/proc/self/status') do local kb = l:match('^VmHWM:%s*(%d+)') if kb then print(kb) end end";
-    let run = measure::run(&Job::new(&peer.bin, ["-e", script], &root).timeout(options.timeout))?;
+    let run = process::run(&Job::new(&peer.bin, ["-e", script], &root).timeout(options.timeout))?;
     let resident = String::from_utf8_lossy(&run.stdout).trim().parse::<u64>().ok().map(|kb| kb * 1024);
     Ok(StartUp { name: peer.name.clone(), wall: Some(wall), cpu: Some(cpu), resident })
 }

@@ -6,7 +6,6 @@
 //! and not two.
 
 use crate::chore::{self, Error, Outcome};
-use crate::peers;
 use lexopt::prelude::*;
 use std::ffi::OsString;
 
@@ -31,7 +30,7 @@ pub fn recordings(args: Vec<OsString>, write: bool) -> Result<Outcome, Error> {
             _ => return Err(arg.unexpected().into()),
         }
     }
-    let bin = peers::on_path(&lua).ok_or_else(|| format!("{lua} is not installed"))?;
+    let bin = perilune_measure::on_path(&lua).ok_or_else(|| format!("{lua} is not installed"))?;
     let mut command = chore::cargo();
     command.args(["test", "--package", "perilune-cli", "--profile", "fast", "--no-fail-fast"]);
     command.args(["--test", "scripts", "--test", "examples", "--", "what_was_recorded"]);

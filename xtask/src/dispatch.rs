@@ -7,7 +7,6 @@
 //! was loaded from one.
 
 use crate::chore::{self, Error, Outcome};
-use crate::peers;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,7 +24,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
         [bin] => PathBuf::from(bin),
         _ => return Err("one binary at most".into()),
     };
-    let Some(objdump) = peers::on_path("objdump") else {
+    let Some(objdump) = perilune_measure::on_path("objdump") else {
         println!("dispatch: skipped, there is no objdump");
         return Ok(Outcome::Passed);
     };

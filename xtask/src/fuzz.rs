@@ -4,7 +4,6 @@
 //! runs for a short time, those that need a reference Lua only if there is one.
 
 use crate::chore::{self, Error, Outcome};
-use crate::peers;
 use std::ffi::OsString;
 
 /// Listing line.
@@ -41,7 +40,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     }
     let mut clean = true;
     for &target in TARGETS {
-        if target == "programs" && peers::on_path("lua5.4").is_none() {
+        if target == "programs" && perilune_measure::on_path("lua5.4").is_none() {
             println!("programs: skipped, there is no lua5.4");
             continue;
         }

@@ -5,9 +5,9 @@
 //! remaining arguments; this file only finds the chore and prints its error.
 //!
 //! The chores that measure (`bench`, `micro`, `parallel`) share small modules: [`program`] finds Lua programs
-//! and reads their headers, [`measure`] runs one process and asks the kernel what it cost, [`stats`] holds
-//! the few formulas, [`peers`] knows which other Lua implementations are there, [`figure`] reads what a
-//! program says about itself.
+//! and reads their headers, [`peers`] knows which other Lua implementations are there, [`figure`] reads what a
+//! program says about itself. What a process costs, and the formulas, are those of [`perilune_measure`], which
+//! `perilune bench` uses too.
 
 mod bench;
 mod bless;
@@ -17,15 +17,12 @@ mod diff;
 mod dispatch;
 mod figure;
 mod fuzz;
-mod json;
 mod lint;
-mod measure;
 mod micro;
 mod parallel;
 mod peers;
 mod program;
 mod report;
-mod stats;
 mod suite;
 mod test;
 

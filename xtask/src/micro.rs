@@ -6,9 +6,9 @@
 
 use crate::bench::Options;
 use crate::chore::{self, Error, Outcome};
-use crate::json::Json;
-use crate::measure::{self, Job};
 use crate::program;
+use perilune_measure::json::Json;
+use perilune_measure::process::{self, Job};
 use std::ffi::OsString;
 
 /// Listing line.
@@ -38,7 +38,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
                 }
                 let args =
                     [p.path.as_os_str().to_os_string(), p.header.argument(options.scale).to_string().into()];
-                let run = measure::run(&Job::new(&peer.bin, args, &chore::root()).timeout(options.timeout))?;
+                let run = process::run(&Job::new(&peer.bin, args, &chore::root()).timeout(options.timeout))?;
                 let figure = if run.ok() { reading(&run.stdout) } else { Err(run.failure()) };
                 *best = match (&*best, figure) {
                     (Ok(a), Ok(b)) => Ok(a.min(b)),

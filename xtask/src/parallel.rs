@@ -12,11 +12,11 @@
 
 use crate::chore::{self, Error, Outcome};
 use crate::figure::{Figure, Goal};
-use crate::json::Json;
-use crate::measure::{self, Job, Run};
 use crate::peers;
 use crate::program::{self, Program, Scale};
 use lexopt::prelude::*;
+use perilune_measure::json::Json;
+use perilune_measure::process::{self, Job, Run};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -218,7 +218,7 @@ fn run_contest(contest: Contest, bin: &Path, options: &Options) -> Result<Row, E
     for _ in 0..options.runs {
         for (side, best) in contest.sides.iter().zip(&mut best) {
             let args = std::iter::once("main.lua").chain(side.args.iter().map(String::as_str));
-            let run = measure::run(&Job::new(bin, args, &dir).timeout(options.timeout))?;
+            let run = process::run(&Job::new(bin, args, &dir).timeout(options.timeout))?;
             if !run.ok() {
                 let costs = Err(format!("{}: {}", side.label, run.failure()));
                 return Ok(Row { contest, costs });
@@ -244,7 +244,7 @@ fn run_piece(p: &Program, bin: &Path, options: &Options) -> Result<Piece, Error>
     if p.header.luajit {
         // What a program that needs no perilune measures elsewhere is what ours is compared with.
         for name in ["luajit", "lua5.4"] {
-            if let Some(peer) = peers::on_path(name) {
+            if let Some(peer) = perilune_measure::on_path(name) {
                 contenders.push((peer.clone(), None));
                 contenders.push((peer, Some("cjson")));
             }
@@ -255,7 +255,7 @@ fn run_piece(p: &Program, bin: &Path, options: &Options) -> Result<Piece, Error>
         for (i, (bin, extra)) in contenders.iter().enumerate() {
             let mut args = vec![p.path.clone().into_os_string(), size.clone().into()];
             args.extend(extra.map(OsString::from));
-            let run = measure::run(&Job::new(bin, args, &chore::root()).timeout(options.timeout))?;
+            let run = process::run(&Job::new(bin, args, &chore::root()).timeout(options.timeout))?;
             if run.ok() {
                 Figure::gather(&mut figures, &run.stdout);
             } else if i == 0 {
@@ -278,7 +278,7 @@ fn run_piece(p: &Program, bin: &Path, options: &Options) -> Result<Piece, Error>
 fn message_ratio(figures: &[Figure], serialiser: &str, goal: Option<Goal>) -> Option<Figure> {
     let ours = figures.iter().find(|f| f.name.ends_with("channel"))?;
     let others = figures.iter().filter(|f| f.name.ends_with(serialiser)).map(|f| f.value);
-    let fastest = crate::stats::minimum(others)?;
+    let fastest = perilune_measure::stats::minimum(others)?;
     Some(Figure {
         name: format!("deep table by value, times as fast as {serialiser}"),
         value: fastest / ours.value,
@@ -299,7 +299,7 @@ fn run_solver(bin: &Path, options: &Options) -> Result<Piece, Error> {
         ["--solves", solves, "--together", "2", "--compare", "2", "--rounds", &runs].map(OsString::from),
     );
     let dir = chore::root().join("examples/solver");
-    let run = measure::run(&Job::new(bin, args, &dir).timeout(options.timeout))?;
+    let run = process::run(&Job::new(bin, args, &dir).timeout(options.timeout))?;
     let figures = if run.ok() { solver_figures(&run.stdout) } else { Err(run.failure()) };
     Ok(Piece { program: "solver".into(), figures })
 }

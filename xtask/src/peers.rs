@@ -4,6 +4,7 @@
 //! a line that says so: figures must never come from a silently smaller set.
 
 use crate::chore::{self, Error};
+use perilune_measure::on_path;
 use std::path::{Path, PathBuf};
 
 /// An executable that runs Lua programs.
@@ -22,15 +23,6 @@ impl Peer {
         let file = bin.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
         Peer { name: name.to_string(), bin, is_luajit: file.starts_with("luajit") }
     }
-}
-
-/// Looks `name` up on PATH; a name with a slash is a path itself.
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    if name.contains('/') {
-        let p = PathBuf::from(name);
-        return p.is_file().then(|| p.canonicalize().unwrap_or(p));
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|d| d.join(name)).find(|p| p.is_file())
 }
 
 /// The peers of a comma-separated list that exist, with a line on standard error for each that does not.

@@ -4,9 +4,9 @@
 //! time, below 1 is good for memory. The first contender is ours; every other column compares with it. A
 //! program counts in a mean only where both sides ran it.
 
-use crate::json::Json;
-use crate::measure::Run;
-use crate::stats::{geometric_mean, minimum};
+use perilune_measure::json::Json;
+use perilune_measure::process::Run;
+use perilune_measure::stats::{geometric_mean, minimum};
 use std::fmt::Write;
 
 /// One implementation's figures for one program.

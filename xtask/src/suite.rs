@@ -11,9 +11,9 @@
 //! as `all.lua` does.
 
 use crate::chore::{self, Error, Outcome};
-use crate::measure::{self, End, Job};
 use crate::peers;
 use lexopt::prelude::*;
+use perilune_measure::process::{self, End, Job};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
         let scratch = Scratch::copy_of(&dir)?;
         let job =
             Job::new(&ours.bin, arguments(file, strict), &scratch.0).timeout(Duration::from_secs(limit));
-        let run = measure::run(&job)?;
+        let run = process::run(&job)?;
         let (outcome, error) = match run.end {
             End::Exit(0) => ("pass", String::new()),
             End::Timeout => ("timeout", String::new()),

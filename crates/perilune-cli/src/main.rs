@@ -3,18 +3,21 @@
 //! | file | |
 //! |---|---|
 //! | `options.rs` | words to options |
+//! | `commands/` | subcommands that `lua` does not have |
 //! | `run.rs` | what `lua` does with them: LUA_INIT, `-e`, `-l`, the script |
 //! | `protected.rs` | calls with a traceback, SIGINT, messages on standard error |
 //! | `repl.rs`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
 //!
 //! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
 
+mod commands;
 mod options;
 mod protected;
 mod repl;
 mod run;
 mod terminal;
 
+use options::Request;
 use perilune_heap::HeapOptions;
 use perilune_vm::Vm;
 use std::process::ExitCode;
@@ -23,10 +26,11 @@ fn main() -> ExitCode {
     // Rust ignores SIGPIPE; a filter whose reader is gone (`| head`) is to end as C programs do.
     // SAFETY: nothing else runs yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    let (words, parsed) = options::parse(std::env::args_os());
+    let words = options::words(std::env::args_os());
     let program = options::program_name(&words).to_vec();
-    let options = match parsed {
-        Ok(options) => options,
+    let options = match options::parse(&words) {
+        Ok(Request::Lua(options)) => options,
+        Ok(Request::Command(command)) => return (command.run)(&words),
         Err(bad) => {
             protected::write_error(&options::usage(&program, &bad));
             return ExitCode::FAILURE;

@@ -4,9 +4,10 @@
 //! carried out later, in order, by `run.rs`, from the same words. Bytes, not text: arguments need not be
 //! UTF-8.
 //!
-//! A first word that is a subcommand counts as one only under the command's own name and if no file of that
-//! name exists, so that `perilune` can stand wherever `lua` stood.
+//! A first word that is a subcommand (here, or in `commands/`) counts as one only under the command's own name
+//! and if no file of that name exists, so that `perilune` can stand wherever `lua` stood.
 
+use crate::commands::{self, Command};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -55,35 +56,46 @@ pub fn program_name(words: &[Vec<u8>]) -> &[u8] {
     words.first().filter(|w| !w.is_empty()).map_or(b"perilune", |w| w)
 }
 
-/// Reads the command line.
-///
-/// # Errors
-/// The first word that is no option, or an option without its argument.
-pub fn parse(args: impl Iterator<Item = OsString>) -> (Vec<Vec<u8>>, Result<Options, BadOption>) {
+/// The command line's words, as bytes; never empty.
+pub fn words(args: impl Iterator<Item = OsString>) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = args.map(OsStringExt::into_vec).collect();
     if words.is_empty() {
         words.push(b"perilune".to_vec());
     }
-    let parsed = match subcommand(&words) {
-        Some(Subcommand::Run) => Ok(Options {
-            flags: Flags::default(),
-            script: Script::At(2),
-            options_end: 1,
-            words: words.clone(),
-        }),
+    words
+}
+
+/// What a command line asks for.
+pub enum Request {
+    /// What `lua` does.
+    Lua(Options),
+    /// A subcommand that is not about running one program as `lua` would.
+    Command(&'static Command),
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// The first word that is no option, or an option without its argument.
+pub fn parse(words: &[Vec<u8>]) -> Result<Request, BadOption> {
+    Ok(Request::Lua(match subcommand(words) {
+        Some(Subcommand::Run) => {
+            Options { flags: Flags::default(), script: Script::At(2), options_end: 1, words: words.to_vec() }
+        }
         Some(Subcommand::Repl) => {
             let flags = Flags { interactive: true, version: true, ..Flags::default() };
             let script = if words.len() > 2 { Script::At(2) } else { Script::Absent };
-            Ok(Options { flags, script, options_end: 1, words: words.clone() })
+            Options { flags, script, options_end: 1, words: words.to_vec() }
         }
-        None => read_options(&words),
-    };
-    (words, parsed)
+        Some(Subcommand::Other(command)) => return Ok(Request::Command(command)),
+        None => read_options(words)?,
+    }))
 }
 
 enum Subcommand {
     Run,
     Repl,
+    Other(&'static Command),
 }
 
 fn subcommand(words: &[Vec<u8>]) -> Option<Subcommand> {
@@ -94,10 +106,11 @@ fn subcommand(words: &[Vec<u8>]) -> Option<Subcommand> {
     let which = match words.get(1)?.as_slice() {
         b"run" if words.len() > 2 => Subcommand::Run,
         b"repl" => Subcommand::Repl,
-        _ => return None,
+        other => Subcommand::Other(commands::named(other)?),
     };
-    let meant_as_file = Path::new(std::ffi::OsStr::from_bytes(&words[1])).exists();
-    (!meant_as_file).then_some(which)
+    // A folder of that name is no script.
+    let file = Path::new(std::ffi::OsStr::from_bytes(&words[1]));
+    (!file.exists() || file.is_dir()).then_some(which)
 }
 
 fn read_options(words: &[Vec<u8>]) -> Result<Options, BadOption> {
@@ -177,7 +190,10 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Options, BadOption> {
-        parse(line.split(' ').map(OsString::from)).1
+        parse(&words(line.split(' ').map(OsString::from))).map(|request| match request {
+            Request::Lua(options) => options,
+            Request::Command(command) => panic!("{line}: {}", command.name),
+        })
     }
 
     #[test]
@@ -211,5 +227,9 @@ mod tests {
         assert_eq!(read("bin/lua5.4 repl").unwrap().script, Script::At(1));
         assert!(read("perilune repl").unwrap().flags.interactive);
         assert_eq!(read("perilune run").unwrap().script, Script::At(1));
+        let bench = parse(&words(["bin/perilune", "bench", "-v"].map(OsString::from).into_iter()));
+        assert!(matches!(bench, Ok(Request::Command(Command { name: "bench", .. }))));
+        assert_eq!(read("lua bench x.lua").unwrap().script, Script::At(1));
+        assert_eq!(read("perilune run bench").unwrap().script, Script::At(2));
     }
 }

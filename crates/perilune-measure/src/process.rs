@@ -4,14 +4,13 @@
 //! say far more than the clock on the wall. Peak memory is `ru_maxrss` of the same call.
 //!
 //! One trap: Linux carries the peak of the *forking* process over `exec`, so a child looks at least as big as
-//! its parent did. With `posix_spawn` (which the standard library prefers) that is all of xtask; a plain
+//! its parent did. With `posix_spawn` (which the standard library prefers) that is all of the parent; a plain
 //! `fork` starts from the few pages that it copies. Hence the `pre_exec` hook, which makes the library fork,
 //! and which also puts the child into its own process group so that a timeout ends everything it started.
 //! What remains is a floor of some hundred KiB, below any Lua's start-up size.
 
-use crate::chore::Error;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -99,8 +98,11 @@ impl Run {
     }
 }
 
-/// Runs `job` to its end. `Err` only if it could not be started.
-pub fn run(job: &Job) -> Result<Run, Error> {
+/// Runs `job` to its end.
+///
+/// # Errors
+/// It could not be started.
+pub fn run(job: &Job) -> io::Result<Run> {
     let mut command = Command::new(&job.bin);
     command.args(&job.args).current_dir(&job.dir);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -113,7 +115,9 @@ pub fn run(job: &Job) -> Result<Run, Error> {
         });
     }
     let start = Instant::now();
-    let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", job.bin.display()))?;
+    let mut child = command
+        .spawn()
+        .map_err(|e| io::Error::new(e.kind(), format!("cannot run {}: {e}", job.bin.display())))?;
     let pid = child.id() as libc::pid_t;
     let out = reader(child.stdout.take().expect("piped"));
     let err = reader(child.stderr.take().expect("piped"));
@@ -161,7 +165,7 @@ fn reader(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
 
 /// Waits for `pid` until `deadline`, kills its group then, and returns status, usage and whether it was
 /// killed.
-fn wait(pid: libc::pid_t, deadline: Instant) -> Result<(libc::c_int, libc::rusage, bool), Error> {
+fn wait(pid: libc::pid_t, deadline: Instant) -> io::Result<(libc::c_int, libc::rusage, bool)> {
     let mut status = 0;
     // SAFETY: `rusage` is plain old data for which all-zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -174,8 +178,8 @@ fn wait(pid: libc::pid_t, deadline: Instant) -> Result<(libc::c_int, libc::rusag
         if got == pid {
             return Ok((status, usage, killed));
         }
-        if got < 0 && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return Err(std::io::Error::last_os_error().into());
+        if got < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Err(io::Error::last_os_error());
         }
         if Instant::now() >= deadline {
             // SAFETY: plain system call; the group is the child's own, it is not reaped yet.
