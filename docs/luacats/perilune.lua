@@ -126,6 +126,11 @@ local pool = {}
 ---@return perilune.task
 function pool:async(f, ...) end
 
+---A lane: tasks that run one after the other. The same name is the same lane; without one it is no other.
+---@param name? any a number, string, boolean or shared object
+---@return perilune.lane
+function pool:lane(name) end
+
 ---Calls `f(i)` for all `i` from `lo` to `hi`, in any order, and waits for all of them. The error of the lowest index that failed is raised; after the first nothing new begins.
 ---@param lo integer
 ---@param hi integer
@@ -176,6 +181,17 @@ function pool:workers() end
 
 ---Refuses new work, and waits until all there is has been done.
 function pool:close() end
+
+---A row of tasks in a pool, of which one runs at a time.
+---@class perilune.lane
+---@operator len: integer
+local lane = {}
+
+---A task that begins when all that the lane was given before have ended.
+---@param f fun(...: any): ...
+---@param ... any arguments, copied
+---@return perilune.task
+function lane:async(f, ...) end
 
 ---@class perilune.task
 local task = {}

@@ -9,6 +9,7 @@
 
 mod channel;
 pub mod domain;
+mod lane;
 mod loops;
 pub mod module;
 pub mod objects;

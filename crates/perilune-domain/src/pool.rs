@@ -12,10 +12,11 @@
 //! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool that no program can reach any more is closed.
 
 use crate::domain::Domain;
+use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
 use crate::outcome::{self, End, Outcome};
-use crate::sched::{CancelToken, Queue, Reason, Seat, Waiter, threads};
+use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     unfinished: AtomicUsize,
     /// Who waits for the last of them.
     closers: Mutex<Vec<Arc<Waiter>>>,
+    /// Tasks that must wait for the one before them.
+    pub(crate) lanes: Lanes<LaneKey, Arc<Task>>,
 }
 
 /// A pool as programs handle it.
@@ -62,6 +65,13 @@ impl SharedObject for Pool {
     }
     fn label(&self) -> Option<String> {
         Some(self.inner.name.clone())
+    }
+}
+
+impl Pool {
+    /// The part that its domains know.
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 }
 
@@ -80,6 +90,7 @@ impl Inner {
             name,
             unfinished: AtomicUsize::new(0),
             closers: Mutex::new(Vec::new()),
+            lanes: Lanes::new(),
         });
         let me: Weak<Inner> = Arc::downgrade(&inner);
         let (queue, mut seats) = Queue::new(
@@ -104,6 +115,11 @@ impl Inner {
             Some(queue) => queue,
             None => unreachable!("set when the pool is made"),
         }
+    }
+
+    /// Its name, for people.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// How many domains the pool may have.
@@ -155,6 +171,11 @@ impl Inner {
         }
     }
 
+    /// Work has been queued beside the pool's queue, and is not finished before [`Inner::finished`].
+    pub(crate) fn expect(&self) {
+        self.unfinished.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A task or part is finished.
     pub(crate) fn finished(&self) {
         if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -182,6 +203,8 @@ pub struct Task {
     cancel: CancelToken,
     /// Where it runs.
     running: Mutex<Option<(Weak<Domain>, u64)>>,
+    /// The lane that goes on when it has ended.
+    lane: Option<LaneKey>,
 }
 
 impl SharedObject for Task {
@@ -191,12 +214,53 @@ impl SharedObject for Task {
 }
 
 impl Task {
+    /// A task that has not been queued. `lane` and `whose` say whose outcome it has.
+    pub(crate) fn new(parcel: Parcel, lane: Option<LaneKey>, whose: String) -> Arc<Task> {
+        Arc::new(Task {
+            parcel: Mutex::new(Some(parcel)),
+            outcome: Outcome::new(whose),
+            cancel: CancelToken::new(),
+            running: Mutex::new(None),
+            lane,
+        })
+    }
+
+    /// It will never run, and nobody is going to ask.
+    pub(crate) fn dismiss(&self) {
+        self.outcome.dismiss();
+    }
+
+    /// It will never run.
+    pub(crate) fn abandon(&self) {
+        self.outcome.complete(End::Cancelled);
+    }
+
     fn start(self: Arc<Task>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm) {
-        let Some(parcel) = self.parcel.lock().take() else { return pool.finished() };
-        if self.cancel.is_cancelled() {
-            self.outcome.complete(End::Cancelled);
-            return pool.finished();
+        let lane = self.lane.clone();
+        match self.launch(pool, domain, vm, 0) {
+            Some(id) => domain.run(vm, id),
+            None => {
+                if let Some(lane) = lane {
+                    lane::go_on(&lane, pool, domain, vm, 0);
+                }
+            }
         }
+    }
+
+    /// Makes the fiber of a task; `None` if the task has ended without one. Its end lets its lane go on: `turns` events of that have begun here one after the other.
+    pub(crate) fn launch(
+        self: Arc<Task>,
+        pool: &Arc<Inner>,
+        domain: &Arc<Domain>,
+        vm: &mut Vm,
+        turns: u32,
+    ) -> Option<u64> {
+        let parcel = self.parcel.lock().take();
+        let Some(parcel) = parcel.filter(|_| !self.cancel.is_cancelled()) else {
+            self.outcome.complete(End::Cancelled);
+            pool.finished();
+            return None;
+        };
         let below = vm.nargs();
         let started = vm.unpack(&parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
@@ -211,6 +275,9 @@ impl Task {
                     let end = conclude(vm, end, &domain.name());
                     task.outcome.complete(end);
                     pool.finished();
+                    if let Some(lane) = &task.lane {
+                        lane::go_on(lane, &pool, domain, vm, turns);
+                    }
                 }),
             )
         });
@@ -221,7 +288,7 @@ impl Task {
                 if self.cancel.is_cancelled() {
                     domain.cancel(id);
                 }
-                domain.run(vm, id);
+                Some(id)
             }
             Err(e) => {
                 let value = vm.take_error(e);
@@ -231,6 +298,7 @@ impl Task {
                 vm.truncate(below);
                 self.outcome.complete(end);
                 pool.finished();
+                None
             }
         }
     }
@@ -326,6 +394,7 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
         let n = outcome::deliver(vm, &task.outcome, end)?;
         vm.truncate(below + n.min(1));
         if n == 0 {
+            vm.ensure_stack(1)?;
             vm.push(Value::NIL);
         }
     }
@@ -375,7 +444,15 @@ fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(
         vm,
         mt,
-        &[&ASYNC, &CLOSE, &WORKERS, &loops::PARALLEL_FOR, &loops::PARALLEL_REDUCE, &loops::PARALLEL_FIND],
+        &[
+            &ASYNC,
+            &lane::LANE,
+            &CLOSE,
+            &WORKERS,
+            &loops::PARALLEL_FOR,
+            &loops::PARALLEL_REDUCE,
+            &loops::PARALLEL_FIND,
+        ],
         &[],
     )?;
     loops::add_prelude(vm, mt)
@@ -436,15 +513,10 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     }
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
-    let task = Arc::new(Task {
-        parcel: Mutex::new(Some(parcel)),
-        outcome: Outcome::new("a task".to_owned()),
-        cancel: CancelToken::new(),
-        running: Mutex::new(None),
-    });
+    let task = Task::new(parcel, None, "a task".to_owned());
     let domain = Domain::of(vm)?;
     if pool.submit(domain, Work::Task(Arc::clone(&task))).is_err() {
-        task.outcome.dismiss();
+        task.dismiss();
         return Err(closed(vm, &pool));
     }
     let task = vm.shared_ref(task);

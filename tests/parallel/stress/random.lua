@@ -124,6 +124,32 @@ local actions = {
     d:await()
   end,
   function()
+    count "lanes"
+    local at, tasks, names = pl.array("i64", 4), {}, random(4)
+    for i = 1, random(60) do
+      local lane = i % names + 1
+      local bad, wait = random(5) == 1, random(10) == 1
+      tasks[i] = pool:lane(lane):async(function(n)
+        if at[lane] ~= n then error("overtaken", 0) end
+        if wait then pl.sleep(0) end
+        at[lane] = n + 1
+        if bad then error("bad", 0) end
+      end, (i - 1) // names)
+    end
+    for i = #tasks, 1, -1 do
+      local ok, e = pcall(tasks[i].await, tasks[i])
+      assert(ok or e:sub(1, 3) == "bad", e)
+    end
+    -- Some are cancelled, some while they run: the others still come, in order.
+    local lane, last, list = pool:lane(), pl.atomic(0), {}
+    for i = 1, 20 do
+      list[i] = lane:async(function() assert(last:exchange(i) < i) if i % 5 == 0 then pl.sleep(0.001) end return true end)
+    end
+    for i = 1, 5 do list[random(20)]:cancel() end
+    for i = 1, 20 do pcall(list[i].await, list[i]) end
+    assert(lane:async(function() return #lane end):await() == 0)
+  end,
+  function()
     count "timers"
     local c = pl.channel.new()
     local t = pl.every(0.001, function(k) c:send(k) end)

@@ -21,7 +21,7 @@ const SHARDS: usize = 64;
 
 /// A key: equal if `==` says so in Lua.
 #[derive(Clone)]
-struct Key(Plain);
+pub(crate) struct Key(pub(crate) Plain);
 
 impl PartialEq for Key {
     fn eq(&self, o: &Key) -> bool {
@@ -114,7 +114,8 @@ fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Map> {
     vm.check_shared(1, &MAP)
 }
 
-fn key(vm: &mut Vm, n: u32) -> LuaResult<Key> {
+/// Argument `n` as a key.
+pub(crate) fn key(vm: &mut Vm, n: u32) -> LuaResult<Key> {
     match plain::check(vm, n)? {
         Plain::Nil => Err(vm.arg_error(n, "a key must not be nil")),
         Plain::Float(f) if f.is_nan() => Err(vm.arg_error(n, "a key must not be NaN")),

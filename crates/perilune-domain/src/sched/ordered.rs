@@ -73,6 +73,16 @@ impl<K: Hash + Eq, E> Lanes<K, E> {
         event
     }
 
+    /// How many events wait in a lane; the one that is being handled is not counted.
+    pub fn len(&self, key: &K) -> usize {
+        self.shard(key).get(key).map_or(0, VecDeque::len)
+    }
+
+    /// Whether no lane is busy.
+    pub fn is_empty(&self) -> bool {
+        self.busy() == 0
+    }
+
     /// How many lanes are busy.
     pub fn busy(&self) -> usize {
         self.shards.iter().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner).len()).sum()

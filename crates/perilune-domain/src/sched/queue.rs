@@ -81,6 +81,12 @@ impl<T> Queue<T> {
         Ok(())
     }
 
+    /// Queues a task behind all others, also if the pool is closed: the next of a row that runs. By a worker of the pool, which looks for work afterwards.
+    pub fn inject_next(&self, task: T) {
+        self.common.push(task);
+        self.ring();
+    }
+
     fn ring(&self) {
         if let Some(worker) = self.bell.ring() {
             (self.poke)(worker);

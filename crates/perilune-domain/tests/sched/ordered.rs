@@ -16,6 +16,7 @@ fn a_lane_is_busy_from_its_first_event_until_its_turn_finds_none() {
     assert_eq!(lanes.next(&"a"), None);
     assert_eq!(lanes.busy(), 1);
     assert!(lanes.push("a", 6));
+    assert_eq!((lanes.len(&"a"), lanes.len(&"c")), (1, 0));
 }
 
 #[test]
