@@ -1,7 +1,8 @@
 //! The deep copy into an island.
 //!
-//! The copy is breadth first: `entries` lists the objects met so far with their copies, and is at the same time the queue of those still to be filled.
-//! So nesting costs no native stack.
+//! The copy is breadth first: `entries` lists the objects met so far with their copies, `unfilled` those among them that refer to others. It is the queue
+//! of what is still to be filled, so nesting costs no native stack. Most objects are strings, copied when they are met; nobody looks at them again but to put
+//! their headers right.
 //!
 //! # Forwarding
 //! While the copy is made, nothing else runs in the domain, and nothing is allocated in its heap. So an object that has been met
@@ -77,6 +78,37 @@ fn prefetch<T>(p: *const T) {
     let _ = p;
 }
 
+/// Bytes of the longest string object that is copied by granules.
+const SHORT: usize = 128;
+
+type Granule = [std::mem::MaybeUninit<u8>; 16];
+
+/// Copies the granules of an object of `bytes` bytes: quicker than a call for the few of a name.
+///
+/// # Safety
+/// Both take so many whole granules and do not overlap.
+#[inline(always)]
+unsafe fn copy_granules(to: *mut Granule, from: *const Granule, bytes: usize) {
+    let mut at = 0;
+    loop {
+        // SAFETY: the caller's promise. Padding is copied as what it is.
+        unsafe { *to.add(at) = *from.add(at) };
+        at += 1;
+        if at * size_of::<Granule>() >= bytes {
+            return;
+        }
+    }
+}
+
+/// The positions of the bits that are set.
+fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (at < u32::BITS).then_some(at as usize)
+    })
+}
+
 /// The copies of strings that are not interned: an open-addressing set by text.
 #[derive(Default)]
 struct Texts {
@@ -142,6 +174,8 @@ struct Copier<'a> {
     vm: &'a mut Vm,
     island: IslandBuilder,
     entries: Entries,
+    /// Numbers of the entries that refer to others: what is still to be filled, and has been.
+    unfilled: Vec<u32>,
     /// The entry being filled.
     at: u32,
     /// Copies of strings that are not interned, by hash.
@@ -183,6 +217,7 @@ fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
         vm,
         island: IslandBuilder::new()?,
         entries: Entries(Vec::new()),
+        unfilled: Vec::new(),
         at: NO_PARENT,
         texts: Default::default(),
         protos: Vec::new(),
@@ -203,12 +238,12 @@ fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
 impl Copier<'_> {
     fn run(&mut self) -> Attempt<()> {
         let mut next = 0;
-        while next < self.entries.0.len() {
+        while next < self.unfilled.len() {
             if next.is_multiple_of(256) {
                 self.check_limit()?;
             }
-            self.at = next as u32;
-            let (src, dst) = (self.entries.0[next].src, self.entries.0[next].dst);
+            self.at = self.unfilled[next];
+            let Entry { src, dst, .. } = self.entries.0[self.at as usize];
             // SAFETY: an object and the copy of its kind that was made for it.
             unsafe {
                 match Tag((*src).kind) {
@@ -254,8 +289,14 @@ impl Copier<'_> {
             }
             let dst = match v.tag {
                 Tag::STRING => self.copy_string(v.gc())?.cast(),
-                Tag::TABLE => self.start_table(v.gc())?.cast(),
-                Tag::CLOSURE => self.start_function(v.gc())?.cast(),
+                Tag::TABLE => {
+                    self.unfilled.push(self.entries.0.len() as u32);
+                    self.start_table(v.gc())?.cast()
+                }
+                Tag::CLOSURE => {
+                    self.unfilled.push(self.entries.0.len() as u32);
+                    self.start_function(v.gc())?.cast()
+                }
                 Tag::SHARED => self.copy_shared(v.gc())?.cast(),
                 Tag::NATIVE_CLOSURE => self.copy_native(v)?.cast(),
                 _ => return self.refuse(v, Why::Kind),
@@ -295,13 +336,16 @@ impl Copier<'_> {
         }
         let size = STRING_DATA + s.len() + 1;
         let copy: *mut LuaString = self.island.alloc(Tag::STRING.0, size)?.cast();
-        // SAFETY: room for a string of that length; the source has its NUL.
+        // SAFETY: room for a string of that length; the source has its NUL. Objects take whole granules.
         unsafe {
-            (*copy).hash = hash;
+            let header = (*copy).header;
+            if size <= SHORT {
+                copy_granules(copy.cast(), s.ptr().cast(), size);
+            } else {
+                std::ptr::copy_nonoverlapping(s.ptr() as *const u8, copy.cast::<u8>(), size);
+            }
+            (*copy).header = header;
             (*copy).atom = 0;
-            (*copy).len = s.len() as u32;
-            let from = (s.ptr() as *const u8).add(STRING_DATA);
-            std::ptr::copy_nonoverlapping(from, copy.cast::<u8>().add(STRING_DATA), s.len() + 1);
         }
         if !s.is_interned() {
             self.texts.put(place, hash, copy);
@@ -353,12 +397,13 @@ impl Copier<'_> {
             } else if len > 0 {
                 std::ptr::copy_nonoverlapping((*src).array, (*dst).array, len * 8);
             }
+            let mut dunder = false;
             if !(*src).nodes.is_null() {
-                self.fill_nodes(src, dst)?;
+                dunder = self.fill_nodes(src, dst)?;
             } else if (*src).shape == shape::DICT {
                 (*dst).shape = shape::ROOT;
             }
-            (*dst).absent = self.absent_events(src, (*dst).shape);
+            (*dst).absent = self.absent_events(src, (*dst).shape, dunder);
             if !(*src).metatable.is_null() {
                 (*dst).metatable = self.forward_metatable(Gc::from_ptr((*src).metatable))?;
             }
@@ -378,8 +423,9 @@ impl Copier<'_> {
         Ok(copy.gc::<Table>().ptr())
     }
 
-    /// The first eight metamethods that the table `src`, whose copy has `shape`, does not have.
-    fn absent_events(&mut self, src: *mut Table, shape: u32) -> u8 {
+    /// The first eight metamethods that the table `src`, whose copy has `shape`, does not have. `dunder`: a name in its hash part begins with two
+    /// underscores.
+    fn absent_events(&mut self, src: *mut Table, shape: u32, dunder: bool) -> u8 {
         let cached = self.absent[shape as usize % SHAPES];
         if cached.0 == shape {
             return cached.1;
@@ -387,9 +433,7 @@ impl Copier<'_> {
         // SAFETY: a live table.
         let t = unsafe { Gc::from_ptr(src) };
         if shape::is_dict(shape) {
-            let named =
-                |n: &Node| n.is_live() && n.key_tag == Tag::STRING.0 && n.key().gc::<LuaString>().is_dunder();
-            if !t.node_slice().iter().any(named) {
+            if !dunder {
                 return 0xff;
             }
             return self.absent_names(|name| t.get_str(name).is_nil());
@@ -417,60 +461,95 @@ impl Copier<'_> {
         FIRST.iter().map(bit).fold(0, |a, b| a | b)
     }
 
+    /// Copies the hash part. True if a key is a string that begins with two underscores.
+    ///
     /// # Safety
     /// As [`Copier::fill_table`]; the source has nodes.
-    unsafe fn fill_nodes(&mut self, src: *mut Table, dst: *mut Table) -> Attempt<()> {
+    unsafe fn fill_nodes(&mut self, src: *mut Table, dst: *mut Table) -> Attempt<bool> {
         // SAFETY: the nodes of a live table, which nothing changes meanwhile; room for as many as the copy gets.
         unsafe {
             let nodes = (*src).node_slice();
             let mut live = 0usize;
             let mut by_address = false;
-            for n in nodes.iter().filter(|n| n.is_live()) {
-                live += 1;
-                by_address |= n.key_tag > Tag::STRING.0;
+            for n in nodes {
+                live += n.is_live() as usize;
+                by_address |= n.is_live() & (n.key_tag > Tag::STRING.0);
             }
             if (*src).shape == shape::DICT {
                 (*dst).shape = if live == 0 { shape::ROOT } else { shape::FROZEN_DICT };
             }
             if live == 0 {
-                return Ok(());
+                return Ok(false);
             }
+            // One for each key at least, as a rule.
+            self.entries.0.reserve(live);
             let tight = live.next_power_of_two();
-            let same = !by_address && tight == nodes.len();
             let copy: *mut Node = self.island.room(tight * size_of::<Node>())?.cast();
             (*dst).nodes = copy;
             (*dst).log2_nodes = tight.trailing_zeros() as u8;
-            if same {
-                // The hashes of the keys do not depend on addresses, so each stays where it is.
-                for (at, n) in nodes.iter().enumerate() {
-                    if let Some(later) = nodes.get(at + AHEAD)
-                        && later.key_tag >= Tag::STRING.0
-                    {
-                        prefetch(later.key as *const Header);
-                    }
-                    let mut n = *n;
-                    if n.is_live() {
-                        n.key = self.forward(n.key())?.payload;
-                        let v = self.forward(n.value())?;
-                        n.set_value(v);
-                    } else if n.key_tag != Tag::NIL.0 {
-                        n.bury();
-                    }
-                    *copy.add(at) = n;
-                }
-            } else {
-                (*dst).last_free = tight as u32;
-                for at in 0..tight {
-                    copy.add(at).write(Node::FREE);
-                }
-                for n in nodes.iter().rev().filter(|n| n.is_live()) {
-                    let (key, v) = (self.forward(n.key())?, self.forward(n.value())?);
-                    (*dst).insert_into_free(key, v);
-                }
+            (*dst).header.flags = (*src).header.flags & TABLE_INT_NODES;
+            if !by_address && tight == nodes.len() {
+                return self.fill_same_nodes(nodes, copy);
+            }
+            let mut dunder = false;
+            (*dst).last_free = tight as u32;
+            for at in 0..tight {
+                copy.add(at).write(Node::FREE);
+            }
+            for n in nodes.iter().rev().filter(|n| n.is_live()) {
+                dunder |= n.key_tag == Tag::STRING.0 && n.key().gc::<LuaString>().is_dunder();
+                let (key, v) = (self.forward(n.key())?, self.forward(n.value())?);
+                (*dst).insert_into_free(key, v);
             }
             (*dst).header.flags = (*src).header.flags & TABLE_INT_NODES;
-            Ok(())
+            Ok(dunder)
         }
+    }
+
+    /// Copies nodes whose keys have hashes that do not depend on addresses: each stays where it is. About every third of them is free, which no processor
+    /// can guess: so a portion is copied as it is first, and then those that are in use are gone through. The keys of the portion behind it are fetched
+    /// meanwhile.
+    ///
+    /// # Safety
+    /// `nodes` are those of a live table; there is room for as many at `copy`.
+    unsafe fn fill_same_nodes(&mut self, nodes: &[Node], copy: *mut Node) -> Attempt<bool> {
+        const PORTION: usize = 32;
+        let scan = |nodes: &[Node]| {
+            let (mut live, mut dead) = (0u32, 0u32);
+            for (at, n) in nodes.iter().enumerate() {
+                live |= (n.is_live() as u32) << at;
+                dead |= ((!n.is_live() & (n.key_tag != Tag::NIL.0)) as u32) << at;
+            }
+            for at in bits(live) {
+                prefetch(nodes[at].key as *const Header);
+            }
+            (live, dead)
+        };
+        let mut dunder = false;
+        let mut portions = nodes.chunks(PORTION);
+        let mut portion = portions.next();
+        let mut scanned = portion.map_or((0, 0), scan);
+        let mut to = copy;
+        while let Some(from) = portion {
+            let (live, dead) = scanned;
+            portion = portions.next();
+            scanned = portion.map_or((0, 0), scan);
+            // SAFETY: as many nodes as there are from `to` on; a live key is a live object.
+            unsafe {
+                std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
+                for at in bits(live) {
+                    let (n, own) = (&from[at], &mut *to.add(at));
+                    dunder |= n.key_tag == Tag::STRING.0 && n.key().gc::<LuaString>().is_dunder();
+                    own.key = self.forward(n.key())?.payload;
+                    if n.value().is_collectable() {
+                        own.set_value(self.forward_object(n.value())?);
+                    }
+                }
+                bits(dead).for_each(|at| (*to.add(at)).bury());
+                to = to.add(from.len());
+            }
+        }
+        Ok(dunder)
     }
 
     fn start_function(&mut self, f: Gc<LuaClosure>) -> Attempt<*mut SharedFunction> {
