@@ -36,7 +36,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    perilune_trace::attach::listen();
+    if let Err(message) = perilune_trace::session::start_from_env() {
+        protected::write_error(format!("perilune: {message}\n").as_bytes());
+        return ExitCode::FAILURE;
+    }
     let mut vm = Vm::with_options(HeapOptions::from_env());
+    vm.enter_main();
     protected::set_program(program);
     let succeeded = match run::main(&mut vm, &options) {
         Ok(succeeded) => succeeded,
@@ -46,6 +52,7 @@ fn main() -> ExitCode {
         }
     };
     vm.close();
+    vm.leave_main();
     if std::env::var_os("PERILUNE_GC_STATS").is_some_and(|v| !v.is_empty() && v != "0") {
         eprintln!("{:#?}", vm.heap().stats());
     }

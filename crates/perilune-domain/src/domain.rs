@@ -15,6 +15,7 @@ use crate::program::program;
 use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::wait::{self, Wait};
 use parking_lot::Mutex;
+use perilune_trace::{Kind, emit, names};
 use perilune_vm::parcel::Parcel;
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
@@ -146,6 +147,9 @@ impl Domain {
         });
         program().rest().register(&domain.waits);
         program().enlist(&domain);
+        if owned && perilune_trace::is_live() {
+            emit(Kind::DomainBegin, 0, id as u64, names::string(domain.name.lock().as_bytes()) as u64);
+        }
         domain
     }
 
@@ -288,6 +292,7 @@ impl Domain {
         local.live += 1;
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
+        emit(Kind::FiberBegin, 0, vm.fiber_ref(id).0, 0);
         self.interested.fetch_add(1, Ordering::Relaxed);
         Ok(id)
     }
@@ -412,6 +417,7 @@ impl Domain {
             return vm;
         }
         let mut vm = crate::module::new_state(self.local().limit);
+        vm.set_domain_number(self.id);
         vm.set_host(self.clone());
         *self.interrupt.lock() = Some(vm.interrupt_handle());
         let vm = Box::into_raw(vm);
@@ -450,6 +456,7 @@ impl Domain {
             // SAFETY: made by `state`; nothing runs in it, and only the owner frees it.
             drop(unsafe { Box::from_raw(vm) });
         }
+        emit(Kind::DomainEnd, 0, self.id as u64, 0);
         self.token.close();
     }
 

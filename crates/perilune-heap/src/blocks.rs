@@ -440,6 +440,11 @@ impl BlockSpace {
         (all - free - self.warm.len(), free + self.warm.len(), self.idle.len())
     }
 
+    /// Chunks that hold no object.
+    pub fn idle_chunks(&self) -> usize {
+        self.idle.len()
+    }
+
     /// Gives up all memory: the first chunk is left to other heaps, the rest is unmapped.
     pub fn give_up(&mut self) {
         // An idle chunk would not do: its header may be gone.

@@ -26,6 +26,7 @@ use crate::layout::*;
 use crate::mark::{Budget, Marker, cpu_ns};
 use crate::pace::{LEAST_SLICE, MARK_RATIO, MOST_PAUSE, PAUSE_GOAL};
 use crate::{Client, Cycle, Obj};
+use perilune_trace::{Kind, emit};
 use std::time::{Duration, Instant};
 
 /// Times that a major may find too much left after a scan of the roots.
@@ -75,6 +76,7 @@ impl Heap {
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
         let began = Instant::now();
         let explicit = budget.is_some();
+        emit(Kind::StepBegin, explicit as u16, 0, 0);
         let budget = budget.or(self.stress.then_some(Budget::Objects(STRESS_SLICE)));
         if self.stress {
             self.force_major();
@@ -103,6 +105,7 @@ impl Heap {
     /// Reclaims unreachable young objects.
     pub fn collect_minor<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
+        emit(Kind::StepBegin, 3, 0, 0);
         self.minor(client, began);
         self.conclude(client, began);
     }
@@ -110,6 +113,7 @@ impl Heap {
     /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and its sweep.
     pub fn collect_full<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
+        emit(Kind::StepBegin, 2, 0, 0);
         self.minor(client, began);
         if self.major.active {
             self.slice(client, Budget::Unlimited);
@@ -132,6 +136,11 @@ impl Heap {
         self.trim_if_rested();
         self.stats.step_cpu.add(cpu_ns() - self.step_began_cpu);
         self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
+        if perilune_trace::is_live() {
+            let (live, mapped) = (self.live_bytes() as u64, self.mapped_bytes() as u64);
+            emit(Kind::HeapLive, 0, live, mapped);
+            emit(Kind::StepEnd, 0, live, mapped);
+        }
     }
 
     /// A portion of what has rested goes, unless that was looked for just now.
@@ -171,6 +180,7 @@ impl Heap {
     fn minor<C: Client>(&mut self, client: &mut C, began: Instant) -> usize {
         let cpu = cpu_ns();
         self.step_began_cpu = cpu;
+        emit(Kind::MinorBegin, 0, 0, 0);
         let external = self.external_bytes();
         self.dissolve_scopes();
         let young = self.retire_spans();
@@ -214,6 +224,7 @@ impl Heap {
         self.stats.minor_cpu.add(cpu_now - cpu);
         self.stats.promoted_bytes += kept as u64;
         self.stats.allocated_bytes += young as u64;
+        emit(Kind::MinorEnd, 0, young as u64, kept as u64);
         kept
     }
 
@@ -285,6 +296,7 @@ impl Heap {
     fn start_major<C: Client>(&mut self, client: &mut C) {
         debug_assert!(self.is_swept() && !self.major.active);
         self.major.active = true;
+        emit(Kind::MajorBegin, 0, self.live_bytes() as u64, 0);
         self.pace.allocated_at_major = self.stats.allocated_bytes;
         self.major.bytes = 0;
         self.major.rescans = 0;
@@ -297,6 +309,7 @@ impl Heap {
     /// Marks until the budget is spent or, if the end is reached, completes the major. Runs right after a minor collection.
     fn slice<C: Client>(&mut self, client: &mut C, budget: Budget) {
         let began = Instant::now();
+        emit(Kind::SliceBegin, 0, 0, 0);
         let (cpu, before) = (cpu_ns(), self.major.bytes);
         let regrey = core::mem::take(&mut self.major.regrey);
         let last_chance = self.major.rescans >= MOST_RESCANS;
@@ -334,6 +347,7 @@ impl Heap {
         self.stats.slices += 1;
         self.stats.major_ns += ns;
         self.stats.slice_pauses.add(ns);
+        emit(Kind::SliceEnd, done as u16, marked as u64, 0);
     }
 
     /// The marking is complete: the bitmaps change places, the sweep begins.
@@ -353,6 +367,7 @@ impl Heap {
 
     fn sweep(&mut self, budget: Budget) {
         let began = Instant::now();
+        emit(Kind::SweepBegin, 0, 0, 0);
         let now = self.now();
         loop {
             let blocks = self.blocks.sweep_some(&mut self.table, SWEEP_PORTION, self.side, now);
@@ -362,6 +377,7 @@ impl Heap {
             }
         }
         self.stats.sweep_ns += began.elapsed().as_nanos() as u64;
+        emit(Kind::SweepEnd, self.is_swept() as u16, 0, 0);
     }
 
     /// Calls `f` with every object that is not known to be dead.

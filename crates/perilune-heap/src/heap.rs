@@ -495,6 +495,11 @@ impl Heap {
         self.external
     }
 
+    /// Bytes mapped from the system now, resting ones included.
+    pub fn mapped_bytes(&self) -> usize {
+        (self.blocks.chunks.len() + self.blocks.idle_chunks()) * CHUNK + self.large.mapped
+    }
+
     /// Bytes that the program holds: what was allocated and has not been found dead, external memory included. Exact to
     /// the 16 bytes that sizes are rounded to.
     pub fn live_bytes(&self) -> usize {
@@ -615,7 +620,7 @@ impl Heap {
             free_blocks,
             large_bytes: self.large.bytes,
             large_objects: self.large.all().count(),
-            mapped_bytes: small_chunks * CHUNK + self.large.mapped,
+            mapped_bytes: self.mapped_bytes(),
             occupancy_percent: self.blocks.occupancy_percent,
             nursery_bytes: self.pace.nursery,
             ..self.stats.clone()

@@ -45,6 +45,7 @@ mod park;
 
 use crate::Vm;
 use crate::call::{NATIVE_STACK, STACK_EXTRA};
+use crate::events::Parking;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
 use crate::native::LuaResult;
@@ -364,6 +365,7 @@ impl Vm {
             (*state).phase = Phase::Running;
             self.fibers.current = th;
             self.drop_stale_hint();
+            self.report_run();
             let exit = if parked {
                 self.c_calls = (*state).c_calls;
                 self.error = (*state).error;
@@ -381,6 +383,9 @@ impl Vm {
                 self.switch_to(th);
                 execute_with(self, |vm| vm.start_fiber())
             };
+            if perilune_trace::is_live() {
+                self.report_park(parking(exit, &*state));
+            }
             self.fibers.current = null_mut();
             if exit == Exit::Error {
                 // Its end could not be delivered: memory is short, or an interrupt hit the call of its function, before there was a frame.
@@ -518,6 +523,17 @@ impl Vm {
     /// What a collection starts from.
     pub(crate) fn fiber_roots(&self) -> [*mut Thread; 3] {
         [self.fibers.head, self.fibers.spare, self.fibers.current]
+    }
+}
+
+/// Why a run of a fiber is over.
+fn parking(exit: Exit, state: &FiberState) -> Parking {
+    match (&state.end, state.phase) {
+        (_, Phase::Parked) => Parking::Waits,
+        (Some(FiberEnd::Returned(_)), _) => Parking::Returned,
+        (Some(FiberEnd::Failed { .. }), _) => Parking::Failed,
+        (None, _) if exit == Exit::Error => Parking::Failed,
+        _ => Parking::Cancelled,
     }
 }
 

@@ -203,6 +203,7 @@ impl Vm {
         self.base_thread = base;
         self.c_calls = 0;
         self.stacks.running.set_bounds(low, end);
+        self.report_enter();
     }
 
     /// The calling thread has no fiber in the middle of anything, and gives up what [`Vm::enter_thread`] gave it. What lies on the base coroutine's stack is gone.
@@ -215,6 +216,7 @@ impl Vm {
             self.thread,
             self.fibers.current
         );
+        self.report_leave(false);
         // SAFETY: the base coroutine of this thread.
         unsafe {
             self.base = (*base).stack.add(crate::frame::CALL_GAP);
@@ -289,6 +291,8 @@ impl Vm {
         spill_registers(vm, |vm, here| {
             // SAFETY: this thread owns the Vm until `f` gives it up, and after `f` has taken it again.
             unsafe {
+                (*vm).report_park(crate::events::Parking::Detached);
+                (*vm).report_leave(true);
                 let mut aside = (*vm).take_state(here);
                 let record: *mut Aside = &raw mut aside;
                 (*vm).owners.aside.push(record);
@@ -296,6 +300,8 @@ impl Vm {
                 let result = f();
                 (*vm).owners.aside.retain(|&r| r != record);
                 (*vm).load_state(&mut *record);
+                (*vm).report_enter();
+                (*vm).report_run();
                 result
             }
         })

@@ -59,6 +59,7 @@ mod close;
 mod coroutine;
 pub mod debug;
 mod error;
+mod events;
 mod fiber;
 mod frame;
 mod gc;

@@ -76,6 +76,7 @@ impl Vm {
             shared_refs: Default::default(),
             parcel: Default::default(),
             gc: Default::default(),
+            events: Default::default(),
             warn: Default::default(),
         });
         vm.owners.home = crate::host::native_stack();

@@ -83,6 +83,8 @@ pub struct Vm {
     /// What crosses to other domains and back.
     pub(crate) parcel: Box<crate::parcel::ParcelState>,
     pub(crate) gc: crate::gc::GcState,
+    /// Where events of this domain go, and its number.
+    pub(crate) events: crate::events::Events,
     /// The warning state of `warn`.
     pub(crate) warn: crate::warn::WarnState,
 }

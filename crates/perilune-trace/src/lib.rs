@@ -1,0 +1,32 @@
+//! Events of a running program, and what reads them. Used by all rooms; knows none of them.
+//!
+//! | file | |
+//! |---|---|
+//! | `event.rs` | what can happen: kinds, arguments, categories |
+//! | `emit.rs` | probes, and the writer behind them |
+//! | `names.rs` | strings and call paths that events refer to |
+//! | `clock.rs` | ticks and nanoseconds |
+//! | `layout.rs`, `map.rs` | the event file: what lies where, mapping it |
+//! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
+//! | `tool.rs` | the tool's side: programs started or attached to |
+//! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
+//!
+//! The design as a whole is in `docs/tracing-design.md`.
+
+pub mod attach;
+pub mod clock;
+pub mod definitions;
+pub mod emit;
+pub mod event;
+pub mod layout;
+pub mod map;
+pub mod names;
+pub mod read;
+pub mod session;
+pub mod tool;
+pub mod trace;
+
+pub use definitions::Definitions;
+pub use emit::{Writer, emit, emit_text, is_live, on};
+pub use event::{Category, FiberRef, Kind, ObjectKind, ObjectRef};
+pub use trace::{Event, Trace, Who};

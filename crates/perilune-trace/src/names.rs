@@ -1,0 +1,114 @@
+//! Definitions: strings and call paths that events refer to by number.
+//!
+//! Numbers are given once for the life of the process, so that callers may keep them; a session that begins later gets all definitions there are
+//! first ([`bring_up_to_date`]). Interning takes a lock and a look into a table: what happens often keeps the number it got.
+
+use crate::emit;
+use crate::event::ObjectRef;
+use crate::layout::{DefinitionKind, StackNode};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Most strings and call paths; what comes later is number 0, which has no name.
+const MOST: u32 = 1 << 22;
+
+#[derive(Default)]
+struct Names {
+    strings: HashMap<Box<[u8]>, u32>,
+    stacks: HashMap<StackNode, u32>,
+    /// All definitions, for sessions to come.
+    all: Vec<(DefinitionKind, Box<[u8]>)>,
+    /// The session whose file has `written` of them.
+    session: u32,
+    written: usize,
+}
+
+static NAMES: Mutex<Option<Names>> = Mutex::new(None);
+
+fn lock() -> MutexGuard<'static, Option<Names>> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Names {
+    fn add(&mut self, kind: DefinitionKind, bytes: &[u8]) {
+        self.all.push((kind, bytes.into()));
+        self.write();
+    }
+
+    /// Writes what the session's file lacks.
+    fn write(&mut self) {
+        let session = emit::SESSION.load(Ordering::Acquire);
+        if session == 0 {
+            return;
+        }
+        let Some(map) = emit::mapping() else { return };
+        if self.session != session {
+            (self.session, self.written) = (session, 0);
+        }
+        for (kind, bytes) in &self.all[self.written..] {
+            map.define(*kind, bytes);
+        }
+        self.written = self.all.len();
+    }
+}
+
+/// Sees to it that the session's file has all definitions.
+pub(crate) fn bring_up_to_date() {
+    lock().get_or_insert_default().write();
+}
+
+/// The number of a string; 0 if there are too many.
+pub fn string(text: &[u8]) -> u32 {
+    let mut names = lock();
+    let names = names.get_or_insert_default();
+    if let Some(&n) = names.strings.get(text) {
+        return n;
+    }
+    let n = names.strings.len() as u32 + 1;
+    if n > MOST {
+        return 0;
+    }
+    names.strings.insert(text.into(), n);
+    names.add(DefinitionKind::String, text);
+    n
+}
+
+/// The number of a node of call paths; 0 if there are too many.
+pub fn stack(node: StackNode) -> u32 {
+    let mut names = lock();
+    let names = names.get_or_insert_default();
+    if let Some(&n) = names.stacks.get(&node) {
+        return n;
+    }
+    let n = names.stacks.len() as u32 + 1;
+    if n > MOST {
+        return 0;
+    }
+    names.stacks.insert(node, n);
+    let words = [node.parent, node.function, node.source, node.line, node.defined, node.kind];
+    let mut bytes = [0u8; 24];
+    for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    names.add(DefinitionKind::Stack, &bytes);
+    n
+}
+
+/// Gives an object a name for people.
+pub fn label(object: ObjectRef, text: &[u8]) {
+    let name = string(text);
+    attach(DefinitionKind::Label, object, name);
+}
+
+/// Says where an object was made.
+pub fn origin(object: ObjectRef, stack: u32) {
+    attach(DefinitionKind::Origin, object, stack);
+}
+
+fn attach(kind: DefinitionKind, object: ObjectRef, number: u32) {
+    let mut bytes = [0u8; 12];
+    bytes[..8].copy_from_slice(&object.0.to_ne_bytes());
+    bytes[8..].copy_from_slice(&number.to_ne_bytes());
+    lock().get_or_insert_default().add(kind, &bytes);
+}

@@ -1,0 +1,237 @@
+//! The tool's side of a session: a program started under observation, or one that runs already.
+//!
+//! ```no_run
+//! # use perilune_trace::{tool::Target, session::Options};
+//! # fn main() -> std::io::Result<()> {
+//! let mut target = Target::attach(1234, &Options::default())?;
+//! while target.is_alive() {
+//!     target.reader.drain(&mut |event| println!("{event:?}"));
+//!     target.wait(std::time::Duration::from_millis(10));
+//! }
+//! # Ok(()) }
+//! ```
+
+use crate::attach::{COOKIE, Request, SIGNAL, path_for};
+use crate::layout::State;
+use crate::map::Mapping;
+use crate::read::RingReader;
+use crate::session::Options;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a program may take to answer the signal.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A program under observation. Dropping it ends the session and removes the event file; a program that was attached to goes on.
+pub struct Target {
+    /// Its events.
+    pub reader: RingReader,
+    /// Its process.
+    pub pid: u32,
+    path: PathBuf,
+    child: Option<Child>,
+    status: Option<ExitStatus>,
+    /// The session was begun by this tool.
+    began: bool,
+}
+
+fn other(text: String) -> io::Error {
+    io::Error::other(text)
+}
+
+/// Makes the directory where tools and programs meet, and checks that it belongs to this user alone.
+fn meeting_place(pid: u32) -> io::Result<PathBuf> {
+    let path = path_for(pid);
+    let dir = path.parent().unwrap_or(Path::new("/"));
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let meta = std::fs::symlink_metadata(dir)?;
+    // SAFETY: asks for a number.
+    if !meta.is_dir() || meta.uid() != unsafe { libc::geteuid() } || meta.mode() & 0o077 != 0 {
+        return Err(other(format!("{} must be a directory of this user with mode 0700", dir.display())));
+    }
+    Ok(path)
+}
+
+impl Target {
+    /// Starts a program that writes events from its beginning. `command` gets the variable that tells it where.
+    ///
+    /// # Errors
+    /// The file cannot be made, the program not be started.
+    pub fn spawn(mut command: Command, options: &Options) -> io::Result<Target> {
+        let dir = meeting_place(0)?;
+        let path =
+            dir.with_file_name(format!("{}-{}.events", std::process::id(), crate::clock::monotonic_ns()));
+        let map = Mapping::create(&path, &options.geometry)?;
+        options.apply(&map);
+        command.env("PERILUNE_TRACE", &path);
+        match command.spawn() {
+            Ok(child) => Ok(Target {
+                reader: RingReader::new(map),
+                pid: child.id(),
+                path,
+                child: Some(child),
+                status: None,
+                began: true,
+            }),
+            Err(e) => {
+                let _ = std::fs::remove_file(&path);
+                Err(e)
+            }
+        }
+    }
+
+    /// Turns tracing on in a program that runs.
+    ///
+    /// # Errors
+    /// There is no such process, it belongs to somebody else, it is no Perilune program, it is being traced already.
+    pub fn attach(pid: u32, options: &Options) -> io::Result<Target> {
+        if !catches(pid)? {
+            return Err(other(format!("process {pid} is no Perilune program")));
+        }
+        let path = meeting_place(pid)?;
+        if let Ok(old) = Mapping::open(&path)
+            && old.header().state.load(Ordering::Acquire) == State::Live as u32
+            && old.header().pid.load(Ordering::Relaxed) == pid
+        {
+            return Err(other(format!("process {pid} is being traced already")));
+        }
+        let _ = std::fs::remove_file(&path);
+        let map = Mapping::create(&path, &options.geometry)?;
+        options.apply(&map);
+        let target =
+            Target { reader: RingReader::new(map), pid, path, child: None, status: None, began: true };
+        target.signal()?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match target.reader.mapping().header().state.load(Ordering::Acquire) {
+                s if s == State::Live as u32 => return Ok(target),
+                s if s == State::Ended as u32 => {
+                    return Err(other(format!("process {pid} is being traced already")));
+                }
+                _ if Instant::now() > until => {
+                    return Err(other(format!(
+                        "process {pid} does not answer (is it stopped, or another version?)"
+                    )));
+                }
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// Tells the program to look at the header.
+    fn signal(&self) -> io::Result<()> {
+        let value = libc::sigval { sival_ptr: COOKIE as usize as *mut libc::c_void };
+        // SAFETY: sends a signal that is ignored by whoever does not expect it.
+        match unsafe { libc::sigqueue(self.pid as i32, SIGNAL, value) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Has other switches take effect.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn set(&self, options: &Options) -> io::Result<()> {
+        options.apply(self.reader.mapping());
+        self.signal()
+    }
+
+    /// Asks for something; [`Target::is_answered`] tells when it is done.
+    ///
+    /// # Errors
+    /// The program is gone.
+    pub fn request(&self, what: Request) -> io::Result<u32> {
+        let h = self.reader.mapping().header();
+        h.request_kind.store(what as u32, Ordering::Relaxed);
+        let n = h.request.fetch_add(1, Ordering::AcqRel) + 1;
+        self.signal()?;
+        Ok(n)
+    }
+
+    /// Has this request been answered?
+    pub fn is_answered(&self, request: u32) -> bool {
+        self.reader.mapping().header().answered.load(Ordering::Acquire) >= request
+    }
+
+    /// The event file; requested files lie beside it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does the program run?
+    pub fn is_alive(&mut self) -> bool {
+        match &mut self.child {
+            Some(child) => {
+                if self.status.is_none() {
+                    self.status = child.try_wait().ok().flatten();
+                }
+                self.status.is_none()
+            }
+            // SAFETY: asks whether the process exists.
+            None => unsafe { libc::kill(self.pid as i32, 0) == 0 },
+        }
+    }
+
+    /// Waits so long, or until the program has ended.
+    pub fn wait(&mut self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        while self.is_alive() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(2)));
+        }
+    }
+
+    /// How a program that was started here has ended.
+    pub fn status(&self) -> Option<ExitStatus> {
+        self.status
+    }
+
+    /// Ends the session; what has been written can still be read.
+    pub fn end(&mut self) {
+        if !std::mem::take(&mut self.began) {
+            return;
+        }
+        let h = self.reader.mapping().header();
+        if h.state.load(Ordering::Acquire) == State::Live as u32 {
+            self.reader.mapping().calibrate();
+            h.enabled.store(0, Ordering::Release);
+            h.state.store(State::Ended as u32, Ordering::Release);
+            if self.child.is_none() || self.status.is_none() {
+                let _ = self.signal();
+            }
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let attached = self.child.is_none();
+        self.end();
+        if attached {
+            self.reader.mapping().discard();
+        }
+    }
+}
+
+/// Does the process expect our signal?
+fn catches(pid: u32) -> io::Result<bool> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => other(format!("there is no process {pid}")),
+        _ => e,
+    })?;
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0");
+    let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
+    Ok(mask & 1 << (SIGNAL - 1) != 0)
+}
