@@ -17,6 +17,7 @@ mod diff;
 mod dispatch;
 mod figure;
 mod fuzz;
+mod layout;
 mod lint;
 mod micro;
 mod parallel;
@@ -38,6 +39,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "parallel", summary: parallel::SUMMARY, usage: parallel::USAGE, run: parallel::run },
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
     Chore { name: "dispatch", summary: dispatch::SUMMARY, usage: dispatch::USAGE, run: dispatch::run },
+    Chore { name: "layout", summary: layout::SUMMARY, usage: layout::USAGE, run: layout::run },
     Chore { name: "diff", summary: diff::SUMMARY, usage: diff::USAGE, run: diff::run },
     Chore { name: "bless", summary: bless::SUMMARY, usage: bless::USAGE, run: bless::run },
     Chore { name: "fuzz", summary: fuzz::SUMMARY, usage: fuzz::USAGE, run: fuzz::run },
