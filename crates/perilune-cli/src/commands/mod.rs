@@ -8,6 +8,7 @@
 //! `options.rs` decides whether a first word is a subcommand at all.
 
 mod bench;
+mod observe;
 
 use std::process::ExitCode;
 

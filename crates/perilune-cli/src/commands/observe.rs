@@ -1,0 +1,615 @@
+//! What all commands share that watch a program: options, the program itself, draining its rings, exit codes.
+//!
+//! Such a command watches a script that it starts, or a process that runs (`--attach PID`), or reads what was recorded before (a file). A script is
+//! run by this same executable; standard input, output and error are the script's, so a command writes its own data to standard output only when the
+//! script has ended (or to `-o FILE`), and what it has to say about them to standard error.
+//!
+//! ```ignore
+//! pub fn run(words: &[Vec<u8>]) -> ExitCode {
+//!     let mut top = 30;
+//!     let request = match observe::read("latency", USAGE, &words[2..], &mut |name, parser| {
+//!         match name {
+//!             "--top" => top = parser.value()?.parse()?,
+//!             _ => return Ok(false),
+//!         }
+//!         Ok(true)
+//!     }) {
+//!         Ok(request) => request,
+//!         Err(code) => return code,
+//!     };
+//!     request.finish(request.trace(&request.session()).and_then(|seen| {
+//!         let mut out = request.output()?;
+//!         write!(out, "{} events", seen.trace.events.len())?;
+//!         out.flush()?;
+//!         Ok(seen.code)
+//!     }))
+//! }
+//! ```
+//!
+//! # Draining
+//! One thread sleeps on the process's file descriptor, so that it notices the end at once, wakes up every 1 to 20 ms, and copies what is new. How long it
+//! sleeps depends on how full the fullest ring had become: a ring of 2^18 events lasts 260 ms at a million events per second, and is read when
+//! an eighth of it is new. Nothing is allocated for an event; the batch is one vector that is used again.
+//!
+//! # Signals
+//! Ctrl-C on a terminal reaches the tool and the script alike: the script decides what it means, and the tool reports when the script has ended. A signal that was
+//! sent to the tool alone is passed on to the script. A process that was attached to gets nothing of all this: the observation ends and is reported.
+
+// Not every command uses everything.
+#![allow(dead_code)]
+
+use lexopt::Parser;
+use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, parse_categories};
+use perilune_trace::layout::Geometry;
+use perilune_trace::read::{RawEvent, RingReader};
+use perilune_trace::session::Options;
+use perilune_trace::tool::Target;
+use perilune_trace::trace::Trace;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The options that all observing commands have, for their usage texts.
+pub const OPTIONS: &str = "\
+  --attach PID        watch a process that runs
+  --duration S        watch for S seconds (250ms, 10s, 2m)
+  --events LIST       what is recorded: categories joined by commas; -NAME leaves one out
+  --ring N            events that a domain's ring holds (262144)
+  --from-file FILE    read a recording or an event file instead of running anything
+  --json              write JSON
+  -o FILE             write to FILE instead of standard output
+";
+
+/// Events that a ring holds when a tool reads it.
+const RING_EVENTS: u32 = 1 << 18;
+
+/// What is to be observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A process that runs.
+    Attach(u32),
+    /// A recording or an event file.
+    File(PathBuf),
+    /// A script and its arguments. If the first word begins with `-` the words are options of the interpreter.
+    Script(Vec<OsString>),
+}
+
+/// A command line of an observing command, read.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The command, as messages name it.
+    pub command: &'static str,
+    /// What is observed.
+    pub source: Source,
+    /// How long at most.
+    pub duration: Option<Duration>,
+    /// `--events`, as a mask of categories.
+    pub events: Option<u32>,
+    /// `--ring`
+    pub ring: Option<u32>,
+    /// `--json`
+    pub json: bool,
+    /// `-o`
+    pub output: Option<PathBuf>,
+    /// What the executable was called as.
+    arg0: OsString,
+}
+
+/// What was seen.
+pub struct Seen {
+    /// All events.
+    pub trace: Trace,
+    /// The script's exit code, for the command to pass on; 0 if no script was run.
+    pub code: u8,
+}
+
+/// Reads the words after a command's name. `own` is asked about each option (`--name` or `-n`) that is not common to all and answers whether it knows it; it may
+/// take the option's value from the parser. A mistake is reported with the usage text.
+///
+/// # Errors
+/// The exit code: 0 after `--help`, 2 if the words make no sense.
+pub fn read(
+    command: &'static str,
+    usage: &str,
+    words: &[Vec<u8>],
+    own: &mut dyn FnMut(&str, &mut Parser) -> Result<bool, lexopt::Error>,
+) -> Result<Request, ExitCode> {
+    match parse(command, words, own) {
+        Ok(Some(request)) => Ok(request),
+        Ok(None) => {
+            print!("{usage}");
+            Err(ExitCode::SUCCESS)
+        }
+        Err(e) => {
+            eprint!("perilune {command}: {e}\n{usage}");
+            Err(ExitCode::from(2))
+        }
+    }
+}
+
+fn parse(
+    command: &'static str,
+    words: &[Vec<u8>],
+    own: &mut dyn FnMut(&str, &mut Parser) -> Result<bool, lexopt::Error>,
+) -> Result<Option<Request>, lexopt::Error> {
+    let (mut attach, mut file, mut script) = (None, None, None);
+    let mut request = Request {
+        command,
+        source: Source::Script(Vec::new()),
+        duration: None,
+        events: None,
+        ring: None,
+        json: false,
+        output: None,
+        arg0: std::env::args_os().next().unwrap_or_else(|| "perilune".into()),
+    };
+    let mut parser = Parser::from_args(words.iter().map(|w| OsString::from_vec(w.clone())));
+    loop {
+        // What follows `--` is the program's, whatever it looks like.
+        if parser.try_raw_args().is_some_and(|mut raw| raw.next_if(|w| w == "--").is_some()) {
+            let rest: Vec<OsString> = parser.raw_args()?.collect();
+            script = (!rest.is_empty()).then_some(rest);
+            break;
+        }
+        let name = match parser.next()? {
+            None => break,
+            Some(lexopt::Arg::Value(word)) => {
+                let mut rest = vec![word];
+                rest.extend(parser.raw_args()?);
+                script = Some(rest);
+                break;
+            }
+            Some(lexopt::Arg::Long(name)) => format!("--{name}"),
+            Some(lexopt::Arg::Short(name)) => format!("-{name}"),
+        };
+        match name.as_str() {
+            _ if own(&name, &mut parser)? => {}
+            "--help" | "-h" => return Ok(None),
+            "--attach" => attach = Some(pid(&parser.value()?)?),
+            "--duration" => {
+                let text = parser.value()?;
+                request.duration = Some(read_duration(&text.to_string_lossy(), "s")?);
+            }
+            "--events" => request.events = Some(categories(&parser.value()?)?),
+            "--ring" => request.ring = Some(number(&parser.value()?, "--ring")?),
+            "--from-file" => file = Some(PathBuf::from(parser.value()?)),
+            "--json" => request.json = true,
+            "-o" | "--output" => request.output = Some(parser.value()?.into()),
+            _ => return Err(format!("unknown option '{name}'").into()),
+        }
+    }
+    if file.is_none()
+        && let Some(words) = &script
+        && words.len() == 1
+        && is_trace_file(Path::new(&words[0]))
+    {
+        file = script.take().and_then(|mut words| words.pop()).map(PathBuf::from);
+    }
+    request.source = match (attach, file, script) {
+        (Some(pid), None, None) => Source::Attach(pid),
+        (None, Some(file), None) => Source::File(file),
+        (None, None, Some(words)) => Source::Script(words),
+        (None, None, None) => return Err("name a script, or --attach PID, or a recording".into()),
+        _ => return Err("only one of a script, --attach PID, and a recording".into()),
+    };
+    Ok(Some(request))
+}
+
+fn number(word: &OsStr, option: &str) -> Result<u32, lexopt::Error> {
+    let text = word.to_string_lossy();
+    text.parse().map_err(|_| format!("{option}: '{text}' is no number").into())
+}
+
+fn pid(word: &OsStr) -> Result<u32, lexopt::Error> {
+    match number(word, "--attach") {
+        Ok(pid) if pid > 0 && pid <= i32::MAX as u32 => Ok(pid),
+        _ => Err(format!("--attach: '{}' is no number of a process", word.to_string_lossy()).into()),
+    }
+}
+
+fn categories(word: &OsStr) -> Result<u32, lexopt::Error> {
+    parse_categories(&word.to_string_lossy()).map_err(|word| {
+        let all: Vec<_> = CATEGORIES.iter().map(|(_, name)| *name).collect();
+        format!("--events: there is no category '{word}' (there are: all, default, {})", all.join(", "))
+            .into()
+    })
+}
+
+/// Reads a time like `10`, `1.5s`, `250ms`, `50us`, `2m`; a number alone is in `unit`s.
+///
+/// # Errors
+/// A message for people.
+pub fn read_duration(text: &str, unit: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let scale = match (&text[digits..], unit) {
+        ("ns", _) | ("", "ns") => 1e-9,
+        ("us" | "µs", _) | ("", "us") => 1e-6,
+        ("ms", _) | ("", "ms") => 1e-3,
+        ("s", _) | ("", "s") => 1.0,
+        ("m", _) => 60.0,
+        ("h", _) => 3600.0,
+        _ => -1.0,
+    };
+    let seconds = text[..digits].parse::<f64>().unwrap_or(-1.0) * scale;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if scale > 0.0 && seconds < 1e9 => Ok(time),
+        _ => Err(format!("'{text}' is no time (write 250ms, 10s, 2m)")),
+    }
+}
+
+/// Does the file begin like an event file or a recording?
+pub fn is_trace_file(path: &Path) -> bool {
+    let mut head = [0; 8];
+    File::open(path).is_ok_and(|mut f| {
+        io::Read::read_exact(&mut f, &mut head).is_ok()
+            && (head.starts_with(b"PLTRACE\0") || head.starts_with(b"PLTREC"))
+    })
+}
+
+impl Request {
+    /// What the session is to record: `--events` or else the default categories. Commands that need others change it.
+    pub fn session(&self) -> Options {
+        Options {
+            categories: self.events.unwrap_or(DEFAULT_CATEGORIES),
+            geometry: Geometry { ring_events: self.ring.unwrap_or(RING_EVENTS), ..Geometry::default() },
+            ..Options::default()
+        }
+    }
+
+    /// Starts the script or attaches to the process.
+    ///
+    /// # Errors
+    /// It cannot be started or attached to; the source is a file.
+    pub fn begin(&self, options: &Options) -> io::Result<Observation> {
+        let (target, title) = match &self.source {
+            Source::Attach(pid) => {
+                let target = Target::attach(*pid, options)?;
+                (target, command_line(*pid))
+            }
+            Source::Script(words) => {
+                let mut command = Command::new("/proc/self/exe");
+                command.arg0(&self.arg0);
+                // A script is marked as one: it may be called as a subcommand is.
+                if !words[0].as_bytes().starts_with(b"-") {
+                    command.arg("--");
+                }
+                command.args(words);
+                let target = Target::spawn(command, options)?;
+                let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
+                (target, words.join(" "))
+            }
+            Source::File(file) => {
+                return Err(io::Error::other(format!(
+                    "{}: this command watches a program, it does not read files",
+                    file.display()
+                )));
+            }
+        };
+        let script = matches!(self.source, Source::Script(_));
+        CHILD.store(if script { target.pid as i32 } else { 0 }, Ordering::Release);
+        catch_signals(true);
+        Ok(Observation {
+            process: process_file(target.pid),
+            target,
+            title,
+            script,
+            until: self.duration.map(|d| Instant::now() + d),
+        })
+    }
+
+    /// Everything there is to see: reads the file, or watches until the program or the time is over.
+    ///
+    /// # Errors
+    /// The file cannot be read, the program not be watched.
+    pub fn trace(&self, options: &Options) -> io::Result<Seen> {
+        match &self.source {
+            Source::File(path) => {
+                let trace = Trace::from_ring_file(path)
+                    .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+                Ok(Seen { trace, code: 0 })
+            }
+            _ => self.begin(options)?.collect(),
+        }
+    }
+
+    /// Where the command's data go: `-o FILE`, which only this user can read, or standard output.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn output(&self) -> io::Result<Box<dyn Write>> {
+        Ok(match &self.output {
+            Some(path) => Box::new(BufWriter::new(create(path)?)),
+            None => Box::new(BufWriter::new(io::stdout().lock())),
+        })
+    }
+
+    /// The exit code; says on standard error what went wrong.
+    pub fn finish(&self, result: io::Result<u8>) -> ExitCode {
+        finish(self.command, result)
+    }
+
+    /// Says on standard error what the trace lacks.
+    pub fn remarks(&self, trace: &Trace) {
+        if trace.lost > 0 {
+            eprintln!(
+                "perilune {}: {} events were overwritten before they were read (--ring N makes room for more)",
+                self.command, trace.lost
+            );
+        }
+        if trace.unknown > 0 {
+            eprintln!("perilune {}: {} events of unknown kinds", self.command, trace.unknown);
+        }
+    }
+}
+
+/// As [`Request::finish`], for commands that observe nothing.
+pub fn finish(command: &str, result: io::Result<u8>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(e) => {
+            eprintln!("perilune {command}: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes a file that only this user can read, or empties the one that is there.
+///
+/// # Errors
+/// The file's name is part of the message.
+pub fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+}
+
+/// The command line of a process, for people.
+fn command_line(pid: u32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = words.split(|&b| b == 0).map(String::from_utf8_lossy).collect();
+    format!("{} (process {pid})", words.join(" ").trim_end())
+}
+
+/// What is done with a batch of new events, which may be empty; breaking off ends the observation, not the program.
+pub type OnBatch<'a> = &'a mut dyn FnMut(&RingReader, &[RawEvent]) -> io::Result<ControlFlow<()>>;
+
+/// A program under observation.
+pub struct Observation {
+    /// The program and its events.
+    pub target: Target,
+    /// What is observed, for people: its command line.
+    pub title: String,
+    /// Readable when the process has ended.
+    process: Option<OwnedFd>,
+    script: bool,
+    until: Option<Instant>,
+}
+
+impl Observation {
+    /// Drains the rings until the program or the time is over, or `on_batch` breaks off; a script is waited for in any case. The exit code to pass on.
+    ///
+    /// # Errors
+    /// Those of `on_batch`.
+    pub fn run(&mut self, on_batch: OnBatch) -> io::Result<u8> {
+        let result = self.drain_all(on_batch);
+        self.target.end();
+        // A script whose observation is over goes on, and its exit code counts.
+        while self.script && !self.has_ended(Duration::from_secs(1)) {}
+        catch_signals(false);
+        result?;
+        let status = self.target.status();
+        Ok(if self.script { status.map_or(1, exit_code) } else { 0 })
+    }
+
+    fn drain_all(&mut self, on_batch: OnBatch) -> io::Result<()> {
+        let mut batch = Vec::new();
+        let mut pause = Pause::default();
+        let mut over = false;
+        while !over {
+            let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+            over = self.has_ended(left.map_or(pause.time, |left| left.min(pause.time)))
+                || left.is_some_and(|left| left.is_zero())
+                || !self.script && STOP.load(Ordering::Acquire);
+            if over {
+                self.target.end();
+            }
+            batch.clear();
+            self.target.reader.drain(&mut |event| batch.push(event));
+            pause.adapt(&batch, self.target.reader.mapping().header().ring_events);
+            if on_batch(&self.target.reader, &batch)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps so long, or until the process has ended or a signal came. Has it ended?
+    fn has_ended(&mut self, at_most: Duration) -> bool {
+        if let Some(process) = &self.process {
+            let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let ms = at_most.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32;
+            // SAFETY: one valid structure.
+            let ready = unsafe { libc::poll(&mut poll, 1, ms) };
+            if ready > 0 {
+                // Takes the exit code of a script in.
+                self.target.is_alive();
+            }
+            return ready > 0;
+        }
+        self.target.wait(at_most);
+        !self.target.is_alive()
+    }
+
+    /// The whole trace.
+    ///
+    /// # Errors
+    /// The program cannot be watched.
+    pub fn collect(mut self) -> io::Result<Seen> {
+        let mut raw = Vec::new();
+        let code = self.run(&mut |_, batch| {
+            raw.extend_from_slice(batch);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let mut trace = Trace::from_raw(&self.target.reader, raw);
+        trace.title = self.title;
+        Ok(Seen { trace, code })
+    }
+}
+
+/// A script's exit code as a shell would have it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)) as u8
+}
+
+/// How long to sleep between two looks.
+struct Pause {
+    time: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Pause {
+        Pause { time: Duration::from_millis(2) }
+    }
+}
+
+impl Pause {
+    const RANGE: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+
+    /// By how full the fullest ring was.
+    fn adapt(&mut self, batch: &[RawEvent], ring_events: u32) {
+        // A batch lists one ring after the other.
+        let fullest = batch.chunk_by(|x, y| x.ring == y.ring).map(<[_]>::len).max().unwrap_or(0);
+        if fullest > ring_events as usize / 8 {
+            self.time /= 2;
+        } else if fullest < ring_events as usize / 32 {
+            self.time = self.time * 5 / 4;
+        }
+        self.time = self.time.clamp(Self::RANGE[0], Self::RANGE[1]);
+    }
+}
+
+/// A descriptor that tells when a process has ended, if the kernel has such.
+fn process_file(pid: u32) -> Option<OwnedFd> {
+    // SAFETY: makes a descriptor, which is ours.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) as i32;
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// The observation shall end.
+static STOP: AtomicBool = AtomicBool::new(false);
+/// The script's process; 0: attached.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// The signals that would end the tool are handled from now on, or no more.
+fn catch_signals(on: bool) {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: a zeroed action with valid fields; no SA_RESTART, so that sleeping ends.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_flags = libc::SA_SIGINFO;
+            action.sa_sigaction = if on { on_signal as *const () as usize } else { libc::SIG_DFL };
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+    // A reader that is gone must not end the tool before it has detached: writing fails instead.
+    let pipe = if on { libc::SIG_IGN } else { libc::SIG_DFL };
+    // SAFETY: the child that was started before has its own.
+    unsafe { libc::signal(libc::SIGPIPE, pipe) };
+}
+
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    match CHILD.load(Ordering::Acquire) {
+        0 => STOP.store(true, Ordering::Release),
+        // SAFETY: the kernel passes a valid structure; sends a signal.
+        child => unsafe {
+            // What the terminal sends (SI_KERNEL) has reached the script already.
+            if (*info).si_code <= 0 {
+                libc::kill(child, signal);
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Result<Option<Request>, String> {
+        let words: Vec<Vec<u8>> =
+            text.split(' ').filter(|w| !w.is_empty()).map(|w| w.as_bytes().to_vec()).collect();
+        parse("x", &words, &mut |name, parser| {
+            if name == "--top" {
+                parser.value()?;
+            }
+            Ok(name == "--top")
+        })
+        .map_err(|e| e.to_string())
+    }
+
+    fn source(text: &str) -> Source {
+        line(text).unwrap().unwrap().source
+    }
+
+    #[test]
+    fn what_is_observed() {
+        let script = |words: &[&str]| Source::Script(words.iter().map(OsString::from).collect());
+        assert_eq!(source("--json a.lua --json -x"), script(&["a.lua", "--json", "-x"]));
+        assert_eq!(source("--top 3 -- a.lua -- b"), script(&["a.lua", "--", "b"]));
+        assert_eq!(source("-- -e x"), script(&["-e", "x"]));
+        assert_eq!(source("--attach 12 --duration 1.5"), Source::Attach(12));
+        assert_eq!(source("--from-file x"), Source::File("x".into()));
+        let r = line("--duration=250ms --events gc,user --ring 1000 -o out a").unwrap().unwrap();
+        assert_eq!(r.duration, Some(Duration::from_millis(250)));
+        assert_eq!((r.session().categories.count_ones(), r.session().geometry.ring_events), (2, 1000));
+        assert_eq!(r.output, Some("out".into()));
+        assert!(line("--json -h").unwrap().is_none());
+    }
+
+    #[test]
+    fn words_that_make_no_sense() {
+        for (text, part) in [
+            ("", "name a script"),
+            ("--attach 1 a.lua", "only one"),
+            ("--attach x", "no number of a process"),
+            ("--attach -1", "no number of a process"),
+            ("--attach 0", "no number of a process"),
+            ("--duration", "missing argument"),
+            ("--duration 3x a", "is no time"),
+            ("--duration . a", "is no time"),
+            ("--events gx a", "no category 'gx'"),
+            ("--top", "missing argument"),
+            ("--bottom 3 a", "unknown option '--bottom'"),
+        ] {
+            let message = line(text).expect_err(text);
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn pauses_follow_the_load() {
+        let event = RawEvent { ticks: 0, ring: 0, kind: 0, c: 0, writer: 0, a: 0, b: 0 };
+        let mut pause = Pause::default();
+        for _ in 0..50 {
+            pause.adapt(&[], 256);
+        }
+        assert_eq!(pause.time, Duration::from_millis(20));
+        for _ in 0..50 {
+            pause.adapt(&[event; 200], 256);
+        }
+        assert_eq!(pause.time, Duration::from_millis(1));
+        let two: Vec<_> = (0..200).map(|n| RawEvent { ring: n % 100, ..event }).collect();
+        pause.adapt(&two, 256);
+        assert!(pause.time > Duration::from_millis(1));
+    }
+}
