@@ -16,15 +16,18 @@
 //! A closed channel takes no more messages and gives those it has. Then `recv` returns `nil, "closed"`, and a `for` loop over it ends.
 
 use crate::domain::Domain;
+use crate::objects::{Contents, freeze};
 use crate::sched::{Reason, Waiter};
 use crate::time::check_span;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
+use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The kind of channels.
@@ -65,6 +68,7 @@ pub struct Channel {
     /// Messages that wait in it at most.
     capacity: usize,
     name: Option<String>,
+    registered: Registered,
 }
 
 /// What an attempt to receive came to.
@@ -84,7 +88,7 @@ enum Sent {
 impl Channel {
     /// A channel for `capacity` messages; `usize::MAX`: as many as there is memory for.
     pub fn new(capacity: usize, name: Option<String>) -> Channel {
-        Channel { inner: Mutex::default(), capacity, name }
+        Channel { inner: Mutex::default(), capacity, name, registered: Registered::default() }
     }
 
     fn try_recv(&self) -> Received {
@@ -116,7 +120,17 @@ impl Channel {
         }
     }
 
-    fn try_send(&self, message: Parcel) -> Sent {
+    /// The channel is going to keep a message.
+    fn register(self: &Arc<Self>, message: &Parcel) {
+        if message.holds_counts() {
+            self.registered.shared(|| {
+                let weak: Weak<Channel> = Arc::downgrade(self);
+                weak
+            });
+        }
+    }
+
+    fn try_send(self: &Arc<Self>, message: Parcel) -> Sent {
         let mut inner = self.inner.lock();
         if inner.closed {
             return Sent::Closed;
@@ -133,6 +147,7 @@ impl Channel {
             }
         }
         if inner.queue.len() < self.capacity {
+            self.register(&message);
             inner.queue.push_back(message);
             return Sent::Done;
         }
@@ -156,7 +171,7 @@ impl Channel {
     }
 
     /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes back.
-    fn offer(&self, offer: Offer) -> Result<(), Offer> {
+    fn offer(self: &Arc<Self>, offer: Offer) -> Result<(), Offer> {
         let mut inner = self.inner.lock();
         let asked = inner.asks.iter().any(|a| !Arc::ptr_eq(&a.waiter, &offer.waiter));
         if asked || inner.queue.len() < self.capacity || inner.closed {
@@ -166,6 +181,7 @@ impl Channel {
             inner.offers.retain(|o| o.waiter.woken().is_none());
             inner.prune_at = inner.offers.len() * 2;
         }
+        self.register(&offer.message);
         inner.offers.push_back(offer);
         Ok(())
     }
@@ -200,6 +216,25 @@ impl SharedObject for Channel {
     }
     fn label(&self) -> Option<String> {
         self.name.clone()
+    }
+    fn holder(&self) -> Option<&dyn Holder> {
+        Some(self)
+    }
+}
+
+impl Holder for Channel {
+    fn freeze(&self) -> Freeze<'_> {
+        freeze(&self.inner)
+    }
+}
+
+impl Contents for Inner {
+    fn held(&self, to: &mut Held<'_>) {
+        let offered = self.offers.iter().map(|o| &o.message);
+        self.queue.iter().chain(offered).for_each(|m| m.held(to));
+    }
+    fn empty(&mut self) -> Box<dyn Any> {
+        Box::new((std::mem::take(&mut self.queue), std::mem::take(&mut self.offers)))
     }
 }
 
@@ -274,7 +309,7 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
             }
             Sent::Full(m) => m,
         };
-        let waiter = wait::begin(vm, "waits to send to", Object::Channel(Arc::clone(&c)))?;
+        let waiter = wait::begin(vm, "waits to send to", Object::Channel(Arc::downgrade(&c)))?;
         match c.offer(Offer { waiter, case: 0, message }) {
             Ok(()) => break,
             Err(offer) => message = offer.message,
@@ -344,7 +379,8 @@ fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception>
                 Received::Message(m) => return Ok(Ok(m)),
                 Received::Closed => return Ok(Err("closed")),
                 Received::Empty => {
-                    let waiter = wait::begin(vm, "waits to receive from", Object::Channel(Arc::clone(&c)))?;
+                    let waiter =
+                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(&c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
@@ -540,7 +576,7 @@ static SELECT: Native = Native::hybrid("select", |vm| {
 });
 
 impl Case {
-    fn channel(&self) -> &Channel {
+    fn channel(&self) -> &Arc<Channel> {
         match self {
             Case::Receive(c) | Case::Send(c, _) => c,
         }

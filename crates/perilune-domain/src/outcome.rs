@@ -3,14 +3,17 @@
 //! An outcome is set once and may be asked for any number of times, by any number of waiters. If it is an error and nobody ever asks, the
 //! last one to let go of it reports it on standard error: no failure is lost.
 
+use crate::objects::{Contents, freeze};
 use crate::program::program;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
+use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
-use std::sync::Arc;
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// How something ended.
 #[derive(Clone)]
@@ -41,6 +44,23 @@ impl Failure {
     }
 }
 
+impl Holder for Failure {
+    fn held(&self, to: &mut Held<'_>) {
+        self.error.held(to);
+    }
+}
+
+impl End {
+    /// As [`Parcel::holds_counts`].
+    fn holds_counts(&self) -> bool {
+        match self {
+            End::Returned(parcel) => parcel.holds_counts(),
+            End::Failed(failure) => failure.error.holds_counts(),
+            End::Cancelled => false,
+        }
+    }
+}
+
 enum State {
     Pending(Vec<(Arc<Waiter>, u32)>),
     Done(End),
@@ -53,6 +73,7 @@ pub struct Outcome {
     observed: AtomicBool,
     /// Whose it is: "task 'parse'".
     pub whose: String,
+    registered: Registered,
 }
 
 impl Outcome {
@@ -62,11 +83,18 @@ impl Outcome {
             state: Mutex::new(State::Pending(Vec::new())),
             observed: AtomicBool::new(false),
             whose,
+            registered: Registered::default(),
         })
     }
 
     /// Sets the outcome, unless it is set, and wakes whoever waits for it.
-    pub fn complete(&self, end: End) -> bool {
+    pub fn complete(self: &Arc<Self>, end: End) -> bool {
+        if end.holds_counts() {
+            self.registered.holder(|| {
+                let weak: Weak<Outcome> = Arc::downgrade(self);
+                weak
+            });
+        }
         let mut state = self.state.lock();
         let State::Pending(waiters) = &mut *state else { return false };
         let waiters = std::mem::take(waiters);
@@ -117,6 +145,35 @@ impl Outcome {
     /// Nobody needs to be told of an error any more.
     pub fn dismiss(&self) {
         self.observed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Holder for Outcome {
+    fn freeze(&self) -> Freeze<'_> {
+        freeze(&self.state)
+    }
+}
+
+impl Contents for State {
+    fn held(&self, to: &mut Held<'_>) {
+        match self {
+            State::Done(End::Returned(parcel)) => to.counted(parcel),
+            State::Done(End::Failed(failure)) => to.counted(failure),
+            State::Done(End::Cancelled) | State::Pending(_) => {}
+        }
+    }
+    fn empty(&mut self) -> Box<dyn Any> {
+        match self {
+            State::Done(End::Returned(parcel)) => Box::new(std::mem::take(parcel)),
+            // It may still have to be reported.
+            State::Done(End::Failed(failure)) => {
+                let Failure { error, whence, text } = &**failure;
+                let told =
+                    Failure { error: error.without_value(), whence: whence.clone(), text: text.clone() };
+                Box::new(std::mem::replace(failure, Arc::new(told)))
+            }
+            State::Done(End::Cancelled) | State::Pending(_) => Box::new(()),
+        }
     }
 }
 

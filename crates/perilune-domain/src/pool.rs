@@ -20,6 +20,7 @@ use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
+use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
@@ -210,6 +211,16 @@ pub struct Task {
 impl SharedObject for Task {
     fn kind(&self) -> &'static SharedKind {
         &TASK
+    }
+    fn holder(&self) -> Option<&dyn Holder> {
+        Some(self)
+    }
+}
+
+/// What it is to be called with is not told: while there is such a thing, some queue has the task.
+impl Holder for Task {
+    fn held(&self, to: &mut Held<'_>) {
+        to.counted(&self.outcome);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::domain::{Domain, Start};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::program::program;
+use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
@@ -23,6 +24,17 @@ impl SharedObject for Handle {
     }
     fn label(&self) -> Option<String> {
         Some(self.domain.name())
+    }
+    fn holder(&self) -> Option<&dyn Holder> {
+        Some(self)
+    }
+}
+
+impl Holder for Handle {
+    fn held(&self, to: &mut Held<'_>) {
+        if let Some(outcome) = &self.outcome {
+            to.counted(outcome);
+        }
     }
 }
 

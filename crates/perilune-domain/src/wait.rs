@@ -25,7 +25,7 @@ use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
 use perilune_vm::debug::Site;
 use perilune_vm::{LuaResult, Vm};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// A wait that has begun.
@@ -61,8 +61,8 @@ pub(crate) enum Object {
     Text(&'static str),
     /// In these words.
     Words(String),
-    /// A shared object that can describe itself.
-    Channel(Arc<Channel>),
+    /// A channel. The waiting native's argument keeps it; a reference from here would be a cycle through the channel's list of waits when this one has ended.
+    Channel(Weak<Channel>),
     /// The outcome of something.
     Outcome(Arc<Outcome>),
 }
@@ -72,7 +72,10 @@ impl std::fmt::Display for Object {
         match self {
             Object::Text(text) => f.write_str(text),
             Object::Words(text) => f.write_str(text),
-            Object::Channel(c) => f.write_str(&c.describe()),
+            Object::Channel(c) => match c.upgrade() {
+                Some(c) => f.write_str(&c.describe()),
+                None => f.write_str("a channel"),
+            },
             Object::Outcome(o) => f.write_str(&o.whose),
         }
     }

@@ -607,6 +607,11 @@ impl Heap {
         self.find_object(obj.as_ptr() as usize) == Some(obj)
     }
 
+    /// Majors completed so far.
+    pub fn majors(&self) -> u64 {
+        self.stats.majors
+    }
+
     /// Figures about this heap.
     pub fn stats(&self) -> HeapStats {
         let (used_blocks, free_blocks, idle_chunks) = self.blocks.census();

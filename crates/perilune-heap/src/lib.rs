@@ -79,7 +79,7 @@ mod warm;
 pub use heap::Heap;
 pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
-    IslandStats, all_islands, is_island, island_number, island_stats, protect_islands,
+    IslandStats, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
 };
 pub use mark::Marker;
 pub use stats::{HeapStats, Histogram};

@@ -678,7 +678,11 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn collect_due(&mut self) -> LuaResult<()> {
+        let majors = self.heap.majors();
         self.with_client(|heap, client| heap.step(client));
+        if self.heap.majors() != majors {
+            crate::cycles::after_major();
+        }
         if self.heap.over_limit() {
             self.with_client(|heap, client| heap.collect_full(client));
             if self.heap.over_limit() {
@@ -693,6 +697,7 @@ impl Vm {
     pub fn collect_full(&mut self) {
         self.trim_fibers();
         self.with_client(|heap, client| heap.collect_full(client));
+        crate::cycles::collect();
         self.run_finalizers();
     }
 

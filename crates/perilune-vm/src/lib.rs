@@ -23,7 +23,7 @@
 //! time owns it.
 //!
 //! Beside these stand what a state has to do with other states: `fiber/` (waiting without holding a thread), `island/` (values that all can read),
-//! `shared.rs` (objects that all can use) and `parcel/` (values on their way).
+//! `shared.rs` (objects that all can use), `parcel/` (values on their way) and `cycles/` (what the counts of all these do not free).
 //!
 //! # Where things are while Lua runs
 //!
@@ -57,6 +57,7 @@ mod arena;
 mod call;
 mod close;
 mod coroutine;
+pub mod cycles;
 pub mod debug;
 mod error;
 mod events;

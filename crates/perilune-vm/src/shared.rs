@@ -42,6 +42,12 @@ pub trait SharedObject: Any + Send + Sync {
         0
     }
 
+    /// The object as an owner of counts of others, if it may be part of a cycle: an object that may keep parcels, islands or shared objects, or
+    /// something that may.
+    fn holder(&self) -> Option<&dyn crate::cycles::Holder> {
+        None
+    }
+
     /// What `tostring` says after the kind's name; the address if `None`.
     fn label(&self) -> Option<String> {
         None

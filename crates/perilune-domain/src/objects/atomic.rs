@@ -5,11 +5,13 @@
 //!
 //! A change with a function, `a:update(f)`, calls it outside of any lock, and again if another domain has changed the value meanwhile.
 
-use super::fill;
 use super::plain::{self, Plain};
+use super::{Contents, fill, freeze, register};
 use parking_lot::Mutex;
+use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
@@ -21,7 +23,7 @@ pub enum Atomic {
     /// It was made from an integer.
     Integer(AtomicI64),
     /// It was made from anything else.
-    Any(Mutex<Plain>),
+    Any(Mutex<Plain>, Registered),
 }
 
 impl Atomic {
@@ -29,7 +31,7 @@ impl Atomic {
     pub fn new(v: Plain) -> Atomic {
         match v {
             Plain::Integer(i) => Atomic::Integer(AtomicI64::new(i)),
-            v => Atomic::Any(Mutex::new(v)),
+            v => Atomic::Any(Mutex::new(v), Registered::default()),
         }
     }
 
@@ -37,7 +39,7 @@ impl Atomic {
     pub fn load(&self) -> Plain {
         match self {
             Atomic::Integer(a) => Plain::Integer(a.load(SeqCst)),
-            Atomic::Any(m) => m.lock().clone(),
+            Atomic::Any(m, _) => m.lock().clone(),
         }
     }
 
@@ -48,7 +50,7 @@ impl Atomic {
                 a.compare_exchange(*old, *new, SeqCst, SeqCst).map(Plain::Integer).map_err(Plain::Integer)
             }
             (Atomic::Integer(a), ..) => Err(Plain::Integer(a.load(SeqCst))),
-            (Atomic::Any(m), ..) => {
+            (Atomic::Any(m, _), ..) => {
                 let mut now = m.lock();
                 if now.equals(expected) { Ok(std::mem::replace(&mut now, new)) } else { Err(now.clone()) }
             }
@@ -60,12 +62,38 @@ impl SharedObject for Atomic {
     fn kind(&self) -> &'static SharedKind {
         &ATOMIC
     }
+    fn holder(&self) -> Option<&dyn Holder> {
+        Some(self)
+    }
+}
+
+impl Holder for Atomic {
+    fn freeze(&self) -> Freeze<'_> {
+        match self {
+            Atomic::Integer(_) => Freeze::Constant,
+            Atomic::Any(value, _) => freeze(value),
+        }
+    }
+}
+
+impl Contents for Plain {
+    fn held(&self, to: &mut Held<'_>) {
+        self.held(to);
+    }
+    fn empty(&mut self) -> Box<dyn Any> {
+        Box::new(std::mem::replace(self, Plain::Nil))
+    }
 }
 
 /// `pl.atomic([v])`
 pub static NEW: Native = Native::leaf("atomic", |vm| {
     let v = if vm.arg_is_none(1) { Plain::Integer(0) } else { plain::check(vm, 1)? };
-    let r = vm.shared_ref(Arc::new(Atomic::new(v)));
+    let holds_counts = v.holds_counts();
+    let atomic: Arc<dyn SharedObject> = Arc::new(Atomic::new(v));
+    if holds_counts && let Some(Atomic::Any(_, registered)) = (&*atomic as &dyn Any).downcast_ref() {
+        registered.shared(|| Arc::downgrade(&atomic));
+    }
+    let r = vm.shared_ref(atomic);
     vm.ret(r)
 });
 
@@ -81,7 +109,11 @@ fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Atomic> {
 fn value_for(vm: &mut Vm, a: &Atomic, n: u32) -> LuaResult<Plain> {
     match a {
         Atomic::Integer(_) => Ok(Plain::Integer(vm.check_int(n)?)),
-        Atomic::Any(_) => plain::check(vm, n),
+        Atomic::Any(_, registered) => {
+            let v = plain::check(vm, n)?;
+            register(vm, registered, &v);
+            Ok(v)
+        }
     }
 }
 
@@ -101,7 +133,7 @@ static STORE: Native = Native::leaf("store", |vm| {
     let a = this(vm)?;
     match (a, value_for(vm, a, 2)?) {
         (Atomic::Integer(a), Plain::Integer(i)) => a.store(i, SeqCst),
-        (Atomic::Any(m), v) => *m.lock() = v,
+        (Atomic::Any(m, _), v) => *m.lock() = v,
         _ => {}
     }
     Ok(0)
@@ -112,7 +144,7 @@ static EXCHANGE: Native = Native::leaf("exchange", |vm| {
     let a = this(vm)?;
     let old = match (a, value_for(vm, a, 2)?) {
         (Atomic::Integer(a), Plain::Integer(i)) => Plain::Integer(a.swap(i, SeqCst)),
-        (Atomic::Any(m), v) => std::mem::replace(&mut *m.lock(), v),
+        (Atomic::Any(m, _), v) => std::mem::replace(&mut *m.lock(), v),
         (_, v) => v,
     };
     ret(vm, &old)
@@ -145,7 +177,7 @@ fn arithmetic(
                 }
             }
         }
-        Atomic::Any(cell) => {
+        Atomic::Any(cell, _) => {
             let mut now = cell.lock();
             let Some(old) = now.number() else {
                 drop(now);
@@ -204,7 +236,11 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
                     );
                 }
             },
-            Atomic::Any(_) => plain::check_value(vm, new, 2)?,
+            Atomic::Any(_, registered) => {
+                let new = plain::check_value(vm, new, 2)?;
+                register(vm, registered, &new);
+                new
+            }
         };
         if a.compare_exchange(&old, new.clone()).is_ok() {
             return ret(vm, &new);

@@ -4,11 +4,13 @@
 //! operation, so domains that use different keys seldom meet. Iteration takes one shard at a time: it sees each key at most once, and every
 //! key that is there from its beginning to its end.
 
-use super::fill;
 use super::plain::{self, Plain};
-use parking_lot::Mutex;
+use super::{fill, register};
+use parking_lot::{Mutex, MutexGuard};
+use perilune_vm::cycles::{Freeze, Frozen, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::any::Any;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -45,13 +47,15 @@ impl Hash for Key {
     }
 }
 
-type Shard = Mutex<HashMap<Key, Plain, foldhash::fast::RandomState>>;
+type Entries = HashMap<Key, Plain, foldhash::fast::RandomState>;
+type Shard = Mutex<Entries>;
 
 /// A concurrent map.
 pub struct Map {
     shards: Box<[Shard]>,
     seed: foldhash::fast::RandomState,
     len: AtomicI64,
+    registered: Registered,
 }
 
 impl Default for Map {
@@ -60,6 +64,7 @@ impl Default for Map {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             seed: foldhash::fast::RandomState::default(),
             len: AtomicI64::new(0),
+            registered: Registered::default(),
         }
     }
 }
@@ -92,6 +97,37 @@ impl Map {
 impl SharedObject for Map {
     fn kind(&self) -> &'static SharedKind {
         &MAP
+    }
+    fn holder(&self) -> Option<&dyn Holder> {
+        Some(self)
+    }
+}
+
+impl Holder for Map {
+    fn freeze(&self) -> Freeze<'_> {
+        match self.shards.iter().map(Shard::try_lock).collect() {
+            Some(shards) => Freeze::Frozen(Box::new(FrozenMap { shards, len: &self.len })),
+            None => Freeze::Busy,
+        }
+    }
+}
+
+/// A map of which a search has all locks.
+struct FrozenMap<'a> {
+    shards: Vec<MutexGuard<'a, Entries>>,
+    len: &'a AtomicI64,
+}
+
+impl Frozen for FrozenMap<'_> {
+    fn held(&self, to: &mut Held<'_>) {
+        for (k, v) in self.shards.iter().flat_map(|s| s.iter()) {
+            k.0.held(to);
+            v.held(to);
+        }
+    }
+    fn empty(&mut self) -> Box<dyn Any> {
+        self.len.store(0, Relaxed);
+        Box::new(self.shards.iter_mut().map(|s| std::mem::take(&mut **s)).collect::<Vec<_>>())
     }
 }
 
@@ -149,6 +185,8 @@ static SET: Native = Native::leaf("set", |vm| {
     let m = this(vm)?;
     let k = key(vm, 2)?;
     let v = plain::check(vm, 3)?;
+    register(vm, &m.registered, &k.0);
+    register(vm, &m.registered, &v);
     let (old, _) = m.change(k, |_| Some(v));
     ret(vm, &old)
 });
@@ -163,6 +201,7 @@ static ADD: Native = Native::leaf("add", |vm| {
         vm.check_num(3)?;
         vm.arg(3)
     };
+    register(vm, &m.registered, &k.0);
     let (old, new) = m.change(k, |old| {
         let old = if matches!(old, Plain::Nil) { Value::int(0) } else { old.number()? };
         Some(match (old.as_int(), n.as_int()) {
@@ -185,6 +224,8 @@ static CAS: Native = Native::leaf("cas", |vm| {
     let k = key(vm, 2)?;
     let expected = plain::check(vm, 3)?;
     let new = plain::check(vm, 4)?;
+    register(vm, &m.registered, &k.0);
+    register(vm, &m.registered, &new);
     let (old, done) = m.change(k, |old| old.equals(&expected).then_some(new));
     vm.push(done.is_some().into());
     let old = old.to_value(vm)?;
@@ -202,6 +243,8 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
         let v = before.to_value(vm)?;
         let new = vm.call(f, &[v])?;
         let new = plain::check_value(vm, new, 3)?;
+        register(vm, &m.registered, &k.0);
+        register(vm, &m.registered, &new);
         if let (_, Some(stored)) = m.change(k.clone(), |now| now.equals(&before).then_some(new)) {
             return ret(vm, &stored);
         }

@@ -6,10 +6,22 @@
 
 pub mod array;
 pub mod atomic;
+mod frozen;
 pub mod map;
 pub mod plain;
 
+pub(crate) use frozen::{Contents, freeze};
+use perilune_vm::cycles::Registered;
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+
+/// The shared object that is argument 1 is going to hold `held`.
+pub(crate) fn register(vm: &mut Vm, registered: &Registered, held: &plain::Plain) {
+    if held.holds_counts()
+        && let Some(this) = vm.arg(1).as_shared()
+    {
+        registered.shared(|| std::sync::Arc::downgrade(this.object()));
+    }
+}
 
 /// Fills a metatable: `methods` become the fields of `__index`, `events` those of the metatable.
 pub(crate) fn fill(

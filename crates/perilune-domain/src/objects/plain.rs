@@ -1,5 +1,6 @@
 //! Values that are the same in every domain, outside of any.
 
+use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::SharedObject;
 use perilune_vm::{LuaResult, Native, Tag, Value, Vm};
@@ -52,6 +53,20 @@ impl Plain {
             Plain::Shared(o) => vm.shared_ref(Arc::clone(o)).into(),
             Plain::Island(parcel, _) => vm.unpack_one(parcel)?,
         })
+    }
+
+    /// Whether it is a count of something that may own counts itself.
+    pub fn holds_counts(&self) -> bool {
+        matches!(self, Plain::Shared(_) | Plain::Island(..))
+    }
+
+    /// Tells the counts that it is.
+    pub(crate) fn held(&self, to: &mut Held<'_>) {
+        match self {
+            Plain::Shared(object) => to.shared(object),
+            Plain::Island(parcel, _) => parcel.held(to),
+            _ => {}
+        }
     }
 
     /// Equality as `==` has it, without metamethods.

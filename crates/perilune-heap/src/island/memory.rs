@@ -13,7 +13,7 @@
 use crate::OutOfMemory;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
 /// First address of the range: 2^45.
 pub const BASE: usize = 1 << 45;
@@ -84,6 +84,13 @@ fn state(page: u32) -> &'static AtomicU32 {
     &pages_of(page as usize / PAGES).states[page as usize % PAGES]
 }
 
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that belong to islands.
+pub fn used() -> usize {
+    USED.load(Relaxed)
+}
+
 /// Which parts of the range are mapped and free. Behind the mutex of `island.rs`.
 pub struct Memory {
     /// Runs of chunks that are not mapped: first chunk -> number.
@@ -92,7 +99,7 @@ pub struct Memory {
     warm: Vec<u32>,
     /// Free blocks by order, as numbers of pages from `BASE` on.
     free: [Vec<u32>; WHOLE],
-    /// Bytes that belong to islands.
+    /// Bytes that belong to islands; [`used`] for those who do not have the mutex.
     pub used: usize,
     /// Bytes that are mapped.
     pub mapped: usize,
@@ -120,6 +127,7 @@ impl Memory {
         };
         set_owner(at, size, number);
         self.used += size;
+        USED.fetch_add(size, Relaxed);
         Ok((at, size))
     }
 
@@ -127,6 +135,7 @@ impl Memory {
     pub fn give(&mut self, at: usize, size: usize) {
         set_owner(at, size, 0);
         self.used -= size;
+        USED.fetch_sub(size, Relaxed);
         if size < CHUNK {
             return self.give_block(((at - BASE) / PAGE) as u32, (size / PAGE).trailing_zeros() as usize);
         }

@@ -133,6 +133,11 @@ pub fn island_stats() -> IslandStats {
     IslandStats { islands: s.live, bytes: s.memory.used, mapped_bytes: s.memory.mapped }
 }
 
+/// Bytes of the pages of all islands of the process.
+pub fn island_bytes() -> usize {
+    memory::used()
+}
+
 static PROTECT: AtomicBool = AtomicBool::new(false);
 
 /// From now on the pages of complete islands are read-only, so that a store that nothing has refused ends the process: for tests. To be called before there
@@ -191,6 +196,11 @@ impl IslandRef {
     /// Numbers of the islands that it refers to.
     pub fn refs(&self) -> &[u32] {
         &body(self.number).refs
+    }
+
+    /// A counted reference to the island at this place of [`IslandRef::refs`].
+    pub fn referred(&self, at: usize) -> IslandRef {
+        IslandRef::to(self.refs()[at])
     }
 
     /// What it keeps besides its objects.

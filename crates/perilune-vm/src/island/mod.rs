@@ -108,6 +108,12 @@ pub(crate) fn contents(island: &IslandRef) -> Option<&Contents> {
     island.contents()?.downcast_ref()
 }
 
+/// Contents of an island that holds these, for tests.
+#[cfg(test)]
+pub(crate) fn test_contents(shared: Vec<Arc<dyn SharedObject>>) -> perilune_heap::IslandContents {
+    Box::new(Contents { protos: Vec::new(), shared, shapes: Vec::new() })
+}
+
 /// The shared objects that an island keeps alive, for whoever looks for cycles through them.
 pub fn shared_objects(island: &IslandRef) -> &[Arc<dyn SharedObject>] {
     contents(island).map_or(&[], |c| &c.shared)

@@ -5,6 +5,7 @@
 
 use super::{PackRules, Parcel};
 use crate::Vm;
+use crate::cycles::{Held, Holder};
 use crate::native::{LuaResult, Thrown};
 use crate::value::{Type, Value};
 use std::sync::Arc;
@@ -16,10 +17,26 @@ pub struct ErrorParcel {
     traceback: Arc<[u8]>,
 }
 
+impl Holder for ErrorParcel {
+    fn held(&self, to: &mut Held<'_>) {
+        self.value.held(to);
+    }
+}
+
 impl ErrorParcel {
+    /// As [`Parcel::holds_counts`].
+    pub fn holds_counts(&self) -> bool {
+        self.value.holds_counts()
+    }
+
     /// The traceback of where it was raised.
     pub fn traceback(&self) -> &[u8] {
         &self.traceback
+    }
+
+    /// The same error without its value: what is left of it for a report.
+    pub fn without_value(&self) -> ErrorParcel {
+        ErrorParcel { value: Parcel::EMPTY, traceback: self.traceback.clone() }
     }
 
     /// An error that is a text from the start.

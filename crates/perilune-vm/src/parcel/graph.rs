@@ -13,6 +13,7 @@
 //! contents of a closure:  upvalues
 //! ```
 
+use crate::cycles::{Held, Holder};
 use crate::shared::SharedObject;
 use perilune_syntax::Proto;
 use std::cell::RefCell;
@@ -113,6 +114,33 @@ pub(super) struct Refs {
     pub entries: Vec<Entry>,
     /// Number of environments of a snapshot.
     pub environments: u32,
+}
+
+impl Refs {
+    /// Whether there are counts of what may own counts itself.
+    pub fn hold_counts(&self) -> bool {
+        !self.shared.is_empty() || !self.islands.is_empty() || self.snapshots.iter().any(|s| s.holds_counts())
+    }
+
+    fn held(&self, to: &mut Held<'_>) {
+        self.shared.iter().for_each(|o| to.shared(o));
+        self.islands.iter().for_each(|i| to.island(i));
+        self.snapshots.iter().for_each(|s| to.counted(s));
+    }
+}
+
+impl Holder for Graph {
+    fn held(&self, to: &mut Held<'_>) {
+        if let Some(refs) = &self.refs {
+            refs.held(to);
+        }
+    }
+}
+
+impl Holder for super::snapshot::Snapshot {
+    fn held(&self, to: &mut Held<'_>) {
+        self.graph.held(to);
+    }
 }
 
 thread_local! {

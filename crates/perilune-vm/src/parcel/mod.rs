@@ -41,6 +41,7 @@ pub use error::ErrorParcel;
 pub use refusal::{Node, Place, Reason, Refusal, Role, Step};
 
 use crate::Vm;
+use crate::cycles::{Held, Holder};
 use crate::native::{LuaResult, Thrown};
 use crate::object::ProtoInst;
 use crate::value::{Tag, Value};
@@ -118,26 +119,26 @@ impl Parcel {
         }
     }
 
-    /// The islands that it holds, directly or through snapshots, for whoever looks for cycles of shared objects.
-    pub fn for_each_island(&self, f: &mut dyn FnMut(&perilune_heap::IslandRef)) {
-        if let Repr::Graph { graph, .. } = &self.0
-            && let Some(refs) = &graph.refs
-        {
-            refs.islands.iter().for_each(&mut *f);
-            let inner = refs.snapshots.iter().filter_map(|s| s.graph.refs.as_deref());
-            inner.flat_map(|r| &r.islands).for_each(f);
+    /// Whether it owns counts of anything that may own counts of others: then whatever keeps it may become part of a cycle.
+    #[inline]
+    pub fn holds_counts(&self) -> bool {
+        match &self.0 {
+            Repr::Graph { graph, .. } => graph.refs.as_ref().is_some_and(|refs| refs.hold_counts()),
+            _ => false,
         }
     }
+}
 
-    /// The shared objects that it refers to, directly or through snapshots, for whoever looks for cycles of them.
-    pub fn for_each_shared(&self, f: &mut dyn FnMut(&Arc<dyn crate::shared::SharedObject>)) {
-        if let Repr::Graph { graph, .. } = &self.0
-            && let Some(refs) = &graph.refs
-        {
-            refs.shared.iter().for_each(&mut *f);
-            // The graph of a snapshot refers to no further snapshots.
-            let inner = refs.snapshots.iter().filter_map(|s| s.graph.refs.as_deref());
-            inner.flat_map(|r| &r.shared).for_each(f);
+impl Default for Parcel {
+    fn default() -> Parcel {
+        Parcel::EMPTY
+    }
+}
+
+impl Holder for Parcel {
+    fn held(&self, to: &mut Held<'_>) {
+        if let Repr::Graph { graph, .. } = &self.0 {
+            to.counted(graph);
         }
     }
 }

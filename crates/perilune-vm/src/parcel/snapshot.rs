@@ -34,6 +34,13 @@ pub(super) struct Snapshot {
     pub graph: Graph,
 }
 
+impl Snapshot {
+    /// Whether it owns counts of what may own counts itself. Its graph refers to no further snapshots.
+    pub fn holds_counts(&self) -> bool {
+        self.graph.refs.as_ref().is_some_and(|refs| refs.hold_counts())
+    }
+}
+
 /// That of functions that name no globals.
 static EMPTY: LazyLock<Arc<Snapshot>> = LazyLock::new(|| Arc::new(Snapshot { graph: Graph::default() }));
 
