@@ -10,6 +10,7 @@
 //! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
 //! | `tool.rs` | the tool's side: programs started or attached to |
 //! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
+//! | `recording.rs` | files that last: written as events arrive, read as a trace |
 //!
 //! The design as a whole is in `docs/tracing-design.md`.
 
@@ -22,6 +23,7 @@ pub mod layout;
 pub mod map;
 pub mod names;
 pub mod read;
+pub mod recording;
 pub mod session;
 pub mod tool;
 pub mod trace;

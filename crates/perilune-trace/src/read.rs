@@ -69,6 +69,11 @@ impl RingReader {
         RingReader { map, rings: Vec::new(), definitions: Definitions::default(), parsed: 0 }
     }
 
+    /// Gives the file back.
+    pub fn into_mapping(self) -> Mapping {
+        self.map
+    }
+
     /// The file.
     pub fn mapping(&self) -> &Mapping {
         &self.map

@@ -55,6 +55,10 @@ pub struct Trace {
     pub unknown: u64,
     /// The command line or whatever else says what was traced.
     pub title: String,
+    /// What else people should know of it: that something is missing, and why.
+    pub remarks: Vec<String>,
+    /// What a recording holds of kinds that its reader does not know ([`crate::recording::Chunk`]).
+    pub chunks: Vec<(u32, Box<[u8]>)>,
 }
 
 impl Trace {
@@ -92,7 +96,21 @@ impl Trace {
             h.later_mono_ns.load(Ordering::Relaxed)
         };
         trace.finish(last.saturating_sub(start));
+        let refused = h.writers_refused.load(Ordering::Relaxed);
+        trace.remark_losses(refused, h.definitions_lost.load(Ordering::Relaxed));
         trace
+    }
+
+    /// Says how many writers found no ring, and how many definitions no room.
+    pub(crate) fn remark_losses(&mut self, writers: u64, definitions: u64) {
+        if writers > 0 {
+            self.remarks
+                .push(format!("{writers} domains or threads found no free ring: their events are missing"));
+        }
+        if definitions > 0 {
+            self.remarks
+                .push(format!("{definitions} names or call paths found no room: they appear as numbers"));
+        }
     }
 
     /// Adds an event that happened so many nanoseconds after the beginning.
