@@ -42,6 +42,7 @@ use lexopt::Parser;
 use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, parse_categories};
 use perilune_trace::layout::Geometry;
 use perilune_trace::read::{RawEvent, RingReader};
+use perilune_trace::recording::is_trace_file;
 use perilune_trace::session::Options;
 use perilune_trace::tool::Target;
 use perilune_trace::trace::Trace;
@@ -246,15 +247,6 @@ pub fn read_duration(text: &str, unit: &str) -> Result<Duration, String> {
     }
 }
 
-/// Does the file begin like an event file or a recording?
-pub fn is_trace_file(path: &Path) -> bool {
-    let mut head = [0; 8];
-    File::open(path).is_ok_and(|mut f| {
-        io::Read::read_exact(&mut f, &mut head).is_ok()
-            && (head.starts_with(b"PLTRACE\0") || head.starts_with(b"PLTREC"))
-    })
-}
-
 impl Request {
     /// What the session is to record: `--events` or else the default categories. Commands that need others change it.
     pub fn session(&self) -> Options {
@@ -312,11 +304,7 @@ impl Request {
     /// The file cannot be read, the program not be watched.
     pub fn trace(&self, options: &Options) -> io::Result<Seen> {
         match &self.source {
-            Source::File(path) => {
-                let trace = Trace::from_ring_file(path)
-                    .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
-                Ok(Seen { trace, code: 0 })
-            }
+            Source::File(path) => Ok(Seen { trace: Trace::load(path)?, code: 0 }),
             _ => self.begin(options)?.collect(),
         }
     }
@@ -347,6 +335,9 @@ impl Request {
         }
         if trace.unknown > 0 {
             eprintln!("perilune {}: {} events of unknown kinds", self.command, trace.unknown);
+        }
+        for remark in &trace.remarks {
+            eprintln!("perilune {}: {remark}", self.command);
         }
     }
 }
