@@ -76,6 +76,7 @@ mod new;
 mod num;
 pub mod object;
 pub mod parcel;
+mod sampler;
 mod segment;
 pub mod shape;
 pub mod shared;

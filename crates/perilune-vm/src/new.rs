@@ -77,6 +77,7 @@ impl Vm {
             parcel: Default::default(),
             gc: Default::default(),
             events: Default::default(),
+            sampler: Default::default(),
             warn: Default::default(),
         });
         vm.owners.home = crate::host::native_stack();

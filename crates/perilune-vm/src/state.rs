@@ -85,6 +85,8 @@ pub struct Vm {
     pub(crate) gc: crate::gc::GcState,
     /// Where events of this domain go, and its number.
     pub(crate) events: crate::events::Events,
+    /// Call paths, and what samplers need.
+    pub(crate) sampler: Box<crate::sampler::Sampler>,
     /// The warning state of `warn`.
     pub(crate) warn: crate::warn::WarnState,
 }

@@ -1,0 +1,343 @@
+//! Call paths: from the frames that are active to the number of a node in the trace's definitions.
+//!
+//! A path is numbered from its root: the number of a node is found by its parent's number, what the frame runs, and the instruction. The names and lines that a definition
+//! consists of are looked up once for each such triple of a domain; afterwards a frame costs a look at the path that was numbered last (most of it
+//! is the same as a moment ago), or else one into a hash table.
+//!
+//! # The chain
+//! The coroutine that runs, whoever resumed it, and so on down to the root of the fiber, or of the program. What lies between the bottom and the first Lua
+//! function is the host's way of calling it, and left out. A fiber begins with a node of its own. Of very deep recursions the innermost [`DEEPEST`] frames count.
+//!
+//! # Which instruction
+//! Frames that have called something are at their call. The innermost one, when a sampler stops it, is *before* an instruction, and what took the time is the one
+//! executed last: the one above it in the code, unless a jump leads here ([`charged`]). At a function's first instruction that is the call: its caller's time.
+//! So a call and its return are both the caller's, and a function's share is that of its own instructions.
+
+use crate::Vm;
+use crate::debug::Activation;
+use crate::interp::frame_closure;
+use crate::names;
+use crate::native::Native;
+use crate::object::Thread;
+use crate::value::{Gc, Value};
+use perilune_syntax::bytecode::Format;
+use perilune_syntax::error::chunk_id;
+use perilune_syntax::{Op, Proto};
+use perilune_trace::layout::StackNode;
+use perilune_trace::names as trace_names;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Frames of a path.
+const DEEPEST: usize = 400;
+/// Entries that the tables of a domain may have before they are begun anew.
+const MOST: usize = 1 << 17;
+/// Bit of [`Step::pc`]: the instruction has not begun.
+const BEFORE: u32 = 1 << 31;
+
+/// `StackNode::kind`
+const LUA: u32 = 0;
+const NATIVE: u32 = 1;
+const COLLECTOR: u32 = 2;
+const START: u32 = 3;
+
+/// One frame of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Step {
+    /// Address of a `Proto` or a `Native`, or one of the constants below.
+    what: usize,
+    /// Lua functions: the instruction.
+    pc: u32,
+}
+
+const FIBER: Step = Step { what: 1, pc: 0 };
+const TOO_DEEP: Step = Step { what: 2, pc: 0 };
+const UNKNOWN_NATIVE: Step = Step { what: 3, pc: 0 };
+const COLLECTING: Step = Step { what: 4, pc: 0 };
+const RUNTIME: Step = Step { what: 5, pc: 0 };
+
+/// What is known of a function.
+struct Function {
+    name: u32,
+    /// No call has told a name yet.
+    nameless: bool,
+    source: u32,
+    defined: u32,
+    /// Keeps the address from being used again.
+    _proto: Option<Arc<Proto>>,
+}
+
+/// Where the innermost frame is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Innermost {
+    /// In the middle of its instruction: it has called the native that asks, or that is a frame too.
+    Within,
+    /// Before the instruction behind its stored `pc`.
+    Before,
+}
+
+/// What took the time, if it was not the innermost Lua function.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Leaf {
+    /// Base of the frame of a native, when it ran; it may have returned.
+    pub base: usize,
+    /// That native; null: none.
+    pub native: usize,
+    pub collector: bool,
+}
+
+/// The numbers of a domain's call paths.
+#[derive(Default)]
+pub(crate) struct Paths {
+    nodes: HashMap<(u32, Step), u32, foldhash::fast::FixedState>,
+    functions: HashMap<usize, Function, foldhash::fast::FixedState>,
+    /// The path being numbered: innermost frame first. The base is there to find names by.
+    steps: Vec<(Step, *mut Value)>,
+    /// The path numbered last, from its root.
+    last: Vec<(Step, u32)>,
+}
+
+impl Paths {
+    /// Forgets everything: addresses may belong to other functions, or there is too much.
+    fn forget(&mut self) {
+        self.nodes.clear();
+        self.functions.clear();
+        self.last.clear();
+    }
+}
+
+/// Which instruction of a function took the time when the one at `pc` is next: its index; `None`: the call of the function.
+fn charged(proto: &Proto, pc: usize) -> Option<usize> {
+    let code = &proto.code;
+    let is_head = code.iter().enumerate().skip(pc).any(|(n, i)| {
+        i.op().is_some_and(|op| op.format() == Format::Jump)
+            && i.sj() < 0
+            && (n as i64 + 1 + i.sj() as i64) == pc as i64
+    });
+    let Some(before) = pc.checked_sub(1) else { return is_head.then_some(pc) };
+    match code.get(before).and_then(|i| i.op()) {
+        // The loop's own instruction jumps here; it stands on the same line.
+        Some(Op::ForPrep | Op::TForPrep) => Some(before),
+        Some(Op::Jump | Op::JumpBack | Op::Return | Op::Return0 | Op::Return1) => Some(pc),
+        _ if is_head => Some(pc),
+        _ => Some(before),
+    }
+}
+
+impl Vm {
+    /// The number of the running call path, for an event that says where something happened; 0 if nothing is recorded. The running frame is that of
+    /// a native, or has its `pc` stored.
+    pub fn event_stack(&mut self) -> u32 {
+        if !perilune_trace::is_live() {
+            return 0;
+        }
+        self.path(Innermost::Within, Leaf::default())
+    }
+
+    /// The number of a node without parents for what the runtime does outside of domains.
+    pub(super) fn runtime_path(&mut self) -> u32 {
+        self.node(0, RUNTIME, std::ptr::null_mut())
+    }
+
+    /// The number of the running call path.
+    pub(super) fn path(&mut self, innermost: Innermost, leaf: Leaf) -> u32 {
+        if self.sampler.paths.nodes.len() > MOST {
+            self.sampler.paths.forget();
+        }
+        let mut steps = std::mem::take(&mut self.sampler.paths.steps);
+        let mut last = std::mem::take(&mut self.sampler.paths.last);
+        steps.clear();
+        let mut missing = leaf.native;
+        self.walk(innermost, &mut steps, leaf, &mut missing);
+        let mut number = 0;
+        // What is the same as last time needs no search.
+        let mut same = true;
+        for (depth, &(step, base)) in steps.iter().rev().enumerate() {
+            if same && last.get(depth).is_some_and(|l| l.0 == step) {
+                number = last[depth].1;
+                continue;
+            }
+            if same {
+                same = false;
+                last.truncate(depth);
+            }
+            number = self.node(number, step, base);
+            last.push((step, number));
+        }
+        if missing != 0 {
+            number = self.node(number, Step { what: missing, pc: 0 }, std::ptr::null_mut());
+        }
+        if leaf.collector {
+            number = self.node(number, COLLECTING, std::ptr::null_mut());
+        }
+        self.sampler.paths.steps = steps;
+        self.sampler.paths.last = last;
+        number
+    }
+
+    /// The active frames, innermost first. If the frame of the native that took the time is among them it becomes the innermost one, and is `missing` no more.
+    fn walk(
+        &mut self,
+        mut innermost: Innermost,
+        steps: &mut Vec<(Step, *mut Value)>,
+        leaf: Leaf,
+        missing: &mut usize,
+    ) {
+        let fiber = self.fibers.current;
+        let mut th: *mut Thread = self.thread;
+        // Natives that have been seen since the last Lua function.
+        let mut host_side = 0;
+        while !th.is_null() {
+            // SAFETY: the chain of coroutines that wait for each other; frames of Lua functions have their pc stored.
+            unsafe {
+                for a in self.activations(Gc::from_ptr(th)) {
+                    let step = frame_step(&a, std::mem::replace(&mut innermost, Innermost::Within));
+                    let native = !a.is_lua();
+                    if native && a.base as usize == leaf.base && step.what == *missing {
+                        steps.clear();
+                        host_side = 0;
+                        *missing = 0;
+                    }
+                    steps.push((step, a.base));
+                    host_side = if native { host_side + 1 } else { 0 };
+                    if steps.len() >= DEEPEST {
+                        steps.push((TOO_DEEP, std::ptr::null_mut()));
+                        return;
+                    }
+                }
+                if th == fiber {
+                    break;
+                }
+                th = (*th).resumer;
+            }
+        }
+        if host_side < steps.len() {
+            steps.truncate(steps.len() - host_side);
+        }
+        if !fiber.is_null() {
+            steps.push((FIBER, std::ptr::null_mut()));
+        }
+    }
+
+    /// The number of a node.
+    fn node(&mut self, parent: u32, step: Step, base: *mut Value) -> u32 {
+        match self.sampler.paths.nodes.get(&(parent, step)) {
+            Some(&number) => number,
+            None => self.new_node(parent, step, base),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_node(&mut self, parent: u32, step: Step, base: *mut Value) -> u32 {
+        let plain = |name: &[u8], kind| StackNode {
+            parent,
+            function: trace_names::string(name),
+            source: 0,
+            line: 0,
+            defined: 0,
+            kind,
+        };
+        let node = match step {
+            FIBER => Some(plain(b"(task)", START)),
+            TOO_DEEP => Some(plain(b"(deeper frames)", START)),
+            UNKNOWN_NATIVE => Some(plain(b"?", NATIVE)),
+            COLLECTING => Some(plain(b"(garbage collector)", COLLECTOR)),
+            RUNTIME => Some(plain(b"(runtime)", NATIVE)),
+            _ if step.pc == 0 => Some(plain(&self.native_text(step, base), NATIVE)),
+            _ => self.lua_node(parent, step, base),
+        };
+        let number = node.map_or(parent, trace_names::stack);
+        self.sampler.paths.nodes.insert((parent, step), number);
+        number
+    }
+
+    /// What a native is called.
+    fn native_text(&mut self, step: Step, base: *mut Value) -> Vec<u8> {
+        // SAFETY: natives are never freed.
+        let native = unsafe { &*(step.what as *const Native) };
+        let function = match base.is_null() {
+            true => Value::native(native),
+            // SAFETY: the base of a live frame, with its function below.
+            false => unsafe { *base.sub(crate::frame::CALL_GAP) },
+        };
+        self.global_function_name(function).unwrap_or_else(|| native.name.as_bytes().to_vec())
+    }
+
+    /// A node for a Lua function; `None`: the time is its caller's.
+    fn lua_node(&mut self, parent: u32, step: Step, base: *mut Value) -> Option<StackNode> {
+        // SAFETY: the frame is live, so is its prototype.
+        let proto: &Proto = unsafe { &*(step.what as *const Proto) };
+        let pc = (step.pc & !BEFORE) as usize - 1;
+        let pc = if step.pc & BEFORE != 0 { charged(proto, pc)? } else { pc };
+        if self.sampler.paths.functions.get(&step.what).is_none_or(|f| f.nameless) {
+            self.name_function(step.what, base);
+        }
+        let f = self.sampler.paths.functions.get(&step.what)?;
+        Some(StackNode {
+            parent,
+            function: f.name,
+            source: f.source,
+            line: proto.line_at(pc).unwrap_or(0),
+            defined: f.defined,
+            kind: LUA,
+        })
+    }
+
+    /// Finds out what a Lua function is called, from its activation at `base`.
+    fn name_function(&mut self, what: usize, base: *mut Value) {
+        // SAFETY: as `lua_node`; the strong count that the frame's instance has is shared.
+        let proto = unsafe {
+            let proto = what as *const Proto;
+            Arc::increment_strong_count(proto);
+            Arc::from_raw(proto)
+        };
+        // SAFETY: the base of a live Lua frame.
+        let (function, called) = unsafe { (*base.sub(crate::frame::CALL_GAP), names::function_name(base)) };
+        let known = match self.global_function_name(function) {
+            Some(name) => Some(name),
+            None => called.map(|(kind, name)| match kind {
+                "metamethod" => [b"metamethod '", &name[..], b"'"].concat(),
+                _ => name,
+            }),
+        };
+        let nameless = known.is_none();
+        let short = chunk_id(&proto.source);
+        let name = known.unwrap_or_else(|| {
+            if proto.line_defined == 0 {
+                return b"main chunk".to_vec();
+            }
+            let text = format!("function <{}:{}>", String::from_utf8_lossy(&short), proto.line_defined);
+            text.into_bytes()
+        });
+        let source = match proto.source.first() {
+            Some(b'@' | b'=') => proto.source[1..].to_vec(),
+            _ => short,
+        };
+        let function = Function {
+            name: trace_names::string(&name),
+            nameless: nameless && proto.line_defined != 0,
+            source: trace_names::string(&source),
+            defined: proto.line_defined,
+            _proto: Some(proto),
+        };
+        self.sampler.paths.functions.insert(what, function);
+    }
+}
+
+/// What a frame runs. The `pc` of Lua functions is one more than the instruction's index, so that it is never 0.
+unsafe fn frame_step(a: &Activation, innermost: Innermost) -> Step {
+    // SAFETY: a live frame; Lua frames have their pc stored.
+    unsafe {
+        if a.is_lua() {
+            let inst = (*frame_closure(a.base)).inst();
+            let pc = names::current_pc(a.base) as u32 + 1;
+            let before = if innermost == Innermost::Before { BEFORE } else { 0 };
+            return Step { what: inst.proto as usize, pc: pc | before };
+        }
+        match a.function().as_native() {
+            Some(native) => Step { what: native as *const Native as usize, pc: 0 },
+            None => UNKNOWN_NATIVE,
+        }
+    }
+}
