@@ -91,7 +91,7 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Header {
-    /// Epoch of birth or of the last entry into the log.
+    /// Epoch of birth or of the last entry into the log; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
     pub epoch: u32,
     /// The client's kind of object.
     pub kind: u8,
@@ -241,4 +241,10 @@ pub trait Client {
     fn converge(&mut self, m: &mut Marker<'_>, cycle: Cycle) -> bool;
     /// Marking has reached its fixpoint; the sweep follows.
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle);
+    /// Whether objects of this kind refer to nothing, so that the heap need not know their epochs and the client may write something else there. The
+    /// heap may still write: an epoch, at the end of a scope or when epochs begin anew.
+    fn owns_epoch(&self, kind: u8) -> bool {
+        let _ = kind;
+        false
+    }
 }

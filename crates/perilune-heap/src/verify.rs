@@ -97,10 +97,11 @@ impl Heap {
             let header = unsafe { *obj.as_ptr() };
             let young = self.is_young(obj);
             let fresh = header.epoch == self.epoch();
-            if young && !fresh && !in_scope {
+            let stamped = !in_scope && !client.owns_epoch(header.kind);
+            if young && !fresh && stamped {
                 return Err(format!("newborn {obj:?} has epoch {}, now is {}", header.epoch, self.epoch()));
             }
-            if !young && !in_scope && fresh != sets.logged.contains(&obj) {
+            if !young && stamped && fresh != sets.logged.contains(&obj) {
                 return Err(format!("{obj:?} is old; its epoch and the log disagree"));
             }
             let (children, _) = self.children(client, Some(obj));

@@ -70,6 +70,29 @@ fn scripts(options: impl Fn() -> HeapOptions) {
     }
 }
 
+/// Look-ups with everything that may happen between them, and with epochs that begin anew meanwhile.
+#[test]
+fn lookups_are_forgotten_in_time() {
+    let text = include_str!("islands/lookups.lua");
+    let plain = HeapOptions::default;
+    let small = || HeapOptions { nursery: 64 << 10, fixed_nursery: true, ..plain() };
+    for (options, rounds, many) in [
+        (plain(), 2000, true),
+        (HeapOptions { verify: true, poison: true, ..small() }, 100, false),
+        (HeapOptions { first_epoch: perilune_heap::FROZEN - 300, verify: true, ..small() }, 400, false),
+        (HeapOptions { stress: true, poison: true, ..plain() }, 30, false),
+    ] {
+        let mut vm = new_vm(options);
+        let set = |vm: &mut Vm| -> LuaResult<()> {
+            vm.set_global("ROUNDS", Value::int(rounds))?;
+            vm.set_global("MANY", Value::bool(many))
+        };
+        set(&mut vm).unwrap_or_else(|_| panic!("no memory"));
+        run(&mut vm, "lookups", text, &[]);
+        vm.close();
+    }
+}
+
 #[test]
 fn programs_under_the_verifier() {
     for (name, text) in [

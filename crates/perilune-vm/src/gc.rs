@@ -208,6 +208,11 @@ impl Client for LuaClient {
         }
     }
 
+    fn owns_epoch(&self, kind: u8) -> bool {
+        // `island/lookups.rs` keeps numbers there.
+        kind == Tag::STRING.0
+    }
+
     fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         // SAFETY: the Vm outlives the collection; everything but its heap may be read.
         unsafe {
@@ -425,6 +430,7 @@ impl Client for LuaClient {
                 }
             }
             (*vm).shared.clear();
+            (*vm).lookups.collected(cycle == Cycle::Major);
             if ageing {
                 (*vm).shapes.collected();
             }

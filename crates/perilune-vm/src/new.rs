@@ -72,6 +72,7 @@ impl Vm {
             event_names: [null_mut(); EVENT_COUNT],
             island_shapes: Default::default(),
             functions: Default::default(),
+            lookups: Default::default(),
             userdata_carrier: None,
             shared_refs: Default::default(),
             parcel: Default::default(),

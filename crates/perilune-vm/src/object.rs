@@ -14,6 +14,7 @@ use perilune_syntax::{Instr, Proto};
 /// equal bytes mean equal address. See `string.rs`.
 #[repr(C)]
 pub struct LuaString {
+    /// Its epoch means nothing, as strings are never logged: `island/lookups.rs` keeps a number there.
     pub(crate) header: Header,
     /// Hash of the bytes; 0: not computed yet.
     pub(crate) hash: u32,
@@ -27,6 +28,8 @@ pub struct LuaString {
 
 /// Bit of `Header::flags` of a string: it is the interned one of its text.
 pub(crate) const STRING_INTERNED: u8 = 1;
+/// Bit of `Header::flags` of a string that is not interned: it has been looked up in a dictionary of an island (`island/lookups.rs`).
+pub(crate) const STRING_MET: u8 = 2;
 /// Bytes before a string's text.
 pub(crate) const STRING_DATA: usize = 20;
 

@@ -76,6 +76,8 @@ pub struct Vm {
     pub(crate) island_shapes: std::collections::HashSet<u32>,
     /// What this domain has made of functions in islands.
     pub(crate) functions: crate::island::FunctionCache,
+    /// What this domain has found in dictionaries of islands.
+    pub(crate) lookups: crate::island::Lookups,
     /// Which userdata cross to other domains, and how.
     pub(crate) userdata_carrier: Option<crate::shared::Carry>,
     /// Shared objects that this domain refers to.

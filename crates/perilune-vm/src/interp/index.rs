@@ -9,6 +9,7 @@
 use super::fields::{deliver, needs_barrier, store_flow};
 use super::{Flow, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
 use crate::Vm;
+use crate::island::Otherwise;
 use crate::meta::Event;
 use crate::object::{ArrayKind, LuaString, Node, STRING_INTERNED, Table};
 use crate::shape;
@@ -77,11 +78,11 @@ op!(
     #[inline(never)] string_getindex(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload as *mut Table;
     let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
-    if (*key).header.flags & STRING_INTERNED == 0 {
-        tail!(twin_getindex, vm, base, pc, k, i, tab)
-    }
     if (*t).shape != shape::DICT {
         tail!(frozen_getindex, vm, base, pc, k, i, tab)
+    }
+    if (*key).header.flags & STRING_INTERNED == 0 {
+        tail!(twin_getindex, vm, base, pc, k, i, tab)
     }
     with_string_node!(t, key, (*key).hash, n => {
         let payload = (*n).value;
@@ -101,16 +102,57 @@ op!(
     tail!(slow_getindex, vm, base, pc, k, i, tab)
 });
 
+/// Delivers a remembered answer.
+macro_rules! deliver_known {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $known:expr) => {{
+        let payload = (*$known).payload;
+        let tag = (*$known).tag;
+        let dest = $base.add($i.a() as usize);
+        (*dest).payload = payload;
+        (*dest).tag = tag;
+        next!($vm, $base, $pc, $k, $tab)
+    }};
+}
+
 op!(
-    /// GETINDEX by an interned string, of a table that is no private dictionary: perhaps one in an island, whose keys are compared by content.
+    /// GETINDEX by a string, of a table that is no private dictionary: perhaps one in an island, and the answer is known.
     #[inline(never)] frozen_getindex(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload as *mut Table;
     let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
-    if (*t).shape == shape::FROZEN_DICT && !(*t).nodes.is_null() {
-        let mut n = (*t).nodes.add((*key).hash as usize & ((1 << (*t).log2_nodes) - 1));
+    if (*t).shape == shape::FROZEN_DICT {
+        let known = (*vm).lookups.find(t, key);
+        if known.is_null() {
+            tail!(frozen_getindex_otherwise, vm, base, pc, k, i, tab)
+        }
+        deliver_known!(vm, base, pc, k, i, tab, known)
+    }
+    if (*key).header.flags & STRING_INTERNED == 0 {
+        tail!(twin_getindex, vm, base, pc, k, i, tab)
+    }
+    tail!(other_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] frozen_getindex_otherwise(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    match (*vm).lookups.otherwise(t, key) {
+        Otherwise::Answer(known) => deliver_known!(vm, base, pc, k, i, tab, known),
+        Otherwise::Compare => tail!(compared_getindex, vm, base, pc, k, i, tab),
+        Otherwise::Ask => tail!(asked_getindex, vm, base, pc, k, i, tab),
+    }
+});
+
+op!(
+    /// GETINDEX by a string, of a dictionary in an island: compares texts.
+    #[inline(never)] compared_getindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    let hash = (*key).hash;
+    if !(*t).nodes.is_null() && hash != 0 {
+        let mut n = (*t).nodes.add(hash as usize & ((1 << (*t).log2_nodes) - 1));
         loop {
             let own = (*n).key as *mut LuaString;
-            if (*n).key_tag == Tag::STRING.0 && same_text(own, key) {
+            if (*n).key_tag == Tag::STRING.0 && (own == key || same_text(own, key)) {
                 let payload = (*n).value;
                 let tag = Tag((*n).value_tag);
                 let dest = base.add(i.a() as usize);
@@ -126,6 +168,18 @@ op!(
         }
     }
     tail!(other_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX by a string, of a dictionary in an island that has not been asked for it lately.
+    #[inline(never)] asked_getindex(vm, base, pc, k, i, tab) {
+    let t: Gc<Table> = (*base.add(i.b() as usize)).gc();
+    let v = (*vm).look_up_frozen(t, (*base.add(i.c() as usize)).gc());
+    if !v.is_nil() || t.metatable.is_null() {
+        copy(base.add(i.a() as usize), &v);
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(slow_getindex, vm, base, pc, k, i, tab)
 });
 
 op!(
@@ -162,10 +216,6 @@ op!(
     #[inline(never)] new_twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
     let t: Gc<Table> = (*base.add(i.b() as usize)).gc();
-    if t.shape == shape::FROZEN_DICT {
-        // Whose keys are compared by content.
-        tail!(other_getindex, vm, base, pc, k, i, tab)
-    }
     if !t.has_no_strings()
         && let Some(twin) = (*vm).find_twin((*key).gc())
     {

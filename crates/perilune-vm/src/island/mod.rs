@@ -6,6 +6,7 @@
 //!
 //! * `copy.rs`: the copy.
 //! * `refuse.rs`: what cannot be shared, and the path by which it was reached.
+//! * `lookups.rs`: what was found by computed names.
 //! * `function.rs`: functions in islands, and the closures that a domain makes of them.
 //!
 //! # What differs from private objects
@@ -21,10 +22,12 @@
 
 mod copy;
 mod function;
+mod lookups;
 mod refuse;
 
 pub(crate) use function::FunctionCache;
 pub use function::SharedFunction;
+pub(crate) use lookups::{Lookups, Otherwise};
 
 use crate::Vm;
 use crate::native::LuaResult;
