@@ -76,7 +76,11 @@ impl Display for Json {
     }
 }
 
-fn write_text(f: &mut impl Write, s: &str) -> fmt::Result {
+/// Writes a string with its quotes.
+///
+/// # Errors
+/// Those of `f`.
+pub fn write_text(f: &mut impl Write, s: &str) -> fmt::Result {
     f.write_char('"')?;
     for c in s.chars() {
         match c {

@@ -160,6 +160,14 @@ impl<W: Write> Recorder<W> {
         self.out.write_all(&self.buffer)
     }
 
+    /// What was added reaches the file.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// What belongs to the events that are written next, as far as it is new.
     fn facts(&mut self, reader: &RingReader, all: bool) {
         let h = reader.mapping().header();

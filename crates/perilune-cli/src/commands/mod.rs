@@ -9,6 +9,7 @@
 
 mod bench;
 mod observe;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -21,7 +22,8 @@ pub struct Command {
 }
 
 /// All of them.
-const COMMANDS: &[Command] = &[Command { name: "bench", run: bench::run }];
+const COMMANDS: &[Command] =
+    &[Command { name: "bench", run: bench::run }, Command { name: "trace", run: trace::run }];
 
 /// The subcommand that `word` calls.
 pub fn named(word: &[u8]) -> Option<&'static Command> {

@@ -1,0 +1,140 @@
+//! `perilune trace dump`: events as text, one line each.
+//!
+//! A line of text has the time since the session began in seconds, who wrote the event, its name, how long what it ends has lasted, and its arguments. A
+//! line of JSON is an object that holds the same, numbers as they are and names beside them.
+
+use super::describe::{Describe, Durations, time};
+use crate::commands::observe::{self, OPTIONS};
+use perilune_measure::json;
+use perilune_trace::event::Phase;
+use perilune_trace::{Event, FiberRef, Kind, ObjectRef, Trace, Who};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: perilune trace dump [options] FILE
+       perilune trace dump [options] [--] SCRIPT [ARGUMENTS]
+       perilune trace dump [options] --attach PID
+Writes events as text, one line each: time in seconds, who, what, how long, arguments.
+";
+
+/// Carries out the subcommand.
+pub fn run(words: &[Vec<u8>]) -> ExitCode {
+    let usage = format!("{USAGE}{OPTIONS}");
+    let request = match observe::read("trace dump", &usage, &words[3..], &mut |_, _| Ok(false)) {
+        Ok(request) => request,
+        Err(code) => return code,
+    };
+    request.finish(request.trace(&request.session()).and_then(|seen| {
+        request.remarks(&seen.trace);
+        let mut out = request.output()?;
+        if request.json { lines_of_json(&seen.trace, &mut out) } else { text(&seen.trace, &mut out) }?;
+        out.flush()?;
+        Ok(seen.code)
+    }))
+}
+
+fn text(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let names = Describe::new(trace);
+    let mut durations = Durations::default();
+    for (at, e) in trace.events.iter().enumerate() {
+        let lasted = durations.of(e);
+        if e.kind == Kind::More {
+            continue;
+        }
+        let lasted = lasted.map(time).unwrap_or_default();
+        let (s, ns) = (e.ns / 1_000_000_000, e.ns % 1_000_000_000);
+        let (who, what) = (names.who(e.who), e.kind.info().name);
+        let line = format!("{s:>5}.{ns:09} {who:<10} {what:<15} {lasted:>10}  {}", names.arguments(at));
+        writeln!(out, "{}", line.trim_end().replace('\n', "\\n"))?;
+    }
+    Ok(())
+}
+
+fn lines_of_json(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
+    let mut durations = Durations::default();
+    let mut line = String::new();
+    for (at, e) in trace.events.iter().enumerate() {
+        let lasted = durations.of(e);
+        if e.kind == Kind::More {
+            continue;
+        }
+        line.clear();
+        object(trace, at, e, lasted, &mut line).map_err(io::Error::other)?;
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn object(
+    trace: &Trace,
+    at: usize,
+    e: &Event,
+    lasted: Option<u64>,
+    line: &mut String,
+) -> Result<(), std::fmt::Error> {
+    let (writer, number) = match e.who {
+        Who::Domain(n) => ("domain", n),
+        Who::Thread(n) => ("thread", n),
+    };
+    let info = e.kind.info();
+    let phase = match info.phase {
+        Phase::Instant => "instant",
+        Phase::Begin => "begin",
+        Phase::End => "end",
+        Phase::Counter => "counter",
+        Phase::More => "more",
+    };
+    write!(
+        line,
+        "{{\"ns\":{},\"{writer}\":{number},\"event\":\"{}\",\"phase\":\"{phase}\"",
+        e.ns, info.name
+    )?;
+    write!(line, ",\"a\":{},\"b\":{},\"c\":{}", e.a, e.b, e.c)?;
+    if let Some(ns) = lasted {
+        write!(line, ",\"duration_ns\":{ns}")?;
+    }
+    let d = &trace.definitions;
+    for (notation, value) in [(info.a, e.a), (info.b, e.b)] {
+        match notation {
+            "name" if value != 0 => named(line, "name", &d.string(value))?,
+            "object" if value != 0 => named(line, "object", &d.object(ObjectRef(value)))?,
+            "bits" => {
+                let value = f64::from_bits(value);
+                let text = if value.is_finite() { value.to_string() } else { "null".to_owned() };
+                write!(line, ",\"value\":{text}")?;
+            }
+            "fiber" => {
+                let fiber = FiberRef(value);
+                write!(line, ",\"fiber\":{{\"domain\":{},\"index\":", fiber.domain())?;
+                match fiber.index() {
+                    FiberRef::ROOT => line.push_str("\"root\""),
+                    n => write!(line, "{n}")?,
+                }
+                write!(line, ",\"generation\":{}}}", fiber.generation())?;
+            }
+            "stack" if value != 0 => {
+                line.push_str(",\"stack\":[");
+                for (n, node) in d.frames(value as u32).enumerate() {
+                    if n > 0 {
+                        line.push(',');
+                    }
+                    json::write_text(line, &d.frame(node))?;
+                }
+                line.push(']');
+            }
+            _ => {}
+        }
+    }
+    if matches!(e.kind, Kind::Log | Kind::Error) {
+        named(line, "text", &trace.text(at))?;
+    }
+    line.push('}');
+    Ok(())
+}
+
+fn named(line: &mut String, name: &str, value: &str) -> std::fmt::Result {
+    write!(line, ",\"{name}\":")?;
+    json::write_text(line, value)
+}

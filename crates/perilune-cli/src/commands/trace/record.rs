@@ -1,0 +1,203 @@
+//! `perilune trace record` and `perilune trace run`: events to a file as they happen.
+
+use super::flight::{Flight, Trigger};
+use crate::commands::observe::{self, OPTIONS, Request};
+use perilune_trace::recording::{self, Recorder};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const RECORD: &str = "\
+usage: perilune trace record -o FILE [options] [--] SCRIPT [ARGUMENTS]
+       perilune trace record -o FILE [options] --attach PID
+Writes what happens in a program to FILE, until it ends (or, attached, until Ctrl-C).
+  --cpu HZ            sample processor time so many times per second
+  --alloc BYTES       sample one allocation in so many bytes
+  --snapshot-when T   keep the last moments in memory, and write them when T happens (may be repeated):
+                      pause>TIME       the collector stops a domain for longer
+                      task-late>TIME   a task waits longer before it starts
+                      timer-late>TIME  a timer rings later
+                      error            an error leaves the program, a task or a domain
+                      mark:NAME        pl.trace.mark(NAME)
+  --keep S            how much is kept for a snapshot (10s)
+  --snapshots N       end after N snapshots (1): FILE, then FILE with a number before its ending
+";
+const RUN: &str = "\
+usage: perilune trace run [options] [--] SCRIPT [ARGUMENTS]
+       perilune trace run [options] --attach PID
+Records what happens in a program, then opens the viewer.
+  --cpu HZ            sample processor time so many times per second
+  --alloc BYTES       sample one allocation in so many bytes
+";
+
+/// How often what was recorded reaches the file, should the tool be killed.
+const FLUSH: Duration = Duration::from_millis(500);
+
+struct Own {
+    cpu_hz: u32,
+    alloc_interval: u64,
+    triggers: Vec<Trigger>,
+    keep: Duration,
+    snapshots: u32,
+}
+
+fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Request, Own), ExitCode> {
+    let mut own = Own {
+        cpu_hz: 0,
+        alloc_interval: 0,
+        triggers: Vec::new(),
+        keep: Duration::from_secs(10),
+        snapshots: 1,
+    };
+    let flight = command == "trace record";
+    let usage = format!("{usage}{OPTIONS}");
+    let request = observe::read(command, &usage, &words[3..], &mut |name, parser| {
+        use lexopt::ValueExt;
+        match name {
+            "--cpu" => own.cpu_hz = parser.value()?.parse()?,
+            "--alloc" => own.alloc_interval = parser.value()?.parse()?,
+            "--snapshot-when" if flight => own.triggers.push(parser.value()?.parse_with(Trigger::parse)?),
+            "--keep" if flight => {
+                own.keep = parser.value()?.parse_with(|text| observe::read_duration(text, "s"))?;
+            }
+            "--snapshots" if flight => own.snapshots = parser.value()?.parse::<u32>()?.max(1),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok((request, own))
+}
+
+/// Carries out `trace record`.
+pub fn record(words: &[Vec<u8>]) -> ExitCode {
+    let (request, own) = match read("trace record", RECORD, words) {
+        Ok(read) => read,
+        Err(code) => return code,
+    };
+    let Some(file) = request.output.clone() else {
+        eprint!("perilune trace record: name a file with -o\n{RECORD}{OPTIONS}");
+        return ExitCode::from(2);
+    };
+    let result = match own.triggers.is_empty() {
+        true => record_to(&request, &own, &file),
+        false => keep(&request, own, &file),
+    };
+    request.finish(result)
+}
+
+/// Carries out `trace run`.
+pub fn run(words: &[Vec<u8>]) -> ExitCode {
+    let (request, own) = match read("trace run", RUN, words) {
+        Ok(read) => read,
+        Err(code) => return code,
+    };
+    let file = match &request.output {
+        Some(file) => file.clone(),
+        None => std::env::temp_dir().join(format!("perilune-{}.rec", std::process::id())),
+    };
+    request.finish(record_to(&request, &own, &file).inspect(|_| {
+        eprintln!("perilune trace run: perilune trace show {} opens it again", file.display());
+    }))
+}
+
+fn session(request: &Request, own: &Own) -> perilune_trace::session::Options {
+    let mut options = request.session();
+    (options.cpu_hz, options.alloc_interval) = (own.cpu_hz, own.alloc_interval);
+    options
+}
+
+fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    move |e| io::Error::new(e.kind(), format!("{}: {e}", path.display()))
+}
+
+fn record_to(request: &Request, own: &Own, file: &Path) -> io::Result<u8> {
+    // Before the program is started: a file that cannot be made is to cost nothing.
+    let out = recording::create(file).map_err(named(file))?;
+    let mut observation = request.begin(&session(request, own))?;
+    let mut recorder = Recorder::new(out, &observation.title).map_err(named(file))?;
+    let (mut events, mut flushed) = (0, Instant::now());
+    let code = observation.run(&mut |reader, batch| {
+        events += batch.len() as u64;
+        recorder.add(reader, batch).map_err(named(file))?;
+        if flushed.elapsed() > FLUSH {
+            flushed = Instant::now();
+            recorder.flush().map_err(named(file))?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let reader = &observation.target.reader;
+    recorder.finish(reader).map_err(named(file))?;
+    let bytes = std::fs::metadata(file).map_or(0, |m| m.len());
+    let lost = match reader.lost() {
+        0 => String::new(),
+        n => format!(", {n} lost (--ring N makes room for more)"),
+    };
+    let size = super::describe::bytes(bytes);
+    eprintln!("perilune {}: {events} events{lost}, {size} in {}", request.command, file.display());
+    Ok(code)
+}
+
+/// The flight recorder.
+fn keep(request: &Request, own: Own, file: &Path) -> io::Result<u8> {
+    let options = session(request, &own);
+    let mut flight = Flight::new(own.triggers, own.keep);
+    let mut observation = request.begin(&options)?;
+    let title = observation.title.clone();
+    let mut written = 0;
+    let mut write = |flight: &mut Flight, reader: &_| -> io::Result<()> {
+        written += 1;
+        let file = numbered(file, written);
+        let why = flight.write(reader, recording::create(&file).map_err(named(&file))?, &title);
+        let why = why.map_err(named(&file))?;
+        eprintln!("perilune {}: {why}: {}", request.command, file.display());
+        Ok(())
+    };
+    let mut count = 0;
+    let code = observation.run(&mut |reader, batch| {
+        flight.add(reader, batch);
+        if flight.is_due() {
+            count += 1;
+            write(&mut flight, reader)?;
+            if count >= own.snapshots {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    // What happened just before the end.
+    if flight.has_fired() && count < own.snapshots {
+        write(&mut flight, &observation.target.reader)?;
+    } else if count == 0 {
+        eprintln!("perilune {}: nothing of the kind happened; no snapshot was written", request.command);
+    }
+    let _ = io::stderr().flush();
+    Ok(code)
+}
+
+/// `FILE`, `FILE-2`, ... before the ending.
+fn numbered(file: &Path, number: u32) -> PathBuf {
+    if number == 1 {
+        return file.to_path_buf();
+    }
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(ending) = file.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    file.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_snapshots() {
+        let name = |n| numbered(Path::new("dir.d/late.rec"), n).display().to_string();
+        assert_eq!((name(1), name(2)), ("dir.d/late.rec".into(), "dir.d/late-2.rec".into()));
+        assert_eq!(numbered(Path::new("late"), 3), Path::new("late-3"));
+    }
+}
