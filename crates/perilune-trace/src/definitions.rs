@@ -95,6 +95,11 @@ impl Definitions {
         }
     }
 
+    /// The name that an object was given: a string's number.
+    pub fn label(&self, object: ObjectRef) -> Option<u32> {
+        self.labels.get(&object).copied()
+    }
+
     /// Where an object was made.
     pub fn origin(&self, object: ObjectRef) -> Option<u32> {
         self.origins.get(&object).copied()

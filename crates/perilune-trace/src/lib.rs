@@ -11,6 +11,7 @@
 //! | `tool.rs` | the tool's side: programs started or attached to |
 //! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
 //! | `recording.rs` | files that last: written as events arrive, read as a trace |
+//! | `view/`, `export/` | a trace as rows of bars: our viewer, pictures, other people's formats |
 //!
 //! The design as a whole is in `docs/tracing-design.md`.
 
@@ -19,6 +20,7 @@ pub mod clock;
 pub mod definitions;
 pub mod emit;
 pub mod event;
+pub mod export;
 pub mod layout;
 pub mod map;
 pub mod names;
@@ -27,6 +29,7 @@ pub mod recording;
 pub mod session;
 pub mod tool;
 pub mod trace;
+pub mod view;
 
 pub use definitions::Definitions;
 pub use emit::{Writer, emit, emit_text, is_live, on};
