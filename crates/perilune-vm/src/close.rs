@@ -10,7 +10,7 @@ use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Flow, copy};
 use crate::meta::Event;
 use crate::native::LuaResult;
-use crate::object::Upval;
+use crate::object::{Status, Upval};
 use crate::value::{Gc, Tag, Value};
 
 /// The distance kept in the padding of a marked slot: four bytes, 12 bytes in.
@@ -38,6 +38,20 @@ impl Vm {
             (*uv).open(slot, next, self.thread);
             *link = uv;
             uv
+        }
+    }
+
+    /// To be called with every store of a reference through `uv`. An open one's variable is a slot of a stack, for which the coroutine accounts:
+    /// one that runs, or waits for one that does, is traced in every collection and logged when it stops (`switch_to`), any other is logged here.
+    pub(crate) unsafe fn barrier_upvalue(&mut self, uv: *mut Upval) {
+        // SAFETY: a live upvalue; it keeps its coroutine alive.
+        unsafe {
+            self.heap.barrier(Gc::from_ptr(uv).obj());
+            if let Some(th) = (*uv).owner()
+                && !matches!((*th).status, Status::Running | Status::Normal)
+            {
+                self.heap.barrier(Gc::from_ptr(th).obj());
+            }
         }
     }
 

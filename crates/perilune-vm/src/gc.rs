@@ -146,8 +146,11 @@ impl Client for LuaClient {
                     let u = p as *mut Upval;
                     let owner = (*u).owner();
                     mark_ptr(m, owner.unwrap_or(std::ptr::null_mut()));
-                    // The variable of an open upvalue is a register, too: what its function stores there is the coroutine's store,
-                    // and the verifier must not miss it in the log of the upvalue.
+                    // The variable of an open upvalue is a register of a coroutine, which accounts for it whoever stores there: by being
+                    // traced in each collection while it runs, by the log of `switch_to` when it stops, by that of `barrier_upvalue` while
+                    // it is suspended. Its function's own stores pass the upvalue by, so the verifier, which asks of each object that
+                    // it was told of its newborns, must ask the coroutine (`trace_thread`) and not the upvalue. That is no gap: the upvalue
+                    // keeps the coroutine alive, and became old no earlier than it, since tracing the one marks the other.
                     if owner.is_none() || !m.is_verifying() {
                         mark_value(m, *(*u).v);
                     }
@@ -604,8 +607,10 @@ impl LuaClient {
                 }
             }
             if m.is_verifying() {
-                // A word there may have been no reference when the coroutine stopped, and be the address of an object that was
-                // made since: no store to be told of.
+                // What is left is the native stack of a suspended coroutine. Its words do not change until it is resumed, which
+                // logs it: whatever they referred to when it stopped was marked then and is old. But a word that was no reference
+                // may since have become the address of a newborn, for which the coroutine need not be logged, since it
+                // will never use it. The verifier would take that for a store nobody was told of.
                 return;
             }
             (*self.vm).scan_segment(th, &mut |lo, hi| {

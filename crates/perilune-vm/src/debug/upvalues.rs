@@ -45,12 +45,11 @@ impl Vm {
     pub fn set_upvalue_of(&mut self, f: Value, n: i64, v: Value) -> Option<Vec<u8>> {
         let (name, _) = self.upvalue_of(f, n)?;
         let n = index(n)?;
-        // SAFETY: it exists. A closed upvalue is an object of its own; an open one is a slot of a stack, whose object is
-        // traced again at the end of a cycle if it runs, and told about if it does not.
+        // SAFETY: it exists.
         unsafe {
             if let Some(c) = f.as_closure() {
                 let u = *reference(c, n)?;
-                self.heap.barrier(Gc::from_ptr(u).obj());
+                self.barrier_upvalue(u);
                 (*(*u).v).payload = v.payload;
                 (*(*u).v).tag = v.tag;
             } else {

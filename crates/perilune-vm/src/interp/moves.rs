@@ -76,7 +76,7 @@ op!(
     /// SETUPVAL of a reference in an upvalue that the collector has to be told about.
     #[inline(never)] old_setupval(vm, base, pc, k, i, tab) {
     let uv = upvalue(base, i.b() as usize);
-    (*vm).heap.barrier(crate::value::Gc::from_ptr(uv).obj());
+    (*vm).barrier_upvalue(uv);
     copy((*uv).v, base.add(i.a() as usize));
     next!(vm, base, pc, k, tab)
 });
