@@ -34,14 +34,46 @@ fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
+/// Bytes that are free where the file lies.
+fn free_bytes(file: &File) -> u64 {
+    // SAFETY: an open file and a local structure.
+    unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        match libc::fstatvfs(file.as_raw_fd(), &mut stat) {
+            0 => stat.f_bavail as u64 * stat.f_frsize as u64,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// The file is sparse, but a program that wrote where no memory is left would die of SIGBUS: a file that could fill more than most of what is free is made
+/// smaller, the number of rings first. (Containers have 64 MB of shared memory.)
+fn fitting(mut g: Geometry, free: u64) -> Geometry {
+    let room = free - free / 5;
+    while g.file_bytes() > room {
+        match () {
+            _ if g.definitions > room / 4 && g.definitions > 1 << 16 => g.definitions /= 2,
+            _ if g.rings > 64 => g.rings /= 2,
+            _ if g.ring_events > 1 << 14 => g.ring_events /= 2,
+            _ if g.rings > 8 => g.rings /= 2,
+            _ if g.ring_events > 256 => g.ring_events /= 2,
+            _ => break,
+        }
+        g = g.normal();
+    }
+    g
+}
+
 impl Mapping {
     /// Makes the file, with nothing in it yet, for a program that is to find it ([`State::Offered`]).
+    ///
+    /// The parts become smaller than `geometry` says where there is little room.
     ///
     /// # Errors
     /// It exists, or cannot be made.
     pub fn create(path: &Path, geometry: &Geometry) -> io::Result<Mapping> {
-        let g = geometry.normal();
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        let g = fitting(geometry.normal(), free_bytes(&file));
         file.set_len(g.file_bytes())?;
         let map = Mapping::map(&file, g.file_bytes() as usize)?;
         // SAFETY: the file is new, at least a page, and nobody else uses it yet.
@@ -250,4 +282,22 @@ pub(crate) unsafe fn map_shared(fd: i32, bytes: usize) -> *mut u8 {
         )
     };
     if at == libc::MAP_FAILED { std::ptr::null_mut() } else { at.cast() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_fit_into_what_is_free() {
+        let whole = Geometry { rings: 1024, ring_events: 1 << 18, definitions: 64 << 20 };
+        assert_eq!(fitting(whole.clone(), u64::MAX).file_bytes(), whole.file_bytes());
+        for free in [24 << 30, 1 << 30, 64 << 20, 8 << 20, 1 << 20] {
+            let g = fitting(whole.clone(), free);
+            assert!(g.file_bytes() <= free, "{g:?} in {free}");
+            assert!(g.file_bytes() >= free / 4 || g.file_bytes() == whole.file_bytes(), "{g:?} in {free}");
+            let n = g.normal();
+            assert_eq!((n.rings, n.ring_events, n.definitions), (g.rings, g.ring_events, g.definitions));
+        }
+    }
 }

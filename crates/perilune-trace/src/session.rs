@@ -118,6 +118,9 @@ pub fn start_from_env() -> Result<(), String> {
             .compare_exchange(State::Offered as u32, State::Live as u32, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     {
+        // The tool watches this program, not those that it starts.
+        // SAFETY: the process has one thread yet (the caller's promise: before domains are made).
+        unsafe { std::env::remove_var("PERILUNE_TRACE") };
         return begin(map).map_err(|e| format!("PERILUNE_TRACE: {}: {e}", path.display()));
     }
     let mut options = Options::default();

@@ -10,12 +10,17 @@
 //! }
 //! # Ok(()) }
 //! ```
+//!
+//! # Tools that die
+//! While a tool lives it holds a lock (`flock`) of its event file, which the kernel takes away when it dies. A file without a lock is abandoned: the next tool removes it, and if it is
+//! the one of the program that it wants to watch, ends that session first.
 
 use crate::attach::{COOKIE, Request, SIGNAL, path_for};
 use crate::layout::State;
 use crate::map::Mapping;
 use crate::read::RingReader;
 use crate::session::Options;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -37,6 +42,8 @@ pub struct Target {
     status: Option<ExitStatus>,
     /// The session was begun by this tool.
     began: bool,
+    /// Locked: somebody watches.
+    _lock: File,
 }
 
 fn other(text: String) -> io::Error {
@@ -59,6 +66,54 @@ fn meeting_place(pid: u32) -> io::Result<PathBuf> {
     Ok(path)
 }
 
+/// Tells other tools that this file is watched.
+fn lock(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    file.try_lock().map_err(|_| other(format!("{}: another tool uses it", path.display())))?;
+    Ok(file)
+}
+
+/// Removes what dead tools have left, and ends the session that one of them has begun in this process.
+///
+/// # Errors
+/// A tool that lives watches the process.
+fn clear(dir: &Path, pid: u32) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)?.flatten() {
+        let path = entry.path();
+        if path.extension() != Some("events".as_ref()) {
+            continue;
+        }
+        let Ok(map) = Mapping::open(&path) else { continue };
+        let h = map.header();
+        let writer = h.pid.load(Ordering::Relaxed);
+        let is_live = h.state.load(Ordering::Acquire) == State::Live as u32;
+        let is_ours = pid != 0 && (writer == pid || path == path_for(pid));
+        let watched = File::open(&path).is_ok_and(|file| file.try_lock().is_err());
+        if watched {
+            if is_ours && is_live {
+                return Err(other(format!("process {pid} is being traced already")));
+            }
+            continue;
+        }
+        // Made a moment ago: its tool is about to lock it.
+        let age = entry.metadata().and_then(|m| m.modified()).map(|t| t.elapsed().unwrap_or_default());
+        if !is_ours && (is_alive(writer) || age.is_ok_and(|age| age < PATIENCE)) {
+            continue;
+        }
+        if is_ours && is_live && is_alive(pid) {
+            h.enabled.store(0, Ordering::Release);
+            h.state.store(State::Ended as u32, Ordering::Release);
+        }
+        let _ = std::fs::remove_file(&path);
+    }
+    Ok(())
+}
+
+fn is_alive(pid: u32) -> bool {
+    // SAFETY: asks whether the process exists; 0 would be ourselves.
+    pid != 0 && unsafe { libc::kill(pid as i32, 0) == 0 }
+}
+
 impl Target {
     /// Starts a program that writes events from its beginning. `command` gets the variable that tells it where.
     ///
@@ -68,7 +123,9 @@ impl Target {
         let dir = meeting_place(0)?;
         let path =
             dir.with_file_name(format!("{}-{}.events", std::process::id(), crate::clock::monotonic_ns()));
+        clear(path.parent().unwrap_or(Path::new("/")), 0)?;
         let map = Mapping::create(&path, &options.geometry)?;
+        let lock = lock(&path)?;
         options.apply(&map);
         command.env("PERILUNE_TRACE", &path);
         match command.spawn() {
@@ -79,6 +136,7 @@ impl Target {
                 child: Some(child),
                 status: None,
                 began: true,
+                _lock: lock,
             }),
             Err(e) => {
                 let _ = std::fs::remove_file(&path);
@@ -96,17 +154,20 @@ impl Target {
             return Err(other(format!("process {pid} is no Perilune program")));
         }
         let path = meeting_place(pid)?;
-        if let Ok(old) = Mapping::open(&path)
-            && old.header().state.load(Ordering::Acquire) == State::Live as u32
-            && old.header().pid.load(Ordering::Relaxed) == pid
-        {
-            return Err(other(format!("process {pid} is being traced already")));
-        }
+        clear(path.parent().unwrap_or(Path::new("/")), pid)?;
         let _ = std::fs::remove_file(&path);
         let map = Mapping::create(&path, &options.geometry)?;
+        let lock = lock(&path)?;
         options.apply(&map);
-        let target =
-            Target { reader: RingReader::new(map), pid, path, child: None, status: None, began: true };
+        let target = Target {
+            reader: RingReader::new(map),
+            pid,
+            path,
+            child: None,
+            status: None,
+            began: true,
+            _lock: lock,
+        };
         target.signal()?;
         let until = Instant::now() + PATIENCE;
         loop {
@@ -175,8 +236,7 @@ impl Target {
                 }
                 self.status.is_none()
             }
-            // SAFETY: asks whether the process exists.
-            None => unsafe { libc::kill(self.pid as i32, 0) == 0 },
+            None => is_alive(self.pid),
         }
     }
 
