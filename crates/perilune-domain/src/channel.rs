@@ -17,6 +17,7 @@
 
 use crate::domain::Domain;
 use crate::objects::{Contents, freeze};
+use crate::races::{self, Order};
 use crate::sched::{Reason, Waiter};
 use crate::time::check_span;
 use crate::wait::{self, Object, Turn};
@@ -69,6 +70,10 @@ pub struct Channel {
     capacity: usize,
     name: Option<String>,
     registered: Registered,
+    /// Those who receive come before those who find room.
+    room: Order,
+    /// Who closes it comes before those who find it closed.
+    closing: Order,
 }
 
 /// What an attempt to receive came to.
@@ -88,7 +93,8 @@ enum Sent {
 impl Channel {
     /// A channel for `capacity` messages; `usize::MAX`: as many as there is memory for.
     pub fn new(capacity: usize, name: Option<String>) -> Channel {
-        Channel { inner: Mutex::default(), capacity, name, registered: Registered::default() }
+        let (room, closing) = (Order::new(), Order::new());
+        Channel { inner: Mutex::default(), capacity, name, registered: Registered::default(), room, closing }
     }
 
     fn try_recv(&self) -> Received {
@@ -202,6 +208,13 @@ impl Channel {
         first
     }
 
+    /// Something was sent: after those who made room for it, if there is a bound.
+    fn found_room(&self, vm: &mut Vm) {
+        if self.capacity != usize::MAX {
+            self.room.enter(vm);
+        }
+    }
+
     pub(crate) fn describe(&self) -> String {
         match &self.name {
             Some(name) => format!("channel '{name}'"),
@@ -278,7 +291,8 @@ fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
 /// The arguments from `from` on as a message.
 fn message(vm: &mut Vm, from: u32) -> LuaResult<Parcel> {
     let values: Vec<Value> = (from..=vm.nargs()).map(|n| vm.arg(n)).collect();
-    vm.pack_or_raise(&values, PackRules::MESSAGE)
+    let message = vm.pack_or_raise(&values, PackRules::MESSAGE)?;
+    Ok(races::sent(vm, message))
 }
 
 /// What a send that waits keeps for its next turn: whether it has a time limit, and when that is.
@@ -292,7 +306,10 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
             return match reason {
                 Reason::Timeout => refuse(vm, "timeout"),
                 Reason::Closed => Err(vm.error(format!("{} was closed while a send waited", c.describe()))),
-                _ => vm.ret(true),
+                _ => {
+                    c.found_room(vm);
+                    vm.ret(true)
+                }
             };
         }
     }
@@ -301,6 +318,7 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
         message = match c.try_send(message) {
             Sent::Done => {
                 wait::finish(vm);
+                c.found_room(vm);
                 return vm.ret(true);
             }
             Sent::Closed => {
@@ -338,7 +356,10 @@ static SEND_TIMEOUT: Native = Native::leaf("send_timeout", |vm| {
 static TRY_SEND: Native = Native::leaf("try_send", |vm| {
     let c = this(vm)?;
     let why = match c.try_send(message(vm, 2)?) {
-        Sent::Done => return vm.ret(true),
+        Sent::Done => {
+            c.found_room(vm);
+            return vm.ret(true);
+        }
         Sent::Full(_) => "full",
         Sent::Closed => "closed",
     };
@@ -349,6 +370,7 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
 
 /// Pushes the values of a message. If the native is called again for it, the message is kept for that time.
 fn unpack(vm: &mut Vm, message: Parcel, case: u32) -> LuaResult<u32> {
+    races::received(vm, &message);
     let result = vm.unpack(&message);
     if result.is_err()
         && vm.is_called_again()
@@ -370,6 +392,15 @@ type Reception = Result<Parcel, &'static str>;
 /// Receives, or parks: `Err` then holds the park.
 fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
     let c = this(vm)?;
+    c.room.leave(vm);
+    let reception = receive_from(vm, &c, limit)?;
+    if reception.is_err() {
+        c.closing.enter(vm);
+    }
+    Ok(reception)
+}
+
+fn receive_from(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
     if let Some((_, message)) = stashed(vm)? {
         return Ok(Ok(message));
     }
@@ -380,7 +411,7 @@ fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception>
                 Received::Closed => return Ok(Err("closed")),
                 Received::Empty => {
                     let waiter =
-                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(&c)))?;
+                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
@@ -434,6 +465,7 @@ static NEXT: Native = Native::hybrid("recv", |vm| match receive(vm, None)? {
 /// `c:try_recv()`: true and the values, or `false, "empty"`, or `false, "closed"`; never waits.
 static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
     let c = this(vm)?;
+    c.room.leave(vm);
     let received = match stashed(vm)? {
         Some((_, m)) => Received::Message(m),
         None => c.try_recv(),
@@ -444,7 +476,10 @@ static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
             return Ok(unpack(vm, m, 0)? + 1);
         }
         Received::Empty => "empty",
-        Received::Closed => "closed",
+        Received::Closed => {
+            c.closing.enter(vm);
+            "closed"
+        }
     };
     vm.push(Value::FALSE);
     vm.push_str(why.as_bytes())?;
@@ -453,19 +488,25 @@ static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
 
 /// `c:close()`: true if it was open.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let first = this(vm)?.close();
+    let c = this(vm)?;
+    c.closing.leave(vm);
+    let first = c.close();
     vm.ret(first)
 });
 
 /// `c:is_closed()`
 static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
-    let closed = this(vm)?.inner.lock().closed;
+    let c = this(vm)?;
+    let closed = c.inner.lock().closed;
+    c.closing.enter(vm);
     vm.ret(closed)
 });
 
 /// `#c`: messages in the queue.
 static LEN: Native = Native::leaf("len", |vm| {
-    let n = this(vm)?.inner.lock().queue.len() as i64;
+    let c = this(vm)?;
+    let n = c.inner.lock().queue.len() as i64;
+    c.room.enter(vm);
     vm.ret(n)
 });
 
@@ -497,6 +538,11 @@ static SELECT: Native = Native::hybrid("select", |vm| {
     if let Turn::Woken(reason, case) = turn {
         let selection = wait::data::<Selection>(vm);
         let message = selection.as_ref().and_then(|s| s.place.lock().take());
+        match selection.as_ref().and_then(|s| s.cases.get(case as usize)) {
+            Some(case) if reason == Reason::Closed => case.channel().closing.enter(vm),
+            Some(Case::Send(c, _)) => c.found_room(vm),
+            _ => {}
+        }
         let sends = selection.is_some_and(|s| matches!(s.cases.get(case as usize), Some(Case::Send(..))));
         wait::finish(vm);
         if reason == Reason::Timeout {
@@ -585,13 +631,15 @@ impl Case {
 
 fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
     if let Some(c) = as_channel(v) {
+        c.room.leave(vm);
         return Ok(Case::Receive(c));
     }
     if let Some(t) = v.as_table()
         && let Some(c) = as_channel(vm.raw_get_int(t, 1))
     {
         let values: Vec<Value> = (2..=vm.raw_len(t)).map(|n| vm.raw_get_int(t, n)).collect();
-        return Ok(Case::Send(c, Some(vm.pack_or_raise(&values, PackRules::MESSAGE)?)));
+        let message = vm.pack_or_raise(&values, PackRules::MESSAGE)?;
+        return Ok(Case::Send(c, Some(races::sent(vm, message))));
     }
     let text = format!("case {i} is neither a channel nor {{channel, value}}");
     Err(vm.arg_error(1, &text))
@@ -607,13 +655,19 @@ fn try_cases(vm: &mut Vm, cases: &mut [Case]) -> LuaResult<Option<u32>> {
         match case {
             Case::Receive(c) => match c.try_recv() {
                 Received::Message(m) => return selected(vm, n, Ok(m)).map(Some),
-                Received::Closed => return selected(vm, n, Err(false)).map(Some),
+                Received::Closed => {
+                    c.closing.enter(vm);
+                    return selected(vm, n, Err(false)).map(Some);
+                }
                 Received::Empty => {}
             },
             Case::Send(c, message) => {
                 let Some(m) = message.take() else { continue };
                 match c.try_send(m) {
-                    Sent::Done => return selected(vm, n, Err(true)).map(Some),
+                    Sent::Done => {
+                        c.found_room(vm);
+                        return selected(vm, n, Err(true)).map(Some);
+                    }
                     Sent::Closed => return Err(vm.error(format!("{} is closed", c.describe()))),
                     Sent::Full(m) => *message = Some(m),
                 }

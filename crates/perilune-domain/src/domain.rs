@@ -12,6 +12,7 @@
 
 use crate::pool::{self, Work};
 use crate::program::program;
+use crate::races::{self, Strand};
 use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::wait::{self, Wait};
 use parking_lot::Mutex;
@@ -39,6 +40,8 @@ struct Slot {
     stash: Option<Stash>,
     started: bool,
     generation: u32,
+    /// Its own, if it is one: in a pool's domain.
+    strand: Option<Box<Strand>>,
 }
 
 /// What only the owner touches.
@@ -54,6 +57,8 @@ struct Local {
     limit: Option<usize>,
     /// The domain's place in a pool.
     seat: Option<(Arc<pool::Inner>, Seat<Work>)>,
+    /// All fibers', outside of pools; in one, that of the fiber that has just ended.
+    strand: Option<Box<Strand>>,
 }
 
 /// A domain.
@@ -288,7 +293,7 @@ impl Domain {
             Err(g) => *g,
             Ok(s) => s.generation,
         };
-        *place = Ok(Slot { thread, done, wait: None, stash: None, started: false, generation });
+        *place = Ok(Slot { thread, done, wait: None, stash: None, started: false, generation, strand: None });
         local.live += 1;
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
@@ -321,6 +326,9 @@ impl Domain {
                 self.interested.fetch_sub(1, Ordering::Relaxed);
                 if let Some(wait) = slot.wait {
                     wait::end(self, wait);
+                }
+                if slot.strand.is_some() {
+                    local.strand = slot.strand;
                 }
                 let keep = match end {
                     FiberEnd::Returned(n) => n,
@@ -495,6 +503,35 @@ impl Domain {
         {
             handle.raise();
         }
+    }
+
+    /// The strand that runs (`races`).
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn strand(&self, vm: &Vm) -> &mut Strand {
+        let local = self.local();
+        if local.seat.is_some()
+            && let Some(slot) = self.running_fiber(vm).and_then(|id| self.slot(id))
+        {
+            return slot.strand.get_or_insert_with(|| Box::new(Strand::first(races::Kind::Timer)));
+        }
+        local.strand.get_or_insert_with(|| {
+            let kind = if self.id == 1 { races::Kind::Main } else { races::Kind::Domain(self.name()) };
+            Box::new(Strand::first(kind))
+        })
+    }
+
+    /// A fiber of a pool's domain is this strand.
+    pub(crate) fn begin_strand(&self, fiber: u64, strand: Strand) {
+        if self.local().seat.is_some()
+            && let Some(slot) = self.slot(fiber)
+        {
+            slot.strand = Some(Box::new(strand));
+        }
+    }
+
+    /// A domain that is in no pool is this strand.
+    pub(crate) fn begin_own_strand(&self, strand: Strand) {
+        self.local().strand = Some(Box::new(strand));
     }
 
     /// Makes the pump look for work.

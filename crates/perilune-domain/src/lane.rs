@@ -116,7 +116,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let whose = format!("a task of {}", lane.key.describe());
-    let task = Task::new(parcel, Some(lane.key.clone()), whose);
+    let task = Task::new(vm, parcel, Some(lane.key.clone()), whose);
     let domain = Domain::of(vm)?;
     pool.expect();
     if pool.lanes.push(lane.key.clone(), Arc::clone(&task)) {

@@ -16,6 +16,7 @@ pub mod objects;
 mod outcome;
 mod pool;
 pub mod program;
+mod races;
 pub mod sched;
 pub mod signal;
 mod spawn;

@@ -19,6 +19,7 @@ use crate::domain::Domain;
 use crate::module::{PRELUDE_NAME, prelude};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
+use crate::races::{self, Kind};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_vm::parcel::{PackRules, Parcel};
@@ -63,6 +64,7 @@ struct Loop {
     /// Fibers that run parts.
     running: Mutex<Vec<Runner>>,
     ended: Arc<Outcome>,
+    stamp: races::Stamp,
 }
 
 /// A range of a loop that is one piece of work.
@@ -145,10 +147,14 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         ended: AtomicBool::new(false),
     });
     let (weak, mine) = (Arc::downgrade(&state), Arc::clone(&state));
-    let runner = match of.purpose {
-        Purpose::For => "each",
-        Purpose::Reduce => "reduce",
-        Purpose::Find => "find",
+    // With a stamp each iteration is told from the others.
+    let runner = match (of.purpose, of.stamp.is_some()) {
+        (Purpose::For, false) => "each",
+        (Purpose::For, true) => "each_apart",
+        (Purpose::Reduce, false) => "reduce",
+        (Purpose::Reduce, true) => "reduce_apart",
+        (Purpose::Find, false) => "find",
+        (Purpose::Find, true) => "find_apart",
     };
     let first = part.lo;
     let started = vm.unpack(&of.body).and_then(|n| {
@@ -168,6 +174,8 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
                     let end = crate::spawn::conclude(vm, end, &domain.name());
                     of.fail(first, end, None);
                 }
+                races::rejoin(vm);
+                of.ended.order.leave(vm);
                 of.part_ended();
                 pool.finished();
             }),
@@ -176,6 +184,9 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     vm.truncate(below);
     match started {
         Ok(id) => {
+            if of.stamp.is_some() {
+                domain.begin_strand(id, races::started(&of.stamp, Kind::Loop));
+            }
             let mut running = of.running.lock();
             running.retain(|(_, _, p)| p.upgrade().is_some_and(|p| !p.ended.load(Ordering::Relaxed)));
             running.push((Arc::downgrade(domain), id, weak));
@@ -200,7 +211,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
 // -- What the prelude calls ------------------------------------------------------------------------------------------------
 
 fn open_part(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    crate::objects::fill(vm, mt, &[&TAKE, &PARTIAL, &FOUND, &HANDLER], &[])
+    crate::objects::fill(vm, mt, &[&TAKE, &PARTIAL, &FOUND, &HANDLER, &APART, &REJOIN], &[])
 }
 
 fn part(vm: &mut Vm) -> LuaResult<Arc<PartState>> {
@@ -223,6 +234,7 @@ static TAKE: Native = Native::leaf("take", |vm| {
     let left = range.hi.abs_diff(range.lo).saturating_add(1);
     match of.chunk {
         Some(chunk) => range.size = chunk,
+        None if of.stamp.is_some() => {}
         None => {
             let took = range.begun.elapsed();
             if took < BITE / 2 && range.lo != part.first {
@@ -254,6 +266,20 @@ static TAKE: Native = Native::leaf("take", |vm| {
     vm.push(Value::int(lo));
     vm.push(Value::int(hi));
     Ok(2)
+});
+
+/// `part:apart(lo, hi)`: what runs from now on are these iterations, in no order with others.
+static APART: Native = Native::leaf("apart", |vm| {
+    let part = part(vm)?;
+    let (lo, hi) = (vm.check_int(2)?, vm.check_int(3)?);
+    races::apart(vm, &part.of.stamp, lo, hi);
+    Ok(0)
+});
+
+/// `part:rejoin()`: they are over.
+static REJOIN: Native = Native::leaf("rejoin", |vm| {
+    races::rejoin(vm);
+    Ok(0)
 });
 
 /// `part:partial(v)`: the result of the part.
@@ -348,6 +374,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
                 partials: Mutex::new(Vec::new()),
                 running: Mutex::new(Vec::new()),
                 ended: Outcome::new("a parallel loop".to_owned()),
+                stamp: races::stamp(vm),
             });
             let waiter = wait::begin(vm, "waits for", Object::Text("a parallel loop"))?;
             wait::set_data(vm, Arc::clone(&of));
@@ -369,6 +396,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
         Turn::Woken(..) => {
             // The wait is finished by the caller, who may have to be called again for the results.
             let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
+            of.ended.order.enter(vm);
             let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
             match failure {
                 Some(end) => outcome::deliver(vm, &of.ended, &end).map(|_| None),

@@ -26,6 +26,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     if vm.host().is_none() {
         Domain::adopt(vm);
     }
+    crate::races::init();
     vm.seal_modules();
     let pl = vm.new_table(0, 24)?;
     vm.push(pl.into());
@@ -113,8 +114,9 @@ static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
 /// `prelude.array_like(a, n)`: a new array of the kind of `a`, if that is one.
 static ARRAY_LIKE: Native = Native::leaf("array_like", |vm| {
     let n = vm.check_int(2)?;
-    let Some(view) = vm.arg(1).as_shared().and_then(|r| r.elements()) else { return vm.ret(Value::NIL) };
-    match array::Array::new(view.element(), n as usize) {
+    let like = vm.arg(1).as_shared().and_then(|r| r.downcast::<array::Array>().map(|a| a.view().element()));
+    let Some(element) = like else { return vm.ret(Value::NIL) };
+    match array::Array::new(vm, element, n as usize) {
         Some(array) => {
             let array = vm.shared_ref(Arc::new(array));
             vm.ret(array)

@@ -5,6 +5,7 @@
 
 use crate::objects::{Contents, freeze};
 use crate::program::program;
+use crate::races::Order;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
@@ -71,6 +72,8 @@ pub struct Outcome {
     state: Mutex<State>,
     /// Somebody has been given the outcome.
     observed: AtomicBool,
+    /// What has an outcome comes before what learns of it.
+    pub(crate) order: Order,
     /// Whose it is: "task 'parse'".
     pub whose: String,
     registered: Registered,
@@ -82,6 +85,7 @@ impl Outcome {
         Arc::new(Outcome {
             state: Mutex::new(State::Pending(Vec::new())),
             observed: AtomicBool::new(false),
+            order: Order::new(),
             whose,
             registered: Registered::default(),
         })
@@ -220,6 +224,7 @@ pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: &'static str) -> LuaR
 /// # Errors
 /// The error that ended it.
 pub fn deliver(vm: &mut Vm, outcome: &Outcome, end: &End) -> LuaResult<u32> {
+    outcome.order.enter(vm);
     match end {
         End::Returned(parcel) => vm.unpack(parcel),
         End::Failed(failure) => Err(vm.raise_from(&failure.error, &failure.whence)),

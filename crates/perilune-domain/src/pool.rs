@@ -16,6 +16,7 @@ use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
 use crate::outcome::{self, End, Outcome};
+use crate::races::{self, Kind, Order, Orders};
 use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
 use crate::wait::{self, Object, Turn};
@@ -53,6 +54,10 @@ pub(crate) struct Inner {
     closers: Mutex<Vec<Arc<Waiter>>>,
     /// Tasks that must wait for the one before them.
     pub(crate) lanes: Lanes<LaneKey, Arc<Task>>,
+    /// Tasks of a lane come after each other.
+    pub(crate) lane_orders: Orders<LaneKey>,
+    /// All tasks come before the end of `close`.
+    order: Order,
 }
 
 /// A pool as programs handle it.
@@ -92,6 +97,8 @@ impl Inner {
             unfinished: AtomicUsize::new(0),
             closers: Mutex::new(Vec::new()),
             lanes: Lanes::new(),
+            lane_orders: Orders::new(),
+            order: Order::new(),
         });
         let me: Weak<Inner> = Arc::downgrade(&inner);
         let (queue, mut seats) = Queue::new(
@@ -206,6 +213,7 @@ pub struct Task {
     running: Mutex<Option<(Weak<Domain>, u64)>>,
     /// The lane that goes on when it has ended.
     lane: Option<LaneKey>,
+    stamp: races::Stamp,
 }
 
 impl SharedObject for Task {
@@ -226,14 +234,35 @@ impl Holder for Task {
 
 impl Task {
     /// A task that has not been queued. `lane` and `whose` say whose outcome it has.
-    pub(crate) fn new(parcel: Parcel, lane: Option<LaneKey>, whose: String) -> Arc<Task> {
+    pub(crate) fn new(vm: &mut Vm, parcel: Parcel, lane: Option<LaneKey>, whose: String) -> Arc<Task> {
         Arc::new(Task {
             parcel: Mutex::new(Some(parcel)),
             outcome: Outcome::new(whose),
             cancel: CancelToken::new(),
             running: Mutex::new(None),
             lane,
+            stamp: races::stamp(vm),
         })
+    }
+
+    /// What follows from it comes after it.
+    fn ended(&self, vm: &mut Vm, pool: &Inner) {
+        self.outcome.order.leave(vm);
+        pool.order.leave(vm);
+        if let Some(lane) = &self.lane {
+            pool.lane_orders.leave(vm, lane);
+        }
+    }
+
+    /// It comes after what started it, and after the tasks of its lane before it.
+    fn begin_strand(&self, pool: &Inner, domain: &Domain, fiber: u64) {
+        if self.stamp.is_some() {
+            let mut strand = races::started(&self.stamp, Kind::Task);
+            if let Some(lane) = &self.lane {
+                pool.lane_orders.begin(&mut strand, lane);
+            }
+            domain.begin_strand(fiber, strand);
+        }
     }
 
     /// It will never run, and nobody is going to ask.
@@ -284,6 +313,7 @@ impl Task {
                 Box::new(move |domain, vm, end| {
                     *task.running.lock() = None;
                     let end = conclude(vm, end, &domain.name());
+                    task.ended(vm, &pool);
                     task.outcome.complete(end);
                     pool.finished();
                     if let Some(lane) = &task.lane {
@@ -295,6 +325,7 @@ impl Task {
         drop(parcel);
         match started {
             Ok(id) => {
+                self.begin_strand(pool, domain, id);
                 *self.running.lock() = Some((Arc::downgrade(domain), id));
                 if self.cancel.is_cancelled() {
                     domain.cancel(id);
@@ -350,7 +381,11 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
 /// `task:status()`: "pending", "done", "failed", "cancelled".
 static STATUS: Native = Native::leaf("status", |vm| {
     let t = task(vm, 1)?;
-    let status = match t.outcome.peek() {
+    let end = t.outcome.peek();
+    if end.is_some() {
+        t.outcome.order.enter(vm);
+    }
+    let status = match end {
         None => "pending",
         Some(End::Returned(_)) => "done",
         Some(End::Failed(..)) => "failed",
@@ -395,6 +430,7 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     wait::finish(vm);
     let ends: Vec<_> = tasks.iter().map(|t| (t, t.outcome.poll())).collect();
     for (task, end) in &ends {
+        task.outcome.order.enter(vm);
         if let Some(end @ (End::Failed(..) | End::Cancelled)) = end {
             return outcome::deliver(vm, &task.outcome, end);
         }
@@ -524,7 +560,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     }
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
-    let task = Task::new(parcel, None, "a task".to_owned());
+    let task = Task::new(vm, parcel, None, "a task".to_owned());
     let domain = Domain::of(vm)?;
     if pool.submit(domain, Work::Task(Arc::clone(&task))).is_err() {
         task.dismiss();
@@ -555,6 +591,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
                 pool.closers.lock().push(Arc::clone(&waiter));
                 if pool.unfinished.load(Ordering::Acquire) == 0 {
                     wait::finish(vm);
+                    pool.order.enter(vm);
                     return Ok(0);
                 }
                 if wait::sleeps(vm) {
@@ -564,6 +601,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
             Turn::Asleep => return Err(vm.park()),
             Turn::Woken(..) => {
                 wait::finish(vm);
+                pool.order.enter(vm);
                 return Ok(0);
             }
         }

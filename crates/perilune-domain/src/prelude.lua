@@ -74,6 +74,67 @@ function prelude.find(part, f)
   end
 end
 
+-- The same where each bite is told from the others, to find races (PERILUNE_CHECK). What combines partial
+-- results comes after the iterations that gave them.
+
+local function each_apart(part, f, lo, hi)
+  part:apart(lo, hi)
+  for index = lo, hi do f(index) end
+  part:rejoin()
+end
+
+function prelude.each_apart(part, f)
+  local handler = part:handler()
+  local lo, hi = part:take()
+  while lo do
+    if not xpcall(each_apart, handler, part, f, lo, hi) then return end
+    lo, hi = part:take()
+  end
+end
+
+local function fold_apart(part, f, combine, acc, lo, hi, begun)
+  for index = lo, hi do
+    part:apart(index, index)
+    local value = (f(index))
+    part:rejoin()
+    if begun then acc = combine(acc, value) else acc, begun = value, true end
+  end
+  return acc
+end
+
+function prelude.reduce_apart(part, f, combine)
+  local handler = part:handler()
+  local lo, hi = part:take()
+  local ok, acc, begun
+  while lo do
+    ok, acc = xpcall(fold_apart, handler, part, f, combine, acc, lo, hi, begun)
+    if not ok then return end
+    lo, hi = part:take()
+    begun = true
+  end
+  if begun then part:partial(acc) end
+end
+
+local function search_apart(part, f, lo, hi)
+  for index = lo, hi do
+    part:apart(index, index)
+    local found = f(index)
+    part:rejoin()
+    if found then return index, found end
+  end
+end
+
+function prelude.find_apart(part, f)
+  local handler = part:handler()
+  local lo, hi = part:take()
+  while lo do
+    local ok, index, found = xpcall(search_apart, handler, part, f, lo, hi)
+    if not ok then return end
+    if index then return part:found(index, found) end
+    lo, hi = part:take()
+  end
+end
+
 -- Methods of pools ---------------------------------------------------------------------------------
 
 -- The initial value is used once, and partial results are combined in order: the operator need be

@@ -3,6 +3,7 @@
 use crate::domain::{Domain, Start};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::program::program;
+use crate::races;
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -90,15 +91,19 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     };
     let outcome = Outcome::new(whose);
     let result = Arc::clone(&outcome);
-    let domain = Domain::spawn(name, limit, body(parcel, result));
+    let stamp = races::stamp(vm);
+    let domain = Domain::spawn(name, limit, body(parcel, result, stamp));
     let handle = vm.shared_ref(Arc::new(Handle { domain, outcome: Some(outcome) }));
     vm.ret(handle)
 });
 
 /// Runs the function of a parcel as the body of a fresh domain.
-fn body(parcel: Parcel, outcome: Arc<Outcome>) -> Start {
+fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
     Box::new(move |domain, vm| {
         let below = vm.nargs();
+        if stamp.is_some() {
+            domain.begin_own_strand(races::started(&stamp, |_| races::Kind::Domain(domain.name())));
+        }
         let finished = Arc::clone(&outcome);
         let started = vm.unpack(&parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
@@ -108,6 +113,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>) -> Start {
                 &values[1..],
                 Box::new(move |domain, vm, end| {
                     let end = conclude(vm, end, &domain.name());
+                    finished.order.leave(vm);
                     domain.end(vm);
                     finished.complete(end);
                 }),
@@ -200,6 +206,10 @@ static ID: Native = Native::leaf("id", |vm| {
 
 /// `d:status()`: "running" until its function is over, then "ended".
 static STATUS: Native = Native::leaf("status", |vm| {
-    let ended = this(vm)?.domain.has_ended();
+    let handle = this(vm)?;
+    let ended = handle.domain.has_ended();
+    if ended && let Some(outcome) = &handle.outcome {
+        outcome.order.enter(vm);
+    }
     vm.ret_str(if ended { b"ended" } else { b"running" })
 });

@@ -5,6 +5,7 @@
 
 use crate::domain::Domain;
 use crate::module::{error_text, prelude};
+use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -149,7 +150,11 @@ fn start(vm: &mut Vm, body: &str) -> LuaResult<u32> {
     let body = prelude(vm, body)?;
     let mut args = vec![timer.into()];
     args.extend((2..=vm.nargs()).map(|n| vm.arg(n)));
-    domain.start_fiber(vm, body, &args, Box::new(report))?;
+    let stamp = races::stamp(vm);
+    let fiber = domain.start_fiber(vm, body, &args, Box::new(report))?;
+    if stamp.is_some() {
+        domain.begin_strand(fiber, races::started(&stamp, |_| races::Kind::Timer));
+    }
     vm.ret(timer)
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: Object) -> LuaResul
     vm.may_wait()?;
     let domain = Domain::of(vm)?;
     let fiber = domain.running_fiber(vm);
-    let what = What { verb, object, place: vm.running_site(), domain: domain.counted(), fiber };
+    let what = What { verb, object, place: vm.running_site(None), domain: domain.counted(), fiber };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
         Some(id) => (Waiter::new(Fiber { id, what }), None),
         None => {

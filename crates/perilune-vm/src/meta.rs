@@ -201,7 +201,7 @@ impl Vm {
                 f
             } else {
                 if let (Some(r), Some(i)) = (obj.as_shared(), num::number_to_int(key))
-                    && let Some(v) = Self::shared_element(r, i)
+                    && let Some(v) = Self::shared_element(r, i).or_else(|| self.watched_element(r, i))
                 {
                     return Ok(Found::Value(v));
                 }

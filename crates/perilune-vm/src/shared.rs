@@ -37,6 +37,17 @@ pub trait SharedObject: Any + Send + Sync {
         None
     }
 
+    /// The elements of an array whose accesses somebody wants to know of. Programs index it as any array; [`SharedObject::touch`] is called
+    /// first. Such an array must not give its elements otherwise: those are reached without a call.
+    fn watched(&self) -> Option<ArrayView> {
+        None
+    }
+
+    /// The running code is about to read or write element `at`, counted from 0, of a watched array. `v` is the array as a value.
+    fn touch(&self, vm: &mut Vm, v: Value, at: usize, write: bool) {
+        let _ = (vm, v, at, write);
+    }
+
     /// Memory outside every heap that each domain which refers to the object is charged for, in bytes.
     fn external_bytes(&self) -> usize {
         0
@@ -531,14 +542,34 @@ impl Vm {
         Some(view.get((i as usize).wrapping_sub(1)).unwrap_or(Value::NIL))
     }
 
+    /// `r[i]`, if `r` is a watched array.
+    #[cold]
+    pub(crate) fn watched_element(&mut self, r: Gc<SharedRef>, i: i64) -> Option<Value> {
+        let view = r.object.watched()?;
+        let at = (i as usize).wrapping_sub(1);
+        if at < view.len() {
+            r.object.touch(self, r.into(), at, false);
+        }
+        Some(view.get(at).unwrap_or(Value::NIL))
+    }
+
     /// `r[i] = v`, if `r` is an array; false if it is none.
     ///
     /// # Errors
     /// An index beyond the ends, or a value that is no element.
     #[inline]
     pub(crate) fn set_shared_element(&mut self, r: Gc<SharedRef>, i: i64, v: Value) -> LuaResult<bool> {
-        let Some(view) = r.elements() else { return Ok(false) };
         let at = (i as usize).wrapping_sub(1);
+        let view = match r.elements() {
+            Some(view) => view,
+            None => {
+                let Some(view) = r.object.watched() else { return Ok(false) };
+                if at < view.len() {
+                    r.object.touch(self, r.into(), at, true);
+                }
+                view
+            }
+        };
         if at < view.len()
             && let Ok(()) = view.set(at, v)
         {
@@ -637,6 +668,63 @@ mod tests {
         ] {
             let e = run(vm, &format!("local a = ... {code}"), a).unwrap_err();
             assert!(e.contains(text), "{code}: {e}");
+        }
+    }
+
+    struct Watched(Numbers, std::sync::Mutex<Vec<(usize, bool, Option<String>)>>);
+    impl SharedObject for Watched {
+        fn kind(&self) -> &'static SharedKind {
+            &KIND
+        }
+        fn watched(&self) -> Option<ArrayView> {
+            self.0.elements()
+        }
+        fn touch(&self, vm: &mut Vm, v: Value, at: usize, write: bool) {
+            self.1.lock().unwrap().push((at, write, vm.operand_name(v)));
+        }
+    }
+
+    #[test]
+    fn a_watched_array_is_told_of_each_access() {
+        let vm = &mut *Vm::new();
+        let numbers = Numbers((0..4).map(|_| AtomicU64::new(0)).collect(), Element::I64);
+        let array = Arc::new(Watched(numbers, Default::default()));
+        let a: Value = vm.shared_ref(array.clone()).into();
+        let r =
+            run(vm, "local a = ... a[1] = 7 local i = 2 a[i] = 8 return a[1], a[i], a[5], a[2.0], a[0]", a);
+        let r: Vec<_> = r.unwrap().iter().map(|v| v.as_int()).collect();
+        assert_eq!(r, [Some(7), Some(8), None, Some(8), None]);
+        let told: Vec<_> = array.1.lock().unwrap().drain(..).collect();
+        let name = || Some("local 'a'".to_owned());
+        let accesses = [(0, true), (1, true), (0, false), (1, false), (1, false)];
+        assert_eq!(told, accesses.map(|(at, write)| (at, write, name())));
+        for (code, text) in [
+            ("a[5] = 1", "test:1: index 5 is out of range (array of 4 i64 elements)"),
+            ("a[1] = 'x'", "element 1 of this i64 array must be a number (got string)"),
+            ("a.x = 1", "attempt to index a test.numbers value"),
+        ] {
+            let e = run(vm, &format!("local a = ... {code}"), a).unwrap_err();
+            assert!(e.contains(text), "{code}: {e}");
+        }
+    }
+
+    #[test]
+    fn a_note_goes_with_a_parcel_and_is_not_among_its_values() {
+        let vm = &mut *Vm::new();
+        let text = "a text that is too long for a parcel without a graph";
+        let v = vm.value_str(text.as_bytes()).unwrap();
+        for values in [&[][..], &[Value::int(5)], &[v, Value::int(6)]] {
+            let plain = vm.pack(values, crate::parcel::PackRules::MESSAGE).ok().unwrap();
+            let bytes = plain.bytes();
+            let parcel = plain.with_note(Arc::new(77_u32));
+            assert_eq!((parcel.len() as usize, parcel.bytes()), (values.len(), bytes));
+            assert_eq!(parcel.note().and_then(|n| n.downcast_ref::<u32>()), Some(&77));
+            let below = vm.nargs();
+            assert_eq!(vm.unpack(&parcel).ok().unwrap() as usize, values.len());
+            for (n, v) in values.iter().enumerate() {
+                assert!(Vm::raw_equals(vm.stack_get(below + 1 + n as u32), *v));
+            }
+            vm.truncate(below);
         }
     }
 

@@ -4,14 +4,21 @@
 //! relaxed atomics (`perilune_vm::shared::ArrayView`), so concurrent access has no undefined behaviour and no torn values. What it may
 //! have is lost updates: `a[i] = a[i] + 1` is a load and a store. `a:add(i, x)` and `a:cas(i, old, new)` lose none.
 //!
-//! `a[i]` and `a[i] = x` are done by the interpreter; here are the rest.
+//! `a[i]` and `a[i] = x` are done by the interpreter; here are the rest. `add` and `cas` order memory as atomics do: what one domain did before such a change of
+//! an element, another one sees after its own next change of it.
+//!
+//! When races are looked for (`races`), an array has a shadow that all accesses are shown to first, and does not give its elements to the interpreter.
 
 use super::fill;
+use crate::races::shadow::{Access, Shadow};
+use crate::races::{self, on};
 use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, account_shared_bytes, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed,
+};
 
 /// The kind of typed arrays.
 pub static ARRAY: SharedKind = SharedKind::new("array", open);
@@ -24,6 +31,7 @@ const HUGE: usize = 4 << 20;
 struct Memory {
     data: *mut u8,
     layout: Layout,
+    shadow: Option<Box<Shadow>>,
 }
 
 // SAFETY: the memory is touched as atomics only, and freed by the last owner.
@@ -52,7 +60,7 @@ impl Memory {
             };
         }
         account_shared_bytes(bytes as isize);
-        Some(Memory { data, layout })
+        Some(Memory { data, layout, shadow: None })
     }
 }
 
@@ -73,12 +81,46 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of `len` zeros; `None` if there is no memory for it.
-    pub fn new(element: Element, len: usize) -> Option<Array> {
-        let memory = Arc::new(Memory::new(len.checked_mul(element.size())?)?);
+    /// An array of `len` zeros, which the running code makes; `None` if there is no memory for it.
+    pub fn new(vm: &Vm, element: Element, len: usize) -> Option<Array> {
+        let mut memory = Memory::new(len.checked_mul(element.size())?)?;
+        if on() {
+            memory.shadow = races::watch(vm, len, format!("{} array of {len} elements", element.name()));
+        }
+        let memory = Arc::new(memory);
         // SAFETY: zeroed memory for `len` elements, aligned to a cache line, which the array keeps.
         let view = unsafe { ArrayView::new(memory.data, len, element) };
         Some(Array { memory, is_slice: false, view })
+    }
+
+    /// Elements `from..from + count`, counted from 0, are about to be accessed by a method.
+    #[inline]
+    fn touch(&self, vm: &mut Vm, from: usize, count: usize, access: Access) {
+        if let Some(shadow) = &self.memory.shadow {
+            races::access(vm, shadow, None, (self.first(), from, count), access);
+        }
+    }
+
+    /// An element is about to be changed atomically.
+    #[inline]
+    fn before_change(&self, vm: &mut Vm, at: usize) {
+        if let Some(shadow) = &self.memory.shadow {
+            races::access(vm, shadow, None, (self.first(), at, 1), Access::Change);
+            races::before_change(vm, shadow, self.first() + at);
+        }
+    }
+
+    /// An element has been changed atomically.
+    #[inline]
+    fn after_change(&self, vm: &mut Vm, at: usize) {
+        if let Some(shadow) = &self.memory.shadow {
+            races::after_change(vm, shadow, self.first() + at);
+        }
+    }
+
+    /// Which element of the memory the first one is.
+    fn first(&self) -> usize {
+        (self.view.data() as usize - self.memory.data as usize) / self.view.element().size()
     }
 
     /// The elements.
@@ -101,7 +143,16 @@ impl SharedObject for Array {
         &ARRAY
     }
     fn elements(&self) -> Option<ArrayView> {
-        Some(self.view)
+        self.memory.shadow.is_none().then_some(self.view)
+    }
+    fn watched(&self) -> Option<ArrayView> {
+        self.memory.shadow.is_some().then_some(self.view)
+    }
+    fn touch(&self, vm: &mut Vm, v: Value, at: usize, write: bool) {
+        if let Some(shadow) = &self.memory.shadow {
+            let access = if write { Access::Store } else { Access::Load };
+            races::access(vm, shadow, Some(v), (self.first(), at, 1), access);
+        }
     }
     fn external_bytes(&self) -> usize {
         if self.is_slice { 0 } else { self.memory.layout.size() }
@@ -125,7 +176,7 @@ pub static NEW: Native = Native::leaf("array", |vm| {
     if len < 0 {
         return Err(vm.arg_error(2, "length must not be negative"));
     }
-    let Some(array) = Array::new(element, len as usize) else {
+    let Some(array) = Array::new(vm, element, len as usize) else {
         return Err(vm.out_of_memory());
     };
     if let Some(t) = list {
@@ -184,6 +235,7 @@ static FILL: Native = Native::leaf("fill", |vm| {
     let a = this(vm)?;
     let v = vm.arg(2);
     let (from, len) = range(vm, 3, a.view.len())?;
+    a.touch(vm, from, len, Access::Store);
     for at in from..from + len {
         if a.view.set(at, v).is_err() {
             vm.bad_element(a.view, at as i64 + 1, v)?;
@@ -208,6 +260,7 @@ static COPY: Native = Native::leaf("copy", |vm| {
         let len = vm.raw_len(list) as usize;
         let (from, count) = range(vm, 4, len)?;
         let to = target(vm, a, at, count)?;
+        a.touch(vm, to, count, Access::Store);
         for n in 0..count {
             let v = vm.raw_get_int(list, (from + n) as i64 + 1);
             if a.view.set(to + n, v).is_err() {
@@ -218,6 +271,8 @@ static COPY: Native = Native::leaf("copy", |vm| {
         let source: &Array = vm.check_shared(2, &ARRAY)?;
         let (from, count) = range(vm, 4, source.view.len())?;
         let to = target(vm, a, at, count)?;
+        source.touch(vm, from, count, Access::Load);
+        a.touch(vm, to, count, Access::Store);
         let address = |v: ArrayView, n: usize| v.data() as usize + n * v.element().size();
         let backwards = address(a.view, to) > address(source.view, from);
         for n in 0..count {
@@ -249,6 +304,7 @@ fn target(vm: &mut Vm, a: &Array, at: i64, count: usize) -> LuaResult<usize> {
 static TOTABLE: Native = Native::leaf("totable", |vm| {
     let a = this(vm)?;
     let (from, len) = range(vm, 2, a.view.len())?;
+    a.touch(vm, from, len, Access::Load);
     let t = vm.new_table(len, 0)?;
     vm.push(t.into());
     for n in 0..len {
@@ -262,6 +318,7 @@ static TOTABLE: Native = Native::leaf("totable", |vm| {
 static SUM: Native = Native::leaf("sum", |vm| {
     let a = this(vm)?;
     let (from, len) = range(vm, 2, a.view.len())?;
+    a.touch(vm, from, len, Access::Load);
     if matches!(a.view.element(), Element::F64 | Element::F32) {
         let sum: f64 = (from..from + len).filter_map(|n| a.view.get(n)?.as_float()).sum();
         return vm.ret(sum);
@@ -286,7 +343,7 @@ fn change(
                 let before: Value = $load(old);
                 let after = change(before)?;
                 let new = $store(after)?;
-                match cell.compare_exchange_weak(old, new, Relaxed, Relaxed) {
+                match cell.compare_exchange_weak(old, new, AcqRel, Relaxed) {
                     Ok(_) => return Some((before, $load(new))),
                     Err(now) => old = now,
                 }
@@ -340,11 +397,13 @@ static ADD: Native = Native::leaf("add", |vm| {
     let at = index(vm, a, 2)?;
     let float = matches!(a.view.element(), Element::F64 | Element::F32);
     let (x, n) = if float { (vm.check_num(3)?, 0) } else { (0.0, vm.check_int(3)?) };
+    a.before_change(vm, at);
     let outcome = change(a.view, at, |old| match old.as_int() {
         Some(i) if a.view.element() == Element::I64 => Some(Value::int(i.wrapping_add(n))),
         Some(i) => i.checked_add(n).map(Value::int),
         None => old.as_float().map(|f| Value::float(f + x)),
     });
+    a.after_change(vm, at);
     match outcome {
         Some((_, new)) => vm.ret(new),
         None => Err(vm.arg_error(3, &format!("result is out of range for {}", a.view.element().name()))),
@@ -362,11 +421,13 @@ static CAS: Native = Native::leaf("cas", |vm| {
         let text = format!("not a value for {}", a.view.element().name());
         return Err(vm.arg_error(4, &text));
     };
+    a.before_change(vm, at);
     let mut seen = Value::NIL;
     let done = change(a.view, at, |old| {
         seen = old;
         Vm::raw_equals(old, expected).then_some(new)
     });
+    a.after_change(vm, at);
     vm.push(done.is_some().into());
     vm.push(seen);
     Ok(2)

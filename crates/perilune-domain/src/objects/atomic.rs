@@ -7,6 +7,7 @@
 
 use super::plain::{self, Plain};
 use super::{Contents, fill, freeze, register};
+use crate::races::Order;
 use parking_lot::Mutex;
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -19,7 +20,12 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 pub static ATOMIC: SharedKind = SharedKind::new("atomic", open);
 
 /// An atomic.
-pub enum Atomic {
+pub struct Atomic {
+    cell: Cell,
+    order: Order,
+}
+
+enum Cell {
     /// It was made from an integer.
     Integer(AtomicI64),
     /// It was made from anything else.
@@ -29,28 +35,29 @@ pub enum Atomic {
 impl Atomic {
     /// An atomic with a first value.
     pub fn new(v: Plain) -> Atomic {
-        match v {
-            Plain::Integer(i) => Atomic::Integer(AtomicI64::new(i)),
-            v => Atomic::Any(Mutex::new(v), Registered::default()),
-        }
+        let cell = match v {
+            Plain::Integer(i) => Cell::Integer(AtomicI64::new(i)),
+            v => Cell::Any(Mutex::new(v), Registered::default()),
+        };
+        Atomic { cell, order: Order::new() }
     }
 
     /// The value.
     pub fn load(&self) -> Plain {
-        match self {
-            Atomic::Integer(a) => Plain::Integer(a.load(SeqCst)),
-            Atomic::Any(m, _) => m.lock().clone(),
+        match &self.cell {
+            Cell::Integer(a) => Plain::Integer(a.load(SeqCst)),
+            Cell::Any(m, _) => m.lock().clone(),
         }
     }
 
     /// Replaces the value if it equals `expected`; gives what it was.
     pub fn compare_exchange(&self, expected: &Plain, new: Plain) -> Result<Plain, Plain> {
-        match (self, expected, &new) {
-            (Atomic::Integer(a), Plain::Integer(old), Plain::Integer(new)) => {
+        match (&self.cell, expected, &new) {
+            (Cell::Integer(a), Plain::Integer(old), Plain::Integer(new)) => {
                 a.compare_exchange(*old, *new, SeqCst, SeqCst).map(Plain::Integer).map_err(Plain::Integer)
             }
-            (Atomic::Integer(a), ..) => Err(Plain::Integer(a.load(SeqCst))),
-            (Atomic::Any(m, _), ..) => {
+            (Cell::Integer(a), ..) => Err(Plain::Integer(a.load(SeqCst))),
+            (Cell::Any(m, _), ..) => {
                 let mut now = m.lock();
                 if now.equals(expected) { Ok(std::mem::replace(&mut now, new)) } else { Err(now.clone()) }
             }
@@ -69,9 +76,9 @@ impl SharedObject for Atomic {
 
 impl Holder for Atomic {
     fn freeze(&self) -> Freeze<'_> {
-        match self {
-            Atomic::Integer(_) => Freeze::Constant,
-            Atomic::Any(value, _) => freeze(value),
+        match &self.cell {
+            Cell::Integer(_) => Freeze::Constant,
+            Cell::Any(value, _) => freeze(value),
         }
     }
 }
@@ -90,7 +97,9 @@ pub static NEW: Native = Native::leaf("atomic", |vm| {
     let v = if vm.arg_is_none(1) { Plain::Integer(0) } else { plain::check(vm, 1)? };
     let holds_counts = v.holds_counts();
     let atomic: Arc<dyn SharedObject> = Arc::new(Atomic::new(v));
-    if holds_counts && let Some(Atomic::Any(_, registered)) = (&*atomic as &dyn Any).downcast_ref() {
+    if holds_counts
+        && let Some(Atomic { cell: Cell::Any(_, registered), .. }) = (&*atomic as &dyn Any).downcast_ref()
+    {
         registered.shared(|| Arc::downgrade(&atomic));
     }
     let r = vm.shared_ref(atomic);
@@ -107,9 +116,9 @@ fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Atomic> {
 
 /// Argument `n` as a value for the atomic.
 fn value_for(vm: &mut Vm, a: &Atomic, n: u32) -> LuaResult<Plain> {
-    match a {
-        Atomic::Integer(_) => Ok(Plain::Integer(vm.check_int(n)?)),
-        Atomic::Any(_, registered) => {
+    match &a.cell {
+        Cell::Integer(_) => Ok(Plain::Integer(vm.check_int(n)?)),
+        Cell::Any(_, registered) => {
             let v = plain::check(vm, n)?;
             register(vm, registered, &v);
             Ok(v)
@@ -124,16 +133,20 @@ fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
 
 /// `a:load()`
 static LOAD: Native = Native::leaf("load", |vm| {
-    let v = this(vm)?.load();
+    let a = this(vm)?;
+    let v = a.load();
+    a.order.enter(vm);
     ret(vm, &v)
 });
 
 /// `a:store(v)`
 static STORE: Native = Native::leaf("store", |vm| {
     let a = this(vm)?;
-    match (a, value_for(vm, a, 2)?) {
-        (Atomic::Integer(a), Plain::Integer(i)) => a.store(i, SeqCst),
-        (Atomic::Any(m, _), v) => *m.lock() = v,
+    let v = value_for(vm, a, 2)?;
+    a.order.leave(vm);
+    match (&a.cell, v) {
+        (Cell::Integer(a), Plain::Integer(i)) => a.store(i, SeqCst),
+        (Cell::Any(m, _), v) => *m.lock() = v,
         _ => {}
     }
     Ok(0)
@@ -142,11 +155,14 @@ static STORE: Native = Native::leaf("store", |vm| {
 /// `a:exchange(v)`: the value before.
 static EXCHANGE: Native = Native::leaf("exchange", |vm| {
     let a = this(vm)?;
-    let old = match (a, value_for(vm, a, 2)?) {
-        (Atomic::Integer(a), Plain::Integer(i)) => Plain::Integer(a.swap(i, SeqCst)),
-        (Atomic::Any(m, _), v) => std::mem::replace(&mut *m.lock(), v),
+    let v = value_for(vm, a, 2)?;
+    a.order.leave(vm);
+    let old = match (&a.cell, v) {
+        (Cell::Integer(a), Plain::Integer(i)) => Plain::Integer(a.swap(i, SeqCst)),
+        (Cell::Any(m, _), v) => std::mem::replace(&mut *m.lock(), v),
         (_, v) => v,
     };
+    a.order.enter(vm);
     ret(vm, &old)
 });
 
@@ -165,19 +181,23 @@ fn arithmetic(
             vm.arg(2)
         }
     };
-    match a {
-        Atomic::Integer(cell) => {
+    a.order.leave(vm);
+    match &a.cell {
+        Cell::Integer(cell) => {
             let n = if operand.is_int() { operand.as_int().unwrap_or(0) } else { vm.check_int(2)? };
             let mut old = cell.load(SeqCst);
             loop {
                 let new = integer(old, n);
                 match cell.compare_exchange_weak(old, new, SeqCst, SeqCst) {
-                    Ok(_) => return vm.ret(new),
+                    Ok(_) => {
+                        a.order.enter(vm);
+                        return vm.ret(new);
+                    }
                     Err(now) => old = now,
                 }
             }
         }
-        Atomic::Any(cell, _) => {
+        Cell::Any(cell, _) => {
             let mut now = cell.lock();
             let Some(old) = now.number() else {
                 drop(now);
@@ -189,6 +209,7 @@ fn arithmetic(
             };
             *now = new.clone();
             drop(now);
+            a.order.enter(vm);
             ret(vm, &new)
         }
     }
@@ -208,10 +229,12 @@ static CAS: Native = Native::leaf("cas", |vm| {
     let a = this(vm)?;
     let expected = plain::check(vm, 2)?;
     let new = value_for(vm, a, 3)?;
+    a.order.leave(vm);
     let (done, seen) = match a.compare_exchange(&expected, new) {
         Ok(old) => (true, old),
         Err(now) => (false, now),
     };
+    a.order.enter(vm);
     vm.push(done.into());
     let seen = seen.to_value(vm)?;
     vm.push(seen);
@@ -224,10 +247,11 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
     let f = vm.arg(2);
     loop {
         let old = a.load();
+        a.order.enter(vm);
         let v = old.to_value(vm)?;
         let new = vm.call(f, &[v])?;
-        let new = match &*a {
-            Atomic::Integer(_) => match new.as_int() {
+        let new = match &a.cell {
+            Cell::Integer(_) => match new.as_int() {
                 Some(i) => Plain::Integer(i),
                 None => {
                     let found = new.type_name();
@@ -236,12 +260,13 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
                     );
                 }
             },
-            Atomic::Any(_, registered) => {
+            Cell::Any(_, registered) => {
                 let new = plain::check_value(vm, new, 2)?;
                 register(vm, registered, &new);
                 new
             }
         };
+        a.order.leave(vm);
         if a.compare_exchange(&old, new.clone()).is_ok() {
             return ret(vm, &new);
         }

@@ -6,6 +6,7 @@
 
 use super::plain::{self, Plain};
 use super::{fill, register};
+use crate::races::Orders;
 use parking_lot::{Mutex, MutexGuard};
 use perilune_vm::cycles::{Freeze, Frozen, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -56,6 +57,7 @@ pub struct Map {
     seed: foldhash::fast::RandomState,
     len: AtomicI64,
     registered: Registered,
+    orders: Orders<Key>,
 }
 
 impl Default for Map {
@@ -65,6 +67,7 @@ impl Default for Map {
             seed: foldhash::fast::RandomState::default(),
             len: AtomicI64::new(0),
             registered: Registered::default(),
+            orders: Orders::new(),
         }
     }
 }
@@ -169,7 +172,9 @@ fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
 
 /// `#m`: how many keys there are; other domains may be changing it.
 static LEN: Native = Native::leaf("len", |vm| {
-    let n = this(vm)?.len.load(Relaxed);
+    let m = this(vm)?;
+    let n = m.len.load(Relaxed);
+    m.orders.enter_all(vm);
     vm.ret(n)
 });
 
@@ -177,7 +182,9 @@ static LEN: Native = Native::leaf("len", |vm| {
 static GET: Native = Native::leaf("get", |vm| {
     let m = this(vm)?;
     let k = key(vm, 2)?;
-    ret(vm, &m.get(&k))
+    let v = m.get(&k);
+    m.orders.enter(vm, Some(&k));
+    ret(vm, &v)
 });
 
 /// `m:set(k, v)`: the value before.
@@ -187,7 +194,9 @@ static SET: Native = Native::leaf("set", |vm| {
     let v = plain::check(vm, 3)?;
     register(vm, &m.registered, &k.0);
     register(vm, &m.registered, &v);
+    let left = m.orders.leave(vm, &k);
     let (old, _) = m.change(k, |_| Some(v));
+    m.orders.enter(vm, left.as_ref());
     ret(vm, &old)
 });
 
@@ -202,6 +211,7 @@ static ADD: Native = Native::leaf("add", |vm| {
         vm.arg(3)
     };
     register(vm, &m.registered, &k.0);
+    let left = m.orders.leave(vm, &k);
     let (old, new) = m.change(k, |old| {
         let old = if matches!(old, Plain::Nil) { Value::int(0) } else { old.number()? };
         Some(match (old.as_int(), n.as_int()) {
@@ -209,6 +219,7 @@ static ADD: Native = Native::leaf("add", |vm| {
             _ => Plain::Float(old.as_number()? + n.as_number()?),
         })
     });
+    m.orders.enter(vm, left.as_ref());
     match new {
         Some(v) => ret(vm, &v),
         None => {
@@ -226,7 +237,9 @@ static CAS: Native = Native::leaf("cas", |vm| {
     let new = plain::check(vm, 4)?;
     register(vm, &m.registered, &k.0);
     register(vm, &m.registered, &new);
+    let left = m.orders.leave(vm, &k);
     let (old, done) = m.change(k, |old| old.equals(&expected).then_some(new));
+    m.orders.enter(vm, left.as_ref());
     vm.push(done.is_some().into());
     let old = old.to_value(vm)?;
     vm.push(old);
@@ -240,11 +253,13 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
     let f = vm.arg(3);
     loop {
         let before = m.get(&k);
+        m.orders.enter(vm, Some(&k));
         let v = before.to_value(vm)?;
         let new = vm.call(f, &[v])?;
         let new = plain::check_value(vm, new, 3)?;
         register(vm, &m.registered, &k.0);
         register(vm, &m.registered, &new);
+        m.orders.leave(vm, &k);
         if let (_, Some(stored)) = m.change(k.clone(), |now| now.equals(&before).then_some(new)) {
             return ret(vm, &stored);
         }
@@ -265,6 +280,7 @@ static CLEAR: Native = Native::leaf("clear", |vm| {
 /// `m:keys()`: a list of the keys, in no order.
 static KEYS: Native = Native::leaf("keys", |vm| {
     let m = this(vm)?;
+    m.orders.enter_all(vm);
     let list = vm.new_table(0, 0)?;
     vm.push(list.into());
     let mut n = 0;
@@ -305,6 +321,7 @@ static NEXT: Native = Native::leaf("next", |vm| {
         }
         let shard = vm.upvalue(2).as_int().unwrap_or(0) as usize;
         let Some(entries) = map.shards.get(shard) else { return vm.ret(Value::NIL) };
+        map.orders.enter_all(vm);
         let entries: Vec<_> = entries.lock().iter().map(|(k, v)| (k.0.clone(), v.clone())).collect();
         let list = vm.new_table(entries.len() * 2, 0)?;
         vm.set_upvalue(2, Value::int(shard as i64 + 1));

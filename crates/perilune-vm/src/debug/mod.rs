@@ -37,6 +37,13 @@ pub struct Site {
     pc: usize,
 }
 
+impl Site {
+    /// Tells it from all other places, for as long as somebody keeps it or another one of the same function.
+    pub fn key(&self) -> (usize, usize) {
+        (std::sync::Arc::as_ptr(&self.proto) as usize, self.pc)
+    }
+}
+
 impl std::fmt::Display for Site {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let chunk = perilune_syntax::error::chunk_id(&self.proto.source);
@@ -117,13 +124,20 @@ impl Vm {
         self.activations(th).nth(level as usize)
     }
 
-    /// Where the topmost Lua function of the running code is; `None` if there is none.
-    pub fn running_site(&self) -> Option<Site> {
+    /// Where the topmost Lua function of the running code is that is in another chunk than `except`; `None` if there is none.
+    pub fn running_site(&self, except: Option<&[u8]>) -> Option<Site> {
         let mut th: *mut Thread = self.thread;
         while !th.is_null() {
             // SAFETY: the chain of coroutines that wait for each other, down to the first.
             let here = unsafe { Gc::from_ptr(th) };
-            if let Some(a) = self.activations(here).find(|a| a.is_lua()) {
+            let wanted = |a: &Activation| {
+                // SAFETY: a Lua frame of a live stack.
+                a.is_lua()
+                    && except.is_none_or(|chunk| unsafe {
+                        *(*(*crate::interp::frame_closure(a.base)).inst().proto).source != *chunk
+                    })
+            };
+            if let Some(a) = self.activations(here).find(wanted) {
                 // SAFETY: a Lua frame, whose closure keeps the prototype alive; its pc is stored before it calls anything.
                 unsafe {
                     let proto = (*crate::interp::frame_closure(a.base)).inst().proto;
@@ -135,6 +149,13 @@ impl Vm {
             th = here.resumer;
         }
         None
+    }
+
+    /// By which name the running instruction knows its operand `v`: "upvalue 'list'". `None`: by none, or native code runs.
+    pub fn operand_name(&self, v: Value) -> Option<String> {
+        // SAFETY: base is a frame of the running stack, its pc stored.
+        let (kind, name) = unsafe { names::describe(self.base, names::operand_of(self.base, v)) }?;
+        Some(format!("{kind} '{}'", String::from_utf8_lossy(&name)))
     }
 
     /// The function active at `level` of `th`; `None` if there are not so many.

@@ -91,9 +91,35 @@ enum Repr {
         graph: Arc<Graph>,
         own_globals: bool,
     },
+    /// Another parcel, and what its sender wants to tell whoever opens it.
+    Noted(Box<(Parcel, Note)>),
 }
 
+/// What can go with a parcel beside its values.
+pub type Note = Arc<dyn std::any::Any + Send + Sync>;
+
 impl Parcel {
+    /// The parcel with a note for whoever unpacks it.
+    pub fn with_note(self, note: Note) -> Parcel {
+        Parcel(Repr::Noted(Box::new((self, note))))
+    }
+
+    /// The note that goes with it.
+    pub fn note(&self) -> Option<&Note> {
+        match &self.0 {
+            Repr::Noted(both) => Some(&both.1),
+            _ => None,
+        }
+    }
+
+    /// The values, without a note.
+    fn values(&self) -> &Parcel {
+        match &self.0 {
+            Repr::Noted(both) => both.0.values(),
+            _ => self,
+        }
+    }
+
     /// Without values.
     pub const EMPTY: Parcel = Parcel(Repr::Empty);
 
@@ -103,6 +129,7 @@ impl Parcel {
             Repr::Empty => 0,
             Repr::One(..) | Repr::Short(..) => 1,
             Repr::Graph { graph, .. } => graph.roots,
+            Repr::Noted(both) => both.0.len(),
         }
     }
 
@@ -113,7 +140,7 @@ impl Parcel {
 
     /// Bytes of memory that it takes, what it refers to left out: what a bounded queue may be measured by.
     pub fn bytes(&self) -> usize {
-        match &self.0 {
+        match &self.values().0 {
             Repr::Graph { graph, .. } => size_of::<Graph>() + graph.words.len() * 8,
             _ => 0,
         }
@@ -122,7 +149,7 @@ impl Parcel {
     /// Whether it owns counts of anything that may own counts of others: then whatever keeps it may become part of a cycle.
     #[inline]
     pub fn holds_counts(&self) -> bool {
-        match &self.0 {
+        match &self.values().0 {
             Repr::Graph { graph, .. } => graph.refs.as_ref().is_some_and(|refs| refs.hold_counts()),
             _ => false,
         }
@@ -137,7 +164,7 @@ impl Default for Parcel {
 
 impl Holder for Parcel {
     fn held(&self, to: &mut Held<'_>) {
-        if let Repr::Graph { graph, .. } = &self.0 {
+        if let Repr::Graph { graph, .. } = &self.values().0 {
             to.counted(graph);
         }
     }
@@ -263,6 +290,7 @@ impl Vm {
                 Ok(1)
             }
             Repr::Graph { graph, own_globals } => self.unpack_graph(graph, *own_globals),
+            Repr::Noted(both) => self.unpack(&both.0),
         }
     }
 
