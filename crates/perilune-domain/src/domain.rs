@@ -460,11 +460,14 @@ impl Domain {
     fn close(self: &Arc<Self>) {
         *self.interrupt.lock() = None;
         let vm = self.vm.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        let mut young = 0;
         if self.owned && !vm.is_null() {
             // SAFETY: made by `state`; nothing runs in it, and only the owner frees it.
-            drop(unsafe { Box::from_raw(vm) });
+            let mut vm = unsafe { Box::from_raw(vm) };
+            young = vm.heap().bytes_since_collection();
+            drop(vm);
         }
-        emit(Kind::DomainEnd, 0, self.id as u64, 0);
+        emit(Kind::DomainEnd, 0, self.id as u64, young as u64);
         self.token.close();
     }
 

@@ -42,6 +42,7 @@ use crate::heap::{Heap, LAST_EPOCH, Targets};
 use crate::layout::*;
 use crate::mark::Marker;
 use crate::{Client, Cycle, Obj};
+use perilune_trace::{Kind, emit};
 
 /// Bytes that scopes may allocate before an ordinary collection comes.
 const MOST: usize = 1 << 30;
@@ -202,6 +203,7 @@ impl Heap {
         let before = self.live_bytes();
         _ = self.take_targets();
         let Some(scope) = self.scopes.open.last() else { return 0 };
+        emit(Kind::CloseBegin, 0, 0, 0);
         let (epoch, touched, filled, large) = (scope.epoch, scope.touched, scope.filled, scope.large);
 
         let log = core::mem::take(&mut self.log);
@@ -254,6 +256,7 @@ impl Heap {
         {
             panic!("heap verifier after a scope: {e}");
         }
+        emit(Kind::CloseEnd, 0, freed as u64, kept as u64);
         freed
     }
 
@@ -286,7 +289,9 @@ impl Heap {
         if self.scopes.open.is_empty() {
             return;
         }
-        for scope in core::mem::take(&mut self.scopes.open) {
+        let open = core::mem::take(&mut self.scopes.open);
+        emit(Kind::ScopeDissolved, 0, open.len() as u64, 0);
+        for scope in open {
             self.log.extend(scope.log);
         }
         let mut log = core::mem::take(&mut self.log);

@@ -26,7 +26,7 @@ use crate::layout::*;
 use crate::mark::{Budget, Marker, cpu_ns};
 use crate::pace::{LEAST_SLICE, MARK_RATIO, MOST_PAUSE, PAUSE_GOAL};
 use crate::{Client, Cycle, Obj};
-use perilune_trace::{Kind, emit};
+use perilune_trace::{Category, Kind, cputime, emit, on};
 use std::time::{Duration, Instant};
 
 /// Times that a major may find too much left after a scan of the roots.
@@ -41,6 +41,17 @@ const SWEEP_PORTION: usize = 32;
 const TRIM_PORTION: usize = 8 << 20;
 /// Nanoseconds between two looks for memory to give back.
 const TRIM_INTERVAL: u64 = 100_000_000;
+/// Nanoseconds by which a step may take longer than its processor time without having waited for a processor: clocks are read one after the other.
+const CLOCK_SLACK: u64 = 4_000;
+
+/// What a step did.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Did {
+    /// A minor collection, and nothing else.
+    Minor,
+    /// More than that.
+    More,
+}
 
 impl Heap {
     /// Does what is due: a minor collection, then a slice of the major in progress (or the start of one), or some
@@ -76,7 +87,7 @@ impl Heap {
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
         let began = Instant::now();
         let explicit = budget.is_some();
-        emit(Kind::StepBegin, explicit as u16, 0, 0);
+        self.report_step(explicit as u16);
         let budget = budget.or(self.stress.then_some(Budget::Objects(STRESS_SLICE)));
         if self.stress {
             self.force_major();
@@ -89,6 +100,7 @@ impl Heap {
             least: self.pace.debt + kept * MARK_RATIO,
             hard: self.step_began_cpu + MOST_PAUSE,
         });
+        let mut did = Did::More;
         if self.major.active {
             self.slice(client, budget);
         } else if !self.is_swept() {
@@ -98,22 +110,24 @@ impl Heap {
             // The nursery was not halved before: what it kept is no measure for the first slice.
             let first = if explicit { budget } else { budget.less(usize::MAX) };
             self.slice(client, first);
+        } else {
+            did = Did::Minor;
         }
-        self.conclude(client, began);
+        self.conclude(client, began, did);
     }
 
     /// Reclaims unreachable young objects.
     pub fn collect_minor<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
-        emit(Kind::StepBegin, 3, 0, 0);
+        self.report_step(3);
         self.minor(client, began);
-        self.conclude(client, began);
+        self.conclude(client, began, Did::Minor);
     }
 
     /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and its sweep.
     pub fn collect_full<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
-        emit(Kind::StepBegin, 2, 0, 0);
+        self.report_step(2);
         self.minor(client, began);
         if self.major.active {
             self.slice(client, Budget::Unlimited);
@@ -123,10 +137,18 @@ impl Heap {
         self.slice(client, Budget::Unlimited);
         self.sweep(Budget::Unlimited);
         self.blocks.replenish();
-        self.conclude(client, began);
+        self.conclude(client, began, Did::More);
     }
 
-    fn conclude<C: Client>(&mut self, client: &mut C, began: Instant) {
+    /// The program stops for the collector.
+    fn report_step(&self, why: u16) {
+        if on(Category::Gc) {
+            cputime::report();
+            emit(Kind::StepBegin, why, self.live_bytes() as u64, 0);
+        }
+    }
+
+    fn conclude<C: Client>(&mut self, client: &mut C, began: Instant, did: Did) {
         if self.verify_always
             && let Err(e) = self.verify(client)
         {
@@ -134,13 +156,28 @@ impl Heap {
         }
         self.refill_budget(self.pace.until_next(self.major.active));
         self.trim_if_rested();
-        self.stats.step_cpu.add(cpu_ns() - self.step_began_cpu);
-        self.stats.step_pauses.add(began.elapsed().as_nanos() as u64);
+        // After a minor collection alone there is little that its own clock has not seen.
+        let end = if did == Did::Minor { self.last_minor } else { cpu_ns() };
+        let cpu = end - self.step_began_cpu;
+        let ns = began.elapsed().as_nanos() as u64;
+        self.stats.step_cpu.add(cpu);
+        self.stats.step_pauses.add(ns);
+        self.last_pause = ns;
         if perilune_trace::is_live() {
-            let (live, mapped) = (self.live_bytes() as u64, self.mapped_bytes() as u64);
-            emit(Kind::HeapLive, 0, live, mapped);
-            emit(Kind::StepEnd, 0, live, mapped);
+            self.report_step_end(cpu, ns);
         }
+    }
+
+    fn report_step_end(&mut self, cpu: u64, ns: u64) {
+        let (live, mapped) = (self.live_bytes(), self.mapped_bytes());
+        let (known, known_mapped) = self.reported;
+        if on(Category::Heap) && (live.abs_diff(known) > known / 64 || mapped != known_mapped) {
+            self.reported = (live, mapped);
+            emit(Kind::HeapLive, 0, live as u64, mapped as u64);
+        }
+        let whole = cpu + CLOCK_SLACK >= ns;
+        let share = if whole { 10_000 } else { cpu * 10_000 / ns };
+        emit(Kind::StepEnd, 1 + share as u16, live as u64, mapped as u64);
     }
 
     /// A portion of what has rested goes, unless that was looked for just now.
@@ -169,6 +206,9 @@ impl Heap {
         self.large.trim((self.live_bytes() / 4).max(8 << 20), now, &mut left);
         if left > 0 {
             self.last_trim = now;
+        }
+        if left != most {
+            emit(Kind::Trimmed, 0, (most - left) as u64, 0);
         }
     }
 
@@ -216,7 +256,11 @@ impl Heap {
         } else {
             now.saturating_sub(self.last_minor_at)
         };
+        let nursery = self.pace.nursery;
         self.pace.after_minor(young + freed_external, kept, live, cpu_now - cpu, since);
+        if self.pace.nursery != nursery {
+            emit(Kind::Nursery, 0, self.pace.nursery as u64, 0);
+        }
         (self.last_minor, self.last_minor_by, self.last_minor_at) = (cpu_now, thread, now);
         self.stats.minors += 1;
         self.stats.minor_ns += ns;

@@ -16,6 +16,7 @@ use crate::pace::Pace;
 use crate::stats::HeapStats;
 use crate::table::ChunkTable;
 use crate::{Header, HeapOptions, Obj, OutOfMemory, Params};
+use perilune_trace::{Kind, emit};
 use std::time::Instant;
 
 /// Larger objects live in the large-object space.
@@ -112,6 +113,10 @@ pub struct Heap {
     pub(crate) last_minor_at: u64,
     pub(crate) islands: crate::island::held::Held,
     pub(crate) scopes: crate::arena::Scopes,
+    /// Nanoseconds that the last step took.
+    pub(crate) last_pause: u64,
+    /// Live and mapped bytes when they were last reported to a trace.
+    pub(crate) reported: (usize, usize),
 }
 
 // SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
@@ -164,6 +169,8 @@ impl Heap {
             last_minor_at: 0,
             islands: Default::default(),
             scopes: Default::default(),
+            last_pause: 0,
+            reported: (0, 0),
         }
     }
 
@@ -353,6 +360,16 @@ impl Heap {
         young
     }
 
+    /// Bytes allocated since the last collection, those freed by ends of scopes not counted.
+    pub fn bytes_since_collection(&self) -> usize {
+        self.young_bytes()
+    }
+
+    /// Nanoseconds for which the last step stopped the program.
+    pub fn last_pause_ns(&self) -> u64 {
+        self.last_pause
+    }
+
     fn young_bytes(&self) -> usize {
         self.filled
             + (self.cursor - self.start)
@@ -388,12 +405,18 @@ impl Heap {
     pub fn try_alloc(&mut self, kind: u8, bytes: usize) -> Result<Obj, OutOfMemory> {
         let total = self.live_bytes().checked_add(bytes).ok_or(OutOfMemory)?;
         if total > self.limit {
-            return Err(OutOfMemory);
+            return Err(self.refuse(bytes));
         }
         if bytes <= LARGEST_SMALL {
             return Ok(self.alloc(kind, bytes));
         }
-        self.alloc_large(kind, bytes).ok_or(OutOfMemory)
+        self.alloc_large(kind, bytes).ok_or_else(|| self.refuse(bytes))
+    }
+
+    #[cold]
+    pub(crate) fn refuse(&self, bytes: usize) -> OutOfMemory {
+        emit(Kind::MemoryRefused, 0, bytes as u64, self.live_bytes() as u64);
+        OutOfMemory
     }
 
     /// Must be called with every store of a reference into `obj`, before or after it, with no safepoint in between. Logs an

@@ -35,7 +35,7 @@ impl Heap {
             let size = bytes.checked_next_multiple_of(GRANULE).ok_or(OutOfMemory)?;
             let more = size - old;
             if self.live_bytes().checked_add(more).is_none_or(|total| total > self.limit_or_max()) {
-                return Err(OutOfMemory);
+                return Err(self.refuse(more));
             }
             // A card table would have the wrong length. The owner is logged as a whole anyway.
             self.forget_cards(buffer);

@@ -151,7 +151,7 @@ kinds! {
     /// A domain exists.
     DomainBegin = 16, "domain-begin", Life, Instant, "domain", "name", "";
     /// A domain has been freed.
-    DomainEnd = 17, "domain-end", Life, Instant, "domain", "", "";
+    DomainEnd = 17, "domain-end", Life, Instant, "domain", "bytes allocated since its last collection", "";
     /// A thread owns the domain from now on and runs its code.
     DomainEnter = 18, "domain", Life, Begin, "domain", "tid", "";
     /// It gives it up: there is nothing to run, or the code that runs blocks.
@@ -170,6 +170,9 @@ kinds! {
     FiberPark = 25, "fiber-park", Life, End, "fiber", "", "0: waits, 1: returned, 2: failed, 3: cancelled, 4: in a blocking call";
     /// A thread has a name; written by itself.
     ThreadName = 26, "thread-name", Life, Instant, "tid", "name", "";
+    /// Processor time that a thread has used since it began, by its own clock; written when it enters or leaves a domain or the collector, if the last was
+    /// [`crate::cputime::INTERVAL`] ago.
+    CpuTime = 27, "cpu-time", Life, Instant, "ns", "tid", "";
 
     // -- Task: 48..
     /// A task was made and queued; its function's name (with place) is `b`.
@@ -209,9 +212,9 @@ kinds! {
 
     // -- Gc: 112..
     /// The program stops for the collector: a step, in whole.
-    StepBegin = 112, "gc", Gc, Begin, "", "", "0: budget, 1: explicit step, 2: full, 3: minor asked for";
-    /// It goes on. Bytes alive and mapped now.
-    StepEnd = 113, "gc-end", Gc, End, "bytes alive", "bytes mapped", "";
+    StepBegin = 112, "gc", Gc, Begin, "bytes alive", "", "0: budget, 1: explicit step, 2: full, 3: minor asked for";
+    /// It goes on. Bytes alive and mapped now; how much of the time the thread was on a processor, if that was measured.
+    StepEnd = 113, "gc-end", Gc, End, "bytes alive", "bytes mapped", "0: not measured, 1 + ten-thousandths";
     /// A minor collection.
     MinorBegin = 114, "minor", Gc, Begin, "", "", "";
     /// Bytes allocated since the last one, bytes kept.
@@ -228,7 +231,7 @@ kinds! {
     FinalizeBegin = 120, "finalizers", Gc, Begin, "", "", "";
     /// So many have run.
     FinalizeEnd = 121, "finalizers-end", Gc, End, "count", "", "";
-    /// A scope (arena) that had allocated something ends: bytes freed at once.
+    /// Not written any more: `CloseBegin` and `CloseEnd` say it with its duration.
     ScopeEnd = 122, "scope-end", Gc, Instant, "bytes freed", "bytes kept", "";
     /// Open scopes were given up by a collection.
     ScopeDissolved = 123, "scope-dissolved", Gc, Instant, "count", "", "";
@@ -240,6 +243,12 @@ kinds! {
     MajorBegin = 126, "major-begin", Gc, Instant, "bytes alive", "", "";
     /// Memory was given back to the system.
     Trimmed = 127, "trimmed", Gc, Instant, "bytes", "", "";
+    /// A scope (arena) that has allocated something ends: what is let out of it is looked for.
+    CloseBegin = 128, "scope-close", Gc, Begin, "", "", "";
+    /// Bytes freed at once, bytes kept.
+    CloseEnd = 129, "scope-close-end", Gc, End, "bytes freed", "bytes kept", "";
+    /// Where the program was when the step that has just ended stopped it for so long; only of long ones.
+    PauseAt = 130, "pause-at", Gc, Instant, "stack", "ns", "";
 
     // -- Heap: 144..
     /// Bytes that the program holds in this domain.

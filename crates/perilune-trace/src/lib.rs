@@ -5,18 +5,21 @@
 //! | `event.rs` | what can happen: kinds, arguments, categories |
 //! | `emit.rs` | probes, and the writer behind them |
 //! | `names.rs` | strings and call paths that events refer to |
-//! | `clock.rs` | ticks and nanoseconds |
+//! | `clock.rs`, `cputime.rs` | ticks and nanoseconds; processor time of threads |
 //! | `layout.rs`, `map.rs` | the event file: what lies where, mapping it |
 //! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
 //! | `tool.rs` | the tool's side: programs started or attached to |
 //! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
 //! | `recording.rs` | files that last: written as events arrive, read as a trace |
 //! | `view/`, `export/` | a trace as rows of bars: our viewer, pictures, other people's formats |
+//! | `analyse/` | what a trace says: times of domains, collectors, delays |
 //!
 //! The design as a whole is in `docs/tracing-design.md`.
 
+pub mod analyse;
 pub mod attach;
 pub mod clock;
+pub mod cputime;
 pub mod definitions;
 pub mod emit;
 pub mod event;

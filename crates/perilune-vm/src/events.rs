@@ -69,7 +69,7 @@ impl Vm {
     pub fn leave_main(&mut self) {
         self.report_park(Parking::Returned);
         self.report_leave(false);
-        emit(Kind::DomainEnd, 0, self.events.domain as u64, 0);
+        emit(Kind::DomainEnd, 0, self.events.domain as u64, self.heap.bytes_since_collection() as u64);
     }
 
     /// The calling thread owns the domain.
@@ -78,11 +78,13 @@ impl Vm {
         unsafe { perilune_trace::emit::enter(&raw mut *self.events.writer) };
         if perilune_trace::is_live() {
             emit(Kind::DomainEnter, 0, self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
+            perilune_trace::cputime::report();
         }
     }
 
     /// It gives it up. `detached`: in the middle of something.
     pub(crate) fn report_leave(&mut self, detached: bool) {
+        perilune_trace::cputime::report();
         emit(Kind::DomainLeave, if detached { 2 } else { 0 }, self.events.domain as u64, 0);
         perilune_trace::emit::leave();
     }

@@ -29,6 +29,7 @@ use crate::table::trace::{Range, WHOLE};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Client, Cycle, Marker, Mode, Obj};
 use perilune_syntax::Proto;
+use perilune_trace::{Kind, emit};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -697,6 +698,7 @@ impl Vm {
         if self.heap.over_limit() {
             self.with_client(|heap, client| heap.collect_full(client));
             if self.heap.over_limit() {
+                emit(Kind::MemoryRefused, 0, 0, self.heap.live_bytes() as u64);
                 return Err(self.out_of_memory());
             }
         }
@@ -771,6 +773,8 @@ impl Vm {
             return;
         }
         self.gc.finalizing = true;
+        emit(Kind::FinalizeBegin, 0, 0, 0);
+        let mut count = 0;
         self.no_yield += 1;
         let error = std::mem::replace(&mut self.error, Value::NIL);
         let handled = self.error_handled;
@@ -783,6 +787,7 @@ impl Vm {
             *self.top = error;
             self.top = self.top.add(1);
             while let Some(v) = self.gc.pending.pop() {
+                count += 1;
                 if let Some(o) = v.obj() {
                     (*o.as_ptr()).flags &= !TABLE_FINALIZE;
                 }
@@ -796,6 +801,7 @@ impl Vm {
         self.error = error;
         self.error_handled = handled;
         self.no_yield -= 1;
+        emit(Kind::FinalizeEnd, 0, count, 0);
         self.gc.finalizing = false;
     }
 

@@ -23,6 +23,7 @@ pub use memory::{CHUNK as ISLAND_CHUNK, PAGE as ISLAND_PAGE, is_island};
 
 use crate::{Header, OutOfMemory};
 use memory::Memory;
+use perilune_trace::{Kind, emit};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashSet;
@@ -283,6 +284,10 @@ pub(crate) fn lower(number: u32) {
 fn free(number: u32, dead: &mut dyn FnMut(u32)) {
     // SAFETY: the count has reached zero, which is final: nobody else looks at the body.
     let body = unsafe { std::mem::replace(&mut *slot(number).body.get(), Body::empty()) };
+    // One that was never completed has no bytes. Before somebody else gets the number.
+    if body.bytes != 0 {
+        emit(Kind::IslandFreed, 0, body.bytes as u64, number as u64);
+    }
     {
         let mut s = state();
         for &(at, size) in &body.segments {
@@ -425,6 +430,9 @@ impl Builder {
             refs: std::mem::take(&mut self.refs).into_iter().collect(),
             contents,
         };
+        if body.bytes != 0 {
+            emit(Kind::IslandMade, 0, body.bytes as u64, self.number as u64);
+        }
         let slot = slot(self.number);
         // SAFETY: nobody else knows the number.
         unsafe { *slot.body.get() = body };
@@ -435,10 +443,10 @@ impl Builder {
 
 impl Drop for Builder {
     fn drop(&mut self) {
-        // An empty body, then as any other.
+        // An empty body, then as any other; nobody was told of its bytes.
         let body = Body {
             segments: std::mem::take(&mut self.segments),
-            bytes: self.bytes,
+            bytes: 0,
             refs: std::mem::take(&mut self.refs).into_iter().collect(),
             contents: None,
         };
