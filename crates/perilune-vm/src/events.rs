@@ -76,6 +76,7 @@ impl Vm {
     pub(crate) fn report_enter(&mut self) {
         // SAFETY: the owner's events; it calls `report_leave` before another thread can own the domain, and the box outlives that.
         unsafe { perilune_trace::emit::enter(&raw mut *self.events.writer) };
+        self.sampler_enter();
         if perilune_trace::is_live() {
             emit(Kind::DomainEnter, 0, self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
             perilune_trace::cputime::report();
@@ -86,6 +87,7 @@ impl Vm {
     pub(crate) fn report_leave(&mut self, detached: bool) {
         perilune_trace::cputime::report();
         emit(Kind::DomainLeave, if detached { 2 } else { 0 }, self.events.domain as u64, 0);
+        self.sampler_leave();
         perilune_trace::emit::leave();
     }
 

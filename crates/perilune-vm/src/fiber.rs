@@ -385,6 +385,7 @@ impl Vm {
             };
             if perilune_trace::is_live() {
                 self.report_park(parking(exit, &*state));
+                self.abandon_samples();
             }
             self.fibers.current = null_mut();
             if exit == Exit::Error {

@@ -743,6 +743,7 @@ impl Vm {
     #[inline(never)]
     pub(crate) fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
+        let outer = self.sampler.set_collecting(true);
         crate::segment::spill_registers(vm, |vm, _| {
             // SAFETY: as below.
             let mode = unsafe { (*vm).heap.params().mode };
@@ -752,6 +753,7 @@ impl Vm {
             // SAFETY: the client leaves `heap` alone (module essay).
             f(unsafe { &mut (*vm).heap }, &mut client);
         });
+        self.sampler.set_collecting(outer);
     }
 
     /// Bytes in use.

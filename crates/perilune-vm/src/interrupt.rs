@@ -5,9 +5,10 @@
 //! | cause | set by | effect |
 //! |---|---|---|
 //! | [`USER`] | SIGINT, a time limit | the error "interrupted!" in the code that runs |
+//! | [`TRACE`] | whoever changes a trace's switches | samplers begin or end (`sampler.rs`) |
 //! | [`CANCEL`] | the host | if the running fiber (or root chain) is to be cancelled, it unwinds (`fiber.rs`) |
 //!
-//! The other bits are ignored and kept for what comes: requests to give way, profiling.
+//! The other bits are ignored and kept for what comes: requests to give way.
 
 use crate::Vm;
 use crate::native::LuaResult;
@@ -17,6 +18,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const USER: u32 = 1;
 /// The host may want the running fiber to be cancelled: it is asked, [`crate::Host::is_cancelled`].
 pub const CANCEL: u32 = 2;
+/// The switches of the trace have changed.
+pub const TRACE: u32 = 4;
 
 /// A way to interrupt a running state from another thread or a signal handler.
 #[derive(Clone, Copy)]
@@ -63,9 +66,12 @@ impl Vm {
     #[cold]
     pub(crate) fn handle_interrupt(&mut self) -> LuaResult<()> {
         let causes = self.interrupt.swap(0, Ordering::Relaxed);
+        if causes & TRACE != 0 {
+            self.follow_switches();
+        }
         if causes & CANCEL != 0 && self.cancellation_due() {
             if !self.in_uncancellable() {
-                self.interrupt.fetch_or(causes & !CANCEL, Ordering::Relaxed);
+                self.interrupt.fetch_or(causes & !(CANCEL | TRACE), Ordering::Relaxed);
                 return Err(self.throw_cancellation());
             }
             self.interrupt.fetch_or(CANCEL, Ordering::Relaxed);
@@ -107,6 +113,6 @@ impl Vm {
 
     /// Forgets an interrupt that nobody saw.
     pub fn clear_interrupt(&self) {
-        self.interrupt.store(0, Ordering::Relaxed);
+        self.interrupt.fetch_and(TRACE, Ordering::Relaxed);
     }
 }

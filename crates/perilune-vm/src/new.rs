@@ -238,6 +238,7 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
+        self.sampler_forget();
         self.release_native_resources();
     }
 }

@@ -1,12 +1,287 @@
 //! Samplers: where processor time goes and who allocates, as events (`docs/tracing-design.md`).
+//!
+//! # A sample
+//! Something that may happen at any moment (a tick of the thread's clock, in a signal handler) or deep inside of an operation (an allocation) asks for a look at the
+//! running code. It cannot look itself: registers of handlers are not in the frames, stacks move. So it notes what it knows ([`Sampler::note_tick`]) and *springs* the domain's dispatch
+//! table: every entry becomes `op_sampled`. Whatever instruction comes next lands there, with all registers at hand ([`Vm::take_samples`]), and goes on as if nothing had been.
+//!
+//! A domain that is being sampled runs on a table of its own for this, a copy of the plain one. The static table is in use otherwise, so nobody pays who is not sampled. While a hook is set the
+//! table of hooks is in use; it asks.
+//!
+//! # What is noted
+//! How much time has passed, and whether it went to Lua, a native, or the collector: `Vm::base` is the base of a native's frame while that runs, and
+//! [`Sampler::collecting`] is set while the collector does. The native is noted too: when the sample is taken it has probably returned.
+//! If several ticks come before the next instruction (a native that runs for long) their time adds up.
+//!
+//! | file | |
+//! |---|---|
+//! | `clock.rs` | the ticks, and which thread runs which domain |
+//! | `paths.rs` | frames to numbers |
+//! | `interp/sampled.rs` | the handler |
 
-#[allow(dead_code)]
+mod clock;
 mod paths;
 
-pub(crate) use paths::Paths;
+use crate::Vm;
+use crate::frame::{F_CONT, F_NATIVE, F_PCALL, frame};
+use crate::interp::{HANDLERS, Handlers};
+use crate::native::Kind as NativeKind;
+use crate::value::{Tag, Value};
+use paths::{Innermost, Leaf, Paths};
+use perilune_syntax::Op;
+use perilune_trace::{Kind, emit, event};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// What a domain keeps for its samplers.
+/// Time that went to one of the three.
 #[derive(Default)]
+struct Spent {
+    ns: AtomicU64,
+    leaf_base: AtomicUsize,
+    leaf_native: AtomicUsize,
+}
+
+/// What a domain keeps for its samplers. Signal handlers of the thread that runs the domain come in between at any time, hence the atomics.
 pub(crate) struct Sampler {
     paths: Paths,
+    /// Whom the sampler belongs to; null until a thread has entered.
+    vm: AtomicPtr<Vm>,
+    /// The domain's own table: made when it is first sampled, and there as long as the domain, because the interpreter may hold it in a register.
+    table: AtomicPtr<Handlers>,
+    /// The domain runs on its own table.
+    on: AtomicBool,
+    /// `op_sampled` is in the table.
+    sprung: AtomicBool,
+    /// The collector is at work.
+    collecting: AtomicBool,
+    /// Lua, native, collector.
+    spent: [Spent; 3],
+}
+
+impl Default for Sampler {
+    fn default() -> Sampler {
+        Sampler {
+            paths: Paths::default(),
+            vm: AtomicPtr::new(null_mut()),
+            table: AtomicPtr::new(null_mut()),
+            on: AtomicBool::new(false),
+            sprung: AtomicBool::new(false),
+            collecting: AtomicBool::new(false),
+            spent: Default::default(),
+        }
+    }
+}
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+impl Sampler {
+    /// A tick of the clock of the thread that runs the domain: this much of its time has passed. False: the domain is not sampled. Async-signal-safe.
+    ///
+    /// # Safety
+    /// The calling thread runs the domain.
+    unsafe fn note_tick(&self, ns: u64) -> bool {
+        if !self.on.load(RELAXED) {
+            return false;
+        }
+        let Some((base, native)) = self.running_native() else { return false };
+        let kind = match (self.collecting.load(RELAXED), native) {
+            (true, _) => 2,
+            (false, 0) => 0,
+            (false, _) => 1,
+        };
+        let spent = &self.spent[kind];
+        spent.leaf_base.store(base, RELAXED);
+        spent.leaf_native.store(native, RELAXED);
+        spent.ns.fetch_add(ns, RELAXED);
+        self.spring();
+        true
+    }
+
+    /// The native that runs: the base of its frame, and which one it is; zeros if it is Lua code. `None`: it is the host, between two calls into Lua.
+    fn running_native(&self) -> Option<(usize, usize)> {
+        // SAFETY: the thread runs the domain, and `Vm::base` is the base of a frame (`clock.rs`).
+        unsafe {
+            let base = (&raw const (*self.vm.load(RELAXED)).base).read_volatile();
+            if base.is_null() {
+                return None;
+            }
+            let f = *frame(base);
+            if f.tag0 != Tag::FRAME || f.flags & F_NATIVE == 0 || f.flags & F_PCALL != 0 {
+                return Some((0, 0));
+            }
+            if f.flags & F_CONT == 0 && f.delta == 0 {
+                return None;
+            }
+            let function: Value = *base.sub(crate::frame::CALL_GAP);
+            Some(match function.as_native() {
+                // These switch frames and coroutines without storing a base: it may be an old one.
+                Some(native) => match native.kind {
+                    NativeKind::Pcall
+                    | NativeKind::Xpcall
+                    | NativeKind::Resume
+                    | NativeKind::Wrap
+                    | NativeKind::Yield => (0, 0),
+                    _ => (base as usize, std::ptr::from_ref(native) as usize),
+                },
+                None => (0, 0),
+            })
+        }
+    }
+
+    /// Lets the next instruction land in `op_sampled`.
+    fn spring(&self) {
+        let table = self.table.load(RELAXED);
+        if table.is_null() || self.sprung.swap(true, RELAXED) {
+            return;
+        }
+        fill(table, |_| crate::interp::sampled::op_sampled);
+    }
+
+    /// Undoes that.
+    fn restore(&self) {
+        // In this order: a tick that comes in between is noted, and springs the table again.
+        let table = self.table.load(RELAXED);
+        fill(table, |n| HANDLERS.0[n]);
+        self.sprung.store(false, RELAXED);
+    }
+
+    /// Is there something to be taken?
+    #[inline]
+    pub fn is_sprung(&self) -> bool {
+        self.sprung.load(RELAXED)
+    }
+
+    /// The domain's own table if it is in use; else null.
+    pub fn table(&self) -> *const Handlers {
+        if self.on.load(RELAXED) { self.table.load(RELAXED) } else { null() }
+    }
+
+    /// The collector begins or ends. Returns what was before.
+    pub fn set_collecting(&self, yes: bool) -> bool {
+        let before = self.collecting.load(RELAXED);
+        self.collecting.store(yes, RELAXED);
+        before
+    }
+}
+
+/// Writes all entries that can be reached.
+fn fill(table: *mut Handlers, with: impl Fn(usize) -> crate::interp::Handler) {
+    if table.is_null() {
+        return;
+    }
+    for n in 0..Op::ALL.len() {
+        // SAFETY: the domain's own table, which the thread that runs the domain alone touches; a handler of signals may come in between two entries, and
+        // the interpreter reads whole entries.
+        unsafe { (&raw mut (*table).0[n]).write_volatile(with(n)) };
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        let table = self.table.load(RELAXED);
+        if !table.is_null() {
+            // SAFETY: made by `Vm::follow_switches` from a box; the interpreter does not run any more.
+            drop(unsafe { Box::from_raw(table) });
+        }
+    }
+}
+
+impl Vm {
+    /// The calling thread has become the domain's owner.
+    pub(crate) fn sampler_enter(&mut self) {
+        let runner = clock::own();
+        let vm = &raw mut *self;
+        self.sampler.vm.store(vm, RELAXED);
+        runner.enter(&raw mut *self.sampler, &raw mut self.interrupt);
+        self.follow_switches();
+        let outside = runner.take_outside();
+        if outside != 0 && perilune_trace::on(event::Category::Cpu) {
+            // SAFETY: the running frame; that of a native if a call that may sleep is over.
+            let within = unsafe { (*frame(self.base)).delta != 0 };
+            let stack =
+                if within { self.path(Innermost::Within, Leaf::default()) } else { self.runtime_path() };
+            emit(Kind::CpuSample, 1, stack as u64, outside);
+        }
+    }
+
+    /// It gives the domain up.
+    pub(crate) fn sampler_leave(&mut self) {
+        clock::own().leave();
+    }
+
+    /// The domain is about to be freed.
+    pub(crate) fn sampler_forget(&mut self) {
+        if !self.sampler.vm.load(RELAXED).is_null() {
+            clock::own().forget(&raw mut *self.sampler);
+        }
+    }
+
+    /// Turns samplers on or off as the session wants it.
+    pub(crate) fn follow_switches(&mut self) {
+        let hz = perilune_trace::emit::cpu_hz();
+        clock::own().set_rate(hz);
+        let on = hz != 0;
+        if on == self.sampler.on.load(RELAXED) {
+            return;
+        }
+        if on && self.sampler.table.load(RELAXED).is_null() {
+            let table = Box::new(Handlers(HANDLERS.0));
+            self.sampler.table.store(Box::into_raw(table), RELAXED);
+        }
+        self.sampler.on.store(on, RELAXED);
+        if !on {
+            self.sampler.restore();
+            for spent in &self.sampler.spent {
+                spent.ns.store(0, RELAXED);
+            }
+        }
+        self.update_dispatch();
+    }
+
+    /// The running native is about to park its fiber: what has been asked for is its time.
+    pub(crate) fn take_samples_of_native(&mut self) {
+        if self.sampler.is_sprung() {
+            self.take(Innermost::Within);
+        }
+    }
+
+    /// A fiber is over, and so are its frames: what they used last counts as the runtime's.
+    pub(crate) fn abandon_samples(&mut self) {
+        if self.sampler.is_sprung() {
+            self.sampler.restore();
+            let ns = self.sampler.spent.iter().map(|s| s.ns.swap(0, RELAXED)).sum();
+            clock::own().add_outside(ns);
+        }
+    }
+
+    /// The interpreter is before an instruction, with everything stored: takes the samples that were asked for.
+    #[inline(never)]
+    pub(crate) fn take_samples(&mut self) {
+        let outside = clock::own().take_outside();
+        if outside != 0 && perilune_trace::on(event::Category::Cpu) {
+            let stack = self.runtime_path();
+            emit(Kind::CpuSample, 1, stack as u64, outside);
+        }
+        self.take(Innermost::Before);
+    }
+
+    fn take(&mut self, innermost: Innermost) {
+        self.sampler.restore();
+        for kind in 0..3 {
+            let spent = &self.sampler.spent[kind];
+            if spent.ns.load(RELAXED) == 0 {
+                continue;
+            }
+            let ns = spent.ns.swap(0, RELAXED);
+            let leaf = Leaf {
+                base: spent.leaf_base.load(RELAXED),
+                native: spent.leaf_native.load(RELAXED),
+                collector: kind == 2,
+            };
+            if perilune_trace::on(event::Category::Cpu) {
+                let stack = self.path(innermost, leaf);
+                emit(Kind::CpuSample, kind as u16, stack as u64, ns);
+            }
+        }
+    }
 }

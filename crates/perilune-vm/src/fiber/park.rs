@@ -139,6 +139,7 @@ impl Vm {
 
     /// An interrupt that has come by now must not be slept over.
     unsafe fn before_wait(&mut self) -> LuaResult<()> {
+        self.take_samples_of_native();
         self.parking = false;
         if self.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();

@@ -68,13 +68,18 @@ impl Vm {
     pub(crate) fn update_dispatch(&mut self) {
         // SAFETY: there is always a running coroutine.
         let hooked = unsafe { (*self.thread).hook_mask != 0 };
-        self.dispatch = if hooked { &raw const super::HOOKED } else { &raw const super::HANDLERS };
+        let own = self.sampler.table();
+        self.dispatch = match hooked {
+            true => &raw const super::HOOKED,
+            false if !own.is_null() => own,
+            false => &raw const super::HANDLERS,
+        };
     }
 
     /// Whether the running coroutine has a hook.
     #[inline(always)]
     pub(crate) fn hooks_active(&self) -> bool {
-        self.dispatch != &raw const super::HANDLERS
+        self.dispatch == &raw const super::HOOKED
     }
 
     /// Sets the hook of a coroutine: a function, the events it wants (`HOOK_CALL` and so on), and for counts every how many instructions.
@@ -102,6 +107,9 @@ impl Vm {
     unsafe fn trace(&mut self, i: Instr) -> LuaResult<()> {
         // SAFETY: the running frame is a Lua frame; it is looked up again after each event.
         unsafe {
+            if self.sampler.is_sprung() {
+                self.take_samples();
+            }
             let th = self.thread;
             let proto = (*frame_closure(self.base)).inst().proto();
             let pc = names::current_pc(self.base);

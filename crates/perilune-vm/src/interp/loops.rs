@@ -152,7 +152,7 @@ op!(#[inline(never)] slow_tforprep(vm, base, pc, k, i, tab) {
 
 op!(op_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && tab == &raw const super::HANDLERS {
+    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && tab != &raw const super::HOOKED {
         let kind = (*((*a).payload as *const crate::native::Native)).kind;
         if kind == Kind::Next && (*a.add(3)).is_nil() {
             tail!(next_tforcall, vm, base, pc, k, i, tab)
@@ -397,7 +397,7 @@ op!(
         }
     }
     let native = native_at(func);
-    if !native.is_null() && (*vm).dispatch == &raw const super::HANDLERS {
+    if !native.is_null() && (*vm).dispatch != &raw const super::HOOKED {
         let quick = match (*native).kind {
             Kind::Leaf => true,
             Kind::Hybrid => !(*vm).needs_segment(),

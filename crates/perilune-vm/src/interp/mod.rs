@@ -7,8 +7,8 @@
 //! sibling calls are not promised by the language, so `cfg(debug_assertions)` builds return [`Exit::Next`] to a loop instead, and
 //! `cargo xtask dispatch` reads an optimised build's disassembly for the jumps.
 //!
-//! The table is an argument because there are two: the plain one, and the one whose every entry looks at hooks first. `debug.sethook`
-//! swaps `vm.dispatch`, and [`reload`] picks it up.
+//! The table is an argument because there are several: the plain one, the one whose every entry looks at hooks first, and a domain's own while a sampler is on
+//! (`sampler.rs`). `debug.sethook` and the sampler swap `vm.dispatch`, and [`reload`] picks it up.
 //!
 //! # The state between handlers
 //! Slow paths speak with the rest of the machine through the frame record: they store `pc` and `base` ([`save!`]), call
@@ -29,6 +29,7 @@ mod index;
 pub(crate) mod loops;
 pub(crate) mod moves;
 pub(crate) mod quick;
+pub(crate) mod sampled;
 
 use crate::Vm;
 use crate::frame::frame;

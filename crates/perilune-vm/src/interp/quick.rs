@@ -5,7 +5,7 @@
 //! fail. The conditions are checked before anything is written, so that the general path can start over. What is tested here is never observable
 //! except by the clock.
 
-use super::{Flow, HANDLERS, copy, flow, next, op, tail};
+use super::{Flow, HOOKED, copy, flow, next, op, tail};
 use crate::Vm;
 use crate::call::{MAX_C_CALLS, NATIVE_STACK, STACK_EXTRA, deliver_results};
 use crate::frame::*;
@@ -158,7 +158,7 @@ op!(
     #[inline(never)] call_special(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
     let nresults = i.c() as i16 - 1;
-    if tab == &raw const HANDLERS {
+    if tab != &raw const HOOKED {
         let to = match (*native_at(func)).kind {
             Kind::Pcall => quick_pcall(vm, base, func, nresults),
             Kind::Wrap => quick_resume::<false>(vm, base, func, nresults),
@@ -222,7 +222,7 @@ op!(
         (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     let co = func.add(CALL_GAP);
-    if tab == &raw const HANDLERS && (*vm).top > co && (*co).tag == Tag::THREAD {
+    if tab != &raw const HOOKED && (*vm).top > co && (*co).tag == Tag::THREAD {
         if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, (*co).payload as *mut Thread) {
             tail!(log_and_resume, vm, base, pc, k, i, tab)
         }
@@ -250,7 +250,7 @@ op!(
         (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     let resumer = (*(*vm).thread).resumer;
-    if tab == &raw const HANDLERS && !resumer.is_null() {
+    if tab != &raw const HOOKED && !resumer.is_null() {
         if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, resumer) {
             tail!(log_and_yield, vm, base, pc, k, i, tab)
         }
@@ -451,7 +451,7 @@ op!(
         (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     let native = native_at(func);
-    if !native.is_null() && (*native).kind == Kind::Leaf && i.d() == 0 && tab == &raw const HANDLERS {
+    if !native.is_null() && (*native).kind == Kind::Leaf && i.d() == 0 && tab != &raw const HOOKED {
         let own = func.add(CALL_GAP);
         if (*vm).top.wrapping_add(NATIVE_STACK) < (*vm).stack_limit {
             *frame(own) = Frame {
@@ -475,7 +475,7 @@ op!(
             }
         }
     }
-    if !native.is_null() && (*native).kind == Kind::Yield && i.d() == 0 && tab == &raw const HANDLERS {
+    if !native.is_null() && (*native).kind == Kind::Yield && i.d() == 0 && tab != &raw const HOOKED {
         let record = Frame { flags: F_NATIVE | F_CONT, cont: CONT_RETURN, ..Frame::native(-1, 0) };
         let to = quick_yield::<false>(vm, base, func, record);
         if !to.is_null() {
@@ -488,7 +488,7 @@ op!(
 op!(
     /// The end of a vararg function, a metamethod, a protected call, a coroutine, the entry function, without results.
     #[inline(never)] slow_return0(vm, base, pc, k, i, tab) {
-    if tab == &raw const HANDLERS {
+    if tab != &raw const HOOKED {
         quick_return!(vm, base, pc, k, i, tab, base, 0)
     }
     super::save!(vm, base, pc);
@@ -498,7 +498,7 @@ op!(
 op!(
     /// As [`slow_return0`], with one result.
     #[inline(never)] slow_return1(vm, base, pc, k, i, tab) {
-    if tab == &raw const HANDLERS {
+    if tab != &raw const HOOKED {
         quick_return!(vm, base, pc, k, i, tab, base.add(i.a() as usize), 1)
     }
     super::save!(vm, base, pc);
@@ -508,7 +508,7 @@ op!(
 op!(
     /// As [`slow_return0`], with any number of results; variables that closures refer to are closed.
     #[inline(never)] slow_return(vm, base, pc, k, i, tab) {
-    if tab == &raw const HANDLERS && (i.d() == 0 || (*(*vm).thread).tbc == 0) {
+    if tab != &raw const HOOKED && (i.d() == 0 || (*(*vm).thread).tbc == 0) {
         if i.d() != 0 {
             (*vm).close_upvalues(base);
         }

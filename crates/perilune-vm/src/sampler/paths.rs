@@ -269,7 +269,12 @@ impl Vm {
         // SAFETY: the frame is live, so is its prototype.
         let proto: &Proto = unsafe { &*(step.what as *const Proto) };
         let pc = (step.pc & !BEFORE) as usize - 1;
-        let pc = if step.pc & BEFORE != 0 { charged(proto, pc)? } else { pc };
+        let pc = match step.pc & BEFORE != 0 {
+            // Whoever calls the first function of all is not on the path.
+            true if parent == 0 => charged(proto, pc).unwrap_or(pc),
+            true => charged(proto, pc)?,
+            false => pc,
+        };
         if self.sampler.paths.functions.get(&step.what).is_none_or(|f| f.nameless) {
             self.name_function(step.what, base);
         }
