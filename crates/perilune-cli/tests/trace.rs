@@ -1,0 +1,349 @@
+//! `perilune trace`: programs that are watched from their start or attached to, tools that get in each other's way or die, files that can be read whatever happened.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const BIN: &str = env!("CARGO_BIN_EXE_perilune");
+
+/// A folder with programs; removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(files: &[(&str, &str)]) -> Place {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("perilune-trace-{}-{n}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        for (name, text) in files {
+            fs::write(dir.join(name), text).unwrap();
+        }
+        Place(dir)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(BIN);
+        command.current_dir(&self.0).args(words);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// A program that has said `ready`.
+    fn running(&self, script: &str) -> Running {
+        let mut command = self.command(&[script]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Running { child, out }
+    }
+
+    /// The lines of `trace dump`.
+    fn dump(&self, file: &str) -> Vec<String> {
+        let ran = self.run(&["trace", "dump", file]);
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+        text(&ran.stdout).lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Running {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Lets the program end; what it said since it was ready.
+    fn finish(mut self) -> String {
+        drop(self.child.stdin.take());
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        rest
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn event_file(pid: &str) -> PathBuf {
+    perilune_trace::attach::path_for(pid.parse().unwrap())
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: sends a signal to a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+/// Computes and collects until its standard input ends.
+const COMPUTING: &str = "
+    io.write('ready\\n') io.flush()
+    local t = {}
+    repeat
+        for i = 1, 20000 do t[i % 500] = {i} end
+        local f = io.open('stop')
+    until f
+    print('computed')
+";
+/// Waits for its standard input.
+const WAITING: &str = "io.write('ready\\n') io.flush() io.read('a') print('waited')";
+
+#[test]
+fn a_script_is_recorded_and_its_exit_code_passed_on() {
+    let place =
+        Place::new(&[("a.lua", "local t = {} for i = 1, 2e5 do t[i] = {} end print(...) os.exit(3)")]);
+    let ran = place.run(&["trace", "record", "-o", "a.rec", "a.lua", "--json", "x"]);
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran.stderr));
+    assert_eq!(text(&ran.stdout), "--json\tx\n");
+    assert!(text(&ran.stderr).contains(" events, "), "{}", text(&ran.stderr));
+    assert_eq!(fs::metadata(place.0.join("a.rec")).unwrap().mode() & 0o777, 0o600);
+    let lines = place.dump("a.rec");
+    assert!(
+        lines.iter().any(|l| l.contains(" main ") && l.contains(" minor-end ") && l.contains("promoted"))
+    );
+    assert!(!lines.iter().any(|l| l.contains('\x1b')));
+
+    let ran = place.run(&["trace", "dump", "--json", "a.rec"]);
+    let out = text(&ran.stdout);
+    assert!(out.lines().all(|l| l.starts_with("{\"ns\":") && l.ends_with('}')), "{out}");
+    assert!(out.contains("\"event\":\"gc-end\",\"phase\":\"end\",\"a\":"), "{out}");
+
+    // Without a file in between; words of the interpreter.
+    let ran = place.run(&["trace", "dump", "-o", "text", "--", "-e", "collectgarbage() error('no')"]);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(fs::read_to_string(place.0.join("text")).unwrap().contains("gc-end"));
+    assert!(text(&ran.stderr).contains("no"), "{}", text(&ran.stderr));
+}
+
+#[test]
+fn words_that_make_no_sense() {
+    let place = Place::new(&[("a.lua", "")]);
+    for (words, part) in [
+        (&["trace"][..], "usage: perilune trace"),
+        (&["trace", "dance"], "there is no 'dance'"),
+        (&["trace", "record", "a.lua"], "-o"),
+        (&["trace", "record", "-o", "x", "--snapshot-when", "naps>5ms", "a.lua"], "pause>TIME"),
+        (&["trace", "dump"], "name a script"),
+        (&["trace", "dump", "--events", "gx", "a.lua"], "no category 'gx'"),
+    ] {
+        let ran = place.run(words);
+        assert_eq!(ran.status.code(), Some(2), "{words:?}");
+        assert!(text(&ran.stderr).contains(part), "{words:?}: {}", text(&ran.stderr));
+        assert!(ran.stdout.is_empty(), "{words:?}");
+    }
+    for (words, part) in [
+        (&["trace", "dump", "--from-file", "a.lua"][..], "a.lua: neither an event file nor a recording"),
+        (&["trace", "dump", "--from-file", "b"], "b: No such file"),
+        (&["trace", "record", "-o", "no/where", "a.lua"], "no/where: No such file"),
+        (&["trace", "dump", "--attach", "999999999"], "no process 999999999"),
+    ] {
+        let ran = place.run(words);
+        assert_eq!(ran.status.code(), Some(1), "{words:?}");
+        assert!(text(&ran.stderr).contains(part), "{words:?}: {}", text(&ran.stderr));
+    }
+    let ran = place.run(&["trace", "record", "--help"]);
+    assert_eq!(ran.status.code(), Some(0));
+    assert!(text(&ran.stdout).contains("--snapshot-when"));
+}
+
+#[test]
+fn attaching_to_a_program_that_computes() {
+    let place = Place::new(&[("a.lua", COMPUTING)]);
+    let program = place.running("a.lua");
+    let pid = program.pid();
+    for file in ["1.rec", "2.rec"] {
+        let ran = place.run(&["trace", "record", "--attach", &pid, "--duration", "200ms", "-o", file]);
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+        assert!(!event_file(&pid).exists(), "{} is gone", event_file(&pid).display());
+        assert!(place.dump(file).iter().any(|l| l.contains("minor-end")), "{file}");
+    }
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
+
+#[test]
+fn attaching_to_a_program_that_waits() {
+    let place = Place::new(&[("a.lua", WAITING)]);
+    let program = place.running("a.lua");
+    let ran =
+        place.run(&["trace", "record", "--attach", &program.pid(), "--duration", "50ms", "-o", "a.rec"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let _ = place.dump("a.rec");
+    assert_eq!(program.finish(), "waited\n");
+}
+
+#[test]
+fn a_signal_ends_the_observation_not_the_program() {
+    let place = Place::new(&[("a.lua", COMPUTING)]);
+    let program = place.running("a.lua");
+    let pid = program.pid();
+    for end in [libc::SIGINT, libc::SIGTERM] {
+        let tool = place.command(&["trace", "dump", "--attach", &pid, "-o", "text"]).spawn().unwrap();
+        wait_for("the tool attaches", || event_file(&pid).exists());
+        std::thread::sleep(Duration::from_millis(100));
+        signal(&tool, end);
+        assert_eq!(tool.wait_with_output().unwrap().status.code(), Some(0));
+        assert!(fs::read_to_string(place.0.join("text")).unwrap().contains("minor-end"));
+        assert!(!event_file(&pid).exists());
+    }
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
+
+#[test]
+fn one_tool_at_a_time_and_a_dead_one_does_not_count() {
+    let place = Place::new(&[("a.lua", COMPUTING)]);
+    let program = place.running("a.lua");
+    let pid = program.pid();
+    let mut first = place.command(&["trace", "record", "--attach", &pid, "-o", "1.rec"]).spawn().unwrap();
+    wait_for("the recording grows", || fs::metadata(place.0.join("1.rec")).is_ok_and(|m| m.len() > 1000));
+    let second = place.run(&["trace", "record", "--attach", &pid, "-o", "2.rec", "--duration", "50ms"]);
+    assert_eq!(second.status.code(), Some(1));
+    let message = text(&second.stderr);
+    assert!(message.contains(&format!("process {pid} is being traced already")), "{message}");
+
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(
+        place
+            .run(&["trace", "dump", "1.rec"])
+            .stderr
+            .starts_with(b"perilune trace dump: the recording breaks off")
+    );
+    let third = place.run(&["trace", "record", "--attach", &pid, "-o", "3.rec", "--duration", "100ms"]);
+    assert_eq!(third.status.code(), Some(0), "{}", text(&third.stderr));
+    assert!(place.dump("3.rec").iter().any(|l| l.contains("minor-end")));
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
+
+#[test]
+fn what_is_no_program_of_ours_is_left_alone() {
+    let place = Place::new(&[]);
+    let mut other = Command::new("sleep").arg("20").spawn().unwrap();
+    let ran = place.run(&["trace", "dump", "--attach", &other.id().to_string()]);
+    assert_eq!(ran.status.code(), Some(1));
+    let message = text(&ran.stderr);
+    assert!(message.contains(&format!("process {} is no Perilune program", other.id())), "{message}");
+    assert!(other.try_wait().unwrap().is_none(), "it goes on");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn a_program_that_is_killed_can_be_read() {
+    let place = Place::new(&[("a.lua", COMPUTING)]);
+    // Under a tool: its exit code is that of a shell.
+    let mut command = place.command(&["trace", "record", "-o", "a.rec", "a.lua"]);
+    let mut tool = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(tool.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", tool.id())).unwrap();
+    let child: i32 = children.split_whitespace().next().expect("a child").parse().unwrap();
+    // SAFETY: sends a signal to the tool's child.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    assert_eq!(tool.wait().unwrap().code(), Some(128 + libc::SIGKILL));
+    assert!(place.dump("a.rec").iter().any(|l| l.contains("minor-end")));
+
+    // By itself: its event file is as it left it.
+    let mut command = place.command(&["a.lua"]);
+    command.env("PERILUNE_TRACE", "a.events").stdout(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(place.dump("a.events").iter().any(|l| l.contains("minor-end")));
+    assert_eq!(fs::metadata(place.0.join("a.events")).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn children_of_a_watched_program_are_not_watched() {
+    let place = Place::new(&[
+        ("a.lua", "collectgarbage() local p = io.popen(arg[-2] .. ' b.lua') print(p:read('a')) p:close()"),
+        ("b.lua", "for i = 1, 20 do collectgarbage() end print(os.getenv('PERILUNE_TRACE'))"),
+    ]);
+    let ran = place.run(&["trace", "record", "-o", "a.rec", "a.lua"]);
+    assert_eq!(text(&ran.stdout), "nil\n\n", "{}", text(&ran.stderr));
+    let full = |l: &&String| l.contains(" gc ") && l.contains("full");
+    assert_eq!(place.dump("a.rec").iter().filter(full).count(), 1);
+}
+
+#[test]
+fn domains_have_names_of_their_own() {
+    let place = Place::new(&[(
+        "a.lua",
+        "local pl = require 'perilune' local d = {} for i = 1, 3 do d[i] = pl.domain.spawn(function() collectgarbage() return i end) end
+         for i = 1, 3 do d[i]:join() end",
+    )]);
+    let ran = place.run(&["trace", "record", "-o", "a.rec", "a.lua"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let lines = place.dump("a.rec");
+    for domain in 2..=4 {
+        let name = format!(" domain {domain} ");
+        assert!(lines.iter().any(|l| l.contains(&name) && l.contains("gc-end")), "{}", lines.join("\n"));
+    }
+}
+
+#[test]
+fn the_flight_recorder_writes_what_led_to_it() {
+    let place = Place::new(&[
+        ("a.lua", "local t = {} for i = 1, 3e5 do t[i] = {} end collectgarbage()"),
+        ("b.lua", COMPUTING),
+    ]);
+    let ran = place.run(&["trace", "record", "-o", "a.rec", "--snapshot-when", "pause>1us", "a.lua"]);
+    assert_eq!(ran.status.code(), Some(0));
+    assert!(text(&ran.stderr).contains("a pause of "), "{}", text(&ran.stderr));
+    assert!(place.dump("a.rec").iter().any(|l| l.contains("gc-end")));
+
+    let ran = place.run(&["trace", "record", "-o", "b.rec", "--snapshot-when", "pause>1h", "a.lua"]);
+    assert!(text(&ran.stderr).contains("no snapshot was written"), "{}", text(&ran.stderr));
+    assert!(!place.0.join("b.rec").exists());
+
+    // Twice, in a program that goes on.
+    let program = place.running("b.lua");
+    let words = ["trace", "record", "-o", "c.rec", "--snapshot-when", "pause>1us", "--keep", "50ms"];
+    let mut command = place.command(&words);
+    let ran = command.args(["--snapshots", "2", "--attach", &program.pid()]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    for file in ["c.rec", "c-2.rec"] {
+        assert!(place.dump(file).iter().any(|l| l.contains("gc-end")), "{file}");
+    }
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
