@@ -8,6 +8,7 @@ use perilune_domain::sched::waiter::Sleeper;
 use perilune_domain::sched::{
     CancelToken, Lanes, Next, Queue, Reason, Rest, Token, WaitList, Waiter, threads, timer,
 };
+use perilune_trace::{FiberRef, ObjectRef};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -228,7 +229,8 @@ fn wakes() {
             }
         });
         let time = timed(n, |_| {
-            let waiter = Waiter::new(Root::new(rest.clone(), Box::new(String::new)));
+            let waiter =
+                Waiter::new(Root::new(rest.clone(), (FiberRef(0), ObjectRef::NONE), Box::new(String::new)));
             sender.send(waiter.clone()).unwrap();
             assert!(token.wait(&waiter));
         });

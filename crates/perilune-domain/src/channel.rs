@@ -15,13 +15,15 @@
 //! # The end
 //! A closed channel takes no more messages and gives those it has. Then `recv` returns `nil, "closed"`, and a `for` loop over it ends.
 
+use crate::contention::operation;
 use crate::domain::Domain;
 use crate::objects::{Contents, freeze};
 use crate::races::{self, Order};
 use crate::sched::{Reason, Waiter};
 use crate::time::check_span;
 use crate::wait::{self, Object, Turn};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use perilune_trace::{Category, Identity, Kind, ObjectKind, ObjectRef, emit, names, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
@@ -74,6 +76,7 @@ pub struct Channel {
     room: Order,
     /// Who closes it comes before those who find it closed.
     closing: Order,
+    identity: Identity,
 }
 
 /// What an attempt to receive came to.
@@ -93,16 +96,24 @@ enum Sent {
 impl Channel {
     /// A channel for `capacity` messages; `usize::MAX`: as many as there is memory for.
     pub fn new(capacity: usize, name: Option<String>) -> Channel {
-        let (room, closing) = (Order::new(), Order::new());
-        Channel { inner: Mutex::default(), capacity, name, registered: Registered::default(), room, closing }
+        Channel {
+            inner: Mutex::default(),
+            capacity,
+            name,
+            registered: Registered::default(),
+            room: Order::new(),
+            closing: Order::new(),
+            identity: Identity::new(ObjectKind::Channel),
+        }
     }
 
     fn try_recv(&self) -> Received {
         loop {
-            let mut inner = self.inner.lock();
+            let mut inner = self.lock();
             // A message from the queue makes room for one who waits to send.
             let message = inner.queue.pop_front();
             if message.is_some() && inner.offers.is_empty() {
+                self.report(Kind::ChannelRecv, inner.queue.len());
                 return message.map_or(Received::Empty, Received::Message);
             }
             let Some(offer) = inner.offers.pop_front() else {
@@ -111,12 +122,14 @@ impl Channel {
             match (offer.waiter.claim(Reason::Ready, offer.case), message) {
                 (Some(claim), Some(message)) => {
                     inner.queue.push_back(offer.message);
+                    self.report(Kind::ChannelRecv, inner.queue.len());
                     drop(inner);
                     drop(claim);
                     return Received::Message(message);
                 }
                 (Some(claim), None) => {
                     drop(inner);
+                    self.report(Kind::ChannelRecv, 0);
                     drop(claim);
                     return Received::Message(offer.message);
                 }
@@ -136,8 +149,12 @@ impl Channel {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        operation(&self.identity, || self.inner.lock())
+    }
+
     fn try_send(self: &Arc<Self>, message: Parcel) -> Sent {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if inner.closed {
             return Sent::Closed;
         }
@@ -148,6 +165,7 @@ impl Channel {
                 *place = Some(message);
                 drop(place);
                 drop(inner);
+                self.report(Kind::ChannelSend, 0);
                 drop(claim);
                 return Sent::Done;
             }
@@ -155,6 +173,7 @@ impl Channel {
         if inner.queue.len() < self.capacity {
             self.register(&message);
             inner.queue.push_back(message);
+            self.report(Kind::ChannelSend, inner.queue.len());
             return Sent::Done;
         }
         Sent::Full(message)
@@ -212,6 +231,22 @@ impl Channel {
     fn found_room(&self, vm: &mut Vm) {
         if self.capacity != usize::MAX {
             self.room.enter(vm);
+        }
+    }
+
+    /// What events call it.
+    pub(crate) fn reference(&self) -> ObjectRef {
+        self.identity.get_or_name(|object| {
+            if let Some(name) = &self.name {
+                names::label(object, name.as_bytes());
+            }
+        })
+    }
+
+    /// A message went in or out: how many are in the queue now.
+    fn report(&self, kind: Kind, queued: usize) {
+        if on(Category::Wait) {
+            emit(kind, 0, self.reference().0, queued as u64);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::races::{self, Strand};
 use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::wait::{self, Wait};
 use parking_lot::Mutex;
-use perilune_trace::{Kind, emit, names};
+use perilune_trace::{Category, FiberRef, Kind, emit, names, on};
 use perilune_vm::parcel::Parcel;
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
@@ -134,6 +134,7 @@ impl Domain {
                 name: Mutex::new(name),
                 token: token(Box::new(move || {
                     if let Some(domain) = me.upgrade() {
+                        emit(Kind::DomainReady, 0, domain.id as u64, 0);
                         threads::run(domain);
                     }
                 })),
@@ -297,7 +298,10 @@ impl Domain {
         local.live += 1;
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
-        emit(Kind::FiberBegin, 0, vm.fiber_ref(id).0, 0);
+        if on(Category::Life) {
+            let name = vm.function_number(f);
+            emit(Kind::FiberBegin, 0, vm.fiber_ref(id).0, name as u64);
+        }
         self.interested.fetch_add(1, Ordering::Relaxed);
         Ok(id)
     }
@@ -426,6 +430,7 @@ impl Domain {
         }
         let mut vm = crate::module::new_state(self.local().limit);
         vm.set_domain_number(self.id);
+        vm.set_domain_name(self.name());
         vm.set_host(self.clone());
         *self.interrupt.lock() = Some(vm.interrupt_handle());
         let vm = Box::into_raw(vm);
@@ -616,6 +621,20 @@ impl Host for Domain {
             self.interrupt_root();
         }
         main
+    }
+    fn report_waits(&self) {
+        for (at, slot) in self.local().fibers.iter().enumerate() {
+            if let Ok(slot) = slot {
+                let fiber = FiberRef::new(self.id, slot.generation, at as u32);
+                emit(Kind::FiberBegin, 0, fiber.0, 0);
+                if let Some(wait) = &slot.wait {
+                    wait.report(fiber);
+                }
+            }
+        }
+        if let Some(wait) = &self.local().root_wait {
+            wait.report(FiberRef::root(self.id));
+        }
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
         fiber.is_some_and(|id| self.cancels.lock().contains(&id))

@@ -117,6 +117,8 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let whose = format!("a task of {}", lane.key.describe());
     let task = Task::new(vm, parcel, Some(lane.key.clone()), whose);
+    let f = vm.arg(2);
+    task.report_created(vm, f);
     let domain = Domain::of(vm)?;
     pool.expect();
     if pool.lanes.push(lane.key.clone(), Arc::clone(&task)) {

@@ -8,6 +8,7 @@
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
 mod channel;
+mod contention;
 pub mod domain;
 mod lane;
 mod loops;
@@ -21,6 +22,7 @@ pub mod sched;
 pub mod signal;
 mod spawn;
 mod time;
+mod trace;
 mod wait;
 
 pub use module::open;

@@ -19,13 +19,14 @@ use crate::domain::Domain;
 use crate::module::{PRELUDE_NAME, prelude};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
-use crate::races::{self, Kind};
+use crate::races;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
+use perilune_trace::{Category, Kind, ObjectKind, emit, on};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -65,6 +66,8 @@ struct Loop {
     running: Mutex<Vec<Runner>>,
     ended: Arc<Outcome>,
     stamp: races::Stamp,
+    /// Its end has been written as an event: the native may be called again after it.
+    reported: AtomicBool,
 }
 
 /// A range of a loop that is one piece of work.
@@ -81,6 +84,8 @@ struct PartState {
     first: i64,
     range: Mutex<Bites>,
     ended: AtomicBool,
+    /// The fiber that runs it, as events call it.
+    fiber: AtomicU64,
 }
 
 struct Bites {
@@ -145,6 +150,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         first: part.lo,
         range: Mutex::new(Bites { lo: part.lo, hi: part.hi, size: 1, begun: Instant::now() }),
         ended: AtomicBool::new(false),
+        fiber: AtomicU64::new(0),
     });
     let (weak, mine) = (Arc::downgrade(&state), Arc::clone(&state));
     // With a stamp each iteration is told from the others.
@@ -156,7 +162,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         (Purpose::Find, false) => "find",
         (Purpose::Find, true) => "find_apart",
     };
-    let first = part.lo;
+    let (first, last) = (part.lo, part.hi);
     let started = vm.unpack(&of.body).and_then(|n| {
         // This may run Lua code, and so collect: nothing may be in the list of arguments only before.
         let body = prelude(vm, runner)?;
@@ -169,6 +175,11 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
             &args,
             Box::new(move |domain, vm, end| {
                 mine.ended.store(true, Ordering::Relaxed);
+                if on(Category::Task) {
+                    let next = mine.range.lock().lo;
+                    emit(Kind::PartEnd, 0, of.ended.identity.get().0, mine.fiber.load(Ordering::Relaxed));
+                    emit(Kind::PartRange, 0, first as u64, next as u64);
+                }
                 if let FiberEnd::Failed { .. } = end {
                     // Not a body's error, which the part reports itself: memory is short, or a partial result cannot cross.
                     let end = crate::spawn::conclude(vm, end, &domain.name());
@@ -185,7 +196,15 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     match started {
         Ok(id) => {
             if of.stamp.is_some() {
-                domain.begin_strand(id, races::started(&of.stamp, Kind::Loop));
+                domain.begin_strand(id, races::started(&of.stamp, races::Kind::Loop));
+            }
+            if on(Category::Task)
+                && let Some(state) = weak.upgrade()
+            {
+                let fiber = vm.fiber_ref(id).0;
+                state.fiber.store(fiber, Ordering::Relaxed);
+                emit(Kind::PartBegin, 0, of.ended.identity.get().0, fiber);
+                emit(Kind::PartRange, 0, first as u64, last as u64);
             }
             let mut running = of.running.lock();
             running.retain(|(_, _, p)| p.upgrade().is_some_and(|p| !p.ended.load(Ordering::Relaxed)));
@@ -373,10 +392,16 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
                 failure: Mutex::new(None),
                 partials: Mutex::new(Vec::new()),
                 running: Mutex::new(Vec::new()),
-                ended: Outcome::new("a parallel loop".to_owned()),
+                ended: Outcome::new("a parallel loop".to_owned(), ObjectKind::Loop),
                 stamp: races::stamp(vm),
+                reported: AtomicBool::new(false),
             });
-            let waiter = wait::begin(vm, "waits for", Object::Text("a parallel loop"))?;
+            if on(Category::Task) {
+                let count = hi.abs_diff(lo).saturating_add(1);
+                let size = chunk.map_or(0, |c| c.min(u16::MAX as i64) as u16);
+                emit(Kind::LoopBegin, size, of.ended.identity.get().0, count);
+            }
+            let waiter = wait::begin(vm, "waits for", Object::Outcome(Arc::clone(&of.ended)))?;
             wait::set_data(vm, Arc::clone(&of));
             of.ended.watch(&waiter, 0);
             let domain = Domain::of(vm)?;
@@ -398,6 +423,9 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
             of.ended.order.enter(vm);
             let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
+            if on(Category::Task) && !of.reported.swap(true, Ordering::Relaxed) {
+                emit(Kind::LoopEnd, 1 + failure.is_some() as u16, of.ended.identity.get().0, 0);
+            }
             match failure {
                 Some(end) => outcome::deliver(vm, &of.ended, &end).map(|_| None),
                 None => Ok(Some(of)),

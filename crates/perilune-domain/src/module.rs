@@ -4,7 +4,7 @@
 
 use crate::domain::Domain;
 use crate::objects::{array, atomic, map};
-use crate::{channel, pool, spawn, time};
+use crate::{channel, pool, spawn, time, trace};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +28,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     }
     crate::races::init();
     vm.seal_modules();
-    let pl = vm.new_table(0, 24)?;
+    let pl = vm.new_table(0, 26)?;
     vm.push(pl.into());
     vm.register(
         pl,
@@ -48,6 +48,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     spawn::register(vm, pl)?;
     channel::register(vm, pl)?;
     pool::register(vm, pl)?;
+    trace::register(vm, pl)?;
     vm.ret(pl)
 });
 

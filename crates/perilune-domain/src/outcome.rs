@@ -9,6 +9,7 @@ use crate::races::Order;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
+use perilune_trace::{Identity, ObjectKind};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
@@ -77,17 +78,20 @@ pub struct Outcome {
     /// Whose it is: "task 'parse'".
     pub whose: String,
     registered: Registered,
+    /// What events call it.
+    pub identity: Identity,
 }
 
 impl Outcome {
     /// An outcome that is not known yet.
-    pub fn new(whose: String) -> Arc<Outcome> {
+    pub fn new(whose: String, kind: ObjectKind) -> Arc<Outcome> {
         Arc::new(Outcome {
             state: Mutex::new(State::Pending(Vec::new())),
             observed: AtomicBool::new(false),
             order: Order::new(),
             whose,
             registered: Registered::default(),
+            identity: Identity::new(kind),
         })
     }
 

@@ -16,15 +16,16 @@ use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
 use crate::outcome::{self, End, Outcome};
-use crate::races::{self, Kind, Order, Orders};
+use crate::races::{self, Order, Orders};
 use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
+use perilune_trace::{Category, Kind, ObjectKind, emit, on};
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
-use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
+use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -237,7 +238,7 @@ impl Task {
     pub(crate) fn new(vm: &mut Vm, parcel: Parcel, lane: Option<LaneKey>, whose: String) -> Arc<Task> {
         Arc::new(Task {
             parcel: Mutex::new(Some(parcel)),
-            outcome: Outcome::new(whose),
+            outcome: Outcome::new(whose, ObjectKind::Task),
             cancel: CancelToken::new(),
             running: Mutex::new(None),
             lane,
@@ -257,7 +258,7 @@ impl Task {
     /// It comes after what started it, and after the tasks of its lane before it.
     fn begin_strand(&self, pool: &Inner, domain: &Domain, fiber: u64) {
         if self.stamp.is_some() {
-            let mut strand = races::started(&self.stamp, Kind::Task);
+            let mut strand = races::started(&self.stamp, races::Kind::Task);
             if let Some(lane) = &self.lane {
                 pool.lane_orders.begin(&mut strand, lane);
             }
@@ -273,6 +274,14 @@ impl Task {
     /// It will never run.
     pub(crate) fn abandon(&self) {
         self.outcome.complete(End::Cancelled);
+    }
+
+    /// It has been made by the running code, to call `f`.
+    pub(crate) fn report_created(&self, vm: &mut Vm, f: Value) {
+        if on(Category::Task) {
+            let name = vm.function_number(f) as u64;
+            emit(Kind::TaskCreated, 0, self.outcome.identity.get().0, name);
+        }
     }
 
     fn start(self: Arc<Task>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm) {
@@ -311,7 +320,16 @@ impl Task {
                 values[0],
                 &values[1..],
                 Box::new(move |domain, vm, end| {
-                    *task.running.lock() = None;
+                    let running = task.running.lock().take();
+                    if on(Category::Task) {
+                        let how = match &end {
+                            FiberEnd::Returned(_) => 1,
+                            FiberEnd::Failed { .. } => 2,
+                            FiberEnd::Cancelled => 3,
+                        };
+                        let fiber = running.map_or(0, |(_, id)| vm.fiber_ref(id).0);
+                        emit(Kind::TaskEnd, how, task.outcome.identity.get().0, fiber);
+                    }
                     let end = conclude(vm, end, &domain.name());
                     task.ended(vm, &pool);
                     task.outcome.complete(end);
@@ -327,6 +345,9 @@ impl Task {
             Ok(id) => {
                 self.begin_strand(pool, domain, id);
                 *self.running.lock() = Some((Arc::downgrade(domain), id));
+                if on(Category::Task) {
+                    emit(Kind::TaskStart, 0, self.outcome.identity.get().0, vm.fiber_ref(id).0);
+                }
                 if self.cancel.is_cancelled() {
                     domain.cancel(id);
                 }
@@ -335,8 +356,7 @@ impl Task {
             Err(e) => {
                 let value = vm.take_error(e);
                 vm.push(value);
-                let end =
-                    conclude(vm, perilune_vm::FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
+                let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
                 vm.truncate(below);
                 self.outcome.complete(end);
                 pool.finished();
@@ -561,6 +581,8 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let task = Task::new(vm, parcel, None, "a task".to_owned());
+    let f = vm.arg(2);
+    task.report_created(vm, f);
     let domain = Domain::of(vm)?;
     if pool.submit(domain, Work::Task(Arc::clone(&task))).is_err() {
         task.dismiss();

@@ -18,6 +18,14 @@ function prelude.again(timer, f, ...)
   end
 end
 
+-- Spans of traces -----------------------------------------------------------------------------------
+
+-- pl.trace.span with a function. It ends also if the function fails or is cancelled.
+function prelude.span(begin, name, f, ...)
+  local span <close> = begin(name)
+  return f(...)
+end
+
 -- Parts of parallel loops ------------------------------------------------------------------------
 -- A message handler finds the index of a failed body in the local variable 'index' of these functions.
 

@@ -4,6 +4,7 @@ use crate::domain::{Domain, Start};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::program::program;
 use crate::races;
+use perilune_trace::ObjectKind;
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -89,7 +90,7 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
         Some(n) => format!("domain '{n}'"),
         None => "a domain".to_owned(),
     };
-    let outcome = Outcome::new(whose);
+    let outcome = Outcome::new(whose, ObjectKind::Domain);
     let result = Arc::clone(&outcome);
     let stamp = races::stamp(vm);
     let domain = Domain::spawn(name, limit, body(parcel, result, stamp));

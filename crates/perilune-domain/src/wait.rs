@@ -22,6 +22,7 @@ use crate::outcome::{Outcome, standstill};
 use crate::program::program;
 use crate::sched::token::Root;
 use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
+use perilune_trace::{Category, FiberRef, Kind, ObjectKind, ObjectRef, emit, on};
 use perilune_vm::debug::Site;
 use perilune_vm::{LuaResult, Vm};
 use std::any::Any;
@@ -37,6 +38,19 @@ pub(crate) struct Wait {
     timer: Option<TimerId>,
     /// What the native that waits has put aside for its next turn.
     pub data: Option<Box<dyn Any + Send>>,
+    /// What events say of it.
+    events: (FiberRef, ObjectRef),
+    /// Index of its verb in `perilune_trace::event::VERBS`.
+    verb: u16,
+}
+
+impl Wait {
+    /// To a session that has not seen it begin.
+    pub fn report(&self, fiber: FiberRef) {
+        emit(Kind::FiberRun, 0, fiber.0, 0);
+        emit(Kind::WaitBegin, self.verb, self.events.1.0, 0);
+        emit(Kind::FiberPark, 0, fiber.0, 0);
+    }
 }
 
 /// Where a waiting native is.
@@ -53,6 +67,7 @@ pub enum Turn {
 struct Fiber {
     id: u64,
     what: What,
+    events: (FiberRef, ObjectRef),
 }
 
 /// What is waited for, to be put into words if somebody asks.
@@ -65,6 +80,41 @@ pub(crate) enum Object {
     Channel(Weak<Channel>),
     /// The outcome of something.
     Outcome(Arc<Outcome>),
+}
+
+impl Object {
+    /// What events call it.
+    fn reference(&self) -> ObjectRef {
+        match self {
+            Object::Text(_) => ObjectRef::new(ObjectKind::Timer, 0),
+            Object::Words(_) => ObjectRef::new(ObjectKind::Several, 0),
+            Object::Channel(c) => c.upgrade().map_or(ObjectRef::NONE, |c| c.reference()),
+            Object::Outcome(o) => o.identity.get(),
+        }
+    }
+}
+
+/// What events call it: an index of `perilune_trace::event::VERBS`.
+fn verb_number(verb: &str) -> u16 {
+    match verb {
+        "waits to receive from" => 1,
+        "waits to send to" => 2,
+        "sleeps" => 5,
+        "waits for one of" => 6,
+        "waits for the work of" => 7,
+        _ => 0,
+    }
+}
+
+/// What events call it: an index of `perilune_trace::event::REASONS`.
+fn reason_number(reason: Reason) -> u16 {
+    match reason {
+        Reason::Ready => 0,
+        Reason::Closed => 1,
+        Reason::Timeout => 2,
+        Reason::Cancelled => 3,
+        Reason::Deadlock => 4,
+    }
 }
 
 impl std::fmt::Display for Object {
@@ -104,6 +154,8 @@ impl What {
 
 impl Sleeper for Fiber {
     fn rouse(&self) {
+        let (fiber, object) = self.events;
+        emit(Kind::Wake, 0, fiber.0, object.0);
         // A domain that has ended has no fibers left.
         let _ = self.what.domain.post(self.id);
     }
@@ -120,17 +172,24 @@ pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: Object) -> LuaResul
     vm.may_wait()?;
     let domain = Domain::of(vm)?;
     let fiber = domain.running_fiber(vm);
+    let events = (vm.running_fiber_ref(), object.reference());
+    let number = verb_number(verb);
+    if on(Category::Wait) {
+        let stack = vm.event_stack();
+        emit(Kind::WaitBegin, number, events.1.0, stack as u64);
+    }
     let what = What { verb, object, place: vm.running_site(None), domain: domain.counted(), fiber };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
-        Some(id) => (Waiter::new(Fiber { id, what }), None),
+        Some(id) => (Waiter::new(Fiber { id, what, events }), None),
         None => {
-            let root = Root::new(Arc::clone(program().rest()), Box::new(move || what.describe()));
+            let root = Root::new(Arc::clone(program().rest()), events, Box::new(move || what.describe()));
             let root = Waiter::new(root);
             (root.clone(), Some(root))
         }
     };
     let slot = domain.waits().add(Arc::clone(&waiter));
-    let wait = Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None };
+    let wait =
+        Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None, events, verb: number };
     domain.set_wait(vm, wait);
     Ok(waiter)
 }
@@ -147,7 +206,16 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
     if let (Some(wait), Some(deadline)) = (domain.wait(vm), deadline) {
         let waiter = Arc::clone(&wait.waiter);
         let hold = program().rest().hold();
+        let fiber = wait.events.0;
+        if on(Category::Timer) {
+            let span = deadline.saturating_duration_since(Instant::now());
+            emit(Kind::TimerSet, 0, span.as_nanos() as u64, fiber.0);
+        }
         wait.timer = Some(timer::after(deadline, move || {
+            if on(Category::Timer) {
+                let late = Instant::now().saturating_duration_since(deadline);
+                emit(Kind::TimerFired, 0, late.as_nanos() as u64, fiber.0);
+            }
             waiter.wake(Reason::Timeout);
             drop(hold);
         }));
@@ -217,6 +285,10 @@ pub(crate) fn finish(vm: &mut Vm) {
 
 /// Takes a wait back from whatever may still end it.
 pub(crate) fn end(domain: &Domain, wait: Wait) {
+    if on(Category::Wait) {
+        let reason = wait.waiter.woken().map_or(5, |(reason, _)| reason_number(reason));
+        emit(Kind::WaitEnd, reason, wait.events.1.0, wait.events.0.0);
+    }
     domain.waits().remove(wait.slot);
     if let Some(timer) = wait.timer {
         timer::cancel(timer);

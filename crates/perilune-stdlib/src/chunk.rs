@@ -31,7 +31,7 @@ pub fn load(
         text.extend_from_slice(b"')");
         return Ok(Err(vm.value_str(&text)?));
     }
-    let loaded = vm.load(source, c_bytes(name), LoadMode::Both, env);
+    let loaded = vm.report_load(name, source.len(), |vm| vm.load(source, c_bytes(name), LoadMode::Both, env));
     if loaded.is_err() {
         vm.poll_interrupt()?;
     }

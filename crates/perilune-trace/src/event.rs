@@ -76,8 +76,10 @@ pub const CATEGORIES: [(Category, &str); 15] = [
     (Category::Io, "io"),
 ];
 
-/// The mask of what is on by default: all but the samplers, which have rates of their own.
-pub const DEFAULT_CATEGORIES: u32 = ((1 << 15) - 1) & !(Category::Cpu as u32 | Category::Alloc as u32);
+/// The mask of what is on by default: all but the samplers, which have rates of their own, and switches between coroutines, of which there may be
+/// tens of millions in a second.
+pub const DEFAULT_CATEGORIES: u32 =
+    ((1 << 15) - 1) & !(Category::Cpu as u32 | Category::Alloc as u32 | Category::Coroutine as u32);
 
 /// How an event stands in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,10 +189,12 @@ kinds! {
     LoopBegin = 52, "loop", Task, Begin, "object", "count", "chunk, 0: splits lazily";
     /// A parallel loop is over.
     LoopEnd = 53, "loop-end", Task, End, "object", "", "1: returned, 2: failed";
-    /// A domain runs iterations of a loop: `a` the loop, `b` the first iteration.
-    PartBegin = 54, "part", Task, Begin, "object", "count", "";
-    /// It has run up to iteration `b`, not including it.
-    PartEnd = 55, "part-end", Task, End, "object", "count", "";
+    /// A domain begins to run a part of a loop, as fiber `b`.
+    PartBegin = 54, "part", Task, Begin, "object", "fiber", "";
+    /// The part is done.
+    PartEnd = 55, "part-end", Task, End, "object", "fiber", "";
+    /// Follows the two: the first index, and the last one that was given (begin), or the one after the last that was done (end).
+    PartRange = 56, "part-range", Task, More, "index", "index", "";
 
     // -- Wait: 80..
     /// A fiber begins to wait for an object; where: a stack.
@@ -206,9 +210,9 @@ kinds! {
 
     // -- Timer: 96..
     /// A timer was set for `a` nanoseconds from now.
-    TimerSet = 96, "timer-set", Timer, Instant, "ns", "count", "";
+    TimerSet = 96, "timer-set", Timer, Instant, "ns", "fiber", "";
     /// A timer rang so many nanoseconds after its deadline.
-    TimerFired = 97, "timer-fired", Timer, Instant, "ns late", "count", "";
+    TimerFired = 97, "timer-fired", Timer, Instant, "ns late", "fiber", "";
 
     // -- Gc: 112..
     /// The program stops for the collector: a step, in whole.
@@ -377,12 +381,11 @@ impl ObjectKind {
             "lock", "file", "lane",
         ][self as usize]
     }
-    fn from_number(n: u8) -> ObjectKind {
+    const fn from_number(n: u8) -> ObjectKind {
         use ObjectKind::*;
-        [None, Channel, Task, Domain, Loop, Pool, Atomic, Map, Array, Timer, Several, Lock, File, Lane]
-            .get(n as usize)
-            .copied()
-            .unwrap_or(None)
+        const ALL: [ObjectKind; 14] =
+            [None, Channel, Task, Domain, Loop, Pool, Atomic, Map, Array, Timer, Several, Lock, File, Lane];
+        if (n as usize) < ALL.len() { ALL[n as usize] } else { None }
     }
 }
 
@@ -399,11 +402,11 @@ impl ObjectRef {
         ObjectRef((kind as u64) << 56 | number & ((1 << 56) - 1))
     }
     /// What it is.
-    pub fn kind(self) -> ObjectKind {
+    pub const fn kind(self) -> ObjectKind {
         ObjectKind::from_number((self.0 >> 56) as u8)
     }
     /// Its number.
-    pub fn number(self) -> u64 {
+    pub const fn number(self) -> u64 {
         self.0 & ((1 << 56) - 1)
     }
 }

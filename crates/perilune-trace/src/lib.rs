@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `event.rs` | what can happen: kinds, arguments, categories |
 //! | `emit.rs` | probes, and the writer behind them |
-//! | `names.rs` | strings and call paths that events refer to |
+//! | `names.rs`, `identity.rs` | strings and call paths that events refer to; numbers of objects |
 //! | `clock.rs`, `cputime.rs` | ticks and nanoseconds; processor time of threads |
 //! | `layout.rs`, `map.rs` | the event file: what lies where, mapping it |
 //! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
@@ -24,6 +24,7 @@ pub mod definitions;
 pub mod emit;
 pub mod event;
 pub mod export;
+pub mod identity;
 pub mod layout;
 pub mod map;
 pub mod names;
@@ -37,4 +38,5 @@ pub mod view;
 pub use definitions::Definitions;
 pub use emit::{Writer, emit, emit_text, is_live, on};
 pub use event::{Category, FiberRef, Kind, ObjectKind, ObjectRef};
+pub use identity::Identity;
 pub use trace::{Event, Trace, Who};

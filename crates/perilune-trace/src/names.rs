@@ -6,6 +6,7 @@
 use crate::emit;
 use crate::event::ObjectRef;
 use crate::layout::{DefinitionKind, StackNode};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -72,6 +73,29 @@ pub fn string(text: &[u8]) -> u32 {
     names.strings.insert(text.into(), n);
     names.add(DefinitionKind::String, text);
     n
+}
+
+/// As [`string`], for strings that the program makes events of again and again: the thread remembers some thousand of them.
+// Not inlined: what calls it may go on in another thread.
+#[inline(never)]
+pub fn string_often(text: &[u8]) -> u32 {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<Box<[u8]>, u32>> = RefCell::default();
+    }
+    KNOWN
+        .try_with(|known| {
+            let mut known = known.borrow_mut();
+            if let Some(&n) = known.get(text) {
+                return n;
+            }
+            if known.len() >= 4096 {
+                known.clear();
+            }
+            let n = string(text);
+            known.insert(text.into(), n);
+            n
+        })
+        .unwrap_or_else(|_| string(text))
 }
 
 /// The number of a node of call paths; 0 if there are too many.

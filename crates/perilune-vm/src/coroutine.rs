@@ -78,6 +78,7 @@ impl Vm {
             (*self.thread).status = Status::Normal;
             (*th).resumer = self.thread;
             (*th).status = Status::Running;
+            perilune_trace::emit(perilune_trace::Kind::Resume, 0, th as u64, 0);
             self.switch_to(th);
             if !(*th).segment.is_null() {
                 return self.run_segment(th);
@@ -165,6 +166,8 @@ impl Vm {
             (*th).resumer = std::ptr::null_mut();
             (*th).depth = self.c_calls - (*th).calls_below - 1;
             self.c_calls = (*th).calls_below;
+            let ended = (*th).status != Status::Suspended;
+            perilune_trace::emit(perilune_trace::Kind::Yield, ended as u16, th as u64, 0);
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             let base = self.base;

@@ -5,17 +5,33 @@
 //! The probes themselves are `perilune-trace`'s; what natives wait for and which tasks there are is reported by `perilune-domain`.
 
 use crate::Vm;
-use perilune_trace::{FiberRef, Kind, Writer, emit, names};
+use crate::frame::{CALL_GAP, F_NATIVE, frame};
+use crate::value::Value;
+use perilune_syntax::Proto;
+use perilune_trace::{Category, FiberRef, Kind, Writer, emit, names};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Where the events of a domain go.
 pub(crate) struct Events {
     writer: Box<Writer>,
     domain: u32,
+    name: String,
+    /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at the address of one.
+    functions: HashMap<*const Proto, (Arc<[u8]>, u32, u32)>,
 }
+
+/// Names of functions that are remembered.
+const MOST_FUNCTIONS: usize = 4096;
 
 impl Default for Events {
     fn default() -> Events {
-        Events { writer: Box::new(Writer::new(1)), domain: 1 }
+        Events {
+            writer: Box::new(Writer::new(1)),
+            domain: 1,
+            name: "main".to_owned(),
+            functions: HashMap::new(),
+        }
     }
 }
 
@@ -42,6 +58,32 @@ impl Vm {
         self.events.writer.set_domain(number);
     }
 
+    /// Gives the domain another name.
+    pub fn set_domain_name(&mut self, name: String) {
+        self.events.name = name;
+    }
+
+    /// Says what there is, to a session that began after it did: the domain and its name, who owns it and what runs, and, by the host, what waits.
+    /// To be called by the owner; it writes nothing twice in a session.
+    pub fn report_presence(&mut self) {
+        if !perilune_trace::is_live() || !self.events.writer.is_behind() {
+            return;
+        }
+        self.report_birth();
+        let (domain, thread) = (self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
+        emit(Kind::DomainEnter, 0, domain, thread);
+        self.report_run();
+    }
+
+    /// The domain exists, and these of its fibers wait.
+    fn report_birth(&mut self) {
+        let name = names::string(self.events.name.as_bytes()) as u64;
+        emit(Kind::DomainBegin, 0, self.events.domain as u64, name);
+        if let Some(host) = self.host.clone() {
+            host.report_waits();
+        }
+    }
+
     /// A fiber as events name it: the one that runs, or the root.
     pub fn running_fiber_ref(&self) -> FiberRef {
         match self.current_fiber() {
@@ -55,13 +97,75 @@ impl Vm {
         FiberRef::new(self.events.domain, (tag >> 32) as u32, tag as u32)
     }
 
+    /// The number of a function's name for events: where it is defined, `main.lua:12`; that of a native is its name.
+    pub fn function_number(&mut self, f: Value) -> u32 {
+        let Some(proto) = f.lua_proto() else {
+            return match f.as_native() {
+                Some(native) => names::string_often(native.name.as_bytes()),
+                None => 0,
+            };
+        };
+        if let Some((source, line, n)) = self.events.functions.get(&(proto as *const Proto))
+            && Arc::ptr_eq(source, &proto.source)
+            && *line == proto.line_defined
+        {
+            return *n;
+        }
+        let mut name = perilune_syntax::error::chunk_id(&proto.source);
+        if proto.line_defined != 0 {
+            name.extend_from_slice(format!(":{}", proto.line_defined).as_bytes());
+        }
+        let n = names::string(&name);
+        if self.events.functions.len() >= MOST_FUNCTIONS {
+            self.events.functions.clear();
+        }
+        self.events.functions.insert(proto, (Arc::clone(&proto.source), proto.line_defined, n));
+        n
+    }
+
+    /// Calls `f`, which may sleep in the kernel, between two events that say so.
+    #[inline(never)]
+    pub(crate) fn report_blocking<R>(&mut self, f: impl FnOnce(&mut Vm) -> R) -> R {
+        let name = self.running_native_number() as u64;
+        let stack = self.event_stack() as u64;
+        emit(Kind::BlockBegin, 0, name, stack);
+        let result = f(self);
+        emit(Kind::BlockEnd, 0, name, 0);
+        result
+    }
+
+    /// The number of the name of the native that runs; 0: none does.
+    fn running_native_number(&self) -> u32 {
+        // SAFETY: the base is that of a frame of the running stack; below a native's lies the function.
+        let f = unsafe {
+            if (*frame(self.base)).flags & F_NATIVE == 0 {
+                return 0;
+            }
+            *self.base.sub(CALL_GAP)
+        };
+        f.as_native().map_or(0, |native| names::string_often(native.name.as_bytes()))
+    }
+
+    /// A chunk of so many bytes is compiled by `f`.
+    pub fn report_load<R, E>(
+        &mut self,
+        name: &[u8],
+        bytes: usize,
+        f: impl FnOnce(&mut Vm) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if !perilune_trace::on(Category::Module) {
+            return f(self);
+        }
+        let name = names::string(&perilune_syntax::error::chunk_id(name)) as u64;
+        emit(Kind::LoadBegin, 0, name, bytes as u64);
+        let result = f(self);
+        emit(Kind::LoadEnd, result.is_err() as u16, name, 0);
+        result
+    }
+
     /// The calling thread made this state and runs it from now on without entering (`Vm::enter_thread`): the main program.
     pub fn enter_main(&mut self) {
         self.report_enter();
-        // Nobody has to look the name up while nothing is on.
-        if perilune_trace::is_live() {
-            emit(Kind::DomainBegin, 0, self.events.domain as u64, names::string(b"main") as u64);
-        }
         self.report_run();
     }
 
@@ -78,6 +182,9 @@ impl Vm {
         unsafe { perilune_trace::emit::enter(&raw mut *self.events.writer) };
         self.sampler_enter();
         if perilune_trace::is_live() {
+            if self.events.writer.is_behind() {
+                self.report_birth();
+            }
             emit(Kind::DomainEnter, 0, self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
             perilune_trace::cputime::report();
         }

@@ -21,6 +21,7 @@
 //! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
 
 use crate::Vm;
+use crate::events::Parking;
 use crate::native::LeafAttempt;
 use crate::object::{Status, Thread};
 use crate::segment::{NATIVE_RESERVE, spill_registers};
@@ -49,6 +50,8 @@ pub trait Host: std::any::Any + Send + Sync {
     fn takes_interrupt(&self) -> bool {
         false
     }
+    /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
+    fn report_waits(&self) {}
 }
 
 /// See [`Vm::blocker`].
@@ -258,10 +261,17 @@ impl Vm {
     /// protected by the caller (a file in use, say).
     #[inline]
     pub fn blocking<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        if perilune_trace::on(perilune_trace::Category::Block) {
+            return self.report_blocking(|vm| vm.blocking_silently(f));
+        }
+        self.blocking_silently(f)
+    }
+
+    fn blocking_silently<R>(&mut self, f: impl FnOnce() -> R) -> R {
         match &self.host {
             Some(host) if self.detaches() => {
                 let host = host.clone();
-                self.put_aside(|| {
+                self.put_aside(Parking::Detached, || {
                     host.detach();
                     let result = f();
                     host.attach();
@@ -286,12 +296,12 @@ impl Vm {
 
     /// Calls `f` with the running code put aside.
     #[inline(never)]
-    pub(crate) fn put_aside<R>(&mut self, f: impl FnOnce() -> R) -> R {
+    pub(crate) fn put_aside<R>(&mut self, why: Parking, f: impl FnOnce() -> R) -> R {
         let vm: *mut Vm = self;
         spill_registers(vm, |vm, here| {
             // SAFETY: this thread owns the Vm until `f` gives it up, and after `f` has taken it again.
             unsafe {
-                (*vm).report_park(crate::events::Parking::Detached);
+                (*vm).report_park(why);
                 (*vm).report_leave(true);
                 let mut aside = (*vm).take_state(here);
                 let record: *mut Aside = &raw mut aside;

@@ -7,8 +7,10 @@
 
 use super::plain::{self, Plain};
 use super::{Contents, fill, freeze, register};
+use crate::contention::{operation, waited};
 use crate::races::Order;
 use parking_lot::Mutex;
+use perilune_trace::{Category, Identity, ObjectKind, clock, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -23,6 +25,7 @@ pub static ATOMIC: SharedKind = SharedKind::new("atomic", open);
 pub struct Atomic {
     cell: Cell,
     order: Order,
+    identity: Identity,
 }
 
 enum Cell {
@@ -39,29 +42,29 @@ impl Atomic {
             Plain::Integer(i) => Cell::Integer(AtomicI64::new(i)),
             v => Cell::Any(Mutex::new(v), Registered::default()),
         };
-        Atomic { cell, order: Order::new() }
+        Atomic { cell, order: Order::new(), identity: Identity::new(ObjectKind::Atomic) }
     }
 
     /// The value.
     pub fn load(&self) -> Plain {
-        match &self.cell {
+        operation(&self.identity, || match &self.cell {
             Cell::Integer(a) => Plain::Integer(a.load(SeqCst)),
             Cell::Any(m, _) => m.lock().clone(),
-        }
+        })
     }
 
     /// Replaces the value if it equals `expected`; gives what it was.
     pub fn compare_exchange(&self, expected: &Plain, new: Plain) -> Result<Plain, Plain> {
-        match (&self.cell, expected, &new) {
+        operation(&self.identity, || match (&self.cell, expected, &new) {
             (Cell::Integer(a), Plain::Integer(old), Plain::Integer(new)) => {
                 a.compare_exchange(*old, *new, SeqCst, SeqCst).map(Plain::Integer).map_err(Plain::Integer)
             }
             (Cell::Integer(a), ..) => Err(Plain::Integer(a.load(SeqCst))),
             (Cell::Any(m, _), ..) => {
                 let mut now = m.lock();
-                if now.equals(expected) { Ok(std::mem::replace(&mut now, new)) } else { Err(now.clone()) }
+                if now.equals(expected) { Ok(std::mem::replace(&mut *now, new)) } else { Err(now.clone()) }
             }
-        }
+        })
     }
 }
 
@@ -96,11 +99,13 @@ impl Contents for Plain {
 pub static NEW: Native = Native::leaf("atomic", |vm| {
     let v = if vm.arg_is_none(1) { Plain::Integer(0) } else { plain::check(vm, 1)? };
     let holds_counts = v.holds_counts();
-    let atomic: Arc<dyn SharedObject> = Arc::new(Atomic::new(v));
-    if holds_counts
-        && let Some(Atomic { cell: Cell::Any(_, registered), .. }) = (&*atomic as &dyn Any).downcast_ref()
-    {
-        registered.shared(|| Arc::downgrade(&atomic));
+    let atomic = Arc::new(Atomic::new(v));
+    super::report_made(vm, &atomic.identity);
+    if holds_counts && let Cell::Any(_, registered) = &atomic.cell {
+        registered.shared(|| {
+            let object: Arc<dyn SharedObject> = atomic.clone();
+            Arc::downgrade(&object)
+        });
     }
     let r = vm.shared_ref(atomic);
     vm.ret(r)
@@ -144,11 +149,11 @@ static STORE: Native = Native::leaf("store", |vm| {
     let a = this(vm)?;
     let v = value_for(vm, a, 2)?;
     a.order.leave(vm);
-    match (&a.cell, v) {
+    operation(&a.identity, || match (&a.cell, v) {
         (Cell::Integer(a), Plain::Integer(i)) => a.store(i, SeqCst),
         (Cell::Any(m, _), v) => *m.lock() = v,
         _ => {}
-    }
+    });
     Ok(0)
 });
 
@@ -157,11 +162,11 @@ static EXCHANGE: Native = Native::leaf("exchange", |vm| {
     let a = this(vm)?;
     let v = value_for(vm, a, 2)?;
     a.order.leave(vm);
-    let old = match (&a.cell, v) {
+    let old = operation(&a.identity, || match (&a.cell, v) {
         (Cell::Integer(a), Plain::Integer(i)) => Plain::Integer(a.swap(i, SeqCst)),
         (Cell::Any(m, _), v) => std::mem::replace(&mut *m.lock(), v),
         (_, v) => v,
-    };
+    });
     a.order.enter(vm);
     ret(vm, &old)
 });
@@ -185,20 +190,21 @@ fn arithmetic(
     match &a.cell {
         Cell::Integer(cell) => {
             let n = if operand.is_int() { operand.as_int().unwrap_or(0) } else { vm.check_int(2)? };
-            let mut old = cell.load(SeqCst);
-            loop {
-                let new = integer(old, n);
-                match cell.compare_exchange_weak(old, new, SeqCst, SeqCst) {
-                    Ok(_) => {
-                        a.order.enter(vm);
-                        return vm.ret(new);
+            let new = operation(&a.identity, || {
+                let mut old = cell.load(SeqCst);
+                loop {
+                    let new = integer(old, n);
+                    match cell.compare_exchange_weak(old, new, SeqCst, SeqCst) {
+                        Ok(_) => return new,
+                        Err(now) => old = now,
                     }
-                    Err(now) => old = now,
                 }
-            }
+            });
+            a.order.enter(vm);
+            vm.ret(new)
         }
         Cell::Any(cell, _) => {
-            let mut now = cell.lock();
+            let mut now = operation(&a.identity, || cell.lock());
             let Some(old) = now.number() else {
                 drop(now);
                 return Err(vm.arg_error(1, "the atomic holds no number"));
@@ -246,6 +252,7 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
     let a: Arc<Atomic> = vm.check_shared_arc(1, &ATOMIC)?;
     let f = vm.arg(2);
     loop {
+        let began = if on(Category::Contention) { clock::monotonic_ns() } else { 0 };
         let old = a.load();
         a.order.enter(vm);
         let v = old.to_value(vm)?;
@@ -269,6 +276,10 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
         a.order.leave(vm);
         if a.compare_exchange(&old, new.clone()).is_ok() {
             return ret(vm, &new);
+        }
+        if began != 0 {
+            // All of this was for nothing.
+            waited(&a.identity, clock::monotonic_ns() - began);
         }
     }
 });

@@ -6,8 +6,10 @@
 
 use super::plain::{self, Plain};
 use super::{fill, register};
+use crate::contention::operation;
 use crate::races::Orders;
 use parking_lot::{Mutex, MutexGuard};
+use perilune_trace::{Identity, ObjectKind};
 use perilune_vm::cycles::{Freeze, Frozen, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -58,6 +60,7 @@ pub struct Map {
     len: AtomicI64,
     registered: Registered,
     orders: Orders<Key>,
+    identity: Identity,
 }
 
 impl Default for Map {
@@ -68,23 +71,26 @@ impl Default for Map {
             len: AtomicI64::new(0),
             registered: Registered::default(),
             orders: Orders::new(),
+            identity: Identity::new(ObjectKind::Map),
         }
     }
 }
 
 impl Map {
-    fn shard(&self, k: &Key) -> &Shard {
-        &self.shards[(self.seed.hash_one(k) >> 32) as usize % SHARDS]
+    /// The shard that a key belongs to, locked.
+    fn shard(&self, k: &Key) -> MutexGuard<'_, Entries> {
+        let shard = &self.shards[(self.seed.hash_one(k) >> 32) as usize % SHARDS];
+        operation(&self.identity, || shard.lock())
     }
 
     /// The value of `k`.
     fn get(&self, k: &Key) -> Plain {
-        self.shard(k).lock().get(k).cloned().unwrap_or(Plain::Nil)
+        self.shard(k).get(k).cloned().unwrap_or(Plain::Nil)
     }
 
     /// Replaces the value `v` of `k` by what `change(v)` gives; nil removes. Gives the old value and the new one. `None` from `change` leaves all as it is.
     fn change(&self, k: Key, change: impl FnOnce(&Plain) -> Option<Plain>) -> (Plain, Option<Plain>) {
-        let mut shard = self.shard(&k).lock();
+        let mut shard = self.shard(&k);
         let old = shard.get(&k).cloned().unwrap_or(Plain::Nil);
         let new = change(&old);
         let grown = match &new {
@@ -136,7 +142,9 @@ impl Frozen for FrozenMap<'_> {
 
 /// `pl.map()`
 pub static NEW: Native = Native::leaf("map", |vm| {
-    let r = vm.shared_ref(Arc::new(Map::default()));
+    let map = Map::default();
+    super::report_made(vm, &map.identity);
+    let r = vm.shared_ref(Arc::new(map));
     vm.ret(r)
 });
 

@@ -11,6 +11,7 @@ pub mod map;
 pub mod plain;
 
 pub(crate) use frozen::{Contents, freeze};
+use perilune_trace::{Category, Identity, names, on};
 use perilune_vm::cycles::Registered;
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 
@@ -39,4 +40,14 @@ pub(crate) fn fill(
         vm.set_field(mt, name, Value::native(native))?;
     }
     Ok(())
+}
+
+/// An object has just been made: events call it by the place.
+pub(crate) fn report_made(vm: &Vm, identity: &Identity) {
+    if on(Category::Contention)
+        && let Some(site) = vm.running_site(None)
+    {
+        let object = identity.get();
+        names::label(object, site.to_string().as_bytes());
+    }
 }

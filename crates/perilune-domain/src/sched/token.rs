@@ -56,6 +56,7 @@ use super::linger::Linger;
 use super::rest::Rest;
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
 use super::waiter::{Sleeper, Waiter};
+use perilune_trace::{FiberRef, Kind, ObjectRef, emit};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -464,18 +465,25 @@ pub struct Root {
     thread: Thread,
     rest: Arc<Rest>,
     roused: AtomicBool,
+    /// Who waits for what, for events.
+    events: (FiberRef, ObjectRef),
     describe: Box<dyn Fn() -> String + Send + Sync>,
 }
 
 impl Root {
     /// The calling thread, whose domain belongs to `rest`'s program. `describe` says who waits for what and where.
-    pub fn new(rest: Arc<Rest>, describe: Box<dyn Fn() -> String + Send + Sync>) -> Root {
-        Root { thread: current(), rest, roused: AtomicBool::new(false), describe }
+    pub fn new(
+        rest: Arc<Rest>,
+        events: (FiberRef, ObjectRef),
+        describe: Box<dyn Fn() -> String + Send + Sync>,
+    ) -> Root {
+        Root { thread: current(), rest, roused: AtomicBool::new(false), events, describe }
     }
 }
 
 impl Sleeper for Root {
     fn rouse(&self) {
+        emit(Kind::Wake, 0, self.events.0.0, self.events.1.0);
         self.rest.enter();
         let thread = self.thread.clone();
         self.roused.store(true, Ordering::Release);

@@ -6,6 +6,7 @@ use super::sched::token::{Next, Root, Token};
 use super::sched::waiter::{Reason, Sleeper, Waiter};
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
+use perilune_trace::{FiberRef, ObjectRef};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -289,7 +290,11 @@ fn returning_threads_and_fibers_take_turns() {
 fn the_main_program_is_woken() {
     explore(2, || {
         let domain = Domain::new(true, 0);
-        let waiter = Waiter::new(Root::new(domain.rest.clone(), Box::new(String::new)));
+        let waiter = Waiter::new(Root::new(
+            domain.rest.clone(),
+            (FiberRef(0), ObjectRef::NONE),
+            Box::new(String::new),
+        ));
         let list = super::sched::rest::WaitList::new();
         domain.rest.register(&list);
         let slot = list.add(waiter.clone());

@@ -318,6 +318,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
             || !(*th).segment.is_null()
             || (*th).hook_mask != 0
             || (*vm).c_calls + (*th).depth >= MAX_C_CALLS
+            || perilune_trace::on(perilune_trace::Category::Coroutine)
         {
             return null_mut();
         }
@@ -377,7 +378,10 @@ unsafe fn quick_yield<const LOGGED: bool>(
         let resumed = frame(waiting);
         let n = (*vm).top.offset_from(own) as usize;
         let end = (*resumer).stack.add((*resumer).stack_size - STACK_EXTRA);
-        if (*resumed).flags != F_NATIVE || waiting.wrapping_add(n + NATIVE_STACK) >= end {
+        if (*resumed).flags != F_NATIVE
+            || waiting.wrapping_add(n + NATIVE_STACK) >= end
+            || perilune_trace::on(perilune_trace::Category::Coroutine)
+        {
             return null_mut();
         }
         let dest = waiting.sub(CALL_GAP);
