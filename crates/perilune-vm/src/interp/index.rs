@@ -78,11 +78,11 @@ op!(
     #[inline(never)] string_getindex(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload as *mut Table;
     let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
-    if (*t).shape != shape::DICT {
-        tail!(frozen_getindex, vm, base, pc, k, i, tab)
-    }
     if (*key).header.flags & STRING_INTERNED == 0 {
         tail!(twin_getindex, vm, base, pc, k, i, tab)
+    }
+    if (*t).shape != shape::DICT {
+        tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
     with_string_node!(t, key, (*key).hash, n => {
         let payload = (*n).value;
@@ -125,9 +125,6 @@ op!(
             tail!(frozen_getindex_otherwise, vm, base, pc, k, i, tab)
         }
         deliver_known!(vm, base, pc, k, i, tab, known)
-    }
-    if (*key).header.flags & STRING_INTERNED == 0 {
-        tail!(twin_getindex, vm, base, pc, k, i, tab)
     }
     tail!(other_getindex, vm, base, pc, k, i, tab)
 });
@@ -187,6 +184,9 @@ op!(
     /// next is often a store under the same key.
     #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
+    if (*((*base.add(i.b() as usize)).payload as *mut Table)).shape == shape::FROZEN_DICT {
+        tail!(frozen_getindex, vm, base, pc, k, i, tab)
+    }
     let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
     if !twin.is_null() {
         // The two have one hash. The twin itself need not be touched.
