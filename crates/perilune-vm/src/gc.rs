@@ -435,6 +435,9 @@ impl Client for LuaClient {
             }
             (*vm).shared.clear();
             (*vm).lookups.collected(cycle == Cycle::Major);
+            if cycle == Cycle::Major {
+                (*vm).scratch.collected();
+            }
             if ageing {
                 (*vm).shapes.collected();
             }
