@@ -9,6 +9,7 @@
 
 mod bench;
 mod observe;
+mod top;
 mod trace;
 
 use std::process::ExitCode;
@@ -22,8 +23,11 @@ pub struct Command {
 }
 
 /// All of them.
-const COMMANDS: &[Command] =
-    &[Command { name: "bench", run: bench::run }, Command { name: "trace", run: trace::run }];
+const COMMANDS: &[Command] = &[
+    Command { name: "bench", run: bench::run },
+    Command { name: "top", run: top::run },
+    Command { name: "trace", run: trace::run },
+];
 
 /// The subcommand that `word` calls.
 pub fn named(word: &[u8]) -> Option<&'static Command> {
