@@ -16,6 +16,7 @@ use crate::shape;
 use crate::string::same_text;
 use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
+use perilune_heap::is_island;
 use perilune_syntax::{Instr, Op};
 
 /// Reads an element that is not nil, or falls through.
@@ -185,6 +186,9 @@ op!(
     #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
     if (*((*base.add(i.b() as usize)).payload as *mut Table)).shape == shape::FROZEN_DICT {
+        if is_island((*key).payload as usize) {
+            tail!(compared_getindex, vm, base, pc, k, i, tab)
+        }
         tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
     let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
