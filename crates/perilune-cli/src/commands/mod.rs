@@ -8,7 +8,10 @@
 //! `options.rs` decides whether a first word is a subcommand at all.
 
 mod bench;
+mod gc_stats;
+mod latency;
 mod observe;
+mod table;
 mod top;
 mod trace;
 
@@ -25,6 +28,8 @@ pub struct Command {
 /// All of them.
 const COMMANDS: &[Command] = &[
     Command { name: "bench", run: bench::run },
+    Command { name: "gc-stats", run: gc_stats::run },
+    Command { name: "latency", run: latency::run },
     Command { name: "top", run: top::run },
     Command { name: "trace", run: trace::run },
 ];
