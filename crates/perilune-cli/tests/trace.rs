@@ -1,5 +1,6 @@
 //! `perilune trace`: programs that are watched from their start or attached to, tools that get in each other's way or die, files that can be read whatever happened.
 
+use perilune_trace::{Kind, Trace, Writer, emit};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::FromRawFd;
@@ -347,6 +348,57 @@ fn the_flight_recorder_writes_what_led_to_it() {
     }
     fs::write(place.0.join("stop"), "").unwrap();
     assert_eq!(program.finish(), "computed\n");
+}
+
+/// Writes a million events per second, each with its number, and counts them.
+fn write_at_rate(domain: u32, seconds: u64) -> u64 {
+    let mut writer = Box::new(Writer::new(domain));
+    // SAFETY: used by this thread alone, until `leave`.
+    unsafe { emit::enter(&mut *writer) };
+    let begin = Instant::now();
+    let mut n = 0;
+    while n < seconds * 1_000_000 {
+        let due = begin.elapsed().as_micros() as u64;
+        while n < due {
+            emit::emit(Kind::Mark, 0, domain as u64, n);
+            n += 1;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    emit::leave();
+    n
+}
+
+/// This process is the program that is watched. `PERILUNE_RATE_SECONDS=10 PERILUNE_RATE_DOMAINS=1` is what the figures are taken with.
+#[test]
+fn no_event_is_lost_at_a_million_per_second() {
+    let number = |name: &str, default| std::env::var(name).map_or(default, |v| v.parse().unwrap());
+    let (seconds, domains) = (number("PERILUNE_RATE_SECONDS", 1), number("PERILUNE_RATE_DOMAINS", 2));
+    perilune_trace::attach::listen();
+    let place = Place::new(&[]);
+    let pid = std::process::id().to_string();
+    // Twice the default: a machine that has other things to do must not make the test fail.
+    let words = ["trace", "record", "-o", "a.rec", "--ring", "524288", "--attach", &pid];
+    let tool = place.command(&words).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the tool attaches", perilune_trace::is_live);
+    let written: Vec<u64> = std::thread::scope(|s| {
+        let threads: Vec<_> =
+            (0..domains).map(|d| s.spawn(move || write_at_rate(d as u32 + 1, seconds))).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    signal(&tool, libc::SIGINT);
+    let ran = tool.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    eprint!("{}", text(&ran.stderr));
+    let trace = Trace::load(&place.0.join("a.rec")).unwrap();
+    assert_eq!(trace.lost, 0, "of {written:?}");
+    let mut next = vec![0; domains as usize];
+    for e in trace.events.iter().filter(|e| e.kind == Kind::Mark) {
+        let next = &mut next[e.a as usize - 1];
+        assert_eq!(e.b, *next, "in order");
+        *next += 1;
+    }
+    assert_eq!(next, written);
 }
 
 const BUSY: &str = "

@@ -142,11 +142,7 @@ impl Model {
                 self.task(e.a, -1);
                 self.domain(e, scale).sums.tasks += 1;
             }
-            Kind::TaskEnd => {
-                if self.tasks.get(&e.a) == Some(&1) {
-                    self.tasks.remove(&e.a);
-                }
-            }
+            Kind::TaskEnd if self.tasks.get(&e.a) == Some(&1) => _ = self.tasks.remove(&e.a),
             Kind::CpuSample => {
                 *self.functions.entry(e.a as u32).or_default() += e.b;
                 self.domain(e, scale);
