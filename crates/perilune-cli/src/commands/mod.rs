@@ -11,6 +11,7 @@ mod bench;
 mod gc_stats;
 mod latency;
 mod observe;
+mod prof;
 mod table;
 mod top;
 mod trace;
@@ -30,6 +31,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "bench", run: bench::run },
     Command { name: "gc-stats", run: gc_stats::run },
     Command { name: "latency", run: latency::run },
+    Command { name: "prof", run: prof::run },
     Command { name: "top", run: top::run },
     Command { name: "trace", run: trace::run },
 ];
