@@ -59,7 +59,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     }))
 }
 
-const SHARES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99_9")];
+const SHARES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// Where it was, as well as is known: the place that ran, else the function.
 fn place(trace: &Trace, s: &Slow) -> Option<String> {
@@ -85,7 +85,7 @@ fn text(trace: &Trace, found: &Latency, top: usize, out: &mut dyn Write) -> io::
             continue;
         }
         let mut cells = vec![delay.name().to_owned(), h.count().to_string(), time(h.mean())];
-        cells.extend(SHARES.map(|(share, _)| time(h.percentile(share))));
+        cells.extend(SHARES.map(|share| time(h.percentile(share))));
         cells.extend([time(h.max()), delay.describe().to_owned()]);
         table.row(cells);
     }
@@ -98,11 +98,12 @@ fn text(trace: &Trace, found: &Latency, top: usize, out: &mut dyn Write) -> io::
         return Ok(());
     }
     writeln!(out, "\nthe slowest {}", slowest.len())?;
-    let mut table = Table::new(["what", "took", "at", "domain", "fiber", "for", "where"]);
+    let mut table = Table::new(["what", "took", "no processor", "at", "domain", "fiber", "for", "where"]);
     for s in &slowest {
         table.row([
             s.delay.name().to_owned(),
             time(s.ns),
+            if s.away == 0 { String::new() } else { time(s.away) },
             format!("{:.6} s", s.at as f64 / 1e9),
             if s.domain == 0 { String::new() } else { names.domain(s.domain) },
             s.fiber.map_or(String::new(), |f| names.fiber(f, Who::Domain(s.domain))),
@@ -121,8 +122,8 @@ fn json(trace: &Trace, found: &Latency, top: usize) -> Json {
         let h = found.of(delay);
         let mut members =
             vec![("count", number(h.count())), ("sum_ns", number(h.sum())), ("mean_ns", number(h.mean()))];
-        let shares = [("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99), ("p99_9_ns", 0.999)];
-        members.extend(shares.map(|(name, share)| (name, number(h.percentile(share)))));
+        let names = ["p50_ns", "p90_ns", "p99_ns", "p99_9_ns"];
+        members.extend(names.into_iter().zip(SHARES.map(|share| number(h.percentile(share)))));
         members.push(("max_ns", number(h.max())));
         (delay.name(), Json::object(members))
     });
@@ -133,6 +134,7 @@ fn json(trace: &Trace, found: &Latency, top: usize) -> Json {
         Json::object([
             ("what", Json::Text(s.delay.name().to_owned())),
             ("ns", number(s.ns)),
+            ("no_processor_ns", number(s.away)),
             ("at_ns", number(s.at)),
             ("domain", number(s.domain as u64)),
             ("domain_name", text((s.domain != 0).then(|| names.domain(s.domain)))),

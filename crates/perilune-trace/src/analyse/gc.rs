@@ -149,11 +149,14 @@ pub fn report(trace: &Trace) -> Report {
         if e.kind == Kind::DomainEnd {
             if let Some((of, open)) = domains.get_mut(&(e.a as u32)) {
                 of.allocated += e.b;
+                of.peak_live = of.peak_live.max(of.live + e.b);
                 of.live = 0;
                 live.set(&mut open.live, 0);
                 mapped.set(&mut open.mapped, 0);
             } else if e.b > 0 {
-                domains.entry(e.a as u32).or_default().0.allocated = e.b;
+                // It has never collected.
+                let of = &mut domains.entry(e.a as u32).or_default().0;
+                (of.allocated, of.peak_live) = (e.b, e.b);
             }
             continue;
         }
@@ -309,7 +312,7 @@ mod tests {
         assert_eq!((one.allocated, one.promoted, one.marked, one.majors, one.full), (400, 100, 77, 1, 1));
         assert_eq!((two.pauses.count(), two.pauses.max(), two.scopes.count()), (2, 7, 1));
         assert_eq!((two.allocated, two.scope_kept, two.finalized, two.live), (1064, 24, 3, 0));
-        assert_eq!((one.peak_live, two.peak_live), (1000, 200));
+        assert_eq!((one.peak_live, two.peak_live), (1000, 150 + 64));
         // 900, then 400 + 200, then 400 + 150, then 1000 alone.
         assert_eq!((r.total.peak_live, r.total.peak_mapped), (1000, 4000));
         assert_eq!((r.total.islands_made, r.total.islands_freed_bytes), (1, 4096));

@@ -81,6 +81,8 @@ pub struct Slow {
     pub at: u64,
     /// How long it lasted, in nanoseconds.
     pub ns: u64,
+    /// Of a pause: so long the thread had no processor, in nanoseconds.
+    pub away: u64,
     /// The domain that had to wait, or whose timer it was.
     pub domain: u32,
     /// The fiber that ran or waited, if it is known.
@@ -175,13 +177,13 @@ pub fn latency(trace: &Trace, most: usize) -> Latency {
             Who::Domain(d) => d,
             Who::Thread(_) => 0,
         };
-        look.event(e.ns, domain, e.kind, e.a, e.b);
+        look.event(e.ns, domain, e.kind, e.c, e.a, e.b);
     }
     look.close()
 }
 
 impl Look {
-    fn event(&mut self, ns: u64, domain: u32, kind: Kind, a: u64, b: u64) {
+    fn event(&mut self, ns: u64, domain: u32, kind: Kind, c: u16, a: u64, b: u64) {
         match kind {
             Kind::FiberBegin => self.fibers.entry(FiberRef(a)).or_default().name = b,
             Kind::FiberRun => self.run(ns, domain, FiberRef(a)),
@@ -206,13 +208,14 @@ impl Look {
             Kind::StepBegin => self.domain(domain).step = Some(ns),
             Kind::StepEnd => {
                 if let Some(at) = self.domain(domain).step.take() {
-                    self.pause(at, ns, domain);
+                    let share = if c == 0 { 10_000 } else { (c as u64 - 1).min(10_000) };
+                    self.pause(at, ns, domain, 10_000 - share);
                 }
             }
             Kind::CloseBegin | Kind::CycleBegin if domain != 0 => self.domain(domain).other = Some(ns),
             Kind::CloseEnd | Kind::CycleEnd if domain != 0 => {
                 if let Some(at) = self.domain(domain).other.take() {
-                    self.pause(at, ns, domain);
+                    self.pause(at, ns, domain, 0);
                 }
             }
             Kind::PauseAt => {
@@ -313,10 +316,11 @@ impl Look {
         }
     }
 
-    /// A pause has ended; an event may follow that says where it was.
-    fn pause(&mut self, from: u64, to: u64, domain: u32) {
+    /// A pause has ended, in which the thread had no processor for so many ten-thousandths of the time; an event may follow that says where it was.
+    fn pause(&mut self, from: u64, to: u64, domain: u32, away: u64) {
         let d = self.domain(domain);
-        let next = slow(Delay::Pause, from, to, domain, d.running);
+        let mut next = slow(Delay::Pause, from, to, domain, d.running);
+        next.away = (next.ns as u128 * away as u128 / 10_000) as u64;
         if let Some(before) = d.pause.replace(next) {
             self.keep(before);
         }
@@ -355,7 +359,7 @@ impl Look {
 
 fn slow(delay: Delay, from: u64, to: u64, domain: u32, fiber: Option<FiberRef>) -> Slow {
     let ns = to.saturating_sub(from);
-    Slow { delay, at: from, ns, domain, fiber, object: ObjectRef::NONE, stack: 0, name: 0 }
+    Slow { delay, at: from, ns, away: 0, domain, fiber, object: ObjectRef::NONE, stack: 0, name: 0 }
 }
 
 #[cfg(test)]
@@ -370,7 +374,9 @@ mod tests {
         let (task, jobs) = (ObjectRef::new(ObjectKind::Task, 5), ObjectRef::new(ObjectKind::Channel, 6));
         let mut trace = Trace::default();
         let mut add = |ns, domain, kind, a, b| {
-            trace.events.push(Event { ns, who: Who::Domain(domain), kind, c: 0, a, b });
+            // Of the first step, a tenth was on a processor.
+            let c = if ns == 80 { 1001 } else { 0 };
+            trace.events.push(Event { ns, who: Who::Domain(domain), kind, c, a, b });
         };
         add(0, 1, Kind::FiberRun, root.0, 0);
         add(10, 1, Kind::TaskCreated, task.0, 77);
@@ -413,6 +419,7 @@ mod tests {
         let worst: Vec<u64> = found.slowest(4).iter().map(|s| s.ns).collect();
         assert_eq!(worst, [50, 40, 30, 15], "what a task took is no delay");
         assert_eq!(found.of(Delay::Pause).count(), 2);
+        assert_eq!(found.slowest_of(Delay::Pause).iter().map(|s| s.away).collect::<Vec<_>>(), [45, 0]);
     }
 
     #[test]
