@@ -5,24 +5,30 @@
 //! | `record` | `trace/record.rs`, `trace/flight.rs` | writes what happens to a file; or the last moments only, when something has happened |
 //! | `run` | `trace/record.rs` | records, then shows |
 //! | `dump` | `trace/dump.rs`, `trace/describe.rs` | one line for each event |
+//! | `show` | `trace/show.rs` | the viewer, in a browser |
+//! | `render` | `trace/render.rs` | a page or a picture that needs nothing else |
+//! | `export` | `trace/export.rs` | other viewers' formats |
 //!
 //! Each is a command of its own behind a common word, and works like those in `commands/`.
 
 pub mod describe;
 mod dump;
+mod export;
 mod flight;
 mod record;
+mod render;
+mod show;
 
 use std::process::ExitCode;
 
-/// What carries a word out. It gets all words of the command line.
-type Part = fn(&[Vec<u8>]) -> ExitCode;
-
-/// The words after `trace`, and what each does, in a line for people and in fact.
-const PARTS: &[(&str, &str, Part)] = &[
+/// The words after `trace`, what each does in a line, and who does it. It gets all words of the command line.
+const PARTS: &[(&str, &str, fn(&[Vec<u8>]) -> ExitCode)] = &[
     ("record", "writes what happens in a program to a file", record::record),
     ("run", "records, then opens the viewer", record::run),
     ("dump", "writes events as text", dump::run),
+    ("show", "opens the viewer in a browser", show::run),
+    ("render", "writes a page or a picture", render::run),
+    ("export", "writes a trace for other viewers", export::run),
 ];
 
 /// Carries out the subcommand.

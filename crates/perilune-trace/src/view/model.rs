@@ -27,7 +27,7 @@ pub enum Class {
     Minor = 4,
     /// A slice of a major collection.
     Major = 5,
-    /// Sweeping.
+    /// Sweeping, and what the end of a scope costs.
     Sweep = 6,
     /// Finalisers.
     Final = 7,
@@ -131,7 +131,7 @@ pub struct Bar {
     /// By class. [`Class::Run`], [`Class::Wait`], [`Class::Part`]: an object ([`compact`]); collections: the first argument of the event at their end; [`Class::Own`]: the thread; [`Class::Load`]: bytes;
     /// [`Class::Coroutine`]: its number.
     pub x: u64,
-    /// Collections: the second argument. [`Class::Wait`]: 1 + why it ended. [`Class::Run`]: 1 + why the fiber was parked.
+    /// Collections: the second argument. [`Class::Part`]: iterations. [`Class::Wait`]: 1 + why it ended. [`Class::Run`]: 1 + why the fiber was parked.
     pub y: u64,
     /// What is written on it.
     pub label: Label,

@@ -144,7 +144,6 @@ struct Domain {
     /// What `shown` is when the collector has done.
     under: Option<Open>,
     phases: Vec<(Kind, Open)>,
-    parts: Vec<Key>,
 }
 
 struct Builder<'a> {
@@ -159,6 +158,8 @@ struct Builder<'a> {
     samples: HashMap<u32, u32>,
     created: HashMap<u64, (u64, u32, Label)>,
     links: Vec<Link>,
+    /// Row and level of the part of a loop that has just ended.
+    ended_part: Option<(Who, u32, usize)>,
 }
 
 /// Threads outside of domains, among domains' numbers.
@@ -179,6 +180,7 @@ impl Timeline {
             samples: HashMap::new(),
             created: HashMap::new(),
             links: Vec::new(),
+            ended_part: None,
         };
         for (at, event) in trace.events.iter().enumerate() {
             b.event(at, event);
@@ -196,6 +198,12 @@ fn push(row: &mut Row, level: usize, open: Open, end: u64, y: u64) {
     let start = open.start.max(bars.last().map_or(0, |b| b.end));
     let end = end.max(start);
     bars.push(Bar { start, end, x: open.x, y, label: open.label, stack: open.stack, class: open.class });
+}
+
+/// Begins a bar above level 0, on the lowest level that is free.
+fn open_in(place: &mut Place, key: Key, open: Open) {
+    let level = (1..).find(|l| place.spans.iter().all(|s| s.level != *l)).unwrap_or(1);
+    place.spans.push(OpenSpan { key, level, open });
 }
 
 impl Builder<'_> {
@@ -282,6 +290,14 @@ impl Builder<'_> {
         }
     }
 
+    /// The row of what happens now: the running fiber's, or the domain's own while none runs.
+    fn row_of(&mut self, who: Who) -> u32 {
+        match who {
+            Who::Domain(n) if self.domain(n).current.is_none() => self.domain(n).activity,
+            _ => self.whose(who).row,
+        }
+    }
+
     /// Moves a fiber or thread to another state.
     fn turn(&mut self, who: (u32, u32), to: Option<Open>, at: u64, y: u64) {
         let place = if who.0 == THREADS { self.threads.get_mut(&who.1) } else { self.places.get_mut(&who) };
@@ -344,12 +360,11 @@ impl Builder<'_> {
 
     fn open_span(&mut self, who: Who, key: Key, open: Open) {
         let place = self.whose(who);
-        let level = (1..).find(|l| place.spans.iter().all(|s| s.level != *l)).unwrap_or(1);
-        place.spans.push(OpenSpan { key, level, open });
+        open_in(place, key, open);
     }
 
     /// Ends the span of this key, which may have been begun by another fiber of the domain.
-    fn close_span(&mut self, who: Who, key: Key, at: u64, change: impl Fn(&mut Open)) {
+    fn close_span(&mut self, who: Who, key: Key, at: u64) {
         let find = |p: &mut Place| {
             let n = p.spans.iter().rposition(|s| s.key == key)?;
             Some((p.row, p.spans.remove(n)))
@@ -357,13 +372,15 @@ impl Builder<'_> {
         let mut found = find(self.whose(who));
         if found.is_none()
             && let Who::Domain(n) = who
-            && key.0 == Kind::SpanBegin
+            && matches!(key.0, Kind::SpanBegin | Kind::PartBegin)
         {
             found = self.places.iter_mut().filter(|(k, _)| k.0 == n).find_map(|(_, p)| find(p));
         }
-        if let Some((row, mut span)) = found {
-            change(&mut span.open);
+        if let Some((row, span)) = found {
             push(&mut self.rows[row as usize], span.level, span.open, at, 0);
+            if key.0 == Kind::PartBegin {
+                self.ended_part = Some((who, row, span.level));
+            }
         }
     }
 
@@ -474,7 +491,7 @@ impl Builder<'_> {
             }
             Kind::TaskCreated => {
                 let label = self.names.defined(trace, e.b);
-                let row = self.whose(who).row;
+                let row = self.row_of(who);
                 self.created.insert(e.a, (ns, row, label));
                 self.moment(row, e, label, 0, compact(ObjectRef(e.a)));
             }
@@ -523,18 +540,27 @@ impl Builder<'_> {
                     Open { start: ns, class: Class::Part, label, stack: e.b as u32, x: compact(object) };
                 self.open_span(who, Key(e.kind, e.a, 0), open);
             }
-            Kind::LoopEnd => self.close_span(who, Key(Kind::LoopBegin, e.a, 0), ns, |_| {}),
+            Kind::LoopEnd => self.close_span(who, Key(Kind::LoopBegin, e.a, 0), ns),
             Kind::PartBegin => {
                 let object = ObjectRef(e.a);
                 let label = self.names.object(trace, "part of", object);
                 let open = Open { start: ns, class: Class::Part, label, stack: 0, x: compact(object) };
-                let key = Key(e.kind, e.a, 0);
-                if domain != THREADS {
-                    self.domain(domain).parts.push(key);
-                }
-                self.open_span(who, key, open);
+                let fiber = FiberRef(e.b);
+                let place = if fiber.0 == 0 { self.whose(who) } else { self.place(fiber) };
+                open_in(place, Key(e.kind, e.a, e.b), open);
             }
-            Kind::PartEnd => self.close_span(who, Key(Kind::PartBegin, e.a, 0), ns, |_| {}),
+            Kind::PartEnd => {
+                self.ended_part = None;
+                self.close_span(who, Key(Kind::PartBegin, e.a, e.b), ns);
+            }
+            Kind::PartRange => {
+                // Behind an end: which iterations were done.
+                if let Some((_, row, level)) = self.ended_part.take().filter(|p| p.0 == who)
+                    && let Some(bar) = self.rows[row as usize].levels[level].bars.last_mut()
+                {
+                    bar.y = e.b.wrapping_sub(e.a);
+                }
+            }
             Kind::WaitBegin => {
                 let object = ObjectRef(e.a);
                 let label = self.names.wait(trace, e.c, object);
@@ -561,7 +587,7 @@ impl Builder<'_> {
             Kind::Wake => {
                 let fiber = FiberRef(e.a);
                 let x = compact(ObjectRef(e.b));
-                let from_row = self.whose(who).row;
+                let from_row = self.row_of(who);
                 let key = (fiber.domain(), fiber.index());
                 if fiber.0 == 0 || !self.places.contains_key(&key) {
                     return;
@@ -584,8 +610,19 @@ impl Builder<'_> {
             | Kind::FinalizeBegin => {
                 self.phase_begins(domain, e);
             }
-            Kind::StepEnd | Kind::MinorEnd | Kind::SliceEnd | Kind::SweepEnd | Kind::FinalizeEnd => {
+            Kind::StepEnd
+            | Kind::MinorEnd
+            | Kind::SliceEnd
+            | Kind::SweepEnd
+            | Kind::FinalizeEnd
+            | Kind::CloseEnd => {
                 self.phase_ends(domain, e);
+            }
+            Kind::PauseAt if domain != THREADS => {
+                let row = self.domain(domain).collector as usize;
+                if let Some(bar) = self.rows[row].levels.first_mut().and_then(|l| l.bars.last_mut()) {
+                    bar.stack = e.a as u32;
+                }
             }
             Kind::ScopeEnd
             | Kind::ScopeDissolved
@@ -653,28 +690,28 @@ impl Builder<'_> {
                 let open = Open { start: ns, class: Class::Coroutine, label, stack: 0, x: e.a << 4 };
                 self.open_span(who, Key(e.kind, e.a, 0), open);
             }
-            Kind::Yield => self.close_span(who, Key(Kind::Resume, e.a, 0), ns, |_| {}),
+            Kind::Yield => self.close_span(who, Key(Kind::Resume, e.a, 0), ns),
             Kind::LoadBegin => {
                 let label = self.names.defined(trace, e.a);
                 let open = Open { start: ns, class: Class::Load, label, stack: 0, x: e.b };
                 self.open_span(who, Key(e.kind, e.a, 0), open);
             }
-            Kind::LoadEnd => self.close_span(who, Key(Kind::LoadBegin, e.a, 0), ns, |_| {}),
+            Kind::LoadEnd => self.close_span(who, Key(Kind::LoadBegin, e.a, 0), ns),
             Kind::SpanBegin => {
                 let label = self.names.defined(trace, e.a);
                 let open = Open { start: ns, class: Class::Span, label, stack: 0, x: e.b };
                 self.open_span(who, Key(e.kind, e.a, e.b), open);
             }
-            Kind::SpanEnd => self.close_span(who, Key(Kind::SpanBegin, e.a, e.b), ns, |_| {}),
+            Kind::SpanEnd => self.close_span(who, Key(Kind::SpanBegin, e.a, e.b), ns),
             Kind::Mark => {
                 let label = self.names.defined(trace, e.a);
-                let row = self.whose(who).row;
+                let row = self.row_of(who);
                 self.moment(row, e, label, 0, 0);
             }
             Kind::Log | Kind::Error => {
                 let text = trace.text(at);
                 let label = self.names.plain(&text);
-                let row = self.whose(who).row;
+                let row = self.row_of(who);
                 self.moment(row, e, label, 0, 0);
             }
             Kind::CpuSample => {
@@ -705,7 +742,7 @@ impl Builder<'_> {
                     Kind::TimerFired if self.places.contains_key(&(fiber.domain(), fiber.index())) => {
                         self.place(fiber).row
                     }
-                    _ => self.whose(who).row,
+                    _ => self.row_of(who),
                 };
                 self.moment(row, e, label, 0, x);
             }
@@ -722,6 +759,7 @@ impl Builder<'_> {
             Kind::SliceBegin => (Class::Major, "major slice"),
             Kind::SweepBegin => (Class::Sweep, "sweep"),
             Kind::FinalizeBegin => (Class::Final, "finalizers"),
+            Kind::CloseBegin => (Class::Sweep, "scope end"),
             _ => (
                 Class::Gc,
                 ["collection", "explicit step", "full collection", "collection"][e.c.min(3) as usize],
@@ -838,8 +876,13 @@ impl Builder<'_> {
                 let name = match kind {
                     GroupKind::Threads => "threads".to_owned(),
                     GroupKind::Domain(_) => {
-                        let name = self.domain_names.get(&n).map_or("", |l| &names[l.name() as usize]);
-                        if name.is_empty() { format!("domain {n}") } else { format!("domain {n}: {name}") }
+                        let name =
+                            self.domain_names.get(&n).map_or("", |l| names[l.name() as usize].as_str());
+                        match name {
+                            "" => format!("domain {n}"),
+                            _ if name.contains(&format!("domain {n}")) => name.to_owned(),
+                            _ => format!("domain {n}: {name}"),
+                        }
                     }
                 };
                 Group { kind, name }

@@ -2,6 +2,7 @@
 
 use super::flight::{Flight, Trigger};
 use crate::commands::observe::{self, OPTIONS, Request};
+use perilune_trace::Trace;
 use perilune_trace::recording::{self, Recorder};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -97,8 +98,10 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
         Some(file) => file.clone(),
         None => std::env::temp_dir().join(format!("perilune-{}.rec", std::process::id())),
     };
-    request.finish(record_to(&request, &own, &file).inspect(|_| {
+    request.finish(record_to(&request, &own, &file).and_then(|code| {
         eprintln!("perilune trace run: perilune trace show {} opens it again", file.display());
+        super::show::serve(request.command, Trace::load(&file)?, super::show::Show::default())?;
+        Ok(code)
     }))
 }
 

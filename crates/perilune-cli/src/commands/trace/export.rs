@@ -1,0 +1,65 @@
+//! `perilune trace export`: a trace in the formats of other viewers.
+
+use crate::commands::observe::{self, OPTIONS};
+use perilune_trace::export::{chrome, perfetto};
+use perilune_trace::view::Timeline;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: perilune trace export --to FORMAT [options] FILE
+       perilune trace export --to FORMAT [options] [--] SCRIPT [ARGUMENTS]
+       perilune trace export --to FORMAT [options] --attach PID
+Writes a trace in a format that other tools read:
+  --to perfetto       protobuf, for ui.perfetto.dev and trace_processor
+  --to chrome         JSON, for chrome://tracing, Perfetto, Speedscope
+";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Perfetto,
+    Chrome,
+}
+
+/// Carries out the subcommand.
+pub fn run(words: &[Vec<u8>]) -> ExitCode {
+    let mut format = None;
+    let usage = format!("{USAGE}{OPTIONS}");
+    let request = observe::read("trace export", &usage, &words[3..], &mut |name, parser| {
+        if name != "--to" {
+            return Ok(false);
+        }
+        let word = parser.value()?;
+        format = Some(match word.to_str() {
+            Some("perfetto") => Format::Perfetto,
+            Some("chrome") => Format::Chrome,
+            _ => {
+                let word = word.to_string_lossy();
+                return Err(format!("--to: there is no format '{word}' (there are: perfetto, chrome)").into());
+            }
+        });
+        Ok(true)
+    });
+    let request = match request {
+        Ok(request) => request,
+        Err(code) => return code,
+    };
+    let Some(format) = format else {
+        eprint!("perilune trace export: --to says which format\n{usage}");
+        return ExitCode::from(2);
+    };
+    if format == Format::Perfetto && request.output.is_none() && io::stdout().is_terminal() {
+        eprintln!("perilune trace export: this format is no text; -o FILE says where it goes");
+        return ExitCode::from(2);
+    }
+    request.finish(request.trace(&request.session()).and_then(|seen| {
+        request.remarks(&seen.trace);
+        let timeline = Timeline::new(&seen.trace);
+        let out = request.output()?;
+        match format {
+            Format::Perfetto => perfetto::write(&timeline, out)?,
+            Format::Chrome => chrome::write(&timeline, out)?,
+        }
+        Ok(seen.code)
+    }))
+}
