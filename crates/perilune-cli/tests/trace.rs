@@ -1,7 +1,9 @@
 //! `perilune trace`: programs that are watched from their start or attached to, tools that get in each other's way or die, files that can be read whatever happened.
 
+use perilune_trace::{Kind, Trace, Writer, emit};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -344,6 +346,136 @@ fn the_flight_recorder_writes_what_led_to_it() {
     for file in ["c.rec", "c-2.rec"] {
         assert!(place.dump(file).iter().any(|l| l.contains("gc-end")), "{file}");
     }
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
+
+/// Writes a million events per second, each with its number, and counts them.
+fn write_at_rate(domain: u32, seconds: u64) -> u64 {
+    let mut writer = Box::new(Writer::new(domain));
+    // SAFETY: used by this thread alone, until `leave`.
+    unsafe { emit::enter(&mut *writer) };
+    let begin = Instant::now();
+    let mut n = 0;
+    while n < seconds * 1_000_000 {
+        let due = begin.elapsed().as_micros() as u64;
+        while n < due {
+            emit::emit(Kind::Mark, 0, domain as u64, n);
+            n += 1;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    emit::leave();
+    n
+}
+
+/// This process is the program that is watched. `PERILUNE_RATE_SECONDS=10 PERILUNE_RATE_DOMAINS=1` is what the figures are taken with.
+#[test]
+fn no_event_is_lost_at_a_million_per_second() {
+    let number = |name: &str, default| std::env::var(name).map_or(default, |v| v.parse().unwrap());
+    let (seconds, domains) = (number("PERILUNE_RATE_SECONDS", 1), number("PERILUNE_RATE_DOMAINS", 2));
+    perilune_trace::attach::listen();
+    let place = Place::new(&[]);
+    let pid = std::process::id().to_string();
+    // Twice the default: a machine that has other things to do must not make the test fail.
+    let words = ["trace", "record", "-o", "a.rec", "--ring", "524288", "--attach", &pid];
+    let tool = place.command(&words).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the tool attaches", perilune_trace::is_live);
+    let written: Vec<u64> = std::thread::scope(|s| {
+        let threads: Vec<_> =
+            (0..domains).map(|d| s.spawn(move || write_at_rate(d as u32 + 1, seconds))).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    signal(&tool, libc::SIGINT);
+    let ran = tool.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    eprint!("{}", text(&ran.stderr));
+    let trace = Trace::load(&place.0.join("a.rec")).unwrap();
+    assert_eq!(trace.lost, 0, "of {written:?}");
+    let mut next = vec![0; domains as usize];
+    for e in trace.events.iter().filter(|e| e.kind == Kind::Mark) {
+        let next = &mut next[e.a as usize - 1];
+        assert_eq!(e.b, *next, "in order");
+        *next += 1;
+    }
+    assert_eq!(next, written);
+}
+
+const BUSY: &str = "
+    local pl = require 'perilune'
+    local function busy() local t, e = {}, os.clock() + 0.6 while os.clock() < e do for i = 1, 1e4 do t[i % 100] = {i} end end end
+    local d = pl.domain.spawn('helper', busy)
+    d:join() print('over') os.exit(4)
+";
+
+#[test]
+fn top_says_what_a_program_does() {
+    let place = Place::new(&[("a.lua", BUSY), ("b.lua", COMPUTING)]);
+    // Of a script: what it prints does not mix with the figures.
+    let ran = place.run(&["top", "--interval", "100ms", "a.lua"]);
+    assert_eq!(ran.status.code(), Some(4), "{}", text(&ran.stderr));
+    let out = text(&ran.stdout);
+    assert!(out.starts_with("a.lua\nprocess "), "{out}");
+    let helper =
+        out.lines().find(|l| l.starts_with("2 helper") && l.contains("iB")).expect("a row of the helper");
+    assert_eq!(
+        helper.split_whitespace().nth(2).map(|s| s == "runs" || s == "collects"),
+        Some(true),
+        "{helper}"
+    );
+    assert!(!out.contains("over") && text(&ran.stderr).contains("over"));
+    assert!(!out.contains('\x1b'));
+
+    let program = place.running("b.lua");
+    let words = ["top", "--json", "-n", "2", "--interval", "100ms", "--attach", &program.pid()];
+    let ran = place.run(&words);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let out = text(&ran.stdout);
+    assert_eq!(out.lines().count(), 2, "{out}");
+    for line in out.lines() {
+        assert!(line.starts_with(&format!("{{\"pid\":{}", program.pid())) && line.ends_with("]}"), "{line}");
+        assert!(line.contains("\"domains\":[{\"domain\":1,\"name\":\"main\","), "{line}");
+    }
+    // A reader that has seen enough: the tool detaches.
+    let mut command = place.command(&["top", "--batch", "--interval", "20ms", "--attach", &program.pid()]);
+    let mut tool = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(tool.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("b.lua"), "{line}");
+    assert_eq!(tool.wait().unwrap().code(), Some(0));
+    assert!(!event_file(&program.pid()).exists());
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
+
+#[test]
+fn top_draws_on_a_terminal_until_q() {
+    let place = Place::new(&[("a.lua", COMPUTING)]);
+    let program = place.running("a.lua");
+    let (mut master, mut slave) = (0, 0);
+    // SAFETY: writes two descriptors, which are ours from then on.
+    let (mut master, slave) = unsafe {
+        let null = std::ptr::null_mut();
+        assert_eq!(libc::openpty(&mut master, &mut slave, null, null.cast(), null.cast()), 0);
+        (fs::File::from_raw_fd(master), fs::File::from_raw_fd(slave))
+    };
+    let mut command = place.command(&["top", "--interval", "50ms", "--attach", &program.pid()]);
+    command.stdin(slave.try_clone().unwrap()).stdout(slave);
+    let mut tool = command.spawn().unwrap();
+    // The child alone has the other side from here on.
+    drop(command);
+    let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut pressed = false;
+    while let Ok(n @ 1..) = master.read(&mut buffer) {
+        seen.extend_from_slice(&buffer[..n]);
+        if !pressed && text(&seen).matches("DOMAIN").count() >= 2 {
+            pressed = true;
+            master.write_all(b"q").unwrap();
+        }
+    }
+    assert_eq!(tool.wait().unwrap().code(), Some(0));
+    let seen = text(&seen);
+    assert!(seen.starts_with("\x1b[?1049h") && seen.ends_with("\x1b[?1049l"), "{seen:?}");
     fs::write(place.0.join("stop"), "").unwrap();
     assert_eq!(program.finish(), "computed\n");
 }

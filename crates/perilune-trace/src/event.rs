@@ -253,6 +253,10 @@ kinds! {
     CloseEnd = 129, "scope-close-end", Gc, End, "bytes freed", "bytes kept", "";
     /// Where the program was when the step that has just ended stopped it for so long; only of long ones.
     PauseAt = 130, "pause-at", Gc, Instant, "stack", "ns", "";
+    /// Cycles of counted things are looked for, in the whole process.
+    CycleBegin = 131, "cycles", Gc, Begin, "", "", "";
+    /// So many were emptied, so many looked at.
+    CycleEnd = 132, "cycles-end", Gc, End, "count", "count", "";
 
     // -- Heap: 144..
     /// Bytes that the program holds in this domain.

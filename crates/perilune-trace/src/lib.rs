@@ -12,6 +12,7 @@
 //! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
 //! | `recording.rs` | files that last: written as events arrive, read as a trace |
 //! | `view/`, `export/` | a trace as rows of bars: our viewer, pictures, other people's formats |
+//! | `profile/` | samples added up by call path: tables, flame graphs, pprof, speedscope |
 //! | `analyse/` | what a trace says: times of domains, collectors, delays |
 //!
 //! The design as a whole is in `docs/tracing-design.md`.
@@ -28,6 +29,8 @@ pub mod identity;
 pub mod layout;
 pub mod map;
 pub mod names;
+pub mod profile;
+mod protobuf;
 pub mod read;
 pub mod recording;
 pub mod session;

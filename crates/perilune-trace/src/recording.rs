@@ -360,7 +360,7 @@ impl Reading {
     /// Takes in the events of a chunk, as many as there are. Were all?
     fn events(&mut self, from: &mut dyn Read, ring: u32, length: u64) -> io::Result<bool> {
         let mut writer = [0; 8];
-        if length < 8 || length % 8 != 0 || fill(from, &mut writer)? < 8 {
+        if length < 8 || !length.is_multiple_of(8) || fill(from, &mut writer)? < 8 {
             return Ok(false);
         }
         let writer = u64::from_ne_bytes(writer);

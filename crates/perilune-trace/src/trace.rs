@@ -90,9 +90,12 @@ impl Trace {
         for e in raw {
             trace.add(&e, scale.ns(e.ticks).saturating_sub(start));
         }
-        let last = if h.state.load(Ordering::Acquire) == State::Live as u32 {
+        // SAFETY: asks whether a process exists.
+        let lives = unsafe { libc::kill(trace.pid as i32, 0) } == 0;
+        let last = if lives && h.state.load(Ordering::Acquire) == State::Live as u32 {
             crate::clock::monotonic_ns()
         } else {
+            // Of one that was killed nothing is known after the last event.
             h.later_mono_ns.load(Ordering::Relaxed)
         };
         trace.finish(last.saturating_sub(start));

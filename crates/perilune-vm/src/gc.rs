@@ -29,9 +29,12 @@ use crate::table::trace::{Range, WHOLE};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Client, Cycle, Marker, Mode, Obj};
 use perilune_syntax::Proto;
-use perilune_trace::{Kind, emit};
+use perilune_trace::{Category, Kind, emit, on};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Nanoseconds of a step after which a trace gets to know where the program was.
+const LONG_PAUSE: u64 = 250_000;
 
 /// The collector's Lua-side state.
 #[derive(Default)]
@@ -435,6 +438,9 @@ impl Client for LuaClient {
             }
             (*vm).shared.clear();
             (*vm).lookups.collected(cycle == Cycle::Major);
+            if cycle == Cycle::Major {
+                (*vm).scratch.collected();
+            }
             if ageing {
                 (*vm).shapes.collected();
             }
@@ -692,11 +698,13 @@ impl Vm {
     fn collect_due(&mut self) -> LuaResult<()> {
         let majors = self.heap.majors();
         self.with_client(|heap, client| heap.step(client));
+        self.report_long_pause();
         if self.heap.majors() != majors {
             crate::cycles::after_major();
         }
         if self.heap.over_limit() {
             self.with_client(|heap, client| heap.collect_full(client));
+            self.report_long_pause();
             if self.heap.over_limit() {
                 emit(Kind::MemoryRefused, 0, 0, self.heap.live_bytes() as u64);
                 return Err(self.out_of_memory());
@@ -710,8 +718,19 @@ impl Vm {
     pub fn collect_full(&mut self) {
         self.trim_fibers();
         self.with_client(|heap, client| heap.collect_full(client));
+        self.report_long_pause();
         crate::cycles::collect();
         self.run_finalizers();
+    }
+
+    /// If the step that has just ended took long, where the program was.
+    #[inline]
+    fn report_long_pause(&mut self) {
+        let ns = self.heap.last_pause_ns();
+        if ns >= LONG_PAUSE && on(Category::Gc) {
+            let stack = self.event_stack();
+            emit(Kind::PauseAt, 0, stack as u64, ns);
+        }
     }
 
     /// A step of collection as if `kb` KiB had been allocated; true if a cycle ended.

@@ -73,6 +73,7 @@ impl Vm {
             island_shapes: Default::default(),
             functions: Default::default(),
             lookups: Default::default(),
+            scratch: Default::default(),
             userdata_carrier: None,
             shared_refs: Default::default(),
             parcel: Default::default(),

@@ -78,6 +78,7 @@ pub struct Vm {
     pub(crate) functions: crate::island::FunctionCache,
     /// What this domain has found in dictionaries of islands.
     pub(crate) lookups: crate::island::Lookups,
+    pub(crate) scratch: crate::island::Scratch,
     /// Which userdata cross to other domains, and how.
     pub(crate) userdata_carrier: Option<crate::shared::Carry>,
     /// Shared objects that this domain refers to.

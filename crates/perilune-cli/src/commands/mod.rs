@@ -8,7 +8,12 @@
 //! `options.rs` decides whether a first word is a subcommand at all.
 
 mod bench;
+mod gc_stats;
+mod latency;
 mod observe;
+mod prof;
+mod table;
+mod top;
 mod trace;
 
 use std::process::ExitCode;
@@ -22,8 +27,14 @@ pub struct Command {
 }
 
 /// All of them.
-const COMMANDS: &[Command] =
-    &[Command { name: "bench", run: bench::run }, Command { name: "trace", run: trace::run }];
+const COMMANDS: &[Command] = &[
+    Command { name: "bench", run: bench::run },
+    Command { name: "gc-stats", run: gc_stats::run },
+    Command { name: "latency", run: latency::run },
+    Command { name: "prof", run: prof::run },
+    Command { name: "top", run: top::run },
+    Command { name: "trace", run: trace::run },
+];
 
 /// The subcommand that `word` calls.
 pub fn named(word: &[u8]) -> Option<&'static Command> {

@@ -262,6 +262,18 @@ impl Request {
     /// # Errors
     /// It cannot be started or attached to; the source is a file.
     pub fn begin(&self, options: &Options) -> io::Result<Observation> {
+        self.begin_with(options, |_| {})
+    }
+
+    /// As [`Request::begin`]; `adjust` may give the script other streams.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn begin_with(
+        &self,
+        options: &Options,
+        adjust: impl FnOnce(&mut Command),
+    ) -> io::Result<Observation> {
         let (target, title) = match &self.source {
             Source::Attach(pid) => {
                 let target = Target::attach(*pid, options)?;
@@ -275,6 +287,7 @@ impl Request {
                     command.arg("--");
                 }
                 command.args(words);
+                adjust(&mut command);
                 let target = Target::spawn(command, options)?;
                 let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
                 (target, words.join(" "))

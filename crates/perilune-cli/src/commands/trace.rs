@@ -21,8 +21,11 @@ mod show;
 
 use std::process::ExitCode;
 
-/// The words after `trace`, what each does in a line, and who does it. It gets all words of the command line.
-const PARTS: &[(&str, &str, fn(&[Vec<u8>]) -> ExitCode)] = &[
+/// What carries a word out. It gets all words of the command line.
+type Part = fn(&[Vec<u8>]) -> ExitCode;
+
+/// The words after `trace`, and what each does, in a line for people and in fact.
+const PARTS: &[(&str, &str, Part)] = &[
     ("record", "writes what happens in a program to a file", record::record),
     ("run", "records, then opens the viewer", record::run),
     ("dump", "writes events as text", dump::run),

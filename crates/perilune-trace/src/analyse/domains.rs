@@ -285,6 +285,8 @@ impl Book<'_> {
             | Kind::FinalizeEnd
             | Kind::CloseBegin
             | Kind::CloseEnd
+            | Kind::CycleBegin
+            | Kind::CycleEnd
             | Kind::BlockBegin
             | Kind::BlockEnd
             | Kind::CpuTime => self.advance(number, e.ns),
@@ -357,6 +359,8 @@ impl Book<'_> {
             Kind::FinalizeEnd => d.close_span(State::Finalizers),
             Kind::CloseBegin => d.spans.push((State::Scope, 0)),
             Kind::CloseEnd => d.close_span(State::Scope),
+            Kind::CycleBegin => d.spans.push((State::Collector, 0)),
+            Kind::CycleEnd => d.close_span(State::Collector),
             Kind::BlockBegin => {
                 // Whoever calls does not wait, even if that was not said.
                 if let Some(of) = d.running.and_then(|fiber| d.fibers.get_mut(&fiber)) {

@@ -4,10 +4,14 @@
 //! |---|---|
 //! | `domains.rs` | the time of each domain, divided up without a rest |
 //! | `state.rs` | what the parts are |
+//! | `gc.rs` | what collectors did |
+//! | `latency.rs` | how long something had to wait, and the slowest of it |
 //! | `histogram.rs` | percentiles |
 //!
 //! Nothing here writes for people: commands and the viewer do.
 
 pub mod domains;
+pub mod gc;
 pub mod histogram;
+pub mod latency;
 pub mod state;

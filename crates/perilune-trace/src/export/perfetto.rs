@@ -16,49 +16,11 @@
 //! The format is written by hand: the few messages that are needed are a few lines each, and no crate for it is kept well. Field numbers are those of Perfetto's public `.proto` files.
 
 use crate::event::Phase;
+use crate::protobuf::Message;
 use crate::view::Timeline;
 use crate::view::model::*;
 use std::collections::HashMap;
 use std::io::{self, Write};
-
-/// A protobuf message in the making.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut n: u64) {
-        while n >= 0x80 {
-            self.0.push(n as u8 | 0x80);
-            n >>= 7;
-        }
-        self.0.push(n as u8);
-    }
-    fn uint(&mut self, field: u32, n: u64) -> &mut Message {
-        self.varint((field as u64) << 3);
-        self.varint(n);
-        self
-    }
-    fn fixed64(&mut self, field: u32, n: u64) -> &mut Message {
-        self.varint((field as u64) << 3 | 1);
-        self.0.extend_from_slice(&n.to_le_bytes());
-        self
-    }
-    fn double(&mut self, field: u32, x: f64) -> &mut Message {
-        self.fixed64(field, x.to_bits())
-    }
-    fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
-        self.varint((field as u64) << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
-    }
-    fn text(&mut self, field: u32, text: &str) -> &mut Message {
-        self.bytes(field, text.as_bytes())
-    }
-    fn message(&mut self, field: u32, inner: &Message) -> &mut Message {
-        self.bytes(field, &inner.0)
-    }
-}
 
 mod field {
     //! Field numbers, by message.

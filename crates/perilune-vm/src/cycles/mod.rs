@@ -60,6 +60,7 @@ mod tests;
 use crate::shared::SharedObject;
 pub use graph::Held;
 use graph::{Counted, Table};
+use perilune_trace::{Kind, emit};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -254,6 +255,7 @@ pub fn collect() -> usize {
 
 /// One search; the caller has the lock.
 fn search() {
+    emit(Kind::CycleBegin, 0, 0, 0);
     let mut table = Table::default();
     {
         let mut registry = registry();
@@ -270,12 +272,14 @@ fn search() {
     SEARCHES.fetch_add(1, Relaxed);
     VISITED.fetch_add(table.len() as u64, Relaxed);
     EMPTIED.fetch_add(garbage.len() as u64, Relaxed);
-    let left = holders.saturating_sub(garbage.len());
+    let (emptied, visited) = (garbage.len(), table.len());
+    let left = holders.saturating_sub(emptied);
     // Nothing is locked any more: destructors may do what they like.
     drop(garbage);
     drop(table);
     DUE_HOLDERS.store((2 * left).max(LEAST_HOLDERS), Relaxed);
     DUE_BYTES.store((2 * outside_bytes()).max(LEAST_BYTES), Relaxed);
+    emit(Kind::CycleEnd, 0, emptied as u64, visited as u64);
 }
 
 /// A counted reference to a holder, for [`Held::counted`].

@@ -16,6 +16,7 @@ use crate::shape;
 use crate::string::same_text;
 use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
+use perilune_heap::is_island;
 use perilune_syntax::{Instr, Op};
 
 /// Reads an element that is not nil, or falls through.
@@ -78,11 +79,11 @@ op!(
     #[inline(never)] string_getindex(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload as *mut Table;
     let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
-    if (*t).shape != shape::DICT {
-        tail!(frozen_getindex, vm, base, pc, k, i, tab)
-    }
     if (*key).header.flags & STRING_INTERNED == 0 {
         tail!(twin_getindex, vm, base, pc, k, i, tab)
+    }
+    if (*t).shape != shape::DICT {
+        tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
     with_string_node!(t, key, (*key).hash, n => {
         let payload = (*n).value;
@@ -125,9 +126,6 @@ op!(
             tail!(frozen_getindex_otherwise, vm, base, pc, k, i, tab)
         }
         deliver_known!(vm, base, pc, k, i, tab, known)
-    }
-    if (*key).header.flags & STRING_INTERNED == 0 {
-        tail!(twin_getindex, vm, base, pc, k, i, tab)
     }
     tail!(other_getindex, vm, base, pc, k, i, tab)
 });
@@ -187,6 +185,12 @@ op!(
     /// next is often a store under the same key.
     #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
+    if (*((*base.add(i.b() as usize)).payload as *mut Table)).shape == shape::FROZEN_DICT {
+        if is_island((*key).payload as usize) {
+            tail!(compared_getindex, vm, base, pc, k, i, tab)
+        }
+        tail!(frozen_getindex, vm, base, pc, k, i, tab)
+    }
     let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
     if !twin.is_null() {
         // The two have one hash. The twin itself need not be touched.

@@ -17,6 +17,7 @@
 use super::Contents;
 use super::function::{ENV, SharedFunction};
 use super::refuse::{Refusal, Why};
+use super::scratch::{Entries, Entry, NO_PARENT, Texts, prefetch};
 use crate::Vm;
 use crate::meta::Event;
 use crate::native::LuaResult;
@@ -31,18 +32,6 @@ use perilune_syntax::proto::VarKind;
 use std::collections::HashSet;
 use std::ptr::null_mut;
 use std::sync::Arc;
-
-/// An object that has been met.
-pub(super) struct Entry {
-    pub src: *mut Header,
-    pub dst: *mut Header,
-    /// Of the source.
-    epoch: u32,
-    /// The entry that referred to it first; [`NO_PARENT`]: the root.
-    pub parent: u32,
-}
-
-pub(super) const NO_PARENT: u32 = u32::MAX;
 
 /// Why a copy came to nothing.
 pub(super) enum Failure {
@@ -63,20 +52,6 @@ const REFUSED: [Event; 3] = [Event::Gc, Event::Close, Event::Mode];
 const REFUSED_BITS: u8 = 1 << Event::Gc as u8 | 1 << Event::Close as u8 | 1 << Event::Mode as u8;
 
 const SHAPES: usize = 64;
-
-/// How many objects ahead headers are fetched that lie anywhere.
-const AHEAD: usize = 8;
-
-#[inline(always)]
-fn prefetch<T>(p: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch faults on no address.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(p.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
-}
 
 /// Bytes of the longest string object that is copied by granules.
 const SHORT: usize = 128;
@@ -109,67 +84,6 @@ fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The copies of strings that are not interned: an open-addressing set by text.
-#[derive(Default)]
-struct Texts {
-    /// A power of two, at most two thirds used; empty at first. An address in the lower 48 bits, the upper half of the hash above; 0: free.
-    slots: Vec<u64>,
-    len: usize,
-}
-
-impl Texts {
-    fn string(slot: u64) -> *mut LuaString {
-        (slot & ((1 << 48) - 1)) as *mut LuaString
-    }
-
-    fn slot(hash: u32, s: *mut LuaString) -> u64 {
-        s as u64 | ((hash >> 16) as u64) << 48
-    }
-
-    /// The copy of `s`, or null; and where it belongs: there is room for it.
-    #[inline]
-    fn find(&mut self, hash: u32, s: Gc<LuaString>) -> (usize, *mut LuaString) {
-        if (self.len + 1) * 3 > self.slots.len() * 2 {
-            self.grow();
-        }
-        let mask = self.slots.len() - 1;
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = self.slots[at];
-            if slot == 0 {
-                return (at, null_mut());
-            }
-            let known = Self::string(slot);
-            // SAFETY: the slots have strings of the island, and `s` is alive.
-            if slot >> 48 == (hash >> 16) as u64 && unsafe { crate::string::same_text(known, s.ptr()) } {
-                return (at, known);
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    fn put(&mut self, place: usize, hash: u32, s: *mut LuaString) {
-        self.slots[place] = Self::slot(hash, s);
-        self.len += 1;
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let size = (self.slots.len() * 4).max(64);
-        let old = std::mem::replace(&mut self.slots, vec![0; size]);
-        for slot in old {
-            if slot != 0 {
-                // SAFETY: a string of the island.
-                let mut at = unsafe { (*Self::string(slot)).hash } as usize & (size - 1);
-                while self.slots[at] != 0 {
-                    at = (at + 1) & (size - 1);
-                }
-                self.slots[at] = slot;
-            }
-        }
-    }
-}
-
 struct Copier<'a> {
     vm: &'a mut Vm,
     island: IslandBuilder,
@@ -189,21 +103,6 @@ struct Copier<'a> {
     absent: [(u32, u8); SHAPES],
 }
 
-/// The objects met, whose headers are put right in the end.
-struct Entries(Vec<Entry>);
-
-impl Drop for Entries {
-    fn drop(&mut self) {
-        for (n, e) in self.0.iter().enumerate() {
-            if let Some(later) = self.0.get(n + AHEAD) {
-                prefetch(later.src);
-            }
-            // SAFETY: the sources are alive: nothing has been collected since they were met.
-            unsafe { (*e.src).epoch = e.epoch };
-        }
-    }
-}
-
 /// Copies `v` into a new island.
 pub(super) fn copy(vm: &mut Vm, v: Value) -> LuaResult<(Value, IslandRef)> {
     try_copy(vm, v).map_err(|failure| match failure {
@@ -213,13 +112,15 @@ pub(super) fn copy(vm: &mut Vm, v: Value) -> LuaResult<(Value, IslandRef)> {
 }
 
 fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
+    let island = IslandBuilder::new()?;
+    let (entries, texts) = vm.scratch.take();
     let mut c = Copier {
         vm,
-        island: IslandBuilder::new()?,
-        entries: Entries(Vec::new()),
+        island,
+        entries,
         unfilled: Vec::new(),
         at: NO_PARENT,
-        texts: Default::default(),
+        texts,
         protos: Vec::new(),
         known_protos: HashSet::new(),
         shared: Vec::new(),
@@ -227,9 +128,10 @@ fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
         known_shapes: HashSet::new(),
         absent: [(shape::ROOT, 0xff); SHAPES],
     };
-    let root = c.forward(v)?;
-    c.run()?;
-    let Copier { island, protos, shared, shapes, .. } = c;
+    let root = c.forward(v).and_then(|root| c.run().map(|()| root));
+    let Copier { vm, island, entries, texts, protos, shared, shapes, .. } = c;
+    vm.scratch.give(entries, texts);
+    let root = root?;
     let none = protos.is_empty() && shared.is_empty() && shapes.is_empty();
     let contents = Contents { protos, shared, shapes };
     Ok((root, island.seal(if none { None } else { Some(Box::new(contents)) })))
@@ -391,6 +293,7 @@ impl Copier<'_> {
             let len = (*src).array_len as usize;
             if (*src).kind == crate::ArrayKind::General {
                 let (from, to) = ((*src).array.cast::<Value>(), (*dst).array.cast::<Value>());
+                self.expect_texts(len, from.as_ref().copied());
                 for n in 0..len {
                     *to.add(n) = self.forward(*from.add(n))?;
                 }
@@ -408,6 +311,16 @@ impl Copier<'_> {
                 (*dst).metatable = self.forward_metatable(Gc::from_ptr((*src).metatable))?;
             }
             Ok(())
+        }
+    }
+
+    /// `n` values are about to be copied, of which `first` is one: if it is a text that nobody has seen, the others may be, too.
+    fn expect_texts(&mut self, n: usize, first: Option<Value>) {
+        const WORTH_EXPECTING: usize = 64;
+        if n >= WORTH_EXPECTING
+            && first.and_then(Value::as_string).is_some_and(|s| !s.is_interned() && !s.is_frozen())
+        {
+            self.texts.reserve(n);
         }
     }
 
@@ -483,6 +396,7 @@ impl Copier<'_> {
             }
             // One for each key at least, as a rule.
             self.entries.0.reserve(live);
+            self.expect_texts(live, nodes.iter().find(|n| n.is_live()).map(|n| n.value()));
             let tight = live.next_power_of_two();
             let copy: *mut Node = self.island.room(tight * size_of::<Node>())?.cast();
             (*dst).nodes = copy;
@@ -522,6 +436,9 @@ impl Copier<'_> {
             }
             for at in bits(live) {
                 prefetch(nodes[at].key as *const Header);
+                if nodes[at].value_tag >= Tag::STRING.0 {
+                    prefetch(nodes[at].value as *const Header);
+                }
             }
             (live, dead)
         };

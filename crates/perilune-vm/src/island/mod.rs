@@ -5,6 +5,7 @@
 //! and absent metamethods are computed by the copy.
 //!
 //! * `copy.rs`: the copy.
+//! * `scratch.rs`: what it needs meanwhile.
 //! * `refuse.rs`: what cannot be shared, and the path by which it was reached.
 //! * `lookups.rs`: what was found by computed names.
 //! * `function.rs`: functions in islands, and the closures that a domain makes of them.
@@ -24,10 +25,12 @@ mod copy;
 mod function;
 mod lookups;
 mod refuse;
+mod scratch;
 
 pub(crate) use function::FunctionCache;
 pub use function::SharedFunction;
 pub(crate) use lookups::{Lookups, Otherwise};
+pub(crate) use scratch::Scratch;
 
 use crate::Vm;
 use crate::native::LuaResult;

@@ -1,6 +1,6 @@
 //! What cannot be shared, said in terms of the program: "cannot share: value.config.handler is a coroutine".
 
-use super::copy::{Entry, NO_PARENT};
+use super::scratch::{Entry, NO_PARENT};
 use crate::meta::Event;
 use crate::object::{LuaClosure, Table, Upval};
 use crate::shape;

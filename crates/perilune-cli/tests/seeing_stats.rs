@@ -1,0 +1,360 @@
+//! `perilune gc-stats` and `perilune latency` over programs that end in all ways there are: the parts add up to the whole, and the whole is the program's time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+// -- JSON, as much of it as the commands write ---------------------------------------------------------------------------------
+
+#[derive(Clone, Debug, PartialEq)]
+enum Json {
+    Null,
+    Number(f64),
+    Text(String),
+    List(Vec<Json>),
+    Object(BTreeMap<String, Json>),
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    fn next(&mut self, token: &str) -> bool {
+        self.rest = self.rest.trim_start();
+        let found = self.rest.strip_prefix(token);
+        self.rest = found.unwrap_or(self.rest);
+        found.is_some()
+    }
+
+    fn text(&mut self) -> String {
+        let mut text = String::new();
+        let mut chars = self.rest.char_indices();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    self.rest = &self.rest[at + 1..];
+                    return text;
+                }
+                '\\' => text.extend(chars.next().map(|(_, c)| c)),
+                c => text.push(c),
+            }
+        }
+        panic!("a string does not end");
+    }
+
+    fn value(&mut self) -> Json {
+        if self.next("null") {
+            Json::Null
+        } else if self.next("\"") {
+            Json::Text(self.text())
+        } else if self.next("[") {
+            let mut list = Vec::new();
+            while !self.next("]") {
+                list.push(self.value());
+                self.next(",");
+            }
+            Json::List(list)
+        } else if self.next("{") {
+            let mut members = BTreeMap::new();
+            while !self.next("}") {
+                assert!(self.next("\""), "a key: {:.40}", self.rest);
+                let key = self.text();
+                assert!(self.next(":"));
+                members.insert(key, self.value());
+                self.next(",");
+            }
+            Json::Object(members)
+        } else {
+            let end = self.rest.find(|c: char| !"+-.eE0123456789".contains(c)).unwrap_or(self.rest.len());
+            let number = self.rest[..end].parse().unwrap_or_else(|_| panic!("no value: {:.40}", self.rest));
+            self.rest = &self.rest[end..];
+            Json::Number(number)
+        }
+    }
+}
+
+impl Json {
+    fn parse(text: &str) -> Json {
+        let mut reader = Reader { rest: text };
+        let value = reader.value();
+        assert_eq!(reader.rest.trim(), "");
+        value
+    }
+
+    /// A member, by a path of keys.
+    fn at(&self, path: &str) -> &Json {
+        path.split('.').fold(self, |at, key| match at {
+            Json::Object(members) => members.get(key).unwrap_or_else(|| panic!("no {key} of {path}")),
+            other => panic!("{path}: {other:?}"),
+        })
+    }
+
+    fn ns(&self, path: &str) -> u64 {
+        match self.at(path) {
+            Json::Number(n) => *n as u64,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    fn list(&self, path: &str) -> &[Json] {
+        match self.at(path) {
+            Json::List(list) => list,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+
+    fn members(&self, path: &str) -> &BTreeMap<String, Json> {
+        match self.at(path) {
+            Json::Object(members) => members,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+}
+
+// -- Running ---------------------------------------------------------------------------------------------------------------------
+
+struct Ran {
+    output: Output,
+    json: Json,
+    wall: Duration,
+}
+
+/// A script in a file of its own, and where the command's data go.
+fn files(name: &str, script: &str) -> (PathBuf, PathBuf) {
+    let dir = std::env::temp_dir().join(format!("perilune-stats-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("script.lua");
+    std::fs::write(&file, script).unwrap();
+    (file, dir.join("out"))
+}
+
+fn run(command: &str, name: &str, script: &str) -> Ran {
+    let (file, out) = files(name, script);
+    let begun = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_perilune"))
+        .args([command, "--json", "-o"])
+        .args([&out, &file])
+        .output()
+        .unwrap();
+    let wall = begun.elapsed();
+    let text = std::fs::read_to_string(&out)
+        .unwrap_or_else(|e| panic!("{name}: {e}: {}", String::from_utf8_lossy(&output.stderr)));
+    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    Ran { output, json: Json::parse(&text), wall }
+}
+
+/// Parts add up: those of each domain and those of the total, and the whole is the time that the program took.
+fn check(ran: &Ran, name: &str) {
+    let json = &ran.json;
+    let elapsed = json.ns("elapsed_ns");
+    let wall = ran.wall.as_nanos() as u64;
+    assert!(elapsed <= wall, "{name}: {elapsed} ns seen of {wall}");
+    // Before the program writes events there is its own start and the tool's; on a busy machine these take long.
+    assert!(wall - elapsed < wall / 100 + 400_000_000, "{name}: {elapsed} ns seen of {wall}");
+    let domains = json.list("domains");
+    let mut sum = 0;
+    for d in domains {
+        let parts: u64 = d.members("time_ns").keys().map(|s| d.ns(&format!("time_ns.{s}"))).sum();
+        assert_eq!(parts, elapsed, "{name}: {d:?}");
+        assert_eq!(d.ns("misfitting_events"), 0, "{name}: {d:?}");
+        let waited: u64 = d.list("waits").iter().map(|w| w.ns("ns")).sum();
+        let waiting = d.ns("time_ns.waiting") + d.ns("time_ns.blocked");
+        assert!(waited <= waiting, "{name}: {d:?}");
+        let pauses = d.ns("collection.pauses_ns.sum") + d.ns("collection.finalizer_runs_ns.sum");
+        let collection = d.ns("collection.work_ns") + d.ns("collection.waiting_ns");
+        // Pauses are measured by their ends, collection by states: they see the same, but for a pause in which the process ended.
+        let off = pauses.abs_diff(collection);
+        let ended = *d.at("ended_ns") != Json::Null;
+        assert!(!ended || off <= elapsed / 100, "{name}: pauses {pauses}, collection {collection}");
+        assert!(pauses <= collection + elapsed / 100, "{name}: pauses {pauses}, collection {collection}");
+        sum += parts;
+    }
+    let total: u64 =
+        json.members("total.time_ns").keys().map(|s| json.ns(&format!("total.time_ns.{s}"))).sum();
+    assert_eq!(total, sum);
+    assert_eq!(json.ns("lost_events"), 0);
+}
+
+fn domain<'a>(ran: &'a Ran, name: &str) -> &'a Json {
+    let is = |d: &&Json| matches!(d.at("name"), Json::Text(t) if t.contains(name));
+    ran.json.list("domains").iter().find(is).unwrap_or_else(|| panic!("no domain {name}: {:?}", ran.json))
+}
+
+const MS: u64 = 1_000_000;
+
+const DOMAINS: &str = r#"
+local pl = require "perilune"
+local pool = pl.pool.new{workers = 2, name = "mill"}
+local tasks = {}
+for n = 1, 12 do
+  tasks[n] = pool:async(function(n)
+    local t = {}
+    for j = 1, 20000 do t[j % 1000] = {j, n} end
+    return #t
+  end, n)
+end
+for n = 1, 12 do tasks[n]:await() end
+local lazy = pl.domain.spawn(function()
+  local pl = require "perilune"
+  pl.sleep(0.15)
+end)
+lazy:join()
+io.popen("sleep 0.2"):close()
+for n = 1, 50 do setmetatable({}, {__gc = function() end}) end
+collectgarbage()
+"#;
+
+#[test]
+fn domains_that_work_sleep_and_block() {
+    let ran = run("gc-stats", "domains", DOMAINS);
+    assert!(ran.output.status.success(), "{}", String::from_utf8_lossy(&ran.output.stderr));
+    check(&ran, "domains");
+    let main = domain(&ran, "main");
+    // The collector's part of a call that blocks is none; what it waited for has names.
+    assert!(main.ns("time_ns.blocked") >= 190 * MS, "{main:?}");
+    assert!(main.ns("time_ns.waiting") >= 140 * MS, "{main:?}");
+    assert!(main.ns("collection.full") >= 1 && main.ns("collection.finalizers") >= 50);
+    let waits = main.list("waits");
+    assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("close"))), "{waits:?}");
+    assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("task"))), "{waits:?}");
+    // Twelve tasks made 20,000 tables each, in the two domains of the pool; what lives on is a thousand.
+    let mills: Vec<&Json> =
+        ran.json.list("domains").iter().filter(|d| d.at("name") != main.at("name")).collect();
+    let of = |path| mills.iter().map(|d| d.ns(path)).sum::<u64>();
+    assert!(of("memory.allocated_bytes") >= 12 * 20_000 * 16, "{}", of("memory.allocated_bytes"));
+    assert!(of("collection.minors_ns.count") >= 10);
+    assert!(of("memory.promoted_bytes") < of("memory.allocated_bytes"));
+    assert!(of("time_ns.idle") > 0);
+    assert!(mills.iter().any(|d| d.ns("time_ns.waiting") >= 140 * MS), "the domain that sleeps: {mills:?}");
+}
+
+#[test]
+fn programs_that_end_in_other_ways() {
+    let burn = "local t = {} for n = 1, 3e5 do t[n % 1000] = {n} end\n";
+    let with_domain = "local pl = require 'perilune'
+        pl.domain.spawn(function() local t = {} for n = 1, 1e9 do t[n % 1000] = {n} end end)
+        pl.sleep(0.1)\n";
+    let cases = [
+        ("exit", format!("{burn}os.exit(7)"), 7),
+        ("exit-close", format!("{burn}os.exit(8, true)"), 8),
+        ("error", format!("{burn}error('over')"), 1),
+        ("killed", format!("{burn}os.execute('kill -9 $PPID')"), 137),
+        ("exit-others-run", format!("{with_domain}os.exit(9)"), 9),
+        ("killed-others-run", format!("{with_domain}os.execute('kill -9 $PPID')"), 137),
+    ];
+    for (name, script, code) in cases {
+        let ran = run("gc-stats", name, &script);
+        assert_eq!(
+            ran.output.status.code(),
+            Some(code),
+            "{name}: {}",
+            String::from_utf8_lossy(&ran.output.stderr)
+        );
+        check(&ran, name);
+        let main = domain(&ran, "main");
+        assert!(main.ns("existing_ns") > 0);
+        if !name.ends_with("run") {
+            assert!(main.ns("memory.allocated_bytes") > 2_000_000, "{name}");
+            assert!(main.ns("collection.minors_ns.count") > 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn processor_time_is_that_of_the_process() {
+    // Busy and alone in its process, so what the process used is what its domain used.
+    let script = "local t = {} repeat for n = 1, 1e4 do t[n % 500] = {n} end until os.clock() > 0.4
+        io.write(string.format('%d', os.clock() * 1e9 // 1))";
+    let ran = run("gc-stats", "clock", script);
+    check(&ran, "clock");
+    let clock: u64 = String::from_utf8_lossy(&ran.output.stdout).parse().unwrap();
+    let cpu = ran.json.ns("total.cpu_ns");
+    // What the process did before it was a domain, and what clocks of two kinds differ by.
+    assert!(
+        cpu.abs_diff(clock) < clock / 10 + 15 * MS,
+        "{cpu} of {clock} ns: {:?}",
+        ran.json.at("total.time_ns")
+    );
+}
+
+#[test]
+fn tables_for_people_go_to_standard_output() {
+    let (file, _) = files("text", DOMAINS);
+    for (command, words) in [
+        ("gc-stats", ["elapsed", "pauses", "survival", "'mill"]),
+        ("latency", ["pause", "task-queue", "timer-late", "where"]),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_perilune")).arg(command).arg(&file).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        for word in words {
+            assert!(text.contains(word), "{command}: no {word} in\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "colour in a pipe");
+    }
+    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn latency_knows_what_was_slow_and_where() {
+    let ran = run(
+        "latency",
+        "latency",
+        "local pl = require 'perilune'
+local pool = pl.pool.new{workers = 1}
+local function work() local t = {} for n = 1, 3e5 do t[n] = {n} end end
+local a, b = pool:async(work), pool:async(function() return 1 end)
+a:await() b:await()
+pl.sleep(0.02)
+collectgarbage()
+",
+    );
+    assert!(ran.output.status.success(), "{}", String::from_utf8_lossy(&ran.output.stderr));
+    let json = &ran.json;
+    assert_eq!(json.ns("delays.task-queue.count"), 2);
+    assert_eq!(json.ns("delays.task-time.count"), 2);
+    assert!(json.ns("delays.pause.count") > 2 && json.ns("delays.timer-late.count") >= 1);
+    assert!(json.ns("delays.pause.p50_ns") <= json.ns("delays.pause.max_ns"));
+    // The second task waited for the first, which took as long as that.
+    let slowest = json.list("slowest");
+    let queued = slowest.iter().find(|s| *s.at("what") == Json::Text("task-queue".into())).unwrap();
+    assert!(matches!(queued.at("where"), Json::Text(t) if t.ends_with("script.lua:4")), "{queued:?}");
+    assert!(queued.ns("ns") <= json.ns("delays.task-time.max_ns") + json.ns("delays.task-queue.max_ns"));
+    assert!(slowest.windows(2).all(|two| two[0].ns("ns") >= two[1].ns("ns")) && slowest.len() <= 30);
+    let pauses = slowest.iter().filter(|s| *s.at("what") == Json::Text("pause".into()));
+    let known = |s: &Json| matches!(s.at("where"), Json::Text(t) if t.contains("script.lua"));
+    let long: Vec<&Json> = pauses.filter(|s| s.ns("ns") > 300_000).collect();
+    assert!(long.iter().all(|s| known(s)), "{long:?}");
+}
+
+#[test]
+fn one_that_runs_is_watched_for_a_while() {
+    let (file, out) =
+        files("attach", "local t = {} while true do for n = 1, 1e4 do t[n % 500] = {n} end end");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_perilune")).arg(&file).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(150));
+    let output = Command::new(env!("CARGO_BIN_EXE_perilune"))
+        .args(["gc-stats", "--json", "--duration", "300ms", "--attach", &child.id().to_string(), "-o"])
+        .arg(&out)
+        .output();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json = Json::parse(&std::fs::read_to_string(&out).unwrap());
+    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    let elapsed = json.ns("elapsed_ns");
+    assert!(elapsed >= 250 * MS, "{elapsed}");
+    let main = &json.list("domains")[0];
+    let parts: u64 = main.members("time_ns").keys().map(|s| main.ns(&format!("time_ns.{s}"))).sum();
+    assert_eq!(parts, elapsed);
+    // Unknown until it first said something.
+    assert!(main.ns("time_ns.unknown") < elapsed / 2, "{main:?}");
+    assert!(main.ns("collection.minors_ns.count") > 0);
+}
