@@ -46,10 +46,10 @@ pub fn write_message(message: &[u8]) {
 
 /// Writes the message of an error that nothing caught.
 pub fn report(error: Value) {
-    match error.as_string() {
-        Some(message) => write_message(message.bytes()),
-        None => write_message(b"(error message not a string)"),
-    }
+    let message = error.as_string();
+    let message = message.as_ref().map_or(&b"(error message not a string)"[..], |m| m.bytes());
+    perilune_trace::emit_text(perilune_trace::Kind::Error, 0, message);
+    write_message(message);
 }
 
 /// Calls `f` with `args`, all results pushed; an error is the message with a traceback.

@@ -401,6 +401,36 @@ fn no_event_is_lost_at_a_million_per_second() {
     assert_eq!(next, written);
 }
 
+#[test]
+fn marks_errors_and_snapshots_of_the_program() {
+    let place = Place::new(&[(
+        "a.lua",
+        "local pl = require 'perilune'
+         pl.trace.log('a text', 42)
+         pl.trace.mark('there') pl.trace.mark('here')
+         print(pl.trace.snapshot('%p.rec'), pl.trace.snapshot('own.rec'))
+         local pool = pl.pool.new { workers = 1 }
+         print(pcall(function() pool:async(function() error('in a task') end):await() end))
+         error('of the program')",
+    )]);
+    let snapshot = |when: &str| {
+        let ran = place.run(&["trace", "record", "-o", "a.rec", "--snapshot-when", when, "a.lua"]);
+        assert_eq!(ran.status.code(), Some(1), "{}", text(&ran.stderr));
+        (text(&ran.stderr), place.dump("a.rec").join("\n"))
+    };
+    let (said, dump) = snapshot("mark:here");
+    assert!(said.contains("mark 'here': a.rec"), "{said}");
+    assert!(dump.contains("'there'"), "{dump}");
+    let (said, dump) = snapshot("error");
+    assert!(said.contains("an error: a.rec"), "{said}");
+    assert!(dump.contains(" log ") && dump.contains("a text\t42"), "{dump}");
+    assert!(dump.contains("in a task"), "{dump}");
+    assert!(place.dump("own.rec").iter().any(|l| l.contains("'here'")));
+
+    let ran = place.run(&["a.lua"]);
+    assert!(text(&ran.stdout).starts_with("false\tfalse"), "nothing is traced: {}", text(&ran.stdout));
+}
+
 const BUSY: &str = "
     local pl = require 'perilune'
     local function busy() local t, e = {}, os.clock() + 0.6 while os.clock() < e do for i = 1, 1e4 do t[i % 100] = {i} end end end

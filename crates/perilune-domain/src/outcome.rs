@@ -9,7 +9,7 @@ use crate::races::Order;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
-use perilune_trace::{Identity, ObjectKind};
+use perilune_trace::{Category, Identity, Kind, ObjectKind, emit_text, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
@@ -103,11 +103,18 @@ impl Outcome {
                 weak
             });
         }
+        let failure = match &end {
+            End::Failed(failure) if on(Category::User) => Some(Arc::clone(failure)),
+            _ => None,
+        };
         let mut state = self.state.lock();
         let State::Pending(waiters) = &mut *state else { return false };
         let waiters = std::mem::take(waiters);
         *state = State::Done(end);
         drop(state);
+        if let Some(failure) = failure {
+            emit_text(Kind::Error, self.identity.get().0, failure.text.as_bytes());
+        }
         for (waiter, case) in waiters {
             drop(waiter.claim(Reason::Ready, case));
         }

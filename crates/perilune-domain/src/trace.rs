@@ -6,6 +6,7 @@
 use crate::module::prelude;
 use perilune_trace::session::{self, Options};
 use perilune_trace::{Category, Kind, emit, emit_text, event, names, on};
+use perilune_trace::{emit as emitting, recording};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,9 +18,9 @@ const SPAN_KEY: &str = "perilune.span";
 
 /// Adds `pl.trace`.
 pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
-    let t = vm.new_table(0, 10)?;
+    let t = vm.new_table(0, 11)?;
     vm.set_field(pl, "trace", t.into())?;
-    vm.register(t, &[&START, &STOP, &IS_ON, &MARK, &COUNTER, &LOG])?;
+    vm.register(t, &[&START, &STOP, &IS_ON, &MARK, &COUNTER, &LOG, &SNAPSHOT])?;
     vm.register(t, &[&SPAN])
 }
 
@@ -171,4 +172,16 @@ fn number(vm: &mut Vm, options: Gc<Table>, name: &str, least: i64, most: i64) ->
 static STOP: Native = Native::leaf("stop", |_| {
     session::stop();
     Ok(0)
+});
+
+/// `pl.trace.snapshot(file)`: writes what the rings of all domains hold now, their last moments, to a recording. False if nothing is being traced.
+static SNAPSHOT: Native = Native::leaf("snapshot", |vm| {
+    let path = vm.check_str(1)?.to_text().replace("%p", &std::process::id().to_string());
+    if !emitting::has_session() {
+        return vm.ret(false);
+    }
+    match recording::snapshot(Path::new(OsStr::from_bytes(path.as_bytes()))) {
+        Ok(()) => vm.ret(true),
+        Err(e) => Err(vm.error(format!("cannot write a snapshot to '{path}': {e}"))),
+    }
 });
