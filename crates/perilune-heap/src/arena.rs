@@ -227,6 +227,7 @@ impl Heap {
         }
         crate::collect::to_fixpoint(&mut m, client);
         let kept = m.close();
+        self.settle_scope_samples(depth);
         self.log = log;
 
         let mut kept_large = 0;

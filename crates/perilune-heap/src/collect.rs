@@ -238,6 +238,7 @@ impl Heap {
         }
         to_fixpoint(&mut m, client);
         let kept = m.close();
+        self.settle_young_samples();
         self.old_bytes += kept;
         self.blocks.sweep_touched(self.side);
         let now = self.now();
@@ -399,6 +400,7 @@ impl Heap {
         debug_assert!(self.major.stack.is_empty() && self.major.parts.is_empty());
         self.major.active = false;
         self.side = self.side.other();
+        self.settle_old_samples();
         self.old_bytes = self.major.bytes;
         self.release_unmarked_islands();
         self.blocks.begin_sweep();

@@ -113,6 +113,7 @@ pub struct Heap {
     pub(crate) last_minor_at: u64,
     pub(crate) islands: crate::island::held::Held,
     pub(crate) scopes: crate::arena::Scopes,
+    pub(crate) sampling: crate::sample::Sampling,
     /// Nanoseconds that the last step took.
     pub(crate) last_pause: u64,
     /// Live and mapped bytes when they were last reported to a trace.
@@ -169,6 +170,7 @@ impl Heap {
             last_minor_at: 0,
             islands: Default::default(),
             scopes: Default::default(),
+            sampling: Default::default(),
             last_pause: 0,
             reported: (0, 0),
         }
@@ -214,8 +216,14 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&mut self, kind: u8, bytes: usize) -> Obj {
+        self.put_end_back();
         match self.alloc_anywhere(kind, bytes) {
-            Some(obj) => obj,
+            Some(obj) => {
+                if self.is_sampling() && bytes <= LARGEST_SMALL {
+                    self.count_for_samples(obj, bytes.max(1).next_multiple_of(GRANULE));
+                }
+                obj
+            }
             None => std::alloc::handle_alloc_error(
                 core::alloc::Layout::from_size_align(bytes.min(isize::MAX as usize / 2), GRANULE)
                     .expect("16 is a power of two"),
@@ -260,7 +268,11 @@ impl Heap {
         // SAFETY: fresh room for an object.
         unsafe {
             at.write(Header { epoch: self.epoch, kind, flags: 0, granules: 0 });
-            Some(Obj::new_unchecked(at))
+            let obj = Obj::new_unchecked(at);
+            if self.is_sampling() {
+                self.count_for_samples(obj, size);
+            }
+            Some(obj)
         }
     }
 
@@ -323,11 +335,13 @@ impl Heap {
 
     /// Takes the current spans away: nothing is being filled.
     pub(crate) fn take_targets(&mut self) -> Targets {
+        self.put_end_back();
         self.filled += (self.cursor - self.start) + (self.overflow.cursor - self.overflow.start);
         let main = Span { cursor: self.cursor, start: self.cursor, end: self.end };
         let overflow = Span { start: self.overflow.cursor, ..self.overflow };
         (self.cursor, self.start, self.end) = (0, 0, 0);
         self.overflow = Span::default();
+        self.put_end_forward();
         Targets {
             main,
             overflow,
@@ -338,17 +352,20 @@ impl Heap {
 
     /// Puts back what [`Heap::take_targets`] took.
     pub(crate) fn put_targets(&mut self, targets: Targets) {
+        self.put_end_back();
         self.filled += (self.cursor - self.start) + (self.overflow.cursor - self.overflow.start);
         (self.cursor, self.start, self.end) = (targets.main.cursor, targets.main.start, targets.main.end);
         self.overflow = targets.overflow;
         self.block = targets.block;
         self.used = targets.used;
+        self.put_end_forward();
     }
 
     /// Gives up the current spans: their blocks take part in the sweep. Returns the bytes allocated since the last
     /// collection.
     pub(crate) fn retire_spans(&mut self) -> usize {
         let young = self.young_bytes();
+        self.put_end_back();
         self.cursor = 0;
         self.start = 0;
         self.end = 0;
@@ -357,7 +374,21 @@ impl Heap {
         self.overflow = Span::default();
         self.filled = 0;
         self.young_large = 0;
+        self.put_end_forward();
         young
+    }
+
+    pub(crate) fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Where the span ends, or the next sample point is.
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
+
+    pub(crate) fn set_end(&mut self, end: usize) {
+        self.end = end;
     }
 
     /// Bytes allocated since the last collection, those freed by ends of scopes not counted.

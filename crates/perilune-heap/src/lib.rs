@@ -71,6 +71,7 @@ mod mark;
 mod os;
 mod pace;
 mod resize;
+mod sample;
 mod stats;
 mod table;
 mod verify;
@@ -82,6 +83,7 @@ pub use island::{
     IslandStats, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
 };
 pub use mark::Marker;
+pub use sample::Notify;
 pub use stats::{HeapStats, Histogram};
 pub use warm::release_warm_chunks;
 

@@ -89,6 +89,7 @@ impl Heap {
             return;
         }
         self.forget_cards(buffer);
+        self.move_sample(buffer, None);
         if self.is_young(buffer) {
             self.young_large -= size;
             self.budget += size as isize;
@@ -121,6 +122,10 @@ impl Heap {
             }
         }
         self.spend(more);
+        self.move_sample(old, Some(new));
+        if self.is_sampling() {
+            self.count_for_samples(new, more);
+        }
     }
 
     fn marked_by_major(&self, obj: Obj) -> bool {

@@ -28,6 +28,7 @@ use crate::interp::{HANDLERS, Handlers};
 use crate::native::Kind as NativeKind;
 use crate::value::{Tag, Value};
 use paths::{Innermost, Leaf, Paths};
+use perilune_heap::Notify;
 use perilune_syntax::Op;
 use perilune_trace::{Kind, emit, event};
 use std::ptr::{null, null_mut};
@@ -56,6 +57,10 @@ pub(crate) struct Sampler {
     collecting: AtomicBool,
     /// Lua, native, collector.
     spent: [Spent; 3],
+    /// For each sample of allocation that has not been taken: which native ran.
+    allocations: Vec<Leaf>,
+    /// The mean distance of such samples; 0: off.
+    interval: u64,
 }
 
 impl Default for Sampler {
@@ -68,6 +73,8 @@ impl Default for Sampler {
             sprung: AtomicBool::new(false),
             collecting: AtomicBool::new(false),
             spent: Default::default(),
+            allocations: Vec::new(),
+            interval: 0,
         }
     }
 }
@@ -95,6 +102,13 @@ impl Sampler {
         spent.ns.fetch_add(ns, RELAXED);
         self.spring();
         true
+    }
+
+    /// The heap has sampled an object.
+    fn note_allocation(&mut self) {
+        let (base, native) = self.running_native().unwrap_or_default();
+        self.allocations.push(Leaf { base, native, collector: false });
+        self.spring();
     }
 
     /// The native that runs: the base of its frame, and which one it is; zeros if it is Lua code. `None`: it is the host, between two calls into Lua.
@@ -186,6 +200,12 @@ impl Drop for Sampler {
     }
 }
 
+/// [`Notify`]
+fn heap_has_sampled(sampler: *mut ()) {
+    // SAFETY: the sampler of the domain whose heap this is; the thread that runs the domain allocates.
+    unsafe { (*sampler.cast::<Sampler>()).note_allocation() }
+}
+
 impl Vm {
     /// The calling thread has become the domain's owner.
     pub(crate) fn sampler_enter(&mut self) {
@@ -220,7 +240,16 @@ impl Vm {
     pub(crate) fn follow_switches(&mut self) {
         let hz = perilune_trace::emit::cpu_hz();
         clock::own().set_rate(hz);
-        let on = hz != 0;
+        let interval = perilune_trace::emit::alloc_interval();
+        let on = hz != 0 || interval != 0;
+        if self.sampler.interval != interval {
+            self.sampler.interval = interval;
+            self.sampler.allocations.clear();
+            let notify: Notify = (heap_has_sampled, (&raw mut *self.sampler).cast());
+            let seed = (&raw const *self as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                ^ perilune_trace::clock::ticks();
+            self.heap.set_sampling(interval, seed, (interval != 0).then_some(notify));
+        }
         if on == self.sampler.on.load(RELAXED) {
             return;
         }
@@ -251,6 +280,10 @@ impl Vm {
             self.sampler.restore();
             let ns = self.sampler.spent.iter().map(|s| s.ns.swap(0, RELAXED)).sum();
             clock::own().add_outside(ns);
+            let stack = if self.sampler.allocations.is_empty() { 0 } else { self.runtime_path() };
+            for _ in std::mem::take(&mut self.sampler.allocations) {
+                self.heap.name_sample(stack);
+            }
         }
     }
 
@@ -282,6 +315,22 @@ impl Vm {
                 let stack = self.path(innermost, leaf);
                 emit(Kind::CpuSample, kind as u16, stack as u64, ns);
             }
+        }
+        if !self.sampler.allocations.is_empty() {
+            self.take_allocations(innermost);
+        }
+    }
+
+    #[cold]
+    fn take_allocations(&mut self, innermost: Innermost) {
+        // Looking names up may allocate, and be sampled: those are for the next time.
+        let mut list = std::mem::take(&mut self.sampler.allocations);
+        for leaf in list.drain(..) {
+            let stack = self.path(innermost, leaf);
+            self.heap.name_sample(stack);
+        }
+        if self.sampler.allocations.is_empty() {
+            self.sampler.allocations = list;
         }
     }
 }
