@@ -85,6 +85,23 @@ impl Definitions {
         Some(format!("{}:{}", self.string(node.source as u64), node.line))
     }
 
+    /// Has an object been given a name?
+    pub fn has_label(&self, object: ObjectRef) -> bool {
+        self.labels.contains_key(&object)
+    }
+
+    /// The number of a string, for what a tool adds to a trace.
+    pub fn add_string(&mut self, text: &str) -> u32 {
+        self.strings.push(text.as_bytes().into());
+        self.strings.len() as u32
+    }
+
+    /// The number of a call path, for what a tool adds to a trace. Its parent must be there.
+    pub fn add_stack(&mut self, node: StackNode) -> u32 {
+        self.stacks.push(node);
+        self.stacks.len() as u32
+    }
+
     /// An object for people: `channel 'jobs'`, `task 12`.
     pub fn object(&self, object: ObjectRef) -> String {
         let kind = object.kind().name();

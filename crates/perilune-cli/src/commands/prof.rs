@@ -1,7 +1,9 @@
-//! `perilune prof cpu` and `prof alloc`: where processor time goes, who allocates.
+//! `perilune prof cpu`, `prof alloc`, `prof offcpu`: where processor time goes, who allocates, where a program waits.
 //!
 //! The program is sampled (`perilune-vm`'s sampler); the samples are added up by call path (`perilune_trace::profile`) and written as tables for people, as JSON, or to files in the
 //! formats that their names end in. Shares are of all samples; the table says how many there were, since with few of them small shares mean little.
+
+mod offcpu;
 
 use super::observe::{self, OPTIONS, Request};
 use perilune_trace::event::Category;
@@ -22,6 +24,7 @@ enum What {
 }
 
 /// How it is shown.
+#[derive(Default)]
 struct Shown {
     top: usize,
     lines: bool,
@@ -56,6 +59,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     match words.get(2).map(Vec::as_slice) {
         Some(b"cpu") => profile(What::Cpu, &words[3..]),
         Some(b"alloc") => profile(What::Alloc, &words[3..]),
+        Some(b"offcpu") => offcpu::run(&words[3..]),
         Some(b"--help" | b"-h") => {
             print!("{USAGE}");
             ExitCode::SUCCESS
@@ -75,6 +79,7 @@ const USAGE: &str = "\
 usage: perilune prof COMMAND ... (perilune prof COMMAND --help tells more)
   cpu      where processor time goes, by function and call path
   alloc    who allocates, and how much of it survives
+  offcpu   where the program waits, for what, and who woke it
 ";
 
 fn profile(what: What, words: &[Vec<u8>]) -> ExitCode {
@@ -82,11 +87,11 @@ fn profile(what: What, words: &[Vec<u8>]) -> ExitCode {
     let command = if what == What::Cpu { "prof cpu" } else { "prof alloc" };
     let request = observe::read(command, &usage(what), words, &mut |name, parser| {
         match name {
-            "--top" => own.top = observe_number(parser, name)? as usize,
+            "--top" => own.top = number(parser, name)? as usize,
             "--lines" => own.lines = true,
-            "--domain" => own.domain = Some(observe_number(parser, name)? as u32),
-            "--hz" if what == What::Cpu => own.hz = observe_number(parser, name)?.clamp(1, 20_000) as u32,
-            "--rate" if what == What::Alloc => own.rate = observe_number(parser, name)?.max(1),
+            "--domain" => own.domain = Some(number(parser, name)? as u32),
+            "--hz" if what == What::Cpu => own.hz = number(parser, name)?.clamp(1, 20_000) as u32,
+            "--rate" if what == What::Alloc => own.rate = number(parser, name)?.max(1),
             "-o" | "--output" => own.files.push(parser.value()?.into()),
             _ => return Ok(false),
         }
@@ -96,18 +101,14 @@ fn profile(what: What, words: &[Vec<u8>]) -> ExitCode {
         Ok(request) => request,
         Err(code) => return code,
     };
-    if let Some(file) = own.files.iter().find(|f| format_of(f).is_none()) {
-        eprintln!(
-            "perilune {command}: {}: the name must end in .svg, .html, .folded, .pb, .speedscope.json, .json or .txt",
-            file.display()
-        );
-        return ExitCode::from(2);
+    if let Err(code) = check_names(command, &own.files) {
+        return code;
     }
     let result = carry_out(what, &request, &own);
     request.finish(result)
 }
 
-fn observe_number(parser: &mut lexopt::Parser, option: &str) -> Result<u64, lexopt::Error> {
+fn number(parser: &mut lexopt::Parser, option: &str) -> Result<u64, lexopt::Error> {
     let word = parser.value()?;
     let text = word.to_string_lossy();
     text.parse().map_err(|_| format!("{option}: '{text}' is no number").into())
@@ -141,14 +142,21 @@ fn carry_out(what: What, request: &Request, own: &Shown) -> io::Result<u8> {
     }
     for file in &own.files {
         let mut out = io::BufWriter::new(observe::create(file)?);
-        write_as(&profile, what, own, format_of(file).unwrap_or(Format::Text), &mut out)?;
+        write_as(
+            &profile,
+            &title(&profile, what),
+            &summary(&profile, what),
+            own,
+            format_of(file).unwrap_or(Format::Text),
+            &mut out,
+        )?;
         out.flush()?;
         eprintln!("perilune: wrote {}", file.display());
     }
     if own.files.is_empty() {
         let format = if request.json { Format::Json } else { Format::Text };
         let mut out = io::stdout().lock();
-        write_as(&profile, what, own, format, &mut out)?;
+        write_as(&profile, "", &summary(&profile, what), own, format, &mut out)?;
         out.flush()?;
     }
     Ok(seen.code)
@@ -180,19 +188,51 @@ fn format_of(file: &Path) -> Option<Format> {
     ends.iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| *format)
 }
 
-fn write_as(p: &Profile, what: What, own: &Shown, format: Format, out: &mut dyn Write) -> io::Result<()> {
-    let title = match what {
+fn title(p: &Profile, what: What) -> String {
+    match what {
         What::Cpu => format!("processor time of {}", p.title),
         What::Alloc => format!("allocation of {}", p.title),
-    };
+    }
+}
+
+/// The exit code if one of the files' names says no format.
+fn check_names(command: &str, files: &[PathBuf]) -> Result<(), ExitCode> {
+    match files.iter().find(|f| format_of(f).is_none()) {
+        None => Ok(()),
+        Some(file) => {
+            let ends = ".svg, .html, .folded, .pb, .speedscope.json, .json or .txt";
+            eprintln!("perilune {command}: {}: the name must end in {ends}", file.display());
+            Err(ExitCode::from(2))
+        }
+    }
+}
+
+/// Writes a profile to a file, as its name says.
+fn write_profile(p: &Profile, file: &Path, title: &str, summary: &str, top: usize) -> io::Result<()> {
+    let own = Shown { top, ..Shown::default() };
+    let mut out = io::BufWriter::new(observe::create(file)?);
+    write_as(p, title, summary, &own, format_of(file).unwrap_or(Format::Text), &mut out)?;
+    out.flush()?;
+    eprintln!("perilune: wrote {}", file.display());
+    Ok(())
+}
+
+fn write_as(
+    p: &Profile,
+    title: &str,
+    summary: &str,
+    own: &Shown,
+    format: Format,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match format {
-        Format::Text => out.write_all(text(p, what, own).as_bytes()),
+        Format::Text => out.write_all(text(p, summary, own).as_bytes()),
         Format::Json => json(p, own, out),
         Format::Folded => formats::folded(p, out),
         Format::Pprof => formats::pprof(p, out),
         Format::Speedscope => formats::speedscope(p, out),
-        Format::Svg => out.write_all(flame::svg(p, &title).as_bytes()),
-        Format::Html => out.write_all(flame::html(p, &title, &summary(p, what)).as_bytes()),
+        Format::Svg => out.write_all(flame::svg(p, title).as_bytes()),
+        Format::Html => out.write_all(flame::html(p, title, summary).as_bytes()),
     }
 }
 
@@ -210,11 +250,13 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 /// Tables for people.
-fn text(p: &Profile, what: What, own: &Shown) -> String {
+fn text(p: &Profile, summary: &str, own: &Shown) -> String {
     let grain = if own.lines { Grain::Lines } else { Grain::Functions };
     let (total, unit) = (p.total(0), p.measures[0].unit);
-    let mut s = format!("{}\n\n", summary(p, what));
-    let survived = if what == What::Alloc { "  survived" } else { "" };
+    let mut s = format!("{summary}\n\n");
+    // Only allocation is followed further.
+    let fate = p.measures.iter().position(|m| m.name == "survived");
+    let survived = if fate.is_some() { "  survived" } else { "" };
     let _ = writeln!(
         s,
         "    self            with calls       {survived}  {}",
@@ -222,9 +264,9 @@ fn text(p: &Profile, what: What, own: &Shown) -> String {
     );
     let entries = table(p, grain);
     for e in entries.iter().take(own.top) {
-        let survived = match what {
-            What::Cpu => String::new(),
-            What::Alloc => format!("  {:>7.1}%", percent(e.own[2], e.own[0])),
+        let survived = match fate {
+            None => String::new(),
+            Some(at) => format!("  {:>7.1}%", percent(e.own[at], e.own[0])),
         };
         let place = match (own.lines, e.example.source) {
             (_, 0) => String::new(),

@@ -14,4 +14,5 @@ pub mod domains;
 pub mod gc;
 pub mod histogram;
 pub mod latency;
+pub mod offcpu;
 pub mod state;

@@ -1,0 +1,209 @@
+//! `perilune prof offcpu`: where a program waits, for what, and who woke it.
+//!
+//! Nothing is sampled: every wait and every call that sleeps is an event. Sums go over all fibers, so they may exceed the time that was observed many times over; the table says for each line what
+//! it would be with one fiber waiting all the time (`at once`).
+
+use super::{percent, write_profile};
+use crate::commands::observe::{self, OPTIONS, Request};
+use perilune_measure::json::Json;
+use perilune_trace::analyse::offcpu::{Entry, OffCpu};
+use perilune_trace::event::Category;
+use perilune_trace::layout::StackNode;
+use perilune_trace::profile::flame::amount;
+use perilune_trace::profile::{Measure, Profile, Sample, Unit};
+use perilune_trace::trace::Trace;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn usage() -> String {
+    format!(
+        "usage: perilune prof offcpu [options] script [args]
+  --top N             lines of the table (20)
+  --domain N          only this domain
+  -o FILE             write a profile of waiting; may be given several times. FILE's end says how:
+                      .svg .html (flame graphs), .folded, .pb (pprof), .speedscope.json, .json, .txt
+{OPTIONS}"
+    )
+}
+
+/// Carries out the subcommand.
+pub fn run(words: &[Vec<u8>]) -> ExitCode {
+    let (mut top, mut domain, mut files) = (20, None, Vec::<PathBuf>::new());
+    let request = observe::read("prof offcpu", &usage(), words, &mut |name, parser| {
+        match name {
+            "--top" => top = super::number(parser, name)? as usize,
+            "--domain" => domain = Some(super::number(parser, name)? as u32),
+            "-o" | "--output" => files.push(parser.value()?.into()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    });
+    let request = match request {
+        Ok(request) => request,
+        Err(code) => return code,
+    };
+    if let Err(code) = super::check_names("prof offcpu", &files) {
+        return code;
+    }
+    let result = carry_out(&request, top, domain, &files);
+    request.finish(result)
+}
+
+fn carry_out(request: &Request, top: usize, domain: Option<u32>, files: &[PathBuf]) -> io::Result<u8> {
+    let mut session = request.session();
+    let needed = [Category::Life, Category::Wait, Category::Timer, Category::Block, Category::Task];
+    session.categories = needed.iter().fold(request.events.unwrap_or(0), |mask, c| mask | *c as u32);
+    let seen = request.trace(&session)?;
+    request.remarks(&seen.trace);
+    let mut waits = OffCpu::new(&seen.trace);
+    if let Some(domain) = domain {
+        waits.entries.retain(|e| e.domain == domain);
+    }
+    for file in files {
+        let profile = as_profile(&seen.trace, &waits);
+        let title = format!("waiting of {}", seen.trace.title);
+        write_profile(&profile, file, &title, &summary(&waits), top)?;
+    }
+    if files.is_empty() {
+        let mut out = io::stdout().lock();
+        if request.json {
+            writeln!(out, "{}", json(&seen.trace, &waits))?;
+        } else {
+            out.write_all(text(&seen.trace, &waits, top).as_bytes())?;
+        }
+        out.flush()?;
+    }
+    Ok(seen.code)
+}
+
+fn summary(waits: &OffCpu) -> String {
+    let ns = |n| amount(n, Unit::Nanoseconds);
+    let count: u64 = waits.entries.iter().map(|e| e.count).sum();
+    format!("{} of waiting in {}, {count} waits", ns(waits.total_ns()), ns(waits.wall_ns))
+}
+
+/// Lines of this many wakers name them.
+const WAKERS: usize = 3;
+
+fn wakers(trace: &Trace, waits: &OffCpu, e: &Entry) -> String {
+    let mut list: Vec<String> = e
+        .wakers
+        .iter()
+        .take(WAKERS)
+        .map(|(waker, n)| {
+            let who = waits.describe_waker(trace, *waker);
+            if e.wakers.len() == 1 { who } else { format!("{who} ({n})") }
+        })
+        .collect();
+    if e.wakers.len() > WAKERS {
+        list.push(format!("{} others", e.wakers.len() - WAKERS));
+    }
+    list.join(", ")
+}
+
+fn domain_name(waits: &OffCpu, n: u32) -> String {
+    waits.domains.get(&n).cloned().unwrap_or_else(|| format!("domain {n}"))
+}
+
+/// The table for people, and the call paths of its first lines.
+fn text(trace: &Trace, waits: &OffCpu, top: usize) -> String {
+    let mut s = format!("{}\n\n", summary(waits));
+    let ns = |n| amount(n, Unit::Nanoseconds);
+    let _ = writeln!(
+        s,
+        "     total  share  at once    count      mean   longest   delayed  what, where, woken by"
+    );
+    let total = waits.total_ns();
+    for e in waits.entries.iter().take(top) {
+        let place = trace.definitions.place(e.stack).unwrap_or_else(|| "?".into());
+        let _ = writeln!(
+            s,
+            "{:>10} {:>5.1}% {:>7.2}x {:>8} {:>9} {:>9} {:>9}  {} at {place} in '{}'; woken by {}",
+            ns(e.ns),
+            percent(e.ns, total),
+            e.ns as f64 / waits.wall_ns.max(1) as f64,
+            e.count,
+            ns(e.ns / e.count.max(1)),
+            ns(e.longest),
+            ns(e.delay),
+            waits.describe(trace, e.cause),
+            domain_name(waits, e.domain),
+            wakers(trace, waits, e),
+        );
+    }
+    if waits.entries.len() > top {
+        let _ = writeln!(s, "  (and {} more; --top N shows N)", waits.entries.len() - top);
+    }
+    let _ = writeln!(s, "\ncall paths, what waits first:");
+    for e in waits.entries.iter().filter(|e| e.stack != 0).take(top.min(8)) {
+        let _ = writeln!(
+            s,
+            "{:>10} {:>5.1}%  {}",
+            ns(e.ns),
+            percent(e.ns, total),
+            waits.describe(trace, e.cause)
+        );
+        for node in trace.definitions.frames(e.stack).take(12) {
+            let _ = writeln!(s, "                    {}", trace.definitions.frame(node));
+        }
+    }
+    s
+}
+
+fn json(trace: &Trace, waits: &OffCpu) -> Json {
+    let number = |n: u64| Json::Number(n as f64);
+    let list = waits.entries.iter().map(|e| {
+        let frames = trace.definitions.frames(e.stack).map(|node| Json::Text(trace.definitions.frame(node)));
+        let woken = e.wakers.iter().map(|(waker, n)| {
+            Json::object([("by", Json::Text(waits.describe_waker(trace, *waker))), ("count", number(*n))])
+        });
+        let place = trace.definitions.place(e.stack);
+        Json::object([
+            ("what", Json::Text(waits.describe(trace, e.cause))),
+            ("place", place.map_or(Json::Null, Json::Text)),
+            ("domain", number(e.domain as u64)),
+            ("domain_name", Json::Text(domain_name(waits, e.domain))),
+            ("count", number(e.count)),
+            ("total_ns", number(e.ns)),
+            ("longest_ns", number(e.longest)),
+            ("delayed_ns", number(e.delay)),
+            ("unfinished", number(e.open)),
+            ("woken", Json::List(woken.collect())),
+            ("frames", Json::List(frames.collect())),
+        ])
+    });
+    Json::object([
+        ("title", Json::Text(trace.title.clone())),
+        ("wall_ns", number(waits.wall_ns)),
+        ("total_ns", number(waits.total_ns())),
+        ("lost_events", number(trace.lost)),
+        ("waits", Json::List(list.collect())),
+    ])
+}
+
+/// Waiting as a profile: each call path ends in a frame that says what for.
+fn as_profile(trace: &Trace, waits: &OffCpu) -> Profile {
+    let mut definitions = trace.definitions.clone();
+    let samples = waits.entries.iter().map(|e| {
+        let function = definitions.add_string(&format!("[{}]", waits.describe(trace, e.cause)));
+        let node = StackNode { parent: e.stack, function, source: 0, line: 0, defined: 0, kind: 1 };
+        Sample { stack: definitions.add_stack(node), domain: e.domain, values: vec![e.ns, e.count] }
+    });
+    let samples = samples.collect();
+    Profile {
+        measures: vec![
+            Measure { name: "waiting", unit: Unit::Nanoseconds },
+            Measure { name: "waits", unit: Unit::Count },
+        ],
+        samples,
+        definitions,
+        domains: waits.domains.clone(),
+        wall_ns: waits.wall_ns,
+        start_real_ns: trace.start_real_ns,
+        count: waits.entries.iter().map(|e| e.count).sum(),
+        lost: trace.lost,
+        title: trace.title.clone(),
+    }
+}
