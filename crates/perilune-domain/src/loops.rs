@@ -287,11 +287,14 @@ static TAKE: Native = Native::leaf("take", |vm| {
     Ok(2)
 });
 
-/// `part:apart(lo, hi)`: what runs from now on are these iterations, in no order with others.
+/// `part:apart(index, hi, before)`: what runs from now on is this iteration, in no order with others. Or, if the loop has chunks, the one that goes on to `hi`, of which there
+/// have been so many iterations before. A bite of a loop without chunks is one iteration where iterations are told apart.
 static APART: Native = Native::leaf("apart", |vm| {
     let part = part(vm)?;
     let (lo, hi) = (vm.check_int(2)?, vm.check_int(3)?);
-    races::apart(vm, &part.of.stamp, lo, hi);
+    let before = vm.check_int(4)?;
+    let range = if part.of.chunk.is_some() { (lo, hi) } else { (lo, lo) };
+    races::apart(vm, &part.of.stamp, range, before > 0 && part.of.chunk.is_some());
     Ok(0)
 });
 

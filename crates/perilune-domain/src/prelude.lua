@@ -86,7 +86,7 @@ end
 -- results comes after the iterations that gave them.
 
 local function each_apart(part, f, lo, hi)
-  part:apart(lo, hi)
+  part:apart(lo, hi, 0)
   for index = lo, hi do f(index) end
   part:rejoin()
 end
@@ -102,7 +102,7 @@ end
 
 local function fold_apart(part, f, combine, acc, lo, hi, begun)
   for index = lo, hi do
-    part:apart(index, index)
+    part:apart(index, hi, index - lo)
     local value = (f(index))
     part:rejoin()
     if begun then acc = combine(acc, value) else acc, begun = value, true end
@@ -125,7 +125,7 @@ end
 
 local function search_apart(part, f, lo, hi)
   for index = lo, hi do
-    part:apart(index, index)
+    part:apart(index, hi, index - lo)
     local found = f(index)
     part:rejoin()
     if found then return index, found end

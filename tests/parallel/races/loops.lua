@@ -32,6 +32,14 @@ assert(buffers:sum() == 5050)
 pool:parallel_for(1, 100, buffered, { chunk = 5 })
 -- race: 28 28
 
+local function summed(i)
+  buffered(i)
+  return i
+end
+local function add(x, y) return x + y end
+assert(pool:parallel_reduce(1, 100, 0, summed, add, { chunk = 10 }) == 5050)
+assert(not pool:parallel_find(1, 100, function(i) buffered(i) end, { chunk = 10 }))
+
 -- The loops of two tasks.
 local function fill(pool, n)
   pool:parallel_for(1, 10, function(i)
@@ -40,4 +48,4 @@ local function fill(pool, n)
 end
 local t, u = pool:async(fill, pool, 1), pool:async(fill, pool, 2)
 t:await() u:await()
--- race: 38 38
+-- race: 46 46

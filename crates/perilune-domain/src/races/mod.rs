@@ -45,15 +45,22 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Once};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// Looks into the environment. Before the first array and the first other domain.
 pub(crate) fn init() {
-    if std::env::var("PERILUNE_CHECK").is_ok_and(|v| v.split(',').any(|word| word.trim() == "races")) {
-        ON.store(true, Ordering::Relaxed);
-    }
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let wanted = std::env::var("PERILUNE_CHECK").unwrap_or_default();
+        for word in wanted.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+            match word {
+                "races" => ON.store(true, Ordering::Relaxed),
+                _ => eprintln!("perilune: PERILUNE_CHECK: there is no check '{word}' (there is 'races')"),
+            }
+        }
+    });
 }
 
 /// Whether races are looked for.
@@ -144,11 +151,13 @@ pub(crate) struct Strand {
     dirty: bool,
     /// What it interrupts.
     outer: Option<Box<Strand>>,
+    /// What has interrupted it, if that may go on.
+    kept: Option<Box<Strand>>,
 }
 
 impl Strand {
     fn new(kind: Kind, history: History) -> Strand {
-        Strand { id: 0, time: 0, history, kind, dirty: false, outer: None }
+        Strand { id: 0, time: 0, history, kind, dirty: false, outer: None, kept: None }
     }
 
     /// A strand that has seen nothing.
@@ -338,11 +347,14 @@ impl<K: Hash + Eq + Clone> Orders<K> {
     }
 }
 
-/// The running strand is left for one that knows what happened before `stamp` only: an iteration.
-pub(crate) fn apart(vm: &mut Vm, stamp: &Stamp, lo: i64, hi: i64) {
+/// The running strand is left for one that knows what happened before `stamp` only: an iteration. Or for the one that it was left for last, to `go_on`.
+pub(crate) fn apart(vm: &mut Vm, stamp: &Stamp, (lo, hi): (i64, i64), go_on: bool) {
     if let Ok(domain) = Domain::of(vm) {
         let strand = domain.strand(vm);
-        let inner = started(stamp, |place| Kind::Iterations(place, lo, hi));
+        let inner = match strand.kept.take() {
+            Some(inner) if go_on => *inner,
+            _ => started(stamp, |place| Kind::Iterations(place, lo, hi)),
+        };
         let outer = std::mem::replace(strand, inner);
         strand.outer = Some(Box::new(outer));
     }
@@ -355,6 +367,7 @@ pub(crate) fn rejoin(vm: &mut Vm) {
         if let Some(outer) = strand.outer.take() {
             let mut inner = std::mem::replace(strand, *outer);
             strand.learn(&inner.tell().0);
+            strand.kept = Some(Box::new(inner));
         }
     }
 }
