@@ -324,10 +324,14 @@ fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
 }
 
 /// The arguments from `from` on as a message.
+#[inline(always)]
 fn message(vm: &mut Vm, from: u32) -> LuaResult<Parcel> {
     let values: Vec<Value> = (from..=vm.nargs()).map(|n| vm.arg(n)).collect();
-    let message = vm.pack_or_raise(&values, PackRules::MESSAGE)?;
-    Ok(races::sent(vm, message))
+    let mut message = vm.pack_or_raise(&values, PackRules::MESSAGE);
+    if let Ok(message) = &mut message {
+        races::sent(vm, message);
+    }
+    message
 }
 
 /// What a send that waits keeps for its next turn: whether it has a time limit, and when that is.
@@ -428,14 +432,6 @@ type Reception = Result<Parcel, &'static str>;
 fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
     let c = this(vm)?;
     c.room.leave(vm);
-    let reception = receive_from(vm, &c, limit)?;
-    if reception.is_err() {
-        c.closing.enter(vm);
-    }
-    Ok(reception)
-}
-
-fn receive_from(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
     if let Some((_, message)) = stashed(vm)? {
         return Ok(Ok(message));
     }
@@ -443,10 +439,13 @@ fn receive_from(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) 
         match wait::woken(vm)? {
             Turn::First => match c.try_recv() {
                 Received::Message(m) => return Ok(Ok(m)),
-                Received::Closed => return Ok(Err("closed")),
+                Received::Closed => {
+                    c.closing.enter(vm);
+                    return Ok(Err("closed"));
+                }
                 Received::Empty => {
                     let waiter =
-                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(c)))?;
+                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(&c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
@@ -468,7 +467,10 @@ fn receive_from(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) 
                 return Ok(match (reason, message) {
                     (_, Some(m)) => Ok(m),
                     (Reason::Timeout, None) => Err("timeout"),
-                    _ => Err("closed"),
+                    _ => {
+                        c.closing.enter(vm);
+                        Err("closed")
+                    }
                 });
             }
         }
@@ -673,8 +675,9 @@ fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
         && let Some(c) = as_channel(vm.raw_get_int(t, 1))
     {
         let values: Vec<Value> = (2..=vm.raw_len(t)).map(|n| vm.raw_get_int(t, n)).collect();
-        let message = vm.pack_or_raise(&values, PackRules::MESSAGE)?;
-        return Ok(Case::Send(c, Some(races::sent(vm, message))));
+        let mut message = vm.pack_or_raise(&values, PackRules::MESSAGE)?;
+        races::sent(vm, &mut message);
+        return Ok(Case::Send(c, Some(message)));
     }
     let text = format!("case {i} is neither a channel nor {{channel, value}}");
     Err(vm.arg_error(1, &text))

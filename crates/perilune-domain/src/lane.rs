@@ -58,7 +58,7 @@ impl LaneKey {
 /// A lane as programs handle it. The pool lives as long as it does.
 struct Lane {
     pool: Arc<Pool>,
-    key: LaneKey,
+    key: Arc<LaneKey>,
 }
 
 impl SharedObject for Lane {
@@ -71,7 +71,7 @@ impl SharedObject for Lane {
 }
 
 /// A task of the lane has ended: begins the next one, if there is one. `turns` tasks of the lane have begun here one after the other.
-pub(crate) fn go_on(lane: &LaneKey, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm, turns: u32) {
+pub(crate) fn go_on(lane: &Arc<LaneKey>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm, turns: u32) {
     while let Some(task) = pool.lanes.next(lane) {
         if turns >= ROW {
             return pool.queue().inject_next(Work::Task(task));
@@ -101,7 +101,7 @@ pub(crate) static LANE: Native = Native::leaf("lane", |vm| {
     } else {
         LaneKey::Named(key(vm, 2)?)
     };
-    let lane = vm.shared_ref(Arc::new(Lane { pool, key }));
+    let lane = vm.shared_ref(Arc::new(Lane { pool, key: Arc::new(key) }));
     vm.ret(lane)
 });
 
@@ -116,7 +116,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let whose = format!("a task of {}", lane.key.describe());
-    let task = Task::new(vm, parcel, Some(lane.key.clone()), whose);
+    let task = Task::new(vm, parcel, Some(lane.key.clone()), whose.into());
     let f = vm.arg(2);
     task.report_created(vm, f);
     let domain = Domain::of(vm)?;

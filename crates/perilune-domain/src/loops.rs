@@ -395,7 +395,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
                 failure: Mutex::new(None),
                 partials: Mutex::new(Vec::new()),
                 running: Mutex::new(Vec::new()),
-                ended: Outcome::new("a parallel loop".to_owned(), ObjectKind::Loop),
+                ended: Outcome::new("a parallel loop".into(), ObjectKind::Loop),
                 stamp: races::stamp(vm),
                 reported: AtomicBool::new(false),
             });

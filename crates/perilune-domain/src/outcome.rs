@@ -14,6 +14,7 @@ use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -76,7 +77,7 @@ pub struct Outcome {
     /// What has an outcome comes before what learns of it.
     pub(crate) order: Order,
     /// Whose it is: "task 'parse'".
-    pub whose: String,
+    pub whose: Cow<'static, str>,
     registered: Registered,
     /// What events call it.
     pub identity: Identity,
@@ -84,7 +85,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// An outcome that is not known yet.
-    pub fn new(whose: String, kind: ObjectKind) -> Arc<Outcome> {
+    pub fn new(whose: Cow<'static, str>, kind: ObjectKind) -> Arc<Outcome> {
         Arc::new(Outcome {
             state: Mutex::new(State::Pending(Vec::new())),
             observed: AtomicBool::new(false),

@@ -26,6 +26,7 @@ use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -54,9 +55,9 @@ pub(crate) struct Inner {
     /// Who waits for the last of them.
     closers: Mutex<Vec<Arc<Waiter>>>,
     /// Tasks that must wait for the one before them.
-    pub(crate) lanes: Lanes<LaneKey, Arc<Task>>,
+    pub(crate) lanes: Lanes<Arc<LaneKey>, Arc<Task>>,
     /// Tasks of a lane come after each other.
-    pub(crate) lane_orders: Orders<LaneKey>,
+    pub(crate) lane_orders: Orders<Arc<LaneKey>>,
     /// All tasks come before the end of `close`.
     order: Order,
 }
@@ -213,8 +214,7 @@ pub struct Task {
     /// Where it runs.
     running: Mutex<Option<(Weak<Domain>, u64)>>,
     /// The lane that goes on when it has ended.
-    lane: Option<LaneKey>,
-    stamp: races::Stamp,
+    lane: Option<Arc<LaneKey>>,
 }
 
 impl SharedObject for Task {
@@ -235,14 +235,19 @@ impl Holder for Task {
 
 impl Task {
     /// A task that has not been queued. `lane` and `whose` say whose outcome it has.
-    pub(crate) fn new(vm: &mut Vm, parcel: Parcel, lane: Option<LaneKey>, whose: String) -> Arc<Task> {
+    pub(crate) fn new(
+        vm: &mut Vm,
+        mut parcel: Parcel,
+        lane: Option<Arc<LaneKey>>,
+        whose: Cow<'static, str>,
+    ) -> Arc<Task> {
+        races::sent(vm, &mut parcel);
         Arc::new(Task {
             parcel: Mutex::new(Some(parcel)),
             outcome: Outcome::new(whose, ObjectKind::Task),
             cancel: CancelToken::new(),
             running: Mutex::new(None),
             lane,
-            stamp: races::stamp(vm),
         })
     }
 
@@ -256,14 +261,14 @@ impl Task {
     }
 
     /// It comes after what started it, and after the tasks of its lane before it.
-    fn begin_strand(&self, pool: &Inner, domain: &Domain, fiber: u64) {
-        if self.stamp.is_some() {
-            let mut strand = races::started(&self.stamp, races::Kind::Task);
-            if let Some(lane) = &self.lane {
-                pool.lane_orders.begin(&mut strand, lane);
-            }
-            domain.begin_strand(fiber, strand);
+    #[cold]
+    #[inline(never)]
+    fn begin_strand(&self, pool: &Inner, domain: &Domain, fiber: u64, parcel: &Parcel) {
+        let mut strand = races::started(&races::moment(parcel), races::Kind::Task);
+        if let Some(lane) = &self.lane {
+            pool.lane_orders.begin(&mut strand, lane);
         }
+        domain.begin_strand(fiber, strand);
     }
 
     /// It will never run, and nobody is going to ask.
@@ -340,10 +345,14 @@ impl Task {
                 }),
             )
         });
+        if let Ok(id) = started
+            && races::on()
+        {
+            self.begin_strand(pool, domain, id, &parcel);
+        }
         drop(parcel);
         match started {
             Ok(id) => {
-                self.begin_strand(pool, domain, id);
                 *self.running.lock() = Some((Arc::downgrade(domain), id));
                 if on(Category::Task) {
                     emit(Kind::TaskStart, 0, self.outcome.identity.get().0, vm.fiber_ref(id).0);
@@ -580,7 +589,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     }
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
-    let task = Task::new(vm, parcel, None, "a task".to_owned());
+    let task = Task::new(vm, parcel, None, "a task".into());
     let f = vm.arg(2);
     task.report_created(vm, f);
     let domain = Domain::of(vm)?;

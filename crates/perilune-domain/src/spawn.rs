@@ -87,8 +87,8 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     let values: Vec<Value> = (f..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::SPAWN)?;
     let whose = match &name {
-        Some(n) => format!("domain '{n}'"),
-        None => "a domain".to_owned(),
+        Some(n) => format!("domain '{n}'").into(),
+        None => "a domain".into(),
     };
     let outcome = Outcome::new(whose, ObjectKind::Domain);
     let result = Arc::clone(&outcome);

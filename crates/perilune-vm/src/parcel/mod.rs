@@ -101,6 +101,7 @@ pub type Note = Arc<dyn std::any::Any + Send + Sync>;
 impl Parcel {
     /// The parcel with a note for whoever unpacks it.
     pub fn with_note(self, note: Note) -> Parcel {
+        debug_assert!(self.note().is_none(), "one note for each parcel");
         Parcel(Repr::Noted(Box::new((self, note))))
     }
 
@@ -115,7 +116,7 @@ impl Parcel {
     /// The values, without a note.
     fn values(&self) -> &Parcel {
         match &self.0 {
-            Repr::Noted(both) => both.0.values(),
+            Repr::Noted(both) => &both.0,
             _ => self,
         }
     }
@@ -290,8 +291,14 @@ impl Vm {
                 Ok(1)
             }
             Repr::Graph { graph, own_globals } => self.unpack_graph(graph, *own_globals),
-            Repr::Noted(both) => self.unpack(&both.0),
+            Repr::Noted(both) => self.unpack_noted(&both.0),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unpack_noted(&mut self, parcel: &Parcel) -> LuaResult<u32> {
+        self.unpack(parcel)
     }
 
     /// The first value of a parcel, nil if it is empty. The value is nowhere but in the result: it has to be pushed or stored before the next safepoint.
