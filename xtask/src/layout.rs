@@ -63,7 +63,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
         chore::progress("");
         gather(&mut patterns, &functions, &counts);
     }
-    let (script, size) = script(&patterns);
+    let (script, size) = script(&patterns, runs.len());
     let file = chore::root().join("crates/perilune-cli/layout.ld");
     std::fs::write(&file, &script)?;
     println!("layout: {} patterns, {} KiB of code", script.matches("*(").count(), size / 1024);
@@ -100,12 +100,15 @@ fn pattern(name: &str) -> String {
     pattern + rest + "*"
 }
 
-/// The linker script, and how many bytes it puts together. Patterns that name much more than was entered are
-/// left out.
-fn script(patterns: &BTreeMap<String, Pattern>) -> (String, u64) {
+/// The linker script for patterns recorded in so many `runs`, and how many bytes it puts together.
+///
+/// Old-style names do not tell the instances of a generic function apart. A pattern that names much more than was
+/// entered is left out, unless every run enters some of it: then one of its functions elsewhere would cost more.
+fn script(patterns: &BTreeMap<String, Pattern>, runs: usize) -> (String, u64) {
+    let vague = |p: &Pattern| p.size > 4 * p.entered + 8192;
     let mut chosen: Vec<(&String, &Pattern)> =
-        patterns.iter().filter(|(_, p)| p.runs > 0 && p.size <= 4 * p.entered + 8192).collect();
-    chosen.sort_by(|a, b| a.1.runs.cmp(&b.1.runs).then(a.0.cmp(b.0)));
+        patterns.iter().filter(|(_, p)| p.runs == runs || (p.runs > 0 && !vague(p))).collect();
+    chosen.sort_by_key(|(name, p)| (p.runs, !vague(p), *name));
     let mut s = String::from(
         "/* Written by `cargo xtask layout`: code that programs run, what more of them run first. */\nSECTIONS {\n  .text.ordered : {\n",
     );
@@ -137,15 +140,21 @@ mod tests {
     fn what_more_programs_run_comes_later() {
         // The section before which all this goes starts with the entry point, so what is run first is last.
         let function = |name: &str, size| Function { start: 0, size, name: name.into() };
-        let all =
-            [function("rare", 10), function("never", 10), function("always", 10), function("main", 90_000)];
+        let all = [
+            function("rare", 10),
+            function("never", 10),
+            function("always", 10),
+            function("main", 90_000),
+            function("start", 90_000),
+        ];
         let mut patterns = BTreeMap::new();
-        gather(&mut patterns, &all, &[1, 0, 5, 0]);
-        // Two functions of one pattern, of which the small one was entered.
-        gather(&mut patterns, &[function("main", 10)], &[5]);
-        let (script, size) = script(&patterns);
+        gather(&mut patterns, &all, &[1, 0, 5, 0, 0]);
+        // Two functions of one pattern, of which the small one was entered: by some runs, by all.
+        gather(&mut patterns, &[function("main", 10), function("start", 10)], &[4, 5]);
+        let (script, size) = script(&patterns, 5);
         let names: Vec<&str> = script.lines().filter_map(|l| l.trim().strip_prefix("*(.text.")).collect();
-        assert_eq!(names, ["rare* .text.unlikely.rare*)", "always* .text.unlikely.always*)"]);
-        assert_eq!(size, 20);
+        let expected = ["rare", "start", "always"].map(|n| format!("{n}* .text.unlikely.{n}*)"));
+        assert_eq!(names, expected);
+        assert_eq!(size, 90_030);
     }
 }
