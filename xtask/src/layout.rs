@@ -66,7 +66,11 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     let (script, size) = script(&patterns, runs.len());
     let file = chore::root().join("crates/perilune-cli/layout.ld");
     std::fs::write(&file, &script)?;
-    println!("layout: {} patterns, {} KiB of code", script.matches("*(").count(), size / 1024);
+    println!(
+        "layout: {} patterns, {} KiB of code in each binary",
+        script.matches("*(").count(),
+        size / 1024 / bins.len() as u64
+    );
     Ok(Outcome::Passed)
 }
 
