@@ -409,54 +409,28 @@ function fitText(ctx, s, room) {
   return n > 1 ? s.slice(0, n) + "…" : "";
 }
 
-// Draws a level of bars between y and y + h. What is narrower than a pixel is gathered by columns and drawn as shares of the height.
-const column = new Float64Array(CLASSES);
+// Draws a level of bars between y and y + h. What is too narrow to be seen by itself is gathered by columns of a pixel, exactly, and drawn as shares of the height.
+const NARROW = 2;
+let shares = new Float64Array(0);
 function drawLevel(ctx, level, y, h, withText) {
-  const perPixel = (view.to - view.from) / width;
-  let at = -1, filled = false;
-  const flush = () => {
-    if (!filled) return;
-    let bottom = y + h, sum = 0;
-    for (let c = 0; c < CLASSES; c++) sum += column[c];
-    const scale = h / Math.max(perPixel, sum);
-    for (let c = 0; c < CLASSES; c++) {
-      if (column[c] === 0) continue;
-      // Something is seen of everything, but nothing leaves the row.
-      const part = Math.min(Math.max(1, column[c] * scale), bottom - y);
-      ctx.fillStyle = classFill(c);
-      ctx.fillRect(at, bottom - part, 1, part);
-      bottom -= part;
-      column[c] = 0;
-    }
-    filled = false;
-  };
-  const add = (x, cls, ns) => {
-    if (x !== at) { flush(); at = x; }
-    column[cls] += ns; filled = true;
+  const perPixel = (view.to - view.from) / width, columns = Math.ceil(width);
+  if (shares.length !== columns * CLASSES) shares = new Float64Array(columns * CLASSES);
+  let first = columns, last = -1;
+  const gather = (x0, x1, cls, ns) => {
+    const a = Math.max(0, Math.floor(x0)), b = Math.min(columns - 1, Math.floor(x1)), whole = Math.max(x1 - x0, 1e-9);
+    if (a < first) first = a;
+    if (b > last) last = b;
+    for (let c = a; c <= b; c++) shares[c * CLASSES + cls] += a === b && x0 >= a && x1 <= b + 1 ? ns : ns * (Math.min(x1, c + 1) - Math.max(x0, c)) / whole;
   };
   for (let i = firstEnding(level, view.from); i < level.n; i++) {
     const start = level.start[i], end = level.end[i];
     if (start >= view.to) break;
-    const x0 = Math.max(-2, X(start)), x1 = Math.min(width + 2, X(end)), cls = level.cls[i];
-    if (x1 - x0 < 1.2) {
-      const x = Math.floor(x0);
-      if (cls === BUNDLE) for (const [c, ns] of level.bundles[level.label[i]].sums) add(x, c, ns);
-      else add(x, cls, Math.max(end - start, perPixel / 12));
-      continue;
-    }
-    flush();
-    if (cls === BUNDLE) {
-      const length = Math.max(1, end - start);
-      let bottom = y + h;
-      for (const [c, ns] of level.bundles[level.label[i]].sums) {
-        const part = Math.min(1, ns / length) * h;
-        ctx.fillStyle = classFill(c);
-        ctx.fillRect(x0, bottom - part, x1 - x0, part);
-        bottom -= part;
-      }
-      continue;
-    }
-    const w = x1 - x0 - (x1 - x0 > 3 ? 0.6 : 0);
+    const cls = level.cls[i];
+    let x0 = X(start), x1 = X(end);
+    if (cls === BUNDLE) { for (const [c, ns] of level.bundles[level.label[i]].sums) gather(x0, x1, c, ns); continue; }
+    if (x1 - x0 < NARROW) { gather(x0, x1, cls, Math.max(end - start, perPixel / 12)); continue; }
+    x0 = Math.max(-2, x0); x1 = Math.min(width + 2, x1);
+    const w = x1 - x0 - (x1 - x0 > 4 ? 0.6 : 0);
     ctx.fillStyle = fill(cls, level.label[i]);
     if (w > 5 && h > 10) { ctx.beginPath(); ctx.roundRect(x0, y, w, h, 2); ctx.fill(); } else ctx.fillRect(x0, y, w, h);
     if (cls === BLOCK && w > 3) { ctx.fillStyle = hatching(ctx); ctx.fillRect(x0, y, w, h); }
@@ -465,7 +439,22 @@ function drawLevel(ctx, level, y, h, withText) {
       if (s) { ctx.fillStyle = ink(cls); ctx.fillText(s, left + 4, y + h / 2 + 0.5); }
     }
   }
-  flush();
+  for (let c = first; c <= last; c++) {
+    const at = c * CLASSES;
+    let bottom = y + h, sum = 0;
+    for (let k = 0; k < CLASSES; k++) sum += shares[at + k];
+    if (sum === 0) continue;
+    const scale = h / Math.max(perPixel, sum);
+    for (let k = 0; k < CLASSES; k++) {
+      if (shares[at + k] === 0) continue;
+      // Something is seen of everything, but nothing leaves the row.
+      const part = Math.min(Math.max(0.8, shares[at + k] * scale), bottom - y);
+      shares[at + k] = 0;
+      ctx.fillStyle = classFill(k);
+      ctx.fillRect(c, bottom - part, 1, part);
+      bottom -= part;
+    }
+  }
 }
 
 const WEIGHTY = { error: "#c2334d", "memory-refused": "#c2334d", mark: "#17684f", log: "#6a4ba6" };
