@@ -7,12 +7,12 @@ use crate::chore::{self, Error, Outcome};
 use std::ffi::OsString;
 
 /// Listing line.
-pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, stress or limits; all in short without TARGET";
+pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, stress, limits or trace; all in short without TARGET";
 /// Arguments.
 pub const USAGE: &str = "[TARGET [--cases N] [--seconds S] [--seed S] [--corpus DIR] [--replay FILE] ...]";
 
 const TARGETS: &[&str] =
-    &["parse", "undump", "pattern", "format", "pack", "numeral", "programs", "stress", "limits"];
+    &["parse", "undump", "pattern", "format", "pack", "numeral", "programs", "stress", "limits", "trace"];
 
 /// Runs the chore.
 pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {

@@ -13,6 +13,7 @@
 //! | `numeral` | numerals and numbers | the same value as Rust's parser reads; text and back is the identity |
 //! | `programs` | random programs that end | prints what a reference Lua prints |
 //! | `stress` | the same programs | no crash with a collection at every safepoint and the heap verified |
+//! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
 //! | `limits` | nesting, recursion, sizes, under limits of memory and time | a Lua error, and a state that works afterwards |
 //!
 //! There is no coverage feedback: that needs instrumented builds of the nightly toolchain. Structure makes up
@@ -34,4 +35,5 @@ pub mod rng;
 pub mod runner;
 pub mod sandbox;
 pub mod tokens;
+pub mod trace;
 pub mod undump;

@@ -10,12 +10,14 @@ use perilune_fuzzer::limits::Limits;
 use perilune_fuzzer::numeral::Numeral;
 use perilune_fuzzer::parse::Parse;
 use perilune_fuzzer::runner::{self, Options, Target};
+use perilune_fuzzer::trace::Trace;
 use perilune_fuzzer::undump::Undump;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits
+const USAGE: &str =
+    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -126,6 +128,7 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         }
         "stress" => Box::new(Programs::new(&options.perilune, None)?),
         "limits" => Box::<Limits>::default(),
+        "trace" => Box::new(Trace),
         other => return Err(format!("there is no target '{other}'").into()),
     })
 }

@@ -7,6 +7,7 @@ use perilune_fuzzer::numeral::Numeral;
 use perilune_fuzzer::parse::Parse;
 use perilune_fuzzer::runner::{Options, Tally, Target, run};
 use perilune_fuzzer::sandbox::Outcome;
+use perilune_fuzzer::trace::Trace;
 use perilune_fuzzer::undump::Undump;
 use perilune_fuzzer::{corpus, program, rng::Rng, sandbox};
 use perilune_heap::HeapOptions;
@@ -40,6 +41,11 @@ fn sources() {
 #[test]
 fn binary_chunks() {
     clean(&mut Undump::new(&[]), 1500);
+}
+
+#[test]
+fn recordings() {
+    clean(&mut Trace, 400);
 }
 
 #[test]

@@ -16,7 +16,7 @@
 use super::model::*;
 use crate::event::{FiberRef, Kind, ObjectKind, ObjectRef, VERBS};
 use crate::trace::{Event, Trace, Who};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Strings to numbers.
 struct Names {
@@ -827,8 +827,11 @@ impl Builder<'_> {
                 push(row, span.level, span.open, end, 0);
             }
         }
+        // A fiber's or a span's domain may have written nothing that was kept.
+        let domains: BTreeSet<u32> =
+            self.rows.iter().map(|r| r.group).chain(self.domains.keys().copied()).collect();
         let mut groups: Vec<(GroupKind, u32)> =
-            self.domains.keys().map(|&n| (GroupKind::Domain(n), n)).collect();
+            domains.into_iter().filter(|&n| n != THREADS).map(|n| (GroupKind::Domain(n), n)).collect();
         if self.rows.iter().any(|r| r.group == THREADS) {
             groups.push((GroupKind::Threads, THREADS));
         }

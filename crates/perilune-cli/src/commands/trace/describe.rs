@@ -91,7 +91,9 @@ impl<'t> Describe<'t> {
             "" => None,
             "name" => (value != 0).then(|| format!("'{}'", d.string(value))),
             "stack" => {
-                let node = d.frames(value as u32).next()?;
+                // Natives have no place, and the event itself says what they do.
+                let node = d.frames(value as u32).find(|node| node.source != 0 && node.line != 0);
+                let node = node.or_else(|| d.frames(value as u32).next())?;
                 Some(format!("at {}", d.frame(node)))
             }
             "domain" => Some(self.domain(value as u32)),
@@ -121,6 +123,10 @@ impl<'t> Describe<'t> {
             parts.extend(self.argument(e, info.b, e.b));
             parts.push(self.trace.text(at));
             return parts.join(" ");
+        }
+        // The first argument has the name already.
+        if matches!(e.kind, Kind::DomainBegin | Kind::FiberBegin) {
+            return self.argument(e, info.a, e.a).unwrap_or_default();
         }
         // A verb comes before its object.
         let first = if info.c == "verb" { [(info.c, e.c as u64)] } else { [("", 0)] };

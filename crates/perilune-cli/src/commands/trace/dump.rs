@@ -8,6 +8,7 @@ use crate::commands::observe::{self, OPTIONS};
 use perilune_measure::json;
 use perilune_trace::event::Phase;
 use perilune_trace::{Event, FiberRef, Kind, ObjectRef, Trace, Who};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
 fn text(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let names = Describe::new(trace);
     let mut durations = Durations::default();
+    let writers: HashSet<Who> = trace.events.iter().map(|e| e.who).collect();
+    let width = writers.into_iter().map(|who| names.who(who).chars().count()).max().unwrap_or(0).min(24);
     for (at, e) in trace.events.iter().enumerate() {
         let lasted = durations.of(e);
         if e.kind == Kind::More {
@@ -46,7 +49,7 @@ fn text(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
         let lasted = lasted.map(time).unwrap_or_default();
         let (s, ns) = (e.ns / 1_000_000_000, e.ns % 1_000_000_000);
         let (who, what) = (names.who(e.who), e.kind.info().name);
-        let line = format!("{s:>5}.{ns:09} {who:<10} {what:<15} {lasted:>10}  {}", names.arguments(at));
+        let line = format!("{s:>5}.{ns:09} {who:<width$} {what:<15} {lasted:>10}  {}", names.arguments(at));
         writeln!(out, "{}", line.trim_end().replace('\n', "\\n"))?;
     }
     Ok(())

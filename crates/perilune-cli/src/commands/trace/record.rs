@@ -1,6 +1,7 @@
 //! `perilune trace record` and `perilune trace run`: events to a file as they happen.
 
 use super::flight::{Flight, Trigger};
+use super::show::{self, Show};
 use crate::commands::observe::{self, OPTIONS, Request};
 use perilune_trace::Trace;
 use perilune_trace::recording::{self, Recorder};
@@ -28,7 +29,9 @@ Writes what happens in a program to FILE, until it ends (or, attached, until Ctr
 const RUN: &str = "\
 usage: perilune trace run [options] [--] SCRIPT [ARGUMENTS]
        perilune trace run [options] --attach PID
-Records what happens in a program, then opens the viewer.
+Records what happens in a program, then opens the viewer in a browser. With -o the recording is kept.
+  --no-open           only say where the viewer is
+  --link TEMPLATE     what a line of source text links to, as in trace show
   --cpu HZ            sample processor time so many times per second
   --alloc BYTES       sample one allocation in so many bytes
 ";
@@ -42,6 +45,7 @@ struct Own {
     triggers: Vec<Trigger>,
     keep: Duration,
     snapshots: u32,
+    show: Show,
 }
 
 fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Request, Own), ExitCode> {
@@ -51,6 +55,7 @@ fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Reques
         triggers: Vec::new(),
         keep: Duration::from_secs(10),
         snapshots: 1,
+        show: Show::default(),
     };
     let flight = command == "trace record";
     let usage = format!("{usage}{OPTIONS}");
@@ -64,6 +69,8 @@ fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Reques
                 own.keep = parser.value()?.parse_with(|text| observe::read_duration(text, "s"))?;
             }
             "--snapshots" if flight => own.snapshots = parser.value()?.parse::<u32>()?.max(1),
+            "--no-open" if !flight => own.show.open = false,
+            "--link" if !flight => own.show.page.link = parser.value()?.to_string_lossy().into_owned(),
             _ => return Ok(false),
         }
         Ok(true)
@@ -98,9 +105,13 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
         Some(file) => file.clone(),
         None => std::env::temp_dir().join(format!("perilune-{}.rec", std::process::id())),
     };
-    request.finish(record_to(&request, &own, &file).and_then(|code| {
-        eprintln!("perilune trace run: perilune trace show {} opens it again", file.display());
-        super::show::serve(request.command, Trace::load(&file)?, super::show::Show::default())?;
+    let recorded = record_to(&request, &own, &file).and_then(|code| Ok((Trace::load(&file)?, code)));
+    if request.output.is_none() {
+        let _ = std::fs::remove_file(&file);
+    }
+    request.finish(recorded.and_then(|(trace, code)| {
+        request.remarks(&trace);
+        show::serve(request.command, trace, own.show)?;
         Ok(code)
     }))
 }
