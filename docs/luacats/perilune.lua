@@ -66,6 +66,25 @@ function perilune.await_all(tasks) end
 ---@return any ... its results; its error is raised
 function perilune.await_any(tasks) end
 
+-- Memory -----------------------------------------------------------------------------------------
+
+---@class perilune.memory what the program holds, in bytes
+---@field total integer
+---@field heaps integer objects in the heaps of all domains, garbage that has not been found included
+---@field islands integer what `share` has made
+---@field arrays integer shared arrays
+---@field messages integer what is on its way between domains, and entries of maps
+---@field limit? integer
+
+---What the program holds now.
+---@return perilune.memory
+function perilune.memory() end
+
+---Limits what all domains and what they share may hold together. Whoever asks for more gets the error "not enough memory".
+---@param options { memory?: integer|false } bytes, 4 MiB at least; false: no limit; absent: only the limit is asked for
+---@return integer? limit the limit before
+function perilune.limit(options) end
+
 -- Domains ----------------------------------------------------------------------------------------
 
 ---@class perilune.domainlib

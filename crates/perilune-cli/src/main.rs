@@ -41,6 +41,10 @@ fn main() -> ExitCode {
         protected::write_error(format!("perilune: {message}\n").as_bytes());
         return ExitCode::FAILURE;
     }
+    if let Err(message) = perilune_heap::limit_program_from_env() {
+        protected::write_error(format!("perilune: {message}\n").as_bytes());
+        return ExitCode::FAILURE;
+    }
     let mut vm = Vm::with_options(HeapOptions::from_env());
     vm.enter_main();
     protected::set_program(program);

@@ -5,6 +5,7 @@
 use crate::domain::Domain;
 use crate::objects::{array, atomic, map};
 use crate::{channel, pool, spawn, time, trace};
+use perilune_heap::{LEAST_PROGRAM_LIMIT, program_bytes, program_limit, set_program_limit};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +36,8 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
         &[
             &SHARE,
             &IS_SHARED,
+            &LIMIT,
+            &MEMORY,
             &perilune_vm::ARENA,
             &array::NEW,
             &atomic::NEW,
@@ -56,11 +59,14 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
 pub(crate) fn new_state(limit: Option<usize>) -> Box<Vm> {
     let mut vm =
         Vm::with_options(perilune_heap::HeapOptions { limit, ..perilune_heap::HeapOptions::from_env() });
-    // Opening libraries allocates a little; it fails when the machine has no memory left.
+    // Opening libraries allocates a little; it fails when the machine has no memory left. The program's limit has to wait for something
+    // that can fail without ending the process: what the domain is for.
+    vm.heap().set_exempt(true);
     if perilune_stdlib::open_libs(&mut vm).and_then(|()| open(&mut vm)).is_err() {
         eprintln!("perilune: not enough memory for a domain");
         std::process::abort();
     }
+    vm.heap().set_exempt(false);
     vm
 }
 
@@ -110,6 +116,51 @@ static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
     let v = vm.arg(1);
     let shared = v.as_shared().is_some() || vm.is_shared(v);
     vm.ret(shared)
+});
+
+/// `pl.limit{memory = bytes}`: from now on all domains, islands, arrays and messages together may hold so many bytes; `memory = false`: as many as there
+/// are. Returns the limit before, or nil.
+static LIMIT: Native = Native::leaf("limit", |vm| {
+    let options = vm.check_table(1)?;
+    let memory = vm.get_field(options, "memory")?;
+    let limit = match memory.as_int() {
+        Some(bytes) if bytes >= LEAST_PROGRAM_LIMIT as i64 => Some(bytes as usize),
+        None if memory.is_falsy() && !memory.is_nil() => None,
+        None if memory.is_nil() => {
+            let now = program_limit();
+            return ret_bytes(vm, now);
+        }
+        _ => {
+            let text = format!(
+                "'memory' must be an integer, the bytes that the program may hold, at least {LEAST_PROGRAM_LIMIT}, or false"
+            );
+            return Err(vm.arg_error(1, &text));
+        }
+    };
+    ret_bytes(vm, set_program_limit(limit))
+});
+
+fn ret_bytes(vm: &mut Vm, bytes: Option<usize>) -> LuaResult<u32> {
+    vm.ret(bytes.map_or(Value::NIL, |bytes| Value::int(bytes as i64)))
+}
+
+/// `pl.memory()`: what the program holds, in bytes, and of that what heaps, islands, arrays and messages do; and its limit.
+static MEMORY: Native = Native::leaf("memory", |vm| {
+    let bytes = program_bytes();
+    let parts = vm.new_table(0, 6)?;
+    vm.push(parts.into());
+    let limit = program_limit().map_or(Value::NIL, |limit| Value::int(limit as i64));
+    vm.set_field(parts, "limit", limit)?;
+    for (name, bytes) in [
+        ("total", bytes.total()),
+        ("heaps", bytes.heaps),
+        ("islands", bytes.islands),
+        ("arrays", bytes.arrays),
+        ("messages", bytes.messages),
+    ] {
+        vm.set_field(parts, name, Value::int(bytes as i64))?;
+    }
+    Ok(1)
 });
 
 /// `prelude.array_like(a, n)`: a new array of the kind of `a`, if that is one.

@@ -154,6 +154,8 @@ impl Heap {
         {
             panic!("heap verifier: {e}");
         }
+        let elsewhere = self.account.elsewhere;
+        self.account.report(self.live_bytes().saturating_sub(elsewhere));
         self.refill_budget(self.pace.until_next(self.major.active));
         self.trim_if_rested();
         // After a minor collection alone there is little that its own clock has not seen.
@@ -406,6 +408,9 @@ impl Heap {
         self.blocks.begin_sweep();
         self.large.begin_sweep();
         let live = self.old_bytes + self.external_bytes();
+        let elsewhere = self.account.elsewhere;
+        self.account.report(live.saturating_sub(elsewhere));
+        self.account.major_done(live);
         let limit = self.limit_or_max();
         self.pace.set_threshold(live, &self.params, limit);
         self.stats.majors += 1;

@@ -9,6 +9,7 @@
 //! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used up, `due` is
 //! set; the next safepoint calls [`Heap::step`].
 
+use crate::account::{PORTION, Reported, program_has_room, program_limit};
 use crate::blocks::{BlockSpace, POISON};
 use crate::large::{CardMark, LargeSpace, mark_card, size_of_large};
 use crate::layout::*;
@@ -118,6 +119,8 @@ pub struct Heap {
     pub(crate) last_pause: u64,
     /// Live and mapped bytes when they were last reported to a trace.
     pub(crate) reported: (usize, usize),
+    /// What the whole program's account has of this heap.
+    pub(crate) account: Reported,
 }
 
 // SAFETY: the raw addresses inside refer to memory that this heap owns; it may move to another thread as a whole.
@@ -173,6 +176,7 @@ impl Heap {
             sampling: Default::default(),
             last_pause: 0,
             reported: (0, 0),
+            account: Reported::default(),
         }
     }
 
@@ -417,6 +421,21 @@ impl Heap {
         if self.blocks.refused {
             self.due = true;
         }
+        self.account.since += bytes;
+        if self.account.since >= PORTION {
+            self.report();
+        }
+    }
+
+    /// Tells the program's account what this heap holds now. A collection is due if that is too much.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn report(&mut self) {
+        let elsewhere = self.account.elsewhere;
+        self.account.report(self.live_bytes().saturating_sub(elsewhere));
+        if self.account.room() == Some(0) || self.is_pressed() {
+            self.due |= self.running;
+        }
     }
 
     pub(crate) fn set_due(&mut self, due: bool) {
@@ -432,10 +451,9 @@ impl Heap {
     /// Like [`Heap::alloc`] for sizes that come from the program.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if the heap would hold more than the byte limit, or the system refuses.
+    /// [`OutOfMemory`] if the heap would hold more than its byte limit, or the program more than its, or the system refuses.
     pub fn try_alloc(&mut self, kind: u8, bytes: usize) -> Result<Obj, OutOfMemory> {
-        let total = self.live_bytes().checked_add(bytes).ok_or(OutOfMemory)?;
-        if total > self.limit {
+        if !self.has_room(bytes) {
             return Err(self.refuse(bytes));
         }
         if bytes <= LARGEST_SMALL {
@@ -544,6 +562,25 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::charge_external`], for memory that several heaps may be charged for, and that the program's account has by itself: arrays,
+    /// islands.
+    pub fn charge_common(&mut self, bytes: isize) {
+        self.account.elsewhere = self.account.elsewhere.saturating_add_signed(bytes);
+        self.charge_external(bytes);
+    }
+
+    /// Whether the heap may hold `more` bytes more, and the program too; of the program small objects do not ask.
+    #[inline]
+    pub fn has_room(&self, more: usize) -> bool {
+        self.live_bytes().checked_add(more).is_some_and(|total| total <= self.limit)
+            && (more <= LARGEST_SMALL || self.account.exempt || program_has_room(more))
+    }
+
+    /// The program's limit is not for this heap, or is again: for libraries that are being opened, which has no one to fail.
+    pub fn set_exempt(&mut self, exempt: bool) {
+        self.account.exempt = exempt;
+    }
+
     /// External memory charged now.
     pub fn external_bytes(&self) -> usize {
         self.external
@@ -570,11 +607,58 @@ impl Heap {
         (self.limit != usize::MAX).then_some(self.limit)
     }
 
-    /// Whether the program holds more than the limit (small allocations do not ask), or the system has refused memory and the heap
-    /// lives on its reserve of 2 MiB. The interpreter looks at safepoints: it collects fully and raises an error if that
+    /// Whether the heap holds more than its limit (small allocations do not ask) or the program more than its, or the system has refused memory
+    /// and the heap lives on its reserve of 2 MiB. The interpreter looks at safepoints: it collects fully and raises an error if that
     /// did not help.
     pub fn over_limit(&self) -> bool {
-        self.live_bytes() > self.limit || self.blocks.refused
+        self.live_bytes() > self.limit || self.blocks.refused || self.account.room() == Some(0)
+    }
+
+    /// Whether the program's memory is short and this heap has grown notably since its last major.
+    fn is_pressed(&self) -> bool {
+        self.account.is_pressed(self.live_bytes())
+    }
+
+    /// The domain has given so many bytes away: into messages, maps.
+    #[inline]
+    pub fn note_given(&mut self, bytes: usize) {
+        if program_limit().is_some() {
+            self.account.given += bytes;
+            self.account.since += bytes;
+            if self.account.since >= PORTION {
+                self.report();
+            }
+        }
+    }
+
+    /// A step is due at the next safepoint.
+    pub fn make_due(&mut self) {
+        self.due |= self.running;
+    }
+
+    /// Memory has been refused: a complete collection is due at the next safepoint, for whoever tries again.
+    pub fn want_full(&mut self) {
+        self.account.wanted = true;
+        self.due |= self.running;
+    }
+
+    /// Whether a complete collection is called for though no limit is exceeded: one was wanted, or memory is short and this heap has grown
+    /// notably since its last major.
+    pub fn takes_full(&mut self) -> bool {
+        std::mem::take(&mut self.account.wanted) || self.is_pressed()
+    }
+
+    /// Whether the program is to be told that there is no memory, after a complete collection. One that has been told and has not grown
+    /// by more than a portion since is not told again: what it has given up may still be in its registers.
+    pub fn refuses(&mut self) -> bool {
+        if !self.over_limit() {
+            self.account.refused_at = usize::MAX;
+            return false;
+        }
+        let live = self.live_bytes();
+        let known = self.account.refused_at;
+        self.account.refused_at = known.min(live);
+        known == usize::MAX || live > known.saturating_add(PORTION) || self.blocks.refused
     }
 
     /// Stops automatic collection: [`Heap::gc_due`] stays false.
@@ -608,7 +692,7 @@ impl Heap {
     /// Changes the parameters.
     pub fn set_params(&mut self, params: Params) {
         self.params = params;
-        self.pace.set_threshold(self.old_bytes + self.external, &params, self.limit);
+        self.pace.set_threshold(self.old_bytes + self.external, &params, self.limit_or_max());
     }
 
     /// Sets the nursery's size in bytes (at least 64 KiB) and stops tuning it; `None` goes back to tuning.
@@ -616,9 +700,17 @@ impl Heap {
         self.pace.fix_nursery(bytes);
     }
 
-    /// The limit as a plain number.
+    /// The bytes that this heap may hold, as far as can be said now: its limit, or what it holds and what is left for the program.
     pub(crate) fn limit_or_max(&self) -> usize {
-        self.limit
+        match self.account.room() {
+            Some(room) => self.limit.min(self.live_bytes().saturating_add(room)),
+            None => self.limit,
+        }
+    }
+
+    /// The bytes that may be added to this heap, as far as can be said now.
+    pub fn room(&self) -> usize {
+        self.limit_or_max().saturating_sub(self.live_bytes())
     }
 
     /// The object that `word` points to or into, if any. Interior pointers count, one past the end does not.
@@ -659,11 +751,6 @@ impl Heap {
     /// Whether `obj` is an object of this heap, neither freed nor found dead. For assertions.
     pub fn is_allocated(&self, obj: Obj) -> bool {
         self.find_object(obj.as_ptr() as usize) == Some(obj)
-    }
-
-    /// Majors completed so far.
-    pub fn majors(&self) -> u64 {
-        self.stats.majors
     }
 
     /// Figures about this heap.

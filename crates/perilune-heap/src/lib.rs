@@ -60,6 +60,7 @@
 //! touch the dead, and minors would have to clear them. Slices at arbitrary times: see `collect.rs`. Free lists by size
 //! class: allocation is slower than a bump and neighbours are strangers.
 
+mod account;
 mod arena;
 mod blocks;
 mod collect;
@@ -77,6 +78,10 @@ mod table;
 mod verify;
 mod warm;
 
+pub use account::{
+    LEAST_PROGRAM_LIMIT, ProgramBytes, charge_arrays, charge_messages, limit_program_from_env, program_bytes,
+    program_has_room, program_limit, set_program_limit,
+};
 pub use heap::Heap;
 pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,

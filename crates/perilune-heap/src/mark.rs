@@ -254,6 +254,11 @@ impl<'a> Marker<'a> {
         self.verifying
     }
 
+    /// As [`Heap::charge_common`], which cannot be called in the middle of a collection.
+    pub fn charge_common(&mut self, bytes: isize) {
+        self.heap.charge_common(bytes)
+    }
+
     /// As [`Heap::charge_external`], which cannot be called in the middle of a collection.
     pub fn charge_external(&mut self, bytes: isize) {
         self.heap.charge_external(bytes)

@@ -34,7 +34,7 @@ impl Heap {
         if old > LARGEST_SMALL {
             let size = bytes.checked_next_multiple_of(GRANULE).ok_or(OutOfMemory)?;
             let more = size - old;
-            if self.live_bytes().checked_add(more).is_none_or(|total| total > self.limit_or_max()) {
+            if !self.has_room(more) {
                 return Err(self.refuse(more));
             }
             // A card table would have the wrong length. The owner is logged as a whole anyway.
@@ -63,7 +63,7 @@ impl Heap {
         let old = self.size_of(buffer);
         debug_assert!(bytes >= old);
         let size = bytes.checked_next_multiple_of(GRANULE)?;
-        if old <= LARGEST_SMALL || self.live_bytes().checked_add(size - old)? > self.limit_or_max() {
+        if old <= LARGEST_SMALL || !self.has_room(size - old) {
             return None;
         }
         let grown = self.large.grow(&mut self.table, buffer, size)?;

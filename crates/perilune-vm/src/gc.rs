@@ -467,7 +467,7 @@ impl Client for LuaClient {
                 }
                 keep
             });
-            freed += (*vm).shared_refs.sweep(
+            let common = (*vm).shared_refs.sweep(
                 (cycle == Cycle::Minor).then_some(scope.shared_refs).filter(|_| !ageing),
                 cycle == Cycle::Minor,
                 |r| m.is_marked(Gc::from_ptr(r).obj()),
@@ -481,6 +481,7 @@ impl Client for LuaClient {
                 };
             }
             m.charge_external(-freed);
+            m.charge_common(-common);
             // An address may be used again: caches that compare addresses are stale.
             if cycle == Cycle::Major || (*vm).gc.flagged_young {
                 (*vm).proto_version = (*vm).proto_version.wrapping_add(1);
@@ -696,16 +697,17 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn collect_due(&mut self) -> LuaResult<()> {
-        let majors = self.heap.majors();
         self.with_client(|heap, client| heap.step(client));
         self.report_long_pause();
-        if self.heap.majors() != majors {
-            crate::cycles::after_major();
-        }
-        if self.heap.over_limit() {
+        crate::cycles::collect_if_due();
+        if self.heap.over_limit() || self.heap.takes_full() {
             self.with_client(|heap, client| heap.collect_full(client));
             self.report_long_pause();
-            if self.heap.over_limit() {
+            if self.heap.over_limit() && crate::cycles::collect() > 0 {
+                // What has been emptied may have been the last to hold islands that were made here.
+                self.with_client(|heap, client| heap.collect_full(client));
+            }
+            if self.heap.refuses() {
                 emit(Kind::MemoryRefused, 0, 0, self.heap.live_bytes() as u64);
                 return Err(self.out_of_memory());
             }

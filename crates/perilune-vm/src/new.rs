@@ -210,13 +210,7 @@ impl Vm {
         } else {
             // An interrupt stays pending, for the caller or the next poll to raise.
             let interrupt = self.interrupt_handle();
-            let bounds = Bounds {
-                interrupted: &|| interrupt.is_raised(),
-                memory: self
-                    .heap()
-                    .limit()
-                    .map_or(usize::MAX, |limit| limit.saturating_sub(self.heap_bytes())),
-            };
+            let bounds = Bounds { interrupted: &|| interrupt.is_raised(), memory: self.heap().room() };
             perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
         };
         match result {

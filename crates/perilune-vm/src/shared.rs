@@ -24,7 +24,7 @@ use perilune_heap::Header;
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// An object that several domains may use at once.
@@ -350,22 +350,6 @@ pub(crate) struct SharedRefs {
     old: usize,
 }
 
-static SHARED_BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Bytes of shared arrays and the like in the process, as their makers report them with [`account_shared_bytes`].
-pub fn shared_bytes() -> usize {
-    SHARED_BYTES.load(Ordering::Relaxed)
-}
-
-/// Adds to the account of memory that shared objects hold.
-pub fn account_shared_bytes(change: isize) {
-    if change >= 0 {
-        SHARED_BYTES.fetch_add(change as usize, Ordering::Relaxed);
-    } else {
-        SHARED_BYTES.fetch_sub(change.unsigned_abs(), Ordering::Relaxed);
-    }
-}
-
 impl SharedRefs {
     /// How many references there are.
     pub(crate) fn len(&self) -> usize {
@@ -426,7 +410,7 @@ impl Vm {
         unsafe { SharedRef::init(r, object) };
         self.shared_refs.known.insert(identity, r);
         self.shared_refs.all.push(r);
-        self.heap.charge_external(external as isize);
+        self.heap.charge_common(external as isize);
         // SAFETY: just made; it is in this frame while the metatable's maker runs.
         let r = unsafe { Gc::from_ptr(r) };
         if self.known_shared_metatable(r).is_none()

@@ -539,6 +539,7 @@ impl Vm {
     /// Raises "not enough memory".
     #[cold]
     pub fn out_of_memory(&mut self) -> Thrown {
+        self.heap.want_full();
         let text = b"not enough memory";
         let s = self.alloc_small_str(text.len());
         // SAFETY: the new string has room for its bytes. Small allocations do not fail.

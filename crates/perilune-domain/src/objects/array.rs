@@ -12,7 +12,8 @@
 use super::fill;
 use crate::races::shadow::{Access, Shadow};
 use crate::races::{self, on};
-use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, account_shared_bytes, downcast_arc};
+use perilune_heap::{charge_arrays, program_has_room};
+use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::Arc;
@@ -42,6 +43,9 @@ unsafe impl Sync for Memory {}
 impl Memory {
     fn new(bytes: usize) -> Option<Memory> {
         let layout = Layout::from_size_align(bytes.max(1), ALIGN).ok()?;
+        if !program_has_room(layout.size()) {
+            return None;
+        }
         // SAFETY: the size is not zero.
         let data = unsafe { alloc_zeroed(layout) };
         if data.is_null() {
@@ -59,14 +63,14 @@ impl Memory {
                 )
             };
         }
-        account_shared_bytes(bytes as isize);
+        charge_arrays(layout.size() as isize);
         Some(Memory { data, layout, shadow: None })
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        account_shared_bytes(-(self.layout.size() as isize));
+        charge_arrays(-(self.layout.size() as isize));
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.data, self.layout) }
     }
@@ -81,7 +85,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of `len` zeros, which the running code makes; `None` if there is no memory for it.
+    /// An array of `len` zeros, which the running code makes; `None` if there is no memory for it, or the program may have no more.
     pub fn new(vm: &Vm, element: Element, len: usize) -> Option<Array> {
         let mut memory = Memory::new(len.checked_mul(element.size())?)?;
         if on() {

@@ -9,6 +9,7 @@ use super::{fill, register};
 use crate::contention::operation;
 use crate::races::Orders;
 use parking_lot::{Mutex, MutexGuard};
+use perilune_heap::charge_messages;
 use perilune_trace::{Identity, ObjectKind};
 use perilune_vm::cycles::{Freeze, Frozen, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -93,13 +94,36 @@ impl Map {
         let mut shard = self.shard(&k);
         let old = shard.get(&k).cloned().unwrap_or(Plain::Nil);
         let new = change(&old);
-        let grown = match &new {
-            None => 0,
-            Some(Plain::Nil) => -(shard.remove(&k).is_some() as i64),
-            Some(v) => shard.insert(k, v.clone()).is_none() as i64,
+        let key_bytes = ENTRY + k.0.bytes();
+        let (grown, change) = match &new {
+            None => (0, 0),
+            Some(Plain::Nil) => match shard.remove(&k) {
+                Some(_) => (-1, -((key_bytes + old.bytes()) as isize)),
+                None => (0, 0),
+            },
+            Some(v) => match shard.insert(k, v.clone()) {
+                Some(_) => (0, v.bytes() as isize - old.bytes() as isize),
+                None => (1, (key_bytes + v.bytes()) as isize),
+            },
         };
+        charge_messages(change);
         self.len.fetch_add(grown, Relaxed);
         (old, new)
+    }
+}
+
+/// Bytes of an entry, what its key and value take beside themselves left out.
+const ENTRY: usize = size_of::<(Key, Plain)>() + 1;
+
+/// Takes entries of a map out of the program's account.
+fn discharge<'a>(entries: impl Iterator<Item = (&'a Key, &'a Plain)>) {
+    let bytes: usize = entries.map(|(k, v)| ENTRY + k.0.bytes() + v.bytes()).sum();
+    charge_messages(-(bytes as isize));
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        self.shards.iter_mut().for_each(|s| discharge(s.get_mut().iter()));
     }
 }
 
@@ -136,6 +160,7 @@ impl Frozen for FrozenMap<'_> {
     }
     fn empty(&mut self) -> Box<dyn Any> {
         self.len.store(0, Relaxed);
+        self.shards.iter().for_each(|s| discharge(s.iter()));
         Box::new(self.shards.iter_mut().map(|s| std::mem::take(&mut **s)).collect::<Vec<_>>())
     }
 }
@@ -280,6 +305,7 @@ static CLEAR: Native = Native::leaf("clear", |vm| {
     for shard in &m.shards {
         let mut shard = shard.lock();
         m.len.fetch_sub(shard.len() as i64, Relaxed);
+        discharge(shard.iter());
         shard.clear();
     }
     Ok(0)

@@ -1,5 +1,6 @@
 //! Values that are the same in every domain, outside of any.
 
+use perilune_heap::program_has_room;
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::SharedObject;
@@ -55,6 +56,14 @@ impl Plain {
         })
     }
 
+    /// Bytes that it takes beside itself.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Plain::String(s) => s.len() + 2 * size_of::<usize>(),
+            _ => 0,
+        }
+    }
+
     /// Whether it is a count of something that may own counts itself.
     pub fn holds_counts(&self) -> bool {
         matches!(self, Plain::Shared(_) | Plain::Island(..))
@@ -98,7 +107,7 @@ impl Plain {
 /// Argument `n` as a value that every domain can have.
 ///
 /// # Errors
-/// It is none; the message says what to do.
+/// It is none; the message says what to do. "not enough memory", if the program has reached its limit.
 pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Plain> {
     check_value(vm, vm.arg(n), n)
 }
@@ -109,6 +118,10 @@ pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Plain> {
 /// As [`check`].
 pub fn check_value(vm: &mut Vm, v: Value, n: u32) -> LuaResult<Plain> {
     match Plain::of(vm, v) {
+        Some(Plain::String(s)) => {
+            vm.heap().note_given(s.len());
+            if program_has_room(0) { Ok(Plain::String(s)) } else { Err(vm.out_of_memory()) }
+        }
         Some(p) => Ok(p),
         None => {
             let text = format!(

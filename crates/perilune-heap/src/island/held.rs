@@ -130,7 +130,7 @@ impl Heap {
         i.todo.push(number);
         i.bytes += bytes;
         if made {
-            self.charge_external(bytes as isize);
+            self.charge_common(bytes as isize);
         } else {
             i.arrived += bytes;
             if i.arrived > (i.bytes / 2).max(LEAST_ARRIVALS) {
@@ -192,7 +192,7 @@ impl Heap {
             let bytes = body(number).bytes;
             self.islands.bytes -= bytes;
             if made {
-                self.charge_external(-(bytes as isize));
+                self.charge_common(-(bytes as isize));
             }
             lower(number);
         }

@@ -355,7 +355,7 @@ impl Builder {
     /// Room for an object of `bytes` bytes, its header written: frozen, of this kind, without flags. The caller writes the rest.
     ///
     /// # Errors
-    /// The system refuses memory.
+    /// The system refuses memory, or the program has reached its limit.
     #[inline(always)]
     pub fn alloc(&mut self, kind: u8, bytes: usize) -> Result<*mut Header, OutOfMemory> {
         let header: *mut Header = self.room(bytes)?.cast();
@@ -368,7 +368,7 @@ impl Builder {
     /// Room for `bytes` bytes that belong to an object, aligned to 16. The caller writes them.
     ///
     /// # Errors
-    /// The system refuses memory.
+    /// The system refuses memory, or the program has reached its limit.
     #[inline(always)]
     pub fn room(&mut self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
         let size = (bytes + (GRANULE - 1)) & !(GRANULE - 1);
@@ -385,6 +385,9 @@ impl Builder {
     #[inline(never)]
     fn alloc_slow(&mut self, size: usize) -> Result<usize, OutOfMemory> {
         let usual = self.bytes.clamp(memory::PAGE, LARGEST_SEGMENT);
+        if !crate::program_has_room(size.max(usual)) {
+            return Err(OutOfMemory);
+        }
         let (at, got) = state().memory.take(size.max(usual), self.number)?;
         self.segments.push((at, got));
         self.bytes += got;

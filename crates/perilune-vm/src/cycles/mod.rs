@@ -37,8 +37,8 @@
 //! Edges may be left out but never told twice: a count that is not explained is external, and keeps things alive.
 //!
 //! # When
-//! After a major collection of any domain, if twice as many holders are registered as were left alive last time, or the bytes outside all
-//! heaps have doubled ([`LEAST_HOLDERS`], [`LEAST_BYTES`]); and when a program asks for a full collection. A holder is registered when it first gets
+//! After a collection of any domain (which a domain that sends things with counts makes due for this purpose), if twice as many holders are registered
+//! as were left alive last time, or the bytes outside all heaps have doubled ([`LEAST_HOLDERS`], [`LEAST_BYTES`]); and when a program asks for a full collection. A holder is registered when it first gets
 //! something that can be part of a cycle. A program that sends numbers, strings and tables registers nothing and pays a comparison
 //! for each message; one that sends islands through a thousand channels pays for entering each into a list once.
 //!
@@ -217,19 +217,20 @@ pub fn stats() -> CycleStats {
 
 /// Bytes outside all heaps, as far as they are counted.
 fn outside_bytes() -> usize {
-    perilune_heap::island_bytes() + crate::shared::shared_bytes()
+    let bytes = perilune_heap::program_bytes();
+    bytes.total() - bytes.heaps
 }
 
 /// Whether there may be enough garbage for a search.
 #[inline]
-fn is_due() -> bool {
+pub(crate) fn is_due() -> bool {
     let registered = REGISTERED.load(Relaxed);
     registered > 0 && (registered >= DUE_HOLDERS.load(Relaxed) || outside_bytes() >= DUE_BYTES.load(Relaxed))
 }
 
-/// Searches if it is time: to be called after a major collection, outside of it.
+/// Searches if it is time: to be called after a collection, outside of it.
 #[inline]
-pub(crate) fn after_major() {
+pub(crate) fn collect_if_due() {
     if is_due() {
         match SEARCH.try_lock() {
             Ok(_search) => search(),

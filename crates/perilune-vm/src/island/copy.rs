@@ -160,10 +160,8 @@ impl Copier<'_> {
     }
 
     fn check_limit(&self) -> Attempt<()> {
-        match self.vm.heap.limit() {
-            Some(limit) if self.vm.heap.live_bytes() + self.island.bytes() > limit => Err(Failure::Memory),
-            _ => Ok(()),
-        }
+        let Some(limit) = self.vm.heap.limit() else { return Ok(()) };
+        if self.vm.heap.live_bytes() + self.island.bytes() > limit { Err(Failure::Memory) } else { Ok(()) }
     }
 
     fn refuse<T>(&self, v: Value, why: Why) -> Attempt<T> {

@@ -185,6 +185,34 @@ pub(super) struct Graph {
     /// How many values it is.
     pub roots: u32,
     pub refs: Option<Box<Refs>>,
+    charge: Charge,
+}
+
+/// What the program's account has of a graph, in bytes.
+#[derive(Default)]
+struct Charge(usize);
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        perilune_heap::charge_messages(-(self.0 as isize));
+    }
+}
+
+impl Graph {
+    /// A graph, entered into the program's account.
+    pub fn new(words: Vec<u64>, roots: u32, refs: Option<Box<Refs>>) -> Graph {
+        let mut graph = Graph { words, roots, refs, charge: Charge(0) };
+        graph.charge.0 = graph.bytes();
+        perilune_heap::charge_messages(graph.charge.0 as isize);
+        graph
+    }
+
+    /// Bytes that it takes, what it refers to left out.
+    pub fn bytes(&self) -> usize {
+        size_of::<Graph>()
+            + self.words.capacity() * 8
+            + if self.refs.is_some() { size_of::<Refs>() } else { 0 }
+    }
 }
 
 /// Longest string that is copied each time it occurs, in bytes; a longer one gets a number.

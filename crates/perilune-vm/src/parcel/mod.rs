@@ -142,7 +142,7 @@ impl Parcel {
     /// Bytes of memory that it takes, what it refers to left out: what a bounded queue may be measured by.
     pub fn bytes(&self) -> usize {
         match &self.values().0 {
-            Repr::Graph { graph, .. } => size_of::<Graph>() + graph.words.len() * 8,
+            Repr::Graph { graph, .. } => graph.bytes(),
             _ => 0,
         }
     }
@@ -262,9 +262,15 @@ impl Vm {
     /// As [`Vm::pack`]; a refusal is raised as an error, with the position of the Lua code that called the running native.
     ///
     /// # Errors
-    /// One of the values may not cross.
+    /// One of the values may not cross. "not enough memory", if the program has reached its limit.
     pub fn pack_or_raise(&mut self, values: &[Value], rules: PackRules) -> LuaResult<Parcel> {
-        self.pack(values, rules).map_err(|refusal| self.raise_refusal(&refusal))
+        let parcel = self.pack(values, rules).map_err(|refusal| self.raise_refusal(&refusal))?;
+        self.heap.note_given(parcel.bytes());
+        if parcel.holds_counts() && crate::cycles::is_due() {
+            // Little may be allocated here while much is given away.
+            self.heap.make_due();
+        }
+        if perilune_heap::program_has_room(0) { Ok(parcel) } else { Err(self.out_of_memory()) }
     }
 
     /// Raises a refusal as an error.

@@ -120,7 +120,7 @@ impl<'v> Packer<'v> {
         self.seen.clear();
         let buffers = &mut self.vm.parcel.buffers;
         (buffers.words, buffers.seen) = (self.words, self.seen);
-        (Graph { words, roots, refs: self.refs }, self.modules, self.unit)
+        (Graph::new(words, roots, self.refs), self.modules, self.unit)
     }
 
     // -- Where we are, for refusals ------------------------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+-- stress: no
+-- The limit of the whole program: whoever asks for more gets an error, and everybody goes on.
+local pl = require "perilune"
+
+local MB = 1 << 20
+local limit = 48 * MB
+
+print(pl.limit{})
+for _, bad in ipairs{1, 1.5, "many", true} do print(pcall(pl.limit, {memory = bad})) end
+print(pcall(pl.limit, 5))
+print(pl.limit{memory = limit}, pl.limit{}, pl.memory().limit)
+
+local highest = 0
+local function sample()
+  highest = math.max(highest, pl.memory().total)
+end
+local function check(name, f, ...)
+  local ok, e = pcall(f, ...)
+  sample()
+  print(name, ok, tostring(e):match("^[^\n]*"))
+end
+
+-- One domain, each kind of memory.
+local function tables()
+  local t = {}
+  for i = 1, 1e8 do t[i] = {i} end
+end
+check("tables", tables)
+check("a string", string.rep, "x", 100 * MB)
+check("growing", function()
+  local s = "0123456789"
+  while true do s = s .. s end
+end)
+check("islands", function()
+  local keep, t = {}, {}
+  for i = 1, 10000 do t[i] = i end
+  for i = 1, 1e6 do keep[i] = pl.share(t) end
+end)
+check("one island", function()
+  local t = {}
+  for i = 1, 2000000 do t[i] = i end
+  return pl.share{t, 1, pl.share{t, 2}}
+end)
+check("arrays", function()
+  local keep = {}
+  for i = 1, 1e6 do keep[i] = pl.array("f64", 100000) end
+end)
+check("one array", pl.array, "u8", 100 * MB)
+check("messages", function()
+  local c = pl.channel.new()
+  for i = 1, 1e8 do c:send{i} end
+end)
+check("a map", function()
+  local m = pl.map()
+  for i = 1, 1e8 do m:set("key " .. i, "value " .. i) end
+end)
+
+-- What is given up is found: no error, however much it is in all.
+check("garbage of all kinds", function()
+  for i = 1, 2000 do
+    local c, m = pl.channel.new(), pl.map()
+    c:send(string.rep("x", 100000))
+    c:send(c)
+    m:set(i, pl.share{pl.array("f64", 10000), string.rep("y", 50000)})
+    sample()
+  end
+  return "done"
+end)
+
+-- Other domains.
+local function hog()
+  local t = {}
+  for i = 1, 1e8 do t[i] = {i} end
+end
+check("a domain", function() pl.domain.spawn(hog):join() end)
+check("a task", function() pl.pool.new{workers = 1}:async(hog):await() end)
+
+-- Four that want everything, while this one does little and is not disturbed.
+local greedy, start = {}, pl.channel.new()
+for i = 1, 4 do
+  greedy[i] = pl.domain.spawn(function()
+    start:recv()
+    local failed = 0
+    while failed < 3 do
+      local ok, e = pcall(function()
+        local t = {}
+        for i = 1, 1e8 do t[i] = {i} end
+      end)
+      if e ~= "not enough memory" then error(e) end
+      failed = failed + 1
+    end
+    return failed
+  end)
+end
+for i = 1, 4 do start:send(i) end
+local modest = 0
+local ended = false
+repeat
+  for i = 1, 1000 do
+    local t = {i, tostring(i)}
+    modest = modest + #t
+  end
+  sample()
+  ended = true
+  for i = 1, 4 do ended = ended and greedy[i]:status() == "ended" end
+  pl.sleep(0.001)
+until ended
+for i = 1, 4 do print("greedy", greedy[i]:join()) end
+print("modest", modest > 0)
+
+print("at most", highest <= limit + 4 * MB or highest)
+print(pl.limit{memory = false} == limit, pl.limit{}, pl.memory().limit)
+-- Without a limit, more than that.
+local keep = {}
+for i = 1, 60 do keep[i] = string.rep("x", MB) end
+print(#keep, pl.memory().heaps > 60 * MB)
