@@ -55,10 +55,12 @@ pub enum Category {
     Compile = 1 << 13,
     /// Reserved for asynchronous I/O.
     Io = 1 << 14,
+    /// What the kernel did with threads; tools add it, programs do not write it.
+    Sched = 1 << 15,
 }
 
 /// All categories with their names in PERILUNE_TRACE and on command lines.
-pub const CATEGORIES: [(Category, &str); 15] = [
+pub const CATEGORIES: [(Category, &str); 16] = [
     (Category::Life, "life"),
     (Category::Task, "task"),
     (Category::Wait, "wait"),
@@ -74,6 +76,7 @@ pub const CATEGORIES: [(Category, &str); 15] = [
     (Category::Alloc, "alloc"),
     (Category::Compile, "compile"),
     (Category::Io, "io"),
+    (Category::Sched, "sched"),
 ];
 
 /// The mask of what is on by default: all but the samplers, which have rates of their own, and switches between coroutines, of which there may be
@@ -311,6 +314,16 @@ kinds! {
     AllocSample = 241, "alloc-sample", Alloc, Instant, "stack", "bytes", "kind";
     /// What became of sampled allocations of `a` that stood for `b` bytes: `c` 0: died young, 1: survived a minor, 2: died old.
     AllocFate = 242, "alloc-fate", Alloc, Instant, "stack", "bytes", "fate";
+
+    // -- Sched: 4096.. by tools
+    /// A thread runs on a processor.
+    CpuBegin = 4096, "on-cpu", Sched, Begin, "tid", "cpu", "";
+    /// It does not: it sleeps, or was displaced by a process (its number in the high half of `b`, its name in the low one; 0: not known).
+    CpuEnd = 4097, "on-cpu-end", Sched, End, "tid", "process", "0: sleeps, 1: displaced";
+    /// Another process runs on the processor (number 0: nobody).
+    CpuOther = 4098, "cpu-other", Sched, Instant, "cpu", "process", "";
+    /// Since the last such event the thread has run for `a`, and was ready to run, without running, for `b`.
+    SchedStat = 4099, "sched-stat", Sched, Instant, "ns", "ns", "";
 }
 
 /// A fiber of a domain in one word: domain (24 bits), generation (16), index (24). The root chain of a domain has the index [`FiberRef::ROOT`].

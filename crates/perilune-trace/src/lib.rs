@@ -10,6 +10,7 @@
 //! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
 //! | `tool.rs` | the tool's side: programs started or attached to |
 //! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
+//! | `kernel.rs` | what the kernel did with the threads |
 //! | `recording.rs` | files that last: written as events arrive, read as a trace |
 //! | `view/`, `export/` | a trace as rows of bars: our viewer, pictures, other people's formats |
 //! | `profile/` | samples added up by call path: tables, flame graphs, pprof, speedscope |
@@ -26,6 +27,7 @@ pub mod emit;
 pub mod event;
 pub mod export;
 pub mod identity;
+pub mod kernel;
 pub mod layout;
 pub mod map;
 pub mod names;

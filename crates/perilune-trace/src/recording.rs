@@ -58,7 +58,7 @@ pub enum Chunk {
     Losses = 6,
     /// The recording is complete: `CLOCK_MONOTONIC` when the session ended (u64).
     End = 7,
-    /// What the kernel said of threads; see who writes it.
+    /// What the kernel said of threads (`kernel.rs`).
     Sched = 64,
 }
 
@@ -289,7 +289,14 @@ pub fn read(from: &mut dyn Read) -> io::Result<Trace> {
     }
     let mut reading = Reading::default();
     let complete = reading.chunks(from)?;
-    Ok(reading.finish(complete))
+    let mut trace = reading.finish(complete);
+    let (sched, rest) = trace.chunks.drain(..).partition(|(kind, _)| *kind == Chunk::Sched as u32);
+    trace.chunks = rest;
+    let sched: Vec<(u32, Box<[u8]>)> = sched;
+    for (_, records) in &sched {
+        crate::kernel::add_to(&mut trace, records);
+    }
+    Ok(trace)
 }
 
 /// Fills the buffer as far as there is something to read.

@@ -40,6 +40,7 @@
 
 use lexopt::Parser;
 use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, parse_categories};
+use perilune_trace::kernel::{self, Kernel};
 use perilune_trace::layout::Geometry;
 use perilune_trace::read::{RawEvent, RingReader};
 use perilune_trace::recording::is_trace_file;
@@ -65,6 +66,7 @@ pub const OPTIONS: &str = "\
   --duration S        watch for S seconds (250ms, 10s, 2m)
   --events LIST       what is recorded: categories joined by commas; -NAME leaves one out
   --ring N            events that a domain's ring holds (262144)
+  --sched             ask the kernel too: who ran when, who displaced whom
   --from-file FILE    read a recording or an event file instead of running anything
   --json              write JSON
   -o FILE             write to FILE instead of standard output
@@ -99,6 +101,8 @@ pub struct Request {
     pub ring: Option<u32>,
     /// `--json`
     pub json: bool,
+    /// `--sched`
+    pub sched: bool,
     /// `-o`
     pub output: Option<PathBuf>,
     /// What the executable was called as.
@@ -150,6 +154,7 @@ fn parse(
         events: None,
         ring: None,
         json: false,
+        sched: false,
         output: None,
         arg0: std::env::args_os().next().unwrap_or_else(|| "perilune".into()),
     };
@@ -184,6 +189,7 @@ fn parse(
             "--ring" => request.ring = Some(number(&parser.value()?, "--ring")?),
             "--from-file" => file = Some(PathBuf::from(parser.value()?)),
             "--json" => request.json = true,
+            "--sched" => request.sched = true,
             "-o" | "--output" => request.output = Some(parser.value()?.into()),
             _ => return Err(format!("unknown option '{name}'").into()),
         }
@@ -302,7 +308,12 @@ impl Request {
         let script = matches!(self.source, Source::Script(_));
         CHILD.store(if script { target.pid as i32 } else { 0 }, Ordering::Release);
         catch_signals(true);
+        let kernel = self.sched.then(|| Kernel::watch(target.pid));
+        if let Some(remark) = kernel.as_ref().and_then(Kernel::remark) {
+            eprintln!("perilune {}: {remark}", self.command);
+        }
         Ok(Observation {
+            kernel,
             process: process_file(target.pid),
             target,
             title,
@@ -392,6 +403,8 @@ pub struct Observation {
     pub target: Target,
     /// What is observed, for people: its command line.
     pub title: String,
+    /// The kernel's view, if it was asked for.
+    pub kernel: Option<Kernel>,
     /// Readable when the process has ended.
     process: Option<OwnedFd>,
     script: bool,
@@ -428,6 +441,9 @@ impl Observation {
             }
             batch.clear();
             self.target.reader.drain(&mut |event| batch.push(event));
+            if let Some(kernel) = &mut self.kernel {
+                kernel.poll();
+            }
             pause.adapt(&batch, self.target.reader.mapping().header().ring_events);
             if on_batch(&self.target.reader, &batch)?.is_break() {
                 break;
@@ -465,6 +481,9 @@ impl Observation {
         })?;
         let mut trace = Trace::from_raw(&self.target.reader, raw);
         trace.title = self.title;
+        if let Some(kernel) = &self.kernel {
+            kernel::add_to(&mut trace, &kernel.encode());
+        }
         Ok(Seen { trace, code })
     }
 }

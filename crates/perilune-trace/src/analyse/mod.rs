@@ -6,6 +6,8 @@
 //! | `state.rs` | what the parts are |
 //! | `gc.rs` | what collectors did |
 //! | `latency.rs` | how long something had to wait, and the slowest of it |
+//! | `offcpu.rs` | waits: for what, where, who ended them |
+//! | `sched.rs` | what the kernel did to domains |
 //! | `histogram.rs` | percentiles |
 //!
 //! Nothing here writes for people: commands and the viewer do.
@@ -15,4 +17,5 @@ pub mod gc;
 pub mod histogram;
 pub mod latency;
 pub mod offcpu;
+pub mod sched;
 pub mod state;

@@ -2,11 +2,14 @@
 //!
 //! Nothing is sampled: every wait and every call that sleeps is an event. Sums go over all fibers, so they may exceed the time that was observed many times over; the table says for each line what
 //! it would be with one fiber waiting all the time (`at once`).
+//!
+//! With `--sched` the kernel is asked too: who displaced domains that could go on, and who had the processors while one was late.
 
 use super::{percent, write_profile};
 use crate::commands::observe::{self, OPTIONS, Request};
 use perilune_measure::json::Json;
 use perilune_trace::analyse::offcpu::{Entry, OffCpu};
+use perilune_trace::analyse::sched::{Other, Sched};
 use perilune_trace::event::Category;
 use perilune_trace::layout::StackNode;
 use perilune_trace::profile::flame::amount;
@@ -72,6 +75,7 @@ fn carry_out(request: &Request, top: usize, domain: Option<u32>, files: &[PathBu
             writeln!(out, "{}", json(&seen.trace, &waits))?;
         } else {
             out.write_all(text(&seen.trace, &waits, top).as_bytes())?;
+            out.write_all(kernel_text(&seen.trace, &waits).as_bytes())?;
         }
         out.flush()?;
     }
@@ -152,6 +156,97 @@ fn text(trace: &Trace, waits: &OffCpu, top: usize) -> String {
     s
 }
 
+/// What the kernel did, if it was asked.
+fn kernel_text(trace: &Trace, waits: &OffCpu) -> String {
+    let sched = Sched::new(trace);
+    if !sched.is_known && sched.domains.is_empty() {
+        return String::new();
+    }
+    let ns = |n| amount(n, Unit::Nanoseconds);
+    let others = |list: &[Other]| {
+        let named = list.iter().take(5).map(|o| match o.pid {
+            0 => format!("{} {}", o.name, ns(o.ns)),
+            pid => format!("{} ({pid}) {}", o.name, ns(o.ns)),
+        });
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let mut s =
+        "\nready but displaced by others:\n       ran  displaced    times    moved  domain, by whom\n"
+            .to_owned();
+    let mut domains: Vec<_> = sched.domains.iter().collect();
+    domains.sort_by_key(|(n, d)| (std::cmp::Reverse(d.displaced), **n));
+    for (n, d) in domains {
+        let _ = writeln!(
+            s,
+            "{:>10} {:>10} {:>8} {:>8}  '{}'{}{}",
+            ns(d.ran),
+            ns(d.displaced),
+            d.displacements,
+            d.migrations,
+            domain_name(waits, *n),
+            if d.by.is_empty() { "" } else { ": " },
+            others(&d.by),
+        );
+    }
+    if !sched.latest.is_empty() {
+        s.push_str("\nlatest to run after being woken, and who had the processors meanwhile:\n");
+    }
+    for late in &sched.latest {
+        let _ = writeln!(
+            s,
+            "{:>10}  '{}' at {}: {}",
+            ns(late.to - late.from),
+            domain_name(waits, late.domain),
+            ns(late.from),
+            if late.busy.is_empty() { "not known".to_owned() } else { others(&late.busy) },
+        );
+    }
+    s
+}
+
+/// The same as JSON.
+fn kernel_json(trace: &Trace, waits: &OffCpu) -> Json {
+    let sched = Sched::new(trace);
+    if !sched.is_known && sched.domains.is_empty() {
+        return Json::Null;
+    }
+    let number = |n: u64| Json::Number(n as f64);
+    let others = |list: &[Other]| {
+        let list = list.iter().map(|o| {
+            Json::object([
+                ("name", Json::Text(o.name.clone())),
+                ("pid", number(o.pid as u64)),
+                ("ns", number(o.ns)),
+                ("count", number(o.count)),
+            ])
+        });
+        Json::List(list.collect())
+    };
+    let mut domains: Vec<_> = sched.domains.iter().collect();
+    domains.sort_by_key(|(n, _)| **n);
+    let domains = domains.into_iter().map(|(n, d)| {
+        Json::object([
+            ("domain", number(*n as u64)),
+            ("name", Json::Text(domain_name(waits, *n))),
+            ("ran_ns", number(d.ran)),
+            ("displaced_ns", number(d.displaced)),
+            ("displacements", number(d.displacements)),
+            ("migrations", number(d.migrations)),
+            ("by", others(&d.by)),
+        ])
+    });
+    let domains = domains.collect();
+    let latest = sched.latest.iter().map(|late| {
+        Json::object([
+            ("domain", number(late.domain as u64)),
+            ("from_ns", number(late.from)),
+            ("late_ns", number(late.to - late.from)),
+            ("processors", others(&late.busy)),
+        ])
+    });
+    Json::object([("domains", Json::List(domains)), ("latest", Json::List(latest.collect()))])
+}
+
 fn json(trace: &Trace, waits: &OffCpu) -> Json {
     let number = |n: u64| Json::Number(n as f64);
     let list = waits.entries.iter().map(|e| {
@@ -180,6 +275,7 @@ fn json(trace: &Trace, waits: &OffCpu) -> Json {
         ("total_ns", number(waits.total_ns())),
         ("lost_events", number(trace.lost)),
         ("waits", Json::List(list.collect())),
+        ("kernel", kernel_json(trace, waits)),
     ])
 }
 

@@ -4,7 +4,7 @@ use super::flight::{Flight, Trigger};
 use super::show::{self, Show};
 use crate::commands::observe::{self, OPTIONS, Request};
 use perilune_trace::Trace;
-use perilune_trace::recording::{self, Recorder};
+use perilune_trace::recording::{self, Chunk, Recorder};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -142,6 +142,9 @@ fn record_to(request: &Request, own: &Own, file: &Path) -> io::Result<u8> {
         Ok(ControlFlow::Continue(()))
     })?;
     let reader = &observation.target.reader;
+    if let Some(kernel) = &observation.kernel {
+        recorder.chunk(Chunk::Sched as u32, 0, &kernel.encode()).map_err(named(file))?;
+    }
     recorder.finish(reader).map_err(named(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |m| m.len());
     let lost = match reader.lost() {
