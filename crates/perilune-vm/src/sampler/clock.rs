@@ -257,8 +257,8 @@ impl Runner {
     }
 }
 
-/// Rates above this are beyond the kernel's tick.
-const TICKS: u32 = 250;
+/// Rates above this are beyond any kernel's tick.
+const TICKS: u32 = 1000;
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_SW_TASK_CLOCK: u64 = 1;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;

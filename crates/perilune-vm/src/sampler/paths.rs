@@ -167,6 +167,10 @@ impl Vm {
         if missing != 0 {
             number = self.node(number, Step { what: missing, pc: 0 }, std::ptr::null_mut());
         }
+        if number == 0 {
+            // The host is about to call the first function.
+            number = self.runtime_path();
+        }
         if leaf.collector {
             number = self.node(number, COLLECTING, std::ptr::null_mut());
         }
