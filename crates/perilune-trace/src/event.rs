@@ -154,7 +154,7 @@ macro_rules! kinds {
 kinds! {
     // -- Life: 16..
     /// A domain exists.
-    DomainBegin = 16, "domain-begin", Life, Instant, "domain", "name", "";
+    DomainBegin = 16, "domain-begin", Life, Instant, "domain", "name", "1: has existed before";
     /// A domain has been freed.
     DomainEnd = 17, "domain-end", Life, Instant, "domain", "bytes allocated since its last collection", "";
     /// A thread owns the domain from now on and runs its code.

@@ -17,6 +17,8 @@ pub(crate) struct Events {
     writer: Box<Writer>,
     domain: u32,
     name: String,
+    /// Somebody has owned it.
+    entered: bool,
     /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at the address of one.
     functions: HashMap<*const Proto, (Arc<[u8]>, u32, u32)>,
 }
@@ -30,6 +32,7 @@ impl Default for Events {
             writer: Box::new(Writer::new(1)),
             domain: 1,
             name: "main".to_owned(),
+            entered: false,
             functions: HashMap::new(),
         }
     }
@@ -69,16 +72,16 @@ impl Vm {
         if !perilune_trace::is_live() || !self.events.writer.is_behind() {
             return;
         }
-        self.report_birth();
+        self.report_birth(false);
         let (domain, thread) = (self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
         emit(Kind::DomainEnter, 0, domain, thread);
         self.report_run();
     }
 
     /// The domain exists, and these of its fibers wait.
-    fn report_birth(&mut self) {
+    fn report_birth(&mut self, is_new: bool) {
         let name = names::string(self.events.name.as_bytes()) as u64;
-        emit(Kind::DomainBegin, 0, self.events.domain as u64, name);
+        emit(Kind::DomainBegin, !is_new as u16, self.events.domain as u64, name);
         if let Some(host) = self.host.clone() {
             host.report_waits();
         }
@@ -183,11 +186,12 @@ impl Vm {
         self.sampler_enter();
         if perilune_trace::is_live() {
             if self.events.writer.is_behind() {
-                self.report_birth();
+                self.report_birth(!self.events.entered);
             }
             emit(Kind::DomainEnter, 0, self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
             perilune_trace::cputime::report();
         }
+        self.events.entered = true;
     }
 
     /// It gives it up. `detached`: in the middle of something.

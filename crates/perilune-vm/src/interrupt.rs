@@ -68,6 +68,7 @@ impl Vm {
         let causes = self.interrupt.swap(0, Ordering::Relaxed);
         if causes & TRACE != 0 {
             self.follow_switches();
+            self.report_presence();
         }
         if causes & CANCEL != 0 && self.cancellation_due() {
             if !self.in_uncancellable() {

@@ -32,6 +32,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Nanoseconds by which two clocks may differ before somebody counts as displaced.
 const SLACK: u64 = 5_000;
+/// `c` of `DomainBegin`: the domain had begun before the session.
+const THERE: u16 = 1;
 /// `c` of `DomainLeave`: somebody else takes over at once.
 const HANDED_OVER: u16 = 1;
 /// `c` of `FiberPark`: in a blocking call.
@@ -150,6 +152,8 @@ struct Domain {
     known: bool,
     exists: bool,
     entered: bool,
+    /// It was found entered, so some fiber may run of which nothing is known.
+    found: bool,
     ready: bool,
     running: Option<FiberRef>,
     /// Spans that the running fiber is in, or those that are in none.
@@ -201,8 +205,8 @@ impl Book<'_> {
                     ..Domain::default()
                 });
                 if e.kind == Kind::DomainBegin && named == Some(number) {
-                    // A domain that has begun twice is two with one number; that does not happen.
-                    d.exists = false;
+                    // Domains tell of themselves what others have told already.
+                    d.exists &= e.c == THERE;
                     d.account.name = trace.definitions.string(e.b);
                 }
             }
@@ -227,7 +231,13 @@ impl Book<'_> {
                 let number = e.a as u32;
                 self.advance(number, e.ns);
                 if let Some(d) = self.domains.get_mut(&number) {
-                    d.account.begun.get_or_insert(e.ns);
+                    if e.c != THERE {
+                        d.account.begun.get_or_insert(e.ns);
+                    }
+                    if e.who == Who::Domain(number) && !d.entered {
+                        // It tells of itself, so somebody owns it.
+                        (d.entered, d.found, d.ready) = (true, true, false);
+                    }
                     (d.known, d.exists) = (true, true);
                     if d.account.name.is_empty() {
                         d.account.name = trace.definitions.string(e.b);
@@ -299,13 +309,13 @@ impl Book<'_> {
         if e.kind != Kind::DomainEnter && !d.entered {
             // Whatever a domain writes, it writes while somebody owns it.
             d.account.misfits += d.known as u64;
-            (d.entered, d.ready) = (true, false);
+            (d.entered, d.found, d.ready) = (true, true, false);
         }
         (d.known, d.exists) = (true, true);
         match e.kind {
             Kind::DomainEnter => {
-                d.account.misfits += d.entered as u64;
-                (d.entered, d.ready) = (true, false);
+                d.account.misfits += (d.entered && d.running.is_some()) as u64;
+                (d.entered, d.found, d.ready) = (true, false, false);
                 d.thread = e.b;
             }
             Kind::DomainLeave => {
@@ -324,7 +334,7 @@ impl Book<'_> {
             Kind::FiberPark => {
                 let fiber = FiberRef(e.a);
                 if d.running != Some(fiber) {
-                    d.account.misfits += 1;
+                    d.account.misfits += !d.found as u64;
                     d.park(None);
                     d.run(fiber, self.f);
                 }
@@ -490,6 +500,7 @@ impl Domain {
             match (self.spans.last(), self.running) {
                 (Some((state, _)), _) => *state,
                 (None, Some(_)) => State::Lua,
+                (None, None) if self.found => State::Lua,
                 (None, None) => State::Scheduler,
             }
         } else if self.ready {
@@ -531,6 +542,10 @@ impl Domain {
         }
         of.calls.clear();
         let why = of.wait;
+        if std::mem::take(&mut self.found) {
+            // What was begun until now was begun by this one, as likely as not.
+            of.spans = std::mem::take(&mut self.spans);
+        }
         self.outer = std::mem::replace(&mut self.spans, std::mem::take(&mut of.spans));
         self.running = Some(fiber);
         if !self.unresolved.is_empty() {

@@ -155,8 +155,34 @@ fn what_came_before_is_unknown() {
     let a = found.domain(3).unwrap();
     assert_eq!(a.times[State::Unknown], 50);
     assert_eq!(a.times[State::Waiting], 20);
+    assert_eq!((a.times[State::Collector], a.times[State::Lua], a.times[State::Scheduler]), (0, 20, 10));
     assert_eq!(a.begun, None);
     assert_eq!(found.domain(7).unwrap().times[State::Unknown], 90);
+}
+
+#[test]
+fn one_that_was_there_tells_of_itself() {
+    let (waits, runs) = (FiberRef::new(2, 0, 0).0, FiberRef::new(2, 0, 1).0);
+    let e = |ns, kind, c, a| event(ns, 2, kind, c, a, 0);
+    let t = trace(
+        vec![
+            e(30, Kind::DomainBegin, 1, 2),
+            e(30, Kind::FiberBegin, 0, waits),
+            e(30, Kind::FiberRun, 0, waits),
+            e(30, Kind::WaitBegin, 2, 5),
+            e(30, Kind::FiberPark, 0, waits),
+            e(30, Kind::DomainEnter, 0, 2),
+            e(30, Kind::FiberRun, 0, runs),
+            e(50, Kind::FiberPark, 1, runs),
+            e(50, Kind::DomainLeave, 0, 2),
+        ],
+        100,
+    );
+    let found = check_sums(&t);
+    let a = found.domain(2).unwrap();
+    assert_eq!(a.times, times(&[(State::Unknown, 30), (State::Lua, 20), (State::Waiting, 50)]));
+    assert_eq!((a.misfits, a.begun), (0, None));
+    assert_eq!(a.whys, BTreeMap::from([(Why::Wait(2, ObjectRef(5)), 50)]));
 }
 
 #[test]
