@@ -114,6 +114,15 @@ fn text(trace: &Trace, report: &Report, out: &mut dyn Write) -> io::Result<()> {
     pauses(&rows, out)?;
     writeln!(out, "\nmemory")?;
     memory(&rows, out)?;
+    let running = accounts.total().sum_of(State::is_running);
+    let measured = accounts.domains.iter().map(|a| a.measured).sum::<u64>().min(running);
+    if running - measured > running / 10 + 1_000_000 {
+        let part = percent(running - measured, running);
+        writeln!(
+            out,
+            "\n{part} of the time in which threads ran domains was not compared with clocks of processor time: it counts as cpu"
+        )?;
+    }
     let mut table = Table::new(["scopes and islands"]);
     others(&rows, &mut table);
     if !table.is_empty() {
