@@ -300,7 +300,9 @@ pub(super) fn arguments(t: &Timeline, bar: &Bar) -> Vec<(&'static str, Argument)
         Class::Major => list.push(("bytes marked", Argument::Number(bar.x))),
         Class::Gc => {
             list.push(("bytes alive", Argument::Number(bar.x)));
-            list.push(("bytes mapped", Argument::Number(bar.y)));
+            if bar.y > 0 {
+                list.push(("on a processor, ten-thousandths", Argument::Number(bar.y - 1)));
+            }
         }
         Class::Final => list.push(("finalizers", Argument::Number(bar.x))),
         Class::Load => list.push(("bytes", Argument::Number(bar.x))),

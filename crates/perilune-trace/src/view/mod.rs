@@ -6,7 +6,7 @@
 //! | `timeline.rs` | from a trace to that |
 //! | `tiles.rs` | levels of detail: a stretch of it at a resolution, in few bytes |
 //! | `query.rs` | statistics, searching |
-//! | `page.rs`, `page.html`, `viewer.css`, `viewer.js` | the page |
+//! | `page.rs`, `page/` | the page: its frame, style and scripts |
 //! | `serve.rs` | what a server of the page answers |
 //! | `svg.rs` | a picture |
 //!

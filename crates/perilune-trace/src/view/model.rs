@@ -131,7 +131,7 @@ pub struct Bar {
     /// By class. [`Class::Run`], [`Class::Wait`], [`Class::Part`]: an object ([`compact`]); collections: the first argument of the event at their end; [`Class::Own`]: the thread; [`Class::Load`]: bytes;
     /// [`Class::Coroutine`]: its number.
     pub x: u64,
-    /// Collections: the second argument. [`Class::Part`]: iterations. [`Class::Wait`]: 1 + why it ended. [`Class::Run`]: 1 + why the fiber was parked.
+    /// Collections: the second argument; [`Class::Gc`]: 1 + ten-thousandths of the time that the thread was on a processor, 0: not measured. [`Class::Part`]: iterations. [`Class::Wait`]: 1 + why it ended. [`Class::Run`]: 1 + why the fiber was parked.
     pub y: u64,
     /// What is written on it.
     pub label: Label,

@@ -1,6 +1,6 @@
 //! The page: one file that needs nothing else, with a trace in it or a server behind it.
 //!
-//! `page.html` is the frame, `viewer.css` and `viewer.js` are put into it as they are. What the script has to know of the trace as a whole (rows, names, call paths) is JSON in the page;
+//! `page/page.html` is the frame; the style and the scripts beside it are put into it as they are. What the script has to know of the trace as a whole (rows, names, call paths) is JSON in the page;
 //! bars come as bytes (`tiles.rs`): from the page itself, in base64, or from the server, as they are needed.
 
 use super::model::*;
@@ -26,6 +26,18 @@ impl Default for PageOptions {
     }
 }
 
+/// The script: parts of one function, in this order.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("page/data.js"),
+    include_str!("page/look.js"),
+    include_str!("page/draw.js"),
+    include_str!("page/input.js"),
+    include_str!("page/panel.js"),
+    include_str!("page/begin.js"),
+    "})();\n"
+);
+
 /// Most links that a page has in it.
 const LINKS: usize = 200_000;
 
@@ -45,14 +57,14 @@ pub fn embedded(t: &Timeline, options: &PageOptions, from: u64, to: u64) -> Stri
 
 fn assemble(meta: &str, data: &str, links: &str) -> String {
     let mut page = String::with_capacity(meta.len() + data.len() + links.len() + (1 << 17));
-    let mut rest = include_str!("page.html");
+    let mut rest = include_str!("page/page.html");
     // One pass, so that nothing that is put in is looked at again.
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, after)) = after.split_once("}}") else { break };
         page.push_str(before);
         page.push_str(match name {
-            "css" => include_str!("viewer.css"),
-            "js" => include_str!("viewer.js"),
+            "css" => include_str!("page/page.css"),
+            "js" => SCRIPT,
             "meta" => meta,
             "data" => data,
             "links" => links,

@@ -231,7 +231,9 @@ pub fn within(t: &Timeline, from: u64, to: u64, most: u64) -> (Bytes, u64) {
     let rows: Vec<usize> = (0..t.rows.len()).collect();
     let mut resolution = 0;
     if t.rows.iter().map(things).sum::<u64>() > most {
-        resolution = ((to - from) / most.max(1)).max(1);
+        // Every level may be full of bundles.
+        let levels: usize = t.rows.iter().map(|r| r.levels.len()).sum();
+        resolution = ((to - from) * levels as u64 / most.max(1) / 4).max(1);
     }
     loop {
         let (bytes, things) = tile(t, Extent { from, to, resolution }, &rows);

@@ -16,12 +16,39 @@
 use super::model::*;
 use crate::event::{FiberRef, Kind, ObjectKind, ObjectRef, VERBS};
 use crate::trace::{Event, Trace, Who};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Hashes numbers: millions of events look something up, and none of their keys comes from an enemy.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.write_u64(b as u64);
+        }
+    }
+    fn write_u16(&mut self, n: u16) {
+        self.write_u64(n as u64);
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(n as u64);
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(26) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
+}
+
+type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<Mix>>;
 
 /// Strings to numbers.
 struct Names {
     names: Vec<String>,
-    numbers: HashMap<String, u32>,
+    numbers: std::collections::HashMap<String, u32>,
     /// Of strings of the definitions.
     defined: HashMap<u64, u32>,
     /// Of verbs with objects.
@@ -32,9 +59,9 @@ impl Names {
     fn new() -> Names {
         let mut names = Names {
             names: Vec::new(),
-            numbers: HashMap::new(),
-            defined: HashMap::new(),
-            waits: HashMap::new(),
+            numbers: Default::default(),
+            defined: HashMap::default(),
+            waits: HashMap::default(),
         };
         names.number("");
         names
@@ -172,13 +199,13 @@ impl Timeline {
             trace,
             names: Names::new(),
             rows: Vec::new(),
-            domains: HashMap::new(),
-            domain_names: HashMap::new(),
-            places: HashMap::new(),
-            threads: HashMap::new(),
-            curves: HashMap::new(),
-            samples: HashMap::new(),
-            created: HashMap::new(),
+            domains: HashMap::default(),
+            domain_names: HashMap::default(),
+            places: HashMap::default(),
+            threads: HashMap::default(),
+            curves: HashMap::default(),
+            samples: HashMap::default(),
+            created: HashMap::default(),
             links: Vec::new(),
             ended_part: None,
         };
@@ -789,7 +816,12 @@ impl Builder<'_> {
             if n == 0 {
                 open.x = e.a;
             }
-            push(&mut self.rows[row], depth + n, open, e.ns, if n == 0 { e.b } else { 0 });
+            let y = match e.kind {
+                _ if n > 0 => 0,
+                Kind::StepEnd => e.c as u64,
+                _ => e.b,
+            };
+            push(&mut self.rows[row], depth + n, open, e.ns, y);
         }
         let d = self.domain(domain);
         let next = match d.phases.last() {
