@@ -1,16 +1,32 @@
-//! SIGINT while the main program waits: its handler may do next to nothing, and the thread that it should wake sleeps on a futex.
+//! What signal handlers cannot do themselves, done by a thread: SIGINT while the main program waits, and sessions of events that begin while domains sleep.
 //!
-//! The handler writes to an event descriptor ([`notify_interrupt`]); a thread that sleeps in reading it wakes the main program. The thread
-//! is started when the main program becomes a domain.
+//! A handler writes to an event descriptor ([`notify_interrupt`]); a thread that sleeps in reading it wakes the main program, or pokes the domains so that each says to the
+//! session that it exists and what it waits for. The thread is started when the main program becomes a domain.
 
 use crate::domain::Domain;
+use crate::program::program;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static EVENT: AtomicI32 = AtomicI32::new(-1);
+/// The main program is to be interrupted.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// A session of events has begun, ended, or changed its switches.
+static SESSION: AtomicBool = AtomicBool::new(false);
 
 /// Tells the main domain that its interrupt flag is set. Async-signal-safe.
 pub fn notify_interrupt() {
+    INTERRUPTED.store(true, Ordering::Release);
+    ring();
+}
+
+/// Called when a session has changed, perhaps by a signal handler.
+fn notify_session() {
+    SESSION.store(true, Ordering::Release);
+    ring();
+}
+
+fn ring() {
     let fd = EVENT.load(Ordering::Relaxed);
     if fd >= 0 {
         let one = 1u64;
@@ -26,16 +42,24 @@ pub(crate) fn watch(domain: Weak<Domain>) {
     if fd < 0 || EVENT.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
+    perilune_trace::attach::on_change(notify_session);
     let thread = std::thread::Builder::new().name("perilune-signals".into()).stack_size(64 << 10);
     let _ = thread.spawn(move || {
         let mut count = 0u64;
         loop {
             // SAFETY: reads eight bytes into a local variable.
             let n = unsafe { libc::read(fd, (&raw mut count).cast(), 8) };
-            match domain.upgrade() {
-                Some(domain) if n == 8 => domain.interrupt_root(),
-                Some(_) => {}
-                None => return,
+            let Some(domain) = domain.upgrade() else { return };
+            if n != 8 {
+                continue;
+            }
+            if INTERRUPTED.swap(false, Ordering::AcqRel) {
+                domain.interrupt_root();
+            }
+            if SESSION.swap(false, Ordering::AcqRel) && perilune_trace::is_live() {
+                for domain in program().domains() {
+                    domain.poke();
+                }
             }
         }
     });
