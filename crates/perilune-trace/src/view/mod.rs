@@ -3,7 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `model.rs` | what is drawn: groups, rows, bars, moments, curves, links |
-//! | `timeline.rs` | from a trace to that |
+//! | `timeline.rs`, `names.rs` | from a trace to that |
 //! | `tiles.rs` | levels of detail: a stretch of it at a resolution, in few bytes |
 //! | `query.rs` | statistics, searching |
 //! | `page.rs`, `page/` | the page: its frame, style and scripts |
@@ -19,6 +19,7 @@
 //! first one is drawn. A framework, and WebGL: a canvas draws ten thousand bars in a few milliseconds, and has text.
 
 pub mod model;
+mod names;
 pub mod page;
 pub mod query;
 pub mod serve;

@@ -13,12 +13,12 @@ const FOOT: f64 = 34.0;
 
 /// Colours by class: the page's in the light.
 const FILL: [&str; CLASSES] = [
-    "#2e74b5", "#f0d550", "#ecd3e4", "#b4bac4", "#f0a030", "#d55e00", "#b0782a", "#85520f", "#e8833a",
+    "#2e74b5", "#f0d550", "#d3c8f0", "#b4bac4", "#f0a030", "#d55e00", "#b0782a", "#85520f", "#e8833a",
     "#dfe3e9", "#2b9070", "#7fc4e8", "#a9a3c9", "#8ccfc4", "#5b8fc2", "#c2334d",
 ];
 const RUN: [&str; 5] = ["#2e74b5", "#4387c7", "#235f99", "#4f93bd", "#5a7fc0"];
 const INK: [&str; CLASSES] = [
-    "#fff", "#463c00", "#64335a", "#23282f", "#3d2400", "#fff", "#fff", "#fff", "#fff", "#59626e", "#fff",
+    "#fff", "#463c00", "#3d2d73", "#23282f", "#3d2400", "#fff", "#fff", "#fff", "#fff", "#59626e", "#fff",
     "#0d3a52", "#2b2650", "#0e443b", "#fff", "#fff",
 ];
 

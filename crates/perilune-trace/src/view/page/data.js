@@ -223,9 +223,11 @@ function duration(ns) {
   const v = ns / scale;
   return (scale === 1 ? Math.round(v) : v < 10 ? v.toFixed(2) : v < 100 ? v.toFixed(1) : v.toFixed(0)) + " " + unit;
 }
+// In what moments up to this one are told.
+const unitOf = ns => ns >= 1e9 ? ["s", 1e9] : ns >= 1e6 ? ["ms", 1e6] : ["µs", 1e3];
 // A moment, as precisely as the view makes sense of.
 function moment(ns, width) {
-  const [unit, scale] = meta.to >= 1e9 ? ["s", 1e9] : meta.to >= 1e6 ? ["ms", 1e6] : ["µs", 1e3];
+  const [unit, scale] = unitOf(meta.to);
   const digits = Math.ceil(Math.log10(scale / Math.max(1, (width || view.to - view.from) / 1000)));
   return (ns / scale).toFixed(Math.min(9, Math.max(0, digits))) + " " + unit;
 }

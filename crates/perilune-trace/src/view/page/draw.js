@@ -194,9 +194,9 @@ function axisTicks() {
   return { step, list };
 }
 function tickText(t, step) {
-  const [unit, scale] = step >= 1e8 ? ["s", 1e9] : step >= 1e5 ? ["ms", 1e6] : step >= 100 ? ["µs", 1e3] : ["ns", 1];
+  const [unit, scale] = unitOf(view.to);
   const digits = Math.max(0, Math.ceil(-Math.log10(step / scale) - 1e-9));
-  return (t / scale).toFixed(digits) + " " + unit;
+  return t === 0 ? "0" : (t / scale).toFixed(digits) + " " + unit;
 }
 function paintAxis(ticks) {
   const ctx = context("axis");

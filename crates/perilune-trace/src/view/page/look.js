@@ -5,16 +5,16 @@ let palette;
 function choosePalette() {
   const light = {
     run: ["#2e74b5", "#4387c7", "#235f99", "#4f93bd", "#5a7fc0"], span: ["#2b9070", "#45a585", "#5c9e54", "#1d7f7a"],
-    fill: { [READY]: "#f0d550", [WAIT]: "#ecd3e4", [BLOCK]: "#b4bac4", [MINOR]: "#f0a030", [MAJOR]: "#d55e00", [SWEEP]: "#b0782a", [FINAL]: "#85520f", [GC]: "#e8833a",
+    fill: { [READY]: "#f0d550", [WAIT]: "#d3c8f0", [BLOCK]: "#b4bac4", [MINOR]: "#f0a030", [MAJOR]: "#d55e00", [SWEEP]: "#b0782a", [FINAL]: "#85520f", [GC]: "#e8833a",
       [OWN]: "#dfe3e9", [PART]: "#7fc4e8", [LOAD]: "#a9a3c9", [COROUTINE]: "#8ccfc4", [ONCPU]: "#5b8fc2", [DISPLACED]: "#c2334d" },
-    ink: { [READY]: "#463c00", [WAIT]: "#64335a", [BLOCK]: "#23282f", [MINOR]: "#3d2400", [OWN]: "#59626e", [PART]: "#0d3a52", [LOAD]: "#2b2650", [COROUTINE]: "#0e443b" },
+    ink: { [READY]: "#463c00", [WAIT]: "#3d2d73", [BLOCK]: "#23282f", [MINOR]: "#3d2400", [OWN]: "#59626e", [PART]: "#0d3a52", [LOAD]: "#2b2650", [COROUTINE]: "#0e443b" },
     ground: "#ffffff", band: "#f6f7f9", line: "#e3e6eb", text: "#1c2128", soft: "#5b6571", accent: "#0b62b8", shade: "#0b62b824", veil: "#ffffffa8", curve: "#7d6bb5", curveFill: "#7d6bb53d",
   };
   const night = {
     run: ["#3a7dbf", "#4a8bc9", "#2f6aa6", "#4285a8", "#5676bb"], span: ["#2b8f70", "#3f9d7e", "#55964e", "#24857f"],
-    fill: { [READY]: "#d9bd3a", [WAIT]: "#5f4359", [BLOCK]: "#69717d", [MINOR]: "#e0952c", [MAJOR]: "#d9641a", [SWEEP]: "#a87530", [FINAL]: "#8a5a20", [GC]: "#d97a3a",
+    fill: { [READY]: "#d9bd3a", [WAIT]: "#53487e", [BLOCK]: "#69717d", [MINOR]: "#e0952c", [MAJOR]: "#d9641a", [SWEEP]: "#a87530", [FINAL]: "#8a5a20", [GC]: "#d97a3a",
       [OWN]: "#2c333d", [PART]: "#3f7f9f", [LOAD]: "#6a6396", [COROUTINE]: "#3f8a7f", [ONCPU]: "#4a7fb5", [DISPLACED]: "#d8465f" },
-    ink: { [READY]: "#2e2700", [WAIT]: "#ecd3e4", [MINOR]: "#2a1900", [OWN]: "#98a3b1" },
+    ink: { [READY]: "#2e2700", [WAIT]: "#e0d9f7", [MINOR]: "#2a1900", [OWN]: "#98a3b1" },
     ground: "#14171c", band: "#1a1e25", line: "#272d36", text: "#e4e8ee", soft: "#98a3b1", accent: "#6cb6ff", shade: "#6cb6ff26", veil: "#14171ca8", curve: "#a796e0", curveFill: "#a796e03d",
   };
   palette = dark.matches ? night : light;
@@ -43,6 +43,8 @@ function hatching(ctx) {
 const view = { from: meta.from, to: meta.to };
 const groups = meta.groups.map(([domain, name], index) => ({ index, domain, name, open: true, rows: [], activity: -1 }));
 meta.rows.forEach(([kind, group], row) => { if (kind === "activity") groups[group].activity = row; else groups[group].rows.push(row); });
+// Threads outside of domains have little to tell.
+for (const g of groups) if (!g.domain) g.open = false;
 // A program of many domains opens with what each of them was at.
 if (meta.rows.length > 120) groups.forEach((g, n) => { g.open = n === 0 && g.rows.length < 60 || g.rows.length < 4 && meta.rows.length < 400; });
 
