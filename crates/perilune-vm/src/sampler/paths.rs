@@ -32,6 +32,8 @@ use std::sync::Arc;
 const DEEPEST: usize = 400;
 /// Entries that the tables of a domain may have before they are begun anew.
 const MOST: usize = 1 << 17;
+/// Functions that are kept alive by their entries.
+const MOST_FUNCTIONS: usize = 1 << 12;
 /// Bit of [`Step::pc`]: the instruction has not begun.
 const BEFORE: u32 = 1 << 31;
 
@@ -141,7 +143,7 @@ impl Vm {
 
     /// The number of the running call path.
     pub(super) fn path(&mut self, innermost: Innermost, leaf: Leaf) -> u32 {
-        if self.sampler.paths.nodes.len() > MOST {
+        if self.sampler.paths.nodes.len() > MOST || self.sampler.paths.functions.len() > MOST_FUNCTIONS {
             self.sampler.paths.forget();
         }
         let mut steps = std::mem::take(&mut self.sampler.paths.steps);
