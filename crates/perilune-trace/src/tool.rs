@@ -90,7 +90,7 @@ fn clear(dir: &Path, pid: u32) -> io::Result<()> {
         let is_ours = pid != 0 && (writer == pid || path == path_for(pid));
         let watched = File::open(&path).is_ok_and(|file| file.try_lock().is_err());
         if watched {
-            if is_ours && is_live {
+            if is_ours {
                 return Err(other(format!("process {pid} is being traced already")));
             }
             continue;

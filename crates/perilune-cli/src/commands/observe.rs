@@ -35,9 +35,6 @@
 //! Ctrl-C on a terminal reaches the tool and the script alike: the script decides what it means, and the tool reports when the script has ended. A signal that was
 //! sent to the tool alone is passed on to the script. A process that was attached to gets nothing of all this: the observation ends and is reported.
 
-// Not every command uses everything.
-#![allow(dead_code)]
-
 use lexopt::Parser;
 use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, parse_categories};
 use perilune_trace::kernel::{self, Kernel};

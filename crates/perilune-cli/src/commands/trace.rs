@@ -2,7 +2,7 @@
 //!
 //! | word | file | |
 //! |---|---|---|
-//! | `record` | `trace/record.rs`, `trace/flight.rs` | writes what happens to a file; or the last moments only, when something has happened |
+//! | `record` | `trace/record.rs`, `trace/spool.rs`, `trace/flight.rs` | writes what happens to a file; or the last moments only, when something has happened |
 //! | `run` | `trace/record.rs` | records, then shows |
 //! | `dump` | `trace/dump.rs`, `trace/describe.rs` | one line for each event |
 //! | `show` | `trace/show.rs` | the viewer, in a browser |
@@ -18,6 +18,7 @@ mod flight;
 mod record;
 mod render;
 mod show;
+mod spool;
 
 use std::process::ExitCode;
 

@@ -3,11 +3,14 @@
 //! Rings are read one after the other, so events of different domains come out of order by the length of a drain; everything here concerns one domain at a time, except
 //! tasks, whose creation and start are counted so that either may come first. A tool that attaches has not seen how anything began: a domain that writes an event
 //! counts as running since then, and fibers are known from their first event on.
+//!
+//! What processor time a domain got is asked of the kernel: that of each thread (`/proc/PID/task/TID/schedstat`) is divided among the domains that the thread had in the
+//! interval, by how long it had each. The same file says how long the thread could have run and did not.
 
 use perilune_trace::clock::Scale;
 use perilune_trace::layout::{StackNode, THREAD};
 use perilune_trace::read::{RawEvent, RingReader};
-use perilune_trace::{Definitions, FiberRef, Kind, ObjectRef};
+use perilune_trace::{Definitions, FiberRef, Kind, ObjectKind, ObjectRef};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 
@@ -24,6 +27,8 @@ pub struct Model {
     /// Processor time of functions by the node of the call path, in ns.
     functions: HashMap<u32, u64>,
     events: u64,
+    /// What the threads had used before the interval.
+    threads: HashMap<u32, Used>,
     /// When the interval began, in ns of `CLOCK_MONOTONIC`; 0: not yet.
     from: u64,
     processor: Option<u64>,
@@ -39,6 +44,10 @@ struct Domain {
     collecting: Option<u64>,
     /// When the collector's step began.
     step: u64,
+    /// The thread that has it.
+    owner: u32,
+    /// How long which threads had it in this interval.
+    owned: Vec<(u32, u64)>,
     current: u64,
     fibers: HashMap<u64, Fiber>,
     heap: Option<(u64, u64)>,
@@ -91,7 +100,10 @@ pub struct Row {
     pub number: u32,
     pub name: String,
     pub state: &'static str,
+    /// It had a thread; the thread had a processor; it could have had one and had not.
     pub run: f64,
+    pub processor: Option<f64>,
+    pub delayed: Option<f64>,
     pub gc: f64,
     pub worst_ns: u64,
     pub heap: Option<(u64, u64)>,
@@ -112,6 +124,7 @@ impl Model {
             tasks: HashMap::new(),
             functions: HashMap::new(),
             events: 0,
+            threads: threads(pid),
             from: 0,
             processor: processor_time(pid),
         }
@@ -154,6 +167,7 @@ impl Model {
             Kind::DomainEnter => {
                 let domain = self.domains.entry(e.writer as u32).or_default();
                 domain.running.get_or_insert_with(now);
+                domain.owner = e.b as u32;
             }
             Kind::DomainLeave => {
                 let domain = self.domain(e, scale);
@@ -231,8 +245,30 @@ impl Model {
         let length = until.saturating_sub(from).max(1);
         let d = reader.definitions();
         let mut rows = Vec::new();
+        self.domains.values_mut().for_each(|domain| domain.account(until));
+        let used = threads(self.pid);
+        // By thread: what it used in this interval, and how long it had domains.
+        let mut had: HashMap<u32, (Used, u64)> = HashMap::new();
+        for &(thread, ns) in self.domains.values().flat_map(|domain| &domain.owned) {
+            let before = self.threads.get(&thread).copied().unwrap_or_default();
+            let Some(now) = used.get(&thread) else { continue };
+            let delta = Used {
+                processor: now.processor.saturating_sub(before.processor),
+                delayed: now.delayed.saturating_sub(before.delayed),
+            };
+            had.entry(thread).or_insert((delta, 0)).1 += ns;
+        }
+        self.threads = used;
         for (&number, domain) in &mut self.domains {
-            domain.account(until);
+            let owned = std::mem::take(&mut domain.owned);
+            let mut got = owned.is_empty().then_some((0.0, 0.0));
+            for (thread, ns) in owned {
+                let Some((used, all)) = had.get(&thread) else { continue };
+                let part = ns as f64 / (*all).max(1) as f64 / length as f64;
+                let (processor, delayed) = got.unwrap_or_default();
+                let (more, later) = (used.processor as f64 * part, used.delayed as f64 * part);
+                got = Some((processor + more, delayed + later));
+            }
             let sums = std::mem::take(&mut domain.sums);
             let share = |ns: u64| (ns as f64 / length as f64).min(1.0);
             let waits: Vec<_> = domain.waits().collect();
@@ -245,6 +281,8 @@ impl Model {
                 },
                 state: domain.state(),
                 run: share(sums.run),
+                processor: got.map(|(processor, _)| processor),
+                delayed: got.map(|(_, delayed)| delayed),
                 gc: share(sums.gc),
                 worst_ns: sums.worst,
                 heap: domain.heap,
@@ -258,10 +296,13 @@ impl Model {
                     (_, Some((object, verb, _))) => {
                         let verb = perilune_trace::event::VERBS.get(*verb as usize).unwrap_or(&"waits for");
                         let object = ObjectRef(*object);
-                        let object = if object == ObjectRef::NONE { String::new() } else { d.object(object) };
+                        // A sleep is no timer of anybody's.
+                        let is_sleep = object.number() == 0 && object.kind() == ObjectKind::Timer;
+                        let is_named = object != ObjectRef::NONE && !is_sleep;
+                        let object = if is_named { format!(" {}", d.object(object)) } else { String::new() };
                         let others = waits.len() - 1;
                         let others = if others > 0 { format!(" (+{others})") } else { String::new() };
-                        format!("{verb} {object}{others}")
+                        format!("{verb}{object}{others}")
                     }
                 },
             });
@@ -303,6 +344,13 @@ impl Model {
 impl Domain {
     /// Adds up to this moment what runs.
     fn account(&mut self, now: u64) {
+        if let Some(since) = self.running {
+            let ns = now.saturating_sub(since);
+            match self.owned.iter_mut().find(|(thread, _)| *thread == self.owner) {
+                Some((_, sum)) => *sum += ns,
+                None => self.owned.push((self.owner, ns)),
+            }
+        }
         for (since, sum) in
             [(&mut self.running, &mut self.sums.run), (&mut self.collecting, &mut self.sums.gc)]
         {
@@ -363,6 +411,25 @@ fn processor_time(pid: u32) -> Option<u64> {
     Some((user + system) * (1_000_000_000 / hz))
 }
 
+/// What a thread has used, in ns.
+#[derive(Default, Clone, Copy)]
+struct Used {
+    processor: u64,
+    delayed: u64,
+}
+
+/// What the threads of a process have used; those of which the kernel tells nothing are left out.
+fn threads(pid: u32) -> HashMap<u32, Used> {
+    let used = |thread: &std::fs::DirEntry| {
+        let number = thread.file_name().to_str()?.parse().ok()?;
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
+        Some((number, Used { processor: fields.next()?, delayed: fields.next()? }))
+    };
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    threads.map_or_else(|_| HashMap::new(), |all| all.flatten().filter_map(|t| used(&t)).collect())
+}
+
 /// Bytes of memory that a process has.
 fn resident(pid: u32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
@@ -404,6 +471,7 @@ mod tests {
         d.sums = Sums::default();
         d.account(230);
         assert_eq!((d.sums.run, d.sums.gc), (30, 30));
+        assert_eq!(d.owned, [(7, 110)]);
     }
 
     #[test]
@@ -445,5 +513,12 @@ mod tests {
     fn what_the_kernel_says_of_this_process() {
         assert!(processor_time(std::process::id()).is_some());
         assert!(resident(std::process::id()).is_some_and(|bytes| bytes > 1 << 16));
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 20 {}
+        // Some kernels keep no such account.
+        if std::path::Path::new("/proc/self/schedstat").exists() {
+            let own = perilune_trace::emit::thread_id();
+            assert!(threads(std::process::id())[&own].processor > 0);
+        }
     }
 }

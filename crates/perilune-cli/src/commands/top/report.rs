@@ -6,6 +6,9 @@ use perilune_measure::json;
 use std::fmt::Write;
 
 /// Lines of text: about the program, one for each domain, the busiest functions.
+///
+/// `CPU%` is what the domain got of a processor, `LATE%` what it could have got and others did, `RUN%` what it had a thread for, `GC%` what the collector took
+/// of that; the second `RUN`, and `WAIT`, count fibers.
 pub fn lines(i: &Interval) -> Vec<String> {
     let seconds = i.length_ns as f64 / 1e9;
     let per_second = |n: u64| n as f64 / seconds;
@@ -26,9 +29,11 @@ pub fn lines(i: &Interval) -> Vec<String> {
     lines.push(head);
     lines.push(String::new());
     lines.push(format!(
-        "{:<16} {:<8} {:>6} {:>6} {:>9} {:>10} {:>10} {:>12} {:>5} {:>5} {:>8}  {}",
+        "{:<16} {:<8} {:>6} {:>6} {:>6} {:>6} {:>9} {:>10} {:>10} {:>12} {:>5} {:>5} {:>8}  {}",
         "DOMAIN",
         "STATE",
+        "CPU%",
+        "LATE%",
         "RUN%",
         "GC%",
         "WORST",
@@ -44,9 +49,11 @@ pub fn lines(i: &Interval) -> Vec<String> {
         let heap = d.heap.map_or(["-".into(), "-".into()], |(live, mapped)| [bytes(live), bytes(mapped)]);
         let worst = if d.worst_ns == 0 { "-".into() } else { time(d.worst_ns) };
         let line = format!(
-            "{:<16} {:<8} {:>6.1} {:>6.1} {:>9} {:>10} {:>10} {:>12} {:>5} {:>5} {:>8.0}  {}",
+            "{:<16} {:<8} {:>6} {:>6} {:>6.1} {:>6.1} {:>9} {:>10} {:>10} {:>12} {:>5} {:>5} {:>8.0}  {}",
             name(d),
             d.state,
+            percent(d.processor),
+            percent(d.delayed),
             d.run * 100.0,
             d.gc * 100.0,
             worst,
@@ -66,6 +73,10 @@ pub fn lines(i: &Interval) -> Vec<String> {
         lines.extend(i.functions.iter().map(|(name, share)| format!("{:>6.1}  {name}", share * 100.0)));
     }
     lines
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".into(), |share| format!("{:.1}", share * 100.0))
 }
 
 fn name(d: &Row) -> String {
@@ -102,6 +113,9 @@ fn write_json(i: &Interval, out: &mut String) -> std::fmt::Result {
         write!(out, "{}{{\"domain\":{},\"name\":", if n > 0 { "," } else { "" }, d.number)?;
         json::write_text(out, &d.name)?;
         write!(out, ",\"state\":\"{}\",\"run\":{:.4},\"gc\":{:.4}", d.state, d.run, d.gc)?;
+        if let Some((processor, delayed)) = d.processor.zip(d.delayed) {
+            write!(out, ",\"processor\":{processor:.4},\"delayed\":{delayed:.4}")?;
+        }
         write!(out, ",\"worst_pause_ns\":{}", d.worst_ns)?;
         if let Some((live, mapped)) = d.heap {
             write!(out, ",\"heap\":{live},\"mapped\":{mapped}")?;

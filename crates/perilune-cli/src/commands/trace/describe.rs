@@ -1,7 +1,7 @@
 //! Events in words: who, what, and arguments by the notations of the dictionary (`perilune_trace::event`); durations of what has ended.
 
 use perilune_trace::event::{Phase, REASONS, VERBS};
-use perilune_trace::{Event, FiberRef, Kind, ObjectRef, Trace, Who};
+use perilune_trace::{Event, FiberRef, Kind, ObjectKind, ObjectRef, Trace, Who};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -98,6 +98,8 @@ impl<'t> Describe<'t> {
             }
             "domain" => Some(self.domain(value as u32)),
             "fiber" => Some(self.fiber(FiberRef(value), e.who)),
+            // A sleep is no timer of anybody's.
+            "object" if value == ObjectRef::new(ObjectKind::Timer, 0).0 => None,
             "object" => (value != 0).then(|| d.object(ObjectRef(value))),
             "tid" => Some(format!("thread {value}")),
             "bits" => Some(format!("= {}", f64::from_bits(value))),
@@ -106,6 +108,9 @@ impl<'t> Describe<'t> {
             "coroutine" => Some(format!("coroutine {value:#x}")),
             n if n.starts_with("bytes") => Some(format!("{}{}", bytes(value), &n["bytes".len()..])),
             n if n.starts_with("ns") => Some(format!("{}{}", time(value), &n["ns".len()..])),
+            n if n.contains("ten-thousandths") => {
+                (value != 0).then(|| format!("{:.1}% on a processor", (value - 1) as f64 / 100.0))
+            }
             n if n.contains(": ") => {
                 let word = n.split(", ").find_map(|word| word.strip_prefix(&format!("{value}: ")));
                 word.map(str::to_owned).or_else(|| (value != 0).then(|| format!("({value})")))
@@ -168,7 +173,7 @@ impl Durations {
             }
             Kind::WaitBegin => (anybody, begin, e.b, 0),
             Kind::LoopBegin => (anybody, begin, e.a, 0),
-            Kind::SpanBegin => (anybody, begin, e.a, e.b),
+            Kind::SpanBegin | Kind::PartBegin => (anybody, begin, e.a, e.b),
             _ => (e.who, begin, 0, 0),
         };
         if begins {

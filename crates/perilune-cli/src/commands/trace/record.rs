@@ -2,6 +2,7 @@
 
 use super::flight::{Flight, Trigger};
 use super::show::{self, Show};
+use super::spool::Spool;
 use crate::commands::observe::{self, OPTIONS, Request};
 use perilune_trace::Trace;
 use perilune_trace::recording::{self, Chunk, Recorder};
@@ -128,7 +129,7 @@ fn named(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
 
 fn record_to(request: &Request, own: &Own, file: &Path) -> io::Result<u8> {
     // Before the program is started: a file that cannot be made is to cost nothing.
-    let out = recording::create(file).map_err(named(file))?;
+    let out = recording::create(file).and_then(|file| Spool::new(file.into_inner()?)).map_err(named(file))?;
     let mut observation = request.begin(&session(request, own))?;
     let mut recorder = Recorder::new(out, &observation.title).map_err(named(file))?;
     let (mut events, mut flushed) = (0, Instant::now());
@@ -145,7 +146,7 @@ fn record_to(request: &Request, own: &Own, file: &Path) -> io::Result<u8> {
     if let Some(kernel) = &observation.kernel {
         recorder.chunk(Chunk::Sched as u32, 0, &kernel.encode()).map_err(named(file))?;
     }
-    recorder.finish(reader).map_err(named(file))?;
+    recorder.finish(reader).and_then(Spool::finish).map_err(named(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |m| m.len());
     let lost = match reader.lost() {
         0 => String::new(),
