@@ -254,7 +254,7 @@ fn programs_that_end_in_other_ways() {
         );
         check(&ran, name);
         let main = domain(&ran, "main");
-        assert!(main.ns("existing_ns") > 0);
+        assert!(main.ns("time_ns.lua") > MS / 10, "{name}: {main:?}");
         if !name.ends_with("run") {
             assert!(main.ns("memory.allocated_bytes") > 2_000_000, "{name}");
             assert!(main.ns("collection.minors_ns.count") > 0, "{name}");
@@ -356,5 +356,11 @@ fn one_that_runs_is_watched_for_a_while() {
     assert_eq!(parts, elapsed);
     // Unknown until it first said something.
     assert!(main.ns("time_ns.unknown") < elapsed / 2, "{main:?}");
-    assert!(main.ns("collection.minors_ns.count") > 0);
+    // Its events lie where they happened.
+    assert!(
+        main.ns("collection.minors_ns.count") > 10 && main.ns("collection.minors_ns.sum") > 0,
+        "{main:?}"
+    );
+    assert!(main.ns("time_ns.lua") > 0 && main.ns("time_ns.minor") > 0, "{main:?}");
+    assert!(main.ns("collection.pauses_ns.sum") <= elapsed);
 }

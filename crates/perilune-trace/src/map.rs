@@ -228,6 +228,9 @@ impl Mapping {
     /// Renews the second pair of the clock, unless another thread does just that.
     pub fn calibrate(&self) {
         let h = self.header();
+        if h.clock.load(Ordering::Relaxed) != clock::clock() as u32 {
+            return;
+        }
         let seq = h.calibration.load(Ordering::Relaxed);
         if seq & 1 != 0
             || h.calibration.compare_exchange(seq, seq + 1, Ordering::Acquire, Ordering::Relaxed).is_err()
