@@ -208,6 +208,24 @@ fn attaching_to_a_program_that_waits() {
 }
 
 #[test]
+fn a_program_that_is_stopped_does_not_answer_and_takes_no_harm() {
+    let place = Place::new(&[("a.lua", COMPUTING)]);
+    let program = place.running("a.lua");
+    let pid = program.pid();
+    signal(&program.child, libc::SIGSTOP);
+    let ran = place.run(&["trace", "dump", "--attach", &pid, "--duration", "50ms"]);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(text(&ran.stderr).contains("does not answer (is it stopped"), "{}", text(&ran.stderr));
+    assert!(!event_file(&pid).exists());
+    signal(&program.child, libc::SIGCONT);
+    let ran = place.run(&["trace", "dump", "--attach", &pid, "--duration", "200ms"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert!(text(&ran.stdout).contains("minor-end"));
+    fs::write(place.0.join("stop"), "").unwrap();
+    assert_eq!(program.finish(), "computed\n");
+}
+
+#[test]
 fn a_signal_ends_the_observation_not_the_program() {
     let place = Place::new(&[("a.lua", COMPUTING)]);
     let program = place.running("a.lua");

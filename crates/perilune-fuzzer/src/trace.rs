@@ -93,6 +93,27 @@ fn events(rng: &mut Rng, now: &mut u64) -> Vec<u8> {
     body
 }
 
+/// What the kernel said: names of processes, then who ran when.
+fn sched(rng: &mut Rng) -> Vec<u8> {
+    let names = rng.below(3) as u32;
+    let mut chunk = words(&[names as u64]);
+    for n in 0..names {
+        let mut name = [b'p'; 32];
+        name[..4].copy_from_slice(&(100 + n).to_ne_bytes());
+        name[4..8].copy_from_slice(&(rng.below(30) as u32).to_ne_bytes());
+        chunk.extend_from_slice(&name);
+    }
+    let mut now = 5_000_000_000u64;
+    for _ in 0..rng.below(40) {
+        now = now.wrapping_add(rng.range(-1000, 1_000_000) as u64);
+        chunk.extend(words(&[now]));
+        for most in [6, 104, 4, 104, 1000, 1] {
+            chunk.extend_from_slice(&(rng.below(most) as u32).to_ne_bytes());
+        }
+    }
+    chunk
+}
+
 fn recording(rng: &mut Rng) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut recorder = Recorder::new(&mut bytes, "a title")?;
@@ -102,6 +123,9 @@ fn recording(rng: &mut Rng) -> io::Result<Vec<u8>> {
     recorder.chunk(Chunk::Definitions as u32, 0, &definitions(rng))?;
     for ring in 0..1 + rng.below(6) as u32 {
         recorder.chunk(Chunk::Events as u32, ring, &events(rng, &mut now))?;
+    }
+    if rng.one_in(2) {
+        recorder.chunk(Chunk::Sched as u32, 0, &sched(rng))?;
     }
     recorder.chunk(Chunk::Clock as u32, 0, &words(&[now, 5_000_000_000 + now / 3]))?;
     recorder.chunk(Chunk::End as u32, 0, &words(&[5_000_000_000 + now / 3]))?;
@@ -144,6 +168,7 @@ impl Target for Trace {
         }
         analyse::domains::account(&trace);
         analyse::gc::report(&trace);
+        analyse::sched::Sched::new(&trace);
         let latency = analyse::latency::latency(&trace, 10);
         latency.slowest(10);
         for profile in [Profile::cpu(&trace), Profile::alloc(&trace)] {

@@ -192,7 +192,12 @@ impl Target {
         // SAFETY: sends a signal that is ignored by whoever does not expect it.
         match unsafe { libc::sigqueue(self.pid as i32, SIGNAL, value) } {
             0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+            _ => Err(match io::Error::last_os_error() {
+                e if e.raw_os_error() == Some(libc::EPERM) => {
+                    other(format!("process {} belongs to another user", self.pid))
+                }
+                e => e,
+            }),
         }
     }
 

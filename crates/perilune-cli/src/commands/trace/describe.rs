@@ -67,6 +67,7 @@ impl<'t> Describe<'t> {
     pub fn who(&self, who: Who) -> String {
         match who {
             Who::Domain(n) => self.domain(n),
+            Who::Thread(0) => "kernel".to_owned(),
             Who::Thread(n) => self.named(self.threads.get(&n), "thread", n as u64),
         }
     }
@@ -101,6 +102,11 @@ impl<'t> Describe<'t> {
             // A sleep is no timer of anybody's.
             "object" if value == ObjectRef::new(ObjectKind::Timer, 0).0 => None,
             "object" => (value != 0).then(|| d.object(ObjectRef(value))),
+            "process" => match (value >> 32, value & 0xffff_ffff) {
+                (0, 0) => Some("nobody".to_owned()),
+                (pid, 0) => Some(format!("process {pid}")),
+                (pid, name) => Some(format!("process {pid} '{}'", d.string(name))),
+            },
             "tid" => Some(format!("thread {value}")),
             "bits" => Some(format!("= {}", f64::from_bits(value))),
             "verb" => list(&VERBS),

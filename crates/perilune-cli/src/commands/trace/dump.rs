@@ -102,6 +102,9 @@ fn object(
     for (notation, value) in [(info.a, e.a), (info.b, e.b)] {
         match notation {
             "name" if value != 0 => named(line, "name", &d.string(value))?,
+            "process" if value & 0xffff_ffff != 0 => {
+                named(line, "process", &d.string(value & 0xffff_ffff))?;
+            }
             "object" if value != 0 => named(line, "object", &d.object(ObjectRef(value)))?,
             "bits" => {
                 let value = f64::from_bits(value);
