@@ -98,9 +98,14 @@ enum Subcommand {
     Other(&'static Command),
 }
 
+/// Called under a name of Lua's, the command is exactly `lua`.
+fn is_lua(program: &[u8]) -> bool {
+    let name = Path::new(std::ffi::OsStr::from_bytes(program)).file_name();
+    name.is_none_or(|name| name.as_bytes().starts_with(b"lua"))
+}
+
 fn subcommand(words: &[Vec<u8>]) -> Option<Subcommand> {
-    let name = Path::new(std::ffi::OsStr::from_bytes(&words[0])).file_name()?;
-    if name.as_bytes().starts_with(b"lua") {
+    if is_lua(&words[0]) {
         return None;
     }
     let which = match words.get(1)?.as_slice() {
@@ -182,6 +187,11 @@ pub fn usage(program: &[u8], bad: &BadOption) -> Vec<u8> {
         --        stop handling options\n  \
         -         stop handling options and execute stdin\n",
     );
+    if !is_lua(program) {
+        let names: Vec<&str> = ["run", "repl"].into_iter().chain(crate::commands::names()).collect();
+        let list = format!("Commands ('perilune COMMAND --help' tells more):\n  {}\n", names.join(" "));
+        text.extend_from_slice(list.as_bytes());
+    }
     text
 }
 

@@ -1,6 +1,6 @@
 //! Names and call paths as a reader knows them.
 
-use crate::event::ObjectRef;
+use crate::event::{ObjectKind, ObjectRef, VERBS};
 use crate::layout::{DefinitionHeader, DefinitionKind, StackNode};
 use std::collections::HashMap;
 
@@ -115,6 +115,19 @@ impl Definitions {
     /// The name that an object was given: a string's number.
     pub fn label(&self, object: ObjectRef) -> Option<u32> {
         self.labels.get(&object).copied()
+    }
+
+    /// A wait for people: `sleeps`, `receives from channel 'jobs'`. `verb` is an index of [`VERBS`].
+    pub fn wait(&self, verb: u16, object: ObjectRef) -> String {
+        let verb = VERBS.get(verb as usize).copied().unwrap_or("waits for");
+        match (object.kind(), object.number()) {
+            // A sleep is no timer of anybody's.
+            (ObjectKind::Timer, 0) if verb == "sleeps" => verb.to_owned(),
+            (ObjectKind::None, _) => format!("{verb} something"),
+            (ObjectKind::Several, _) => format!("{verb} several"),
+            (kind, 0) => format!("{verb} a {}", kind.name()),
+            _ => format!("{verb} {}", self.object(object)),
+        }
     }
 
     /// Where an object was made.

@@ -12,7 +12,6 @@ use perilune_trace::analyse::domains::{Account, Why};
 use perilune_trace::analyse::gc::{self, Collections, Report};
 use perilune_trace::analyse::histogram::Histogram;
 use perilune_trace::analyse::state::{State, Times};
-use perilune_trace::event::VERBS;
 use perilune_trace::{Category, Trace};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -379,9 +378,7 @@ fn waits(trace: &Trace, a: &Account) -> Json {
     let d = &trace.definitions;
     let one = |(why, ns): (&Why, &u64)| {
         let what = match *why {
-            Why::Wait(verb, object) => {
-                format!("{} {}", VERBS.get(verb as usize).unwrap_or(&"waits for"), d.object(object))
-            }
+            Why::Wait(verb, object) => d.wait(verb, object),
             Why::Call(0) | Why::Unknown => "unknown".to_owned(),
             Why::Call(name) => format!("calls {}", d.string(name)),
         };

@@ -40,3 +40,8 @@ const COMMANDS: &[Command] = &[
 pub fn named(word: &[u8]) -> Option<&'static Command> {
     COMMANDS.iter().find(|c| c.name.as_bytes() == word)
 }
+
+/// The words that call them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|c| c.name)
+}

@@ -6,7 +6,7 @@
 //!
 //! Who ended a wait is the code that ran when the wake was written: a fiber, known by its function, or a thread of the runtime such as the timers'.
 
-use crate::event::{FiberRef, Kind, ObjectRef, VERBS};
+use crate::event::{FiberRef, Kind, ObjectRef};
 use crate::trace::{Trace, Who};
 use std::collections::HashMap;
 
@@ -227,19 +227,7 @@ impl OffCpu {
     pub fn describe(&self, trace: &Trace, cause: Cause) -> String {
         match cause {
             Cause::Call(name) => format!("in {}", trace.definitions.string(name)),
-            Cause::Wait(5, _) => "sleeps".to_owned(),
-            Cause::Wait(verb, object) => {
-                let verb = VERBS.get(verb as usize).copied().unwrap_or("waits for");
-                let object = match object.number() {
-                    0 => match object.kind().name() {
-                        "" => "something".to_owned(),
-                        "several" => "several".to_owned(),
-                        name => format!("a {name}"),
-                    },
-                    _ => trace.definitions.object(object),
-                };
-                format!("{verb} {object}")
-            }
+            Cause::Wait(verb, object) => trace.definitions.wait(verb, object),
         }
     }
 
