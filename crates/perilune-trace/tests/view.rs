@@ -8,7 +8,7 @@ use perilune_trace::view::model::*;
 use perilune_trace::view::{Timeline, query, tiles};
 use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef, Trace};
 
-fn row<'a>(t: &'a Timeline, kind: RowKind, group: u32, number: u64) -> &'a Row {
+fn row(t: &Timeline, kind: RowKind, group: u32, number: u64) -> &Row {
     let found = t.rows.iter().find(|r| (r.kind, r.group, r.number) == (kind, group, number));
     found.unwrap_or_else(|| panic!("no {kind:?} {number} in group {group}"))
 }

@@ -237,7 +237,7 @@ pub enum RowKind {
     Collector,
     /// Which thread owns the domain.
     Owner,
-    /// A thread in the kernel's eyes.
+    /// In the kernel's eyes: when the thread that owns the domain ran, and who displaced it.
     Kernel,
     /// The code that is in no fiber.
     Root,
@@ -247,6 +247,8 @@ pub enum RowKind {
     Thread,
     /// Samples of the processor's time.
     Samples,
+    /// A processor: who ran there.
+    Processor,
     /// A curve.
     Counter,
 }
@@ -254,8 +256,18 @@ pub enum RowKind {
 impl RowKind {
     /// What the page calls it.
     pub fn name(self) -> &'static str {
-        ["activity", "collector", "owner", "kernel", "root", "fiber", "thread", "samples", "counter"]
-            [self as usize]
+        [
+            "activity",
+            "collector",
+            "owner",
+            "kernel",
+            "root",
+            "fiber",
+            "thread",
+            "samples",
+            "processor",
+            "counter",
+        ][self as usize]
     }
 }
 
@@ -295,6 +307,8 @@ pub struct Row {
 pub enum GroupKind {
     /// A domain.
     Domain(u32),
+    /// Processors of the machine.
+    Processors,
     /// Threads outside of domains.
     Threads,
 }

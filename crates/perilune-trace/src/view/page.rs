@@ -96,7 +96,7 @@ fn meta(t: &Timeline, options: &PageOptions, mode: &str, shown: (u64, u64), reso
     for (n, group) in t.groups.iter().enumerate() {
         let domain = match group.kind {
             GroupKind::Domain(n) => n,
-            GroupKind::Threads => 0,
+            GroupKind::Processors | GroupKind::Threads => 0,
         };
         let _ = write!(s, "{}[{domain},{}]", if n > 0 { "," } else { "" }, quote(&group.name));
     }

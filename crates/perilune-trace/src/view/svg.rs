@@ -178,7 +178,7 @@ fn height(row: &Row) -> f64 {
         RowKind::Activity => 26.0,
         RowKind::Counter => 36.0,
         RowKind::Collector => row.levels.len().max(1) as f64 * 12.0 + 4.0,
-        RowKind::Owner | RowKind::Kernel | RowKind::Samples => 14.0,
+        RowKind::Owner | RowKind::Kernel | RowKind::Processor | RowKind::Samples => 14.0,
         _ => 21.0 + row.levels.len().saturating_sub(1) as f64 * 15.0,
     }
 }
@@ -232,7 +232,7 @@ pub fn picture(t: &Timeline, from: u64, to: u64, width: u32) -> String {
                 for (n, level) in row.levels.iter().enumerate() {
                     let (top, high) = match (row.kind, n) {
                         (RowKind::Activity, 0) => (y + 4.0, h - 7.0),
-                        (RowKind::Owner | RowKind::Kernel, _) => (y + 2.0, 10.0),
+                        (RowKind::Owner | RowKind::Kernel | RowKind::Processor, _) => (y + 2.0, 10.0),
                         (_, 0) => (y + 2.0, 17.0),
                         _ => (y + 20.0 + (n - 1) as f64 * 15.0, 13.0),
                     };

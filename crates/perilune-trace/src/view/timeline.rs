@@ -13,6 +13,9 @@
 //! Events may be missing, at the beginning of a session or where a ring has been overwritten. What ends without a beginning is left out; what begins and
 //! does not end lasts until the end of the trace or until something else shows that it cannot have lasted; nothing is invented to make up for the rest.
 
+mod kernel;
+
+use self::kernel::Kernel;
 use super::model::*;
 use super::names::{HashMap, Names};
 use crate::event::{FiberRef, Kind, ObjectRef};
@@ -80,10 +83,13 @@ struct Builder<'a> {
     links: Vec<Link>,
     /// Row and level of the part of a loop that has just ended.
     ended_part: Option<(Who, u32, usize)>,
+    kernel: Kernel,
 }
 
 /// Threads outside of domains, among domains' numbers.
 const THREADS: u32 = u32::MAX;
+/// Processors, likewise.
+const PROCESSORS: u32 = u32::MAX - 1;
 
 impl Timeline {
     /// Makes rows of a trace.
@@ -101,6 +107,7 @@ impl Timeline {
             created: HashMap::default(),
             links: Vec::new(),
             ended_part: None,
+            kernel: Kernel::default(),
         };
         for (at, event) in trace.events.iter().enumerate() {
             b.event(at, event);
@@ -373,6 +380,7 @@ impl Builder<'_> {
                 let label = Label::numbered(label.name());
                 let open = Open { start: ns, class: Class::Own, label, stack: 0, x: e.b << 4 };
                 self.domain(domain).owned = Some(open);
+                self.kernel_enters(domain, e.b as u32, ns);
                 let between = self.looks_for_work(domain, ns);
                 self.show_under(domain, between, ns);
             }
@@ -382,6 +390,7 @@ impl Builder<'_> {
                 if let Some(open) = owned {
                     push(&mut self.rows[row], 0, open, ns, 0);
                 }
+                self.kernel_leaves(domain, ns);
                 self.show_under(domain, None, ns);
             }
             Kind::FiberBegin => {
@@ -605,6 +614,7 @@ impl Builder<'_> {
                     }
                 }
             }
+            Kind::CpuBegin | Kind::CpuEnd | Kind::CpuOther | Kind::SchedStat => self.kernel_event(e),
             Kind::Resume => {
                 let label = Label::numbered(self.names.number("coroutine"));
                 let open = Open { start: ns, class: Class::Coroutine, label, stack: 0, x: e.a << 4 };
@@ -731,6 +741,7 @@ impl Builder<'_> {
     /// What is open lasts until the end; rows and groups get their order.
     fn finish(mut self) -> Timeline {
         let end = self.trace.end_ns;
+        self.kernel_ends(end);
         for domain in self.domains.keys().copied().collect::<Vec<_>>() {
             self.show(domain, None, end);
             let d = self.domain(domain);
@@ -756,9 +767,11 @@ impl Builder<'_> {
         let domains: BTreeSet<u32> =
             self.rows.iter().map(|r| r.group).chain(self.domains.keys().copied()).collect();
         let mut groups: Vec<(GroupKind, u32)> =
-            domains.into_iter().filter(|&n| n != THREADS).map(|n| (GroupKind::Domain(n), n)).collect();
-        if self.rows.iter().any(|r| r.group == THREADS) {
-            groups.push((GroupKind::Threads, THREADS));
+            domains.into_iter().filter(|&n| n < PROCESSORS).map(|n| (GroupKind::Domain(n), n)).collect();
+        for (kind, n) in [(GroupKind::Processors, PROCESSORS), (GroupKind::Threads, THREADS)] {
+            if self.rows.iter().any(|r| r.group == n) {
+                groups.push((kind, n));
+            }
         }
         groups.sort_unstable();
         let position: HashMap<u32, u32> =
@@ -803,6 +816,7 @@ impl Builder<'_> {
             .map(|(kind, n)| {
                 let name = match kind {
                     GroupKind::Threads => "threads".to_owned(),
+                    GroupKind::Processors => "processors".to_owned(),
                     GroupKind::Domain(_) => {
                         let name =
                             self.domain_names.get(&n).map_or("", |l| names[l.name() as usize].as_str());

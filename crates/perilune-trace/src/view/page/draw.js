@@ -163,7 +163,7 @@ function paint() {
     const kind = meta.rows[l.row][0];
     if (kind === "counter") tops.set(l.row, drawCurve(ctx, data.points, y, l.h, meta.rows[l.row][4]));
     else if (kind === "collector") data.levels.forEach((level, k) => drawLevel(ctx, level, y + 3 + k * 13, 12, true));
-    else if (kind === "owner" || kind === "kernel") data.levels.forEach(level => drawLevel(ctx, level, y + 2, l.h - 5, true));
+    else if (isThin(kind)) data.levels.forEach(level => drawLevel(ctx, level, y + 2, l.h - 5, true));
     else if (l.group) { if (data.levels[0]) drawLevel(ctx, data.levels[0], y + 4, l.h - 8, true); }
     else data.levels.forEach((level, k) => drawLevel(ctx, level, k ? y + 21 + (k - 1) * LEVEL : y + 2, k ? LEVEL - 2 : 18, true));
     drawMoments(ctx, data.moments, y + (l.group ? 3 : 1), kind === "samples" ? l.h - 2 : Math.min(l.h - 3, 20), kind);
@@ -281,7 +281,7 @@ function paintNames(first, top) {
       e.firstChild.textContent = l.group ? l.group.name : meta.rows[l.row][2];
       e.title = e.firstChild.textContent;
       if (l.group) { e.type = "button"; e.onclick = () => toggle(l.group); }
-      else if (["owner", "collector", "counter", "samples", "kernel"].includes(meta.rows[l.row][0])) e.classList.add("quiet");
+      else if (["owner", "collector", "counter", "samples", "kernel", "processor"].includes(meta.rows[l.row][0])) e.classList.add("quiet");
       shown.set(key, e);
       $("labels").append(e);
     }
@@ -328,7 +328,7 @@ function levelBox(l, level) {
   const kind = meta.rows[l.row][0];
   if (l.group) return [l.y + 4, l.h - 8];
   if (kind === "collector") return [l.y + 3 + level * 13, 12];
-  if (kind === "owner" || kind === "kernel") return [l.y + 2, l.h - 5];
+  if (isThin(kind)) return [l.y + 2, l.h - 5];
   return level > 0 ? [l.y + 21 + (level - 1) * LEVEL, LEVEL - 2] : [l.y + 2, 18];
 }
 function drawHit(ctx, top) {

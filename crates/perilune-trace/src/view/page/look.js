@@ -44,17 +44,18 @@ const view = { from: meta.from, to: meta.to };
 const groups = meta.groups.map(([domain, name], index) => ({ index, domain, name, open: true, rows: [], activity: -1 }));
 meta.rows.forEach(([kind, group], row) => { if (kind === "activity") groups[group].activity = row; else groups[group].rows.push(row); });
 // Threads outside of domains have little to tell.
-for (const g of groups) if (!g.domain) g.open = false;
+for (const g of groups) if (g.name === "threads") g.open = false;
 // A program of many domains opens with what each of them was at.
 if (meta.rows.length > 120) groups.forEach((g, n) => { g.open = n === 0 && g.rows.length < 60 || g.rows.length < 4 && meta.rows.length < 400; });
 
 const GROUP = 28, LEVEL = 16;
+const isThin = kind => kind === "owner" || kind === "kernel" || kind === "processor";
 function rowHeight(row) {
   const [kind, , , levels] = meta.rows[row];
   // Sizes that hardly ever change need no height.
   if (kind === "counter") return meta.rows[row][2] === "heap: mapped" || meta.rows[row][2] === "nursery" ? 22 : 42;
   if (kind === "collector") return Math.max(1, levels) * 13 + 5;
-  if (kind === "owner" || kind === "kernel") return 16;
+  if (isThin(kind)) return 16;
   if (kind === "samples") return 16;
   return 23 + Math.max(0, levels - 1) * LEVEL;
 }

@@ -178,7 +178,7 @@ function statisticsPanel(st) {
   table("What was waited for", ["", "time", "times", "longest"], kind([WAIT, READY, BLOCK]));
   table("Spans and loops", ["", "time", "times", "longest"], kind([SPAN, PART, LOAD, COROUTINE]));
   table("Collections", ["", "time", "times", "longest"], st.collections.map(([cls, ns, k, longest]) => [chip(cls) + meta.classes[cls], duration(ns), count(k), duration(longest)]));
-  table("The kernel's view", ["", "time", "times", "longest"], kind([ONCPU, DISPLACED]));
+  table("Processors", ["", "time", "times", "longest"], kind([ONCPU, DISPLACED, OWN]));
   table("Events", ["", "number"], st.moments.map(([k, n]) => [escape(k), count(n)]));
   if (st.bundled) s.push("<p>" + count(st.bundled) + " bars are too short to be told apart in this page; they count for domains and collections.</p>");
   if (st.distinct > st.bars.length) s.push("<p>" + count(st.distinct - st.bars.length) + " more names.</p>");
