@@ -4,9 +4,10 @@ mod common;
 
 use common::Maker;
 use perilune_trace::event::KINDS;
+use perilune_trace::trace::Event;
 use perilune_trace::view::model::*;
 use perilune_trace::view::{Timeline, query, tiles};
-use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef, Trace};
+use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef, Trace, Who};
 
 fn row(t: &Timeline, kind: RowKind, group: u32, number: u64) -> &Row {
     let found = t.rows.iter().find(|r| (r.kind, r.group, r.number) == (kind, group, number));
@@ -64,6 +65,43 @@ fn fibers_go_from_state_to_state() {
     // Why the wait has ended, and where it was.
     let wait = row(&t, RowKind::Fiber, 1, 1).levels[0].bars[1];
     assert_eq!((wait.y, wait.stack, t.object(wait.x)), (1, 2, "channel 'jobs'".to_owned()));
+}
+
+#[test]
+fn the_kernel_speaks_of_threads_and_rows_of_domains() {
+    let mut m = Maker::default();
+    let name = m.string("neighbour");
+    m.trace.pid = 77;
+    m.at(100, 1, Kind::DomainEnter, 0, 1, 11);
+    m.at(800, 1, Kind::DomainLeave, 0, 1, 0);
+    m.at(900, 2, Kind::DomainEnter, 0, 2, 11);
+    for (ns, kind, c, a, b) in [
+        (50, Kind::CpuBegin, 0, 11, 3),
+        (300, Kind::CpuEnd, 1, 11, 42 << 32 | name),
+        (300, Kind::CpuOther, 0, 3, 42 << 32 | name),
+        (500, Kind::CpuBegin, 0, 11, 3),
+        (600, Kind::CpuEnd, 1, 11, 77 << 32 | name),
+        (700, Kind::CpuBegin, 0, 11, 4),
+        (950, Kind::CpuEnd, 0, 11, 0),
+    ] {
+        m.trace.events.push(Event { ns, who: Who::Thread(11), kind, c, a, b });
+    }
+    let t = Timeline::new(&m.done(1000));
+    let say = |r: &Row| -> String {
+        let bars = bars(&t, r, 0).into_iter().map(|b| format!("{}-{} {}", b.1, b.2, b.3));
+        bars.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(
+        say(row(&t, RowKind::Kernel, 0, 0)),
+        "100-300 on processor 3, 300-500 displaced by neighbour (42), 500-600 on processor 3, \
+         600-700 displaced by another thread of the program, 700-800 on processor 4"
+    );
+    assert_eq!(say(row(&t, RowKind::Kernel, 1, 0)), "900-950 on processor 4");
+    assert_eq!(
+        say(row(&t, RowKind::Processor, 2, 3)),
+        "50-100 a thread of the program, 100-300 domain 1, 300-500 neighbour (42), 500-600 domain 1"
+    );
+    assert_eq!(t.groups[2].name, "processors");
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl Builder<'_> {
     fn process(&mut self, b: u64) -> Option<String> {
         match b >> 32 {
             0 => None,
+            pid if pid == self.trace.pid as u64 => Some("another thread of the program".to_owned()),
             pid => Some(format!("{} ({pid})", self.trace.definitions.string(b & 0xffff_ffff))),
         }
     }
