@@ -351,6 +351,12 @@ fn the_flight_recorder_writes_what_led_to_it() {
     assert!(text(&ran.stderr).contains("a pause of "), "{}", text(&ran.stderr));
     assert!(place.dump("a.rec").iter().any(|l| l.contains("gc-end")));
 
+    // With what the kernel said, if only what the threads used.
+    let ran =
+        place.run(&["trace", "record", "--sched", "-o", "k.rec", "--snapshot-when", "pause>1us", "a.lua"]);
+    assert_eq!(ran.status.code(), Some(0));
+    assert!(place.dump("k.rec").iter().any(|l| l.contains("gc-end")));
+
     let ran = place.run(&["trace", "record", "-o", "b.rec", "--snapshot-when", "pause>1h", "a.lua"]);
     assert!(text(&ran.stderr).contains("no snapshot was written"), "{}", text(&ran.stderr));
     assert!(!place.0.join("b.rec").exists());

@@ -44,6 +44,7 @@ use perilune_trace::recording::is_trace_file;
 use perilune_trace::session::Options;
 use perilune_trace::tool::Target;
 use perilune_trace::trace::Trace;
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -54,6 +55,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -310,7 +312,7 @@ impl Request {
             eprintln!("perilune {}: {remark}", self.command);
         }
         Ok(Observation {
-            kernel,
+            kernel: kernel.map(|kernel| Rc::new(RefCell::new(kernel))),
             process: process_file(target.pid),
             target,
             title,
@@ -400,8 +402,8 @@ pub struct Observation {
     pub target: Target,
     /// What is observed, for people: its command line.
     pub title: String,
-    /// The kernel's view, if it was asked for.
-    pub kernel: Option<Kernel>,
+    /// The kernel's view, if it was asked for. Nobody else uses it while `on_batch` runs.
+    pub kernel: Option<Rc<RefCell<Kernel>>>,
     /// Readable when the process has ended.
     process: Option<OwnedFd>,
     script: bool,
@@ -438,8 +440,8 @@ impl Observation {
             }
             batch.clear();
             self.target.reader.drain(&mut |event| batch.push(event));
-            if let Some(kernel) = &mut self.kernel {
-                kernel.poll();
+            if let Some(kernel) = &self.kernel {
+                kernel.borrow_mut().poll();
             }
             pause.adapt(&batch, self.target.reader.mapping().header().ring_events);
             if on_batch(&self.target.reader, &batch)?.is_break() {
@@ -479,7 +481,7 @@ impl Observation {
         let mut trace = Trace::from_raw(&self.target.reader, raw);
         trace.title = self.title;
         if let Some(kernel) = &self.kernel {
-            kernel::add_to(&mut trace, &kernel.encode());
+            kernel::add_to(&mut trace, &kernel.borrow().encode());
         }
         Ok(Seen { trace, code })
     }

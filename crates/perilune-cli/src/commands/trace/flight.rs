@@ -7,10 +7,14 @@
 //! lies in another ring; both are remembered until the other comes.
 
 use perilune_trace::Kind;
+use perilune_trace::clock;
+use perilune_trace::kernel::Kernel;
 use perilune_trace::read::{RawEvent, RingReader};
-use perilune_trace::recording::{self, Recorder};
+use perilune_trace::recording::{self, Chunk, Recorder};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Bytes that are kept at most.
@@ -69,6 +73,8 @@ pub struct Flight {
     spare: Vec<Vec<u8>>,
     watch: Watch,
     fired: Option<(Instant, String)>,
+    /// What the kernel says, if it is asked.
+    kernel: Option<Rc<RefCell<Kernel>>>,
 }
 
 /// What has begun and not ended.
@@ -82,7 +88,7 @@ struct Watch {
 
 impl Flight {
     /// Keeps so much, and watches for these.
-    pub fn new(triggers: Vec<Trigger>, keep: Duration) -> Flight {
+    pub fn new(triggers: Vec<Trigger>, keep: Duration, kernel: Option<Rc<RefCell<Kernel>>>) -> Flight {
         Flight {
             triggers,
             keep,
@@ -91,11 +97,16 @@ impl Flight {
             spare: Vec::new(),
             watch: Watch::default(),
             fired: None,
+            kernel,
         }
     }
 
     /// Takes new events in.
     pub fn add(&mut self, reader: &RingReader, batch: &[RawEvent]) {
+        if let Some(kernel) = &self.kernel {
+            let keep = self.keep.as_nanos().min(u64::MAX as u128) as u64;
+            kernel.borrow_mut().forget_before(clock::monotonic_ns().saturating_sub(keep));
+        }
         if batch.is_empty() {
             return;
         }
@@ -140,6 +151,9 @@ impl Flight {
         let mut recorder = Recorder::new(out, &format!("{title} ({why})"))?;
         for (_, chunks) in &self.batches {
             recorder.add_encoded(reader, chunks)?;
+        }
+        if let Some(kernel) = &self.kernel {
+            recorder.chunk(Chunk::Sched as u32, 0, &kernel.borrow().encode())?;
         }
         recorder.finish(reader)?;
         Ok(why)

@@ -144,7 +144,7 @@ fn record_to(request: &Request, own: &Own, file: &Path) -> io::Result<u8> {
     })?;
     let reader = &observation.target.reader;
     if let Some(kernel) = &observation.kernel {
-        recorder.chunk(Chunk::Sched as u32, 0, &kernel.encode()).map_err(named(file))?;
+        recorder.chunk(Chunk::Sched as u32, 0, &kernel.borrow().encode()).map_err(named(file))?;
     }
     recorder.finish(reader).and_then(Spool::finish).map_err(named(file))?;
     let bytes = std::fs::metadata(file).map_or(0, |m| m.len());
@@ -160,8 +160,8 @@ fn record_to(request: &Request, own: &Own, file: &Path) -> io::Result<u8> {
 /// The flight recorder.
 fn keep(request: &Request, own: Own, file: &Path) -> io::Result<u8> {
     let options = session(request, &own);
-    let mut flight = Flight::new(own.triggers, own.keep);
     let mut observation = request.begin(&options)?;
+    let mut flight = Flight::new(own.triggers, own.keep, observation.kernel.clone());
     let title = observation.title.clone();
     let mut written = 0;
     let mut write = |flight: &mut Flight, reader: &_| -> io::Result<()> {
