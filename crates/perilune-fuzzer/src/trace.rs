@@ -64,7 +64,7 @@ fn definitions(rng: &mut Rng) -> Vec<u8> {
 
 /// Events of one writer. Begins are followed by their ends most of the time.
 fn events(rng: &mut Rng, now: &mut u64) -> Vec<u8> {
-    let writer = if rng.one_in(5) { THREAD | 100 + rng.below(3) as u64 } else { 1 + rng.below(3) as u64 };
+    let writer = if rng.one_in(5) { THREAD | (100 + rng.below(3) as u64) } else { 1 + rng.below(3) as u64 };
     let mut body = words(&[writer]);
     let mut open: Vec<(Kind, u64, u64)> = Vec::new();
     for _ in 0..1 + rng.below(60) {

@@ -10,10 +10,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+fn directory() -> PathBuf {
+    std::env::temp_dir().join(format!("perilune-recording-test-{}", std::process::id()))
+}
+
+extern "C" fn remove_directory() {
+    let _ = std::fs::remove_dir_all(directory());
+}
+
 fn path(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("perilune-recording-test-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    dir.join(name)
+    static MADE: OnceLock<()> = OnceLock::new();
+    MADE.get_or_init(|| {
+        std::fs::create_dir_all(directory()).unwrap();
+        // All tests share it: it goes with the process.
+        // SAFETY: registers a function that takes nothing.
+        unsafe { libc::atexit(remove_directory) };
+    });
+    directory().join(name)
 }
 
 /// A recording in two portions, and the trace of the same events as a reader of the rings has it.
