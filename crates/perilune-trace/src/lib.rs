@@ -26,6 +26,7 @@ pub mod definitions;
 pub mod emit;
 pub mod event;
 pub mod export;
+pub mod heapshot;
 pub mod identity;
 pub mod kernel;
 pub mod layout;
