@@ -45,6 +45,12 @@ fn main() -> ExitCode {
         protected::write_error(format!("perilune: {message}\n").as_bytes());
         return ExitCode::FAILURE;
     }
+    if let Some(file) = std::env::var_os("PERILUNE_HEAP_AT_EXIT").filter(|f| !f.is_empty()) {
+        perilune_vm::snapshot::set_file_at_exit(std::path::Path::new(&file));
+        // A tool watches this program, not those that it starts.
+        // SAFETY: the process has one thread yet.
+        unsafe { std::env::remove_var("PERILUNE_HEAP_AT_EXIT") };
+    }
     let mut vm = Vm::with_options(HeapOptions::from_env());
     vm.enter_main();
     protected::set_program(program);
@@ -55,6 +61,7 @@ fn main() -> ExitCode {
             false
         }
     };
+    vm.write_snapshot_at_exit();
     vm.close();
     vm.leave_main();
     if std::env::var_os("PERILUNE_GC_STATS").is_some_and(|v| !v.is_empty() && v != "0") {

@@ -359,6 +359,7 @@ impl Domain {
         }
         loop {
             self.serve_cancels(vm);
+            vm.serve_tools();
             match self.token.next() {
                 Next::Fiber(id) => {
                     if let Some((_, seat)) = &mut self.local().seat {
@@ -540,6 +541,14 @@ impl Domain {
     /// A domain that is in no pool is this strand.
     pub(crate) fn begin_own_strand(&self, strand: Strand) {
         self.local().strand = Some(Box::new(strand));
+    }
+
+    /// A tool wants something: whoever runs the domain is to look at it, and somebody is to run it.
+    pub(crate) fn look_at_tools(&self) {
+        if let Some(handle) = &*self.interrupt.lock() {
+            handle.raise_cause(perilune_vm::INTERRUPT_TRACE);
+        }
+        self.token.poke();
     }
 
     /// Makes the pump look for work.

@@ -20,6 +20,7 @@ pub mod program;
 mod races;
 pub mod sched;
 pub mod signal;
+mod snapshot;
 mod spawn;
 mod time;
 mod trace;

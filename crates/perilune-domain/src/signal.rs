@@ -1,4 +1,4 @@
-//! What signal handlers cannot do themselves, done by a thread: SIGINT while the main program waits, and sessions of events that begin while domains sleep.
+//! What signal handlers cannot do themselves, done by a thread: SIGINT while the main program waits, sessions of events that begin while domains sleep, and what tools ask for.
 //!
 //! A handler writes to an event descriptor ([`notify_interrupt`]); a thread that sleeps in reading it wakes the main program, or pokes the domains so that each says to the
 //! session that it exists and what it waits for. The thread is started when the main program becomes a domain.
@@ -60,6 +60,7 @@ pub(crate) fn watch(domain: Weak<Domain>) {
                 for domain in program().domains() {
                     domain.poke();
                 }
+                crate::snapshot::serve_tools();
             }
         }
     });

@@ -18,10 +18,10 @@ const SPAN_KEY: &str = "perilune.span";
 
 /// Adds `pl.trace`.
 pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
-    let t = vm.new_table(0, 11)?;
+    let t = vm.new_table(0, 12)?;
     vm.set_field(pl, "trace", t.into())?;
     vm.register(t, &[&START, &STOP, &IS_ON, &MARK, &COUNTER, &LOG, &SNAPSHOT])?;
-    vm.register(t, &[&SPAN])
+    vm.register(t, &[&SPAN, &HEAP])
 }
 
 /// The name in argument `n` as events know it.
@@ -183,5 +183,14 @@ static SNAPSHOT: Native = Native::leaf("snapshot", |vm| {
     match recording::snapshot(Path::new(OsStr::from_bytes(path.as_bytes()))) {
         Ok(()) => vm.ret(true),
         Err(e) => Err(vm.error(format!("cannot write a snapshot to '{path}': {e}"))),
+    }
+});
+
+/// `pl.trace.heap(file)`: writes a snapshot of this domain's heap for `perilune heap`. What is there is replaced; `%p` stands for the process's number.
+static HEAP: Native = Native::leaf("heap", |vm| {
+    let path = vm.check_str(1)?.to_text().replace("%p", &std::process::id().to_string());
+    match vm.write_heap_snapshot(Path::new(OsStr::from_bytes(path.as_bytes()))) {
+        Ok(()) => Ok(0),
+        Err(e) => Err(vm.error(format!("cannot write a snapshot of the heap to '{path}': {e}"))),
     }
 });

@@ -71,6 +71,7 @@ fn exit(vm: &mut Vm) -> LuaResult<u32> {
         code if code.same(Value::FALSE) => 1,
         _ => vm.opt_int(1, 0)? as i32,
     };
+    vm.write_snapshot_at_exit();
     if vm.arg(2).is_truthy() {
         vm.close_main_variables();
         vm.close();

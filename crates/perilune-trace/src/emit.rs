@@ -334,6 +334,11 @@ pub fn end() {
     }
 }
 
+/// How many sessions there have been: tells one from the next.
+pub fn session_number() -> u32 {
+    SESSION.load(Ordering::Acquire)
+}
+
 /// The rate of processor samples that the session wants, per second; 0: none.
 pub fn cpu_hz() -> u32 {
     if on(Category::Cpu) { mapping().map_or(0, |m| m.header().cpu_hz.load(Ordering::Relaxed)) } else { 0 }

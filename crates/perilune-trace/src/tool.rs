@@ -188,17 +188,7 @@ impl Target {
 
     /// Tells the program to look at the header.
     fn signal(&self) -> io::Result<()> {
-        let value = libc::sigval { sival_ptr: COOKIE as usize as *mut libc::c_void };
-        // SAFETY: sends a signal that is ignored by whoever does not expect it.
-        match unsafe { libc::sigqueue(self.pid as i32, SIGNAL, value) } {
-            0 => Ok(()),
-            _ => Err(match io::Error::last_os_error() {
-                e if e.raw_os_error() == Some(libc::EPERM) => {
-                    other(format!("process {} belongs to another user", self.pid))
-                }
-                e => e,
-            }),
-        }
+        signal(self.pid)
     }
 
     /// Has other switches take effect.
@@ -215,16 +205,12 @@ impl Target {
     /// # Errors
     /// The program is gone.
     pub fn request(&self, what: Request) -> io::Result<u32> {
-        let h = self.reader.mapping().header();
-        h.request_kind.store(what as u32, Ordering::Relaxed);
-        let n = h.request.fetch_add(1, Ordering::AcqRel) + 1;
-        self.signal()?;
-        Ok(n)
+        request(&self.reader, self.pid, what)
     }
 
     /// Has this request been answered?
     pub fn is_answered(&self, request: u32) -> bool {
-        self.reader.mapping().header().answered.load(Ordering::Acquire) >= request
+        is_answered(&self.reader, request)
     }
 
     /// The event file; requested files lie beside it.
@@ -288,6 +274,37 @@ impl Drop for Target {
             self.reader.mapping().discard();
         }
     }
+}
+
+fn signal(pid: u32) -> io::Result<()> {
+    let value = libc::sigval { sival_ptr: COOKIE as usize as *mut libc::c_void };
+    // SAFETY: sends a signal that is ignored by whoever does not expect it.
+    match unsafe { libc::sigqueue(pid as i32, SIGNAL, value) } {
+        0 => Ok(()),
+        _ => Err(match io::Error::last_os_error() {
+            e if e.raw_os_error() == Some(libc::EPERM) => {
+                other(format!("process {pid} belongs to another user"))
+            }
+            e => e,
+        }),
+    }
+}
+
+/// As [`Target::request`], for who has the program's events only.
+///
+/// # Errors
+/// The program is gone.
+pub fn request(reader: &RingReader, pid: u32, what: Request) -> io::Result<u32> {
+    let h = reader.mapping().header();
+    h.request_kind.store(what as u32, Ordering::Relaxed);
+    let n = h.request.fetch_add(1, Ordering::AcqRel) + 1;
+    signal(pid)?;
+    Ok(n)
+}
+
+/// As [`Target::is_answered`], for who has the program's events only.
+pub fn is_answered(reader: &RingReader, request: u32) -> bool {
+    reader.mapping().header().answered.load(Ordering::Acquire) >= request
 }
 
 /// Does the process expect our signal?

@@ -19,6 +19,8 @@ pub(crate) struct Events {
     name: String,
     /// Somebody has owned it.
     entered: bool,
+    /// The last request of a tool that this domain has dealt with, and the session that it was made in.
+    request: (u32, u32),
     /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at the address of one.
     functions: HashMap<*const Proto, (Arc<[u8]>, u32, u32)>,
 }
@@ -33,6 +35,7 @@ impl Default for Events {
             domain: 1,
             name: "main".to_owned(),
             entered: false,
+            request: (0, 0),
             functions: HashMap::new(),
         }
     }
@@ -59,6 +62,17 @@ impl Vm {
     pub fn set_domain_number(&mut self, number: u32) {
         self.events.domain = number;
         self.events.writer.set_domain(number);
+    }
+
+    /// The domain's name.
+    pub fn domain_name(&self) -> &str {
+        &self.events.name
+    }
+
+    /// Is this the first time that the domain hears of request `n` of the session?
+    pub(crate) fn is_new_request(&mut self, n: u32) -> bool {
+        let request = (perilune_trace::emit::session_number(), n);
+        std::mem::replace(&mut self.events.request, request) != request
     }
 
     /// Gives the domain another name.

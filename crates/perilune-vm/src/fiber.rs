@@ -558,3 +558,43 @@ pub(crate) unsafe fn trace_fiber(
         mark((*state).error);
     }
 }
+
+/// Live fibers, for whoever looks at everything.
+pub(crate) fn live_fibers_of(vm: &Vm) -> Vec<Gc<Thread>> {
+    // SAFETY: the list's members are live.
+    unsafe { list(vm.fibers.head) }
+}
+
+/// Ended fibers that are kept to be used again.
+pub(crate) fn spare_fibers_of(vm: &Vm) -> Vec<Gc<Thread>> {
+    // SAFETY: as above.
+    unsafe { list(vm.fibers.spare) }
+}
+
+unsafe fn list(head: *mut Thread) -> Vec<Gc<Thread>> {
+    let mut all = Vec::new();
+    let mut th = head;
+    while !th.is_null() {
+        // SAFETY: fibers in a list are live and have states.
+        unsafe {
+            all.push(Gc::from_ptr(th));
+            th = (*(*th).fiber).next;
+        }
+    }
+    all
+}
+
+/// What a fiber holds besides its root's stack: the coroutine that ran in it, the error on its way; and its tag. `None`: `th` is no fiber's root.
+///
+/// # Safety
+/// `th` is a live coroutine.
+pub(crate) unsafe fn held_by_fiber(th: *mut Thread) -> (*mut Thread, Value, Option<u64>) {
+    // SAFETY: the state belongs to the coroutine.
+    unsafe {
+        let state = (*th).fiber;
+        if state.is_null() {
+            return (null_mut(), Value::NIL, None);
+        }
+        ((*state).top, (*state).error, Some((*state).tag))
+    }
+}

@@ -635,7 +635,7 @@ impl LuaClient {
 
 impl Vm {
     /// What is weak in tables with metatable `mt`: (keys, values); `None`: nothing.
-    fn weakness(&mut self, mt: Gc<Table>) -> Option<(bool, bool)> {
+    pub(crate) fn weakness(&mut self, mt: Gc<Table>) -> Option<(bool, bool)> {
         let mode = self.raw_get_str(mt, self.event_name(Event::Mode));
         let Some(s) = mode.as_string() else {
             if mode.is_nil() && !mt.is_frozen() {

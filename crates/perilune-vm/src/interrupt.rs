@@ -5,7 +5,7 @@
 //! | cause | set by | effect |
 //! |---|---|---|
 //! | [`USER`] | SIGINT, a time limit | the error "interrupted!" in the code that runs |
-//! | [`TRACE`] | whoever changes a trace's switches | samplers begin or end (`sampler.rs`) |
+//! | [`TRACE`] | whoever changes a trace's switches | samplers begin or end (`sampler.rs`), snapshots of the heap are written (`snapshot/request.rs`) |
 //! | [`CANCEL`] | the host | if the running fiber (or root chain) is to be cancelled, it unwinds (`fiber.rs`) |
 //!
 //! The other bits are ignored and kept for what comes: requests to give way.
@@ -69,6 +69,7 @@ impl Vm {
         if causes & TRACE != 0 {
             self.follow_switches();
             self.report_presence();
+            self.answer_request();
         }
         if causes & CANCEL != 0 && self.cancellation_due() {
             if !self.in_uncancellable() {

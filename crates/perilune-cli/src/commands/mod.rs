@@ -9,6 +9,7 @@
 
 mod bench;
 mod gc_stats;
+mod heap;
 mod latency;
 mod observe;
 mod prof;
@@ -30,6 +31,7 @@ pub struct Command {
 const COMMANDS: &[Command] = &[
     Command { name: "bench", run: bench::run },
     Command { name: "gc-stats", run: gc_stats::run },
+    Command { name: "heap", run: heap::run },
     Command { name: "latency", run: latency::run },
     Command { name: "prof", run: prof::run },
     Command { name: "top", run: top::run },

@@ -411,6 +411,11 @@ pub struct Observation {
 }
 
 impl Observation {
+    /// When the observation ends at the latest, instead of what `--duration` says; `None`: with the program.
+    pub fn set_end(&mut self, until: Option<Instant>) {
+        self.until = until;
+    }
+
     /// Drains the rings until the program or the time is over, or `on_batch` breaks off; a script is waited for in any case. The exit code to pass on.
     ///
     /// # Errors

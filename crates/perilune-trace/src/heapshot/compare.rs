@@ -39,7 +39,8 @@ pub fn changes(old: &Graph, new: &Graph) -> Vec<Change> {
             change.bytes[at] = bytes;
         }
     }
-    let mut all: Vec<Change> = all.into_values().filter(|c| c.count[0] != c.count[1] || c.bytes[0] != c.bytes[1]).collect();
+    let mut all: Vec<Change> =
+        all.into_values().filter(|c| c.count[0] != c.count[1] || c.bytes[0] != c.bytes[1]).collect();
     all.sort_by(|a, b| b.grown().cmp(&a.grown()).then_with(|| a.name.cmp(&b.name)));
     all
 }
@@ -71,8 +72,7 @@ fn partners(old: &Graph, new: &Graph) -> Vec<Option<u32>> {
             let at = if node.kind == super::NodeKind::Island { node.x } else { node.address };
             (at, node.kind)
         };
-        let known: HashMap<_, u32> =
-            (0..old.snapshot.nodes.len() as u32).map(|n| (key(old, n), n)).collect();
+        let known: HashMap<_, u32> = (0..old.snapshot.nodes.len() as u32).map(|n| (key(old, n), n)).collect();
         return (0..new.snapshot.nodes.len() as u32).map(|n| known.get(&key(new, n)).copied()).collect();
     }
     let known: HashMap<u64, u32> =
@@ -201,7 +201,13 @@ mod tests {
         for i in 0..entries {
             w.edge(Label::Field, name as u64, false, 4 + i as u32 * 2);
             w.node(NodeKind::Table, 1000 + i * 32 + shift, 10, 0, &d);
-            w.node(NodeKind::String, 1016 + i * 32 + shift, 90, 0, &Description { x: 5, bytes: b"entry", ..d });
+            w.node(
+                NodeKind::String,
+                1016 + i * 32 + shift,
+                90,
+                0,
+                &Description { x: 5, bytes: b"entry", ..d },
+            );
         }
         w.root(RootKind::Globals, b"", 1);
         Snapshot::read(&w.finish(0).unwrap()).unwrap()

@@ -76,7 +76,11 @@ pub fn dominators(count: usize, root: u32, successor: impl Fn(u32, u32) -> Optio
     for w in (1..n).rev() {
         let mut best = w as u32;
         for &v in &predecessors[first[w] as usize..first[w + 1] as usize] {
-            let u = if v as usize <= w { v } else { evaluate(v, w as u32, &mut ancestor, &mut label, &semi, &mut path) };
+            let u = if v as usize <= w {
+                v
+            } else {
+                evaluate(v, w as u32, &mut ancestor, &mut label, &semi, &mut path)
+            };
             best = best.min(semi[u as usize]);
         }
         semi[w] = best;

@@ -1,10 +1,10 @@
 //! A snapshot as a graph: who dominates whom, what each object retains, the shortest way to it from a root.
 //!
-//! Ways begin at roots that programs know (globals, stacks) if there is such a way, else at those of the runtime. References that may be ones by chance (words of native stacks), keys of
+//! Ways begin at globals and modules if there is such a way, else on stacks, else at roots of the runtime. References that may be ones by chance (words of native stacks), keys of
 //! tables and the code of functions lead on only where nothing else does: what a person wants to read is `_G.cache[17]`.
 
 use super::dominators::{NONE, dominators};
-use super::format::{Label, NodeKind, RootKind};
+use super::format::{Label, RootKind};
 use super::read::{Edge, Root, Snapshot};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -33,12 +33,19 @@ pub enum Step<'a> {
     Edge(u32, &'a Edge),
 }
 
-/// How far references of a kind are put off.
-fn delay(label: Label) -> usize {
+/// Queues of ways: which comes first.
+const GLOBALS: usize = 0;
+const STACKS: usize = 1;
+const OBSCURE: usize = 2;
+const RUNTIME: usize = 3;
+const CHANCE: usize = 4;
+
+/// The queue that a reference leads on in, if it is not in a later one already.
+fn queue_of(label: Label) -> usize {
     match label {
-        Label::NativeStack => 2,
-        Label::Key | Label::Code | Label::Constant | Label::Stack | Label::Resumer => 1,
-        _ => 0,
+        Label::NativeStack => CHANCE,
+        Label::Key | Label::Code | Label::Constant | Label::Stack | Label::Resumer => OBSCURE,
+        _ => GLOBALS,
     }
 }
 
@@ -119,17 +126,21 @@ impl<'a> Graph<'a> {
 fn ways(s: &Snapshot) -> Vec<(u32, u32)> {
     let mut reached = vec![(NONE, NONE); s.nodes.len()];
     // Queues by how far they are put off.
-    let mut queues: [Vec<(u32, (u32, u32))>; 4] = Default::default();
+    let mut queues: [Vec<(u32, (u32, u32))>; 5] = Default::default();
+    let mut registries = Vec::new();
     for (at, root) in s.roots.iter().enumerate() {
         let queue = match root.kind {
-            RootKind::Globals | RootKind::Registry | RootKind::Stack => 0,
-            RootKind::Runtime | RootKind::Finalizer => 1,
-            RootKind::NativeStack => 3,
+            RootKind::Globals | RootKind::Registry => GLOBALS,
+            RootKind::Stack => STACKS,
+            RootKind::Runtime | RootKind::Finalizer => RUNTIME,
+            RootKind::NativeStack => CHANCE,
         };
+        if root.kind == RootKind::Registry {
+            registries.push(root.to);
+        }
         queues[queue].push((root.to, (NONE, at as u32)));
     }
-    // Globals before the registry before stacks.
-    queues[0].sort_by_key(|(_, (_, at))| s.roots[*at as usize].kind);
+    queues[GLOBALS].sort_by_key(|(_, (_, at))| s.roots[*at as usize].kind);
     for level in 0..queues.len() {
         let mut queue = std::collections::VecDeque::from(std::mem::take(&mut queues[level]));
         while let Some((node, how)) = queue.pop_front() {
@@ -144,13 +155,15 @@ fn ways(s: &Snapshot) -> Vec<(u32, u32)> {
                     continue;
                 }
                 let next = (e.to, (node, from + k as u32));
-                // Code of a function leads to what only code holds, whoever has it.
-                match (level + delay(e.label)).min(queues.len() - 1) {
-                    later if later > level && s.nodes[node as usize].kind != NodeKind::Code => {
-                        queues[later].push(next)
-                    }
-                    _ => queue.push_back(next),
+                let mut own = queue_of(e.label);
+                // Of the registry programs know the modules.
+                if registries.contains(&node) {
+                    let modules = e.label == Label::Field && s.text(e.argument as u32) == b"_LOADED"
+                        || e.label == Label::StringKey
+                            && s.text(s.nodes[e.argument as usize].text) == b"_LOADED";
+                    own = own.max(if modules { GLOBALS } else { OBSCURE });
                 }
+                if own > level { queues[own].push(next) } else { queue.push_back(next) }
             }
         }
     }
@@ -159,6 +172,7 @@ fn ways(s: &Snapshot) -> Vec<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::NodeKind;
     use super::super::read::tests::writer;
     use super::super::write::Description;
     use super::*;

