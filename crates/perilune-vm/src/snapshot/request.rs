@@ -56,6 +56,7 @@ impl Vm {
         if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) & crate::interrupt::TRACE != 0 {
             self.interrupt.fetch_and(!crate::interrupt::TRACE, std::sync::atomic::Ordering::Relaxed);
             self.follow_switches();
+            self.report_presence();
             self.answer_request();
         }
     }
