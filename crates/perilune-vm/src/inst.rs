@@ -89,6 +89,7 @@ impl Vm {
 
     /// A closure of `proto` whose upvalues are new and nil, except the first, which is `env`.
     pub fn new_main_closure(&mut self, proto: Arc<Proto>, env: Value) -> LuaResult<Gc<LuaClosure>> {
+        self.sampler_loads(&proto);
         let inst = self.instantiate(proto)?;
         // SAFETY: nothing collects between the allocations; everything is written.
         unsafe {

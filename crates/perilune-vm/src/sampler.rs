@@ -17,9 +17,11 @@
 //! |---|---|
 //! | `clock.rs` | the ticks, and which thread runs which domain |
 //! | `paths.rs` | frames to numbers |
+//! | `named.rs` | what functions are called where they are defined |
 //! | `interp/sampled.rs` | the handler |
 
 mod clock;
+mod named;
 mod paths;
 
 use crate::Vm;
@@ -265,6 +267,16 @@ impl Vm {
             }
         }
         self.update_dispatch();
+        if on {
+            self.learn_chunks();
+        }
+    }
+
+    /// A chunk is about to be run for the first time.
+    pub(crate) fn sampler_loads(&self, proto: &std::sync::Arc<perilune_syntax::Proto>) {
+        if self.sampler.on.load(RELAXED) {
+            named::learn(proto);
+        }
     }
 
     /// The running native is about to park its fiber: what has been asked for is its time.

@@ -95,6 +95,8 @@ pub(crate) struct Paths {
     functions: HashMap<usize, Function, foldhash::fast::FixedState>,
     /// The path being numbered: innermost frame first. The base is there to find names by.
     steps: Vec<(Step, *mut Value)>,
+    /// How many prototypes the domain had when their chunks were read for names.
+    chunks_read: usize,
     /// The path numbered last, from its root.
     last: Vec<(Step, u32)>,
 }
@@ -295,6 +297,35 @@ impl Vm {
         })
     }
 
+    /// Reads the chunks that this domain has loaded since the last time.
+    pub(super) fn learn_chunks(&mut self) {
+        let count = self.gc.protos.len();
+        if std::mem::replace(&mut self.sampler.paths.chunks_read, count) != count {
+            for &inst in &self.gc.protos {
+                // SAFETY: instances that are listed are alive and own a count of their prototype.
+                let chunk = unsafe {
+                    let proto = (*inst).proto;
+                    if (*proto).line_defined != 0 {
+                        continue;
+                    }
+                    Arc::increment_strong_count(proto);
+                    Arc::from_raw(proto)
+                };
+                super::named::learn(&chunk);
+            }
+        }
+    }
+
+    /// What the function is called where it is defined.
+    fn defined_name(&mut self, proto: &Arc<Proto>) -> Option<Vec<u8>> {
+        super::named::learn(proto);
+        if let Some(name) = super::named::name_of(proto) {
+            return Some(name);
+        }
+        self.learn_chunks();
+        super::named::name_of(proto)
+    }
+
     /// Finds out what a Lua function is called, from its activation at `base`.
     fn name_function(&mut self, what: usize, base: *mut Value) {
         // SAFETY: as `lua_node`; the strong count that the frame's instance has is shared.
@@ -305,7 +336,8 @@ impl Vm {
         };
         // SAFETY: the base of a live Lua frame.
         let (function, called) = unsafe { (*base.sub(crate::frame::CALL_GAP), names::function_name(base)) };
-        let known = match self.global_function_name(function) {
+        let own = self.global_function_name(function).or_else(|| self.defined_name(&proto));
+        let known = match own {
             Some(name) => Some(name),
             None => called.map(|(kind, name)| match kind {
                 "metamethod" => [b"metamethod '", &name[..], b"'"].concat(),
