@@ -1,10 +1,10 @@
 //! The page: one file that needs nothing else, with a trace in it or a server behind it.
 //!
 //! `page/page.html` is the frame; the style and the scripts beside it are put into it as they are. What the script has to know of the trace as a whole (rows, names, call paths) is JSON in the page;
-//! bars come as bytes (`tiles.rs`): from the page itself, in base64, or from the server, as they are needed.
+//! bars come as bytes (`tiles.rs`): from the page itself, compressed and in base64, or from the server, as they are needed.
 
 use super::model::*;
-use super::tiles;
+use super::{deflate, tiles};
 use crate::export::chrome::quote;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -52,7 +52,7 @@ pub fn embedded(t: &Timeline, options: &PageOptions, from: u64, to: u64) -> Stri
     let inside = |l: &&Link| l.to_ns >= from && l.from_ns < to;
     let all = t.links.iter().filter(inside).count() <= LINKS;
     let links = tiles::links(t.links.iter().filter(inside).filter(|_| all));
-    assemble(&meta(t, options, "embedded", (from, to), resolution), &base64(&bytes.0), &base64(&links.0))
+    assemble(&meta(t, options, "embedded", (from, to), resolution), &packed(&bytes), &packed(&links))
 }
 
 fn assemble(meta: &str, data: &str, links: &str) -> String {
@@ -181,6 +181,10 @@ pub fn sources(t: &Timeline) -> std::collections::BTreeSet<String> {
         }
     }
     found
+}
+
+fn packed(bytes: &tiles::Bytes) -> String {
+    base64(&deflate::compress(&bytes.0))
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -45,6 +45,7 @@ async function begin() {
   remark(remarks.join(" "));
   resize();
   showPanel();
+  await source.open();
   const few = meta.bars <= 150000 && meta.rows.length <= 2000;
   const rows = few || meta.rows.length <= MANY ? meta.rows.map((_, n) => n) : [...new Set([...groups.map(g => g.activity).filter(n => n >= 0), ...wantedRows()])].sort((a, b) => a - b);
   const resolution = few ? 0 : Math.max(1, 2 ** Math.floor(Math.log2((meta.to - meta.from) / 1500)));

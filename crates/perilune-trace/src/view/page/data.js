@@ -89,11 +89,14 @@ function readLinks(bytes) {
   return links;
 }
 
-const unbase64 = id => Uint8Array.from(atob($(id).textContent), c => c.charCodeAt(0));
+async function unpack(id) {
+  const packed = Uint8Array.from(atob($(id).textContent), c => c.charCodeAt(0));
+  return new Uint8Array(await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer());
+}
 
 // Where bars come from: the page itself, or the server that has sent it.
 class Embedded {
-  constructor() { this.tile0 = readTile(unbase64("data")); this.all = readLinks(unbase64("links")); }
+  async open() { this.tile0 = readTile(await unpack("data")); this.all = readLinks(await unpack("links")); }
   async tile() { return this.tile0; }
   async links(row, from, to) {
     const found = [];
@@ -168,6 +171,7 @@ class Embedded {
 }
 
 class Server {
+  async open() {}
   async get(what, query) {
     const answer = await fetch(what + "?" + new URLSearchParams(query));
     if (!answer.ok) throw new Error(what + ": " + answer.status);
