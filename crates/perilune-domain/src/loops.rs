@@ -403,6 +403,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
                 let count = hi.abs_diff(lo).saturating_add(1);
                 let size = chunk.map_or(0, |c| c.min(u16::MAX as i64) as u16);
                 emit(Kind::LoopBegin, size, of.ended.identity.get().0, count);
+                emit(Kind::LoopShape, 0, pool.workers() as u64, chunk.unwrap_or(0) as u64);
             }
             let waiter = wait::begin(vm, "waits for", Object::Outcome(Arc::clone(&of.ended)))?;
             wait::set_data(vm, Arc::clone(&of));

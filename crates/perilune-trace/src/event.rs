@@ -188,7 +188,7 @@ kinds! {
     TaskStart = 50, "task-start", Task, Instant, "object", "fiber", "";
     /// A task is over.
     TaskEnd = 51, "task-end", Task, Instant, "object", "fiber", "1: returned, 2: failed, 3: cancelled";
-    /// A parallel loop begins: from `b`'s stack; ends when its last part has ended.
+    /// A parallel loop begins; it ends when its last part has ended. Where: the stack of the wait that follows.
     LoopBegin = 52, "loop", Task, Begin, "object", "count", "chunk, 0: splits lazily";
     /// A parallel loop is over.
     LoopEnd = 53, "loop-end", Task, End, "object", "", "1: returned, 2: failed";
@@ -198,6 +198,8 @@ kinds! {
     PartEnd = 55, "part-end", Task, End, "object", "fiber", "";
     /// Follows the two: the first index, and the last one that was given (begin), or the one after the last that was done (end).
     PartRange = 56, "part-range", Task, More, "index", "index", "";
+    /// Follows the begin of a loop: domains of the pool, and the whole size of a chunk.
+    LoopShape = 57, "loop-shape", Task, More, "count", "chunk, 0: splits lazily", "";
 
     // -- Wait: 80..
     /// A fiber begins to wait for an object; where: a stack.

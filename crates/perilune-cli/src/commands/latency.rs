@@ -1,12 +1,15 @@
 //! `perilune latency`: how long something had to wait, in percentiles, and the slowest of it with where it was.
 //!
-//! The figures are computed by `perilune_trace::analyse::latency`, which says what is measured from where to where.
+//! The figures are computed by `perilune_trace::analyse::latency`, which says what is measured from where to where. Parallel loops, whose slowest domain makes all others wait,
+//! have a section of their own (`loops.rs`).
 
+use super::loops;
 use super::observe::{self, OPTIONS};
 use super::table::Table;
 use super::trace::describe::{Describe, time};
 use perilune_measure::json::Json;
 use perilune_trace::analyse::latency::{Delay, Latency, Slow, latency};
+use perilune_trace::analyse::loops::{Site, loops as loops_of};
 use perilune_trace::{Category, ObjectRef, Trace, Who};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -16,6 +19,7 @@ usage: perilune latency [options] [--] SCRIPT [ARGUMENTS]
        perilune latency [options] --attach PID
        perilune latency [options] FILE
 Writes how long the collector stopped the program, tasks lay in queues, who was woken waited for a turn, timers were late; and the slowest of it.
+Of parallel loops: how evenly domains shared the work.
   --top N             how many of the slowest (30)
 ";
 
@@ -48,11 +52,13 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     request.finish(request.trace(&session).and_then(|seen| {
         request.remarks(&seen.trace);
         let found = latency(&seen.trace, top);
+        let sites = loops_of(&seen.trace);
         let mut out = request.output()?;
         if request.json {
-            writeln!(out, "{}", json(&seen.trace, &found, top))?;
+            writeln!(out, "{}", json(&seen.trace, &found, &sites, top))?;
         } else {
             text(&seen.trace, &found, top, &mut out)?;
+            loops::text(&seen.trace, &sites, top.min(20), &mut out)?;
         }
         out.flush()?;
         Ok(seen.code)
@@ -114,7 +120,7 @@ fn text(trace: &Trace, found: &Latency, top: usize, out: &mut dyn Write) -> io::
     table.write(out, 4)
 }
 
-fn json(trace: &Trace, found: &Latency, top: usize) -> Json {
+fn json(trace: &Trace, found: &Latency, sites: &[Site], top: usize) -> Json {
     let number = |n: u64| Json::Number(n as f64);
     let names = Describe::new(trace);
     let text = |t: Option<String>| t.map_or(Json::Null, Json::Text);
@@ -150,5 +156,6 @@ fn json(trace: &Trace, found: &Latency, top: usize) -> Json {
         ("lost_events", number(trace.lost)),
         ("delays", Json::object(delays)),
         ("slowest", Json::List(slowest.collect())),
+        ("loops", loops::json(trace, sites)),
     ])
 }

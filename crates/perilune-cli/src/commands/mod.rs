@@ -11,6 +11,7 @@ mod bench;
 mod gc_stats;
 mod heap;
 mod latency;
+mod loops;
 mod observe;
 mod prof;
 mod table;

@@ -60,8 +60,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The options that all observing commands have, for their usage texts.
-pub const OPTIONS: &str = "\
-  --attach PID        watch a process that runs
+pub const OPTIONS: &str = "  --attach PID        watch a process that runs
   --duration S        watch for S seconds (250ms, 10s, 2m)
   --events LIST       what is recorded: categories joined by commas; -NAME leaves one out
   --ring N            events that a domain's ring holds (262144)

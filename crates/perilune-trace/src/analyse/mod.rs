@@ -8,14 +8,18 @@
 //! | `latency.rs` | how long something had to wait, and the slowest of it |
 //! | `offcpu.rs` | waits: for what, where, who ended them |
 //! | `sched.rs` | what the kernel did to domains |
+//! | `loops.rs` | parallel loops: who did how much of them |
+//! | `contention.rs` | shared objects that processors waited for each other at |
 //! | `histogram.rs` | percentiles |
 //!
 //! Nothing here writes for people: commands and the viewer do.
 
+pub mod contention;
 pub mod domains;
 pub mod gc;
 pub mod histogram;
 pub mod latency;
+pub mod loops;
 pub mod offcpu;
 pub mod sched;
 pub mod state;

@@ -3,11 +3,15 @@
 //! Nothing is sampled: every wait and every call that sleeps is an event. Sums go over all fibers, so they may exceed the time that was observed many times over; the table says for each line what
 //! it would be with one fiber waiting all the time (`at once`).
 //!
+//! Below the waits stand shared objects that processors waited for each other at: the program runs then, and gets nowhere.
+//!
 //! With `--sched` the kernel is asked too: who displaced domains that could go on, and who had the processors while one was late.
 
 use super::{percent, write_profile};
 use crate::commands::observe::{self, OPTIONS, Request};
 use perilune_measure::json::Json;
+use perilune_trace::analyse::contention::{Contended, contended};
+use perilune_trace::analyse::domains::{Accounts, account};
 use perilune_trace::analyse::offcpu::{Entry, OffCpu};
 use perilune_trace::analyse::sched::{Other, Sched};
 use perilune_trace::event::Category;
@@ -56,13 +60,22 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
 
 fn carry_out(request: &Request, top: usize, domain: Option<u32>, files: &[PathBuf]) -> io::Result<u8> {
     let mut session = request.session();
-    let needed = [Category::Life, Category::Wait, Category::Timer, Category::Block, Category::Task];
+    let needed = [
+        Category::Life,
+        Category::Wait,
+        Category::Timer,
+        Category::Block,
+        Category::Task,
+        Category::Contention,
+    ];
     session.categories = needed.iter().fold(request.events.unwrap_or(0), |mask, c| mask | *c as u32);
     let seen = request.trace(&session)?;
     request.remarks(&seen.trace);
     let mut waits = OffCpu::new(&seen.trace);
+    let mut objects = Objects { list: contended(&seen.trace), accounts: account(&seen.trace) };
     if let Some(domain) = domain {
         waits.entries.retain(|e| e.domain == domain);
+        objects.list.retain(|o| o.domains.contains_key(&domain));
     }
     for file in files {
         let profile = as_profile(&seen.trace, &waits);
@@ -72,9 +85,10 @@ fn carry_out(request: &Request, top: usize, domain: Option<u32>, files: &[PathBu
     if files.is_empty() {
         let mut out = io::stdout().lock();
         if request.json {
-            writeln!(out, "{}", json(&seen.trace, &waits))?;
+            writeln!(out, "{}", json(&seen.trace, &waits, &objects))?;
         } else {
             out.write_all(text(&seen.trace, &waits, top).as_bytes())?;
+            out.write_all(objects_text(&seen.trace, &waits, &objects, top).as_bytes())?;
             out.write_all(kernel_text(&seen.trace, &waits).as_bytes())?;
         }
         out.flush()?;
@@ -154,6 +168,75 @@ fn text(trace: &Trace, waits: &OffCpu, top: usize) -> String {
         }
     }
     s
+}
+
+/// Shared objects that were contended for, and the times of the domains that did.
+struct Objects {
+    list: Vec<Contended>,
+    accounts: Accounts,
+}
+
+/// Objects with less than this part of their domains' processor time are not worth a line for people.
+const WORTH: f64 = 0.001;
+
+fn objects_text(trace: &Trace, waits: &OffCpu, objects: &Objects, top: usize) -> String {
+    let ns = |n| amount(n, Unit::Nanoseconds);
+    let running = |o: &Contended| o.running(&objects.accounts).max(1);
+    let worth: Vec<_> =
+        objects.list.iter().filter(|o| o.ns as f64 / running(o) as f64 >= WORTH).take(top).collect();
+    if worth.is_empty() {
+        return String::new();
+    }
+    let mut s = "\nshared objects that domains had to wait for, running:\n      lost  of their time     in all  object, domains\n".to_owned();
+    for o in worth {
+        let mut by: Vec<_> = o.domains.iter().collect();
+        by.sort_by_key(|(n, ns)| (std::cmp::Reverse(**ns), **n));
+        let by: Vec<_> =
+            by.iter().take(6).map(|(n, of)| format!("'{}' {}", domain_name(waits, **n), ns(**of))).collect();
+        let _ = writeln!(
+            s,
+            "{:>10} {:>13.1}% {:>10}  {}: {}{}",
+            ns(o.ns),
+            percent(o.ns, running(o)),
+            ns(running(o)),
+            object_name(trace, o),
+            by.join(", "),
+            if o.domains.len() > by.len() { ", ..." } else { "" },
+        );
+    }
+    s
+}
+
+/// `atomic made at a.lua:3`: objects that have no name of their own are called by the place.
+fn object_name(trace: &Trace, o: &Contended) -> String {
+    match trace.definitions.label(o.object) {
+        Some(label) => format!("{} '{}'", o.object.kind().name(), trace.definitions.string(label as u64)),
+        None => trace.definitions.object(o.object),
+    }
+}
+
+fn objects_json(trace: &Trace, waits: &OffCpu, objects: &Objects) -> Json {
+    let number = |n: u64| Json::Number(n as f64);
+    let list = objects.list.iter().map(|o| {
+        let by = o.domains.iter().map(|(n, ns)| {
+            Json::object([
+                ("domain", number(*n as u64)),
+                ("name", Json::Text(domain_name(waits, *n))),
+                ("lost_ns", number(*ns)),
+            ])
+        });
+        let label = trace.definitions.label(o.object).map(|n| trace.definitions.string(n as u64));
+        Json::object([
+            ("object", Json::Text(object_name(trace, o))),
+            ("kind", Json::Text(o.object.kind().name().to_owned())),
+            ("made_at", label.map_or(Json::Null, Json::Text)),
+            ("lost_ns", number(o.ns)),
+            ("operations", number(o.operations)),
+            ("running_ns", number(o.running(&objects.accounts))),
+            ("domains", Json::List(by.collect())),
+        ])
+    });
+    Json::List(list.collect())
 }
 
 /// What the kernel did, if it was asked.
@@ -247,7 +330,7 @@ fn kernel_json(trace: &Trace, waits: &OffCpu) -> Json {
     Json::object([("domains", Json::List(domains)), ("latest", Json::List(latest.collect()))])
 }
 
-fn json(trace: &Trace, waits: &OffCpu) -> Json {
+fn json(trace: &Trace, waits: &OffCpu, objects: &Objects) -> Json {
     let number = |n: u64| Json::Number(n as f64);
     let list = waits.entries.iter().map(|e| {
         let frames = trace.definitions.frames(e.stack).map(|node| Json::Text(trace.definitions.frame(node)));
@@ -275,6 +358,7 @@ fn json(trace: &Trace, waits: &OffCpu) -> Json {
         ("total_ns", number(waits.total_ns())),
         ("lost_events", number(trace.lost)),
         ("waits", Json::List(list.collect())),
+        ("contended", objects_json(trace, waits, objects)),
         ("kernel", kernel_json(trace, waits)),
     ])
 }
