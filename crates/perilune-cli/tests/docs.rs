@@ -1,4 +1,4 @@
-//! The programs in the documentation: each block marked `lua` in the guide to parallel Lua and its pages is
+//! The programs in the documentation: each block marked `lua` in the guides to parallel Lua and to seeing what programs do, and in their pages, is
 //! run as it stands, and must print what the comments `--> ...` in it say, line by line.
 
 use std::path::{Path, PathBuf};
@@ -6,9 +6,11 @@ use std::process::{Command, Stdio};
 
 fn pages() -> Vec<PathBuf> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let mut pages = vec![docs.join("parallel.md")];
-    for entry in std::fs::read_dir(docs.join("parallel")).expect("pages") {
-        pages.push(entry.expect("readable folder").path());
+    let mut pages = vec![docs.join("parallel.md"), docs.join("tracing.md")];
+    for folder in ["parallel", "tracing"] {
+        for entry in std::fs::read_dir(docs.join(folder)).expect("pages") {
+            pages.push(entry.expect("readable folder").path());
+        }
     }
     pages.sort();
     pages

@@ -71,5 +71,5 @@ fn report(account: &Account) {
 
 /// An operation had to be done again, or had to wait, for so long.
 pub(crate) fn waited(identity: &Identity, ns: u64) {
-    emit(Kind::Contended, 1, identity.get().0, ns);
+    emit(Kind::Contended, 1, identity.get().0, ns.min(MOST));
 }

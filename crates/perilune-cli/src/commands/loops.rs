@@ -54,8 +54,12 @@ pub fn text(trace: &Trace, sites: &[Site], top: usize, out: &mut dyn Write) -> i
         return Ok(());
     }
     let names = Describe::new(trace);
-    writeln!(out, "\nparallel loops (idle: no part that could run; uneven: the busiest domain's time by the mean)")?;
-    let head = ["where", "loops", "iterations", "chunk", "took", "idle", "uneven", "time and parts by domain"];
+    writeln!(
+        out,
+        "\nparallel loops (idle: no part that could run; uneven: the busiest domain's time by the mean)"
+    )?;
+    let head =
+        ["where", "loops", "iterations", "chunk", "took", "idle", "uneven", "time and parts by domain"];
     let mut table = Table::new(head);
     for site in sites.iter().take(top) {
         let mut by: Vec<String> = site

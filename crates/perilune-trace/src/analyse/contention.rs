@@ -79,10 +79,10 @@ mod tests {
             ..Trace::default()
         };
         let found = contended(&trace);
-        assert_eq!(found.iter().map(|o| (o.object, o.ns, o.operations)).collect::<Vec<_>>(), [
-            (a, 1100, 48),
-            (b, 500, 16)
-        ]);
+        assert_eq!(
+            found.iter().map(|o| (o.object, o.ns, o.operations)).collect::<Vec<_>>(),
+            [(a, 1100, 48), (b, 500, 16)]
+        );
         assert_eq!(found[0].domains, BTreeMap::from([(2, 400), (3, 700)]));
     }
 }

@@ -295,7 +295,10 @@ mod tests {
         let sites = loops(&trace);
         assert_eq!(sites.len(), 1);
         let s = &sites[0];
-        assert_eq!((s.stack, s.loops, s.iterations, s.chunk, s.seats, s.ns, s.open), (77, 1, 8, 6, 2, 310, 0));
+        assert_eq!(
+            (s.stack, s.loops, s.iterations, s.chunk, s.seats, s.ns, s.open),
+            (77, 1, 8, 6, 2, 310, 0)
+        );
         assert_eq!(s.shares[&2], Share { worked: 300, displaced: 0, parts: 1, iterations: 6 });
         assert_eq!(s.shares[&3], Share { worked: 100, displaced: 0, parts: 1, iterations: 2 });
         assert_eq!((s.idle(), s.busiest(), s.imbalance()), (2 * 310 - 400, 300, 1.5));

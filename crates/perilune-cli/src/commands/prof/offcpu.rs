@@ -7,7 +7,7 @@
 //!
 //! With `--sched` the kernel is asked too: who displaced domains that could go on, and who had the processors while one was late.
 
-use super::{percent, write_profile};
+use super::{Format, percent, write_profile};
 use crate::commands::observe::{self, OPTIONS, Request};
 use perilune_measure::json::Json;
 use perilune_trace::analyse::contention::{Contended, contended};
@@ -29,7 +29,7 @@ fn usage() -> String {
         "usage: perilune prof offcpu [options] script [args]
   --top N             lines of the table (20)
   --domain N          only this domain
-  -o FILE             write a profile of waiting; may be given several times. FILE's end says how:
+  -o FILE             write it, or a profile of waiting; may be given several times. FILE's end says how:
                       .svg .html (flame graphs), .folded, .pb (pprof), .speedscope.json, .json, .txt
 {OPTIONS}"
     )
@@ -77,20 +77,31 @@ fn carry_out(request: &Request, top: usize, domain: Option<u32>, files: &[PathBu
         waits.entries.retain(|e| e.domain == domain);
         objects.list.retain(|o| o.domains.contains_key(&domain));
     }
+    let document = |as_json: bool| match as_json {
+        true => format!("{}\n", json(&seen.trace, &waits, &objects)),
+        false => {
+            text(&seen.trace, &waits, top)
+                + &objects_text(&seen.trace, &waits, &objects, top)
+                + &kernel_text(&seen.trace, &waits)
+        }
+    };
     for file in files {
-        let profile = as_profile(&seen.trace, &waits);
-        let title = format!("waiting of {}", seen.trace.title);
-        write_profile(&profile, file, &title, &summary(&waits), top)?;
+        match super::format_of(file) {
+            // A profile would lose who woke whom, and the kernel's view.
+            Some(format @ (Format::Json | Format::Text)) => {
+                observe::create(file)?.write_all(document(format == Format::Json).as_bytes())?;
+                eprintln!("perilune: wrote {}", file.display());
+            }
+            _ => {
+                let profile = as_profile(&seen.trace, &waits);
+                let title = format!("waiting of {}", seen.trace.title);
+                write_profile(&profile, file, &title, &summary(&waits), top)?;
+            }
+        }
     }
     if files.is_empty() {
         let mut out = io::stdout().lock();
-        if request.json {
-            writeln!(out, "{}", json(&seen.trace, &waits, &objects))?;
-        } else {
-            out.write_all(text(&seen.trace, &waits, top).as_bytes())?;
-            out.write_all(objects_text(&seen.trace, &waits, &objects, top).as_bytes())?;
-            out.write_all(kernel_text(&seen.trace, &waits).as_bytes())?;
-        }
+        out.write_all(document(request.json).as_bytes())?;
         out.flush()?;
     }
     Ok(seen.code)

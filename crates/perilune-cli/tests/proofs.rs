@@ -1,0 +1,223 @@
+//! Seven questions that people had about their programs and could not answer, each on a small program of `tests/seeing` and with one command (`docs/seven-questions.md` tells the story).
+//!
+//! What is checked are names, places and shares. They do not depend on how fast or how busy the machine is: shares are of bytes, of processor time, or of one domain against another.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use support::Json;
+
+/// Runs a command on a program, from the repository's root: what it wrote, and its output.
+fn run(command: &str, script: &str) -> (Json, Output) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let out = std::env::temp_dir().join(format!(
+        "perilune-proof-{}-{}.json",
+        std::process::id(),
+        format!("{command} {script}").replace([' ', '/', '.'], "-")
+    ));
+    let mut line = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    line.current_dir(&root).stdin(Stdio::null());
+    line.args(command.split(' ')).arg("--json").arg("-o").arg(&out).args(script.split(' '));
+    let output = line.output().expect("the command starts");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command} {script}: {errors}");
+    let text = std::fs::read_to_string(&out).unwrap_or_else(|e| panic!("{command} {script}: {e}: {errors}"));
+    std::fs::remove_file(&out).expect("a file of this test");
+    (Json::parse(&text), output)
+}
+
+fn sum(list: &[Json], path: &str) -> f64 {
+    list.iter().map(|x| x.number(path)).sum()
+}
+
+/// 1. Which call path allocates most, and how much falls if it is rewritten?
+#[test]
+fn the_comparison_that_makes_closures() {
+    let script = "tests/seeing/versions.lua";
+    // What is allocated is the same in each run. The rewritten comparison allocates nothing, so the difference is what the first one did.
+    let allocated = |script| run("gc-stats", script).0.number("total.memory.allocated_bytes");
+    let (before, after) = (allocated(script), allocated("tests/seeing/versions.lua flat"));
+    let known = (before - after) / before;
+    assert!((0.4..0.8).contains(&known), "{before} and {after} bytes");
+
+    let (json, _) = run("prof alloc --rate 20000", script);
+    let measure = json.members("total").keys().find(|k| json.text(&format!("units.{k}")) == "bytes").unwrap();
+    let all = json.number(&format!("total.{measure}"));
+    assert!((all / before - 1.0).abs() < 0.1, "{all} of {before} bytes");
+    let below: f64 = json
+        .list("paths")
+        .iter()
+        .filter(|p| p.list("frames").iter().any(|f| matches!(f, Json::Text(t) if t.starts_with("compare ("))))
+        .map(|p| p.number(&format!("values.{measure}")))
+        .sum();
+    let found = below / all;
+    assert!((found - known).abs() < 0.03, "{known:.3} of all allocation, the profile says {found:.3}");
+    // The first path is the one to look at, and its frames lead from where it happens to who wanted it.
+    let first: Vec<String> = json.list("paths")[0]
+        .list("frames")
+        .iter()
+        .map(|f| if let Json::Text(t) = f { t.clone() } else { String::new() })
+        .collect();
+    for (name, line) in [("pieces (", ":"), ("compare (", ":27"), ("choose (", ":"), ("main chunk (", ":")] {
+        let there = first
+            .iter()
+            .any(|f| f.starts_with(name) && f.contains(script) && f.trim_end_matches(')').contains(line));
+        assert!(there, "{name} of {first:?}");
+    }
+
+    let (json, _) = run("prof alloc --rate 20000", "tests/seeing/versions.lua flat");
+    let names = json.list("functions").iter().filter(|f| f.number(&format!("total.{measure}")) > 0.0);
+    assert!(names.clone().count() > 2);
+    assert!(names.clone().all(|f| f.text("function") != "compare"), "nothing is left of it");
+}
+
+/// 2. How much of each domain's time is collection, and how much of that is waiting?
+#[test]
+fn collection_of_each_domain_and_waiting_within_it() {
+    let (json, _) = run("gc-stats", "tests/seeing/generations.lua");
+    let elapsed = json.ns("elapsed_ns");
+    let of = |name: &str| {
+        let named = |d: &&Json| d.text("name").contains(name);
+        json.list("domains").iter().find(named).unwrap_or_else(|| panic!("no domain {name}"))
+    };
+    for d in json.list("domains") {
+        let parts: u64 = d.members("time_ns").keys().map(|s| d.ns(&format!("time_ns.{s}"))).sum();
+        assert_eq!(parts, elapsed, "{d:?}");
+        let waiting = d.ns("collection.waiting_ns");
+        assert_eq!(waiting, d.ns("time_ns.collector-waiting"), "{d:?}");
+    }
+    let (litters, keeps, computes) = (of("litters"), of("keeps"), of("computes"));
+    assert_eq!(computes.ns("collection.work_ns") + computes.ns("collection.waiting_ns"), 0);
+    let survival = |d: &Json| d.number("memory.promoted_bytes") / d.number("memory.allocated_bytes");
+    assert!(survival(litters) < 0.05 && survival(keeps) > 0.5, "{} {}", survival(litters), survival(keeps));
+    // Work of the collector by the processor time of its domain.
+    let share = |d: &Json| {
+        let working = ["lua", "scheduler"].iter().map(|s| d.number(&format!("time_ns.{s}"))).sum::<f64>();
+        d.number("collection.work_ns") / (working + d.number("collection.work_ns"))
+    };
+    assert!(share(keeps) > share(litters), "{} {}", share(keeps), share(litters));
+    assert!(share(keeps) > 0.05 && share(keeps) < 0.95, "{}", share(keeps));
+}
+
+/// 3. Why does this parallel loop not get faster with more domains?
+#[test]
+fn a_chunk_that_is_everything() {
+    let place = "tests/seeing/chunks.lua:15";
+    let (json, _) = run("latency", "tests/seeing/chunks.lua");
+    let of = &json.list("loops")[0];
+    assert_eq!(
+        (of.text("where"), of.ns("chunk"), of.ns("iterations"), of.ns("domains")),
+        (place, 256, 256, 2)
+    );
+    assert!(of.number("imbalance") > 1.99, "{of:?}");
+    assert!(of.number("idle_ns") >= 0.49 * 2.0 * of.number("ns"), "{of:?}");
+    assert_eq!(of.list("by_domain").len(), 1);
+    let hint = of.text("hint");
+    assert!(hint.contains(place) && hint.contains("chunk = 256 makes one piece"), "{hint}");
+
+    // No chunk: both have a part, and nothing is to be said.
+    let (json, _) = run("latency", "tests/seeing/chunks.lua 0");
+    let of = &json.list("loops")[0];
+    assert_eq!((of.list("by_domain").len(), sum(of.list("by_domain"), "iterations")), (2, 256.0));
+    assert!(of.number("imbalance") < 1.9, "{of:?}");
+
+    // One iteration is most of the work: the part that has it is named.
+    let (json, _) = run("latency", "tests/seeing/chunks.lua 8 late");
+    let of = &json.list("loops")[0];
+    let longest = of.at("longest_part");
+    assert!((longest.ns("first")..=longest.ns("last")).contains(&200), "{of:?}");
+    assert!(of.number("imbalance") > 1.5 && of.text("hint").contains("longest part"), "{of:?}");
+}
+
+/// 4. Why is filling an array with random numbers slower on two domains than on one?
+#[test]
+fn a_generator_that_everybody_changes() {
+    let made_at = "tests/seeing/generator.lua:12";
+    // Domains that a busy machine gives turns do not meet: then little is lost, and one of them may not have noticed at all. So the best of some runs counts.
+    let mut lost = 0.0f64;
+    for _ in 0..8 {
+        let (json, _) = run("prof offcpu", "tests/seeing/generator.lua");
+        let worst = json.list("contended").first();
+        let Some(worst) = worst.filter(|o| o.list("domains").len() == 2) else { continue };
+        assert_eq!((worst.text("kind"), worst.text("made_at")), ("atomic", made_at));
+        assert!(worst.text("object").contains(made_at));
+        assert!(worst.list("domains").iter().all(|d| d.text("name").contains("init/")), "{worst:?}");
+        lost = lost.max(worst.number("lost_ns") / worst.number("running_ns"));
+        if lost > 0.1 {
+            break;
+        }
+    }
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    assert!(lost > 0.001 || processors < 2, "{lost}");
+
+    let (json, _) = run("prof offcpu", "tests/seeing/generator.lua own");
+    let all = json.list("contended");
+    assert!(all.iter().all(|o| o.text("kind") != "atomic"), "{all:?}");
+}
+
+/// 5. Who was on the processor when a domain was late?
+#[test]
+fn a_process_that_takes_the_processor() {
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let (json, output) = run("prof offcpu --sched", &format!("tests/seeing/late.lua {processors} 0.8"));
+    if *json.at("kernel") == Json::Null {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        eprintln!("skipped: the kernel says nothing: {errors}");
+        assert!(errors.contains("perilune prof offcpu:"), "why must be said: {errors}");
+        return;
+    }
+    let worker = json.list("kernel.domains").iter().find(|d| d.text("name").contains("worker"));
+    let worker = worker.expect("the domain that computes");
+    let (ran, displaced) = (worker.number("ran_ns"), worker.number("displaced_ns"));
+    assert!(ran > 0.0);
+    assert!(displaced > 20e6, "{worker:?}");
+    let by = worker.list("by");
+    if by.is_empty() || by.iter().all(|o| o.number("pid") == 0.0) {
+        // Without permission it is known that it was displaced, and not by whom.
+        let errors = String::from_utf8_lossy(&output.stderr);
+        eprintln!("names not checked: {errors}");
+        assert!(errors.contains("perf_event_paranoid") || errors.contains("perf"), "{errors}");
+        return;
+    }
+    // Nearly all of it has names. On a machine that does nothing else these are the shells; on a busy one others may have had all of it.
+    let of = |f: &dyn Fn(&str) -> bool| {
+        let named = by.iter().filter(|o| o.number("pid") != 0.0 && f(o.text("name")));
+        named.map(|o| o.number("ns")).sum::<f64>()
+    };
+    assert!(of(&|name| !name.is_empty()) > 0.8 * displaced, "{worker:?}");
+    let (shells, others) = (of(&|name| name == "sh"), of(&|name| name != "sh"));
+    assert!(shells > 0.0 || others > 0.8 * displaced, "{worker:?}");
+}
+
+/// 6. Where does a mostly sleeping program sleep, and what wakes it?
+#[test]
+fn a_server_that_sleeps() {
+    let (json, _) = run("prof offcpu", "tests/seeing/sleeper.lua");
+    let find = |what: &str, place: &str, domain: &str| {
+        let is = |w: &&Json| {
+            w.text("what").contains(what)
+                && w.text("place").ends_with(place)
+                && w.text("domain_name").contains(domain)
+        };
+        json.list("waits").iter().find(is).unwrap_or_else(|| panic!("{what} at {place}: {json:?}"))
+    };
+    let inbox = find("receives from channel 'inbox'", "sleeper.lua:19", "server");
+    let nap = find("sleeps", "sleeper.lua:16", "server");
+    let replies = find("receives from channel 'replies'", "sleeper.lua:24", "main");
+    let woken = |w: &Json, by: &str| {
+        let by = w.list("woken").iter().filter(|x| x.text("by").contains(by));
+        by.map(|x| x.number("count")).sum::<f64>() / w.number("count")
+    };
+    // The clock's function runs in the main domain, and fills the inbox.
+    assert!(woken(inbox, "main") > 0.8, "{inbox:?}");
+    assert!(woken(nap, "timer") > 0.99, "{nap:?}");
+    assert!(woken(replies, "server") > 0.99, "{replies:?}");
+    assert!(nap.ns("count") == 12 && nap.number("total_ns") >= 12.0 * 4.9e6, "{nap:?}");
+    // The server waits, for jobs or in them, nearly all the time.
+    let frames = nap.list("frames");
+    assert!(frames.iter().any(|f| matches!(f, Json::Text(t) if t.starts_with("serve ("))), "{frames:?}");
+    let of_server = json.list("waits").iter().filter(|w| w.text("domain_name").contains("server"));
+    let slept: f64 = of_server.map(|w| w.number("total_ns")).sum();
+    assert!(slept > 0.7 * json.number("wall_ns"), "{slept} of {}", json.ns("wall_ns"));
+}
