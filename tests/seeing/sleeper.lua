@@ -6,7 +6,7 @@
 
 local pl = require "perilune"
 
-local jobs <const> = tonumber(arg[1]) or 12
+local jobs <const>, beat <const> = tonumber(arg[1]) or 12, tonumber(arg[2]) or 0.04
 
 local inbox, replies = pl.channel.new(nil, "inbox"), pl.channel.new(nil, "replies")
 
@@ -19,7 +19,7 @@ local server = pl.domain.spawn({ name = "server" }, function(inbox, replies)
   for job in inbox do replies:send(serve(job)) end
 end, inbox, replies)
 
-local clock = pl.every(0.04, function(beat) inbox:send(beat) end)
+local clock = pl.every(beat, function(n) inbox:send(n) end)
 local sum = 0
 for _ = 1, jobs do sum = sum + replies:recv() end
 clock:cancel()
