@@ -464,7 +464,7 @@ const BUSY: &str = "
 
 #[test]
 fn top_says_what_a_program_does() {
-    let place = Place::new(&[("a.lua", BUSY), ("b.lua", COMPUTING)]);
+    let place = Place::new(&[("a.lua", BUSY), ("b.lua", COMPUTING), ("c.lua", WAITING)]);
     // Of a script: what it prints does not mix with the figures.
     let ran = place.run(&["top", "--interval", "100ms", "a.lua"]);
     assert_eq!(ran.status.code(), Some(4), "{}", text(&ran.stderr));
@@ -490,6 +490,14 @@ fn top_says_what_a_program_does() {
         assert!(line.starts_with(&format!("{{\"pid\":{}", program.pid())) && line.ends_with("]}"), "{line}");
         assert!(line.contains("\"domains\":[{\"domain\":1,\"name\":\"main\","), "{line}");
     }
+    // One that has been in a call since before.
+    let waiting = place.running("c.lua");
+    let ran = place.run(&["top", "-n", "1", "--interval", "50ms", "--attach", &waiting.pid()]);
+    let out = text(&ran.stdout);
+    let main = out.lines().find(|l| l.starts_with("main ")).expect("a row of the main program");
+    assert!(main.contains(" blocked "), "{main}");
+    assert_eq!(waiting.finish(), "waited\n");
+
     // A reader that has seen enough: the tool detaches.
     let mut command = place.command(&["top", "--batch", "--interval", "20ms", "--attach", &program.pid()]);
     let mut tool = command.stdout(Stdio::piped()).spawn().unwrap();

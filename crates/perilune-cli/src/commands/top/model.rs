@@ -29,6 +29,8 @@ pub struct Model {
     events: u64,
     /// What the threads had used before the interval.
     threads: HashMap<u32, Used>,
+    /// The main program has written something.
+    main_seen: bool,
     /// When the interval began, in ns of `CLOCK_MONOTONIC`; 0: not yet.
     from: u64,
     processor: Option<u64>,
@@ -125,6 +127,7 @@ impl Model {
             functions: HashMap::new(),
             events: 0,
             threads: threads(pid),
+            main_seen: false,
             from: 0,
             processor: processor_time(pid),
         }
@@ -228,6 +231,31 @@ impl Model {
         domain
     }
 
+    /// The main program as the kernel sees it: it has been in a call since before the tool attached, or has nothing to tell.
+    fn silent_main(&self, used: &HashMap<u32, Used>, length: u64) -> Option<Row> {
+        let stat = std::fs::read_to_string(format!("/proc/{0}/task/{0}/stat", self.pid)).ok()?;
+        let sleeps = !stat.get(stat.rfind(')')? + 1..)?.trim_start().starts_with('R');
+        let before = self.threads.get(&self.pid).copied().unwrap_or_default();
+        let now = used.get(&self.pid);
+        let share = |now: u64, before: u64| now.saturating_sub(before) as f64 / length as f64;
+        Some(Row {
+            number: 1,
+            name: "main".into(),
+            state: if sleeps { "blocked" } else { "runs" },
+            run: 0.0,
+            processor: now.map(|now| share(now.processor, before.processor)),
+            delayed: now.map(|now| share(now.delayed, before.delayed)),
+            gc: 0.0,
+            worst_ns: 0,
+            heap: None,
+            allocated: 0,
+            running: 0,
+            waiting: 0,
+            tasks: 0,
+            waits_for: if sleeps { "in a call that began before".into() } else { String::new() },
+        })
+    }
+
     fn task(&mut self, task: u64, by: i8) {
         if self.tasks.len() >= TASKS {
             self.tasks.clear();
@@ -257,6 +285,12 @@ impl Model {
                 delayed: now.delayed.saturating_sub(before.delayed),
             };
             had.entry(thread).or_insert((delta, 0)).1 += ns;
+        }
+        self.main_seen |= self.domains.contains_key(&1);
+        if !self.main_seen
+            && let Some(main) = self.silent_main(&used, length)
+        {
+            rows.push(main);
         }
         self.threads = used;
         for (&number, domain) in &mut self.domains {
