@@ -245,10 +245,12 @@ function paintOverview() {
     }
     const image = document.createElement("canvas");
     image.width = columns; image.height = h;
-    const g = image.getContext("2d"), full = per * Math.max(1, domains.length);
+    // The full height is the busiest moment: of a hundred domains a few may run at a time.
+    const drawn = [RUN, MINOR, MAJOR, SWEEP, FINAL, GC, BLOCK, OWN];
+    const g = image.getContext("2d"), full = Math.max(1e-9, ...shares.map(column => drawn.reduce((sum, cls) => sum + column[cls], 0)));
     shares.forEach((column, x) => {
       let bottom = h - 2;
-      for (const cls of [RUN, MINOR, MAJOR, SWEEP, FINAL, GC, BLOCK, OWN]) {
+      for (const cls of drawn) {
         const part = column[cls] / full * (h - 6);
         if (part <= 0) continue;
         g.fillStyle = classFill(cls);
