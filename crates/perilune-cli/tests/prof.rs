@@ -1,0 +1,135 @@
+//! `perilune prof`: the files that it writes, exit codes, and programs that are attached to. What the numbers mean is tested where they are made (`sampling.rs`, `proofs.rs`).
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use support::Json;
+
+const BUSY: &str = "\
+local function inner(n) local t for i = 1, n do t = {i} end return t end
+local function outer(n) for i = 1, 20 do inner(n) end end
+local deadline = os.clock() + (tonumber(arg[1]) or 0.2)
+repeat outer(2000) until os.clock() > deadline
+os.exit(tonumber(arg[2]) or 0)
+";
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("perilune-prof-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("busy.lua"), BUSY).unwrap();
+        Folder(path)
+    }
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.arg("prof").args(words).current_dir(&self.0).stdin(Stdio::null());
+        command.output().unwrap()
+    }
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn one_run_is_written_in_all_formats() {
+    let folder = Folder::new("formats");
+    let files = ["a.svg", "a.html", "a.folded", "a.pb", "a.speedscope.json", "a.json", "a.txt"];
+    for what in ["cpu", "alloc"] {
+        let mut words = vec![what];
+        for file in files {
+            words.extend(["-o", file]);
+        }
+        words.push("busy.lua");
+        let output = folder.run(&words);
+        let errors = text(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        assert_eq!(errors.matches("wrote").count(), files.len(), "{errors}");
+        assert!(output.stdout.is_empty(), "the data went to files");
+        assert!(text(&folder.read("a.svg")).contains("data-n=\"outer\""));
+        assert!(text(&folder.read("a.html")).starts_with("<!doctype html>"));
+        let folded = text(&folder.read("a.folded"));
+        assert!(folded.lines().any(|l| l.contains("outer (busy.lua:2);inner (busy.lua:1) ")), "{folded}");
+        assert!(folder.read("a.pb").windows(5).any(|w| w == b"inner"));
+        let scope = Json::parse(&text(&folder.read("a.speedscope.json")));
+        let samples = scope.list("profiles")[0].list("samples").len();
+        assert_eq!(samples, scope.list("profiles")[0].list("weights").len());
+        let json = Json::parse(&text(&folder.read("a.json")));
+        let measure = if what == "cpu" { "cpu" } else { "allocated" };
+        let own: f64 = json.list("functions").iter().map(|f| f.number(&format!("self.{measure}"))).sum();
+        assert_eq!(own, json.number(&format!("total.{measure}")), "what functions do themselves is all there is");
+        assert!(text(&folder.read("a.txt")).contains("inner"));
+    }
+}
+
+#[test]
+fn tables_are_for_people_and_exit_codes_are_the_programs() {
+    let folder = Folder::new("tables");
+    let output = folder.run(&["cpu", "busy.lua", "0.2", "3"]);
+    assert_eq!(output.status.code(), Some(3));
+    let table = text(&output.stdout);
+    assert!(table.contains("inner  busy.lua:1") && table.contains("call paths"), "{table}");
+    assert!(!table.contains('\u{1b}'), "no colours in pipes");
+    let lines = text(&folder.run(&["cpu", "--lines", "--top", "1", "busy.lua"]).stdout);
+    assert!(lines.contains("busy.lua:1") && lines.contains("more; --top"), "{lines}");
+    // A program that does nothing has no samples, and that is no failure.
+    std::fs::write(folder.0.join("idle.lua"), "").unwrap();
+    let output = folder.run(&["alloc", "idle.lua"]);
+    assert!(output.status.success() && text(&output.stderr).contains("no samples"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn words_that_make_no_sense() {
+    let folder = Folder::new("words");
+    for (words, says) in [
+        (&["cpu", "-o", "x.png", "busy.lua"][..], "must end in"),
+        (&["cpu", "--rate", "5", "busy.lua"], "unknown option '--rate'"),
+        (&["cpu", "--hz", "often", "busy.lua"], "'often' is no number"),
+        (&["gpu", "busy.lua"], "there is no 'gpu'"),
+        (&["cpu"], "name a script"),
+        (&[], "usage"),
+    ] {
+        let output = folder.run(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(says), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_program_that_runs_is_profiled_and_goes_on() {
+    let folder = Folder::new("attach");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    program.args(["busy.lua", "60"]).current_dir(&folder.0).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut program = program.spawn().unwrap();
+    let pid = program.id().to_string();
+    // It must have come as far as to expect the signal.
+    let mut output = folder.run(&["cpu", "--json", "--duration", "0.5", "--attach", &pid]);
+    for _ in 0..20 {
+        if output.status.success() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        output = folder.run(&["cpu", "--json", "--duration", "0.5", "--attach", &pid]);
+    }
+    let still_runs = program.try_wait().unwrap().is_none();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(still_runs, "the program goes on");
+    let json = Json::parse(&text(&output.stdout));
+    let names: Vec<&str> = json.list("functions").iter().map(|f| f.text("function")).collect();
+    assert!(names.contains(&"inner") && json.number("samples") > 5.0, "{names:?}");
+}
