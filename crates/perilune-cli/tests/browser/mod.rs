@@ -280,8 +280,19 @@ fn from_base64(text: &str) -> Vec<u8> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // Asked to, it ends its helpers as well, which would go on writing to the profile for a while.
+        let _ = self.to.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        let until = Instant::now() + Duration::from_secs(5);
+        while !matches!(self.child.try_wait(), Ok(Some(_))) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
+        for _ in 0..50 {
+            if std::fs::remove_dir_all(&self.profile).is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
