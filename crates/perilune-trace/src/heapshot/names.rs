@@ -236,7 +236,9 @@ impl Graph<'_> {
                 format!("{}{counts}", self.table_name(n))
             }
             NodeKind::Thread => {
-                let status = ["suspended", "running", "normal", "dead"];
+                // A fiber that waits, and what runs in it, are "normal" to Lua.
+                let normal = if node.y != 0 { "waiting" } else { "normal" };
+                let status = ["suspended", "running", normal, "dead"];
                 let status = status.get(node.x as usize).unwrap_or(&"?");
                 format!(
                     "{} ({status}{}{})",
