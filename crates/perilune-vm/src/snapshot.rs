@@ -24,8 +24,6 @@ mod objects;
 mod request;
 mod roots;
 mod stacks;
-#[cfg(test)]
-mod tests;
 
 pub use request::{file_at_exit, path_for, set_file_at_exit};
 

@@ -44,9 +44,12 @@ impl Vm {
         if self.domain_number() != 1 {
             return;
         }
-        if let Some(path) = file_at_exit()
-            && let Err(e) = self.write_heap_snapshot(&path)
-        {
+        let Some(path) = file_at_exit() else { return };
+        if perilune_trace::emit::alloc_interval() != 0 {
+            // The sampler of allocation is to tell what of its samples is alive now.
+            self.with_client(|heap, client| heap.collect_full(client));
+        }
+        if let Err(e) = self.write_heap_snapshot(&path) {
             eprintln!("perilune: {}: {e}", path.display());
         }
     }
