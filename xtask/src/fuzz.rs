@@ -11,8 +11,10 @@ pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack
 /// Arguments.
 pub const USAGE: &str = "[TARGET [--cases N] [--seconds S] [--seed S] [--corpus DIR] [--replay FILE] ...]";
 
-const TARGETS: &[&str] =
-    &["parse", "undump", "pattern", "format", "pack", "numeral", "programs", "stress", "limits", "trace"];
+const TARGETS: &[&str] = &[
+    "parse", "undump", "pattern", "format", "pack", "numeral", "programs", "stress", "limits", "trace",
+    "heap",
+];
 
 /// Runs the chore.
 pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {

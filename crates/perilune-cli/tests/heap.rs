@@ -169,6 +169,18 @@ fn a_leak_is_named_with_its_path_and_amount() {
 }
 
 #[test]
+fn a_new_table_is_named_beside_who_holds_it() {
+    let folder = folder("new");
+    let script = "local pl = require 'perilune' pl.trace.heap('a.heap') log = {}
+        for n = 1, 3000 do log[n] = {n} end pl.trace.heap('b.heap')";
+    write(&folder, "new.lua", script);
+    run(&folder, &["new.lua"], &[]);
+    let j = json(&folder, &["heap", "--json", "a.heap", "b.heap"]);
+    let first = &list(&j, "growth")[0];
+    assert_eq!((text(first, "path"), text(first, "through")), ("_G", "_G.log"));
+}
+
+#[test]
 fn two_runs_are_compared_by_paths() {
     let folder = folder("runs");
     write(&folder, "store.lua", STORE);

@@ -14,6 +14,7 @@
 //! | `programs` | random programs that end | prints what a reference Lua prints |
 //! | `stress` | the same programs | no crash with a collection at every safepoint and the heap verified |
 //! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
+//! | `heap` | snapshots of heaps: graphs at random, damaged ones | an error or a snapshot that all of `perilune heap` copes with; what dominates retains no less |
 //! | `limits` | nesting, recursion, sizes, under limits of memory and time | a Lua error, and a state that works afterwards |
 //!
 //! There is no coverage feedback: that needs instrumented builds of the nightly toolchain. Structure makes up
@@ -25,6 +26,7 @@ pub mod corpus;
 pub mod differential;
 pub mod grammar;
 pub mod guard;
+pub mod heap;
 pub mod limits;
 pub mod literal;
 pub mod mutate;

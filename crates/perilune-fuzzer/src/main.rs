@@ -6,6 +6,7 @@
 use perilune_fuzzer::calls::{Calls, Kind};
 use perilune_fuzzer::corpus;
 use perilune_fuzzer::differential::{Pair, Programs, scratch};
+use perilune_fuzzer::heap::Heap;
 use perilune_fuzzer::limits::Limits;
 use perilune_fuzzer::numeral::Numeral;
 use perilune_fuzzer::parse::Parse;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str =
-    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace
+    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -129,6 +130,7 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "stress" => Box::new(Programs::new(&options.perilune, None)?),
         "limits" => Box::<Limits>::default(),
         "trace" => Box::new(Trace),
+        "heap" => Box::new(Heap),
         other => return Err(format!("there is no target '{other}'").into()),
     })
 }

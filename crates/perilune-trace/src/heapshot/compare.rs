@@ -56,6 +56,8 @@ pub struct Growth {
     pub objects: u64,
     /// The type of most of these bytes, and how many there are.
     pub mostly: Option<(String, u64)>,
+    /// A new object that retains at least half of them: another table, not more entries of one.
+    pub through: Option<u32>,
 }
 
 /// Are these of one process?
@@ -141,6 +143,15 @@ pub fn growth(old: &Graph, new: &Graph) -> Vec<Growth> {
     for n in 0..old.snapshot.nodes.len() as u32 {
         add(old_bytes.entry(before[n as usize]).or_default(), old.snapshot.nodes[n as usize].bytes());
     }
+    let mut through: HashMap<u32, u32> = HashMap::new();
+    for &n in &new.order {
+        if partner[n as usize].is_none() && new.dominator[n as usize] == now[n as usize] {
+            let best = through.entry(now[n as usize]).or_insert(n);
+            if new.retained[n as usize] > new.retained[*best as usize] {
+                *best = n;
+            }
+        }
+    }
     let mut mostly: HashMap<u32, (u32, u64, u64)> = HashMap::new();
     for ((owner, kind), (count, size)) in kinds {
         let best = mostly.entry(owner).or_insert((kind, count, size));
@@ -153,9 +164,12 @@ pub fn growth(old: &Graph, new: &Graph) -> Vec<Growth> {
         .map(|(owner, now)| {
             let old_owner = if owner == NONE { NONE } else { partner[owner as usize].unwrap_or(NONE) };
             let before = old_bytes.get(&old_owner).copied().unwrap_or(0);
+            let bytes = now.saturating_sub(before);
+            let through = through.get(&owner).copied();
             Growth {
                 node: (owner != NONE).then_some(owner),
-                bytes: now.saturating_sub(before),
+                bytes,
+                through: through.filter(|&n| bytes > 0 && new.retained[n as usize] >= bytes as u64 / 2),
                 objects: objects.get(&owner).copied().unwrap_or(0),
                 mostly: mostly.get(&owner).map(|&(kind, count, _)| (names[kind as usize].clone(), count)),
             }
@@ -224,7 +238,7 @@ mod tests {
             assert_eq!(all.len(), 1, "{all:?}");
             assert_eq!((all[0].bytes, all[0].objects), (990 * 116, 1980));
             assert_eq!(new.path(all[0].node.unwrap()), "_G.cache");
-            assert_eq!(all[0].mostly, Some(("string".into(), 990)));
+            assert_eq!((&all[0].mostly, all[0].through), (&Some(("string".into(), 990)), None));
             assert_eq!(growth(&new, &old)[0].bytes, -990 * 116);
             assert_eq!(growth(&new, &new), []);
         }

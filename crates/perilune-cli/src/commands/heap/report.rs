@@ -101,7 +101,10 @@ impl Report<'_> {
         for g in all.iter().filter(|g| g.bytes > 0).take(self.top) {
             let mostly =
                 g.mostly.as_ref().map_or(String::new(), |(name, n)| format!("{n} {}", cut(name, 40)));
-            let (what, path) = place(new, g.node);
+            let (what, path) = match g.through {
+                Some(n) => (format!("new {}", cut(&new.short_name(n), 46)), new.path(n)),
+                None => place(new, g.node),
+            };
             table.row([change(g.bytes as i128), g.objects.to_string(), mostly, what, path]);
         }
         table.write(self.out, 3)?;
@@ -264,6 +267,7 @@ impl Report<'_> {
                     ("objects", int(x.objects)),
                     ("what", Json::Text(what)),
                     ("path", Json::Text(path)),
+                    ("through", x.through.map_or(Json::Null, |n| Json::Text(g.path(n)))),
                     ("mostly", x.mostly.map_or(Json::Null, |(name, _)| Json::Text(name))),
                 ])
             });
