@@ -7,7 +7,7 @@ use crate::chore::{self, Error, Outcome};
 use std::ffi::OsString;
 
 /// Listing line.
-pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, stress, limits or trace; all in short without TARGET";
+pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, stress, limits, trace or heap; all in short without TARGET";
 /// Arguments.
 pub const USAGE: &str = "[TARGET [--cases N] [--seconds S] [--seed S] [--corpus DIR] [--replay FILE] ...]";
 
