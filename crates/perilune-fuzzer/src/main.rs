@@ -131,7 +131,6 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "limits" => Box::<Limits>::default(),
         "trace" => Box::new(Trace),
         "heap" => Box::new(Heap),
-        "heap" => Box::new(Heap),
         other => return Err(format!("there is no target '{other}'").into()),
     })
 }
