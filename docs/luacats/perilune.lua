@@ -7,6 +7,7 @@
 ---@field domain perilune.domainlib
 ---@field pool perilune.poollib
 ---@field channel perilune.channellib
+---@field trace perilune.tracelib
 local perilune = {}
 
 ---Seconds of a monotonic clock.
@@ -433,5 +434,65 @@ function map:keys() end
 function map:pairs() end
 
 function map:clear() end
+
+-- Seeing (../tracing.md) ------------------------------------------------------------------------
+
+---What a program says about itself while it is traced. While it is not, each of these costs a test.
+---@class perilune.tracelib
+local tracelib = {}
+
+---A moment.
+---@param name string
+function tracelib.mark(name) end
+
+---@class perilune.span
+local span = {}
+
+---Ends the span, unless it has ended.
+function span:close() end
+
+---A span, until the value is closed (`local s <close> = pl.trace.span("parse")`); with a function, calls `f(...)` within a span.
+---@param name string
+---@param f fun(...: any): ...
+---@param ... any
+---@return any ... the results of `f`
+---@overload fun(name: string): perilune.span
+function tracelib.span(name, f, ...) end
+
+---A number that holds until the next one of this name.
+---@param name string
+---@param value number
+function tracelib.counter(name, value) end
+
+---A text: the values as `tostring` gives them, joined by tabs. Of more than 4 KiB the beginning.
+---@param ... any
+function tracelib.log(...) end
+
+---Whether anything is traced: for what is costly to find out only for `log`.
+---@return boolean
+function tracelib.is_on() end
+
+---@class perilune.tracing
+---@field file string the file to make, for events; `%p` stands for the process's number
+---@field events? string categories joined by commas, such as "gc,task" or "default,-wait"; absent: the default
+---@field ring? integer events that each domain's ring holds: 256 to 16777216 (65536)
+---@field cpu? integer samples of processor time per second of it, 1 to 20000; absent: none
+---@field alloc? integer bytes between two samples of allocation, on average; absent: none
+
+---Begins a session. An error if there is one already, or the file exists.
+---@param options perilune.tracing
+function tracelib.start(options) end
+
+---Ends the session; the file stays.
+function tracelib.stop() end
+
+---Writes what the rings of all domains hold now, their last moments, to a recording.
+---@param file string `%p` stands for the process's number
+---@return boolean written false if nothing is traced
+function tracelib.snapshot(file) end
+
+---Writes what is alive in this domain's heap, for `perilune heap`. Needs no session.
+---@param file string `%p` stands for the process's number
+function tracelib.heap(file) end
 
 return perilune

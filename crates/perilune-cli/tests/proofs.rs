@@ -221,3 +221,39 @@ fn a_server_that_sleeps() {
     let slept: f64 = of_server.map(|w| w.number("total_ns")).sum();
     assert!(slept > 0.7 * json.number("wall_ns"), "{slept} of {}", json.ns("wall_ns"));
 }
+
+/// 7. Why did memory grow, and who holds it?
+#[test]
+fn a_cache_that_forgets_nothing() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let compare = |word: &str| {
+        let file = |name: &str| {
+            std::env::temp_dir().join(format!("perilune-proof-{}-{name}{word}", std::process::id()))
+        };
+        let (old, new) = (file("old"), file("new"));
+        let line = |words: &[&std::ffi::OsStr]| {
+            let mut line = Command::new(env!("CARGO_BIN_EXE_perilune"));
+            let output =
+                line.current_dir(&root).stdin(Stdio::null()).args(words).output().expect("it starts");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).expect("UTF-8")
+        };
+        line(&["tests/seeing/growth.lua".as_ref(), old.as_ref(), new.as_ref(), word.as_ref()]);
+        let json = line(&["heap".as_ref(), "--json".as_ref(), old.as_ref(), new.as_ref()]);
+        std::fs::remove_file(old).expect("a snapshot");
+        std::fs::remove_file(new).expect("a snapshot");
+        Json::parse(&json)
+    };
+    let json = compare("leaking");
+    let all = json.number("bytes") - json.number("old_bytes");
+    let first = &json.list("growth")[0];
+    assert_eq!(first.text("path"), "_G.answers.cache", "{first:?}");
+    assert!((first.number("bytes") / all - 1.0).abs() < 0.03, "{} of {all} bytes", first.ns("bytes"));
+    let kind = json.list("changes").iter().find(|c| c.text("name") == "table {text, user, number}");
+    let counts = kind.expect("the answers").list("count");
+    assert_eq!(counts, [Json::Number(2000.0), Json::Number(12000.0)]);
+
+    let json = compare("fixed");
+    assert!(json.number("bytes") - json.number("old_bytes") < 10_000.0);
+    assert!(json.list("growth").iter().all(|g| g.text("path") != "_G.answers.cache"));
+}
