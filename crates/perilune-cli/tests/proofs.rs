@@ -48,7 +48,7 @@ fn the_comparison_that_makes_closures() {
     let below: f64 = json
         .list("paths")
         .iter()
-        .filter(|p| p.list("frames").iter().any(|f| matches!(f, Json::Text(t) if t.starts_with("compare ("))))
+        .filter(|p| p.list("frames").iter().any(|f| matches!(f, Json::Text(t) if t.contains("compare ("))))
         .map(|p| p.number(&format!("values.{measure}")))
         .sum();
     let found = below / all;
@@ -62,14 +62,19 @@ fn the_comparison_that_makes_closures() {
     for (name, line) in [("pieces (", ":"), ("compare (", ":27"), ("choose (", ":"), ("main chunk (", ":")] {
         let there = first
             .iter()
-            .any(|f| f.starts_with(name) && f.contains(script) && f.trim_end_matches(')').contains(line));
+            .any(|f| f.contains(name) && f.contains(script) && f.trim_end_matches(')').contains(line));
         assert!(there, "{name} of {first:?}");
     }
 
     let (json, _) = run("prof alloc --rate 20000", "tests/seeing/versions.lua flat");
     let names = json.list("functions").iter().filter(|f| f.number(&format!("total.{measure}")) > 0.0);
     assert!(names.clone().count() > 2);
-    assert!(names.clone().all(|f| f.text("function") != "compare"), "nothing is left of it");
+    assert!(
+        names
+            .clone()
+            .all(|f| !f.text("function").ends_with("compare") || f.text("function").contains("flat")),
+        "nothing is left of it"
+    );
 }
 
 /// 2. How much of each domain's time is collection, and how much of that is waiting?
@@ -186,7 +191,9 @@ fn a_process_that_takes_the_processor() {
         named.map(|o| o.number("ns")).sum::<f64>()
     };
     assert!(of(&|name| !name.is_empty()) > 0.8 * displaced, "{worker:?}");
-    let (shells, others) = (of(&|name| name == "sh"), of(&|name| name != "sh"));
+    // The shell's process was called `timeout` before it became a shell.
+    let is_shell = |name: &str| ["sh", "timeout"].contains(&name);
+    let (shells, others) = (of(&is_shell), of(&|name| !is_shell(name)));
     assert!(shells > 0.0 || others > 0.8 * displaced, "{worker:?}");
 }
 
@@ -216,7 +223,7 @@ fn a_server_that_sleeps() {
     assert!(nap.ns("count") == 12 && nap.number("total_ns") >= 12.0 * 4.9e6, "{nap:?}");
     // The server waits, for jobs or in them, nearly all the time.
     let frames = nap.list("frames");
-    assert!(frames.iter().any(|f| matches!(f, Json::Text(t) if t.starts_with("serve ("))), "{frames:?}");
+    assert!(frames.iter().any(|f| matches!(f, Json::Text(t) if t.contains("serve ("))), "{frames:?}");
     let of_server = json.list("waits").iter().filter(|w| w.text("domain_name").contains("server"));
     let slept: f64 = of_server.map(|w| w.number("total_ns")).sum();
     assert!(slept > 0.7 * json.number("wall_ns"), "{slept} of {}", json.ns("wall_ns"));

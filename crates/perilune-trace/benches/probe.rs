@@ -30,7 +30,7 @@ fn fastest(mut f: impl FnMut(u64)) -> f64 {
 
 fn main() {
     let loop_alone = fastest(|n| _ = black_box(n));
-    let mut report = |what: &str, ns: f64| println!("{what:<44}{:>8.2} ns", (ns - loop_alone).max(0.0));
+    let report = |what: &str, ns: f64| println!("{what:<44}{:>8.2} ns", (ns - loop_alone).max(0.0));
     report("a probe that is off", fastest(|n| emit(Kind::Mark, 0, n, n)));
     report("a test whether a category is on", fastest(|_| _ = black_box(on(Category::Gc))));
 
