@@ -70,7 +70,11 @@ fn one_run_is_written_in_all_formats() {
         let json = Json::parse(&text(&folder.read("a.json")));
         let measure = if what == "cpu" { "cpu" } else { "allocated" };
         let own: f64 = json.list("functions").iter().map(|f| f.number(&format!("self.{measure}"))).sum();
-        assert_eq!(own, json.number(&format!("total.{measure}")), "what functions do themselves is all there is");
+        assert_eq!(
+            own,
+            json.number(&format!("total.{measure}")),
+            "what functions do themselves is all there is"
+        );
         assert!(text(&folder.read("a.txt")).contains("inner"));
     }
 }
@@ -88,7 +92,11 @@ fn tables_are_for_people_and_exit_codes_are_the_programs() {
     // A program that does nothing has no samples, and that is no failure.
     std::fs::write(folder.0.join("idle.lua"), "").unwrap();
     let output = folder.run(&["alloc", "idle.lua"]);
-    assert!(output.status.success() && text(&output.stderr).contains("no samples"), "{}", text(&output.stderr));
+    assert!(
+        output.status.success() && text(&output.stderr).contains("no samples"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]

@@ -447,8 +447,11 @@ impl BlockSpace {
 
     /// Gives up all memory: the first chunk is left to other heaps, the rest is unmapped.
     pub fn give_up(&mut self) {
-        // An idle chunk would not do: its header may be gone.
-        if !self.refused && self.chunks.first().is_some_and(|c| !c.head().huge_pages) {
+        // An idle chunk would not do: its header may be gone. A panic may have left anything behind.
+        if !std::thread::panicking()
+            && !self.refused
+            && self.chunks.first().is_some_and(|c| !c.head().huge_pages)
+        {
             let warm = Warm { chunk: self.chunks.swap_remove(0), reserve: self.reserve.take() };
             warm::leave(warm, self.poison.then_some(POISON));
         }

@@ -294,10 +294,13 @@ impl Machine for Real {
         self.after();
         open && !self.spoilt
     }
-    fn leave_outermost(&mut self) {
+    fn leave_outermost(&mut self, roots: &[Option<Id>]) {
         let (serial, open) = self.scopes.remove(0);
+        // If no inner scope could be opened this is a scope's end like any other.
+        self.set_roots(roots);
         self.heap.close_scope(&mut self.toy, serial);
-        self.spoilt |= open;
+        self.after();
+        self.spoilt |= open && self.scopes.iter().any(|(_, inner)| *inner);
     }
     fn is_allocated(&self, id: Id) -> bool {
         self.objects.contains_key(&id)
@@ -347,6 +350,17 @@ proptest! {
     #[test]
     fn the_epoch_may_wrap(ops in ops(100)) {
         let first_epoch = perilune_heap::FROZEN - 20;
+        World::new(Real::new(HeapOptions { first_epoch, ..options() })).run(&ops);
+    }
+}
+
+/// Near the last epoch the inner scope is refused, so that the outer one, which ends first, is the innermost after all.
+#[test]
+fn a_scope_within_which_none_could_be_opened() {
+    let alloc = |root| Op::Alloc { kind: 0, slots: 0, bytes: 16, root };
+    let ops = [Op::Minor, Op::Minor, Op::Enter, alloc(0), Op::Enter, Op::LeaveOutermost, alloc(1)];
+    for before in 16..24 {
+        let first_epoch = perilune_heap::FROZEN - before;
         World::new(Real::new(HeapOptions { first_epoch, ..options() })).run(&ops);
     }
 }

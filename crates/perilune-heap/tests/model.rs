@@ -298,7 +298,7 @@ impl Machine for Model {
         self.dead = self.dead.min(self.asked);
         regular
     }
-    fn leave_outermost(&mut self) {
+    fn leave_outermost(&mut self, _: &[Option<Id>]) {
         self.asked -= 1;
         if self.dead > 0 {
             self.dead -= 1;

@@ -40,7 +40,7 @@ pub trait Machine {
     /// The innermost scope ends; false if a collection has closed it before.
     fn leave(&mut self, roots: &[Option<Id>]) -> bool;
     /// The outermost scope of several ends first.
-    fn leave_outermost(&mut self);
+    fn leave_outermost(&mut self, roots: &[Option<Id>]);
     fn is_allocated(&self, id: Id) -> bool;
     /// Objects whose finalisers were queued since the last call.
     fn finalised(&mut self) -> Vec<Id>;
@@ -203,7 +203,7 @@ impl<M: Machine> World<M> {
             Op::LeaveOutermost => {
                 if self.scopes.len() > 1 {
                     self.scopes.remove(0);
-                    self.machine.leave_outermost();
+                    self.machine.leave_outermost(&self.roots);
                 }
             }
             Op::Drop { root } => self.roots[root] = None,
