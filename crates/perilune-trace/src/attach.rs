@@ -85,7 +85,22 @@ pub fn listen() {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        action.sa_mask = handlers_alone();
         libc::sigaction(SIGNAL, &action, std::ptr::null_mut());
+    }
+}
+
+/// What handlers hold back: every signal but those of faults. The stack for signals is small, and has no room for several of the frames that processors with wide registers
+/// make.
+pub fn handlers_alone() -> libc::sigset_t {
+    // SAFETY: fills a local variable.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        for fault in [libc::SIGBUS, libc::SIGSEGV, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT] {
+            libc::sigdelset(&mut set, fault);
+        }
+        set
     }
 }
 
@@ -126,13 +141,20 @@ unsafe fn open_offer() -> Option<ManuallyDrop<Mapping>> {
         if base.is_null() {
             return None;
         }
+        crate::fault::guard(base, meta.st_size as usize);
         let map = ManuallyDrop::new(Mapping::from_raw(base, meta.st_size as usize));
         if map.is_valid() && map.header().state.load(Ordering::Acquire) == State::Offered as u32 {
             return Some(map);
         }
-        drop(ManuallyDrop::into_inner(map));
+        discard(map);
         None
     }
+}
+
+/// Unmaps a file that is not written to.
+unsafe fn discard(map: ManuallyDrop<Mapping>) {
+    crate::fault::forget(map.raw().0);
+    drop(ManuallyDrop::into_inner(map));
 }
 
 unsafe fn take_offer() {
@@ -142,7 +164,7 @@ unsafe fn take_offer() {
         let (base, bytes) = map.raw();
         if let Err(Busy::Live | Busy::Beginning) = emit::begin(base, bytes) {
             map.header().state.store(State::Ended as u32, Ordering::Release);
-            drop(ManuallyDrop::into_inner(map));
+            discard(map);
         }
     }
 }
@@ -154,7 +176,7 @@ unsafe fn refuse_offer() {
         if let Some(map) = open_offer() {
             map.header().pid.store(std::process::id(), Ordering::Relaxed);
             map.header().state.store(State::Ended as u32, Ordering::Release);
-            drop(ManuallyDrop::into_inner(map));
+            discard(map);
         }
     }
 }

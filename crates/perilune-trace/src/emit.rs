@@ -198,25 +198,26 @@ impl Writer {
         self.refused = false;
         let session = SESSION.load(Ordering::Acquire);
         self.session = session;
-        let Some(map) = mapping() else {
+        let Some(map) = mapping().filter(|map| map.is_valid()) else {
             self.refused = true;
             return false;
         };
         names::bring_up_to_date();
-        let h = map.header();
-        for n in 0..h.rings {
+        let (h, parts) = (map.header(), map.parts());
+        for n in 0..parts.rings {
             let ring = map.ring(n);
             if ring.taken.load(Ordering::Relaxed) == 0
                 && ring.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
-                self.next = ring.head.load(Ordering::Relaxed);
+                // A number that only damage explains must not run over.
+                self.next = ring.head.load(Ordering::Relaxed).min(u64::MAX / 2);
                 let count = ring.owner_count.load(Ordering::Relaxed);
                 let owner = &ring.owners[(count % OWNERS as u64) as usize];
                 owner.first.store(self.next, Ordering::Relaxed);
                 owner.writer.store(self.who, Ordering::Relaxed);
-                ring.owner_count.store(count + 1, Ordering::Release);
+                ring.owner_count.store(count.wrapping_add(1), Ordering::Release);
                 h.rings_used.fetch_max(n + 1, Ordering::AcqRel);
-                self.mask = h.ring_events as u64 - 1;
+                self.mask = parts.ring_events as u64 - 1;
                 self.slots = map.slots(n).as_ptr();
                 self.ring = ring;
                 return true;
@@ -283,6 +284,7 @@ pub(crate) unsafe fn begin(base: *mut u8, bytes: usize) -> Result<(), Busy> {
         return Err(Busy::Live);
     }
     let (old, old_bytes) = (BASE.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
+    crate::fault::guard(base, bytes);
     // SAFETY: the caller's promise.
     let map = ManuallyDrop::new(unsafe { Mapping::from_raw(base, bytes) });
     map.begin();
@@ -304,6 +306,7 @@ pub(crate) unsafe fn begin(base: *mut u8, bytes: usize) -> Result<(), Busy> {
                 0,
             );
         }
+        crate::fault::forget(old);
     }
     BEGINNING.store(false, Ordering::Release);
     Ok(())
@@ -314,14 +317,25 @@ pub fn has_session() -> bool {
     mapping().is_some_and(|map| map.header().state.load(Ordering::Acquire) == State::Live as u32)
 }
 
+/// What the session's header wants to be on.
+fn wish() -> u32 {
+    match mapping() {
+        Some(map) if map.header().state.load(Ordering::SeqCst) == State::Live as u32 => {
+            map.header().enabled.load(Ordering::SeqCst)
+        }
+        _ => 0,
+    }
+}
+
 /// The switches as the session's header has them now take effect. Async-signal-safe.
 pub(crate) fn obey() {
-    if let Some(map) = mapping()
-        && map.header().state.load(Ordering::Acquire) == State::Live as u32
-    {
-        ENABLED.store(map.header().enabled.load(Ordering::Acquire), Ordering::Release);
-    } else {
-        ENABLED.store(0, Ordering::Release);
+    // Two threads may obey at the same time: whoever stored an older wish than there is now stores again.
+    loop {
+        let wish = wish();
+        ENABLED.store(wish, Ordering::SeqCst);
+        if wish == self::wish() {
+            return;
+        }
     }
 }
 

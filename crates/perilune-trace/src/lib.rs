@@ -7,6 +7,7 @@
 //! | `names.rs`, `identity.rs` | strings and call paths that events refer to; numbers of objects |
 //! | `clock.rs`, `cputime.rs` | ticks and nanoseconds; processor time of threads |
 //! | `layout.rs`, `map.rs` | the event file: what lies where, mapping it |
+//! | `fault.rs` | event files whose memory is gone |
 //! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
 //! | `tool.rs` | the tool's side: programs started or attached to |
 //! | `read.rs`, `definitions.rs`, `trace.rs` | reading: live rings, names, a whole trace in order |
@@ -26,6 +27,7 @@ pub mod definitions;
 pub mod emit;
 pub mod event;
 pub mod export;
+mod fault;
 pub mod heapshot;
 pub mod identity;
 pub mod kernel;

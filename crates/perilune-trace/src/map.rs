@@ -1,7 +1,10 @@
 //! A mapped event file: made, opened, checked, and its parts found.
 //!
-//! Whoever maps a file that another process may shorten risks SIGBUS. Files are made by a program or a tool of the same user with mode 0600, and neither shortens
-//! one; who can write to it could as well attach a debugger.
+//! # What is believed
+//! Sizes and places are read from the header once, checked, and kept in the [`Mapping`]: who changes the header later makes wrong events, but nobody reads or writes beyond
+//! the file. Files belong to the user alone (mode 0600).
+//!
+//! Whoever maps a file that another process may shorten, or that has no room left where it lies, risks SIGBUS. A traced program survives that (`fault.rs`); a tool does not.
 
 use crate::clock;
 use crate::layout::*;
@@ -16,7 +19,12 @@ use std::sync::atomic::Ordering;
 pub struct Mapping {
     base: *mut u8,
     bytes: usize,
+    /// As the header said when it was checked; no rings and no definitions if it made no sense.
+    parts: Geometry,
 }
+
+/// Of a file that is none.
+const NOTHING: Geometry = Geometry { rings: 0, ring_events: 0, definitions: 0 };
 
 // SAFETY: what is shared through it is atomics, and definitions below `definitions_used`, which nobody changes.
 unsafe impl Send for Mapping {}
@@ -75,7 +83,14 @@ impl Mapping {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         let g = fitting(geometry.normal(), free_bytes(&file));
         file.set_len(g.file_bytes())?;
-        let map = Mapping::map(&file, g.file_bytes() as usize)?;
+        // Without room for the header there is nothing to be said to anybody.
+        // SAFETY: an open file.
+        let refused = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, PAGE as i64) };
+        if refused == libc::ENOSPC {
+            let _ = std::fs::remove_file(path);
+            return Err(io::Error::from_raw_os_error(refused));
+        }
+        let mut map = Mapping::map(&file, g.file_bytes() as usize)?;
         // SAFETY: the file is new, at least a page, and nobody else uses it yet.
         unsafe {
             let h = map.base.cast::<FileHeader>();
@@ -89,6 +104,7 @@ impl Mapping {
             (*h).ring_stride = g.ring_stride();
         }
         map.header().state.store(State::Offered as u32, Ordering::Release);
+        map.parts = g;
         Ok(map)
     }
 
@@ -114,7 +130,12 @@ impl Mapping {
     fn map(file: &File, bytes: usize) -> io::Result<Mapping> {
         // SAFETY: a fresh mapping of an open file.
         let base = unsafe { map_shared(file.as_raw_fd(), bytes) };
-        if base.is_null() { Err(io::Error::last_os_error()) } else { Ok(Mapping { base, bytes }) }
+        if base.is_null() {
+            Err(io::Error::last_os_error())
+        } else {
+            // SAFETY: mapped above, at least a page.
+            Ok(unsafe { Mapping::from_raw(base, bytes) })
+        }
     }
 
     /// A mapping that exists already.
@@ -122,7 +143,9 @@ impl Mapping {
     /// # Safety
     /// `base` is a mapping of `bytes` bytes, at least a page, which nobody else unmaps.
     pub(crate) unsafe fn from_raw(base: *mut u8, bytes: usize) -> Mapping {
-        Mapping { base, bytes }
+        let mut map = Mapping { base, bytes, parts: NOTHING };
+        map.parts = map.stated().unwrap_or(NOTHING);
+        map
     }
 
     /// Where it is mapped, and how long it is.
@@ -130,18 +153,30 @@ impl Mapping {
         (self.base, self.bytes)
     }
 
-    /// Are the header's numbers consistent with each other and the file's length? Uses no memory and no locks, so that a signal handler can call it.
+    /// Were the header's numbers consistent with each other and the file's length?
     pub(crate) fn is_valid(&self) -> bool {
-        let h = self.header();
+        self.parts.rings != 0
+    }
+
+    /// The sizes of the file's parts; zeros if it is none.
+    pub fn parts(&self) -> &Geometry {
+        &self.parts
+    }
+
+    /// What the header says, if its numbers are consistent with each other and the file's length. Uses no memory and no locks, so that a signal handler can call it.
+    fn stated(&self) -> Option<Geometry> {
+        // SAFETY: at least a page is mapped. Each field is read once: what is checked is what is used.
+        let h = unsafe { self.base.cast::<FileHeader>().read_volatile() };
         let g = Geometry { rings: h.rings, ring_events: h.ring_events, definitions: h.definitions_bytes };
         let n = g.normal();
-        h.magic == MAGIC
+        let fits = h.magic == MAGIC
             && h.version == VERSION
             && (n.rings, n.ring_events, n.definitions) == (g.rings, g.ring_events, g.definitions)
             && h.definitions_at == PAGE as u64
             && h.rings_at == PAGE as u64 + g.definitions
             && h.ring_stride == g.ring_stride()
-            && g.file_bytes() <= self.bytes as u64
+            && g.file_bytes() <= self.bytes as u64;
+        fits.then_some(g)
     }
 
     fn check(&self) -> io::Result<()> {
@@ -163,27 +198,28 @@ impl Mapping {
 
     /// The header of ring `n`.
     pub fn ring(&self, n: u32) -> &RingHeader {
-        let h = self.header();
-        assert!(n < h.rings);
-        // SAFETY: within the file (`check`).
-        unsafe { &*self.base.add((h.rings_at + n as u64 * h.ring_stride) as usize).cast() }
+        let g = &self.parts;
+        assert!(n < g.rings);
+        let at = PAGE as u64 + g.definitions + n as u64 * g.ring_stride();
+        // SAFETY: within the file (`stated`).
+        unsafe { &*self.base.add(at as usize).cast() }
     }
 
     /// The slots of ring `n`.
     pub fn slots(&self, n: u32) -> &[Slot] {
         let ring: *const RingHeader = self.ring(n);
-        // SAFETY: as many slots follow the page of the header (`check`).
+        // SAFETY: as many slots follow the page of the header (`stated`).
         unsafe {
-            std::slice::from_raw_parts(ring.cast::<u8>().add(PAGE).cast(), self.header().ring_events as usize)
+            std::slice::from_raw_parts(ring.cast::<u8>().add(PAGE).cast(), self.parts.ring_events as usize)
         }
     }
 
     /// The definitions that are complete.
     pub fn definitions(&self) -> &[u8] {
         let h = self.header();
-        let used = h.definitions_used.load(Ordering::Acquire).min(h.definitions_bytes);
+        let used = h.definitions_used.load(Ordering::Acquire).min(self.parts.definitions);
         // SAFETY: within the file; what lies below `used` is not written any more.
-        unsafe { std::slice::from_raw_parts(self.base.add(h.definitions_at as usize), used as usize) }
+        unsafe { std::slice::from_raw_parts(self.base.add(PAGE), used as usize) }
     }
 
     /// Appends a definition, if there is room. One at a time: the caller holds the lock of the names.
@@ -191,13 +227,13 @@ impl Mapping {
         let h = self.header();
         let used = h.definitions_used.load(Ordering::Relaxed);
         let need = (size_of::<DefinitionHeader>() + bytes.len()).next_multiple_of(8) as u64;
-        if used.saturating_add(need) > h.definitions_bytes {
+        if !used.is_multiple_of(8) || used.saturating_add(need) > self.parts.definitions {
             h.definitions_lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
         // SAFETY: within the room for definitions, above what readers look at.
         unsafe {
-            let at = self.base.add((h.definitions_at + used) as usize);
+            let at = self.base.add(PAGE + used as usize);
             at.cast::<DefinitionHeader>().write(DefinitionHeader {
                 bytes: bytes.len() as u32,
                 kind: kind as u16,
@@ -250,15 +286,17 @@ impl Mapping {
         if h.clock.load(Ordering::Relaxed) == clock::Clock::Nanoseconds as u32 {
             return clock::Scale { first, ratio: 1.0 };
         }
-        loop {
+        // Who was killed just as it wrote the pair left an odd number for ever.
+        for left in (0..100_000).rev() {
             let seq = h.calibration.load(Ordering::Acquire);
             let last = (h.later_ticks.load(Ordering::Relaxed), h.later_mono_ns.load(Ordering::Relaxed));
             std::sync::atomic::fence(Ordering::Acquire);
-            if h.calibration.load(Ordering::Relaxed) == seq && seq & 1 == 0 {
+            if h.calibration.load(Ordering::Relaxed) == seq && seq & 1 == 0 || left == 0 {
                 return clock::Scale::new(first, last);
             }
             std::hint::spin_loop();
         }
+        clock::Scale { first, ratio: 1.0 }
     }
 
     /// Gives the memory of everything but the header back; what is written later takes memory again. For a session that is over.

@@ -8,7 +8,6 @@ use crate::event::ObjectRef;
 use crate::layout::{DefinitionKind, StackNode};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most strings and call paths; what comes later is number 0, which has no name.
@@ -20,8 +19,8 @@ struct Names {
     stacks: HashMap<StackNode, u32>,
     /// All definitions, for sessions to come.
     all: Vec<(DefinitionKind, Box<[u8]>)>,
-    /// The session whose file has `written` of them.
-    session: u32,
+    /// Where the file is mapped that has `written` of them. (Not its session's number: that changes after the file does.)
+    file: usize,
     written: usize,
 }
 
@@ -39,13 +38,10 @@ impl Names {
 
     /// Writes what the session's file lacks.
     fn write(&mut self) {
-        let session = emit::SESSION.load(Ordering::Acquire);
-        if session == 0 {
-            return;
-        }
         let Some(map) = emit::mapping() else { return };
-        if self.session != session {
-            (self.session, self.written) = (session, 0);
+        let file = map.raw().0 as usize;
+        if self.file != file {
+            (self.file, self.written) = (file, 0);
         }
         for (kind, bytes) in &self.all[self.written..] {
             map.define(*kind, bytes);

@@ -97,22 +97,22 @@ impl RingReader {
 
     /// Events lost in each ring so far.
     pub fn lost(&self) -> u64 {
-        self.rings.iter().map(|r| r.lost).sum()
+        self.rings.iter().fold(0, |sum, r| sum.saturating_add(r.lost))
     }
 
     /// Gives everything new to `f`: ring after ring, in each in order.
     pub fn drain(&mut self, f: &mut dyn FnMut(RawEvent)) -> Drained {
-        let used = self.map.header().rings_used.load(Ordering::Acquire).min(self.map.header().rings);
+        let used = self.map.header().rings_used.load(Ordering::Acquire).min(self.map.parts().rings);
         self.rings.resize_with(used as usize, Place::default);
         let mut sum = Drained::default();
         for (n, place) in self.rings.iter_mut().enumerate() {
             let d = drain_ring(&self.map, n as u32, place, f);
             sum.events += d.events;
-            sum.lost += d.lost;
+            sum.lost = sum.lost.saturating_add(d.lost);
         }
         // Whoever wrote an event had written before what it refers to.
         let bytes = self.map.definitions();
-        self.parsed += self.definitions.parse(&bytes[self.parsed..]);
+        self.parsed += self.definitions.parse(bytes.get(self.parsed..).unwrap_or_default());
         sum
     }
 
@@ -159,7 +159,7 @@ fn drain_ring(map: &Mapping, n: u32, place: &mut Place, f: &mut dyn FnMut(RawEve
         d.events += 1;
         f(event);
     }
-    place.lost += d.lost;
+    place.lost = place.lost.saturating_add(d.lost);
     d
 }
 

@@ -19,7 +19,7 @@ use super::Sampler;
 use std::cell::Cell;
 use std::ptr::{null, null_mut};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// A thread that runs Lua.
 pub(super) struct Runner {
@@ -156,6 +156,8 @@ impl Runner {
         if sampler.is_null() || self.sampler.load(Ordering::Relaxed) == sampler {
             self.leave();
         }
+        // With `changed`: either it finds the word gone, or it is seen here. A store of `leave` alone could come after this load.
+        fence(Ordering::SeqCst);
         while RAISING.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
@@ -305,6 +307,7 @@ fn install() {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_tick as *const () as usize;
         action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        action.sa_mask = perilune_trace::attach::handlers_alone();
         libc::sigaction(libc::SIGPROF, &action, null_mut());
     }
 }
