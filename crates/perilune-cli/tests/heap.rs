@@ -344,3 +344,35 @@ fn files_that_are_no_snapshots_and_words_that_make_no_sense() {
         assert!(!out.status.success() && error.contains(part), "{args:?}: {error}");
     }
 }
+
+#[test]
+fn under_stress_nothing_is_missing() {
+    let folder = folder("stress");
+    write(
+        &folder,
+        "s.lua",
+        "local pl = require 'perilune'
+         local t, weak = {}, setmetatable({}, {__mode = 'k'})
+         for i = 1, 40 do
+           local n = i
+           t[i] = {i, coroutine.wrap(function() local mine = {n} coroutine.yield(mine) end), function() n = n + 1 end}
+           t[i][2]()
+           weak[t[i]] = {t[i], 'value'}
+           weak[{}] = {}
+           pl.trace.heap('s.heap')
+         end
+         collectgarbage() collectgarbage()
+         local count = collectgarbage('count') * 1024
+         pl.trace.heap('s.heap')
+         print(count)",
+    );
+    let stress = [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_VERIFY", "1"), ("PERILUNE_GC_POISON", "1")];
+    let (count, _) = run(&folder, &["s.lua"], &stress);
+    let j = json(&folder, &["heap", "--json", "--retainers", "mine", "s.heap"]);
+    let count: f64 = count.trim().parse().unwrap();
+    assert!(near(number(&j, "bytes"), count), "{count}: {}", number(&j, "bytes"));
+    let coroutines = list(&j, "types").iter().find(|t| text(t, "name") == "coroutine").unwrap();
+    assert!(number(coroutines, "count") >= 40.0);
+    let values = list(&j, "types").iter().map(|t| number(t, "count")).sum::<f64>();
+    assert_eq!(values, number(&j, "objects"));
+}
