@@ -17,11 +17,13 @@
 //! |---|---|
 //! | `clock.rs` | the ticks, and which thread runs which domain |
 //! | `paths.rs` | frames to numbers |
+//! | `natives.rs` | where natives lie in memory |
 //! | `named.rs` | what functions are called where they are defined |
 //! | `interp/sampled.rs` | the handler |
 
 mod clock;
 mod named;
+mod natives;
 mod paths;
 
 use crate::Vm;
@@ -129,6 +131,10 @@ impl Sampler {
                 return None;
             }
             let function: Value = *base.sub(crate::frame::CALL_GAP);
+            // Results go to where the function lies, word by word: what has the tag of a native may have another value's payload by now.
+            if !natives::may_lie_at(function.payload as usize) {
+                return Some((0, 0));
+            }
             Some(match function.as_native() {
                 // These switch frames and coroutines without storing a base: it may be an old one.
                 Some(native) => match native.kind {
@@ -256,6 +262,7 @@ impl Vm {
             return;
         }
         if on && self.sampler.table.load(RELAXED).is_null() {
+            natives::find();
             let table = Box::new(Handlers(HANDLERS.0));
             self.sampler.table.store(Box::into_raw(table), RELAXED);
         }
