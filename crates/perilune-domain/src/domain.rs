@@ -10,6 +10,7 @@
 //! It *ends* when its body has: the outcome is delivered, its other fibers are cancelled, and when the last of them has unwound the `Vm` is freed. A fiber in a
 //! blocking call keeps it until the call returns.
 
+use crate::module::PRELUDE_NAME;
 use crate::pool::{self, Work};
 use crate::program::program;
 use crate::races::{self, Strand};
@@ -299,7 +300,10 @@ impl Domain {
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
         if on(Category::Life) {
-            let name = vm.function_number(f);
+            // Parts of loops and timers run a function of ours, which calls the program's: that is what people know.
+            let is_ours = vm.function_info(f).is_some_and(|info| info.source.as_slice() == PRELUDE_NAME);
+            let known = args.iter().copied().find(|v| is_ours && v.is_function());
+            let name = vm.function_number(known.unwrap_or(f));
             emit(Kind::FiberBegin, 0, vm.fiber_ref(id).0, name as u64);
         }
         self.interested.fetch_add(1, Ordering::Relaxed);
