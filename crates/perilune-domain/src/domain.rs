@@ -415,6 +415,9 @@ impl Domain {
     fn serve_pool(self: &Arc<Self>, vm: &mut Vm) -> bool {
         let Some((pool, seat)) = &mut self.local().seat else { return false };
         if let Some(work) = seat.take() {
+            if let (Work::Task(task), Some(victim)) = (&work, seat.stolen_from()) {
+                task.report_stolen(victim);
+            }
             let pool = Arc::clone(pool);
             pool.start(self, vm, work);
             return true;

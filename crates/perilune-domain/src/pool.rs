@@ -289,6 +289,13 @@ impl Task {
         }
     }
 
+    /// It has been taken from the queue of another seat.
+    pub(crate) fn report_stolen(&self, victim: usize) {
+        if on(Category::Task) {
+            emit(Kind::TaskStolen, victim.min(u16::MAX as usize) as u16, self.outcome.identity.get().0, 0);
+        }
+    }
+
     fn start(self: Arc<Task>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm) {
         let lane = self.lane.clone();
         match self.launch(pool, domain, vm, 0) {

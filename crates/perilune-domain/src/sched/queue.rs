@@ -65,6 +65,7 @@ impl<T> Queue<T> {
                 own,
                 settled: false,
                 turns: 0,
+                stolen_from: None,
                 random: 0x9e37_79b9 ^ (number as u32).wrapping_mul(0x85eb_ca6b) | 1,
             })
             .collect();
@@ -160,6 +161,8 @@ pub struct Seat<T> {
     settled: bool,
     turns: u32,
     random: u32,
+    /// The seat that the last task was stolen from.
+    stolen_from: Option<usize>,
 }
 
 impl<T> Seat<T> {
@@ -201,7 +204,13 @@ impl<T> Seat<T> {
         self.own.pop()
     }
 
+    /// The seat that the task taken last was stolen from.
+    pub fn stolen_from(&self) -> Option<usize> {
+        self.stolen_from
+    }
+
     fn find(&mut self) -> Option<T> {
+        self.stolen_from = None;
         self.turns = self.turns.wrapping_add(1);
         if self.turns.is_multiple_of(COMMON_FIRST)
             && let Some(task) = retry(|| self.queue.common.steal())
@@ -222,6 +231,7 @@ impl<T> Seat<T> {
         let victims = (first..seats.len()).chain(0..first).filter(|&v| v != self.number);
         for victim in victims {
             if let Some(task) = retry(|| seats[victim].steal()) {
+                self.stolen_from = Some(victim);
                 return Some(task);
             }
         }
