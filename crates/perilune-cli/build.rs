@@ -23,7 +23,14 @@ fn main() {
     let other_linker = ["mold", "gold"].iter().any(|l| flags.contains(l) || set("RUSTC_LINKER").contains(l));
     if !other_linker && set("PERILUNE_LAYOUT") != "0" {
         let script = Path::new(&set("CARGO_MANIFEST_DIR")).join("layout.ld");
-        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
+        // A copy beside what is built: the checkout may be another one when it is linked again.
+        let copy = Path::new(&set("OUT_DIR")).join("layout.ld");
+        match std::fs::copy(&script, &copy) {
+            Ok(_) => println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", copy.display()),
+            Err(e) => {
+                println!("cargo:warning={}: {e}; functions stay in the linker's order", script.display())
+            }
+        }
     }
     let here = set("HOST") == set("TARGET") && set("CARGO_CFG_TARGET_ENV") == "gnu";
     if here && glibc().is_some_and(|version| version >= (2, 36)) {

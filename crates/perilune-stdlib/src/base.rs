@@ -70,8 +70,8 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
             &XPCALL,
         ],
     )?;
-    let mut names = [Value::NIL; TYPES.len()];
-    for (name, kind) in names.iter_mut().zip(TYPES) {
+    let mut names = [Value::NIL; Type::ALL.len()];
+    for (name, kind) in names.iter_mut().zip(Type::ALL) {
         *name = vm.value_str(kind.name().as_bytes())?;
     }
     let type_function = vm.new_native_closure(&TYPE, &names)?;
@@ -81,19 +81,6 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     vm.set_field(globals, "_VERSION", version)?;
     vm.set_loaded("_G", globals.into())
 }
-
-/// The upvalues of `type`, in the order of the enum.
-const TYPES: [Type; 9] = [
-    Type::Nil,
-    Type::Boolean,
-    Type::LightUserdata,
-    Type::Number,
-    Type::String,
-    Type::Table,
-    Type::Function,
-    Type::Userdata,
-    Type::Thread,
-];
 
 fn type_(vm: &mut Vm) -> LuaResult<u32> {
     if vm.arg_is_none(1) {

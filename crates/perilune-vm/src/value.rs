@@ -75,6 +75,19 @@ pub enum Type {
 }
 
 impl Type {
+    /// All types, in the order of the enum.
+    pub const ALL: [Type; 9] = [
+        Type::Nil,
+        Type::Boolean,
+        Type::LightUserdata,
+        Type::Number,
+        Type::String,
+        Type::Table,
+        Type::Function,
+        Type::Userdata,
+        Type::Thread,
+    ];
+
     /// The name that `type` returns.
     pub const fn name(self) -> &'static str {
         match self {

@@ -60,19 +60,8 @@ impl<W: Write> Walk<'_, W> {
             }
             let stub = self.vm.call_stub;
             self.root(RootKind::Runtime, "call stub", stub);
-            const TYPES: [Type; 9] = [
-                Type::Nil,
-                Type::Boolean,
-                Type::LightUserdata,
-                Type::Number,
-                Type::String,
-                Type::Table,
-                Type::Function,
-                Type::Userdata,
-                Type::Thread,
-            ];
             for (n, t) in self.vm.type_metatables.into_iter().enumerate() {
-                let text = format!("metatable of {}", TYPES.get(n).map_or("?", |t| t.name()));
+                let text = format!("metatable of {}", Type::ALL.get(n).map_or("?", |t| t.name()));
                 self.root(RootKind::Runtime, &text, t);
             }
             for t in self.vm.shared_refs.metatables.clone() {
