@@ -3,10 +3,11 @@
 //! A program measures its parts itself, by its processor time and by what it has allocated; the samples have to say the same within three hundredths of the whole. All is
 //! processor time, so that a busy machine does not matter.
 
+use perilune_see::Trace;
+use perilune_see::tool::Target;
+use perilune_trace::Kind;
 use perilune_trace::layout::Geometry;
 use perilune_trace::session::Options;
-use perilune_trace::tool::Target;
-use perilune_trace::{Kind, Trace};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,6 +1,7 @@
 //! `perilune trace`: programs that are watched from their start or attached to, tools that get in each other's way or die, files that can be read whatever happened.
 
-use perilune_trace::{Kind, Trace, Writer, emit};
+use perilune_see::Trace;
+use perilune_trace::{Kind, Writer, emit};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::FromRawFd;

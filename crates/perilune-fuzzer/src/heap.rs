@@ -3,10 +3,11 @@
 use crate::guard::Guard;
 use crate::rng::Rng;
 use crate::runner::{End, Target};
-use perilune_trace::heapshot::compare::{changes, growth};
-use perilune_trace::heapshot::summary::{retainers, types};
+use perilune_see::heapshot::compare::{changes, growth};
+use perilune_see::heapshot::summary::{retainers, types};
+use perilune_see::heapshot::{Graph, Label, NodeKind, RootKind, Snapshot};
+use perilune_trace::heapshot::Writer;
 use perilune_trace::heapshot::write::{Description, Head};
-use perilune_trace::heapshot::{Graph, Label, NodeKind, RootKind, Snapshot, Writer};
 
 /// See the module.
 pub struct Heap;

@@ -7,13 +7,15 @@
 use crate::guard::Guard;
 use crate::rng::Rng;
 use crate::runner::{End, Target};
+use perilune_see::profile::{Profile, flame, formats};
+use perilune_see::recording;
+use perilune_see::view::Timeline;
+use perilune_see::view::{query, svg};
+use perilune_see::{analyse, export};
 use perilune_trace::event::{Category, KINDS, Kind};
 use perilune_trace::layout::{DefinitionKind, THREAD};
-use perilune_trace::profile::{Profile, flame, formats};
-use perilune_trace::recording::{self, Chunk, Recorder};
-use perilune_trace::view::Timeline;
-use perilune_trace::view::{query, svg};
-use perilune_trace::{FiberRef, ObjectRef, analyse, export};
+use perilune_trace::recording::{Chunk, Recorder};
+use perilune_trace::{FiberRef, ObjectRef};
 use std::io;
 
 /// The target.

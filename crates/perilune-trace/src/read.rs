@@ -4,7 +4,6 @@
 //! (`layout.rs`), and counts what was overwritten. Within a ring events come in order; between rings the order is that of their times.
 
 use crate::clock::Scale;
-use crate::definitions::Definitions;
 use crate::layout::*;
 use crate::map::Mapping;
 use std::io;
@@ -43,8 +42,6 @@ pub struct Drained {
 pub struct RingReader {
     map: Mapping,
     rings: Vec<Place>,
-    definitions: Definitions,
-    parsed: usize,
 }
 
 #[derive(Default)]
@@ -66,7 +63,7 @@ impl RingReader {
 
     /// Reads a mapped file.
     pub fn new(map: Mapping) -> RingReader {
-        RingReader { map, rings: Vec::new(), definitions: Definitions::default(), parsed: 0 }
+        RingReader { map, rings: Vec::new() }
     }
 
     /// Gives the file back.
@@ -90,11 +87,6 @@ impl RingReader {
         self.map.scale()
     }
 
-    /// Names and call paths, as of the last [`RingReader::drain`].
-    pub fn definitions(&self) -> &Definitions {
-        &self.definitions
-    }
-
     /// Events lost in each ring so far.
     pub fn lost(&self) -> u64 {
         self.rings.iter().fold(0, |sum, r| sum.saturating_add(r.lost))
@@ -110,13 +102,10 @@ impl RingReader {
             sum.events += d.events;
             sum.lost = sum.lost.saturating_add(d.lost);
         }
-        // Whoever wrote an event had written before what it refers to.
-        let bytes = self.map.definitions();
-        self.parsed += self.definitions.parse(bytes.get(self.parsed..).unwrap_or_default());
         sum
     }
 
-    /// What is new in the definitions since `from`: raw, for a recording.
+    /// What is new in the definitions since `from`: raw. Whoever wrote an event had written before what it refers to, so ask after [`RingReader::drain`].
     pub fn raw_definitions(&self, from: usize) -> &[u8] {
         self.map.definitions().get(from..).unwrap_or_default()
     }

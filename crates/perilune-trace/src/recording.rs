@@ -19,13 +19,12 @@
 //! *Rejected.* Compression and numbers of varying length: half the size for twice the time, and it could not keep up with eight domains. A table of contents:
 //! readers need all of it anyway. Common formats (CTF, Perfetto): they are exported to, but cannot hold call paths and identities as the tools want them.
 
-use crate::clock::{self, Scale};
+use crate::clock;
 use crate::emit;
 use crate::layout::{self, State};
 use crate::read::{RawEvent, RingReader};
-use crate::trace::Trace;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -36,10 +35,7 @@ pub const MAGIC: [u8; 8] = *b"PLTREC\r\n";
 /// Version of the frame; kinds of chunks may be added without a new one.
 pub const VERSION: u32 = 1;
 /// Reads differently in the other order of bytes.
-const ORDER: u32 = 0x0102_0304;
-/// The longest chunk that makes sense, in bytes.
-const LONGEST: u64 = 1 << 40;
-
+pub const ORDER: u32 = 0x0102_0304;
 /// What a chunk holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -60,10 +56,6 @@ pub enum Chunk {
     End = 7,
     /// What the kernel said of threads (`kernel.rs`).
     Sched = 64,
-}
-
-fn invalid(text: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
 /// Appends a chunk to `out`.
@@ -258,213 +250,4 @@ fn snapshot_of(reader: &mut RingReader, path: &Path) -> io::Result<()> {
     recorder.add(reader, &batch)?;
     recorder.finish(reader)?;
     Ok(())
-}
-
-// -- Reading ------------------------------------------------------------------------------------------------------------------
-
-/// Reads a recording.
-///
-/// # Errors
-/// It is none, one of another version or another kind of machine, or cannot be read.
-pub fn read(from: &mut dyn Read) -> io::Result<Trace> {
-    let mut head = [0; 24];
-    if fill(from, &mut head)? < head.len() || head[..8] != MAGIC {
-        return Err(invalid("not a recording"));
-    }
-    let word = |at: usize| u32::from_ne_bytes(head[at..at + 4].try_into().unwrap_or_default());
-    match (word(8), word(12), word(16)) {
-        (ORDER, VERSION, layout::VERSION) => {}
-        (ORDER, version, events) => {
-            return Err(invalid(format!(
-                "a recording of version {version}.{events}; this tool reads version {VERSION}.{}",
-                layout::VERSION
-            )));
-        }
-        (order, ..) if order == ORDER.swap_bytes() => {
-            return Err(invalid(
-                "a recording from a machine with the other order of bytes: read it on such a machine",
-            ));
-        }
-        _ => return Err(invalid("not a recording, or a damaged one")),
-    }
-    let mut reading = Reading::default();
-    let complete = reading.chunks(from)?;
-    let mut trace = reading.finish(complete);
-    let (sched, rest) = trace.chunks.drain(..).partition(|(kind, _)| *kind == Chunk::Sched as u32);
-    trace.chunks = rest;
-    let sched: Vec<(u32, Box<[u8]>)> = sched;
-    for (_, records) in &sched {
-        crate::kernel::add_to(&mut trace, records);
-    }
-    Ok(trace)
-}
-
-/// Fills the buffer as far as there is something to read.
-fn fill(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut at = 0;
-    while at < buffer.len() {
-        match from.read(&mut buffer[at..]) {
-            Ok(0) => break,
-            Ok(n) => at += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(at)
-}
-
-fn word(bytes: &[u8], n: usize) -> u64 {
-    bytes.get(n * 8..n * 8 + 8).map_or(0, |w| u64::from_ne_bytes(w.try_into().unwrap_or_default()))
-}
-
-#[derive(Default)]
-struct Reading {
-    trace: Trace,
-    first: Option<(u64, u64)>,
-    last: Option<(u64, u64)>,
-    is_counter: bool,
-    end: u64,
-    losses: [u64; 3],
-    buffer: Vec<u8>,
-}
-
-impl Reading {
-    /// Reads chunks up to the end of the file; was it a proper one?
-    fn chunks(&mut self, from: &mut dyn Read) -> io::Result<bool> {
-        let mut ended = false;
-        loop {
-            let mut head = [0; 16];
-            match fill(from, &mut head)? {
-                0 => return Ok(ended),
-                16 => {}
-                _ => return Ok(false),
-            }
-            let kind = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
-            let ring = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
-            let length = word(&head, 1);
-            if kind == 0 || length > LONGEST {
-                return Ok(false);
-            }
-            let whole = if kind == Chunk::Events as u32 {
-                self.events(from, ring, length)?
-            } else {
-                let mut body = std::mem::take(&mut self.buffer);
-                body.clear();
-                let padded = length.next_multiple_of(8);
-                let n = (&mut *from).take(padded).read_to_end(&mut body)? as u64;
-                body.truncate(length as usize);
-                self.chunk(kind, &body);
-                self.buffer = body;
-                n == padded
-            };
-            ended = kind == Chunk::End as u32;
-            if !whole {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// Takes in the events of a chunk, as many as there are. Were all?
-    fn events(&mut self, from: &mut dyn Read, ring: u32, length: u64) -> io::Result<bool> {
-        let mut writer = [0; 8];
-        if length < 8 || !length.is_multiple_of(8) || fill(from, &mut writer)? < 8 {
-            return Ok(false);
-        }
-        let writer = u64::from_ne_bytes(writer);
-        let mut left = length - 8;
-        let mut piece = std::mem::take(&mut self.buffer);
-        while left > 0 {
-            piece.resize(left.min(32 << 10) as usize, 0);
-            let n = fill(from, &mut piece)?;
-            for slot in piece[..n].chunks_exact(32) {
-                let stamp = word(slot, 0);
-                let event = RawEvent {
-                    ticks: word(slot, 1),
-                    ring,
-                    kind: (stamp >> 16) as u16,
-                    c: stamp as u16,
-                    writer,
-                    a: word(slot, 2),
-                    b: word(slot, 3),
-                };
-                self.trace.add(&event, event.ticks);
-            }
-            if n < piece.len() {
-                self.buffer = piece;
-                return Ok(false);
-            }
-            left -= n as u64;
-        }
-        self.buffer = piece;
-        Ok(true)
-    }
-
-    fn chunk(&mut self, kind: u32, body: &[u8]) {
-        let trace = &mut self.trace;
-        match kind {
-            k if k == Chunk::Session as u32 => {
-                trace.pid = word(body, 0) as u32;
-                self.is_counter = word(body, 1) == clock::Clock::Counter as u64;
-                self.first = Some((word(body, 2), word(body, 3)));
-                trace.start_mono_ns = word(body, 3);
-                trace.start_real_ns = word(body, 4);
-            }
-            k if k == Chunk::Title as u32 => trace.title = String::from_utf8_lossy(body).into_owned(),
-            k if k == Chunk::Definitions as u32 => _ = trace.definitions.parse(body),
-            k if k == Chunk::Clock as u32 => self.last = Some((word(body, 0), word(body, 1))),
-            k if k == Chunk::Losses as u32 => self.losses = [word(body, 0), word(body, 1), word(body, 2)],
-            k if k == Chunk::End as u32 => self.end = word(body, 0),
-            _ => trace.chunks.push((kind, body.into())),
-        }
-    }
-
-    fn finish(self, complete: bool) -> Trace {
-        let mut trace = self.trace;
-        let first = self.first.unwrap_or_default();
-        let scale = match self.last {
-            Some(last) if self.is_counter => Scale::new(first, last),
-            _ => Scale { first, ratio: 1.0 },
-        };
-        for event in &mut trace.events {
-            event.ns = scale.ns(event.ns).saturating_sub(first.1);
-        }
-        trace.lost = self.losses[0];
-        trace.remark_losses(self.losses[1], self.losses[2]);
-        if !complete {
-            trace.remarks.push("the recording breaks off: what came later is missing".into());
-        }
-        trace.finish(self.end.saturating_sub(first.1));
-        trace
-    }
-}
-
-impl Trace {
-    /// Reads an event file or a recording, whichever it is.
-    ///
-    /// # Errors
-    /// It is neither, or cannot be read; the file's name is part of the message.
-    pub fn load(path: &Path) -> io::Result<Trace> {
-        let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-        let mut file = File::open(path).map_err(named)?;
-        let mut magic = [0; 8];
-        let n = fill(&mut file, &mut magic).map_err(named)?;
-        match &magic[..n] {
-            m if *m == layout::MAGIC => Trace::from_ring_file(path),
-            m if *m == MAGIC => {
-                let mut file = BufReader::with_capacity(1 << 18, file);
-                read(&mut magic.chain(&mut file))
-            }
-            _ => Err(invalid("neither an event file nor a recording")),
-        }
-        .map_err(named)
-    }
-}
-
-/// Does the file begin like an event file or a recording?
-pub fn is_trace_file(path: &Path) -> bool {
-    let mut magic = [0; 8];
-    // A pipe would lose what is read here.
-    std::fs::metadata(path).is_ok_and(|m| m.is_file())
-        && File::open(path).is_ok_and(|mut f| f.read_exact(&mut magic).is_ok())
-        && (magic == layout::MAGIC || magic == MAGIC)
 }

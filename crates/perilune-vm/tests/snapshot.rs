@@ -1,6 +1,6 @@
 //! Snapshots of heaps: nothing is missing, sizes add up, paths have the names that programs use.
 
-use perilune_trace::heapshot::{Graph, NodeKind, Snapshot};
+use perilune_see::heapshot::{Graph, NodeKind, Snapshot};
 use perilune_vm::{LoadMode, Vm};
 
 fn take(vm: &mut Vm) -> Snapshot {

@@ -1,6 +1,6 @@
 //! The call paths that events refer to (`Vm::event_stack`), as a reader of the trace sees them.
 
-use perilune_trace::Trace;
+use perilune_see::Trace;
 use perilune_trace::session::{self, Options};
 use perilune_vm::{LoadMode, Native, Vm};
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
 //! `perilune gc-stats`: how much of each domain's time is collection, what the collectors did, what they waited for.
 //!
-//! The figures are computed by `perilune_trace::analyse`; this file writes them. Times of a domain are parts of the time of the trace and add up to it, so every
+//! The figures are computed by `perilune_see::analyse`; this file writes them. Times of a domain are parts of the time of the trace and add up to it, so every
 //! table can be checked by adding its columns: existing = cpu + waiting of the collector + displaced + ready + blocked + waiting + idle, and
 //! cpu = lua + scheduler + collector.
 
@@ -8,11 +8,12 @@ use super::observe::{self, OPTIONS};
 use super::table::{Table, percent};
 use super::trace::describe::{Describe, bytes, time};
 use perilune_measure::json::Json;
-use perilune_trace::analyse::domains::{Account, Why};
-use perilune_trace::analyse::gc::{self, Collections, Report};
-use perilune_trace::analyse::histogram::Histogram;
-use perilune_trace::analyse::state::{State, Times};
-use perilune_trace::{Category, Trace};
+use perilune_see::Trace;
+use perilune_see::analyse::domains::{Account, Why};
+use perilune_see::analyse::gc::{self, Collections, Report};
+use perilune_see::analyse::histogram::Histogram;
+use perilune_see::analyse::state::{State, Times};
+use perilune_trace::Category;
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -1,15 +1,15 @@
 //! `perilune heap`: what is alive, who holds it, what has grown.
 //!
 //! Snapshots come from files (`pl.trace.heap(file)` writes one, `--save` keeps one), from a script (at its end, or at given times), or from a program that runs. One is described, two
-//! are compared; of more, the first and the last. What snapshots are and how they are looked at is in `perilune_trace::heapshot`; here they are got (`heap/take.rs`) and written for people and programs
+//! are compared; of more, the first and the last. What snapshots are and how they are looked at is in `perilune_see::heapshot`; here they are got (`heap/take.rs`) and written for people and programs
 //! (`heap/report.rs`).
 
 mod report;
 mod take;
 
 use super::observe::{self, OPTIONS, Request, Source};
-use perilune_trace::heapshot::{Graph, Snapshot, is_snapshot};
-use perilune_trace::profile::Profile;
+use perilune_see::heapshot::{Graph, Snapshot, is_snapshot};
+use perilune_see::profile::Profile;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! `perilune latency`: how long something had to wait, in percentiles, and the slowest of it with where it was.
 //!
-//! The figures are computed by `perilune_trace::analyse::latency`, which says what is measured from where to where. Parallel loops, whose slowest domain makes all others wait,
+//! The figures are computed by `perilune_see::analyse::latency`, which says what is measured from where to where. Parallel loops, whose slowest domain makes all others wait,
 //! have a section of their own (`loops.rs`).
 
 use super::loops;
@@ -8,9 +8,10 @@ use super::observe::{self, OPTIONS};
 use super::table::Table;
 use super::trace::describe::{Describe, time};
 use perilune_measure::json::Json;
-use perilune_trace::analyse::latency::{Delay, Latency, Slow, latency};
-use perilune_trace::analyse::loops::{Site, loops as loops_of};
-use perilune_trace::{Category, ObjectRef, Trace, Who};
+use perilune_see::analyse::latency::{Delay, Latency, Slow, latency};
+use perilune_see::analyse::loops::{Site, loops as loops_of};
+use perilune_see::{Trace, Who};
+use perilune_trace::{Category, ObjectRef};
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
 //! Parallel loops, written: the part of `perilune latency` that says how well domains shared the work of each loop, and what to change.
 //!
-//! The figures are those of `perilune_trace::analyse::loops`.
+//! The figures are those of `perilune_see::analyse::loops`.
 
 use super::table::{Table, percent};
 use super::trace::describe::{Describe, time};
 use perilune_measure::json::Json;
-use perilune_trace::Trace;
-use perilune_trace::analyse::loops::Site;
+use perilune_see::Trace;
+use perilune_see::analyse::loops::Site;
 use std::io::{self, Write};
 
 /// Loops whose busiest domain did this much more than the mean are commented on.

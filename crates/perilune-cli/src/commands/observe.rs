@@ -36,14 +36,15 @@
 //! sent to the tool alone is passed on to the script. A process that was attached to gets nothing of all this: the observation ends and is reported.
 
 use lexopt::Parser;
+use perilune_see::Reader;
+use perilune_see::kernel::{self, Kernel};
+use perilune_see::recording::is_trace_file;
+use perilune_see::tool::Target;
+use perilune_see::trace::Trace;
 use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, parse_categories};
-use perilune_trace::kernel::{self, Kernel};
 use perilune_trace::layout::Geometry;
-use perilune_trace::read::{RawEvent, RingReader};
-use perilune_trace::recording::is_trace_file;
+use perilune_trace::read::RawEvent;
 use perilune_trace::session::Options;
-use perilune_trace::tool::Target;
-use perilune_trace::trace::Trace;
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -393,7 +394,7 @@ fn command_line(pid: u32) -> String {
 }
 
 /// What is done with a batch of new events, which may be empty; breaking off ends the observation, not the program.
-pub type OnBatch<'a> = &'a mut dyn FnMut(&RingReader, &[RawEvent]) -> io::Result<ControlFlow<()>>;
+pub type OnBatch<'a> = &'a mut dyn FnMut(&Reader, &[RawEvent]) -> io::Result<ControlFlow<()>>;
 
 /// A program under observation.
 pub struct Observation {

@@ -1,15 +1,15 @@
 //! `perilune prof cpu`, `prof alloc`, `prof offcpu`: where processor time goes, who allocates, where a program waits.
 //!
-//! The program is sampled (`perilune-vm`'s sampler); the samples are added up by call path (`perilune_trace::profile`) and written as tables for people, as JSON, or to files in the
+//! The program is sampled (`perilune-vm`'s sampler); the samples are added up by call path (`perilune_see::profile`) and written as tables for people, as JSON, or to files in the
 //! formats that their names end in. Shares are of all samples; the table says how many there were, since with few of them small shares mean little.
 
 mod offcpu;
 
 use super::observe::{self, OPTIONS, Request};
+use perilune_see::profile::flame::{self, amount};
+use perilune_see::profile::tree::{Grain, paths, table};
+use perilune_see::profile::{Profile, formats};
 use perilune_trace::event::Category;
-use perilune_trace::profile::flame::{self, amount};
-use perilune_trace::profile::tree::{Grain, paths, table};
-use perilune_trace::profile::{Profile, formats};
 use perilune_trace::session::Options;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -238,7 +238,7 @@ fn write_as(
 
 fn summary(p: &Profile, what: What) -> String {
     let total = amount(p.total(0), p.measures[0].unit);
-    let wall = amount(p.wall_ns, perilune_trace::profile::Unit::Nanoseconds);
+    let wall = amount(p.wall_ns, perilune_see::profile::Unit::Nanoseconds);
     match what {
         What::Cpu => format!("{total} of processor time in {wall}, {} samples", p.count),
         What::Alloc => format!("{total} allocated in {wall}, {} samples", p.count),
@@ -334,9 +334,9 @@ fn json(p: &Profile, own: &Shown, out: &mut dyn Write) -> io::Result<()> {
     });
     let units = p.measures.iter().map(|m| {
         let unit = match m.unit {
-            perilune_trace::profile::Unit::Count => "count",
-            perilune_trace::profile::Unit::Nanoseconds => "ns",
-            perilune_trace::profile::Unit::Bytes => "bytes",
+            perilune_see::profile::Unit::Count => "count",
+            perilune_see::profile::Unit::Nanoseconds => "ns",
+            perilune_see::profile::Unit::Bytes => "bytes",
         };
         (m.name.to_owned(), Json::Text(unit.into()))
     });

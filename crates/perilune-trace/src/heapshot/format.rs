@@ -23,15 +23,22 @@ pub const MAGIC: [u8; 8] = *b"PLHEAP\0\0";
 /// Version of the format.
 pub const VERSION: u32 = 1;
 
-pub(super) const HEAD: u8 = 1;
-pub(super) const TEXT: u8 = 2;
-pub(super) const SHAPE: u8 = 3;
-pub(super) const NODE: u8 = 4;
-pub(super) const LATE: u8 = 5;
-pub(super) const ROOT: u8 = 6;
-pub(super) const END: u8 = 7;
+/// Begins a section: process, started, taken, domain, name.
+pub const HEAD: u8 = 1;
+/// A text.
+pub const TEXT: u8 = 2;
+/// Names of fields.
+pub const SHAPE: u8 = 3;
+/// An object.
+pub const NODE: u8 = 4;
+/// A reference that was found later.
+pub const LATE: u8 = 5;
+/// A root.
+pub const ROOT: u8 = 6;
+/// Ends a section.
+pub const END: u8 = 7;
 /// Bit of a label: the reference is weak.
-pub(super) const WEAK: u8 = 0x80;
+pub const WEAK: u8 = 0x80;
 
 /// Bytes of a string that are kept.
 pub const STRING_BYTES: usize = 40;
@@ -132,7 +139,7 @@ numbered! {
 
 impl Label {
     /// Whether the argument is a text, a node, a number, or nothing.
-    pub(super) fn argument(self) -> Argument {
+    pub fn argument(self) -> Argument {
         match self {
             Label::Field | Label::Upvalue | Label::Local | Label::Stack | Label::Other => Argument::Text,
             Label::StringKey | Label::ObjectKey | Label::Ephemeron => Argument::Node,
@@ -145,11 +152,16 @@ impl Label {
 
 /// What follows a label.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Argument {
+pub enum Argument {
+    /// Number of a text.
     Text,
+    /// Number of a node.
     Node,
+    /// A number, folded.
     Folded,
+    /// A number.
     Number,
+    /// It has none.
     Nothing,
 }
 
@@ -172,12 +184,12 @@ numbered! {
 }
 
 /// Folds a number so that small ones stay small, whatever their sign.
-pub(super) fn fold(n: i64) -> u64 {
+pub fn fold(n: i64) -> u64 {
     (n << 1 ^ n >> 63) as u64
 }
 
 /// Undoes [`fold`].
-pub(super) fn unfold(n: u64) -> i64 {
+pub fn unfold(n: u64) -> i64 {
     (n >> 1) as i64 ^ -((n & 1) as i64)
 }
 

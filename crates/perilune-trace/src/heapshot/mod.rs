@@ -1,34 +1,12 @@
-//! Snapshots of heaps: what was alive, who held it, what became more between two of them.
-//!
-//! The program writes what it has (objects with sizes and descriptions, labelled references, roots); everything that takes thought
-//! is done here, by the tool.
+//! Snapshots of heaps: what the program writes of its live objects, references and roots. Tools read it elsewhere (`perilune-see`).
 //!
 //! | file | |
 //! |---|---|
 //! | `format.rs` | the file: records, kinds, labels |
-//! | `write.rs` | writing it, for the program |
-//! | `read.rs` | reading it: [`Snapshot`] |
-//! | `dominators.rs` | who retains what |
-//! | `graph.rs` | shortest paths from roots, retained sizes |
-//! | `names.rs` | paths and types for people |
-//! | `summary.rs` | groups, largest retainers |
-//! | `compare.rs` | growth |
-//!
-//! # Terms
-//! An object's *own* bytes are its memory with the buffers that nobody else refers to (a table's parts, a coroutine's stack) and memory outside the heap that it is charged
-//! for. What it *retains* would be freed if it went: its own bytes and those of all objects that can be reached from roots only through it, which are
-//! those that it dominates. Weak references retain nothing.
+//! | `write.rs` | writing it |
 
-pub mod compare;
-pub mod dominators;
 pub mod format;
-pub mod graph;
-pub mod names;
-pub mod read;
-pub mod summary;
 pub mod write;
 
 pub use format::{Label, NodeKind, RootKind};
-pub use graph::Graph;
-pub use read::{Snapshot, is_snapshot};
 pub use write::Writer;

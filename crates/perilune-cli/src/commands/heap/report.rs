@@ -2,13 +2,13 @@
 
 use super::super::table::{Table, percent};
 use perilune_measure::json::Json;
-use perilune_trace::heapshot::compare::{changes, growth, same_process};
-use perilune_trace::heapshot::graph::Step;
-use perilune_trace::heapshot::summary::{retainers, types};
-use perilune_trace::heapshot::{Graph, Label};
-use perilune_trace::profile::flame::amount;
-use perilune_trace::profile::tree::paths;
-use perilune_trace::profile::{Profile, Unit};
+use perilune_see::heapshot::compare::{changes, growth, same_process};
+use perilune_see::heapshot::graph::Step;
+use perilune_see::heapshot::summary::{retainers, types};
+use perilune_see::heapshot::{Graph, Label};
+use perilune_see::profile::flame::amount;
+use perilune_see::profile::tree::paths;
+use perilune_see::profile::{Profile, Unit};
 use std::io::{self, Write};
 
 /// Objects whose paths are shown for a pattern.

@@ -2,13 +2,14 @@
 
 use super::super::observe::{self, Request, Source};
 use super::{Own, Taken};
+use perilune_see::Reader;
+use perilune_see::heapshot::Snapshot;
+use perilune_see::profile::{Measure, Profile, Unit};
+use perilune_see::tool;
+use perilune_see::trace::Trace;
 use perilune_trace::attach::{self, Request as Wish};
 use perilune_trace::event::{Category, Kind};
-use perilune_trace::heapshot::Snapshot;
-use perilune_trace::profile::{Measure, Profile, Unit};
-use perilune_trace::read::{RawEvent, RingReader};
-use perilune_trace::tool;
-use perilune_trace::trace::Trace;
+use perilune_trace::read::RawEvent;
 use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -103,7 +104,7 @@ pub fn take(request: &Request, own: &Own) -> io::Result<Taken> {
 
 impl Taker<'_> {
     /// Asks if it is time, and takes in what has come. True: there is nothing left to do.
-    fn step(&mut self, reader: &RingReader) -> io::Result<bool> {
+    fn step(&mut self, reader: &Reader) -> io::Result<bool> {
         if let Some(pending) = &mut self.pending {
             let n = pending.number;
             let answered = tool::is_answered(reader, n);
@@ -223,7 +224,7 @@ fn alive(trace: &Trace) -> Profile {
     for (stack, mut values) in by_stack {
         values[0] = values[1].saturating_sub(dead.get(&stack).copied().unwrap_or(0));
         let values = values.to_vec();
-        profile.samples.push(perilune_trace::profile::Sample { stack, domain: 0, values });
+        profile.samples.push(perilune_see::profile::Sample { stack, domain: 0, values });
     }
     profile.samples.sort_by_key(|s| (std::cmp::Reverse(s.values[0]), s.stack));
     let bytes = |name| Measure { name, unit: Unit::Bytes };

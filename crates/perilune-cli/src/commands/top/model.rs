@@ -7,10 +7,12 @@
 //! What processor time a domain got is asked of the kernel: that of each thread (`/proc/PID/task/TID/schedstat`) is divided among the domains that the thread had in the
 //! interval, by how long it had each. The same file says how long the thread could have run and did not.
 
+use perilune_see::Definitions;
+use perilune_see::Reader;
 use perilune_trace::clock::Scale;
 use perilune_trace::layout::{StackNode, THREAD};
-use perilune_trace::read::{RawEvent, RingReader};
-use perilune_trace::{Definitions, FiberRef, Kind, ObjectKind, ObjectRef};
+use perilune_trace::read::RawEvent;
+use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 
@@ -134,7 +136,7 @@ impl Model {
     }
 
     /// Takes new events in.
-    pub fn add(&mut self, reader: &RingReader, batch: &[RawEvent]) {
+    pub fn add(&mut self, reader: &Reader, batch: &[RawEvent]) {
         let start = reader.mapping().header().start_mono_ns.load(Ordering::Relaxed);
         if self.from == 0 {
             self.from = start;
@@ -268,7 +270,7 @@ impl Model {
     }
 
     /// What happened since the last call, up to `until` (`CLOCK_MONOTONIC`); the next interval begins then.
-    pub fn interval(&mut self, reader: &RingReader, until: u64) -> Interval {
+    pub fn interval(&mut self, reader: &Reader, until: u64) -> Interval {
         let from = std::mem::replace(&mut self.from, until);
         let length = until.saturating_sub(from).max(1);
         let d = reader.definitions();

@@ -1,7 +1,8 @@
 //! Events in words: who, what, and arguments by the notations of the dictionary (`perilune_trace::event`); durations of what has ended.
 
+use perilune_see::{Event, Trace, Who};
 use perilune_trace::event::{Phase, REASONS, VERBS};
-use perilune_trace::{Event, FiberRef, Kind, ObjectKind, ObjectRef, Trace, Who};
+use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef};
 use std::collections::HashMap;
 use std::fmt::Write;
 

@@ -6,8 +6,9 @@
 use super::describe::{Describe, Durations, time};
 use crate::commands::observe::{self, OPTIONS};
 use perilune_measure::json;
+use perilune_see::{Event, Trace, Who};
 use perilune_trace::event::Phase;
-use perilune_trace::{Event, FiberRef, Kind, ObjectRef, Trace, Who};
+use perilune_trace::{FiberRef, Kind, ObjectRef};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -1,8 +1,8 @@
 //! `perilune trace export`: a trace in the formats of other viewers.
 
 use crate::commands::observe::{self, OPTIONS};
-use perilune_trace::export::{chrome, perfetto};
-use perilune_trace::view::Timeline;
+use perilune_see::export::{chrome, perfetto};
+use perilune_see::view::Timeline;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 

@@ -6,10 +6,11 @@
 //! Triggers look at every event, so they do little: what does not concern them is left at a comparison of its kind. A task's start may be seen before its creation, which
 //! lies in another ring; both are remembered until the other comes.
 
+use perilune_see::Reader;
+use perilune_see::kernel::Kernel;
 use perilune_trace::Kind;
 use perilune_trace::clock;
-use perilune_trace::kernel::Kernel;
-use perilune_trace::read::{RawEvent, RingReader};
+use perilune_trace::read::RawEvent;
 use perilune_trace::recording::{self, Chunk, Recorder};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -102,7 +103,7 @@ impl Flight {
     }
 
     /// Takes new events in.
-    pub fn add(&mut self, reader: &RingReader, batch: &[RawEvent]) {
+    pub fn add(&mut self, reader: &Reader, batch: &[RawEvent]) {
         if let Some(kernel) = &self.kernel {
             let keep = self.keep.as_nanos().min(u64::MAX as u128) as u64;
             kernel.borrow_mut().forget_before(clock::monotonic_ns().saturating_sub(keep));
@@ -146,7 +147,7 @@ impl Flight {
     }
 
     /// Writes a snapshot and arms the triggers again. Why it was written, for people.
-    pub fn write(&mut self, reader: &RingReader, out: impl Write, title: &str) -> io::Result<String> {
+    pub fn write(&mut self, reader: &Reader, out: impl Write, title: &str) -> io::Result<String> {
         let why = self.fired.take().map_or_else(|| "on demand".to_owned(), |(_, why)| why);
         let mut recorder = Recorder::new(out, &format!("{title} ({why})"))?;
         for (_, chunks) in &self.batches {
@@ -215,7 +216,7 @@ fn remember(to: &mut HashMap<u64, u64>, e: &RawEvent) -> Option<Happened> {
 }
 
 impl Happened {
-    fn fires(&self, trigger: &Trigger, reader: &RingReader) -> Option<String> {
+    fn fires(&self, trigger: &Trigger, reader: &Reader) -> Option<String> {
         use super::describe::time;
         match (self, trigger) {
             (Happened::Pause(ns), Trigger::Pause(limit)) if ns > limit => {

@@ -4,7 +4,7 @@ use super::flight::{Flight, Trigger};
 use super::show::{self, Show};
 use super::spool::Spool;
 use crate::commands::observe::{self, OPTIONS, Request};
-use perilune_trace::Trace;
+use perilune_see::Trace;
 use perilune_trace::recording::{self, Chunk, Recorder};
 use std::io::{self, Write};
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! `perilune trace render`: a trace as a page or a picture that needs nothing else.
 
 use crate::commands::observe::{self, OPTIONS, read_duration};
-use perilune_trace::view::page::{self, PageOptions};
-use perilune_trace::view::{Timeline, svg};
+use perilune_see::view::page::{self, PageOptions};
+use perilune_see::view::{Timeline, svg};
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;

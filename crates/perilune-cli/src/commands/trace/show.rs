@@ -5,10 +5,10 @@
 
 use super::render::directory;
 use crate::commands::observe::{self, OPTIONS};
-use perilune_trace::Trace;
-use perilune_trace::view::Timeline;
-use perilune_trace::view::page::PageOptions;
-use perilune_trace::view::serve::{Answer, Viewer};
+use perilune_see::Trace;
+use perilune_see::view::Timeline;
+use perilune_see::view::page::PageOptions;
+use perilune_see::view::serve::{Answer, Viewer};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, ExitCode, Stdio};

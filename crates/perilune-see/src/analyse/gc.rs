@@ -1,0 +1,322 @@
+//! What the collectors of a program did: how often, how long it stopped for them, how much went through their hands.
+//!
+//! # Terms
+//! * A *pause* is a step of the collector, from `StepBegin` to `StepEnd`, the end of a scope that had allocated something, or a search for cycles. Finalisers run after a step and are the
+//!   program's code: they are counted apart.
+//! * *Allocated* is what collections and ends of scopes found to have been allocated, and what the domain had allocated since when it ended. What a domain that lives has allocated
+//!   since its last collection is not known: at most a nursery.
+//! * *Survival* is the part of what was allocated that minor collections have kept.
+//!
+//! Spans are paired as they come: what has no beginning or no end, because it was lost, is not counted as a pause. How much time went to the
+//! collector is in the accounts ([`super::domains`]), which have no such gaps.
+
+use crate::analyse::domains::{Accounts, account};
+use crate::analyse::histogram::Histogram;
+use crate::trace::{Trace, Who};
+use perilune_trace::event::Kind;
+use std::collections::BTreeMap;
+
+/// What a collector did.
+#[derive(Clone, Debug, Default)]
+pub struct Collections {
+    /// Pauses, in nanoseconds.
+    pub pauses: Histogram,
+    /// Minor collections, in nanoseconds.
+    pub minors: Histogram,
+    /// Slices of major collections, in nanoseconds.
+    pub slices: Histogram,
+    /// Ends of scopes, in nanoseconds.
+    pub scopes: Histogram,
+    /// Runs of finalisers, in nanoseconds.
+    pub finalizers: Histogram,
+    /// Searches for cycles of islands and shared objects, in nanoseconds.
+    pub searches: Histogram,
+    /// Major collections begun.
+    pub majors_begun: u64,
+    /// Major collections completed.
+    pub majors: u64,
+    /// Whole collections on request or for want of memory.
+    pub full: u64,
+    /// Finalisers called.
+    pub finalized: u64,
+    /// Bytes allocated.
+    pub allocated: u64,
+    /// Of these, bytes that minor collections have looked at.
+    pub examined: u64,
+    /// Bytes that they have kept.
+    pub promoted: u64,
+    /// Bytes marked by slices.
+    pub marked: u64,
+    /// Bytes freed by ends of scopes.
+    pub scope_freed: u64,
+    /// Bytes that ends of scopes have kept.
+    pub scope_kept: u64,
+    /// Times that a collection came while scopes were open, and closed them.
+    pub dissolved: u64,
+    /// Islands made here.
+    pub islands_made: u64,
+    /// Their bytes.
+    pub islands_made_bytes: u64,
+    /// Islands freed here.
+    pub islands_freed: u64,
+    /// Their bytes.
+    pub islands_freed_bytes: u64,
+    /// Most bytes alive that were seen. For all domains together, at the same time.
+    pub peak_live: u64,
+    /// Most bytes mapped that were seen. For all domains together, at the same time.
+    pub peak_mapped: u64,
+    /// Bytes alive when last seen.
+    pub live: u64,
+    /// Bytes given back to the system.
+    pub trimmed: u64,
+    /// Size of the nursery when last seen; 0: it has not changed.
+    pub nursery: u64,
+    /// Allocations refused.
+    pub refused: u64,
+}
+
+impl Collections {
+    /// The part that minor collections have kept of what they looked at, 0.0 to 1.0.
+    pub fn survival(&self) -> f64 {
+        if self.examined == 0 { 0.0 } else { self.promoted as f64 / self.examined as f64 }
+    }
+
+    /// Adds what another one did. Peaks are left alone: they are not at the same time.
+    fn merge(&mut self, o: &Collections) {
+        self.pauses.merge(&o.pauses);
+        self.minors.merge(&o.minors);
+        self.slices.merge(&o.slices);
+        self.scopes.merge(&o.scopes);
+        self.finalizers.merge(&o.finalizers);
+        self.searches.merge(&o.searches);
+        for (to, n) in [
+            (&mut self.majors_begun, o.majors_begun),
+            (&mut self.majors, o.majors),
+            (&mut self.full, o.full),
+            (&mut self.finalized, o.finalized),
+            (&mut self.allocated, o.allocated),
+            (&mut self.examined, o.examined),
+            (&mut self.promoted, o.promoted),
+            (&mut self.marked, o.marked),
+            (&mut self.scope_freed, o.scope_freed),
+            (&mut self.scope_kept, o.scope_kept),
+            (&mut self.dissolved, o.dissolved),
+            (&mut self.islands_made, o.islands_made),
+            (&mut self.islands_made_bytes, o.islands_made_bytes),
+            (&mut self.islands_freed, o.islands_freed),
+            (&mut self.islands_freed_bytes, o.islands_freed_bytes),
+            (&mut self.live, o.live),
+            (&mut self.trimmed, o.trimmed),
+            (&mut self.refused, o.refused),
+        ] {
+            *to += n;
+        }
+    }
+}
+
+/// What the collectors of a program did, and where its time went.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Times of the domains.
+    pub accounts: Accounts,
+    /// By domain. Domains of the accounts that are missing here had nothing to do with a collector.
+    pub domains: BTreeMap<u32, Collections>,
+    /// What threads did outside of all domains: freeing islands.
+    pub outside: Collections,
+    /// All of it.
+    pub total: Collections,
+}
+
+/// Beginnings whose ends have not come.
+#[derive(Default)]
+struct Open {
+    step: Option<u64>,
+    minor: Option<u64>,
+    slice: Option<u64>,
+    scope: Option<u64>,
+    finalizers: Option<u64>,
+    search: Option<u64>,
+    live: u64,
+    mapped: u64,
+}
+
+/// Evaluates a trace.
+pub fn report(trace: &Trace) -> Report {
+    let mut domains: BTreeMap<u32, (Collections, Open)> = BTreeMap::new();
+    let mut outside = (Collections::default(), Open::default());
+    let (mut live, mut mapped) = (Level::default(), Level::default());
+    for e in &trace.events {
+        if e.kind == Kind::DomainEnd {
+            if let Some((of, open)) = domains.get_mut(&(e.a as u32)) {
+                of.allocated += e.b;
+                of.peak_live = of.peak_live.max(of.live + e.b);
+                of.live = 0;
+                live.set(&mut open.live, 0);
+                mapped.set(&mut open.mapped, 0);
+            } else if e.b > 0 {
+                // It has never collected.
+                let of = &mut domains.entry(e.a as u32).or_default().0;
+                (of.allocated, of.peak_live) = (e.b, e.b);
+            }
+            continue;
+        }
+        if !(Kind::StepBegin..=Kind::MemoryRefused).contains(&e.kind) {
+            continue;
+        }
+        let (of, open) = match e.who {
+            Who::Domain(number) => domains.entry(number).or_default(),
+            Who::Thread(_) => &mut outside,
+        };
+        let since = |began: &mut Option<u64>, h: &mut Histogram| match began.take() {
+            Some(began) => {
+                h.add(e.ns - began);
+                Some(e.ns - began)
+            }
+            None => None,
+        };
+        match e.kind {
+            Kind::StepBegin => {
+                open.step = Some(e.ns);
+                of.full += (e.c == 2) as u64;
+                live.set(&mut open.live, e.a);
+                of.peak_live = of.peak_live.max(e.a);
+            }
+            Kind::StepEnd => {
+                since(&mut open.step, &mut of.pauses);
+            }
+            Kind::MinorBegin => open.minor = Some(e.ns),
+            Kind::MinorEnd => {
+                since(&mut open.minor, &mut of.minors);
+                of.allocated += e.a;
+                of.examined += e.a;
+                of.promoted += e.b;
+            }
+            Kind::SliceBegin => open.slice = Some(e.ns),
+            Kind::SliceEnd => {
+                since(&mut open.slice, &mut of.slices);
+                of.marked += e.a;
+                of.majors += (e.c == 1) as u64;
+            }
+            Kind::CloseBegin => open.scope = Some(e.ns),
+            Kind::CloseEnd => {
+                if let Some(ns) = since(&mut open.scope, &mut of.scopes) {
+                    of.pauses.add(ns);
+                }
+                of.allocated += e.a;
+                of.scope_freed += e.a;
+                of.scope_kept += e.b;
+            }
+            Kind::FinalizeBegin => open.finalizers = Some(e.ns),
+            Kind::FinalizeEnd => {
+                since(&mut open.finalizers, &mut of.finalizers);
+                of.finalized += e.a;
+            }
+            Kind::CycleBegin => open.search = Some(e.ns),
+            Kind::CycleEnd => {
+                if let Some(ns) = since(&mut open.search, &mut of.searches) {
+                    of.pauses.add(ns);
+                }
+            }
+            Kind::MajorBegin => of.majors_begun += 1,
+            Kind::ScopeDissolved => of.dissolved += 1,
+            Kind::IslandMade => {
+                of.islands_made += 1;
+                of.islands_made_bytes += e.a;
+            }
+            Kind::IslandFreed => {
+                of.islands_freed += 1;
+                of.islands_freed_bytes += e.a;
+            }
+            Kind::Trimmed => of.trimmed += e.a,
+            Kind::Nursery => of.nursery = e.a,
+            Kind::MemoryRefused => of.refused += 1,
+            _ => {}
+        }
+        if matches!(e.kind, Kind::StepEnd | Kind::HeapLive) {
+            live.set(&mut open.live, e.a);
+            mapped.set(&mut open.mapped, e.b);
+            of.live = e.a;
+            of.peak_live = of.peak_live.max(e.a);
+            of.peak_mapped = of.peak_mapped.max(e.b);
+        }
+    }
+    let mut total = outside.0.clone();
+    domains.values().for_each(|(of, _)| total.merge(of));
+    (total.peak_live, total.peak_mapped) = (live.peak, mapped.peak);
+    Report {
+        accounts: account(trace),
+        domains: domains.into_iter().map(|(number, (of, _))| (number, of)).collect(),
+        outside: outside.0,
+        total,
+    }
+}
+
+/// What all domains have together, and the most that it was.
+#[derive(Default)]
+struct Level {
+    now: u64,
+    peak: u64,
+}
+
+impl Level {
+    /// One of them has so much now, instead of what it had.
+    fn set(&mut self, had: &mut u64, has: u64) {
+        self.now = self.now.saturating_sub(*had).saturating_add(has);
+        self.peak = self.peak.max(self.now);
+        *had = has;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Event;
+
+    #[test]
+    fn a_trace_is_added_up() {
+        let mut trace = Trace::default();
+        let mut add = |ns, domain, kind, c, a, b| {
+            trace.events.push(Event { ns, who: Who::Domain(domain), kind, c, a, b });
+        };
+        // What has lost its beginning is no pause, but its bytes count.
+        add(5, 1, Kind::MinorEnd, 0, 100, 10);
+        add(6, 1, Kind::StepEnd, 0, 500, 4000);
+        add(10, 1, Kind::StepBegin, 2, 900, 0);
+        add(11, 1, Kind::MinorBegin, 0, 0, 0);
+        add(15, 1, Kind::MinorEnd, 0, 300, 90);
+        add(16, 1, Kind::MajorBegin, 0, 0, 0);
+        add(16, 1, Kind::SliceBegin, 0, 0, 0);
+        add(19, 1, Kind::SliceEnd, 1, 77, 0);
+        add(20, 1, Kind::StepEnd, 0, 400, 3000);
+        add(20, 2, Kind::StepBegin, 0, 200, 0);
+        add(22, 2, Kind::StepEnd, 0, 150, 1000);
+        add(30, 2, Kind::CloseBegin, 0, 0, 0);
+        add(37, 2, Kind::CloseEnd, 0, 1000, 24);
+        add(40, 2, Kind::FinalizeBegin, 0, 0, 0);
+        add(41, 2, Kind::FinalizeEnd, 0, 3, 0);
+        add(42, 2, Kind::IslandMade, 0, 4096, 1);
+        add(43, 1, Kind::DomainEnd, 0, 2, 64);
+        add(44, 1, Kind::HeapLive, 0, 1000, 3000);
+        trace.events.push(Event {
+            ns: 50,
+            who: Who::Thread(9),
+            kind: Kind::IslandFreed,
+            c: 0,
+            a: 4096,
+            b: 1,
+        });
+        trace.finish(60);
+        let r = report(&trace);
+        let (one, two) = (&r.domains[&1], &r.domains[&2]);
+        assert_eq!((one.pauses.count(), one.pauses.sum(), one.minors.count()), (1, 10, 1));
+        assert_eq!((one.allocated, one.promoted, one.marked, one.majors, one.full), (400, 100, 77, 1, 1));
+        assert_eq!((two.pauses.count(), two.pauses.max(), two.scopes.count()), (2, 7, 1));
+        assert_eq!((two.allocated, two.scope_kept, two.finalized, two.live), (1064, 24, 3, 0));
+        assert_eq!((one.peak_live, two.peak_live), (1000, 150 + 64));
+        // 900, then 400 + 200, then 400 + 150, then 1000 alone.
+        assert_eq!((r.total.peak_live, r.total.peak_mapped), (1000, 4000));
+        assert_eq!((r.total.islands_made, r.total.islands_freed_bytes), (1, 4096));
+        assert_eq!((r.total.pauses.count(), r.total.allocated), (3, 1464));
+        assert_eq!((r.total.survival() * 100.0).round(), 25.0);
+    }
+}

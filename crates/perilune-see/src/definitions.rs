@@ -1,0 +1,142 @@
+//! Names and call paths as a reader knows them.
+
+use perilune_trace::event::{ObjectKind, ObjectRef, VERBS};
+use perilune_trace::layout::{DefinitionHeader, DefinitionKind, StackNode};
+use std::collections::HashMap;
+
+/// What numbers in events stand for.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    strings: Vec<Box<[u8]>>,
+    stacks: Vec<StackNode>,
+    labels: HashMap<ObjectRef, u32>,
+    origins: HashMap<ObjectRef, u32>,
+}
+
+impl Definitions {
+    /// Takes in complete records; how many bytes they were. What does not look like a record ends the reading.
+    pub fn parse(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(head) = bytes.get(at..at + size_of::<DefinitionHeader>()) {
+            let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            let kind = u16::from_ne_bytes([head[4], head[5]]);
+            let from = at + size_of::<DefinitionHeader>();
+            let Some(body) = bytes.get(from..from.saturating_add(length)) else { break };
+            let word = |n: usize| {
+                body.get(n * 4..n * 4 + 4).map_or(0, |w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))
+            };
+            let object = || ObjectRef(word(0) as u64 | (word(1) as u64) << 32);
+            match kind {
+                k if k == DefinitionKind::String as u16 => self.strings.push(body.into()),
+                k if k == DefinitionKind::Stack as u16 => self.stacks.push(StackNode {
+                    parent: word(0),
+                    function: word(1),
+                    source: word(2),
+                    line: word(3),
+                    defined: word(4),
+                    kind: word(5),
+                }),
+                k if k == DefinitionKind::Label as u16 => _ = self.labels.insert(object(), word(2)),
+                k if k == DefinitionKind::Origin as u16 => _ = self.origins.insert(object(), word(2)),
+                _ => {}
+            }
+            at = (from + length).next_multiple_of(8);
+        }
+        at.min(bytes.len())
+    }
+
+    /// A string; `?` and its number if it was lost.
+    pub fn string(&self, n: u64) -> String {
+        match (n as usize).checked_sub(1).and_then(|at| self.strings.get(at)) {
+            Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            None => format!("?{n}"),
+        }
+    }
+
+    /// A node of call paths.
+    pub fn stack(&self, n: u32) -> Option<&StackNode> {
+        (n as usize).checked_sub(1).and_then(|at| self.stacks.get(at))
+    }
+
+    /// A call path from the innermost frame outwards.
+    pub fn frames(&self, stack: u32) -> impl Iterator<Item = &StackNode> {
+        let mut at = stack;
+        std::iter::from_fn(move || {
+            let (n, node) = (at, self.stack(at)?);
+            // A parent is always older: damaged input makes no loop.
+            at = if node.parent < n { node.parent } else { 0 };
+            Some(node)
+        })
+    }
+
+    /// A frame for people: `name (source:line)`.
+    pub fn frame(&self, node: &StackNode) -> String {
+        let name = self.string(node.function as u64);
+        match (node.source, node.line) {
+            (0, _) => name,
+            (source, 0) => format!("{name} ({})", self.string(source as u64)),
+            (source, line) => format!("{name} ({}:{line})", self.string(source as u64)),
+        }
+    }
+
+    /// Where a call path's innermost Lua frame runs: `source:line`.
+    pub fn place(&self, stack: u32) -> Option<String> {
+        let node = self.frames(stack).find(|node| node.source != 0 && node.line != 0)?;
+        Some(format!("{}:{}", self.string(node.source as u64), node.line))
+    }
+
+    /// Has an object been given a name?
+    pub fn has_label(&self, object: ObjectRef) -> bool {
+        self.labels.contains_key(&object)
+    }
+
+    /// The number of a string, for what a tool adds to a trace.
+    pub fn add_string(&mut self, text: &str) -> u32 {
+        self.strings.push(text.as_bytes().into());
+        self.strings.len() as u32
+    }
+
+    /// The number of a call path, for what a tool adds to a trace. Its parent must be there.
+    pub fn add_stack(&mut self, node: StackNode) -> u32 {
+        self.stacks.push(node);
+        self.stacks.len() as u32
+    }
+
+    /// An object for people: `channel 'jobs'`, `task 12`.
+    pub fn object(&self, object: ObjectRef) -> String {
+        let kind = object.kind().name();
+        match self.labels.get(&object) {
+            Some(&name) => format!("{kind} '{}'", self.string(name as u64)).trim_start().to_owned(),
+            None if kind.is_empty() => "something".to_owned(),
+            None => format!("{kind} {}", object.number()),
+        }
+    }
+
+    /// The name that an object was given: a string's number.
+    pub fn label(&self, object: ObjectRef) -> Option<u32> {
+        self.labels.get(&object).copied()
+    }
+
+    /// A wait for people: `sleeps`, `receives from channel 'jobs'`. `verb` is an index of [`VERBS`].
+    pub fn wait(&self, verb: u16, object: ObjectRef) -> String {
+        let verb = VERBS.get(verb as usize).copied().unwrap_or("waits for");
+        match (object.kind(), object.number()) {
+            // A sleep is no timer of anybody's.
+            (ObjectKind::Timer, 0) if verb == "sleeps" => verb.to_owned(),
+            (ObjectKind::None, _) => format!("{verb} something"),
+            (ObjectKind::Several, _) => format!("{verb} several"),
+            (kind, 0) => format!("{verb} a {}", kind.name()),
+            _ => format!("{verb} {}", self.object(object)),
+        }
+    }
+
+    /// Where an object was made.
+    pub fn origin(&self, object: ObjectRef) -> Option<u32> {
+        self.origins.get(&object).copied()
+    }
+
+    /// How many strings and call paths there are.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.strings.len(), self.stacks.len())
+    }
+}
