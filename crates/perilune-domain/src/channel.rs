@@ -684,7 +684,7 @@ fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
 }
 
 fn as_channel(v: Value) -> Option<Arc<Channel>> {
-    downcast_arc(Arc::clone(v.as_shared()?.object())).ok()
+    downcast_arc(v.as_shared()?.object().clone()).ok()
 }
 
 /// Takes the first case that is ready, if one is.

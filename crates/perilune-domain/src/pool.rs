@@ -436,7 +436,7 @@ fn tasks(vm: &mut Vm) -> LuaResult<Vec<Arc<Task>>> {
     let mut tasks = Vec::new();
     for i in 1..=vm.raw_len(list) {
         let v = vm.raw_get_int(list, i);
-        match v.as_shared().and_then(|r| downcast_arc(Arc::clone(r.object())).ok()) {
+        match v.as_shared().and_then(|r| downcast_arc(r.object().clone()).ok()) {
             Some(task) => tasks.push(task),
             None => {
                 let text = format!("element {i} is no task (a {} value)", v.type_name());

@@ -13,13 +13,19 @@
 //! A kind whose objects are arrays of numbers gives an [`ArrayView`], and `a[i]` and `a[i] = x` go to the elements without a metamethod. Elements are
 //! atomics of their size, accessed with relaxed order: no tearing and no undefined behaviour, and on the machines we know the same instructions as for plain memory.
 //!
+//! # Counts
+//! All counts of shared objects are [`SharedArc`]s, which free chains of objects without recursion: `shared/count.rs`.
+//!
 //! Rejected: userdata with a box per domain around the `Arc` (an island cannot hold one, and each use would go through two boxes and a type
 //! test); a table of handles with numbers as values (numbers must be counted too, and a table is one more thing to look up).
+
+mod count;
 
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::Table;
 use crate::value::{Gc, Tag, Value};
+pub use count::{SharedArc, downcast_arc, upgrade};
 use perilune_heap::Header;
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -77,9 +83,9 @@ pub struct SharedKind {
 }
 
 /// Makes a value of what a shared object has carried to a domain.
-pub type Revive = fn(&mut Vm, &Arc<dyn SharedObject>) -> LuaResult<Value>;
+pub type Revive = fn(&mut Vm, &SharedArc) -> LuaResult<Value>;
 /// What carries a userdata to another domain; `None`: it does not cross.
-pub type Carry = fn(Gc<crate::object::Userdata>) -> Option<Arc<dyn SharedObject>>;
+pub type Carry = fn(Gc<crate::object::Userdata>) -> Option<SharedArc>;
 
 static KINDS: AtomicU32 = AtomicU32::new(0);
 
@@ -264,7 +270,7 @@ fn integer(v: Value) -> Result<i64, ElementError> {
 pub struct SharedRef {
     pub(crate) header: Header,
     /// Owned: one strong count.
-    pub(crate) object: ManuallyDrop<Arc<dyn SharedObject>>,
+    pub(crate) object: ManuallyDrop<SharedArc>,
     pub(crate) kind: u32,
     /// `Element`; 0: no array.
     pub(crate) element: u8,
@@ -274,14 +280,14 @@ pub struct SharedRef {
 
 impl SharedRef {
     /// The object.
-    pub fn object(&self) -> &Arc<dyn SharedObject> {
+    pub fn object(&self) -> &SharedArc {
         &self.object
     }
 
     /// The object's address: its identity in the process.
     #[inline(always)]
     pub fn identity(&self) -> usize {
-        Arc::as_ptr(&self.object).cast::<()>() as usize
+        self.object.address()
     }
 
     /// The object as a `T`, if it is one.
@@ -308,7 +314,7 @@ impl SharedRef {
     ///
     /// # Safety
     /// There is room for a `SharedRef` at `at`.
-    pub(crate) unsafe fn init(at: *mut SharedRef, object: Arc<dyn SharedObject>) {
+    pub(crate) unsafe fn init(at: *mut SharedRef, object: SharedArc) {
         let view = object.elements();
         // SAFETY: the caller's promise; every field but the header is written.
         unsafe {
@@ -318,23 +324,6 @@ impl SharedRef {
             (*at).len = view.map_or(0, |v| v.len);
             (&raw mut (*at).object).write(ManuallyDrop::new(object));
         }
-    }
-}
-
-/// Downcasts an `Arc` of a shared object.
-///
-/// # Errors
-/// The object comes back if it is no `T`.
-pub fn downcast_arc<T: SharedObject>(object: Arc<dyn SharedObject>) -> Result<Arc<T>, Arc<dyn SharedObject>> {
-    let any: &dyn Any = &*object;
-    if any.is::<T>() {
-        let any: Arc<dyn Any + Send + Sync> = object;
-        match any.downcast::<T>() {
-            Ok(t) => Ok(t),
-            Err(_) => unreachable!("the type was just compared"),
-        }
-    } else {
-        Err(object)
     }
 }
 
@@ -398,8 +387,12 @@ impl SharedRefs {
 
 impl Vm {
     /// This domain's reference to a shared object.
-    pub fn shared_ref(&mut self, object: Arc<dyn SharedObject>) -> Gc<SharedRef> {
-        let identity = Arc::as_ptr(&object).cast::<()>() as usize;
+    pub fn shared_ref(&mut self, object: impl Into<SharedArc>) -> Gc<SharedRef> {
+        self.reference_to(object.into())
+    }
+
+    fn reference_to(&mut self, object: SharedArc) -> Gc<SharedRef> {
+        let identity = object.address();
         if let Some(&known) = self.shared_refs.known.get(&identity) {
             // SAFETY: the sweeps remove the dead.
             return unsafe { Gc::from_ptr(known) };
@@ -423,13 +416,13 @@ impl Vm {
     }
 
     /// Makes the metatable of an object's kind, if this domain has none: so that [`Vm::shared_ref`] runs nothing and collects nothing for it.
-    pub(crate) fn meet_kind(&mut self, object: &Arc<dyn SharedObject>) -> LuaResult<()> {
+    pub(crate) fn meet_kind(&mut self, object: &SharedArc) -> LuaResult<()> {
         let at = object.kind().index() as usize;
         let known = self.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null());
         if known || object.kind().revive.is_some() {
             return Ok(());
         }
-        let r = self.shared_ref(Arc::clone(object));
+        let r = self.shared_ref(object.clone());
         self.shared_metatable(r)?;
         Ok(())
     }
@@ -447,7 +440,7 @@ impl Vm {
 
     /// The reference through which this domain knows the object of `r`, which may be one inside an island.
     pub(crate) fn canonical_shared(&mut self, r: Gc<SharedRef>) -> Gc<SharedRef> {
-        self.shared_ref(Arc::clone(&r.object))
+        self.shared_ref(r.object().clone())
     }
 
     /// Argument `i` as a shared object of type `T`.
@@ -479,7 +472,7 @@ impl Vm {
         kind: &'static SharedKind,
     ) -> LuaResult<Arc<T>> {
         if let Some(r) = self.arg(i).as_shared()
-            && let Ok(object) = downcast_arc(Arc::clone(&r.object))
+            && let Ok(object) = downcast_arc(r.object().clone())
         {
             return Ok(object);
         }

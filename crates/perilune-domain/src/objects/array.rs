@@ -440,7 +440,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
 /// Argument `n` as an array.
 pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Arc<Array>> {
     if let Some(r) = vm.arg(n).as_shared()
-        && let Ok(array) = downcast_arc(Arc::clone(r.object()))
+        && let Ok(array) = downcast_arc(r.object().clone())
     {
         return Ok(array);
     }

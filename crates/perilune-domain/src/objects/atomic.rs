@@ -12,7 +12,7 @@ use crate::races::Order;
 use parking_lot::Mutex;
 use perilune_trace::{Category, Identity, ObjectKind, clock, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
-use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::any::Any;
 use std::sync::Arc;
@@ -102,10 +102,7 @@ pub static NEW: Native = Native::leaf("atomic", |vm| {
     let atomic = Arc::new(Atomic::new(v));
     super::report_made(vm, &atomic.identity);
     if holds_counts && let Cell::Any(_, registered) = &atomic.cell {
-        registered.shared(|| {
-            let object: Arc<dyn SharedObject> = atomic.clone();
-            Arc::downgrade(&object)
-        });
+        registered.shared(|| SharedArc::from(atomic.clone()).downgrade());
     }
     let r = vm.shared_ref(atomic);
     vm.ret(r)
@@ -149,11 +146,16 @@ static STORE: Native = Native::leaf("store", |vm| {
     let a = this(vm)?;
     let v = value_for(vm, a, 2)?;
     a.order.leave(vm);
-    operation(&a.identity, || match (&a.cell, v) {
-        (Cell::Integer(a), Plain::Integer(i)) => a.store(i, SeqCst),
-        (Cell::Any(m, _), v) => *m.lock() = v,
-        _ => {}
+    // What it held goes when the lock is free: it may be the last reference to much.
+    let old = operation(&a.identity, || match (&a.cell, v) {
+        (Cell::Integer(a), Plain::Integer(i)) => {
+            a.store(i, SeqCst);
+            Plain::Nil
+        }
+        (Cell::Any(m, _), v) => std::mem::replace(&mut *m.lock(), v),
+        (_, v) => v,
     });
+    drop(old);
     Ok(0)
 });
 

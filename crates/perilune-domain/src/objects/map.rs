@@ -46,7 +46,7 @@ impl Hash for Key {
             Plain::String(s) => s.hash(h),
             Plain::Native(n) => (*n as *const Native as usize).hash(h),
             Plain::Island(_, address) => address.hash(h),
-            Plain::Shared(o) => (Arc::as_ptr(o).cast::<()>() as usize).hash(h),
+            Plain::Shared(o) => o.address().hash(h),
         }
     }
 }
@@ -299,14 +299,19 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
     }
 });
 
+/// Takes out what a lock protects: it goes when the lock is free, because it may be the last reference to much.
+fn contents<T: Default>(mut lock: MutexGuard<'_, T>) -> T {
+    std::mem::take(&mut *lock)
+}
+
 /// `m:clear()`
 static CLEAR: Native = Native::leaf("clear", |vm| {
     let m = this(vm)?;
     for shard in &m.shards {
-        let mut shard = shard.lock();
+        let shard = shard.lock();
         m.len.fetch_sub(shard.len() as i64, Relaxed);
         discharge(shard.iter());
-        shard.clear();
+        drop(contents(shard));
     }
     Ok(0)
 });

@@ -20,7 +20,7 @@ pub(crate) fn register(vm: &mut Vm, registered: &Registered, held: &plain::Plain
     if held.holds_counts()
         && let Some(this) = vm.arg(1).as_shared()
     {
-        registered.shared(|| std::sync::Arc::downgrade(this.object()));
+        registered.shared(|| this.object().downgrade());
     }
 }
 

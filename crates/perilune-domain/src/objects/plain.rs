@@ -3,7 +3,7 @@
 use perilune_heap::program_has_room;
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
-use perilune_vm::shared::SharedObject;
+use perilune_vm::shared::SharedArc;
 use perilune_vm::{LuaResult, Native, Tag, Value, Vm};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub enum Plain {
     Float(f64),
     String(Arc<[u8]>),
     Native(&'static Native),
-    Shared(Arc<dyn SharedObject>),
+    Shared(SharedArc),
     /// A table or function in an island: the island's count is in the parcel.
     Island(Parcel, usize),
 }
@@ -33,7 +33,7 @@ impl Plain {
             Tag::FLOAT => Plain::Float(v.as_float()?),
             Tag::STRING => Plain::String(Arc::from(v.as_string()?.bytes())),
             Tag::NATIVE => Plain::Native(v.as_native()?),
-            Tag::SHARED => Plain::Shared(Arc::clone(v.as_shared()?.object())),
+            Tag::SHARED => Plain::Shared(v.as_shared()?.object().clone()),
             _ if vm.is_shared(v) => Plain::Island(vm.pack(&[v], PackRules::MESSAGE).ok()?, v.address()?),
             _ => return None,
         })
@@ -51,7 +51,7 @@ impl Plain {
             Plain::Float(f) => Value::float(*f),
             Plain::String(s) => vm.value_str(s)?,
             Plain::Native(n) => Value::native(n),
-            Plain::Shared(o) => vm.shared_ref(Arc::clone(o)).into(),
+            Plain::Shared(o) => vm.shared_ref(o.clone()).into(),
             Plain::Island(parcel, _) => vm.unpack_one(parcel)?,
         })
     }
@@ -85,7 +85,7 @@ impl Plain {
             (Plain::Boolean(a), Plain::Boolean(b)) => a == b,
             (Plain::String(a), Plain::String(b)) => a == b,
             (Plain::Native(a), Plain::Native(b)) => std::ptr::eq(*a, *b),
-            (Plain::Shared(a), Plain::Shared(b)) => Arc::ptr_eq(a, b),
+            (Plain::Shared(a), Plain::Shared(b)) => a.address() == b.address(),
             (Plain::Island(_, a), Plain::Island(_, b)) => a == b,
             _ => match (self.number(), other.number()) {
                 (Some(a), Some(b)) => Vm::raw_equals(a, b),

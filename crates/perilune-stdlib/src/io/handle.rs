@@ -9,7 +9,7 @@ use super::standard::{Shared, operate, share};
 use super::stream::{Buffering, Stream};
 use super::write_value;
 use crate::errno;
-use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -70,9 +70,9 @@ impl SharedObject for Carried {
 }
 
 /// What carries an open file to another domain.
-pub(super) fn carry(file: Gc<Userdata>) -> Option<Arc<dyn SharedObject>> {
+pub(super) fn carry(file: Gc<Userdata>) -> Option<SharedArc> {
     let stream = handle_of(file)?.stream.clone()?;
-    Some(Arc::new(Carried(stream)))
+    Some(Arc::new(Carried(stream)).into())
 }
 
 /// Makes the metatable.

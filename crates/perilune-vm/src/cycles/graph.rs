@@ -4,7 +4,7 @@
 //! taken for external ones. Nodes are numbered as they are met, which makes the list of nodes the queue of those whose edges are still to be listed.
 
 use super::{Freeze, Frozen, Holder, Share};
-use crate::shared::SharedObject;
+use crate::shared::SharedArc;
 use perilune_heap::IslandRef;
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::sync::atomic::{Ordering, fence};
 
 /// A counted thing, by a count of the table's own.
 pub(super) enum Counted {
-    Shared(Arc<dyn SharedObject>),
+    Shared(SharedArc),
     Island(IslandRef),
     Other(Arc<dyn Holder>),
 }
@@ -22,7 +22,7 @@ impl Counted {
     /// Its identity: an address, or the number of an island. Addresses are even.
     fn key(&self) -> usize {
         match self {
-            Counted::Shared(o) => Arc::as_ptr(o).cast::<()>() as usize,
+            Counted::Shared(o) => o.address(),
             Counted::Other(o) => Arc::as_ptr(o).cast::<()>() as usize,
             Counted::Island(i) => island_key(i.number()),
         }
@@ -32,7 +32,7 @@ impl Counted {
     /// happened for the caller.
     fn count(&self) -> usize {
         let count = match self {
-            Counted::Shared(o) => Arc::strong_count(o),
+            Counted::Shared(o) => o.count(),
             Counted::Other(o) => Arc::strong_count(o),
             Counted::Island(i) => i.count(),
         };
@@ -60,14 +60,14 @@ pub struct Held<'a>(&'a mut dyn FnMut(Found<'_>));
 
 /// A count that a holder owns.
 enum Found<'a> {
-    Shared(&'a Arc<dyn SharedObject>),
+    Shared(&'a SharedArc),
     Island(&'a IslandRef),
     Other(&'a dyn Share),
 }
 
 impl Held<'_> {
     /// A count of a shared object.
-    pub fn shared(&mut self, object: &Arc<dyn SharedObject>) {
+    pub fn shared(&mut self, object: &SharedArc) {
         (self.0)(Found::Shared(object));
     }
 
@@ -85,7 +85,7 @@ impl Held<'_> {
 impl Found<'_> {
     fn key(&self) -> usize {
         match self {
-            Found::Shared(o) => Arc::as_ptr(o).cast::<()>() as usize,
+            Found::Shared(o) => o.address(),
             Found::Island(i) => island_key(i.number()),
             Found::Other(o) => o.address(),
         }
@@ -93,7 +93,7 @@ impl Found<'_> {
 
     fn counted(&self) -> Counted {
         match self {
-            Found::Shared(o) => Counted::Shared(Arc::clone(o)),
+            Found::Shared(o) => Counted::Shared(SharedArc::clone(o)),
             Found::Island(i) => Counted::Island(IslandRef::clone(i)),
             Found::Other(o) => Counted::Other(o.share()),
         }

@@ -57,7 +57,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use crate::shared::SharedObject;
+use crate::shared::{SharedObject, upgrade};
 pub use graph::Held;
 use graph::{Counted, Table};
 use perilune_trace::{Kind, emit};
@@ -119,7 +119,7 @@ impl Entry {
 
     fn counted(&self) -> Option<Counted> {
         match self {
-            Entry::Shared(w) => w.upgrade().map(Counted::Shared),
+            Entry::Shared(w) => upgrade(w).map(Counted::Shared),
             Entry::Other(w) => w.upgrade().map(Counted::Other),
         }
     }

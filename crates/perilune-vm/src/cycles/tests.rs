@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::island::test_contents;
-use crate::shared::SharedKind;
+use crate::shared::{SharedArc, SharedKind};
 use perilune_heap::{IslandBuilder, IslandRef};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::SeqCst};
 
@@ -61,7 +61,7 @@ impl Frozen for Open<'_> {
     fn held(&self, to: &mut Held<'_>) {
         for thing in self.0.iter() {
             match thing {
-                Thing::Box(b) => to.shared(&(Arc::clone(b) as Arc<dyn SharedObject>)),
+                Thing::Box(b) => to.shared(&SharedArc::from(Arc::clone(b))),
                 Thing::Island(i) => to.island(i),
             }
         }
@@ -84,7 +84,7 @@ impl Changing {
     }
 
     fn put(self: &Arc<Self>, thing: Thing) {
-        self.registered.shared(|| Arc::downgrade(&(Arc::clone(self) as Arc<dyn SharedObject>)));
+        self.registered.shared(|| SharedArc::from(Arc::clone(self)).downgrade());
         self.things.lock().unwrap().push(thing);
     }
 }
@@ -93,10 +93,10 @@ impl Changing {
 fn island(things: &[Thing]) -> IslandRef {
     let mut builder = IslandBuilder::new().unwrap();
     builder.alloc(1, 16).unwrap();
-    let mut shared: Vec<Arc<dyn SharedObject>> = Vec::new();
+    let mut shared: Vec<SharedArc> = Vec::new();
     for thing in things {
         match thing {
-            Thing::Box(b) => shared.push(b.clone()),
+            Thing::Box(b) => shared.push(b.clone().into()),
             Thing::Island(i) => builder.refer(i.number()),
         }
     }
@@ -115,7 +115,7 @@ fn a_cycle_through_islands_is_emptied_when_nobody_has_it() {
     collect();
     assert_eq!(alive.load(SeqCst), 1, "the outer island is held");
     let contents = crate::island::shared_objects(&outer);
-    let again: Arc<dyn SharedObject> = contents[0].clone();
+    let again: SharedArc = contents[0].clone();
     drop(outer);
     collect();
     let Ok(again) = crate::shared::downcast_arc::<Changing>(again) else { panic!("a box") };

@@ -23,7 +23,7 @@ use crate::meta::Event;
 use crate::native::LuaResult;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, STRING_DATA, Table, Upval};
 use crate::shape;
-use crate::shared::{SharedObject, SharedRef};
+use crate::shared::{SharedArc, SharedRef};
 use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{FROZEN, Header, IslandBuilder, IslandRef, OutOfMemory, is_island, island_number};
@@ -96,7 +96,7 @@ struct Copier<'a> {
     texts: Texts,
     protos: Vec<Arc<Proto>>,
     known_protos: HashSet<*const Proto>,
-    shared: Vec<Arc<dyn SharedObject>>,
+    shared: Vec<SharedArc>,
     shapes: Vec<u32>,
     known_shapes: HashSet<u32>,
     /// (shape, absent metamethods), direct-mapped.
@@ -533,7 +533,7 @@ impl Copier<'_> {
 
     fn copy_shared(&mut self, r: Gc<SharedRef>) -> Attempt<*mut SharedRef> {
         let copy: *mut SharedRef = self.island.alloc(Tag::SHARED.0, size_of::<SharedRef>())?.cast();
-        let object = Arc::clone(r.object());
+        let object = r.object().clone();
         // SAFETY: room for a reference. It has the same `Arc` as the list, bit by bit, and is never dropped: the count belongs to the list.
         unsafe { SharedRef::init(copy, std::ptr::read(&object)) };
         self.shared.push(object);

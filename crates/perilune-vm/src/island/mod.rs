@@ -34,7 +34,7 @@ pub(crate) use scratch::Scratch;
 
 use crate::Vm;
 use crate::native::LuaResult;
-use crate::shared::SharedObject;
+use crate::shared::SharedArc;
 use crate::value::{Tag, Value};
 use perilune_heap::{IslandRef, is_island};
 use perilune_syntax::Proto;
@@ -48,7 +48,7 @@ pub(crate) struct Contents {
     /// Of the functions; never looked at, only kept.
     #[expect(dead_code, reason = "functions refer to these")]
     protos: Vec<Arc<Proto>>,
-    shared: Vec<Arc<dyn SharedObject>>,
+    shared: Vec<SharedArc>,
     /// Of the tables, each once.
     shapes: Vec<u32>,
 }
@@ -116,11 +116,11 @@ pub(crate) fn contents(island: &IslandRef) -> Option<&Contents> {
 
 /// Contents of an island that holds these, for tests.
 #[cfg(test)]
-pub(crate) fn test_contents(shared: Vec<Arc<dyn SharedObject>>) -> perilune_heap::IslandContents {
+pub(crate) fn test_contents(shared: Vec<SharedArc>) -> perilune_heap::IslandContents {
     Box::new(Contents { protos: Vec::new(), shared, shapes: Vec::new() })
 }
 
 /// The shared objects that an island keeps alive, for whoever looks for cycles through them.
-pub fn shared_objects(island: &IslandRef) -> &[Arc<dyn SharedObject>] {
+pub fn shared_objects(island: &IslandRef) -> &[SharedArc] {
     contents(island).map_or(&[], |c| &c.shared)
 }

@@ -14,9 +14,8 @@
 //! ```
 
 use crate::cycles::{Held, Holder};
-use crate::shared::SharedObject;
+use crate::shared::SharedArc;
 use perilune_syntax::Proto;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// First byte of a value. The numbers up to NATIVE are those of [`crate::Tag`].
@@ -104,7 +103,7 @@ pub(super) enum Entry {
 #[derive(Default)]
 pub(super) struct Refs {
     pub protos: Vec<Arc<Proto>>,
-    pub shared: Vec<Arc<dyn SharedObject>>,
+    pub shared: Vec<SharedArc>,
     pub islands: Vec<perilune_heap::IslandRef>,
     pub known: Vec<Known>,
     pub modules: Vec<ModuleRef>,
@@ -140,41 +139,6 @@ impl Holder for Graph {
 impl Holder for super::snapshot::Snapshot {
     fn held(&self, to: &mut Held<'_>) {
         self.graph.held(to);
-    }
-}
-
-thread_local! {
-    /// Shared objects whose counts this thread is about to drop; `None` while it drops none.
-    static DROPPED: RefCell<Option<Vec<Arc<dyn SharedObject>>>> = const { RefCell::new(None) };
-}
-
-/// A channel may hold a message that holds a channel, and so on for ever: dropping a count may drop the object with the parcels in it.
-/// So the outermost parcel to be dropped drops the counts of all inside it, one after the other.
-impl Drop for Refs {
-    fn drop(&mut self) {
-        if self.shared.is_empty() {
-            return;
-        }
-        let mut shared = std::mem::take(&mut self.shared);
-        // At the end of a thread the list is gone; then they are dropped as they come.
-        let outermost = DROPPED.try_with(|dropped| match &mut *dropped.borrow_mut() {
-            Some(list) => {
-                list.append(&mut shared);
-                false
-            }
-            empty => {
-                *empty = Some(Vec::new());
-                true
-            }
-        });
-        if outermost != Ok(true) {
-            return;
-        }
-        while let Some(object) = shared.pop() {
-            drop(object);
-            DROPPED.with_borrow_mut(|list| shared.extend(list.iter_mut().flat_map(|l| l.drain(..))));
-        }
-        DROPPED.set(None);
     }
 }
 
