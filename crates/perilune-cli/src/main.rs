@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let succeeded = match run::main(&mut vm, &options) {
         Ok(succeeded) => succeeded,
         Err(thrown) => {
-            protected::report(vm.take_error(thrown));
+            protected::report(vm.host_error(thrown));
             false
         }
     };

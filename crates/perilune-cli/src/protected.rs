@@ -56,7 +56,7 @@ pub fn report(error: Value) {
 pub fn call(vm: &mut Vm, f: Value, args: &[Value]) -> Result<u32, Value> {
     let _ = INTERRUPT.set(vm.interrupt_handle());
     set_signal(on_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
-    let result = vm.protected_call_with_handler(f, args, Value::native(&MESSAGE_HANDLER));
+    let result = vm.host_call_with_handler(f, args, Value::native(&MESSAGE_HANDLER));
     set_signal(libc::SIG_DFL);
     vm.clear_interrupt();
     result

@@ -52,7 +52,7 @@ fn print(vm: &mut Vm, depth: u32, results: u32) -> LuaResult<()> {
     let globals: Value = vm.globals().into();
     let key = vm.value_str(b"print")?;
     let print = vm.index(globals, key)?;
-    if let Err(error) = vm.protected_call(print, &values) {
+    if let Err(error) = vm.host_call(print, &values) {
         let text = error.as_string().map_or_else(|| b"?".to_vec(), |s| s.bytes().to_vec());
         protected::write_message(&[b"error calling 'print' (", text.as_slice(), b")"].concat());
     }
@@ -159,7 +159,7 @@ fn call_method(vm: &mut Vm, object: Value, name: &str, args: &[Value]) -> LuaRes
     let method = vm.index(object, key)?;
     let depth = vm.stack_top() as u32;
     let all: Vec<Value> = std::iter::once(object).chain(args.iter().copied()).collect();
-    let result = match vm.protected_call(method, &all) {
+    let result = match vm.host_call(method, &all) {
         Ok(results) if results > 0 => vm.stack_get(depth + 1),
         _ => Value::NIL,
     };

@@ -27,7 +27,7 @@ use perilune_trace::{Category, Identity, Kind, ObjectKind, ObjectRef, emit, name
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
-use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use perilune_vm::{Gc, LuaResult, Native, Table, Thrown, Value, Vm};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -411,8 +411,7 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
 fn unpack(vm: &mut Vm, message: Parcel, case: u32) -> LuaResult<u32> {
     races::received(vm, &message);
     let result = vm.unpack(&message);
-    if result.is_err()
-        && vm.is_called_again()
+    if let Err(Thrown::Park(_) | Thrown::RunAgain(_)) = result
         && let Some(stash) = Domain::of(vm)?.stash(vm)
     {
         *stash = Some((case, message));
@@ -654,7 +653,7 @@ static SELECT: Native = Native::hybrid("select", |vm| {
         if wait::sleeps(vm) {
             return Err(vm.park());
         }
-        return (SELECT.func)(vm);
+        return SELECT.run(vm);
     }
 });
 

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use perilune_trace::{Category, Kind, ObjectKind, emit, on};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
-use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Thrown, Type, Value, Vm};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -216,7 +216,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
             domain.run(vm, id);
         }
         Err(e) => {
-            let value = vm.take_error(e);
+            let value = vm.host_error(e);
             vm.push(value);
             let end = crate::spawn::conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
             vm.truncate(below);
@@ -447,7 +447,7 @@ pub(crate) static PARALLEL_FOR: Native = Native::hybrid("parallel_for", |vm| {
 
 /// Ends the wait of a native, unless it is called again.
 fn finish(vm: &mut Vm, result: LuaResult<u32>) -> LuaResult<u32> {
-    if result.is_ok() || !vm.is_called_again() {
+    if !matches!(result, Err(Thrown::Park(_) | Thrown::RunAgain(_))) {
         wait::finish(vm);
     }
     result

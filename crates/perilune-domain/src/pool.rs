@@ -370,7 +370,7 @@ impl Task {
                 Some(id)
             }
             Err(e) => {
-                let value = vm.take_error(e);
+                let value = vm.host_error(e);
                 vm.push(value);
                 let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
                 vm.truncate(below);

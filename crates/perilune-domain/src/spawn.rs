@@ -122,7 +122,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
         });
         drop(parcel);
         if let Err(e) = started {
-            let value = vm.take_error(e);
+            let value = vm.host_error(e);
             vm.push(value);
             let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
             domain.end(vm);
@@ -141,7 +141,7 @@ pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, whose: &str) -> End {
             match vm.pack_or_raise(&values, PackRules::RESULT) {
                 Ok(parcel) => End::Returned(Arc::new(parcel)),
                 Err(e) => {
-                    let value = vm.take_error(e);
+                    let value = vm.host_error(e);
                     failed(vm, value, &[], whose)
                 }
             }

@@ -22,7 +22,7 @@ pub fn state(options: HeapOptions) -> Box<Vm> {
     let mut vm = Vm::with_options(options);
     perilune_stdlib::open_libs(&mut vm).expect("an empty state has memory for its libraries");
     let forbid = vm.load(FORBID.as_bytes(), b"=sandbox", LoadMode::Text, None).expect("compiles");
-    vm.protected_call(forbid.into(), &[]).expect("runs");
+    vm.host_call(forbid.into(), &[]).expect("runs");
     let depth = vm.stack_top();
     debug_assert_eq!(depth, 0);
     vm.heap().set_limit(Some(MEMORY));
@@ -41,7 +41,7 @@ pub enum Outcome {
 /// Calls a function for `time` at most and drops its results.
 pub fn call(guard: &Guard, vm: &mut Vm, f: Gc<LuaClosure>, time: Duration) -> Outcome {
     let depth = vm.nargs();
-    let outcome = match guard.bounded(vm, time, |vm| vm.protected_call(f.into(), &[])) {
+    let outcome = match guard.bounded(vm, time, |vm| vm.host_call(f.into(), &[])) {
         Ok(n) => Outcome::Results(n),
         Err(e) => Outcome::Error(text(e)),
     };
@@ -83,7 +83,7 @@ pub fn still_works(guard: &Guard, vm: &mut Vm) -> Result<(), String> {
     collect(guard, vm);
     let f = vm.load(PROBE.as_bytes(), b"=probe", LoadMode::Text, None).map_err(text)?;
     let depth = vm.nargs();
-    let result = guard.bounded(vm, Duration::from_secs(10), |vm| vm.protected_call(f.into(), &[]));
+    let result = guard.bounded(vm, Duration::from_secs(10), |vm| vm.host_call(f.into(), &[]));
     let right = match result {
         Ok(1) if vm.stack_get(depth + 1).is_truthy() => Ok(()),
         Ok(_) => Err("the state computes something else afterwards".to_string()),

@@ -315,7 +315,7 @@ fn pcall(vm: &mut Vm) -> LuaResult<u32> {
     // The arguments stay in their stack slots meanwhile, which is what keeps them alive.
     let arguments: Vec<Value> = (2..=vm.nargs()).map(|i| vm.arg(i)).collect();
     vm.push(Value::TRUE);
-    match vm.protected_call(function, &arguments) {
+    match vm.protected_call(function, &arguments)? {
         Ok(count) => Ok(count + 1),
         Err(error) => {
             vm.push(Value::FALSE);
@@ -330,7 +330,7 @@ fn xpcall(vm: &mut Vm) -> LuaResult<u32> {
     let (function, handler) = (vm.arg(1), vm.arg(2));
     let arguments: Vec<Value> = (3..=vm.nargs()).map(|i| vm.arg(i)).collect();
     vm.push(Value::TRUE);
-    match vm.protected_call(function, &arguments) {
+    match vm.protected_call(function, &arguments)? {
         Ok(count) => Ok(count + 1),
         Err(error) => {
             let handled = vm.call(handler, &[error])?;
@@ -372,7 +372,7 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
     let name = vm.opt_str(2)?;
     let name = name.map_or(b"=(load)".as_slice(), |n| n.bytes());
     vm.check_type(1, Type::Function)?;
-    let text = match read_pieces(vm, source) {
+    let text = match read_pieces(vm, source)? {
         Ok(text) => text,
         Err(message) => return loaded(vm, Err(message)),
     };
@@ -382,32 +382,35 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
 
 /// All that the reader function gives until it returns nothing or an empty string; an error of the reader is
 /// one of loading, but a message handler outside sees it.
-fn read_pieces(vm: &mut Vm, reader: Value) -> Result<Vec<u8>, Value> {
+fn read_pieces(vm: &mut Vm, reader: Value) -> LuaResult<Result<Vec<u8>, Value>> {
     let mut text = Vec::new();
     loop {
         if let Err(thrown) = vm.poll_interrupt() {
-            return Err(vm.take_error(thrown));
+            return vm.catch(thrown).map(Err);
         }
         let top = vm.stack_top() as u32;
-        let count = vm.observed_call(reader, &[])?;
+        let count = match vm.observed_call(reader, &[])? {
+            Ok(count) => count,
+            Err(message) => return Ok(Err(message)),
+        };
         let piece = if count == 0 { Value::NIL } else { vm.stack_get(top + 1) };
         if !piece.is_nil() && piece.as_string().is_none() && !piece.is_number() {
             let thrown = vm.error("reader function must return a string");
-            return Err(vm.observed_error(thrown));
+            return vm.observed_error(thrown).map(Err);
         }
         let piece = match piece {
             piece if piece.is_nil() => None,
             piece => match vm.tostring(piece) {
                 Ok(piece) => Some(piece),
-                Err(thrown) => return Err(vm.take_error(thrown)),
+                Err(thrown) => return vm.catch(thrown).map(Err),
             },
         };
         match piece {
             Some(piece) if piece.len() > 0 => match scratch::append(vm, &mut text, piece.bytes()) {
                 Ok(()) => {}
-                Err(thrown) => return Err(vm.take_error(thrown)),
+                Err(thrown) => return vm.catch(thrown).map(Err),
             },
-            _ => return Ok(text),
+            _ => return Ok(Ok(text)),
         }
         vm.truncate(top);
     }

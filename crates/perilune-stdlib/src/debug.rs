@@ -404,7 +404,7 @@ fn debug(vm: &mut Vm) -> LuaResult<u32> {
             return Ok(0);
         }
         let outcome = match vm.load(&line, b"=(debug command)", LoadMode::Both, None) {
-            Ok(f) => vm.protected_call(f.into(), &[]).map(|_| ()),
+            Ok(f) => vm.protected_call(f.into(), &[])?.map(|_| ()),
             Err(e) => Err(e),
         };
         vm.truncate(0);

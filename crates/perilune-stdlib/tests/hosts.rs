@@ -251,7 +251,7 @@ fn the_root_chain_waits() {
     with_pump(|vm, toy| {
         for (source, expected) in PLACES {
             let f = load(vm, source);
-            let n = vm.protected_call(f, &[]).unwrap_or_else(|e| panic!("{source}: {}", show(e)));
+            let n = vm.host_call(f, &[]).unwrap_or_else(|e| panic!("{source}: {}", show(e)));
             let first = vm.stack_get(vm.nargs() - n + 1);
             assert_eq!(show(first), *expected, "{source}");
             vm.truncate(vm.nargs() - n);
@@ -285,12 +285,12 @@ fn interrupts_end_the_root_chains_wait() {
         let handle = vm.interrupt_handle();
         handle.raise();
         let f = load(vm, "return select(2, pcall(wait, 1))");
-        vm.protected_call(f, &[]).unwrap();
+        vm.host_call(f, &[]).unwrap();
         assert_eq!(show(vm.pop()), "interrupted!");
         assert_eq!(toy.state.lock().unwrap().withdrawn, 1);
         WAITED.set(0);
         handle.raise();
-        let e = vm.protected_call(Value::native(&WAIT), &[Value::int(1)]);
+        let e = vm.host_call(Value::native(&WAIT), &[Value::int(1)]);
         // Called by native code without an interpreter between.
         assert_eq!(show(e.unwrap_err()), "interrupted!");
         assert_eq!(toy.state.lock().unwrap().withdrawn, 2);
@@ -302,12 +302,12 @@ fn interrupts_end_the_root_chains_wait() {
             vm,
             "closed = 0 local c <close> = setmetatable({}, {__close = function() closed = 1 end}) pcall(function() while true do end end) return 'caught'",
         );
-        let e = vm.protected_call(f, &[]).unwrap_err();
+        let e = vm.host_call(f, &[]).unwrap_err();
         assert_eq!(show(e), "cancelled");
         toy.state.lock().unwrap().cancel_root = false;
         handle.raise_cause(perilune_vm::interrupt::CANCEL);
         let f = load(vm, "return 'goes on'");
-        vm.protected_call(f, &[]).unwrap();
+        vm.host_call(f, &[]).unwrap();
         assert_eq!(show(vm.pop()), "goes on");
     });
 }
@@ -377,7 +377,7 @@ fn blocked_code_goes_on_in_any_order() {
              for i = 1, 100 do assert(t[i][1] == i) end
              return 'whole'",
         );
-        vm.protected_call(f, &[]).unwrap();
+        vm.host_call(f, &[]).unwrap();
         assert_eq!(show(vm.pop()), "whole");
         toy.release();
         third.join().unwrap();
@@ -497,7 +497,7 @@ fn pipes_and_processes_leave_the_state_to_others() {
         // SAFETY: this thread owns it.
         let vm = unsafe { address.vm() };
         let f = load(vm, &text);
-        vm.protected_call(f, &[]).unwrap_or_else(|e| panic!("{text}: {}", show(e)));
+        vm.host_call(f, &[]).unwrap_or_else(|e| panic!("{text}: {}", show(e)));
         assert_eq!(show(vm.pop()), expected, "{text}");
         toy.release();
         let said = other.join().expect("no panic");

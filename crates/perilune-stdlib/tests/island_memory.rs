@@ -11,7 +11,7 @@ static SHARE: Native = Native::leaf("share", |vm| {
 
 fn run(vm: &mut Vm, text: &str) {
     let f = vm.load(text.as_bytes(), b"=test", LoadMode::Text, None).unwrap_or_else(|e| panic!("{e:?}"));
-    if let Err(e) = vm.protected_call(f.into(), &[]) {
+    if let Err(e) = vm.host_call(f.into(), &[]) {
         panic!("{e:?}");
     }
 }

@@ -41,7 +41,7 @@ fn run(vm: &mut Vm, name: &str, text: &str, args: &[Value]) -> Value {
         Ok(f) => f,
         Err(e) => panic!("{name}: {e:?}"),
     };
-    match vm.protected_call(f.into(), args) {
+    match vm.host_call(f.into(), args) {
         Ok(0) => Value::NIL,
         Ok(n) => {
             let v = vm.stack_get(vm.nargs() - n + 1);

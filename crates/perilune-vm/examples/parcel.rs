@@ -74,7 +74,7 @@ fn case(name: &str, source: &str) {
          print(('%-20s pack %9.1f ns  unpack %9.1f ns  %d bytes'):format('{name}', p, u, b))"
     );
     let f = vm.load(source.as_bytes(), b"=bench", LoadMode::Text, None).expect("a program");
-    if let Err(e) = vm.protected_call(f.into(), &[]) {
+    if let Err(e) = vm.host_call(f.into(), &[]) {
         println!("{name}: {:?}", e);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Vm;
 use crate::frame::{CALL_GAP, F_NATIVE, frame};
-use crate::native::{LuaResult, Native, Thrown};
+use crate::native::{LuaResult, Native};
 use crate::num;
 use crate::object::{LuaString, NativeClosure, Table, Userdata};
 use crate::value::{Gc, Tag, Type, Value};
@@ -295,12 +295,6 @@ impl Vm {
         }
     }
 
-    /// For a native that has got an error from an operation: it is none, the native will be called again with the same arguments. (It
-    /// has parked, or it is hybrid and was about to call Lua.)
-    pub fn is_called_again(&self) -> bool {
-        self.parking || self.leaf_attempt == crate::native::LeafAttempt::Stopped
-    }
-
     // -- Userdata -----------------------------------------------------------------------------------------------------------
 
     /// A full userdata around a Rust value, which is dropped when the collector finds it dead.
@@ -350,11 +344,6 @@ impl Vm {
     /// Whether finalisers are being called, during which the collector takes no orders.
     pub fn is_finalizing(&self) -> bool {
         self.gc.finalizing
-    }
-
-    /// Is `e` on its way because a coroutine is being discarded? Then it must be passed on.
-    pub fn is_cancelled(&self, _e: &Thrown) -> bool {
-        self.cancelling
     }
 }
 

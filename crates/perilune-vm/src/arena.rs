@@ -58,7 +58,7 @@ impl Vm {
     /// Ends a scope in which something was allocated. The results, if there are any, are on top of the stack.
     #[inline(never)]
     fn end_arena(&mut self, scope: u32, start: ScopeStart) {
-        if self.cancelling {
+        if self.errors.is_discarding() {
             // Native calls are being discarded, perhaps by the collector's own hand.
             return self.heap.spoil_scopes();
         }

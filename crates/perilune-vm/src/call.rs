@@ -11,7 +11,7 @@ use crate::Vm;
 use crate::frame::*;
 use crate::interp::{Exit, Flow, Step, copy, execute, frame_ceiling, frame_closure};
 use crate::meta::Event;
-use crate::native::{Kind, LeafAttempt, LuaResult, Native, Thrown};
+use crate::native::{Kind, LuaResult, Native, Signal, Thrown};
 use crate::object::LuaClosure;
 use crate::value::{Gc, Tag, Type, Value};
 
@@ -80,7 +80,7 @@ impl Vm {
                     // Overflow while an overflow is being handled: no message handler sees this one.
                     let v = self.intern_bytes(b"error in error handling")?;
                     let e = self.throw(v.into());
-                    self.error_handled = true;
+                    self.errors.handled = true;
                     return Err(e);
                 }
                 self.resize_stack(th, MAX_STACK + ERROR_STACK)?;
@@ -150,6 +150,7 @@ impl Vm {
         cont: u8,
         aux: u16,
     ) -> LuaResult<()> {
+        debug_assert!(!self.errors.is_discarding(), "Lua code runs while native frames are being discarded");
         // SAFETY: `func` holds a closure; arguments up to top; reserve keeps pointers fresh.
         unsafe {
             let p = (*((*func).payload as *const LuaClosure)).proto;
@@ -279,9 +280,30 @@ impl Vm {
         if self.hooks_active() {
             self.hook_call()?;
         }
-        let n = (native.func)(self)? as usize;
+        let n = self.call_native(native)? as usize;
         // SAFETY: the native's results are the topmost n values.
         unsafe { self.finish_native(n) }
+    }
+
+    /// Runs a native function in its frame, the running one. If something is on its way that the native ought to have passed on, it has.
+    pub(crate) fn call_native(&mut self, native: &'static Native) -> LuaResult<u32> {
+        let result = native.run(self);
+        if self.errors.signal != Signal::None && result.is_ok() {
+            return Err(self.passed_on(native));
+        }
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn passed_on(&mut self, native: &'static Native) -> Thrown {
+        let signal = self.errors.signal;
+        debug_assert!(
+            matches!(signal, Signal::Cancel | Signal::Discard),
+            "'{}' has dropped {signal:?} and returned",
+            native.name
+        );
+        signal.thrown()
     }
 
     /// Runs the native function whose frame is at `base`, in a coroutine without a segment: as a leaf, and on a segment if it wants to call Lua.
@@ -291,9 +313,11 @@ impl Vm {
             if self.hooks_active() {
                 return self.on_segment(native);
             }
-            self.leaf_attempt = LeafAttempt::Running;
-            let result = (native.func)(self);
-            if std::mem::replace(&mut self.leaf_attempt, LeafAttempt::None) == LeafAttempt::Stopped {
+            self.errors.leaf = true;
+            let result = self.call_native(native);
+            self.errors.leaf = false;
+            if self.errors.signal == Signal::RunAgain {
+                self.errors.signal = Signal::None;
                 self.top = self.base.add(nargs);
                 return self.on_segment(native);
             }
@@ -458,25 +482,31 @@ impl Vm {
     }
 
     /// An error is on its way from the frame at `base`: finds the `pcall` that catches it among the frames of this run of the interpreter.
-    /// `Ok(None)`: it left the entry frame.
-    pub(crate) unsafe fn unwind(&mut self, thrown: Thrown) -> Result<Option<Step>, Thrown> {
+    /// `Ok(None)`: it left the entry frame, and is what `errors` says.
+    pub(crate) unsafe fn unwind(&mut self, mut thrown: Thrown) -> Result<Option<Step>, Thrown> {
         // SAFETY: frames below base are intact: nothing pops them on the way of an error.
         unsafe {
             self.run_message_handler();
             let mut base = self.base;
             loop {
                 let f = *frame(base);
-                if f.flags & F_PCALL != 0 && (self.cancelling || self.cancel_error) {
+                if f.flags & F_PCALL != 0 {
                     (*self.thread).pcalls = f.shift;
-                } else if f.flags & F_PCALL != 0 {
-                    let Thrown(()) = thrown;
-                    self.base = base;
-                    (*self.thread).pcalls = f.shift;
-                    self.close_after_error(base.add(f.aux as usize));
+                    if let Thrown::Error(_) = &thrown {
+                        self.base = base;
+                        if let Err(worse) = self.close_after_error(base.add(f.aux as usize)) {
+                            thrown = worse;
+                            base = self.base;
+                        }
+                    }
+                }
+                if f.flags & F_PCALL != 0
+                    && let Thrown::Error(raised) = thrown
+                {
                     let base = self.base;
-                    self.error_handled = false;
+                    self.errors.handled = false;
                     *base = Value::FALSE;
-                    *base.add(1) = std::mem::replace(&mut self.error, Value::NIL);
+                    *base.add(1) = self.take_error(raised);
                     self.shrink_after_overflow();
                     let base = self.base;
                     self.top = base.add(2);
@@ -489,7 +519,9 @@ impl Vm {
                 }
                 if f.flags & F_ENTRY != 0 {
                     self.base = base;
-                    self.close_after_error(base.sub(CALL_GAP + f.shift_or_zero()));
+                    if let Err(worse) = self.close_after_error(base.sub(CALL_GAP + f.shift_or_zero())) {
+                        debug_assert!(worse.signal() == self.errors.signal);
+                    }
                     let base = self.base;
                     self.top = base.sub(CALL_GAP + f.shift_or_zero());
                     self.base = base.sub(f.delta as usize);
@@ -521,10 +553,10 @@ impl Vm {
 
     /// Calls the message handler of the nearest `xpcall`, once per error, while the frames that failed are still there.
     unsafe fn run_message_handler(&mut self) {
-        if self.error_handled || self.cancelling {
+        if self.errors.handled || self.errors.signal != Signal::None {
             return;
         }
-        self.error_handled = true;
+        self.errors.handled = true;
         // SAFETY: walks the frames of the running stack.
         unsafe {
             let mut base = self.base;
@@ -551,16 +583,16 @@ impl Vm {
         if self.c_calls + 1 >= MAX_C_CALLS {
             // Each error in the handler has been handled by the handler. That ends here.
             let _ = self.error_plain("error in error handling");
-            self.error_handled = true;
+            self.errors.handled = true;
             return;
         }
         self.no_yield += 1;
-        let error = std::mem::replace(&mut self.error, Value::NIL);
+        let error = self.errors.take_value();
         // SAFETY: the frame at base is the one that failed; everything above its registers is free.
         unsafe { self.set_top_for_call() };
         match self.call(handler, &[error]) {
-            Ok(v) => self.error = v,
-            Err(_) if !self.error_handled => {
+            Ok(v) => self.errors.value = v,
+            Err(_) if !self.errors.handled => {
                 // The handler is a native function, whose error nobody has unwound yet.
                 self.c_calls += 1;
                 self.call_message_handler(handler);
@@ -568,7 +600,7 @@ impl Vm {
             }
             Err(_) => {}
         }
-        self.error_handled = true;
+        self.errors.handled = true;
         self.no_yield -= 1;
     }
 
@@ -613,9 +645,11 @@ impl Vm {
 
     /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
     pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
-        if self.leaf_attempt != LeafAttempt::None {
-            self.leaf_attempt = LeafAttempt::Stopped;
-            return Err(Thrown(()));
+        if self.errors.leaf && self.errors.signal == Signal::None {
+            return Err(self.set_signal(Signal::RunAgain));
+        }
+        if self.errors.signal != Signal::None {
+            return Err(self.errors.signal.thrown());
         }
         if self.too_deep() {
             return Err(self.c_stack_overflow());
@@ -640,7 +674,7 @@ impl Vm {
                 None => {
                     self.enter_lua(func, Some(self.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
                     if execute(self) == Exit::Error {
-                        return Err(Thrown(()));
+                        return Err(self.errors.signal.thrown());
                     }
                 }
                 Some(native)
@@ -661,9 +695,9 @@ impl Vm {
                     }
                     // The native that calls this one lies on the native stack too, and no `execute` between them marks where.
                     let scan_from = std::mem::replace(&mut self.stacks.running.scan_from, 0);
-                    let mut outcome = (native.func)(self);
-                    while outcome.is_err() && self.parking {
-                        outcome = self.park_nested().and_then(|()| (native.func)(self));
+                    let mut outcome = self.call_native(native);
+                    while let Err(Thrown::Park(_)) = outcome {
+                        outcome = self.park_nested().and_then(|()| self.call_native(native));
                     }
                     self.stacks.running.scan_from = scan_from;
                     let n = outcome? as usize;
@@ -692,7 +726,7 @@ impl Vm {
                     let stack = (*self.thread).stack;
                     self.top = stack.add(offset + 2 * CALL_GAP + nargs);
                     if execute(self) == Exit::Error {
-                        return Err(Thrown(()));
+                        return Err(self.errors.signal.thrown());
                     }
                 }
             }
@@ -726,62 +760,55 @@ impl Vm {
         Ok(self.pop())
     }
 
-    /// `pcall` from Rust: pushes all results and returns how many, or gives the error's value.
-    pub fn protected_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
+    /// `pcall` from Rust, for natives: pushes all results and returns how many, or gives the error's value.
+    ///
+    /// # Errors
+    /// What is no error, which the native passes on.
+    pub fn protected_call(&mut self, f: Value, args: &[Value]) -> LuaResult<Result<u32, Value>> {
         // SAFETY: the running thread; it is the same after the call.
         unsafe {
             let th = self.thread;
             let here = self.base.offset_from((*th).stack) as u32;
             let floor = std::mem::replace(&mut (*th).handler_floor, here);
-            let result = self.caught_call(f, args);
+            let result = self.observed_call(f, args);
             (*th).handler_floor = floor;
             result
         }
     }
 
-    /// As [`Vm::protected_call`], but the message handler of an `xpcall` around it sees the error, and may replace its value.
-    pub fn observed_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
-        self.caught_call(f, args)
+    /// As [`Vm::protected_call`], for code that no Lua function has called: a cancellation is an error like others.
+    ///
+    /// # Errors
+    /// The error's value.
+    pub fn host_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
+        match self.protected_call(f, args) {
+            Ok(outcome) => outcome,
+            Err(thrown) => Err(self.host_error(thrown)),
+        }
     }
 
     /// The value of an error that the running native itself has raised and catches, after the message handler of an `xpcall` around it has seen it.
-    pub fn observed_error(&mut self, thrown: Thrown) -> Value {
+    ///
+    /// # Errors
+    /// `thrown`, if it is no error.
+    pub fn observed_error(&mut self, thrown: Thrown) -> LuaResult<Value> {
         // SAFETY: the running native's frame is intact.
         unsafe { self.run_message_handler() };
-        self.error_handled = false;
-        self.take_error(thrown)
+        self.errors.handled = false;
+        self.catch(thrown)
     }
 
-    fn caught_call(&mut self, f: Value, args: &[Value]) -> Result<u32, Value> {
-        // SAFETY: offsets into the running stack; the thread is the same after the call.
-        unsafe {
-            let stack = (*self.thread).stack;
-            let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
-            let (c_calls, no_yield) = (self.c_calls, self.no_yield);
-            let thrown = match self.call_multi(f, args, -1) {
-                Ok(n) => return Ok(n),
-                Err(thrown) => thrown,
-            };
-            if self.cancelling {
-                return Err(Value::NIL);
+    /// As [`Vm::protected_call`], but the message handler of an `xpcall` around it sees the error, and may replace its value.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn observed_call(&mut self, f: Value, args: &[Value]) -> LuaResult<Result<u32, Value>> {
+        match self.unwound_call(f, args) {
+            Ok(n) => Ok(Ok(n)),
+            Err(thrown) => {
+                self.errors.handled = false;
+                self.catch(thrown).map(Err)
             }
-            let cancelled = self.cancel_error;
-            if self.leaf_attempt != LeafAttempt::Stopped {
-                // If a native was called directly, nobody has unwound its error yet.
-                self.run_message_handler();
-            }
-            let stack = (*self.thread).stack;
-            self.base = stack.offset(base);
-            self.top = stack.offset(top);
-            self.close_after_error(self.top);
-            self.top = (*self.thread).stack.offset(top);
-            self.c_calls = c_calls;
-            self.no_yield = no_yield;
-            self.error_handled = false;
-            if cancelled {
-                self.cancellation_caught();
-            }
-            Err(self.take_error(thrown))
         }
     }
 
@@ -793,19 +820,21 @@ impl Vm {
             let stack = (*self.thread).stack;
             let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
             let (c_calls, no_yield) = (self.c_calls, self.no_yield);
-            let result = self.call_multi(f, args, -1);
-            if result.is_err() && !self.cancelling {
-                self.run_message_handler();
-                let stack = (*self.thread).stack;
-                self.base = stack.offset(base);
-                self.top = stack.offset(top);
-                self.close_after_error(self.top);
-                self.top = (*self.thread).stack.offset(top);
-                self.c_calls = c_calls;
-                self.no_yield = no_yield;
-                self.error_handled = true;
-            }
-            result
+            let thrown = match self.call_multi(f, args, -1) {
+                Err(thrown @ (Thrown::Error(_) | Thrown::Cancel(_))) => thrown,
+                other => return other,
+            };
+            // If a native was called directly, nobody has unwound its error yet.
+            self.run_message_handler();
+            let stack = (*self.thread).stack;
+            self.base = stack.offset(base);
+            self.top = stack.offset(top);
+            let closed = self.close_after_error(self.top);
+            self.top = (*self.thread).stack.offset(top);
+            self.c_calls = c_calls;
+            self.no_yield = no_yield;
+            self.errors.handled = true;
+            Err(closed.err().unwrap_or(thrown))
         }
     }
 
@@ -846,16 +875,14 @@ impl Vm {
 }
 
 impl Vm {
-    /// `xpcall` from Rust: as [`Vm::protected_call`], with a message handler that is called where the error is raised.
-    pub fn protected_call_with_handler(
-        &mut self,
-        f: Value,
-        args: &[Value],
-        handler: Value,
-    ) -> Result<u32, Value> {
+    /// As [`Vm::host_call`], with a message handler that is called where the error is raised.
+    ///
+    /// # Errors
+    /// What the handler has made of the error's value.
+    pub fn host_call_with_handler(&mut self, f: Value, args: &[Value], handler: Value) -> Result<u32, Value> {
         let mut all = vec![f, handler];
         all.extend_from_slice(args);
-        let n = self.protected_call(Value::native(&XPCALL), &all)?;
+        let n = self.host_call(Value::native(&XPCALL), &all)?;
         // xpcall's own first result says how it went.
         let first = self.nargs() - n + 1;
         if self.stack_get(first).is_truthy() {

@@ -6,10 +6,11 @@
 //! the same slot again: then variables are forgotten or closed with another value, but the list stays one of ever lower slots of this stack.
 
 use crate::Vm;
+use crate::error::ErrorState;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Flow, copy};
 use crate::meta::Event;
-use crate::native::LuaResult;
+use crate::native::{LuaResult, Signal, Thrown};
 use crate::object::{Status, Upval};
 use crate::value::{Gc, Tag, Value};
 
@@ -174,20 +175,27 @@ impl Vm {
         }
     }
 
-    /// An error passes `level`: closes what is above it, with the error as argument; an error in a closing method replaces it. `base` is already the
-    /// frame that stays.
-    pub(crate) unsafe fn close_after_error(&mut self, level: *mut Value) {
+    /// An error or a cancellation passes `level`: closes what is above it, with the error as argument; an error in a closing method replaces it. `base`
+    /// is already the frame that stays.
+    ///
+    /// # Errors
+    /// What is on its way from now on, if that is no longer what it was: a closing method was cancelled, or discarded.
+    pub(crate) unsafe fn close_after_error(&mut self, level: *mut Value) -> LuaResult<()> {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
-            if self.cancelling {
-                // Only native frames are being discarded; the variables are closed by `close_coroutine`, or never.
-                return;
+            if self.errors.is_discarding() {
+                // Only native frames are made to return; the variables are closed by `close_coroutine`, or never.
+                return Ok(());
             }
-            let error = std::mem::replace(&mut self.error, Value::NIL);
-            // The methods run as if no cancellation was on its way.
-            let cancelled = std::mem::replace(&mut self.cancel_error, false);
-            self.error = self.close_with(level, Some(error)).unwrap_or(Value::NIL);
-            self.cancel_error = cancelled;
+            // The methods run as if nothing was on its way.
+            let outer = self.errors.set_aside();
+            match self.close_with(level, Some(outer.value)) {
+                Ok(error) => {
+                    self.errors = ErrorState { value: error.unwrap_or(Value::NIL), handled: true, ..outer };
+                    Ok(())
+                }
+                Err(thrown) => Err(thrown),
+            }
         }
     }
 
@@ -203,7 +211,9 @@ impl Vm {
             *frame(self.base) = Frame::native(0, 0);
             self.no_yield += 1;
             (*self.thread).closing = true;
-            self.close_with((*self.thread).stack, None);
+            // Nobody is left to be told.
+            let _ = self.close_with((*self.thread).stack, None);
+            self.errors = ErrorState::NONE;
             (*self.thread).closing = false;
             self.no_yield -= 1;
             self.top = self.base;
@@ -212,7 +222,14 @@ impl Vm {
 
     /// Closes what is at `level` and above, with `error` as the methods' argument if there is one; the error in the end: that of the last method that
     /// failed, or `error`.
-    pub(crate) unsafe fn close_with(&mut self, level: *mut Value, mut error: Option<Value>) -> Option<Value> {
+    ///
+    /// # Errors
+    /// A cancellation that hit a method: the other methods have run undisturbed. That the coroutine is being discarded: nothing more has run.
+    pub(crate) unsafe fn close_with(
+        &mut self,
+        level: *mut Value,
+        mut error: Option<Value>,
+    ) -> LuaResult<Option<Value>> {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
             let level = level.offset_from((*self.thread).stack);
@@ -222,10 +239,11 @@ impl Vm {
                 let Some(slot) = self.pop_tbc(at) else {
                     self.close_upvalues(at);
                     if cancelled {
-                        // It hit a method; the other ones have run undisturbed.
-                        self.cancellation_caught();
+                        self.errors.value = error.unwrap_or(Value::NIL);
+                        self.errors.handled = true;
+                        return Err(self.set_signal(Signal::Cancel));
                     }
-                    return error;
+                    return Ok(error);
                 };
                 self.close_upvalues(slot);
                 let v = *slot;
@@ -236,14 +254,19 @@ impl Vm {
                 let f = self.metamethod(v, Event::Close);
                 let base = self.base.offset_from((*self.thread).stack);
                 let c_calls = self.c_calls;
-                self.error_handled = false;
-                if self.call_close(f, v, argument).is_err() {
-                    self.c_calls = c_calls;
-                    error = Some(std::mem::replace(&mut self.error, Value::NIL));
-                    cancelled |= std::mem::replace(&mut self.cancel_error, false);
+                self.errors.handled = false;
+                match self.call_close(f, v, argument) {
+                    Ok(()) => {}
+                    Err(thrown @ Thrown::Discard(_)) => return Err(thrown),
+                    Err(thrown) => {
+                        cancelled |= thrown.signal() == Signal::Cancel;
+                        self.errors.signal = Signal::None;
+                        self.c_calls = c_calls;
+                        error = Some(self.errors.take_value());
+                    }
                 }
                 self.base = (*self.thread).stack.offset(base);
-                self.error_handled = true;
+                self.errors.handled = true;
             }
         }
     }

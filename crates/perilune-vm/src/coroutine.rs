@@ -10,9 +10,10 @@
 
 use crate::Vm;
 use crate::call::NATIVE_STACK;
+use crate::error::ErrorState;
 use crate::frame::{CALL_GAP, CONT_COROUTINE, F_CONT, frame};
 use crate::interp::{Flow, copy};
-use crate::native::{Kind, LuaResult, Native, Thrown};
+use crate::native::{Kind, LuaResult, Native, Signal};
 use crate::object::{Status, Thread};
 use crate::value::{Gc, Type, Value};
 
@@ -211,23 +212,23 @@ impl Vm {
         unsafe {
             let th = self.thread;
             let resumer = (*th).resumer;
-            if self.cancelling {
-                // Of a fiber that is dropped: native frames below are to be unwound too.
+            if self.errors.is_discarding() {
+                // Native frames below are to be unwound too, if this is a fiber's.
                 (*th).resumer = std::ptr::null_mut();
                 self.switch_to(resumer);
-                return Err(Thrown(()));
+                return Err(self.errors.signal.thrown());
             }
             if !(*th).fiber.is_null() {
                 return self.fiber_failed();
             }
             (*th).status = Status::Dead;
             (*th).depth = 0;
-            let cancelled = std::mem::replace(&mut self.cancel_error, false);
+            let failed = self.errors.set_aside();
+            let cancelled = failed.signal == Signal::Cancel;
             let wrap_frame = (*resumer).base;
             let wrap = (*wrap_frame.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
-            self.error_handled = false;
+            let error = failed.value;
             if !wrap && !cancelled {
-                let error = std::mem::replace(&mut self.error, Value::NIL);
                 (*th).failure = Some(error);
                 return self.hand_back(&error as *const Value as *mut Value, 1, false);
             }
@@ -236,13 +237,11 @@ impl Vm {
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.
-            let error = std::mem::replace(&mut self.error, Value::NIL);
-            let error = self.close_coroutine(Gc::from_ptr(th), Some(error)).err().unwrap_or(Value::NIL);
+            let closed = self.close_coroutine(Gc::from_ptr(th), Some(error))?;
+            let error = closed.err().unwrap_or(Value::NIL);
             if cancelled {
-                let thrown = self.throw(error);
-                self.error_handled = true;
-                self.cancel_error = true;
-                return Err(thrown);
+                self.errors = ErrorState { value: error, handled: true, ..failed };
+                return Err(failed.signal.thrown());
             }
             if let Some(s) = error.as_string() {
                 let mut text = self.where_(1);
@@ -269,11 +268,19 @@ impl Vm {
 
     /// Closes a suspended or dead coroutine: its to-be-closed variables are closed, with `error` if that is not nil. The error value
     /// comes back if there was one.
-    pub(crate) fn close_coroutine(&mut self, co: Gc<Thread>, error: Option<Value>) -> Result<(), Value> {
+    ///
+    /// # Errors
+    /// A cancellation of the running fiber that hit one of the methods; or the running code is being discarded.
+    pub(crate) fn close_coroutine(
+        &mut self,
+        co: Gc<Thread>,
+        error: Option<Value>,
+    ) -> LuaResult<Result<(), Value>> {
         // SAFETY: a coroutine that does not run; it is made the running one while its variables are closed.
         unsafe {
             let th = co.ptr();
-            if !(*th).segment.is_null() {
+            // An error that left the coroutine's body may be unwinding it on its own segment.
+            if self.is_on_suspended_segment(th) {
                 self.cancel_segment(th);
             }
             (*th).status = Status::Dead;
@@ -289,31 +296,30 @@ impl Vm {
                 (*th).base = (*th).stack.add(CALL_GAP);
                 (*th).top = (*th).base;
                 *frame((*th).base) = crate::frame::Frame::native(0, 0);
-                return error.map_or(Ok(()), Err);
+                return Ok(error.map_or(Ok(()), Err));
             }
             let previous = self.thread;
             (*previous).status = Status::Normal;
             (*th).status = Status::Running;
             (*th).resumer = previous;
-            let kept = std::mem::replace(&mut self.error, Value::NIL);
-            let handled = self.error_handled;
+            let kept = self.errors.set_aside();
             self.switch_to(th);
             self.base = (*th).stack.add(CALL_GAP);
             *frame(self.base) = crate::frame::Frame::native(0, 0);
             self.no_yield += 1;
             (*th).closing = true;
-            let error = self.close_with((*th).stack, error);
+            let closed = self.close_with((*th).stack, error);
             (*th).closing = false;
             self.no_yield -= 1;
-            self.error = kept;
             (*th).status = Status::Dead;
-            self.error_handled = handled;
             self.base = (*th).stack.add(CALL_GAP);
             self.top = self.base;
             (*th).resumer = std::ptr::null_mut();
             self.switch_to(previous);
             (*previous).status = Status::Running;
-            error.map_or(Ok(()), Err)
+            let error = closed?;
+            self.errors = kept;
+            Ok(error.map_or(Ok(()), Err))
         }
     }
 
@@ -378,12 +384,9 @@ fn close(vm: &mut Vm) -> LuaResult<u32> {
     let co = check_coroutine(vm)?;
     match co.status {
         Status::Suspended | Status::Dead => {
-            let error = std::mem::replace(&mut vm.error, Value::NIL);
             // SAFETY: a coroutine that does not run.
             let pending = unsafe { (*co.ptr()).failure.take() };
-            let result = vm.close_coroutine(co, pending);
-            vm.error = error;
-            match result {
+            match vm.close_coroutine(co, pending)? {
                 Ok(()) => vm.ret(true),
                 Err(e) => {
                     vm.push(Value::FALSE);

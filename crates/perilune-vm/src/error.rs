@@ -1,27 +1,110 @@
-//! Errors: positions, messages with variable names, and the token that says an error is on its way.
+//! Errors: what is known of one on its way, positions, messages with variable names.
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
 use crate::interp::frame_closure;
 use crate::meta::Event;
 use crate::names::{self, Operand};
-use crate::native::Thrown;
+use crate::native::{LuaResult, Raised, Signal, Thrown};
 use crate::num;
 use crate::value::{Tag, Value};
 use perilune_syntax::error::chunk_id;
 
+/// What a `Vm` knows of what is on its way through `Err`s, and of what has to become one. Code that runs in between, and is to know nothing of
+/// that (closing methods, finalisers, another fiber, another owner of the domain), runs between [`ErrorState::set_aside`] and putting back what that gave:
+/// the state moves as a unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ErrorState {
+    /// The value of the error; nil if there is none. A root.
+    pub value: Value,
+    /// The message handler of the nearest `xpcall` has seen it, or must not.
+    pub handled: bool,
+    /// What is on its way instead of an error. Whatever natives make of the `Err`s that they get: while this is set, none of them
+    /// ends otherwise ([`Vm::call_native`]), calls Lua ([`Vm::call_at`]) or raises anything else ([`Vm::throw`]).
+    pub signal: Signal,
+    /// A hybrid native runs as a leaf: its calls into Lua end in [`Signal::RunAgain`].
+    pub leaf: bool,
+}
+
+impl ErrorState {
+    /// Nothing is on its way.
+    pub const NONE: ErrorState =
+        ErrorState { value: Value::NIL, handled: false, signal: Signal::None, leaf: false };
+
+    /// The state while the native frames of a coroutine are made to return.
+    pub fn discarding() -> ErrorState {
+        ErrorState { signal: Signal::Discard, ..ErrorState::NONE }
+    }
+
+    /// Gives the state to whoever puts it back, and begins with nothing on its way.
+    #[must_use = "it has to be put back"]
+    pub fn set_aside(&mut self) -> ErrorState {
+        std::mem::replace(self, ErrorState::NONE)
+    }
+
+    /// Takes the error's value.
+    pub fn take_value(&mut self) -> Value {
+        std::mem::replace(&mut self.value, Value::NIL)
+    }
+
+    /// Are native frames being made to return? Then no Lua code runs.
+    #[inline]
+    pub fn is_discarding(&self) -> bool {
+        self.signal == Signal::Discard
+    }
+}
+
 impl Vm {
-    /// Raises `value` as an error: keeps it and returns the token to return.
+    /// Raises `value` as an error: keeps it and returns what to return. While something that is no error is on its way, that goes on instead.
     pub fn throw(&mut self, value: Value) -> Thrown {
-        self.error = value;
-        self.error_handled = false;
-        self.parking = false;
-        Thrown(())
+        if self.errors.signal == Signal::None {
+            self.errors.value = value;
+            self.errors.handled = false;
+        }
+        self.errors.signal.thrown()
+    }
+
+    /// Lets `signal` be what is on its way from now on.
+    pub(crate) fn set_signal(&mut self, signal: Signal) -> Thrown {
+        self.errors.signal = signal;
+        signal.thrown()
     }
 
     /// Takes the value of an error that was caught in Rust.
-    pub fn take_error(&mut self, _caught: Thrown) -> Value {
-        std::mem::replace(&mut self.error, Value::NIL)
+    pub fn take_error(&mut self, _caught: Raised) -> Value {
+        self.errors.take_value()
+    }
+
+    /// For natives that catch errors: the value of one. What is none is to be passed on.
+    ///
+    /// # Errors
+    /// `thrown`, if it is no error.
+    pub fn catch(&mut self, thrown: Thrown) -> LuaResult<Value> {
+        match thrown {
+            Thrown::Error(raised) => Ok(self.take_error(raised)),
+            other => Err(other),
+        }
+    }
+
+    /// For hosts, which have nobody to pass anything on to: what to tell of `thrown`.
+    pub fn host_error(&mut self, thrown: Thrown) -> Value {
+        match thrown {
+            Thrown::Error(raised) => self.take_error(raised),
+            Thrown::Cancel(_) => {
+                if self.is_at_host() {
+                    self.errors.signal = Signal::None;
+                }
+                self.errors.take_value()
+            }
+            // Whoever discards, parks or runs again gets its signal back from the `Vm`.
+            Thrown::Park(_) | Thrown::RunAgain(_) | Thrown::Discard(_) => Value::NIL,
+        }
+    }
+
+    /// Does no Lua code wait for the running one?
+    fn is_at_host(&self) -> bool {
+        // SAFETY: base is a frame of the running stack.
+        self.thread == self.base_thread && unsafe { (*frame(self.base)).delta == 0 }
     }
 
     /// Raises `msg` without a position.

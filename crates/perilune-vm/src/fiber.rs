@@ -4,7 +4,7 @@
 //! *root* is the first coroutine of the chain. Whoever is not in a fiber is in the *root chain*: the code that the host called on its own thread.
 //!
 //! # Parking
-//! A native that has to wait tells whoever will wake it, pushes nothing, and returns `Err(vm.park())`. The interpreter treats that error as no error: the
+//! A native that has to wait tells whoever will wake it, pushes nothing, and returns `Err(vm.park())`, which is [`Thrown::Park`]: the
 //! native's frame stays on top of its stack, and the whole chain of coroutines is put aside, from the running one down to the root. [`Vm::run_fiber`] returns
 //! [`FiberStep::Parked`]. Its next call puts the chain back and *calls the native again*, with the same arguments. The native finds that what it waited for is
 //! there and finishes, or parks again. So each native that can be interrupted like this may wait, and none is split in two.
@@ -24,9 +24,8 @@
 //! `no_yield`, so the chain is looked through for it.
 //!
 //! # Cancellation
-//! A cancellation is an error on its way with `Vm::cancel_error` set: `pcall`, `xpcall` and `coroutine.resume` let it pass, to-be-closed variables are closed.
-//! Their methods run as usual, may call `pcall`, may wait. A native that catches errors in Rust catches a cancellation, but it comes again at the next poll of
-//! interrupts. A cancellation that would hit a finaliser, hook or message handler waits until it is over.
+//! A cancellation is on its way as [`Thrown::Cancel`]: `pcall`, `xpcall`, `coroutine.resume` and natives that catch errors let it pass, to-be-closed
+//! variables are closed. Their methods run as usual, may call `pcall`, may wait. A cancellation that would hit a finaliser, hook or message handler waits until it is over.
 //!
 //! # What the collector sees
 //! Live fibers form a list, linked through their states; the collector marks the head, and tracing a fiber marks the next one. A fiber that has not run
@@ -45,10 +44,11 @@ mod park;
 
 use crate::Vm;
 use crate::call::{NATIVE_STACK, STACK_EXTRA};
+use crate::error::ErrorState;
 use crate::events::Parking;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
-use crate::native::LuaResult;
+use crate::native::{LuaResult, Signal, Thrown};
 use crate::object::{Status, Thread};
 use crate::value::{Gc, Value};
 use std::any::Any;
@@ -94,9 +94,7 @@ pub(crate) struct FiberState {
     entry: usize,
     /// While parked: what the `Vm` had.
     c_calls: u32,
-    error: Value,
-    error_handled: bool,
-    cancel_error: bool,
+    errors: ErrorState,
     /// How it ended.
     end: Option<FiberEnd>,
     /// Taken where an error was raised that nothing will catch.
@@ -202,9 +200,7 @@ impl Vm {
             inner: null_mut(),
             entry: 0,
             c_calls: 0,
-            error: Value::NIL,
-            error_handled: false,
-            cancel_error: false,
+            errors: ErrorState::NONE,
             end: None,
             traceback: Vec::new(),
         });
@@ -256,7 +252,7 @@ impl Vm {
             (*state).data = None;
             (*state).top = null_mut();
             (*state).inner = null_mut();
-            (*state).error = Value::NIL;
+            (*state).errors = ErrorState::NONE;
             let reusable = !(*th).escaped
                 && (*th).hook_mask == 0
                 && (*th).open_upvals.is_null()
@@ -359,7 +355,7 @@ impl Vm {
                 self.forget_fiber(th);
                 return FiberStep::Done(FiberEnd::Cancelled);
             }
-            let outside = (self.thread, self.c_calls, self.error, self.error_handled);
+            let outside = (self.thread, self.c_calls, self.errors.set_aside());
             (*outside.0).status = Status::Normal;
             (*th).resumer = outside.0;
             (*state).phase = Phase::Running;
@@ -368,9 +364,7 @@ impl Vm {
             self.report_run();
             let exit = if parked {
                 self.c_calls = (*state).c_calls;
-                self.error = (*state).error;
-                self.error_handled = (*state).error_handled;
-                self.cancel_error = (*state).cancel_error;
+                self.errors = (*state).errors.set_aside();
                 // The link is one while the fiber is parked only: its coroutines may end.
                 let top = std::mem::replace(&mut (*state).top, null_mut());
                 self.switch_to(top);
@@ -390,21 +384,20 @@ impl Vm {
             self.fibers.current = null_mut();
             if exit == Exit::Error {
                 // Its end could not be delivered: memory is short, or an interrupt hit the call of its function, before there was a frame.
-                let (error, cancelled) = (self.error, self.cancel_error);
+                let failed = self.errors;
                 if self.thread != outside.0 {
                     self.switch_to(outside.0);
                 }
                 (*state).phase = Phase::Ended;
-                (*state).end = Some(if cancelled {
+                (*state).end = Some(if failed.signal == Signal::Cancel {
                     FiberEnd::Cancelled
                 } else {
-                    self.push(error);
+                    self.push(failed.value);
                     FiberEnd::Failed { traceback: std::mem::take(&mut (*state).traceback) }
                 });
             }
             debug_assert!(self.thread == outside.0);
-            (_, self.c_calls, self.error, self.error_handled) = outside;
-            self.cancel_error = false;
+            (_, self.c_calls, self.errors) = outside;
             if (*state).phase == Phase::Parked {
                 return FiberStep::Parked;
             }
@@ -472,17 +465,23 @@ impl Vm {
         unsafe {
             let th = self.thread;
             let state = (*th).fiber;
-            let cancelled = std::mem::replace(&mut self.cancel_error, false);
-            self.error_handled = false;
-            let error = std::mem::replace(&mut self.error, Value::NIL);
-            let error = self.close_fiber(th, error);
+            let failed = self.errors.set_aside();
+            let closed = self.close_fiber(th, failed.value);
+            if let Err(discard @ Thrown::Discard(_)) = closed {
+                return Err(discard);
+            }
+            self.errors = ErrorState::NONE;
             (*th).status = Status::Dead;
             (*state).phase = Phase::Ended;
             self.leave_fiber(th);
-            if cancelled {
-                (*state).end = Some(FiberEnd::Cancelled);
-                return Ok(Step::Return);
-            }
+            let error = match closed {
+                Ok(error) if failed.signal == Signal::None => error,
+                // A cancellation has hit the fiber, or what it closed at its end.
+                _ => {
+                    (*state).end = Some(FiberEnd::Cancelled);
+                    return Ok(Step::Return);
+                }
+            };
             let to = self.reserve(self.top, 2)?;
             *to = error;
             self.top = to.add(1);
@@ -493,7 +492,7 @@ impl Vm {
     }
 
     /// Closes what an error leaves open in the root of a fiber; the error in the end.
-    unsafe fn close_fiber(&mut self, th: *mut Thread, error: Value) -> Value {
+    unsafe fn close_fiber(&mut self, th: *mut Thread, error: Value) -> LuaResult<Value> {
         // SAFETY: the running coroutine; no frame of it will run again.
         unsafe {
             (*th).pcalls = 0;
@@ -502,12 +501,12 @@ impl Vm {
             *frame(self.base) = Frame::native(0, 0);
             self.no_yield += 1;
             (*th).closing = true;
-            let error = self.close_with(bottom, Some(error)).unwrap_or(Value::NIL);
+            let closed = self.close_with(bottom, Some(error));
             (*th).closing = false;
             self.no_yield -= 1;
             self.base = (*th).stack.add(CALL_GAP);
             self.top = self.base;
-            error
+            Ok(closed?.unwrap_or(Value::NIL))
         }
     }
 
@@ -555,7 +554,7 @@ pub(crate) unsafe fn trace_fiber(
         }
         mark_thread((*state).next);
         mark_thread((*state).top);
-        mark((*state).error);
+        mark((*state).errors.value);
     }
 }
 
@@ -595,6 +594,6 @@ pub(crate) unsafe fn held_by_fiber(th: *mut Thread) -> (*mut Thread, Value, Opti
         if state.is_null() {
             return (null_mut(), Value::NIL, None);
         }
-        ((*state).top, (*state).error, Some((*state).tag))
+        ((*state).top, (*state).errors.value, Some((*state).tag))
     }
 }

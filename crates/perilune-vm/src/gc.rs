@@ -273,7 +273,7 @@ impl Client for LuaClient {
             (*vm).parcel.trace(|o| {
                 m.mark(o);
             });
-            mark_value(m, (*vm).error);
+            mark_value(m, (*vm).errors.value);
             for &v in &(*vm).gc.pending {
                 mark_value(m, v);
             }
@@ -788,7 +788,7 @@ impl Vm {
 
     /// Calls the finalisers of the objects found dead. An error in one is a warning.
     pub(crate) fn run_finalizers(&mut self) {
-        if self.gc.finalizing || self.cancelling {
+        if self.gc.finalizing || self.errors.is_discarding() {
             return;
         }
         self.cancel_dead_segments();
@@ -799,15 +799,14 @@ impl Vm {
         emit(Kind::FinalizeBegin, 0, 0, 0);
         let mut count = 0;
         self.no_yield += 1;
-        let error = std::mem::replace(&mut self.error, Value::NIL);
-        let handled = self.error_handled;
+        let outer = self.errors.set_aside();
         // SAFETY: the running frame is complete; what finalisers push goes above its ceiling.
         unsafe {
             let stack = (*self.thread).stack;
             let top = self.top.offset_from(stack);
             self.set_top_for_call();
             // The error that was on its way stays reachable.
-            *self.top = error;
+            *self.top = outer.value;
             self.top = self.top.add(1);
             while let Some(v) = self.gc.pending.pop() {
                 count += 1;
@@ -821,8 +820,7 @@ impl Vm {
             }
             self.top = (*self.thread).stack.offset(top);
         }
-        self.error = error;
-        self.error_handled = handled;
+        self.errors = outer;
         self.no_yield -= 1;
         emit(Kind::FinalizeEnd, 0, count, 0);
         self.gc.finalizing = false;
@@ -845,7 +843,11 @@ impl Vm {
         unsafe {
             let in_hook = std::mem::replace(&mut (*self.thread).in_hook, true);
             (*frame(self.base)).flags |= F_FIN;
-            let result = self.protected_call(f, &[v]).map(|_| ());
+            let result = match self.protected_call(f, &[v]) {
+                Ok(outcome) => outcome.map(|_| ()),
+                // Nothing else reaches a finaliser: the state begins with nothing on its way, waits and cancellations wait until it is over.
+                Err(thrown) => Err(self.host_error(thrown)),
+            };
             (*frame(self.base)).flags &= !F_FIN;
             (*self.thread).in_hook = in_hook;
             self.top = (*self.thread).stack.offset(top);

@@ -21,8 +21,8 @@
 //! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
 
 use crate::Vm;
+use crate::error::ErrorState;
 use crate::events::Parking;
-use crate::native::LeafAttempt;
 use crate::object::{Status, Thread};
 use crate::segment::{NATIVE_RESERVE, spill_registers};
 use crate::value::{Gc, Value};
@@ -89,11 +89,7 @@ pub(crate) struct Aside {
     base_thread: *mut Thread,
     fiber: *mut Thread,
     c_calls: u32,
-    error: Value,
-    error_handled: bool,
-    cancel_error: bool,
-    cancelling: bool,
-    leaf_attempt: LeafAttempt,
+    errors: ErrorState,
     stacks: crate::segment::Running,
     /// From where the blocked native stack is scanned.
     low: usize,
@@ -235,11 +231,8 @@ impl Vm {
         // SAFETY: the coroutine that ran keeps its registers; the one rested on exists.
         unsafe {
             self.fibers.current = null_mut();
-            self.error = Value::NIL;
-            self.error_handled = false;
-            self.cancel_error = false;
+            self.errors = ErrorState::NONE;
             self.c_calls = 0;
-            self.leaf_attempt = LeafAttempt::None;
             let (low, end) = self.owners.home;
             if self.owners.root.is_null() {
                 self.switch_to(self.main_thread);
@@ -331,11 +324,7 @@ impl Vm {
             base_thread: self.base_thread,
             fiber: self.fibers.current,
             c_calls: self.c_calls,
-            error: self.error,
-            error_handled: self.error_handled,
-            cancel_error: self.cancel_error,
-            cancelling: std::mem::replace(&mut self.cancelling, false),
-            leaf_attempt: self.leaf_attempt,
+            errors: self.errors.set_aside(),
             stacks: std::mem::take(&mut self.stacks.running),
             low,
         }
@@ -352,11 +341,7 @@ impl Vm {
             self.base_thread = aside.base_thread;
             self.fibers.current = aside.fiber;
             self.c_calls = aside.c_calls;
-            self.error = aside.error;
-            self.error_handled = aside.error_handled;
-            self.cancel_error = aside.cancel_error;
-            self.cancelling = aside.cancelling;
-            self.leaf_attempt = aside.leaf_attempt;
+            self.errors = aside.errors.set_aside();
             self.stacks.running = std::mem::take(&mut aside.stacks);
         }
         // A hint that came meanwhile was seen by others.
@@ -399,7 +384,7 @@ impl Vm {
                 }
                 thread((*record).base_thread);
                 thread((*record).fiber);
-                value((*record).error);
+                value((*record).errors.value);
                 range((*record).low, (*record).stacks.end);
                 for &(low, end) in &(*record).stacks.chain {
                     range(low, end);

@@ -49,7 +49,7 @@
 //!
 //! # Outside interface
 //!
-//! [`Vm::new`] makes a state without libraries, [`Vm::load`] a function from source text or a binary chunk, [`Vm::protected_call`] runs one. [`api`] is
+//! [`Vm::new`] makes a state without libraries, [`Vm::load`] a function from source text or a binary chunk, [`Vm::host_call`] runs one. [`api`] is
 //! what natives are written against, [`debug`] what looks at running code, [`meta`] the operations that respect metamethods.
 
 pub mod api;
@@ -92,7 +92,7 @@ pub use fiber::{FiberEnd, FiberStep};
 pub use host::{Blocker, Host};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERRUPT_TRACE};
-pub use native::{Kind, LuaResult, Native, NativeFn, Thrown};
+pub use native::{Kind, LuaResult, Native, NativeBody, NativeFn, Raised, Signalled, Thrown};
 pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
 pub use state::Vm;

@@ -164,7 +164,7 @@ impl Vm {
             Ok(mt) => self.table_metamethod(mt, e),
             Err(thrown) => {
                 // Memory is short: the operation fails for want of a metamethod, and the next one will report it.
-                let _ = self.take_error(thrown);
+                let _ = self.catch(thrown);
                 Value::NIL
             }
         }

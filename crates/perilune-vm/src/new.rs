@@ -49,12 +49,7 @@ impl Vm {
             loop_k: std::ptr::null(),
             proto_version: 0,
             c_calls: 0,
-            error: Value::NIL,
-            error_handled: false,
-            cancelling: false,
-            cancel_error: false,
-            parking: false,
-            leaf_attempt: crate::native::LeafAttempt::None,
+            errors: crate::error::ErrorState::NONE,
             no_yield: 0,
             call_stub: null_mut(),
             shared: Default::default(),
@@ -216,11 +211,11 @@ impl Vm {
         match result {
             Ok(proto) => {
                 let env = env.unwrap_or_else(|| self.globals().into());
-                self.new_main_closure(proto, env).map_err(|e| self.take_error(e))
+                self.new_main_closure(proto, env).map_err(|e| self.host_error(e))
             }
             Err(message) => match self.new_str(&message) {
                 Ok(s) => Err(s.into()),
-                Err(e) => Err(self.take_error(e)),
+                Err(e) => Err(self.host_error(e)),
             },
         }
     }
@@ -249,7 +244,7 @@ mod tests {
             Ok(f) => f,
             Err(e) => return vec![format!("{e:?}")],
         };
-        match vm.protected_call(f.into(), &[]) {
+        match vm.host_call(f.into(), &[]) {
             Ok(n) => {
                 let total = vm.nargs();
                 (total - n + 1..=total).map(|i| format!("{:?}", vm.stack_get(i))).collect()

@@ -17,14 +17,15 @@
 //! switched (`chain`); every suspended segment of a reachable coroutine, from where it suspended.
 //!
 //! # Discarding
-//! A suspended segment is never just dropped: Rust frames on it may own memory. It is resumed with `cancelling` set, and everything on it
-//! returns an error that nothing catches.
+//! A suspended segment is never just dropped: Rust frames on it may own memory. It is resumed while the state says
+//! [`Signal::Discard`](crate::native::Signal), and everything on it returns that, whatever it does ([`Vm::call_native`]); no Lua frame is entered on the way.
 //!
 //! Rejected: a native stack per coroutine from the start (4 KiB resident each against 1 KiB for the whole coroutine, and a switch through memory for every
 //! resume); continuations in every native, as PUC Lua's `lua_callk` (it splits each native in two and `sort` and `gsub` never got theirs).
 
 use crate::Vm;
 use crate::call::MAX_C_CALLS;
+use crate::error::ErrorState;
 use crate::interp::{Flow, Step};
 use crate::native::{Native, Thrown};
 use crate::object::{Status, Thread};
@@ -332,8 +333,8 @@ impl Vm {
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });
-            if self.cancelling {
-                return Err(Thrown(()));
+            if self.errors.is_discarding() {
+                return Err(self.errors.signal.thrown());
             }
             self.finish_yield()
         }
@@ -355,25 +356,39 @@ impl Vm {
         }
     }
 
+    /// Does a native call of `th` wait on a segment?
+    pub(crate) unsafe fn is_on_suspended_segment(&self, th: *mut Thread) -> bool {
+        // SAFETY: a live coroutine.
+        unsafe { !(*th).segment.is_null() && (*(*th).segment).suspended_at != 0 }
+    }
+
     /// Makes everything on the segment of `th`, which is suspended, return.
     pub(crate) unsafe fn cancel_segment(&mut self, th: *mut Thread) {
         // SAFETY: a suspended coroutine; the state is put back as it was.
         unsafe {
             let previous = self.thread;
-            let error = self.error;
+            let kept = std::mem::replace(&mut self.errors, ErrorState::discarding());
             let c_calls = self.c_calls;
-            let handled = self.error_handled;
-            self.cancelling = true;
             (*th).resumer = previous;
             self.switch_to(th);
-            let _ = self.run_segment(th);
-            self.cancelling = false;
+            self.discard_on_segment(th);
+            self.errors = kept;
             self.c_calls = c_calls;
             (*th).resumer = null_mut();
             (*th).status = Status::Dead;
             self.switch_to(previous);
-            self.error = error;
-            self.error_handled = handled;
+        }
+    }
+
+    /// Lets the native frames on the segment of `th` return, down to the last: the state says that they are being discarded.
+    pub(crate) unsafe fn discard_on_segment(&mut self, th: *mut Thread) {
+        // SAFETY: a suspended segment; its coroutine, or one that it waits for, is the running one.
+        unsafe {
+            let end = self.run_segment(th);
+            assert!(
+                matches!(end, Err(Thrown::Discard(_))) && (*th).segment.is_null(),
+                "native code of a coroutine that is being discarded goes on: {end:?}"
+            );
         }
     }
 
@@ -382,7 +397,7 @@ impl Vm {
         while let Some(th) = self.gc.cancelled.pop() {
             // SAFETY: the collector kept these coroutines for one more cycle.
             unsafe {
-                if !(*th).segment.is_null() && (*(*th).segment).suspended_at != 0 {
+                if self.is_on_suspended_segment(th) {
                     self.cancel_segment(th);
                 }
             }

@@ -410,7 +410,7 @@ impl Vm {
             && let Err(thrown) = self.shared_metatable(r)
         {
             // Memory is short: whoever needs the metatable tries again.
-            let _ = self.take_error(thrown);
+            let _ = self.catch(thrown);
         }
         r
     }
@@ -621,7 +621,7 @@ mod tests {
         let f = vm
             .load(source.as_bytes(), b"=test", crate::LoadMode::Text, None)
             .map_err(|e| format!("{e:?}"))?;
-        match vm.protected_call(f.into(), &[arg]) {
+        match vm.host_call(f.into(), &[arg]) {
             Ok(n) => Ok((vm.nargs() - n + 1..=vm.nargs()).map(|i| vm.stack_get(i)).collect()),
             Err(e) => Err(format!("{e:?}")),
         }

@@ -37,18 +37,8 @@ pub struct Vm {
     pub(crate) proto_version: u32,
     /// Nested native calls of the interpreter (the manual's "C stack"); bounded by `MAX_C_CALLS`.
     pub(crate) c_calls: u32,
-    /// The value of the error on its way.
-    pub(crate) error: Value,
-    /// The message handler of the nearest `xpcall` has seen the error.
-    pub(crate) error_handled: bool,
-    /// A coroutine's native calls are being discarded: nothing catches the error.
-    pub(crate) cancelling: bool,
-    /// The error on its way is a cancellation: nothing catches it, but variables are closed.
-    pub(crate) cancel_error: bool,
-    /// The error on its way is none: a native waits (`fiber.rs`).
-    pub(crate) parking: bool,
-    /// A hybrid native is run as a leaf.
-    pub(crate) leaf_attempt: crate::native::LeafAttempt,
+    /// What is on its way through `Err`s.
+    pub(crate) errors: crate::error::ErrorState,
     /// Greater than 0: the running coroutine may not yield (finalisers, hooks, message handlers).
     pub(crate) no_yield: u32,
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.

@@ -617,6 +617,6 @@ mod tests {
         let vm = &mut bare_vm();
         // SAFETY: the allocation is refused, so there is nothing to write.
         let e = unsafe { vm.alloc_str_uninit(MAX_STRING + 1) }.err().unwrap();
-        assert_eq!(vm.take_error(e).as_string().unwrap().bytes(), b"not enough memory");
+        assert_eq!(vm.host_error(e).as_string().unwrap().bytes(), b"not enough memory");
     }
 }

@@ -9,7 +9,7 @@ fn take(vm: &mut Vm) -> Snapshot {
 
 fn run(vm: &mut Vm, source: &str) {
     let f = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).unwrap();
-    vm.protected_call(f.into(), &[]).unwrap();
+    vm.host_call(f.into(), &[]).unwrap();
 }
 
 fn state() -> Box<Vm> {

@@ -48,7 +48,7 @@ fn paths_have_names_and_lines() {
     let f = vm.load(PROGRAM.as_bytes(), b"@program.lua", LoadMode::Text, None).unwrap();
     assert_eq!(vm.event_stack(), 0, "nothing is recorded");
     session::start(&file, &Options::default()).unwrap();
-    vm.protected_call(f.into(), &[]).unwrap();
+    vm.host_call(f.into(), &[]).unwrap();
     session::stop();
     let definitions = Trace::from_ring_file(&file).unwrap().definitions;
     std::fs::remove_file(&file).unwrap();

@@ -465,7 +465,7 @@ fn hints_for_others_end_no_search() {
                 std::thread::yield_now();
             }
         });
-        let result = vm.protected_call(f.into(), &[]);
+        let result = vm.host_call(f.into(), &[]);
         done.store(true, Ordering::Relaxed);
         assert_eq!(result.map_err(|e| format!("{:?}", e.as_string().map(|s| s.bytes().to_vec()))), Ok(2));
     });

@@ -12,7 +12,7 @@ fn run(source: &str, natives: &[&'static Native]) -> String {
     let globals = vm.globals();
     vm.register(globals, natives).unwrap();
     let f = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).unwrap();
-    if let Err(e) = vm.protected_call(f.into(), &[]) {
+    if let Err(e) = vm.host_call(f.into(), &[]) {
         note(&mut vm, &format!("error {e:?}")).unwrap();
     }
     vm.get_field(globals, "log").unwrap().as_string().unwrap().to_text()
@@ -39,7 +39,7 @@ static TRACE: Native = Native::leaf("trace", |vm| {
 /// Calls its argument through `xpcall`, which native code can only do by way of the stub.
 static PROTECT: Native = Native::reentrant("protect", |vm| {
     let (f, handler) = (vm.arg(1), vm.arg(2));
-    match vm.protected_call_with_handler(f, &[], handler) {
+    match vm.host_call_with_handler(f, &[], handler) {
         Ok(_) => vm.ret(true),
         Err(e) => {
             note(vm, &format!("caught {e:?}"))?;
@@ -61,7 +61,7 @@ fn the_stub_is_no_level() {
 fn handlers_below_a_protected_call_see_nothing() {
     static QUIET: Native = Native::reentrant("quiet", |vm| {
         let f = vm.arg(1);
-        let failed = vm.protected_call(f, &[]).is_err();
+        let failed = vm.host_call(f, &[]).is_err();
         vm.ret(failed)
     });
     static HANDLER: Native = Native::leaf("handler", |vm| {

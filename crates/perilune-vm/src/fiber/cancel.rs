@@ -5,8 +5,9 @@
 
 use super::{Cancel, FiberState, Phase};
 use crate::Vm;
+use crate::error::ErrorState;
 use crate::frame::{CALL_GAP, Frame, frame};
-use crate::native::Thrown;
+use crate::native::{Signal, Thrown};
 use crate::object::{Status, Thread};
 use crate::value::Gc;
 use std::ptr::null_mut;
@@ -42,20 +43,10 @@ impl Vm {
         if let Some(fiber) = self.current_fiber() {
             self.fiber_state(fiber).cancel = Cancel::Raised;
         }
-        let thrown = self.error_plain("cancelled");
-        self.error_handled = true;
-        self.cancel_error = true;
-        thrown
-    }
-
-    /// Native code has caught a cancellation as if it were an error: it is raised again at the next poll.
-    #[cold]
-    pub(crate) fn cancellation_caught(&mut self) {
-        self.cancel_error = false;
-        if let Some(fiber) = self.current_fiber() {
-            self.fiber_state(fiber).cancel = Cancel::Requested;
-            self.interrupt.fetch_or(crate::interrupt::CANCEL, Ordering::Relaxed);
-        }
+        // Its value is what closing methods get as the error, and hosts.
+        let _ = self.error_plain("cancelled");
+        self.errors.handled = true;
+        self.set_signal(Signal::Cancel)
     }
 
     /// Gives up a fiber that will never run again: native code in it is made to return, variables are not closed. For the end of a domain; whoever wants variables
@@ -71,18 +62,18 @@ impl Vm {
                     let top = (*state).top;
                     let inner = (*state).inner;
                     let previous = self.thread;
-                    let kept = (self.error, self.error_handled, self.c_calls, self.fibers.current);
+                    let kept = (self.c_calls, self.fibers.current);
                     if !inner.is_null() {
                         (*th).resumer = previous;
                         self.fibers.current = th;
                         self.c_calls = (*state).c_calls;
-                        self.cancelling = true;
+                        let errors = std::mem::replace(&mut self.errors, ErrorState::discarding());
                         self.switch_to(top);
-                        let _ = self.run_segment(inner);
-                        self.cancelling = false;
+                        self.discard_on_segment(inner);
+                        self.errors = errors;
                         self.switch_to(previous);
                     }
-                    (self.error, self.error_handled, self.c_calls, self.fibers.current) = kept;
+                    (self.c_calls, self.fibers.current) = kept;
                     let mut co = top;
                     while !co.is_null() && co != previous {
                         (*co).status = Status::Dead;

@@ -7,7 +7,7 @@ use super::{Cancel, Phase};
 use crate::Vm;
 use crate::frame::CALL_GAP;
 use crate::interp::{Flow, Step};
-use crate::native::{Kind, LuaResult, Native, Thrown};
+use crate::native::{Kind, LuaResult, Native, Signal, Thrown};
 use crate::object::Status;
 use crate::value::Gc;
 use std::ptr::null_mut;
@@ -21,14 +21,13 @@ impl Vm {
     /// Where nothing can wait (a finaliser, a hook, a message handler) the result is an ordinary error: then the native must take its waiter back. Better ask
     /// [`Vm::may_wait`] first.
     pub fn park(&mut self) -> Thrown {
-        if self.cancelling {
-            return Thrown(());
+        if self.errors.signal != Signal::None {
+            return self.errors.signal.thrown();
         }
         if let Err(e) = self.may_wait() {
             return e;
         }
-        self.parking = true;
-        Thrown(())
+        self.set_signal(Signal::Park)
     }
 
     /// Whether a native that is called now may wait.
@@ -140,7 +139,7 @@ impl Vm {
     /// An interrupt that has come by now must not be slept over.
     unsafe fn before_wait(&mut self) -> LuaResult<()> {
         self.take_samples_of_native();
-        self.parking = false;
+        self.errors.signal = Signal::None;
         if self.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {
@@ -195,9 +194,7 @@ impl Vm {
             (*state).top = top;
             (*state).phase = Phase::Parked;
             (*state).c_calls = self.c_calls;
-            (*state).error = self.error;
-            (*state).error_handled = self.error_handled;
-            (*state).cancel_error = self.cancel_error;
+            (*state).errors = self.errors.set_aside();
             self.stacks.parked = null_mut();
             self.leave_fiber(root);
         }
@@ -222,8 +219,8 @@ impl Vm {
 
     /// The fiber goes on where it parked: is it to be cancelled?
     pub(super) unsafe fn woken(&mut self) -> LuaResult<()> {
-        if self.cancelling {
-            return Err(Thrown(()));
+        if self.errors.is_discarding() {
+            return Err(self.errors.signal.thrown());
         }
         // SAFETY: a fiber runs.
         let cancel = unsafe { (*(*self.fibers.current).fiber).cancel };
@@ -251,7 +248,7 @@ impl Vm {
     }
 
     unsafe fn call_again_here(&mut self, native: &'static Native) -> Flow {
-        let n = (native.func)(self)? as usize;
+        let n = self.call_native(native)? as usize;
         // SAFETY: the native's results are the topmost n values.
         unsafe { self.finish_native(n) }
     }

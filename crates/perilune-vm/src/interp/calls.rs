@@ -92,7 +92,7 @@ op!(
             let f = frame(new_base);
             *f = Frame::native(i.c() as i16 - 1, slots(base, new_base));
             (*vm).base = new_base;
-            match ((*native).func)(&mut *vm) {
+            match (*native).run(&mut *vm) {
                 Ok(n) => {
                     if (*vm).base != new_base || (*vm).dispatch != tab {
                         // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
@@ -433,7 +433,7 @@ op!(op_closure(vm, base, pc, k, i, tab) {
 op!(
     /// Memory ran out while a function was made; the error has been raised.
     #[cold] #[inline(never)] closure_failed(vm, base, pc, k, i, tab) {
-    flow!(vm, Err(crate::native::Thrown(())))
+    flow!(vm, Err((*vm).errors.signal.thrown()))
 });
 
 op!(op_close(vm, base, pc, k, i, tab) {

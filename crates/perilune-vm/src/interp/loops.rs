@@ -406,7 +406,7 @@ op!(
         if quick && top.wrapping_add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
             *frame(own) = Frame::native(wanted, slots(base, own));
             (*vm).base = own;
-            match ((*native).func)(&mut *vm) {
+            match (*native).run(&mut *vm) {
                 Ok(n) => {
                     if (*vm).base != own || (*vm).dispatch != tab {
                         flow!(vm, (*vm).finish_native(n as usize))

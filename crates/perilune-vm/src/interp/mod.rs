@@ -163,8 +163,13 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
                 None => return Exit::Return,
             },
             // SAFETY: vm is the running state; the native's frame is on top.
-            Err(Thrown(())) if unsafe { (*vm).parking } => flow = unsafe { (*vm).park_here() },
+            Err(Thrown::Park(_)) => flow = unsafe { (*vm).park_here() },
             Err(thrown) => {
+                // SAFETY: vm is the running state.
+                debug_assert!(
+                    thrown.signal() == unsafe { (*vm).errors.signal },
+                    "{thrown:?} is not what is on its way"
+                );
                 // SAFETY: vm is the running state.
                 let outcome = unsafe {
                     if (*(*vm).thread).tbc != 0 && (*vm).needs_segment() {

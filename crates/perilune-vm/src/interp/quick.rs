@@ -464,7 +464,7 @@ op!(
                 ..Frame::native(-1, slots(base, own))
             };
             (*vm).base = own;
-            match ((*native).func)(&mut *vm) {
+            match (*native).run(&mut *vm) {
                 Ok(n) => {
                     let n = n as usize;
                     if (*vm).base == own && (*vm).dispatch == tab && !(*vm).heap.gc_due() {

@@ -164,7 +164,7 @@ impl Vm {
     pub(crate) fn lasting_own_function(&mut self, f: Gc<SharedFunction>) -> Option<*const Value> {
         if let Err(thrown) = self.own_function(f) {
             // The call that follows meets the same error.
-            let _ = self.take_error(thrown);
+            let _ = self.catch(thrown);
         }
         let own: &Value = self.functions.all.get(&f.ptr())?;
         (own.tag == Tag::CLOSURE).then_some(own)

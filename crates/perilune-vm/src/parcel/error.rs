@@ -72,7 +72,7 @@ impl Vm {
         if value.type_of() == Type::Table && !has_text {
             return plain;
         }
-        let text = match self.protected_call(Value::native(&TO_TEXT), &[value]) {
+        let text = match self.host_call(Value::native(&TO_TEXT), &[value]) {
             Ok(n) if n > 0 => self.stack_get(self.nargs() - n + 1).as_string().map(|s| s.to_text()),
             _ => None,
         };

@@ -82,7 +82,7 @@ impl<W: Write> Walk<'_, W> {
             for o in objects {
                 self.root(RootKind::Runtime, "names of fields", o.as_ptr());
             }
-            let error = self.vm.error;
+            let error = self.vm.errors.value;
             self.root_value(RootKind::Runtime, "error", error);
             for v in self.vm.gc.pending.clone() {
                 self.root_value(RootKind::Finalizer, "", v);

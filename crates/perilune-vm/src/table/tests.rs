@@ -473,7 +473,7 @@ fn keys_that_are_refused_or_normalised() {
     {
         assert!(vm.raw_get(t, key).is_nil());
         let e = vm.raw_set(t, key, Value::TRUE).unwrap_err();
-        assert!(vm.take_error(e).as_string().unwrap().to_text() == message);
+        assert!(vm.host_error(e).as_string().unwrap().to_text() == message);
     }
     vm.raw_set(t, Value::float(-0.0), Value::TRUE).unwrap();
     assert!(vm.raw_get_int(t, 0).is_truthy());
@@ -482,7 +482,7 @@ fn keys_that_are_refused_or_normalised() {
     vm.raw_set(t, Value::float(9_223_372_036_854_775_808.0), Value::FALSE).unwrap();
     assert!(vm.raw_get_int(t, i64::MAX).is_nil());
     let e = vm.raw_next(t, Value::int(12)).unwrap_err();
-    assert!(vm.take_error(e).as_string().unwrap().to_text() == "invalid key to 'next'");
+    assert!(vm.host_error(e).as_string().unwrap().to_text() == "invalid key to 'next'");
 }
 
 #[test]
@@ -531,7 +531,7 @@ fn refused_memory_leaves_the_table_alone() {
     assert_eq!(vm.raw_get_int(t, n).as_int(), Some(n));
     assert!(vm.new_table(1 << 40, 0).is_err() && vm.new_table(0, 1 << 40).is_err());
     let e = vm.new_table(1 << 40, 0).err().unwrap();
-    assert_eq!(vm.take_error(e).as_string().unwrap().bytes(), b"not enough memory");
+    assert_eq!(vm.host_error(e).as_string().unwrap().bytes(), b"not enough memory");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_parcel_is_unpacked_by_many_threads() {
                 for _ in 0..200 {
                     assert_eq!(vm.unpack(&parcel).expect("memory"), 2);
                     let (f, t) = (vm.stack_get(1), vm.stack_get(2));
-                    let n = vm.protected_call(f, &[t]).expect("the function runs");
+                    let n = vm.host_call(f, &[t]).expect("the function runs");
                     let result = vm.stack_get(vm.nargs() - n + 1).as_string().expect("a text").to_text();
                     assert_eq!(result, "sum15");
                     vm.truncate(0);
@@ -57,7 +57,7 @@ fn unpacking_fails_as_lua_does() {
     limited += 10_000_000;
     small.heap().set_limit(Some(limited));
     let e = small.unpack(&big).expect_err("there is no memory for it");
-    let e = small.take_error(e);
+    let e = small.host_error(e);
     assert_eq!(e.as_string().expect("a message").to_text(), "not enough memory");
     assert_eq!(small.nargs(), 0);
     small.collect_full();
@@ -69,7 +69,7 @@ fn unpacking_fails_as_lua_does() {
     let parcel = vm.pack(&values, PackRules::TASK).expect("it may cross");
     let mut other = new_vm();
     let e = other.unpack(&parcel).expect_err("there is no such module");
-    let e = other.take_error(e).as_string().expect("a message").to_text();
+    let e = other.host_error(e).as_string().expect("a message").to_text();
     assert!(e.starts_with("module 'only_here' not found:"), "{e}");
 }
 
@@ -100,7 +100,7 @@ fn snapshots_are_used_again_until_something_changes() {
         let parcel = vm.pack(&[f], PackRules::TASK).expect("it may cross");
         other.unpack(&parcel).expect("memory");
         let f = other.stack_get(1);
-        let n = other.protected_call(f, &[]).expect("the function runs");
+        let n = other.host_call(f, &[]).expect("the function runs");
         let top = other.nargs();
         let shown: Vec<String> = (top - n + 1..=top).map(|i| format!("{:?}", other.stack_get(i))).collect();
         other.truncate(0);

@@ -24,7 +24,7 @@ pub fn run(vm: &mut Vm, source: &str, name: &str) -> Result<Vec<Value>, String> 
         Ok(f) => f,
         Err(e) => return Err(e.as_string().expect("a message").to_text()),
     };
-    match vm.protected_call(f.into(), &[]) {
+    match vm.host_call(f.into(), &[]) {
         Ok(n) => {
             let top = vm.nargs();
             Ok((top - n + 1..=top).map(|i| vm.stack_get(i)).collect())
@@ -79,13 +79,13 @@ fn run_parcel(other: &mut Vm, parcel: &Parcel) -> Result<Parcel, ErrorParcel> {
     let n = match other.unpack(parcel) {
         Ok(n) => n,
         Err(e) => {
-            let e = other.take_error(e);
+            let e = other.host_error(e);
             return Err(other.pack_error(e, b""));
         }
     };
     let top = other.nargs();
     let values: Vec<Value> = (top - n + 1..=top).map(|i| other.stack_get(i)).collect();
-    match other.protected_call_with_handler(values[0], &values[1..], Value::native(&WITH_TRACEBACK)) {
+    match other.host_call_with_handler(values[0], &values[1..], Value::native(&WITH_TRACEBACK)) {
         Ok(n) => {
             let top = other.nargs();
             let results: Vec<Value> = (top - n + 1..=top).map(|i| other.stack_get(i)).collect();
