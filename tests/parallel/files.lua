@@ -11,10 +11,9 @@ for line in opened:lines() do io.write("[", line, "] ") end
 print(io.type(opened))
 opened:close()
 print(io.type(opened), io.type(f))
--- closing one handle leaves the others open
+-- a message is a handle too
 local c = pl.channel.new()
 c:send(f)
-f:close()
 local g = c:recv()
 print(io.type(f), io.type(g), g:seek("set"), g:read("l"))
 g:close()

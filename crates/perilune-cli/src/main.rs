@@ -5,7 +5,8 @@
 //! | `options.rs` | words to options |
 //! | `commands/` | subcommands that `lua` does not have |
 //! | `run.rs` | what `lua` does with them: LUA_INIT, `-e`, `-l`, the script |
-//! | `protected.rs` | calls with a traceback, SIGINT, messages on standard error |
+//! | `protected.rs` | calls with a traceback, messages on standard error |
+//! | `signals.rs` | what the process does about signals |
 //! | `repl.rs`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
 //!
 //! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
@@ -15,6 +16,7 @@ mod options;
 mod protected;
 mod repl;
 mod run;
+mod signals;
 mod terminal;
 
 use options::Request;
@@ -23,9 +25,7 @@ use perilune_vm::Vm;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Rust ignores SIGPIPE; a filter whose reader is gone (`| head`) is to end as C programs do.
-    // SAFETY: nothing else runs yet.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    signals::set_up();
     let words = options::words(std::env::args_os());
     let program = options::program_name(&words).to_vec();
     let options = match options::parse(&words) {

@@ -1,17 +1,12 @@
 //! Calls in protected mode as the command makes them: with a traceback in the message, and with SIGINT turned
-//! into a Lua error.
-//!
-//! SIGINT is ours only while Lua code runs. The first one raises the state's interrupt flag and gives the
-//! signal its default action back, so that a second one ends a program that does not reach a poll. The
-//! handler does nothing but a store and `sigaction`, both safe in a signal handler.
+//! into a Lua error (`signals.rs`).
 
-use perilune_vm::{InterruptHandle, LuaResult, Native, Value, Vm};
-use std::sync::OnceLock;
+use crate::signals;
+use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::sync::RwLock;
 
 /// The name in front of messages; none in interactive mode.
 static PROGRAM: RwLock<Option<Vec<u8>>> = RwLock::new(None);
-static INTERRUPT: OnceLock<InterruptHandle> = OnceLock::new();
 static MESSAGE_HANDLER: Native = Native::reentrant("msgh", message_handler);
 
 /// Sets the name in front of messages.
@@ -54,10 +49,10 @@ pub fn report(error: Value) {
 
 /// Calls `f` with `args`, all results pushed; an error is the message with a traceback.
 pub fn call(vm: &mut Vm, f: Value, args: &[Value]) -> Result<u32, Value> {
-    let _ = INTERRUPT.set(vm.interrupt_handle());
-    set_signal(on_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
-    let result = vm.host_call_with_handler(f, args, Value::native(&MESSAGE_HANDLER));
-    set_signal(libc::SIG_DFL);
+    let handle = vm.interrupt_handle();
+    let result = signals::with_interrupts(handle, || {
+        vm.host_call_with_handler(f, args, Value::native(&MESSAGE_HANDLER))
+    });
     vm.clear_interrupt();
     result
 }
@@ -65,25 +60,6 @@ pub fn call(vm: &mut Vm, f: Value, args: &[Value]) -> Result<u32, Value> {
 /// As [`call`]; reports the error. `None` if there was one.
 pub fn call_reporting(vm: &mut Vm, f: Value, args: &[Value]) -> Option<u32> {
     call(vm, f, args).map_err(report).ok()
-}
-
-extern "C" fn on_interrupt(_: libc::c_int) {
-    set_signal(libc::SIG_DFL);
-    if let Some(handle) = INTERRUPT.get() {
-        handle.raise();
-    }
-    perilune_domain::signal::notify_interrupt();
-}
-
-fn set_signal(action: libc::sighandler_t) {
-    // SAFETY: zero is a valid `sigaction`: no flags, and the mask is emptied; the action is the default or
-    // `on_interrupt`, which is async-signal-safe.
-    unsafe {
-        let mut new: libc::sigaction = std::mem::zeroed();
-        new.sa_sigaction = action;
-        libc::sigemptyset(&mut new.sa_mask);
-        libc::sigaction(libc::SIGINT, &new, std::ptr::null_mut());
-    }
 }
 
 /// Turns an error value into a message: `__tostring` as it is, anything else with a traceback from the point

@@ -7,6 +7,21 @@ use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;
 use std::ffi::CStr;
 
+/// Why an operation on a file failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failure {
+    /// The operating system refused.
+    System(Errno),
+    /// Somebody has closed the file while the operation waited.
+    Closed,
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Failure {
+        Failure::System(error)
+    }
+}
+
 /// `strerror`.
 pub(crate) fn message(error: Errno) -> Vec<u8> {
     let mut buffer = [0 as libc::c_char; 256];
@@ -26,7 +41,11 @@ pub(crate) fn of(error: &std::io::Error) -> Errno {
 
 /// What most functions over files return: `true`, or `nil`, a message that starts with `name` if there is
 /// one, and the number.
-pub(crate) fn file_result(vm: &mut Vm, result: Result<(), Errno>, name: Option<&[u8]>) -> LuaResult<u32> {
+pub(crate) fn file_result(
+    vm: &mut Vm,
+    result: Result<(), impl Into<Failure>>,
+    name: Option<&[u8]>,
+) -> LuaResult<u32> {
     match result {
         Ok(()) => vm.ret(true),
         Err(error) => failure(vm, error, name),
@@ -38,8 +57,14 @@ pub(crate) fn interrupted(vm: &mut Vm, error: Errno) -> LuaResult<()> {
     if error == Errno::INTR { vm.poll_interrupt() } else { Ok(()) }
 }
 
-/// The failing half of [`file_result`].
-pub(crate) fn failure(vm: &mut Vm, error: Errno, name: Option<&[u8]>) -> LuaResult<u32> {
+/// The failing half of [`file_result`]. A file that somebody closed is "closed", without a number: the system has
+/// none for it.
+pub(crate) fn failure(vm: &mut Vm, error: impl Into<Failure>, name: Option<&[u8]>) -> LuaResult<u32> {
+    let Failure::System(error) = error.into() else {
+        vm.push(Value::NIL);
+        vm.push_str(b"closed")?;
+        return Ok(2);
+    };
     interrupted(vm, error)?;
     let mut text = Vec::new();
     if let Some(name) = name {

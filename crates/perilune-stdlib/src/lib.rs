@@ -16,11 +16,13 @@
 //! | `os.rs`, `date.rs` | `os` |
 //! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
+//! | `child.rs`, `sigpipe.rs` | processes that are started; pipes that nobody reads |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
 //! meet a metamethod or a callback.
 
 pub mod base;
+mod child;
 pub mod chunk;
 mod date;
 pub mod debug;
@@ -30,6 +32,7 @@ pub mod math;
 pub mod os;
 pub mod package;
 mod random;
+mod sigpipe;
 mod sort;
 pub mod string;
 pub mod table;

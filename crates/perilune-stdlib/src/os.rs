@@ -3,12 +3,13 @@
 //! Locales: numbers, characters and collation are those of the "C" locale always, so that is the only locale
 //! there is; asking for the native one ("") selects it.
 
+use crate::child;
 use crate::date;
 use crate::errno::{self, c_bytes};
 use crate::io;
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::time::{ClockId, clock_gettime};
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 static CLOCK: Native = Native::leaf("clock", clock);
@@ -48,21 +49,24 @@ fn difftime(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn execute(vm: &mut Vm) -> LuaResult<u32> {
-    let command = vm.opt_str(1)?;
-    vm.blocking(io::flush_all);
-    let Some(command) = command else {
-        // SAFETY: a null command asks whether there is a shell.
-        let available = unsafe { libc::system(std::ptr::null()) } != 0;
-        return vm.ret(available);
+    let Some(command) = vm.opt_str(1)? else {
+        return vm.ret(child::has_shell());
     };
-    let Ok(command) = CString::new(c_bytes(command.bytes())) else { return Ok(0) };
-    // SAFETY: the command is a terminated string.
-    let status = vm.blocking(|| unsafe { libc::system(command.as_ptr()) });
-    if status == -1 {
-        let error = errno::of(&std::io::Error::last_os_error());
-        return errno::failure(vm, error, None);
+    let command = command.bytes().to_vec();
+    let status = vm.blocking(|| {
+        io::flush_all();
+        child::execute(&command)
+    });
+    match status {
+        Ok(status) => errno::exec_result(vm, status),
+        Err(error) => errno::failure(vm, error, None),
     }
-    errno::exec_result(vm, status)
+}
+
+/// Whether a command of `os.execute` runs. Signals that the terminal sends are meant for it then, and who
+/// handles them for this process should leave them alone, as C's `system` does. Async-signal-safe.
+pub fn runs_command() -> bool {
+    child::in_foreground()
 }
 
 fn exit(vm: &mut Vm) -> LuaResult<u32> {

@@ -1,19 +1,19 @@
 //! File handles: userdata with the metatable "FILE*", and their methods.
 //!
-//! A handle shares its stream with the list of open streams, and lets go of it when it is closed. The handles
-//! of the three standard streams cannot be closed. A handle that is collected closes its file.
+//! A handle shares its file with the handles in other domains, and with the list of open files. Whoever closes
+//! the file, by `close` or at the end of a block, closes it for all of them; a handle that is collected only lets
+//! go of it, and the last one closes it. The three standard files cannot be closed.
 
 use super::lines;
 use super::read;
-use super::standard::{Shared, operate, share};
+use super::standard::{File, operate};
 use super::stream::{Buffering, Stream};
 use super::write_value;
-use crate::errno;
+use crate::errno::{self, Failure};
 use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::fs::SeekFrom;
-use rustix::io::Errno;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
 
 /// Name of the metatable in the registry, and in messages.
 const FILE: &str = "FILE*";
@@ -25,42 +25,42 @@ static FLUSH: Native = Native::leaf("flush", flush);
 static SEEK: Native = Native::leaf("seek", seek);
 static CLOSE: Native = Native::leaf("close", close);
 static SETVBUF: Native = Native::leaf("setvbuf", setvbuf);
-static GC: Native = Native::leaf("__gc", finalize);
-static CLOSE_VARIABLE: Native = Native::leaf("__close", finalize);
+static GC: Native = Native::leaf("__gc", collected);
+static CLOSE_VARIABLE: Native = Native::leaf("__close", close_variable);
 static TOSTRING: Native = Native::leaf("__tostring", tostring);
 
 /// The content of the userdata.
 pub(super) struct FileHandle {
-    /// `None`: closed.
-    stream: Option<Shared>,
-    standard: bool,
+    /// Held until the userdata is freed: an operation that waits in the kernel has the userdata on its stack, and
+    /// uses the file through it.
+    file: Arc<File>,
+    /// The finaliser has run. It stays at hand for programs that resurrect it, or call the finaliser themselves.
+    collected: bool,
 }
 
 impl FileHandle {
     pub(super) fn new(stream: Stream) -> FileHandle {
-        FileHandle { stream: Some(share(stream)), standard: false }
+        FileHandle::of(File::new(stream))
     }
 
-    pub(super) fn standard(stream: Shared) -> FileHandle {
-        FileHandle { stream: Some(stream), standard: true }
+    pub(super) fn of(file: Arc<File>) -> FileHandle {
+        FileHandle { file, collected: false }
     }
 
-    /// The stream, unless the handle is closed.
+    /// The file, unless it is closed.
     #[inline]
-    pub(super) fn stream(&self) -> Option<&Mutex<Stream>> {
-        self.stream.as_deref()
+    pub(super) fn file(&self) -> Option<&File> {
+        if self.collected || self.file.is_closed() { None } else { Some(&self.file) }
     }
 }
 
-/// A stream on its way to another domain, which gets a handle of its own: the stream is closed when all
-/// handles are.
-struct Carried(Shared);
+/// A file on its way to another domain, which gets a handle of its own.
+struct Carried(Arc<File>);
 
 static CARRIED: SharedKind = SharedKind::carrier("file", |vm, object| {
     let object: &dyn std::any::Any = &**object;
-    let Some(Carried(stream)) = object.downcast_ref() else { return Ok(Value::NIL) };
-    let handle = FileHandle { stream: Some(Arc::clone(stream)), standard: false };
-    new_handle(vm, handle).map(Value::from)
+    let Some(Carried(file)) = object.downcast_ref() else { return Ok(Value::NIL) };
+    new_handle(vm, FileHandle::of(Arc::clone(file))).map(Value::from)
 });
 
 impl SharedObject for Carried {
@@ -71,8 +71,9 @@ impl SharedObject for Carried {
 
 /// What carries an open file to another domain.
 pub(super) fn carry(file: Gc<Userdata>) -> Option<SharedArc> {
-    let stream = handle_of(file)?.stream.clone()?;
-    Some(Arc::new(Carried(stream)).into())
+    let handle = handle_of(file)?;
+    handle.file()?;
+    Some(Arc::new(Carried(Arc::clone(&handle.file))).into())
 }
 
 /// Makes the metatable.
@@ -98,11 +99,11 @@ pub(super) fn handle_of<'a>(file: Gc<Userdata>) -> Option<&'a mut FileHandle> {
     file.data::<FileHandle>()
 }
 
-/// The stream in a userdata, if it is a file that is open.
+/// The file in a userdata, if it is one that is open.
 #[inline]
-pub(super) fn stream_of<'a>(file: Gc<Userdata>) -> Option<&'a Mutex<Stream>> {
+pub(super) fn file_of<'a>(file: Gc<Userdata>) -> Option<&'a File> {
     let handle: &'a FileHandle = handle_of(file)?;
-    handle.stream()
+    handle.file()
 }
 
 fn check_handle<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a mut FileHandle> {
@@ -112,71 +113,67 @@ fn check_handle<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a mut FileHandle> {
     }
 }
 
-/// The stream of the file handle that argument `i` has to be.
+/// The file of the handle that argument `i` has to be.
 #[inline]
-pub(super) fn check_stream<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a Mutex<Stream>> {
+pub(super) fn check_file<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a File> {
     let handle: &'a FileHandle = check_handle(vm, i)?;
-    match handle.stream() {
-        Some(stream) => Ok(stream),
+    match handle.file() {
+        Some(file) => Ok(file),
         None => Err(vm.error("attempt to use a closed file")),
-    }
-}
-
-/// Closes the stream of a handle; the wait status if it is a process. A stream that another handle shares
-/// stays open; one that is in use, by code that waits in the kernel, cannot be closed.
-pub(super) fn close_handle(vm: &Vm, handle: &mut FileHandle) -> Result<Option<i32>, Errno> {
-    if handle.stream.as_ref().is_some_and(|stream| matches!(stream.try_lock(), Err(TryLockError::WouldBlock)))
-    {
-        // Other code of this domain is in the middle of reading or writing.
-        return Err(Errno::BUSY);
-    }
-    let Some(stream) = handle.stream.take() else { return Ok(None) };
-    match Arc::into_inner(stream) {
-        Some(stream) => {
-            let mut stream = stream.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-            stream.blocker = Some(vm.blocker());
-            stream.close()
-        }
-        None => Ok(None),
     }
 }
 
 /// Method `close` and, with an argument, `io.close`.
 pub(super) fn close(vm: &mut Vm) -> LuaResult<u32> {
-    check_stream(vm, 1)?;
-    match vm.arg(1).as_userdata() {
-        Some(file) => close_file(vm, file),
-        None => Ok(0),
-    }
+    let file = check_file(vm, 1)?;
+    close_file(vm, file)
 }
 
-/// Closes an open file and returns what `close` returns.
-pub(super) fn close_file(vm: &mut Vm, file: Gc<Userdata>) -> LuaResult<u32> {
-    let Some(handle) = handle_of(file) else { return Ok(0) };
-    if handle.standard {
+/// Closes a file for all its handles and returns what `close` returns. The handle is on the stack.
+pub(super) fn close_file(vm: &mut Vm, file: &File) -> LuaResult<u32> {
+    if file.is_standard() {
         vm.push(Value::NIL);
         vm.push_str(b"cannot close standard file")?;
         return Ok(2);
     }
-    match close_handle(vm, handle) {
-        Ok(Some(status)) => errno::exec_result(vm, status),
-        result => errno::file_result(vm, result.map(|_| ()), None),
+    match file.close(vm.blocker()) {
+        Some(Ok(Some(status))) => errno::exec_result(vm, status),
+        Some(result) => errno::file_result(vm, result.map(|_| ()), None),
+        // Another domain was faster.
+        None => Err(vm.error("attempt to use a closed file")),
     }
 }
 
-fn finalize(vm: &mut Vm) -> LuaResult<u32> {
+/// The end of a block whose variable has the file.
+fn close_variable(vm: &mut Vm) -> LuaResult<u32> {
+    if let Some(file) = check_handle(vm, 1)?.file()
+        && !file.is_standard()
+    {
+        // The end of a block has no place for what closing says.
+        let _ = file.close(vm.blocker());
+    }
+    Ok(0)
+}
+
+/// The handle is collected: it is of no use any more, and if it is the only one, neither is the file.
+fn collected(vm: &mut Vm) -> LuaResult<u32> {
+    let blocker = vm.blocker();
     let handle = check_handle(vm, 1)?;
-    if !handle.standard {
-        // Neither a collection nor the end of a block can report what closing says.
-        let _ = close_handle(vm, handle);
+    if handle.file.is_standard() || std::mem::replace(&mut handle.collected, true) {
+        return Ok(0);
+    }
+    if Arc::strong_count(&handle.file) == 1 {
+        // A collection has no place for what closing says. Where another handle goes at the same time, whoever
+        // drops the stream writes out what is buffered.
+        let _ = handle.file.close(blocker);
     }
     Ok(0)
 }
 
 fn tostring(vm: &mut Vm) -> LuaResult<u32> {
-    match &check_handle(vm, 1)?.stream {
-        Some(stream) => {
-            let text = format!("file ({:p})", Arc::as_ptr(stream));
+    match check_handle(vm, 1)?.file() {
+        Some(file) => {
+            let text = format!("file ({:p})", std::ptr::from_ref(file));
             vm.ret_str(text.as_bytes())
         }
         None => vm.ret_str(b"file (closed)"),
@@ -184,23 +181,35 @@ fn tostring(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn read_method(vm: &mut Vm) -> LuaResult<u32> {
-    let stream = check_stream(vm, 1)?;
-    let count = vm.nargs() - 1;
-    let mut stream = operate(vm, stream);
-    let outcome = read::read(vm, &mut stream, 2, count)?;
-    drop(stream);
+    check_file(vm, 1)?;
+    match vm.arg(1).as_userdata() {
+        Some(file) => read_arguments(vm, file, 2),
+        None => Ok(0),
+    }
+}
+
+/// Reads by the formats that are the arguments from `first` on, and returns what `read` returns.
+pub(super) fn read_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
+    let Some(open) = file_of(file) else { return Err(vm.error("attempt to use a closed file")) };
+    let count = vm.nargs() + 1 - first;
+    // The default file may be another one before this is over.
+    vm.push(file.into());
+    let outcome = match operate(vm, open) {
+        Ok(mut stream) => read::read(vm, &mut stream, first, count)?,
+        Err(failure) => read::Outcome::Failed(failure),
+    };
     read::results(vm, outcome)
 }
 
 fn lines_method(vm: &mut Vm) -> LuaResult<u32> {
-    check_stream(vm, 1)?;
+    check_file(vm, 1)?;
     let Some(file) = vm.arg(1).as_userdata() else { return Ok(0) };
     let iterator = lines::iterator(vm, file, false)?;
     vm.ret(iterator)
 }
 
 fn write(vm: &mut Vm) -> LuaResult<u32> {
-    check_stream(vm, 1)?;
+    check_file(vm, 1)?;
     match vm.arg(1).as_userdata() {
         Some(file) => write_arguments(vm, file, 2),
         None => Ok(0),
@@ -210,34 +219,42 @@ fn write(vm: &mut Vm) -> LuaResult<u32> {
 /// Writes the arguments from `first` on and returns the file; after an error the rest is still checked, but
 /// what is returned is the error.
 pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
-    let Some(stream) = stream_of(file) else { return Ok(0) };
+    let Some(open) = file_of(file) else { return Err(vm.error("attempt to use a closed file")) };
     let last = vm.nargs();
     // The default file may be another one before this is over.
     vm.push(file.into());
-    let mut stream = operate(vm, stream);
     let mut result = Ok(());
-    for i in first..=last {
-        let written = match write_value(&mut stream, vm.arg(i)) {
-            Some(written) => written,
-            None => return Err(vm.type_error(i, "string")),
-        };
-        result = result.and(written);
+    match operate(vm, open) {
+        Ok(mut stream) => {
+            for i in first..=last {
+                let written = match write_value(&mut stream, vm.arg(i)) {
+                    Some(written) => written,
+                    None => return Err(vm.type_error(i, "string")),
+                };
+                result = result.and(written.map_err(Failure::from));
+            }
+        }
+        Err(failure) => result = Err(failure),
     }
-    drop(stream);
     match result {
         Ok(()) => vm.ret(file),
-        Err(error) => errno::failure(vm, error, None),
+        Err(failure) => errno::failure(vm, failure, None),
     }
 }
 
 fn flush(vm: &mut Vm) -> LuaResult<u32> {
-    let stream = check_stream(vm, 1)?;
-    let result = operate(vm, stream).flush();
+    let file = check_file(vm, 1)?;
+    flush_file(vm, file)
+}
+
+/// Writes out what is buffered and returns what `flush` returns. The handle is on the stack.
+pub(super) fn flush_file(vm: &mut Vm, file: &File) -> LuaResult<u32> {
+    let result = operate(vm, file).and_then(|mut stream| Ok(stream.flush()?));
     errno::file_result(vm, result, None)
 }
 
 fn seek(vm: &mut Vm) -> LuaResult<u32> {
-    let stream = check_stream(vm, 1)?;
+    let file = check_file(vm, 1)?;
     let whence = vm.check_option(2, Some("cur"), &["set", "cur", "end"])?;
     let offset = vm.opt_int(3, 0)?;
     let to = match whence {
@@ -246,18 +263,18 @@ fn seek(vm: &mut Vm) -> LuaResult<u32> {
         1 => SeekFrom::Current(offset),
         _ => SeekFrom::End(offset),
     };
-    let result = operate(vm, stream).seek(to);
+    let result = operate(vm, file).and_then(|mut stream| Ok(stream.seek(to)?));
     match result {
         Ok(position) => vm.ret(position as i64),
-        Err(error) => errno::failure(vm, error, None),
+        Err(failure) => errno::failure(vm, failure, None),
     }
 }
 
 fn setvbuf(vm: &mut Vm) -> LuaResult<u32> {
     const MODES: [Buffering; 3] = [Buffering::No, Buffering::Full, Buffering::Line];
-    let stream = check_stream(vm, 1)?;
+    let file = check_file(vm, 1)?;
     let mode = vm.check_option(2, None, &["no", "full", "line"])?;
-    let size = vm.opt_int(3, 1024)?;
-    let result = operate(vm, stream).set_buffering(MODES[mode], size.clamp(0, 1 << 30) as usize);
+    let size = vm.opt_int(3, 1024)?.clamp(0, 1 << 30) as usize;
+    let result = operate(vm, file).and_then(|mut stream| Ok(stream.set_buffering(MODES[mode], size)?));
     errno::file_result(vm, result, None)
 }

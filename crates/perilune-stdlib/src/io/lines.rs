@@ -4,10 +4,10 @@
 //! formats it reads a line, straight from the stream's buffer into a new string; that case is separate,
 //! because programs spend their time in it.
 
-use super::handle::{close_handle, handle_of, stream_of};
-use super::read::{self, Outcome};
-use super::standard::operate;
-use crate::errno;
+use super::handle::file_of;
+use super::read::{self, Outcome, Step};
+use super::standard::{File, operate};
+use crate::errno::{self, Failure};
 use crate::string::scratch;
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::io::Errno;
@@ -34,19 +34,15 @@ pub(super) fn iterator(vm: &mut Vm, file: Gc<Userdata>, close_at_end: bool) -> L
 
 fn step(vm: &mut Vm) -> LuaResult<u32> {
     let file = vm.upvalue(1).as_userdata();
-    let Some(stream) = file.and_then(stream_of) else {
+    let Some(file) = file.and_then(file_of) else {
         return Err(vm.error("file is already closed"));
     };
     let count = vm.upvalue(3).as_int().unwrap_or(0) as u32;
     let outcome = if count == 0 {
-        let mut stream = operate(vm, stream);
-        match stream.begin_reading(scratch::room(vm)) {
-            Ok(()) => match read::push_line(vm, &mut stream, false)? {
-                Ok(true) => return Ok(1),
-                Ok(false) => Outcome::Values(1),
-                Err(error) => Outcome::Failed(error),
-            },
-            Err(error) => Outcome::Failed(error),
+        match next_line(vm, file)? {
+            Ok(true) => return Ok(1),
+            Ok(false) => Outcome::Values(1),
+            Err(failure) => Outcome::Failed(failure),
         }
     } else {
         // As with `read`, the formats follow one argument.
@@ -59,7 +55,10 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
             let format = vm.upvalue(FORMATS + i);
             vm.push(format);
         }
-        read::read(vm, &mut operate(vm, stream), 2, count)?
+        match operate(vm, file) {
+            Ok(mut stream) => read::read(vm, &mut stream, 2, count)?,
+            Err(failure) => Outcome::Failed(failure),
+        }
     };
     match outcome {
         Outcome::Values(pushed) => {
@@ -67,18 +66,30 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
             if vm.stack_get(first).is_truthy() {
                 return Ok(pushed);
             }
-            if vm.upvalue(2).is_truthy()
-                && let Some(handle) = file.and_then(handle_of)
-            {
+            if vm.upvalue(2).is_truthy() {
                 // Reading came to its end; what closing says has no place to go.
-                let _ = close_handle(vm, handle);
+                let _ = file.close(vm.blocker());
             }
             Ok(0)
         }
-        Outcome::Failed(Errno::NOMEM) => Err(vm.out_of_memory()),
-        Outcome::Failed(error) => {
+        Outcome::Failed(Failure::System(Errno::NOMEM)) => Err(vm.out_of_memory()),
+        Outcome::Failed(Failure::System(error)) => {
             errno::interrupted(vm, error)?;
             Err(vm.error(errno::message(error)))
         }
+        Outcome::Failed(Failure::Closed) => Err(vm.error("closed")),
+    }
+}
+
+/// Pushes the next line.
+#[inline]
+fn next_line(vm: &mut Vm, file: &File) -> LuaResult<Step> {
+    let mut stream = match operate(vm, file) {
+        Ok(stream) => stream,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    match stream.begin_reading(scratch::room(vm)) {
+        Ok(()) => read::push_line(vm, &mut stream, false),
+        Err(failure) => Ok(Err(failure)),
     }
 }

@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `stream.rs` | buffered streams over file descriptors |
-//! | `standard.rs` | the standard streams, flushing at exit |
+//! | `closable.rs`, `sync.rs` | the lock of a file: one user at a time, until somebody closes it for all |
+//! | `standard.rs` | files, the three standard ones, flushing at exit |
 //! | `open.rs` | opening files, processes and temporary files |
 //! | `read.rs`, `lines.rs` | read formats; iterators over lines |
 //! | `handle.rs` | file handles: the userdata with metatable "FILE*" and their methods |
@@ -11,23 +12,25 @@
 //! Functions that use the default files are closures over one table, which has the default input at index 1
 //! and the default output at index 2.
 
+mod closable;
 mod handle;
 mod lines;
 mod open;
 mod read;
 mod standard;
 mod stream;
+mod sync;
 
 pub(crate) use open::temporary_file;
 pub use open::{open_for_reading, read_standard_input, read_whole};
 pub use standard::flush_all;
 
 use crate::errno;
-use handle::{FileHandle, check_stream, handle_of, new_handle, stream_of};
+use handle::{FileHandle, check_file, file_of, handle_of, new_handle};
 use perilune_syntax::numeral::{format_float, format_integer};
 use perilune_vm::{Gc, LuaResult, Native, Table, Userdata, Value, Vm};
 use rustix::io::Errno;
-use standard::{STDERR, STDIN, STDOUT, lock, operate};
+use standard::{STDERR, STDIN, STDOUT, operate};
 use std::sync::Arc;
 use stream::Stream;
 
@@ -67,20 +70,20 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
         let function = vm.new_native_closure(native, &[defaults.into()])?;
         vm.set_field(io, native.name, function)?;
     }
-    let stdin = new_handle(vm, FileHandle::standard(Arc::clone(&STDIN)))?;
+    let stdin = new_handle(vm, FileHandle::of(Arc::clone(&STDIN)))?;
     vm.set_field(io, "stdin", stdin.into())?;
     vm.raw_set_int(defaults, Default::Input as i64, stdin.into())?;
-    let stdout = new_handle(vm, FileHandle::standard(Arc::clone(&STDOUT)))?;
+    let stdout = new_handle(vm, FileHandle::of(Arc::clone(&STDOUT)))?;
     vm.set_field(io, "stdout", stdout.into())?;
     vm.raw_set_int(defaults, Default::Output as i64, stdout.into())?;
-    let stderr = new_handle(vm, FileHandle::standard(Arc::clone(&STDERR)))?;
+    let stderr = new_handle(vm, FileHandle::of(Arc::clone(&STDERR)))?;
     vm.set_field(io, "stderr", stderr.into())
 }
 
 /// Writes the line that `print` writes: values are plain ones, others have been converted to strings. Errors
 /// are ignored, as `print` has no way to report them.
 pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
-    let mut stdout = operate(vm, &STDOUT);
+    let Ok(mut stdout) = operate(vm, &STDOUT) else { return };
     for (i, value) in values.enumerate() {
         if i > 0 {
             let _ = stdout.write(b"\t");
@@ -108,13 +111,14 @@ pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
 /// cannot be read.
 pub(crate) fn read_line(vm: &Vm, line: &mut Vec<u8>) -> bool {
     line.clear();
-    let read = operate(vm, &STDIN).line(true, |text| line.extend_from_slice(text));
+    let read =
+        operate(vm, &STDIN).and_then(|mut stdin| stdin.line(true, |text| line.extend_from_slice(text)));
     matches!(read, Ok(Some(())))
 }
 
 /// Writes to standard error, past all buffers.
 pub fn write_error(text: &[u8]) {
-    let _ = lock(&STDERR).write(text);
+    let _ = standard::write_error(text);
 }
 
 fn defaults(vm: &mut Vm) -> Option<Gc<Table>> {
@@ -125,7 +129,7 @@ fn defaults(vm: &mut Vm) -> Option<Gc<Table>> {
 fn default_file(vm: &mut Vm, which: Default) -> LuaResult<Gc<Userdata>> {
     let file = defaults(vm).map_or(Value::NIL, |table| vm.raw_get_int(table, which as i64));
     match file.as_userdata() {
-        Some(file) if stream_of(file).is_some() => Ok(file),
+        Some(file) if file_of(file).is_some() => Ok(file),
         _ => Err(vm.error(match which {
             Default::Input => "default input file is closed",
             Default::Output => "default output file is closed",
@@ -145,7 +149,7 @@ fn default_function(vm: &mut Vm, which: Default) -> LuaResult<u32> {
             };
             open_or_raise(vm, mode)?.into()
         } else {
-            check_stream(vm, 1)?;
+            check_file(vm, 1)?;
             argument
         };
         if let Some(table) = table {
@@ -208,7 +212,7 @@ fn tmpfile(vm: &mut Vm) -> LuaResult<u32> {
 fn type_(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_any(1)?;
     match vm.arg(1).as_userdata().and_then(handle_of) {
-        Some(handle) if handle.stream().is_some() => vm.ret_str(b"file"),
+        Some(handle) if handle.file().is_some() => vm.ret_str(b"file"),
         Some(_) => vm.ret_str(b"closed file"),
         None => vm.ret(Value::NIL),
     }
@@ -217,18 +221,24 @@ fn type_(vm: &mut Vm) -> LuaResult<u32> {
 fn close(vm: &mut Vm) -> LuaResult<u32> {
     if vm.arg_is_none(1) {
         let file = default_file(vm, Default::Output)?;
-        return handle::close_file(vm, file);
+        // The default file may be another one before this is over.
+        vm.push(file.into());
+        return match file_of(file) {
+            Some(file) => handle::close_file(vm, file),
+            None => Ok(0),
+        };
     }
     handle::close(vm)
 }
 
 fn flush(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Output)?;
-    let result = match stream_of(file) {
-        Some(stream) => operate(vm, stream).flush(),
-        None => Ok(()),
-    };
-    errno::file_result(vm, result, None)
+    // The default file may be another one before this is over.
+    vm.push(file.into());
+    match file_of(file) {
+        Some(file) => handle::flush_file(vm, file),
+        None => vm.ret(true),
+    }
 }
 
 fn input(vm: &mut Vm) -> LuaResult<u32> {
@@ -241,14 +251,7 @@ fn output(vm: &mut Vm) -> LuaResult<u32> {
 
 fn io_read(vm: &mut Vm) -> LuaResult<u32> {
     let file = default_file(vm, Default::Input)?;
-    let count = vm.nargs();
-    let Some(stream) = stream_of(file) else { return Ok(0) };
-    // The default file may be another one before this is over.
-    vm.push(file.into());
-    let mut stream = operate(vm, stream);
-    let outcome = read::read(vm, &mut stream, 1, count)?;
-    drop(stream);
-    read::results(vm, outcome)
+    handle::read_arguments(vm, file, 1)
 }
 
 fn io_write(vm: &mut Vm) -> LuaResult<u32> {
@@ -265,7 +268,7 @@ fn io_lines(vm: &mut Vm) -> LuaResult<u32> {
         } else {
             vm.set_arg(1, file);
         }
-        check_stream(vm, 1)?;
+        check_file(vm, 1)?;
         let Some(file) = file.as_userdata() else { return Ok(0) };
         let iterator = lines::iterator(vm, file, false)?;
         return vm.ret(iterator);

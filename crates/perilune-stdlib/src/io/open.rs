@@ -2,15 +2,13 @@
 
 use super::standard::{STDIN, operate};
 use super::stream::Stream;
-use crate::errno::{self, c_bytes};
+use crate::child::{self, Connection};
+use crate::errno::{self, Failure, c_bytes};
 use crate::string::scratch;
 use perilune_vm::Vm;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, Stdio};
 
 /// Whether `mode` is one of `fopen`'s: "r", "w" or "a", perhaps "+", perhaps any number of "b".
 pub(super) fn is_mode(mode: &[u8]) -> bool {
@@ -50,8 +48,7 @@ pub fn open_for_reading(name: &[u8]) -> Result<OwnedFd, Errno> {
 pub fn read_whole(vm: &mut Vm, fd: OwnedFd) -> Result<Vec<u8>, Errno> {
     let mut stream = Stream::owned(fd, OFlags::RDONLY);
     stream.blocker = Some(vm.blocker());
-    stream.begin_reading(scratch::room(vm))?;
-    stream.rest()
+    stream.begin_reading(scratch::room(vm)).and_then(|()| stream.rest()).map_err(system)
 }
 
 /// What is left of standard input.
@@ -59,27 +56,32 @@ pub fn read_whole(vm: &mut Vm, fd: OwnedFd) -> Result<Vec<u8>, Errno> {
 /// # Errors
 /// As those of [`read_whole`].
 pub fn read_standard_input(vm: &mut Vm) -> Result<Vec<u8>, Errno> {
-    let mut stdin = operate(vm, &STDIN);
-    stdin.begin_reading(scratch::room(vm))?;
-    stdin.rest()
+    let room = scratch::room(vm);
+    let read = operate(vm, &STDIN).and_then(|mut stdin| {
+        stdin.begin_reading(room)?;
+        stdin.rest()
+    });
+    read.map_err(system)
+}
+
+/// The failure of a stream that nobody else can close.
+fn system(failure: Failure) -> Errno {
+    match failure {
+        Failure::System(error) => error,
+        Failure::Closed => Errno::BADF,
+    }
 }
 
 /// Starts a shell that runs `command`, with a stream from its standard output or to its standard input.
 pub(super) fn process(command: &[u8], from: bool) -> Result<Stream, Errno> {
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(OsStr::from_bytes(c_bytes(command)));
-    if from {
-        shell.stdout(Stdio::piped());
+    let (read, write) = child::pipe()?;
+    let (ours, flags, end, becomes) = if from {
+        (read, OFlags::RDONLY, write, rustix::stdio::stdout())
     } else {
-        shell.stdin(Stdio::piped());
-    }
-    let mut child = shell.spawn().map_err(|error| errno::of(&error))?;
-    let (fd, flags) = match (child.stdout.take(), child.stdin.take()) {
-        (Some(output), _) => (OwnedFd::from(output), OFlags::RDONLY),
-        (_, Some(input)) => (OwnedFd::from(input), OFlags::WRONLY),
-        _ => return Err(Errno::BADF),
+        (write, OFlags::WRONLY, read, rustix::stdio::stdin())
     };
-    Ok(Stream::process(fd, flags, child))
+    let child = child::start(command, Some(Connection { end: end.as_fd(), becomes }))?;
+    Ok(Stream::process(ours, flags, child))
 }
 
 /// A file for update that has no name any more.

@@ -4,7 +4,7 @@
 //! for its iterator, and pushes one result each until one fails, for which it pushes `nil`.
 
 use super::stream::Stream;
-use crate::errno;
+use crate::errno::{self, Failure};
 use crate::string::scratch;
 use perilune_syntax::numeral::{Number, hex_value, is_space, parse_number};
 use perilune_vm::{LuaResult, Value, Vm};
@@ -17,8 +17,8 @@ const MAX_NUMERAL: usize = 200;
 pub(super) enum Outcome {
     /// So many values were pushed; the last one may be the `nil` of a format that failed.
     Values(u32),
-    /// The operating system refused.
-    Failed(Errno),
+    /// It failed.
+    Failed(Failure),
 }
 
 /// Reads by the formats in the frame's slots `first..first + count` (none: one line), pushing the results.
@@ -48,13 +48,13 @@ pub(super) fn read(vm: &mut Vm, stream: &mut Stream, first: u32, count: u32) -> 
 pub(super) fn results(vm: &mut Vm, outcome: Outcome) -> LuaResult<u32> {
     match outcome {
         Outcome::Values(count) => Ok(count),
-        Outcome::Failed(Errno::NOMEM) => Err(vm.out_of_memory()),
+        Outcome::Failed(Failure::System(Errno::NOMEM)) => Err(vm.out_of_memory()),
         Outcome::Failed(error) => errno::failure(vm, error, None),
     }
 }
 
-/// Whether one format succeeded, or what the operating system said.
-type Step = Result<bool, Errno>;
+/// Whether one format succeeded, or why it could not be tried.
+pub(super) type Step = Result<bool, Failure>;
 
 fn one(vm: &mut Vm, stream: &mut Stream, slot: u32) -> LuaResult<Step> {
     let format = vm.stack_get(slot);
@@ -79,7 +79,7 @@ fn one(vm: &mut Vm, stream: &mut Stream, slot: u32) -> LuaResult<Step> {
 }
 
 /// Pushes a string that the stream gave, or `nil`.
-fn push_result(vm: &mut Vm, result: Result<Option<LuaResult<()>>, Errno>) -> LuaResult<Step> {
+fn push_result(vm: &mut Vm, result: Result<Option<LuaResult<()>>, Failure>) -> LuaResult<Step> {
     match result {
         Ok(Some(pushed)) => pushed.map(|()| Ok(true)),
         Ok(None) => {
@@ -137,7 +137,7 @@ fn push_number(vm: &mut Vm, stream: &mut Stream) -> LuaResult<Step> {
 
 /// Takes the longest prefix of the input that could start a numeral; what follows stays unread. `None` if it
 /// got longer than [`MAX_NUMERAL`].
-fn read_numeral(stream: &mut Stream) -> Result<Option<Vec<u8>>, Errno> {
+fn read_numeral(stream: &mut Stream) -> Result<Option<Vec<u8>>, Failure> {
     let mut scan = Scan { stream, text: Vec::new(), overflow: false };
     while scan.stream.peek()?.is_some_and(is_space) {
         scan.stream.skip_byte();
@@ -171,7 +171,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Takes the next byte if `wanted` likes it and there is room.
-    fn take(&mut self, wanted: impl FnOnce(u8) -> bool) -> Result<bool, Errno> {
+    fn take(&mut self, wanted: impl FnOnce(u8) -> bool) -> Result<bool, Failure> {
         match self.stream.peek()? {
             Some(byte) if wanted(byte) => {
                 if self.text.len() >= MAX_NUMERAL {
@@ -186,11 +186,11 @@ impl Scan<'_> {
         }
     }
 
-    fn accept(&mut self, set: &[u8]) -> Result<bool, Errno> {
+    fn accept(&mut self, set: &[u8]) -> Result<bool, Failure> {
         self.take(|byte| set.contains(&byte))
     }
 
-    fn digits(&mut self, hexadecimal: bool) -> Result<usize, Errno> {
+    fn digits(&mut self, hexadecimal: bool) -> Result<usize, Failure> {
         let mut count = 0;
         while self.take(|b| if hexadecimal { hex_value(b).is_some() } else { b.is_ascii_digit() })? {
             count += 1;

@@ -1,51 +1,149 @@
-//! What belongs to the process: the three standard streams, and the list of open streams.
+//! What belongs to the process: the three standard streams, and the list of open files.
 //!
-//! A stream is shared behind a mutex, which is free as long as nobody competes for it: standard output is the
-//! same for `print`, `io.write` and everybody else in the process. At exit, and before another process is
-//! started, all output that is still in buffers has to go out, also that of streams which the program never
-//! closes; so each open stream is listed, weakly.
+//! A [`File`] is what all its handles share, in whatever domain they are: a stream behind a lock that can be
+//! closed. The lock is free as long as nobody competes for it: standard output is the same for `print`,
+//! `io.write` and everybody else in the process. At exit, and before another process is started, all output that
+//! is still in buffers has to go out, also that of files which the program never closes; so each open file is
+//! listed, weakly.
 
-use super::stream::{Buffering, Stream};
-use perilune_vm::Vm;
+use super::closable::{Closable, Closed, Entered};
+use super::stream::{Buffering, Patience, Stream};
+use crate::errno::Failure;
+use perilune_vm::{Blocker, Vm};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::stdio;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
 
-/// A stream that several owners use.
-pub(super) type Shared = Arc<Mutex<Stream>>;
+/// An open file, or one that has been closed.
+pub(super) struct File {
+    stream: Closable<Stream>,
+    /// The stream's: it is being closed, so whoever is inside shall not begin to wait again.
+    closing: Arc<AtomicBool>,
+    /// One of the three standard files, which cannot be closed.
+    standard: bool,
+}
 
 /// Standard input.
-pub(super) static STDIN: LazyLock<Shared> =
-    LazyLock::new(|| Arc::new(Mutex::new(Stream::standard(stdio::stdin(), OFlags::RDONLY))));
+pub(super) static STDIN: LazyLock<Arc<File>> =
+    LazyLock::new(|| File::standard(Stream::standard(stdio::stdin(), OFlags::RDONLY)));
 /// Standard output.
-pub(super) static STDOUT: LazyLock<Shared> =
-    LazyLock::new(|| Arc::new(Mutex::new(Stream::standard(stdio::stdout(), OFlags::WRONLY))));
+pub(super) static STDOUT: LazyLock<Arc<File>> =
+    LazyLock::new(|| File::standard(Stream::standard(stdio::stdout(), OFlags::WRONLY)));
 /// Standard error, unbuffered.
-pub(super) static STDERR: LazyLock<Shared> = LazyLock::new(|| {
+pub(super) static STDERR: LazyLock<Arc<File>> = LazyLock::new(|| {
     let mut stream = Stream::standard(stdio::stderr(), OFlags::WRONLY);
     // Nothing has been written yet, so nothing can fail.
     let _ = stream.set_buffering(Buffering::No, 1);
     stream.never_detach();
-    Arc::new(Mutex::new(stream))
+    File::standard(stream)
 });
 
-static OPEN: Mutex<Vec<Weak<Mutex<Stream>>>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<Weak<File>>> = Mutex::new(Vec::new());
+
+impl File {
+    /// A file over a new stream, listed.
+    pub(super) fn new(stream: Stream) -> Arc<File> {
+        let file = File::of(stream, false);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.len() == open.capacity() {
+            open.retain(|file| file.strong_count() > 0);
+        }
+        open.push(Arc::downgrade(&file));
+        file
+    }
+
+    fn standard(stream: Stream) -> Arc<File> {
+        File::of(stream, true)
+    }
+
+    fn of(stream: Stream, standard: bool) -> Arc<File> {
+        let closing = stream.closing();
+        Arc::new(File { stream: Closable::new(stream), closing, standard })
+    }
+
+    pub(super) fn is_standard(&self) -> bool {
+        self.standard
+    }
+
+    #[inline]
+    pub(super) fn is_closed(&self) -> bool {
+        self.stream.is_closed()
+    }
+
+    /// The stream, unless somebody uses it or it is closed.
+    fn try_enter(&self) -> Option<Entered<'_, Stream>> {
+        self.stream.try_enter().ok().flatten()
+    }
+
+    /// Closes it for all who have a handle: who uses it comes to an end first, who waits for it is sent away.
+    /// What closing says, with the wait status if it is a process. `None`: it was closed before.
+    ///
+    /// # Errors
+    /// Also `EINTR`, when `blocker`'s owner was interrupted while somebody else used the file; it is open still
+    /// then.
+    pub(super) fn close(&self, blocker: Blocker) -> Option<Result<Option<i32>, Failure>> {
+        let mut closing = self.stream.close()?;
+        self.closing.store(true, Ordering::Relaxed);
+        let taken = match closing.take() {
+            Some(stream) => Ok(stream),
+            // Whoever uses it may need this domain before it is done.
+            None => Patience::of(blocker).repeat(|| {
+                loop {
+                    match closing.take() {
+                        Some(stream) => return Ok(stream),
+                        None => closing.sleep()?,
+                    }
+                }
+            }),
+        };
+        Some(
+            taken
+                .map_err(|error| {
+                    self.closing.store(false, Ordering::Relaxed);
+                    error
+                })
+                .and_then(|mut stream| {
+                    stream.blocker = Some(blocker);
+                    stream.close()
+                }),
+        )
+    }
+}
 
 /// A stream in use by an operation of a `Vm`: system calls that take long end when the `Vm` is interrupted.
-pub(super) struct Operation<'a>(MutexGuard<'a, Stream>);
+pub(super) struct Operation<'a>(Entered<'a, Stream>);
 
-/// The stream for one operation of `vm`.
+/// The stream of a file for one operation of `vm`, which waits while others use it.
+///
+/// # Errors
+/// Somebody closed the file meanwhile; or `EINTR`.
 #[inline]
-pub(super) fn operate<'a>(vm: &Vm, stream: &'a Mutex<Stream>) -> Operation<'a> {
+pub(super) fn operate<'a>(vm: &Vm, file: &'a File) -> Result<Operation<'a>, Failure> {
     let blocker = vm.blocker();
-    let mut stream = match stream.try_lock() {
-        Ok(stream) => stream,
-        // Whoever uses it may need this domain before it is done.
-        Err(_) => blocker.blocking(|| lock(stream)),
+    let mut stream = match file.stream.try_enter() {
+        Ok(Some(stream)) => stream,
+        Ok(None) => wait_for_turn(blocker, file)?,
+        Err(Closed) => return Err(Failure::Closed),
     };
     stream.blocker = Some(blocker);
-    Operation(stream)
+    Ok(Operation(stream))
+}
+
+#[cold]
+fn wait_for_turn(blocker: Blocker, file: &File) -> Result<Entered<'_, Stream>, Failure> {
+    // Whoever uses it may need this domain before it is done.
+    Patience::of(blocker).repeat(|| {
+        loop {
+            match file.stream.try_enter() {
+                Ok(Some(stream)) => return Ok(stream),
+                Ok(None) => file.stream.sleep()?,
+                Err(Closed) => return Err(Failure::Closed),
+            }
+        }
+    })
 }
 
 impl Drop for Operation<'_> {
@@ -71,27 +169,21 @@ impl DerefMut for Operation<'_> {
     }
 }
 
-/// The stream, for somebody who does not stop for interrupts. A panic elsewhere does not make it useless.
-#[inline]
-pub(super) fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
-    stream.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Shares a new stream and lists it.
-pub(super) fn share(stream: Stream) -> Shared {
-    let shared = Arc::new(Mutex::new(stream));
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    if open.len() == open.capacity() {
-        open.retain(|stream| stream.strong_count() > 0);
+/// Writes `text` to standard error, for somebody who does not stop for interrupts.
+pub(super) fn write_error(text: &[u8]) -> Result<(), Errno> {
+    loop {
+        if let Some(mut stderr) = STDERR.try_enter() {
+            return stderr.write(text);
+        }
+        // A signal changes nothing: the loop looks again.
+        let _ = STDERR.stream.sleep();
     }
-    open.push(Arc::downgrade(&shared));
-    shared
 }
 
 /// Writes out standard output, unless it is in use right now. Errors wait for the next write.
 pub(super) fn flush_output() {
     if let Some(stdout) = LazyLock::get(&STDOUT)
-        && let Ok(mut stdout) = stdout.try_lock()
+        && let Some(mut stdout) = stdout.try_enter()
     {
         let _ = stdout.flush();
     }
@@ -100,12 +192,12 @@ pub(super) fn flush_output() {
 /// Writes out all streams, `fflush(NULL)`.
 pub fn flush_all() {
     flush_output();
-    let streams: Vec<_> = match OPEN.try_lock() {
+    let files: Vec<_> = match OPEN.try_lock() {
         Ok(open) => open.iter().filter_map(Weak::upgrade).collect(),
         Err(_) => return,
     };
-    for stream in streams {
-        if let Ok(mut stream) = stream.try_lock() {
+    for file in files {
+        if let Some(mut stream) = file.try_enter() {
             let _ = stream.flush();
         }
     }

@@ -14,19 +14,27 @@
 //!
 //! Reads and writes may wait for ever. Each looks for an interrupt of the `Vm` before it starts and when a
 //! signal ends it, and fails with `EINTR` then; what had been read of a result that was not complete is lost.
-//! Those that may really sleep, on pipes and terminals, leave the domain to others meanwhile.
+//! Those that may really sleep, on pipes and terminals, leave the domain to others meanwhile. A read operation
+//! also stops between two system calls when somebody begins to close the stream.
+//!
+//! Writing to a pipe that nobody reads is an error, not a signal, except on the standard streams: what happens to
+//! a process whose own output is closed is not up to us.
 //!
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
 
 use super::standard;
+use crate::child::Child;
+use crate::errno::Failure;
+use crate::sigpipe;
 use perilune_vm::Blocker;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::io::IsTerminal;
-use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of an input buffer, and of an output buffer unless `setvbuf` says otherwise.
 pub(super) const BUFFER_SIZE: usize = 32 * 1024;
@@ -60,6 +68,8 @@ enum Direction {
 pub(super) struct Stream {
     handle: Handle,
     child: Option<Child>,
+    /// Somebody waits to close it: nothing may begin to wait for input.
+    closing: Arc<AtomicBool>,
     /// Of the `Vm` that the present operation is for.
     pub(super) blocker: Option<Blocker>,
     /// Whether reading and writing may take any time (a pipe, a terminal); `None`: not asked yet.
@@ -89,6 +99,7 @@ impl Stream {
         Stream {
             handle,
             child: None,
+            closing: Arc::default(),
             blocker: None,
             slow: None,
             readable: access != OFlags::WRONLY,
@@ -137,6 +148,11 @@ impl Stream {
         stream
     }
 
+    /// Set by others: somebody waits to close it.
+    pub(super) fn closing(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.closing)
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
         match &self.handle {
             Handle::Owned(fd) => fd.as_fd(),
@@ -157,19 +173,20 @@ impl Stream {
                 |status: rustix::fs::Stat| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
             self.slow = Some(!rustix::fs::fstat(self.fd()).is_ok_and(regular));
         }
-        Patience { blocker: self.blocker, slow: self.slow == Some(true) }
+        let slow = self.slow == Some(true);
+        Patience { blocker: self.blocker, slow, signal_free: slow && matches!(self.handle, Handle::Owned(_)) }
     }
 
     // Reading
 
     /// Starts a read operation, none of whose results may be longer than `room`: forgets about the end of the
     /// file.
-    pub(super) fn begin_reading(&mut self, room: usize) -> Result<(), Errno> {
+    pub(super) fn begin_reading(&mut self, room: usize) -> Result<(), Failure> {
         self.end_of_file = false;
         self.room = room;
         if self.direction != Direction::Reading {
             if !self.readable {
-                return Err(Errno::BADF);
+                return Err(Errno::BADF.into());
             }
             self.flush()?;
             self.direction = Direction::Reading;
@@ -184,7 +201,7 @@ impl Stream {
     }
 
     /// Refills the empty buffer; false at the end of the file.
-    fn fill(&mut self) -> Result<bool, Errno> {
+    fn fill(&mut self) -> Result<bool, Failure> {
         debug_assert_eq!(self.start, self.end);
         if self.end_of_file {
             return Ok(false);
@@ -197,6 +214,9 @@ impl Stream {
         }
         self.start = 0;
         self.end = 0;
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(Failure::Closed);
+        }
         let patience = self.patience();
         let fd = match &self.handle {
             Handle::Owned(fd) => fd.as_fd(),
@@ -209,7 +229,7 @@ impl Stream {
     }
 
     /// The next byte, left unread; `None` at the end.
-    pub(super) fn peek(&mut self) -> Result<Option<u8>, Errno> {
+    pub(super) fn peek(&mut self) -> Result<Option<u8>, Failure> {
         if self.start == self.end && !self.fill()? {
             return Ok(None);
         }
@@ -228,7 +248,7 @@ impl Stream {
         &mut self,
         keep_newline: bool,
         f: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>, Errno> {
+    ) -> Result<Option<R>, Failure> {
         if let Some(length) = memchr::memchr(b'\n', self.unread()) {
             let start = self.start;
             self.start += length + 1;
@@ -247,12 +267,12 @@ impl Stream {
 
     /// Collects a line that is not wholly in the buffer in `spill`; false at the end of the file.
     #[cold]
-    fn long_line(&mut self, keep_newline: bool) -> Result<bool, Errno> {
+    fn long_line(&mut self, keep_newline: bool) -> Result<bool, Failure> {
         self.spill.clear();
         loop {
             if self.spill.len() > self.room {
                 self.spill = Vec::new();
-                return Err(Errno::NOMEM);
+                return Err(Errno::NOMEM.into());
             }
             self.spill.extend_from_slice(&self.input[self.start..self.end]);
             self.start = self.end;
@@ -269,7 +289,11 @@ impl Stream {
     }
 
     /// Gives up to `count` bytes to `f`: fewer at the end of the file, `None` if there are none.
-    pub(super) fn bytes<R>(&mut self, count: usize, f: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, Errno> {
+    pub(super) fn bytes<R>(
+        &mut self,
+        count: usize,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, Failure> {
         if self.start == self.end && !self.fill()? {
             return Ok(None);
         }
@@ -283,7 +307,7 @@ impl Stream {
         self.start = self.end;
         while text.len() < count && self.fill()? {
             if text.len() > self.room {
-                return Err(Errno::NOMEM);
+                return Err(Errno::NOMEM.into());
             }
             let taken = (count - text.len()).min(self.end);
             text.extend_from_slice(&self.input[..taken]);
@@ -293,7 +317,7 @@ impl Stream {
     }
 
     /// Everything up to the end of the file.
-    pub(super) fn rest(&mut self) -> Result<Vec<u8>, Errno> {
+    pub(super) fn rest(&mut self) -> Result<Vec<u8>, Failure> {
         let mut text = self.unread().to_vec();
         self.start = self.end;
         if self.end_of_file {
@@ -308,16 +332,19 @@ impl Stream {
             // Room for the rest and for the read that finds the end; a size that lies costs only speed.
             let rest = (status.st_size as u64).saturating_sub(position);
             if rest as usize > self.room || text.try_reserve_exact(rest as usize + 1).is_err() {
-                return Err(Errno::NOMEM);
+                return Err(Errno::NOMEM.into());
             }
         }
         let patience = self.patience();
         loop {
             if text.len() > self.room {
-                return Err(Errno::NOMEM);
+                return Err(Errno::NOMEM.into());
             }
             if text.capacity() - text.len() < 32 && text.try_reserve(BUFFER_SIZE).is_err() {
-                return Err(Errno::NOMEM);
+                return Err(Errno::NOMEM.into());
+            }
+            if self.closing.load(Ordering::Relaxed) {
+                return Err(Failure::Closed);
             }
             let count = patience
                 .read(self.fd(), || rustix::io::read(self.fd(), rustix::buffer::spare_capacity(&mut text)))?;
@@ -469,16 +496,20 @@ impl Stream {
 
     /// Closes the descriptor, reporting what could not be written; for a process, waits for it and returns
     /// its wait status.
-    pub(super) fn close(mut self) -> Result<Option<i32>, Errno> {
+    pub(super) fn close(mut self) -> Result<Option<i32>, Failure> {
         let flushed = self.flush();
         self.output.clear();
         let (child, blocker) = (self.child.take(), self.blocker);
         drop(self);
         let status = match child {
-            Some(child) => Some(wait(&child, blocker)?),
+            // `EINTR` leaves the child to whoever starts the next one.
+            Some(mut child) => {
+                Some(Patience { blocker, slow: true, signal_free: false }.repeat(|| child.wait())?)
+            }
             None => None,
         };
-        flushed.map(|()| status)
+        flushed?;
+        Ok(status)
     }
 }
 
@@ -489,32 +520,25 @@ impl Drop for Stream {
     }
 }
 
-/// Waits for `child` to end; its wait status. `Child::wait` would not hear of an interrupt; nobody else waits
-/// for this child.
-fn wait(child: &Child, blocker: Option<Blocker>) -> Result<i32, Errno> {
-    let mut status = 0;
-    Patience { blocker, slow: true }.repeat(|| {
-        // SAFETY: `status` is a valid place for the status.
-        match unsafe { libc::waitpid(child.id() as libc::pid_t, &mut status, 0) } {
-            -1 => Err(crate::errno::of(&std::io::Error::last_os_error())),
-            _ => Ok(()),
-        }
-    })?;
-    Ok(status)
-}
-
 /// How a system call that may take long is made.
 #[derive(Clone, Copy)]
-struct Patience {
+pub(super) struct Patience {
     blocker: Option<Blocker>,
     /// It may sleep for any time: the domain is given up meanwhile.
     slow: bool,
+    /// It may write to a pipe that nobody reads, and must not end the process.
+    signal_free: bool,
 }
 
 /// So much can be written without sleeping if anything can.
 const PIPE_BUF: usize = 4096;
 
 impl Patience {
+    /// For what may sleep for any time.
+    pub(super) fn of(blocker: Blocker) -> Patience {
+        Patience { blocker: Some(blocker), slow: true, signal_free: false }
+    }
+
     /// Makes a call that reads from `fd`. The domain is given up only if it would sleep: whoever holds the
     /// stream may have to wait until it is free again.
     fn read<T>(mut self, fd: BorrowedFd<'_>, call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
@@ -529,7 +553,10 @@ impl Patience {
             self.slow = false;
             count = count.min(PIPE_BUF);
         }
-        self.repeat(|| rustix::io::write(fd, &bytes[..count]))
+        self.repeat(|| {
+            let write = || rustix::io::write(fd, &bytes[..count]);
+            if self.signal_free { sigpipe::without(write) } else { write() }
+        })
     }
 
     /// Would others have the domain if the call slept, but it would not?
@@ -542,17 +569,20 @@ impl Patience {
     }
 
     /// Repeats a system call that a signal ended, unless the signal was an interrupt.
-    fn repeat<T>(self, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    pub(super) fn repeat<T, E: From<Errno> + PartialEq>(
+        self,
+        mut call: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
         loop {
             if self.blocker.is_some_and(Blocker::is_interrupted) {
-                return Err(Errno::INTR);
+                return Err(Errno::INTR.into());
             }
             let result = match self.blocker {
                 Some(blocker) if self.slow => blocker.blocking(&mut call),
                 _ => call(),
             };
             match result {
-                Err(Errno::INTR) => {}
+                Err(error) if error == Errno::INTR.into() => {}
                 result => return result,
             }
         }
@@ -634,7 +664,7 @@ mod tests {
         let mut stream = Stream::owned(full, flags);
         stream.write(b"abc").unwrap();
         assert_eq!(stream.flush(), Err(Errno::NOSPC));
-        assert_eq!(stream.begin_reading(usize::MAX), Err(Errno::BADF));
-        assert_eq!(stream.close(), Err(Errno::NOSPC));
+        assert_eq!(stream.begin_reading(usize::MAX), Err(Errno::BADF.into()));
+        assert_eq!(stream.close(), Err(Errno::NOSPC.into()));
     }
 }
