@@ -117,7 +117,7 @@ impl Vm {
             let mut uv = (*th).open_upvals;
             while !uv.is_null() {
                 (*uv).v = moved((*uv).v);
-                uv = (*uv).closed.payload as *mut crate::object::Upval;
+                uv = (*uv).closed.payload() as *mut crate::object::Upval;
             }
             (*th).stack = new;
             (*th).stack_size = size;
@@ -153,7 +153,7 @@ impl Vm {
         debug_assert!(!self.errors.is_discarding(), "Lua code runs while native frames are being discarded");
         // SAFETY: `func` holds a closure; arguments up to top; reserve keeps pointers fresh.
         unsafe {
-            let p = (*((*func).payload as *const LuaClosure)).proto;
+            let p = (*((*func).payload() as *const LuaClosure)).proto;
             let delta_parent = parent.map(|b| func.offset_from(b) + CALL_GAP as isize);
             let nargs = self.top.offset_from(func) as usize - CALL_GAP;
             let need = CALL_GAP + ((*p).max_stack as usize).max(nargs) + 1;
@@ -196,7 +196,7 @@ impl Vm {
                 flags |= F_CONT;
             }
             loop {
-                let tag = (*func).tag;
+                let tag = (*func).tag();
                 if tag == Tag::CLOSURE {
                     if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
                         self.handle_interrupt()?;
@@ -666,7 +666,7 @@ impl Vm {
         // SAFETY: function and arguments are on the running stack.
         unsafe {
             let mut func = func;
-            if !(*func).is_function() || (*func).tag == Tag::SHARED_FUNCTION {
+            if !(*func).is_function() || (*func).tag() == Tag::SHARED_FUNCTION {
                 func = self.resolve_call(func)?;
             }
             let offset = func.offset_from((*self.thread).stack) as usize;

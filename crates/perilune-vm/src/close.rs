@@ -31,7 +31,7 @@ impl Vm {
                     return *link;
                 }
                 let closed_link = &raw mut (**link).closed;
-                link = &raw mut (*closed_link).payload as *mut *mut Upval;
+                link = Value::link(closed_link) as *mut *mut Upval;
             }
             let next = *link;
             let obj = self.heap.alloc(Tag::UPVAL.0, size_of::<Upval>());
@@ -67,7 +67,7 @@ impl Vm {
                 if uv.is_null() || (*uv).v < level {
                     return;
                 }
-                (*th).open_upvals = (*uv).closed.payload as *mut Upval;
+                (*th).open_upvals = (*uv).closed.payload() as *mut Upval;
                 let from = (*uv).v;
                 copy(&raw mut (*uv).closed, from);
                 (*uv).v = &raw mut (*uv).closed;

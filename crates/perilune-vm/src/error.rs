@@ -144,7 +144,7 @@ impl Vm {
                 }
                 base = base.sub(delta as usize);
             }
-            if (*frame(base)).flags & F_NATIVE != 0 || (*base.sub(3)).tag != Tag::CLOSURE {
+            if (*frame(base)).flags & F_NATIVE != 0 || (*base.sub(3)).tag() != Tag::CLOSURE {
                 return Vec::new();
             }
             let inst = (*frame_closure(base)).inst();
@@ -163,7 +163,7 @@ impl Vm {
 
     /// The name that messages give the type of `v`: `__name` of its metatable if that is a string, else the type's.
     pub(crate) fn typename_for_message(&mut self, v: Value) -> String {
-        if matches!(v.tag, Tag::TABLE | Tag::USERDATA | Tag::SHARED)
+        if matches!(v.tag(), Tag::TABLE | Tag::USERDATA | Tag::SHARED)
             && let Some(s) = self.metamethod(v, Event::Name).as_string()
         {
             return s.to_text();
@@ -331,7 +331,7 @@ impl Vm {
         let v = self.arg(i);
         let got = if self.arg_is_none(i) {
             "no value".to_string()
-        } else if v.tag == Tag::LIGHT {
+        } else if v.tag() == Tag::LIGHT {
             "light userdata".to_string()
         } else {
             self.typename_for_message(v)

@@ -135,6 +135,9 @@ impl Client for LuaClient {
     unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
         // SAFETY: the heap passes live, initialised objects; kinds tell layouts.
         unsafe {
+            if m.is_verifying() {
+                crate::canonical::check_object(self.vm, obj);
+            }
             let p = obj.as_ptr();
             match Tag((*p).kind) {
                 Tag::TABLE => self.trace_table(p as *mut Table, 0, m),
@@ -589,7 +592,7 @@ impl LuaClient {
             let mut uv = (*th).open_upvals;
             while !uv.is_null() {
                 mark_ptr(m, uv);
-                uv = (*uv).closed.payload as *mut Upval;
+                uv = (*uv).closed.payload() as *mut Upval;
             }
             mark_value(m, (*th).hook);
             mark_value(m, (*th).failure.unwrap_or(Value::NIL));

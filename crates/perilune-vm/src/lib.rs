@@ -55,6 +55,7 @@
 pub mod api;
 mod arena;
 mod call;
+mod canonical;
 mod close;
 mod coroutine;
 pub mod cycles;

@@ -75,7 +75,7 @@ impl Vm {
     /// The metatable of any value.
     #[inline]
     pub fn metatable_of(&self, v: Value) -> Option<Gc<Table>> {
-        let p = match v.tag {
+        let p = match v.tag() {
             Tag::TABLE => v.gc::<Table>().metatable,
             Tag::USERDATA => v.gc::<crate::object::Userdata>().metatable,
             Tag::SHARED => return self.known_shared_metatable(v.gc()),
@@ -92,7 +92,7 @@ impl Vm {
     /// Gives a table or userdata its metatable, or a whole basic type its common one. Registers finalisers (`__gc`).
     pub fn set_metatable_of(&mut self, v: Value, mt: Option<Gc<Table>>) -> LuaResult<()> {
         let p = mt.map_or(std::ptr::null_mut(), Gc::ptr);
-        match v.tag {
+        match v.tag() {
             Tag::SHARED => return Err(self.error("cannot change the metatable of a shared object")),
             Tag::TABLE => {
                 let t: Gc<Table> = v.gc();
@@ -118,7 +118,7 @@ impl Vm {
             if v.is_collectable() && !self.table_metamethod(mt, Event::Gc).is_nil() {
                 self.register_finalizer(v);
             }
-            if matches!(v.tag, Tag::TABLE) {
+            if matches!(v.tag(), Tag::TABLE) {
                 self.note_weakness(v.gc(), mt);
             }
         }
@@ -152,7 +152,7 @@ impl Vm {
     pub(crate) fn metamethod(&mut self, v: Value, e: Event) -> Value {
         match self.metatable_of(v) {
             Some(mt) => self.table_metamethod(mt, e),
-            None if v.tag == Tag::SHARED => self.first_shared_metamethod(v, e),
+            None if v.tag() == Tag::SHARED => self.first_shared_metamethod(v, e),
             None => Value::NIL,
         }
     }
@@ -178,7 +178,7 @@ impl Vm {
 
     /// `__eq` for two values that are not raw-equal: only two tables or two userdata have one.
     pub(crate) fn eq_metamethod(&mut self, a: Value, b: Value) -> Value {
-        if a.tag == b.tag && matches!(a.tag, Tag::TABLE | Tag::USERDATA) && a.payload != b.payload {
+        if a.tag() == b.tag() && matches!(a.tag(), Tag::TABLE | Tag::USERDATA) && a.payload() != b.payload() {
             self.binary_metamethod(Event::Eq, a, b)
         } else {
             Value::NIL
@@ -329,7 +329,7 @@ impl Vm {
         b: Value,
     ) -> LuaResult<Option<Value>> {
         if event == Event::Unm {
-            return Ok(match a.tag {
+            return Ok(match a.tag() {
                 Tag::INT => Some(Value::int(a.int_bits().wrapping_neg())),
                 Tag::FLOAT => Some(Value::float(-a.float_bits())),
                 _ => None,
@@ -373,13 +373,13 @@ impl Vm {
     /// Equality without metamethods.
     #[inline]
     pub fn raw_equals(a: Value, b: Value) -> bool {
-        if a.tag == b.tag {
-            match a.tag {
+        if a.tag() == b.tag() {
+            match a.tag() {
                 Tag::FLOAT => a.float_bits() == b.float_bits(),
                 Tag::STRING => str_eq(a.gc(), b.gc()),
                 Tag::NIL | Tag::FALSE | Tag::TRUE => true,
-                Tag::SHARED => a.payload == b.payload || Self::same_shared(a.gc(), b.gc()),
-                _ => a.payload == b.payload,
+                Tag::SHARED => a.payload() == b.payload() || Self::same_shared(a.gc(), b.gc()),
+                _ => a.payload() == b.payload(),
             }
         } else {
             a.is_number() && b.is_number() && num::equal(a, b)
@@ -433,7 +433,7 @@ impl Vm {
 
     /// What `tostring` gives (`luaL_tolstring`): `__tostring`, `__name`, and the usual forms.
     pub fn tostring(&mut self, v: Value) -> LuaResult<Gc<LuaString>> {
-        match v.tag {
+        match v.tag() {
             Tag::STRING => return Ok(v.gc()),
             Tag::INT | Tag::FLOAT => return self.number_to_string(v),
             _ => {}
@@ -441,13 +441,13 @@ impl Vm {
         let f = self.metamethod(v, Event::ToString);
         if !f.is_nil() {
             let r = self.call(f, &[v])?;
-            return match r.tag {
+            return match r.tag() {
                 Tag::STRING => Ok(r.gc()),
                 Tag::INT | Tag::FLOAT => self.number_to_string(r),
                 _ => Err(self.error("'__tostring' must return a string")),
             };
         }
-        match v.tag {
+        match v.tag() {
             Tag::NIL => self.new_str(b"nil"),
             Tag::TRUE => self.new_str(b"true"),
             Tag::FALSE => self.new_str(b"false"),
@@ -471,7 +471,7 @@ impl Vm {
 
     /// Appends a number's text.
     pub fn write_number(v: Value, out: &mut Vec<u8>) {
-        match v.tag {
+        match v.tag() {
             Tag::INT => numeral::format_integer(v.int_bits(), out),
             _ => numeral::format_float(v.float_bits(), out),
         }
@@ -482,7 +482,7 @@ impl Vm {
     /// Strings and numbers concatenate without a metamethod.
     #[inline(always)]
     pub(crate) fn is_concatenable(v: Value) -> bool {
-        matches!(v.tag, Tag::STRING | Tag::INT | Tag::FLOAT)
+        matches!(v.tag(), Tag::STRING | Tag::INT | Tag::FLOAT)
     }
 
     /// Replaces the first of `n` values at `at` by their concatenation if all are strings or numbers and memory allows.
@@ -515,7 +515,7 @@ impl Vm {
             let mut text = Vec::new();
             for j in 0..n {
                 let v = *at.add(j);
-                if v.tag == Tag::STRING {
+                if v.tag() == Tag::STRING {
                     total += v.gc::<LuaString>().len();
                 } else {
                     text.clear();
@@ -534,7 +534,7 @@ impl Vm {
             // A string with nothing added is itself.
             for j in 0..n {
                 let v = *at.add(j);
-                if v.tag == Tag::STRING && v.gc::<LuaString>().len() == total {
+                if v.tag() == Tag::STRING && v.gc::<LuaString>().len() == total {
                     return Ok(v);
                 }
             }
@@ -543,7 +543,7 @@ impl Vm {
             let mut read = 0usize;
             for j in 0..n {
                 let v = *at.add(j);
-                let bytes: &[u8] = if v.tag == Tag::STRING {
+                let bytes: &[u8] = if v.tag() == Tag::STRING {
                     v.gc::<LuaString>().bytes()
                 } else {
                     let len = numbers[read] as usize;

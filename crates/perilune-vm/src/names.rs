@@ -37,7 +37,7 @@ pub(crate) unsafe fn current_line(base: *mut Value) -> Option<u32> {
 
 unsafe fn is_lua(base: *mut Value) -> bool {
     // SAFETY: the caller passes a frame.
-    unsafe { (*frame(base)).flags & F_NATIVE == 0 && (*base.sub(3)).tag == Tag::CLOSURE }
+    unsafe { (*frame(base)).flags & F_NATIVE == 0 && (*base.sub(3)).tag() == Tag::CLOSURE }
 }
 
 /// Which operand of the running instruction of the frame at `base` is `v`. Of two operands alike it is the first one: that is where errors are looked for first.

@@ -70,7 +70,7 @@ pub(crate) fn float_to_int(f: f64) -> Option<i64> {
 /// A number's integer value, if it has one; strings are not converted.
 #[inline]
 pub(crate) fn number_to_int(v: Value) -> Option<i64> {
-    match v.tag {
+    match v.tag() {
         Tag::INT => Some(v.int_bits()),
         Tag::FLOAT => float_to_int(v.float_bits()),
         _ => None,
@@ -142,7 +142,7 @@ pub(crate) fn cmp_int_float(i: i64, f: f64) -> Option<Ordering> {
 /// Comparison of two numbers by value; `None` if one is NaN or no number.
 #[inline]
 pub(crate) fn compare(a: Value, b: Value) -> Option<Ordering> {
-    match (a.tag, b.tag) {
+    match (a.tag(), b.tag()) {
         (Tag::INT, Tag::INT) => Some(a.int_bits().cmp(&b.int_bits())),
         (Tag::FLOAT, Tag::FLOAT) => a.float_bits().partial_cmp(&b.float_bits()),
         (Tag::INT, Tag::FLOAT) => cmp_int_float(a.int_bits(), b.float_bits()),
@@ -160,7 +160,7 @@ pub(crate) fn equal(a: Value, b: Value) -> bool {
 /// How a numeric `for` with integer start and step clips its limit: the limit, or `None` if the loop does not run.
 /// The limit is a number (already checked).
 pub(crate) fn for_limit(start: i64, limit: Value, step: i64) -> Option<i64> {
-    let lim = match limit.tag {
+    let lim = match limit.tag() {
         Tag::INT => limit.int_bits(),
         _ => {
             let f = limit.float_bits();

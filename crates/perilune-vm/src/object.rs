@@ -170,7 +170,7 @@ impl LuaClosure {
 pub struct Upval {
     pub(crate) header: Header,
     pub(crate) v: *mut Value,
-    /// The value once closed. While open its payload is the next open upvalue of the thread (further down the stack), and the
+    /// The value once closed. While open it is no value: its payload is the next open upvalue of the thread (further down the stack), and the
     /// padding behind its tag is the thread itself.
     pub(crate) closed: Value,
 }
@@ -185,9 +185,11 @@ impl Upval {
     /// Makes this an open upvalue of `th`, the last one being `next`.
     pub(crate) fn open(&mut self, slot: *mut Value, next: *mut Upval, th: *mut Thread) {
         self.v = slot;
-        self.closed.payload = next as u64;
-        // SAFETY: the word is this object's; its lowest byte becomes the tag of nil.
-        unsafe { *self.owner_word() = (th as u64) << 16 | crate::value::Tag::NIL.0 as u64 };
+        // SAFETY: both words are this object's; the lowest byte of the second becomes a tag that no program sees.
+        unsafe {
+            *Value::link(&raw mut self.closed) = next as u64;
+            *self.owner_word() = (th as u64) << 16 | crate::value::Tag::FRAME.0 as u64;
+        }
     }
 
     /// The thread that an open upvalue belongs to, which it keeps alive: the slot is on its stack.

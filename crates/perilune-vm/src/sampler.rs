@@ -132,7 +132,7 @@ impl Sampler {
             }
             let function: Value = *base.sub(crate::frame::CALL_GAP);
             // Results go to where the function lies, word by word: what has the tag of a native may have another value's payload by now.
-            if !natives::may_lie_at(function.payload as usize) {
+            if !natives::may_lie_at(function.payload() as usize) {
                 return Some((0, 0));
             }
             Some(match function.as_native() {

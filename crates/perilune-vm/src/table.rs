@@ -213,7 +213,7 @@ impl Vm {
     /// The value of `key`, nil if it has none; no metamethods (manual 6.1, `rawget`).
     #[inline]
     pub fn raw_get(&self, t: Gc<Table>, key: Value) -> Value {
-        match key.tag {
+        match key.tag() {
             Tag::INT => t.get_int(key.int_bits()),
             Tag::STRING => self.raw_get_string(t, key.gc()),
             Tag::NIL => Value::NIL,
@@ -266,7 +266,7 @@ impl Vm {
     /// "table index is nil", "table index is NaN", "not enough memory"
     #[inline]
     pub fn raw_set(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
-        match key.tag {
+        match key.tag() {
             Tag::INT => self.raw_set_int(t, key.int_bits(), v),
             Tag::STRING => self.raw_set_string(t, key.gc(), v),
             _ => self.raw_set_other(t, key, v),
@@ -276,7 +276,7 @@ impl Vm {
     #[inline(never)]
     fn raw_set_other(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
         self.check_writable(t)?;
-        match key.tag {
+        match key.tag() {
             Tag::NIL => return Err(self.key_error("table index is nil")),
             Tag::FLOAT => {
                 let f = key.float_bits();

@@ -5,6 +5,14 @@
 //! buffer. The seven bytes of padding carry nothing, except in two places that write them raw: frame records
 //! (`frame.rs`) and the distance to the previous to-be-closed variable (`close.rs`).
 //!
+//! # Writing
+//! A value in a slot is written whole: by an ordinary assignment, or in place by [`Value::store`] and what stands beside it, which write payload and tag
+//! by one move each and leave the padding alone. A payload without its tag is written only by [`Value::store_payload`], which is told the tag
+//! that the slot has and checks it in builds with assertions. There is no way to write a tag alone.
+//!
+//! nil, false and true have one payload, 0, so that values are identical exactly if both words are ([`Value::same`], keys of tables).
+//! [`Value::is_canonical`] says so of a value; constructors and stores assert it, and the heap's verifier checks every value that it sees.
+//!
 //! # Heap references
 //! [`Gc<T>`] is a reference to a heap object. The heap does not move objects, so the address is the identity. A `Gc<T>` is
 //! valid while the object is reachable for the collector: from a stack slot, from another object, or from a native
@@ -18,7 +26,7 @@ use perilune_heap::{Header, Obj};
 use std::ptr::NonNull;
 
 /// A value's type tag. Tags from [`Tag::STRING`] on are heap objects, whose header's `kind` is the same number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Tag(pub u8);
 
@@ -35,6 +43,9 @@ impl Tag {
     pub const NATIVE: Tag = Tag(6);
     /// Half of a frame record on the stack; never seen by a program.
     pub const FRAME: Tag = Tag(7);
+    /// Where a generic `for` over `next` stands, in place of the nil that was its closing variable (`interp/loops.rs`). Never seen by a program
+    /// either; it shares FRAME's number, so that whoever skips the one skips the other.
+    pub(crate) const CURSOR: Tag = Tag::FRAME;
     pub const STRING: Tag = Tag(8);
     pub const TABLE: Tag = Tag(9);
     pub const CLOSURE: Tag = Tag(10);
@@ -55,8 +66,9 @@ impl Tag {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Value {
-    pub(crate) payload: u64,
-    pub(crate) tag: Tag,
+    // Private, so that no code can write one word without the other: see "Writing".
+    payload: u64,
+    tag: Tag,
 }
 
 /// The eight basic types of the manual (2.1).
@@ -111,9 +123,94 @@ impl Value {
     /// `false`
     pub const FALSE: Value = Value { payload: 0, tag: Tag::FALSE };
 
+    /// A value made of its two words.
     #[inline(always)]
     pub(crate) const fn raw(tag: Tag, payload: u64) -> Value {
-        Value { payload, tag }
+        let v = Value { payload, tag };
+        debug_assert!(v.is_canonical());
+        v
+    }
+    /// Whether this is the one representation of the value; nil, false and true have payload 0.
+    #[inline(always)]
+    pub(crate) const fn is_canonical(self) -> bool {
+        self.tag.0 > Tag::TRUE.0 || self.payload == 0
+    }
+    /// The payload, whatever the tag.
+    #[inline(always)]
+    pub(crate) const fn payload(self) -> u64 {
+        self.payload
+    }
+
+    /// Writes both words of a value to `slot`, each by its own move; the padding stays as it is.
+    ///
+    /// # Safety
+    /// `slot` is a slot of a stack or an object, which the caller may write.
+    #[inline(always)]
+    pub(crate) unsafe fn store(slot: *mut Value, tag: Tag, payload: u64) {
+        debug_assert!(Value { payload, tag }.is_canonical());
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*slot).payload = payload;
+            (*slot).tag = tag;
+        }
+    }
+    /// Writes nil.
+    ///
+    /// # Safety
+    /// As [`Value::store`].
+    #[inline(always)]
+    pub(crate) unsafe fn store_nil(slot: *mut Value) {
+        // SAFETY: the caller's promise.
+        unsafe { Value::store(slot, Tag::NIL, 0) }
+    }
+    /// Writes an integer.
+    ///
+    /// # Safety
+    /// As [`Value::store`].
+    #[inline(always)]
+    pub(crate) unsafe fn store_int(slot: *mut Value, n: i64) {
+        // SAFETY: the caller's promise.
+        unsafe { Value::store(slot, Tag::INT, n as u64) }
+    }
+    /// Writes a float.
+    ///
+    /// # Safety
+    /// As [`Value::store`].
+    #[inline(always)]
+    pub(crate) unsafe fn store_float(slot: *mut Value, n: f64) {
+        // SAFETY: the caller's promise.
+        unsafe { Value::store(slot, Tag::FLOAT, n.to_bits()) }
+    }
+    /// Copies a value from one slot to another.
+    ///
+    /// # Safety
+    /// As [`Value::store`]; `from` may be read.
+    #[inline(always)]
+    pub(crate) unsafe fn copy(to: *mut Value, from: *const Value) {
+        // SAFETY: the caller's promise.
+        unsafe { Value::store(to, (*from).tag, (*from).payload) }
+    }
+    /// Writes another payload to a slot whose tag is known to be `tag`: the state of a loop, a string's twin.
+    ///
+    /// # Safety
+    /// As [`Value::store`]; the slot's tag is `tag`, for which `payload` is right.
+    #[inline(always)]
+    pub(crate) unsafe fn store_payload(slot: *mut Value, tag: Tag, payload: u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            debug_assert!((*slot).tag == tag, "a payload for {tag:?} in a slot with {:?}", (*slot).tag);
+            debug_assert!(Value { payload, tag }.is_canonical());
+            (*slot).payload = payload;
+        }
+    }
+    /// Where the payload of `slot` lies, for the link of a list of open upvalues, whose words are no value.
+    ///
+    /// # Safety
+    /// `slot` is the `closed` of an open upvalue.
+    #[inline(always)]
+    pub(crate) unsafe fn link(slot: *mut Value) -> *mut u64 {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*slot).payload }
     }
     /// An integer.
     #[inline(always)]
@@ -129,10 +226,6 @@ impl Value {
     #[inline(always)]
     pub const fn bool(b: bool) -> Value {
         Value { payload: 0, tag: Tag(1 + b as u8) }
-    }
-    /// A native function.
-    pub const fn native_tag() -> Tag {
-        Tag::NATIVE
     }
     /// A native function without upvalues.
     #[inline]

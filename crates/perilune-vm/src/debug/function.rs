@@ -40,7 +40,7 @@ impl Vm {
                 is_vararg: proto.is_vararg,
             });
         }
-        if f.tag != Tag::SHARED_FUNCTION {
+        if f.tag() != Tag::SHARED_FUNCTION {
             f.as_native()?;
         }
         Some(FunctionInfo {

@@ -61,16 +61,15 @@ impl Vm {
         let (name, slot) = self.activation(th, level)?.local(n)?;
         // SAFETY: a slot of the frame.
         let v = unsafe { *slot };
-        Some((name, if v.tag == Tag::FRAME { Value::NIL } else { v }))
+        Some((name, if v.tag() == Tag::FRAME { Value::NIL } else { v }))
     }
 
     /// Assigns to variable `n` at `level` of `th` and returns its name; `None` if there is none such.
     pub fn set_local_at(&mut self, th: Gc<Thread>, level: u32, n: i64, v: Value) -> Option<Vec<u8>> {
         let (name, slot) = self.activation(th, level)?.local(n)?;
-        // SAFETY: as above. Payload and tag only: the padding of a to-be-closed variable's slot links it to the one below.
+        // SAFETY: as above. `copy` spares the padding: that of a to-be-closed variable's slot links it to the one below.
         unsafe {
-            (*slot).payload = v.payload;
-            (*slot).tag = v.tag;
+            Value::copy(slot, &v);
         }
         self.heap.barrier(th.obj());
         Some(name)

@@ -50,8 +50,7 @@ impl Vm {
             if let Some(c) = f.as_closure() {
                 let u = *reference(c, n)?;
                 self.barrier_upvalue(u);
-                (*(*u).v).payload = v.payload;
-                (*(*u).v).tag = v.tag;
+                Value::copy((*u).v, &v);
             } else {
                 let c = f.as_native_closure()?;
                 self.heap.barrier(c.obj());

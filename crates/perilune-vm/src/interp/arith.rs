@@ -31,22 +31,22 @@ macro_rules! arith_body {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr, $float:expr) => {{
         let int: fn(i64, i64) -> i64 = $int;
         let float: fn(f64, f64) -> f64 = $float;
-        if (*$x).tag == Tag::INT && (*$y).tag == Tag::INT {
+        if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::INT {
             let r = int((*$x).int_bits(), (*$y).int_bits());
             set_int!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::FLOAT {
+        if (*$x).tag() == Tag::FLOAT && (*$y).tag() == Tag::FLOAT {
             let r = float((*$x).float_bits(), (*$y).float_bits());
             set_float!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::INT {
+        if (*$x).tag() == Tag::FLOAT && (*$y).tag() == Tag::INT {
             let r = float((*$x).float_bits(), (*$y).int_bits() as f64);
             set_float!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::INT && (*$y).tag == Tag::FLOAT {
+        if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::FLOAT {
             let r = float((*$x).int_bits() as f64, (*$y).float_bits());
             set_float!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
@@ -76,19 +76,19 @@ macro_rules! float_op {
 macro_rules! float_body {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $float:expr) => {{
         let float: fn(f64, f64) -> f64 = $float;
-        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::FLOAT {
+        if (*$x).tag() == Tag::FLOAT && (*$y).tag() == Tag::FLOAT {
             set_float!($base.add($i.a() as usize), float((*$x).float_bits(), (*$y).float_bits()));
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::FLOAT && (*$y).tag == Tag::INT {
+        if (*$x).tag() == Tag::FLOAT && (*$y).tag() == Tag::INT {
             set_float!($base.add($i.a() as usize), float((*$x).float_bits(), (*$y).int_bits() as f64));
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::INT && (*$y).tag == Tag::FLOAT {
+        if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::FLOAT {
             set_float!($base.add($i.a() as usize), float((*$x).int_bits() as f64, (*$y).float_bits()));
             next!($vm, $base, $pc, $k, $tab)
         }
-        if (*$x).tag == Tag::INT && (*$y).tag == Tag::INT {
+        if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::INT {
             set_float!($base.add($i.a() as usize), float((*$x).int_bits() as f64, (*$y).int_bits() as f64));
             next!($vm, $base, $pc, $k, $tab)
         }
@@ -117,7 +117,7 @@ macro_rules! division_op {
 macro_rules! division_body {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr, $float:path) => {{
         let int: fn(i64, i64) -> i64 = $int;
-        if (*$x).tag == Tag::INT && (*$y).tag == Tag::INT && (*$y).payload != 0 {
+        if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::INT && (*$y).payload() != 0 {
             let r = int((*$x).int_bits(), (*$y).int_bits());
             set_int!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
@@ -134,7 +134,7 @@ macro_rules! float_division {
         op!(#[inline(never)] $name(vm, base, pc, k, i, tab) {
             let x = base.add(i.b() as usize);
             let y = if i.op_byte() == $opk as u8 { k.add(i.c() as usize) } else { base.add(i.c() as usize) };
-            if (*x).tag == Tag::FLOAT && (*y).tag == Tag::FLOAT {
+            if (*x).tag() == Tag::FLOAT && (*y).tag() == Tag::FLOAT {
                 let float: fn(f64, f64) -> f64 = $float;
                 let r = float((*x).float_bits(), (*y).float_bits());
                 set_float!(base.add(i.a() as usize), r);
@@ -192,7 +192,7 @@ macro_rules! bit_op {
 macro_rules! bit_body {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $x:ident, $y:ident, $int:expr) => {{
         let int: fn(i64, i64) -> i64 = $int;
-        if (*$x).tag == Tag::INT && (*$y).tag == Tag::INT {
+        if (*$x).tag() == Tag::INT && (*$y).tag() == Tag::INT {
             let r = int((*$x).int_bits(), (*$y).int_bits());
             set_int!($base.add($i.a() as usize), r);
             next!($vm, $base, $pc, $k, $tab)
@@ -209,12 +209,12 @@ bit_op!(op_shr, |a, b| num::shift_left(a, b.wrapping_neg()));
 op!(op_addi(vm, base, pc, k, i, tab) {
     let x = base.add(i.b() as usize);
     let imm = i.c() as i16 as i64;
-    if (*x).tag == Tag::INT {
+    if (*x).tag() == Tag::INT {
         let r = (*x).int_bits().wrapping_add(imm);
         set_int!(base.add(i.a() as usize), r);
         next!(vm, base, pc, k, tab)
     }
-    if (*x).tag == Tag::FLOAT {
+    if (*x).tag() == Tag::FLOAT {
         let r = (*x).float_bits() + imm as f64;
         set_float!(base.add(i.a() as usize), r);
         next!(vm, base, pc, k, tab)
@@ -224,12 +224,12 @@ op!(op_addi(vm, base, pc, k, i, tab) {
 
 op!(op_unm(vm, base, pc, k, i, tab) {
     let x = base.add(i.b() as usize);
-    if (*x).tag == Tag::INT {
+    if (*x).tag() == Tag::INT {
         let r = (*x).int_bits().wrapping_neg();
         set_int!(base.add(i.a() as usize), r);
         next!(vm, base, pc, k, tab)
     }
-    if (*x).tag == Tag::FLOAT {
+    if (*x).tag() == Tag::FLOAT {
         let r = -(*x).float_bits();
         set_float!(base.add(i.a() as usize), r);
         next!(vm, base, pc, k, tab)
@@ -239,7 +239,7 @@ op!(op_unm(vm, base, pc, k, i, tab) {
 
 op!(op_bnot(vm, base, pc, k, i, tab) {
     let x = base.add(i.b() as usize);
-    if (*x).tag == Tag::INT {
+    if (*x).tag() == Tag::INT {
         set_int!(base.add(i.a() as usize), !(*x).int_bits());
         next!(vm, base, pc, k, tab)
     }
@@ -318,7 +318,7 @@ op!(
     #[inline(never)] mixed_arith(vm, base, pc, k, i, tab) {
     let o = arith_operands(base, k, i);
     if let (Some(x), Some(y)) = (o.x.as_number(), o.y.as_number())
-        && (o.x.tag == Tag::FLOAT || o.y.tag == Tag::FLOAT)
+        && (o.x.tag() == Tag::FLOAT || o.y.tag() == Tag::FLOAT)
     {
         set_float!(base.add(i.a() as usize), num::float_arith(o.op, x, y));
         next!(vm, base, pc, k, tab)
@@ -340,8 +340,8 @@ unsafe fn arith_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -
     unsafe {
         let o = arith_operands(base, k, i);
         // With a table there is nothing to compute.
-        if o.x.tag != Tag::TABLE
-            && o.y.tag != Tag::TABLE
+        if o.x.tag() != Tag::TABLE
+            && o.y.tag() != Tag::TABLE
             && let Some(v) = vm.arith_raw(o.op, o.event, o.x, o.y)?
         {
             copy(base.add(i.a() as usize), &v);
@@ -357,12 +357,12 @@ unsafe fn arith_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr) -
 
 op!(op_len(vm, base, pc, k, i, tab) {
     let x = base.add(i.b() as usize);
-    if (*x).tag == Tag::STRING {
+    if (*x).tag() == Tag::STRING {
         let n = (*x).gc::<crate::object::LuaString>().len() as i64;
         set_int!(base.add(i.a() as usize), n);
         next!(vm, base, pc, k, tab)
     }
-    if (*x).tag == Tag::TABLE {
+    if (*x).tag() == Tag::TABLE {
         let t = (*x).gc::<crate::object::Table>();
         if t.metatable.is_null() {
             let n = (*vm).raw_len(t);

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 
 op!(op_call(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
-    if (*func).tag != Tag::CLOSURE {
-        if (*func).tag == Tag::NATIVE {
-            let kind = (*((*func).payload as *const Native)).kind;
+    if (*func).tag() != Tag::CLOSURE {
+        if (*func).tag() == Tag::NATIVE {
+            let kind = (*((*func).payload() as *const Native)).kind;
             if kind == Kind::Resume {
                 tail!(call_resume, vm, base, pc, k, i, tab)
             }
@@ -30,7 +30,7 @@ op!(op_call(vm, base, pc, k, i, tab) {
     }
     // Stored at once: from here on the registers of `pc` and `k` are free for other things, and nothing is spilled.
     (*frame(base)).pc = pc;
-    let p = (*((*func).payload as *mut LuaClosure)).proto;
+    let p = (*((*func).payload() as *mut LuaClosure)).proto;
     let new_base = func.add(CALL_GAP);
     // Arguments lie within the caller's frame, or below a top that has been looked after.
     if new_base.add((*p).max_stack as usize) >= (*vm).stack_limit || (*vm).interrupt.load(Ordering::Relaxed) != 0 {
@@ -39,7 +39,7 @@ op!(op_call(vm, base, pc, k, i, tab) {
     let mut args_end = if i.b() != 0 { new_base.add(i.b() as usize - 1) } else { (*vm).top };
     let params_end = new_base.add((*p).num_params as usize);
     while args_end < params_end {
-        (*args_end).tag = Tag::NIL;
+        Value::store_nil(args_end);
         args_end = args_end.add(1);
     }
     if (*p).is_vararg {
@@ -115,13 +115,12 @@ op!(
             }
         }
     }
-    if (*func).tag == Tag::SHARED_FUNCTION {
-        let own = (*vm).known_own_function((*func).payload as *mut SharedFunction);
+    if (*func).tag() == Tag::SHARED_FUNCTION {
+        let own = (*vm).known_own_function((*func).payload() as *mut SharedFunction);
         if let Some(own) = own
-            && own.tag == Tag::CLOSURE
+            && own.tag() == Tag::CLOSURE
         {
-            (*func).payload = own.payload;
-            (*func).tag = Tag::CLOSURE;
+            copy(func, &own);
             tail!(op_call, vm, base, pc, k, i, tab)
         }
     }
@@ -140,8 +139,8 @@ op!(
 op!(op_tailcall(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
     let f = frame(base);
-    if (*func).tag == Tag::CLOSURE && i.d() == 0 && (*f).flags & F_VARARG == 0 {
-        let p = (*((*func).payload as *mut LuaClosure)).proto;
+    if (*func).tag() == Tag::CLOSURE && i.d() == 0 && (*f).flags & F_VARARG == 0 {
+        let p = (*((*func).payload() as *mut LuaClosure)).proto;
         let mut from = func.add(CALL_GAP);
         let args_end = if i.b() != 0 { from.add(i.b() as usize - 1) } else { (*vm).top };
         if has_room(vm, p, base, args_end) {
@@ -154,7 +153,7 @@ op!(op_tailcall(vm, base, pc, k, i, tab) {
             }
             let params_end = base.add((*p).num_params as usize);
             while to < params_end {
-                (*to).tag = Tag::NIL;
+                Value::store_nil(to);
                 to = to.add(1);
             }
             if (*p).is_vararg {
@@ -182,13 +181,13 @@ pub(super) unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> F
             vm.close_upvalues(base);
         }
         let mut func = base.add(i.a() as usize);
-        if (*func).tag != Tag::CLOSURE {
+        if (*func).tag() != Tag::CLOSURE {
             func = vm.resolve_call(func)?;
         }
         // `resolve_call` may have moved the stack.
         let base = vm.base;
         let f = *frame(base);
-        if (*func).tag != Tag::CLOSURE {
+        if (*func).tag() != Tag::CLOSURE {
             // The frame of a native replaces nothing: its results become this frame's.
             return vm.start_call(func, -1, 0, crate::frame::CONT_RETURN, 0);
         }
@@ -217,7 +216,7 @@ op!(op_return0(vm, base, pc, k, i, tab) {
     } else {
         let end = dest.add(wanted as usize);
         while dest < end {
-            (*dest).tag = Tag::NIL;
+            Value::store_nil(dest);
             dest = dest.add(1);
         }
     }
@@ -241,7 +240,7 @@ op!(op_return1(vm, base, pc, k, i, tab) {
             let mut at = dest.add(1);
             let end = dest.add(wanted as usize);
             while at < end {
-                (*at).tag = Tag::NIL;
+                Value::store_nil(at);
                 at = at.add(1);
             }
         }
@@ -309,7 +308,7 @@ op!(op_varargprep(vm, base, pc, k, i, tab) {
         (*f).shift = shift;
         for n in 0..i.a() as usize {
             copy(new_base.add(n), base.add(n));
-            (*base.add(n)).tag = Tag::NIL;
+            Value::store_nil(base.add(n));
         }
         next!(vm, new_base, pc, k, tab)
     }
@@ -372,7 +371,7 @@ op!(op_vararg(vm, base, pc, k, i, tab) {
         a = a.add(1);
     }
     for _ in n..wanted {
-        (*a).tag = Tag::NIL;
+        Value::store_nil(a);
         a = a.add(1);
     }
     next!(vm, base, pc, k, tab)

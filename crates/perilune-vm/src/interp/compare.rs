@@ -30,10 +30,10 @@ macro_rules! order_op {
         op!($name(vm, base, pc, k, i, tab) {
             let x = base.add(i.a() as usize);
             let y = order_op!(@$slot base, k, i);
-            if (*x).tag == Tag::INT && (*y).tag == Tag::INT {
+            if (*x).tag() == Tag::INT && (*y).tag() == Tag::INT {
                 jump_if!(vm, base, pc, k, i, tab, ((*x).int_bits() $cmp (*y).int_bits()) != $negate)
             }
-            if (*x).tag == Tag::FLOAT && (*y).tag == Tag::FLOAT {
+            if (*x).tag() == Tag::FLOAT && (*y).tag() == Tag::FLOAT {
                 jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() $cmp (*y).float_bits()) != $negate)
             }
             tail!($other, vm, base, pc, k, i, tab)
@@ -43,14 +43,14 @@ macro_rules! order_op {
             #[inline(never)] $other(vm, base, pc, k, i, tab) {
             let x = base.add(i.a() as usize);
             let y = order_op!(@$slot base, k, i);
-            if (*x).tag == Tag::STRING && (*y).tag == Tag::STRING {
+            if (*x).tag() == Tag::STRING && (*y).tag() == Tag::STRING {
                 let c = compare_strings((*x).gc(), (*y).gc());
                 jump_if!(vm, base, pc, k, i, tab, (c $cmp 0) != $negate)
             }
-            if (*x).tag == Tag::FLOAT && (*y).tag == Tag::INT && is_exact((*y).int_bits()) {
+            if (*x).tag() == Tag::FLOAT && (*y).tag() == Tag::INT && is_exact((*y).int_bits()) {
                 jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() $cmp (*y).int_bits() as f64) != $negate)
             }
-            if (*x).tag == Tag::INT && (*y).tag == Tag::FLOAT && is_exact((*x).int_bits()) {
+            if (*x).tag() == Tag::INT && (*y).tag() == Tag::FLOAT && is_exact((*x).int_bits()) {
                 jump_if!(vm, base, pc, k, i, tab, (((*x).int_bits() as f64) $cmp (*y).float_bits()) != $negate)
             }
             tail!(slow_order, vm, base, pc, k, i, tab)
@@ -146,14 +146,14 @@ macro_rules! eq_op {
         op!($name(vm, base, pc, k, i, tab) {
             let x = base.add(i.a() as usize);
             let y = base.add(i.b() as usize);
-            if (*x).tag == (*y).tag {
-                if (*x).payload == (*y).payload && (*x).tag != Tag::FLOAT {
+            if (*x).tag() == (*y).tag() {
+                if (*x).payload() == (*y).payload() && (*x).tag() != Tag::FLOAT {
                     jump_if!(vm, base, pc, k, i, tab, !$negate)
                 }
-                if (*x).tag.0 <= Tag::INT.0 {
-                    jump_if!(vm, base, pc, k, i, tab, ((*x).tag != Tag::INT) != $negate)
+                if (*x).tag().0 <= Tag::INT.0 {
+                    jump_if!(vm, base, pc, k, i, tab, ((*x).tag() != Tag::INT) != $negate)
                 }
-                if (*x).tag == Tag::STRING {
+                if (*x).tag() == Tag::STRING {
                     // Of two different strings that are interned or that differ in length, nothing needs to be read.
                     let (s, t) = ((*x).gc::<LuaString>(), (*y).gc::<LuaString>());
                     if s.len != t.len || s.header.flags & t.header.flags & STRING_INTERNED != 0 {
@@ -175,11 +175,11 @@ op!(
     #[inline(never)] slow_eq(vm, base, pc, k, i, tab) {
     let negated = i.op_byte() == Op::JumpNe as u8;
     let (x, y) = (*base.add(i.a() as usize), *base.add(i.b() as usize));
-    if !(x.tag == Tag::TABLE && y.tag == Tag::TABLE || x.tag == Tag::USERDATA && y.tag == Tag::USERDATA) {
+    if !(x.tag() == Tag::TABLE && y.tag() == Tag::TABLE || x.tag() == Tag::USERDATA && y.tag() == Tag::USERDATA) {
         let r = Vm::raw_equals(x, y);
         jump_if!(vm, base, pc, k, i, tab, r != negated)
     }
-    if x.tag == Tag::TABLE && no_eq(x.gc()) && no_eq(y.gc()) {
+    if x.tag() == Tag::TABLE && no_eq(x.gc()) && no_eq(y.gc()) {
         jump_if!(vm, base, pc, k, i, tab, negated)
     }
     save!(vm, base, pc);
@@ -210,23 +210,23 @@ macro_rules! eqk_op {
         op!($name(vm, base, pc, k, i, tab) {
             let x = base.add(i.a() as usize);
             let y = k.add(i.b() as usize);
-            if (*x).tag == (*y).tag && (*x).tag != Tag::FLOAT {
-                if (*x).payload == (*y).payload || (*x).tag.0 < Tag::INT.0 {
+            if (*x).tag() == (*y).tag() && (*x).tag() != Tag::FLOAT {
+                if (*x).payload() == (*y).payload() || (*x).tag().0 < Tag::INT.0 {
                     jump_if!(vm, base, pc, k, i, tab, !$negate)
                 }
-                if (*x).tag == Tag::INT {
+                if (*x).tag() == Tag::INT {
                     jump_if!(vm, base, pc, k, i, tab, $negate)
                 }
             }
-            if (*x).tag == Tag::FLOAT {
-                if (*y).tag == Tag::FLOAT {
+            if (*x).tag() == Tag::FLOAT {
+                if (*y).tag() == Tag::FLOAT {
                     jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() == (*y).float_bits()) != $negate)
                 }
-                if (*y).tag == Tag::INT && (*y).int_bits().unsigned_abs() < 1 << 53 {
+                if (*y).tag() == Tag::INT && (*y).int_bits().unsigned_abs() < 1 << 53 {
                     jump_if!(vm, base, pc, k, i, tab, ((*x).float_bits() == (*y).int_bits() as f64) != $negate)
                 }
             }
-            if (*x).tag == Tag::STRING && (*y).tag == Tag::STRING {
+            if (*x).tag() == Tag::STRING && (*y).tag() == Tag::STRING {
                 // Constants are interned.
                 let (s, t) = ((*x).gc::<LuaString>(), (*y).gc::<LuaString>());
                 if s.len != t.len || s.header.flags & t.header.flags & STRING_INTERNED != 0 {
@@ -245,8 +245,8 @@ op!(
     #[inline(never)] slow_eqk(vm, base, pc, k, i, tab) {
     let negated = i.op_byte() == Op::JumpNeK as u8;
     let (x, y) = (base.add(i.a() as usize), k.add(i.b() as usize));
-    if (*x).tag == Tag::STRING && (*y).tag == Tag::STRING {
-        let r = same_text((*x).payload as *const LuaString, (*y).payload as *const LuaString);
+    if (*x).tag() == Tag::STRING && (*y).tag() == Tag::STRING {
+        let r = same_text((*x).payload() as *const LuaString, (*y).payload() as *const LuaString);
         jump_if!(vm, base, pc, k, i, tab, r != negated)
     }
     let r = Vm::raw_equals(*base.add(i.a() as usize), *k.add(i.b() as usize));

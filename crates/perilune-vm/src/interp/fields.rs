@@ -31,12 +31,11 @@ macro_rules! try_node_get {
         let slot = (*$c).slot;
         if !(*$t).nodes.is_null() && slot >> (*$t).log2_nodes == 0 {
             let n = (*$t).nodes.add(slot as usize);
-            if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
+            if (*n).key == (*$key).payload() && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
                 let payload = (*n).value;
                 let tag = (*n).value_tag;
                 let dest: *mut Value = $dest;
-                (*dest).payload = payload;
-                (*dest).tag = Tag(tag);
+                Value::store(dest, Tag(tag), payload);
                 next!($vm, $base, $pc, $k, $tab)
             }
         }
@@ -60,8 +59,7 @@ macro_rules! try_proto_get {
                     let payload = (*n).value;
                     let tag = (*n).value_tag;
                     let dest: *mut Value = $dest;
-                    (*dest).payload = payload;
-                    (*dest).tag = Tag(tag);
+                    Value::store(dest, Tag(tag), payload);
                     next!($vm, $base, $pc, $k, $tab)
                 }
             }
@@ -83,8 +81,7 @@ macro_rules! try_frozen_get {
                 let payload = (*n).value;
                 let tag = (*n).value_tag;
                 let dest: *mut Value = $dest;
-                (*dest).payload = payload;
-                (*dest).tag = Tag(tag);
+                Value::store(dest, Tag(tag), payload);
                 next!($vm, $base, $pc, $k, $tab)
             }
         }
@@ -96,8 +93,8 @@ macro_rules! try_frozen_get {
 
 op!(op_gettabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.b() as usize)).v;
-    if (*env).tag == Tag::TABLE && i.d() != NO_IC {
-        let t = (*env).payload as *mut Table;
+    if (*env).tag() == Tag::TABLE && i.d() != NO_IC {
+        let t = (*env).payload() as *mut Table;
         let c = ic(k, i.d());
         if (*t).shape == (*c).shape {
             if (*c).kind == NODE {
@@ -111,7 +108,7 @@ op!(op_gettabup(vm, base, pc, k, i, tab) {
 });
 
 op!(#[inline(never)] other_gettabup(vm, base, pc, k, i, tab) {
-    let t = (*(*super::moves::upvalue(base, i.b() as usize)).v).payload as *mut Table;
+    let t = (*(*super::moves::upvalue(base, i.b() as usize)).v).payload() as *mut Table;
     let c = ic(k, i.d());
     if (*c).kind == OWN {
         try_own_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
@@ -123,8 +120,8 @@ op!(#[inline(never)] other_gettabup(vm, base, pc, k, i, tab) {
 
 op!(op_getfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE && i.d() != NO_IC {
-        let t = (*obj).payload as *mut Table;
+    if (*obj).tag() == Tag::TABLE && i.d() != NO_IC {
+        let t = (*obj).payload() as *mut Table;
         let c = ic(k, i.d());
         if (*t).shape == (*c).shape {
             if (*c).kind == OWN {
@@ -137,7 +134,7 @@ op!(op_getfield(vm, base, pc, k, i, tab) {
 });
 
 op!(#[inline(never)] other_getfield(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.b() as usize)).payload as *mut Table;
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let c = ic(k, i.d());
     if (*c).kind == NODE {
         try_node_get!(vm, base, pc, k, tab, t, c, k.add(i.c() as usize), base.add(i.a() as usize))
@@ -156,8 +153,8 @@ macro_rules! call_cached {
     ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
         let c: *const Ic = $c;
         let f: *const Value = $f;
-        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag == Tag::CLOSURE {
-            let p = (*((*f).payload as *const LuaClosure)).proto;
+        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag() == Tag::CLOSURE {
+            let p = (*((*f).payload() as *const LuaClosure)).proto;
             let func = frame_ceiling($base);
             let callee = func.wrapping_add(CALL_GAP);
             let mut end = callee;
@@ -178,7 +175,7 @@ op!(
     /// GETFIELD that ends in a function in `__index`.
     #[inline(never)] call_index(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    let t = (*obj).payload as *mut Table;
+    let t = (*obj).payload() as *mut Table;
     let f = (*ic(k, i.d())).loc as *const Value;
     call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_STORE, [obj, k.add(i.c() as usize)]);
     tail!(call_shared_index, vm, base, pc, k, i, tab)
@@ -188,7 +185,7 @@ op!(
     /// As [`call_index`], when the metatable is in an island.
     #[inline(never)] call_shared_index(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    let t = (*obj).payload as *mut Table;
+    let t = (*obj).payload() as *mut Table;
     if (*t).metatable == (*ic(k, i.d())).meta && (*ic(k, i.d())).aux == (*vm).proto_version {
         let f = (*vm).own_function_place((*ic(k, i.d())).loc as *const Value);
         call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_STORE, [obj, k.add(i.c() as usize)]);
@@ -200,7 +197,7 @@ op!(
     /// SETFIELD that ends in a function in `__newindex`.
     #[inline(never)] call_newindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    let t = (*obj).payload as *mut Table;
+    let t = (*obj).payload() as *mut Table;
     let val = rk(base, k, i.c());
     let f = (*ic(k, i.d())).loc as *const Value;
     call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_DISCARD, [obj, k.add(i.b() as usize), val]);
@@ -212,8 +209,8 @@ op!(op_self(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
     // The receiver is copied first: it may be in R[a].
     copy(a.add(3), obj);
-    if (*a.add(3)).tag == Tag::TABLE && i.d() != NO_IC {
-        let t = (*a.add(3)).payload as *mut Table;
+    if (*a.add(3)).tag() == Tag::TABLE && i.d() != NO_IC {
+        let t = (*a.add(3)).payload() as *mut Table;
         let c = ic(k, i.d());
         if (*t).shape == (*c).shape {
             try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize));
@@ -225,7 +222,7 @@ op!(op_self(vm, base, pc, k, i, tab) {
 
 op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    let t = (*a.add(3)).payload as *mut Table;
+    let t = (*a.add(3)).payload() as *mut Table;
     let c = ic(k, i.d());
     if (*c).kind == NODE {
         try_node_get!(vm, base, pc, k, tab, t, c, k.add(i.c() as usize), a)
@@ -242,9 +239,9 @@ op!(
     /// classes, is left to `found_getfield`.
     #[inline(never)] slow_getfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        let key = (*k.add(i.c() as usize)).payload as *mut LuaString;
+    if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::TABLE {
+        let t = (*obj).payload() as *mut Table;
+        let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
         let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
         if e.is_null() {
             tail!(uncached_getfield, vm, base, pc, k, i, tab)
@@ -274,8 +271,8 @@ op!(
 op!(
     /// The shared cache has an entry: refreshes the site's own, and uses it.
     #[inline(never)] found_getfield(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.b() as usize)).payload as *mut Table;
-    let key = (*k.add(i.c() as usize)).payload as *mut LuaString;
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
     let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
     if !e.is_null() {
         if shape::is_dict((*t).shape) {
@@ -354,7 +351,7 @@ pub(super) unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut V
 #[inline(always)]
 pub(super) unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
     // SAFETY: called with live objects.
-    unsafe { (*t).header.epoch != (*vm).heap.epoch() && ((*v).tag >= Tag::STRING || (*t).is_frozen()) }
+    unsafe { (*t).header.epoch != (*vm).heap.epoch() && ((*v).tag() >= Tag::STRING || (*t).is_frozen()) }
 }
 
 /// Stores through the cache; falls through on a miss.
@@ -388,10 +385,9 @@ macro_rules! try_cached_set {
                 let slot = (*c).slot;
                 if !(*t).nodes.is_null() && slot >> (*t).log2_nodes == 0 {
                     let n = (*t).nodes.add(slot as usize);
-                    if (*n).key == (*$key).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
+                    if (*n).key == (*$key).payload() && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
                         (*$vm).node_barrier(Gc::from_ptr(t), n, *$val);
-                        (*n).value = (*$val).payload;
-                        (*n).value_tag = (*$val).tag.0;
+                        (*n).set_value(*$val);
                         next!($vm, $base, $pc, $k, $tab)
                     }
                 }
@@ -402,8 +398,8 @@ macro_rules! try_cached_set {
 
 op!(op_settabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.a() as usize)).v;
-    if (*env).tag == Tag::TABLE && i.d() != NO_IC {
-        let t = (*env).payload as *mut Table;
+    if (*env).tag() == Tag::TABLE && i.d() != NO_IC {
+        let t = (*env).payload() as *mut Table;
         let c = ic(k, i.d());
         let slot = (*c).slot;
         if (*c).kind == NODE
@@ -413,11 +409,10 @@ op!(op_settabup(vm, base, pc, k, i, tab) {
         {
             let n = (*t).nodes.add(slot as usize);
             let is_ours =
-                (*n).key == (*k.add(i.b() as usize)).payload && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0;
+                (*n).key == (*k.add(i.b() as usize)).payload() && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0;
             let val = rk(base, k, i.c());
             if is_ours && !needs_barrier(vm, t, val) {
-                (*n).value = (*val).payload;
-                (*n).value_tag = (*val).tag.0;
+                (*n).set_value(*val);
                 next!(vm, base, pc, k, tab)
             }
         }
@@ -428,8 +423,8 @@ op!(op_settabup(vm, base, pc, k, i, tab) {
 op!(#[inline(never)] full_settabup(vm, base, pc, k, i, tab) {
     let env = (*super::moves::upvalue(base, i.a() as usize)).v;
     let d = i.d();
-    if (*env).tag == Tag::TABLE && d != NO_IC {
-        let t = (*env).payload as *mut Table;
+    if (*env).tag() == Tag::TABLE && d != NO_IC {
+        let t = (*env).payload() as *mut Table;
         let key = k.add(i.b() as usize);
         let val = rk(base, k, i.c());
         try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
@@ -439,8 +434,8 @@ op!(#[inline(never)] full_settabup(vm, base, pc, k, i, tab) {
 
 op!(op_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE && i.d() != NO_IC {
-        let t = (*obj).payload as *mut Table;
+    if (*obj).tag() == Tag::TABLE && i.d() != NO_IC {
+        let t = (*obj).payload() as *mut Table;
         let c = ic(k, i.d());
         if (*t).shape == (*c).shape {
             if (*c).kind == OWN {
@@ -463,7 +458,7 @@ op!(op_setfield(vm, base, pc, k, i, tab) {
 op!(
     /// SETFIELD that adds a field, as its cache has seen before.
     #[inline(never)] add_setfield(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.a() as usize)).payload as *mut Table;
+    let t = (*base.add(i.a() as usize)).payload() as *mut Table;
     let c = ic(k, i.d());
     if (*t).metatable.is_null() && (*c).slot < (*t).slot_cap as u32 && (*t).header.flags & TABLE_IS_PROTO == 0 {
         let val = rk(base, k, i.c());
@@ -479,8 +474,8 @@ op!(
 op!(#[inline(never)] full_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     let d = i.d();
-    if (*obj).tag == Tag::TABLE && d != NO_IC {
-        let t = (*obj).payload as *mut Table;
+    if (*obj).tag() == Tag::TABLE && d != NO_IC {
+        let t = (*obj).payload() as *mut Table;
         let key = k.add(i.b() as usize);
         let val = rk(base, k, i.c());
         try_cached_set!(vm, base, pc, k, i, tab, t, ic(k, d), key, val)
@@ -492,9 +487,9 @@ op!(
     /// SETFIELD past its own cache: asks the shared one for a field that exists.
     #[inline(never)] shared_setfield(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
-        let key = (*k.add(i.b() as usize)).payload as *mut LuaString;
+    if (*obj).tag() == Tag::TABLE {
+        let t = (*obj).payload() as *mut Table;
+        let key = (*k.add(i.b() as usize)).payload() as *mut LuaString;
         let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
         if !e.is_null() && (*e).ic.kind == OWN {
             (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
@@ -665,10 +660,10 @@ unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
 }
 
 op!(op_setslot(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.a() as usize)).payload as *mut Table;
+    let t = (*base.add(i.a() as usize)).payload() as *mut Table;
     let val = rk(base, k, i.c());
     if i.d() != NO_IC
-        && (*base.add(i.a() as usize)).tag == Tag::TABLE
+        && (*base.add(i.a() as usize)).tag() == Tag::TABLE
         && (*t).shape == (*ic(k, i.d())).shape
         && !needs_barrier(vm, t, val)
     {

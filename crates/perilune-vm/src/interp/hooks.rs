@@ -40,7 +40,7 @@ op!(
     }
     let base = (*vm).base;
     let tab = (*vm).dispatch;
-    if i.op_byte() == Op::Call as u8 && (*base.add(i.a() as usize)).tag != Tag::CLOSURE {
+    if i.op_byte() == Op::Call as u8 && (*base.add(i.a() as usize)).tag() != Tag::CLOSURE {
         // Past the short way for leaves, which knows no hooks.
         return super::hooks::op_hooked_call(vm, base, pc, k, i.0, tab);
     }

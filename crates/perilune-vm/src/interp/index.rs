@@ -34,8 +34,7 @@ macro_rules! get_element {
                 let payload = *((*$t).array as *const u64).add(n as usize);
                 let tag = (*$t).kind.number_tag();
                 let dest = $base.add($i.a() as usize);
-                (*dest).payload = payload;
-                (*dest).tag = tag;
+                Value::store(dest, tag, payload);
                 next!($vm, $base, $pc, $k, $tab)
             }
         }
@@ -45,10 +44,10 @@ macro_rules! get_element {
 op!(op_getindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     let key = base.add(i.c() as usize);
-    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
-        let t = (*obj).payload as *mut Table;
-        get_element!(vm, base, pc, k, i, tab, t, (*key).payload)
-    } else if (*obj).tag == Tag::TABLE && (*key).tag == Tag::STRING {
+    if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::INT {
+        let t = (*obj).payload() as *mut Table;
+        get_element!(vm, base, pc, k, i, tab, t, (*key).payload())
+    } else if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::STRING {
         tail!(string_getindex, vm, base, pc, k, i, tab)
     }
     tail!(other_getindex, vm, base, pc, k, i, tab)
@@ -77,8 +76,8 @@ macro_rules! with_string_node {
 op!(
     /// GETINDEX of a table by a string.
     #[inline(never)] string_getindex(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.b() as usize)).payload as *mut Table;
-    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
     if (*key).header.flags & STRING_INTERNED == 0 {
         tail!(twin_getindex, vm, base, pc, k, i, tab)
     }
@@ -92,12 +91,11 @@ op!(
             break;
         }
         let dest = base.add(i.a() as usize);
-        (*dest).payload = payload;
-        (*dest).tag = tag;
+        Value::store(dest, tag, payload);
         next!(vm, base, pc, k, tab)
     });
     if (*t).metatable.is_null() {
-        (*base.add(i.a() as usize)).tag = Tag::NIL;
+        Value::store_nil(base.add(i.a() as usize));
         next!(vm, base, pc, k, tab)
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
@@ -109,8 +107,7 @@ macro_rules! deliver_known {
         let payload = (*$known).payload;
         let tag = (*$known).tag;
         let dest = $base.add($i.a() as usize);
-        (*dest).payload = payload;
-        (*dest).tag = tag;
+        Value::store(dest, tag, payload);
         next!($vm, $base, $pc, $k, $tab)
     }};
 }
@@ -118,8 +115,8 @@ macro_rules! deliver_known {
 op!(
     /// GETINDEX by a string, of a table that is no private dictionary: perhaps one in an island, and the answer is known.
     #[inline(never)] frozen_getindex(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.b() as usize)).payload as *mut Table;
-    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
     if (*t).shape == shape::FROZEN_DICT {
         let known = (*vm).lookups.find(t, key);
         if known.is_null() {
@@ -131,8 +128,8 @@ op!(
 });
 
 op!(#[inline(never)] frozen_getindex_otherwise(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.b() as usize)).payload as *mut Table;
-    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
     match (*vm).lookups.otherwise(t, key) {
         Otherwise::Answer(known) => deliver_known!(vm, base, pc, k, i, tab, known),
         Otherwise::Compare => tail!(compared_getindex, vm, base, pc, k, i, tab),
@@ -143,8 +140,8 @@ op!(#[inline(never)] frozen_getindex_otherwise(vm, base, pc, k, i, tab) {
 op!(
     /// GETINDEX by a string, of a dictionary in an island: compares texts.
     #[inline(never)] compared_getindex(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.b() as usize)).payload as *mut Table;
-    let key = (*base.add(i.c() as usize)).payload as *mut LuaString;
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
     let hash = (*key).hash;
     if !(*t).nodes.is_null() && hash != 0 {
         let mut n = (*t).nodes.add(hash as usize & ((1 << (*t).log2_nodes) - 1));
@@ -154,8 +151,7 @@ op!(
                 let payload = (*n).value;
                 let tag = Tag((*n).value_tag);
                 let dest = base.add(i.a() as usize);
-                (*dest).payload = payload;
-                (*dest).tag = tag;
+                Value::store(dest, tag, payload);
                 next!(vm, base, pc, k, tab)
             }
             let step = (*n).next;
@@ -185,18 +181,18 @@ op!(
     /// next is often a store under the same key.
     #[inline(never)] twin_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
-    if (*((*base.add(i.b() as usize)).payload as *mut Table)).shape == shape::FROZEN_DICT {
-        if is_island((*key).payload as usize) {
+    if (*((*base.add(i.b() as usize)).payload() as *mut Table)).shape == shape::FROZEN_DICT {
+        if is_island((*key).payload() as usize) {
             tail!(compared_getindex, vm, base, pc, k, i, tab)
         }
         tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
-    let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
+    let twin = (*vm).strings.known_twin_anywhere((*key).payload() as *mut LuaString);
     if !twin.is_null() {
         // The two have one hash. The twin itself need not be touched.
-        let hash = (*((*key).payload as *mut LuaString)).hash;
-        (*key).payload = twin as u64;
-        let t = (*base.add(i.b() as usize)).payload as *mut Table;
+        let hash = (*((*key).payload() as *mut LuaString)).hash;
+        Value::store_payload(key, Tag::STRING, twin as u64);
+        let t = (*base.add(i.b() as usize)).payload() as *mut Table;
         if (*t).shape == shape::DICT {
             with_string_node!(t, twin, hash, n => {
                 let payload = (*n).value;
@@ -205,8 +201,7 @@ op!(
                     break;
                 }
                 let dest = base.add(i.a() as usize);
-                (*dest).payload = payload;
-                (*dest).tag = tag;
+                Value::store(dest, tag, payload);
                 next!(vm, base, pc, k, tab)
             });
         }
@@ -223,11 +218,11 @@ op!(
     if !t.has_no_strings()
         && let Some(twin) = (*vm).find_twin((*key).gc())
     {
-        (*key).payload = twin.ptr() as u64;
+        Value::store_payload(key, Tag::STRING, twin.ptr() as u64);
         tail!(string_getindex, vm, base, pc, k, i, tab)
     }
     if t.metatable.is_null() {
-        (*base.add(i.a() as usize)).tag = Tag::NIL;
+        Value::store_nil(base.add(i.a() as usize));
         next!(vm, base, pc, k, tab)
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
@@ -237,15 +232,15 @@ op!(
     /// GETINDEX past the array part.
     #[inline(never)] other_getindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
+    if (*obj).tag() == Tag::TABLE {
+        let t = (*obj).payload() as *mut Table;
         let v = (*vm).raw_get(Gc::from_ptr(t), *base.add(i.c() as usize));
         if !v.is_nil() || (*t).metatable.is_null() {
             copy(base.add(i.a() as usize), &v);
             next!(vm, base, pc, k, tab)
         }
-    } else if (*obj).tag == Tag::SHARED && (*base.add(i.c() as usize)).tag == Tag::INT {
-        let index = (*base.add(i.c() as usize)).payload;
+    } else if (*obj).tag() == Tag::SHARED && (*base.add(i.c() as usize)).tag() == Tag::INT {
+        let index = (*base.add(i.c() as usize)).payload();
         if let Some(v) = Vm::shared_element((*obj).gc(), index as i64) {
             copy(base.add(i.a() as usize), &v);
             next!(vm, base, pc, k, tab)
@@ -256,8 +251,8 @@ op!(
 
 op!(op_getint(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
+    if (*obj).tag() == Tag::TABLE {
+        let t = (*obj).payload() as *mut Table;
         get_element!(vm, base, pc, k, i, tab, t, i.c());
         if (*t).metatable.is_null() {
             tail!(other_getint, vm, base, pc, k, i, tab)
@@ -307,8 +302,8 @@ macro_rules! set_element {
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if (*val).tag == (*$t).kind.number_tag() && !(*$t).is_frozen() {
-                *((*$t).array as *mut u64).add(n as usize) = (*val).payload;
+            } else if (*val).tag() == (*$t).kind.number_tag() && !(*$t).is_frozen() {
+                *((*$t).array as *mut u64).add(n as usize) = (*val).payload();
                 next!($vm, $base, $pc, $k, $tab)
             }
         } else if n == (*$t).array_len as u64 {
@@ -320,7 +315,7 @@ macro_rules! set_element {
 /// Appends to a table without metatable if there is room and the value fits, or falls through.
 macro_rules! append_element {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident) => {{
-        let t = (*$base.add($i.a() as usize)).payload as *mut Table;
+        let t = (*$base.add($i.a() as usize)).payload() as *mut Table;
         let n = (*t).array_len;
         // Without integer keys in the hash part there is nothing to take over; the first element chooses the kind.
         if n != 0
@@ -335,8 +330,8 @@ macro_rules! append_element {
                     (*t).array_len = n + 1;
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if (*val).tag == (*t).kind.number_tag() {
-                *((*t).array as *mut u64).add(n as usize) = (*val).payload;
+            } else if (*val).tag() == (*t).kind.number_tag() {
+                *((*t).array as *mut u64).add(n as usize) = (*val).payload();
                 (*t).array_len = n + 1;
                 next!($vm, $base, $pc, $k, $tab)
             }
@@ -347,10 +342,10 @@ macro_rules! append_element {
 op!(op_setindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     let key = base.add(i.b() as usize);
-    if (*obj).tag == Tag::TABLE && (*key).tag == Tag::INT {
-        let t = (*obj).payload as *mut Table;
-        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload)
-    } else if (*obj).tag == Tag::TABLE && (*key).tag == Tag::STRING {
+    if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::INT {
+        let t = (*obj).payload() as *mut Table;
+        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload())
+    } else if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::STRING {
         tail!(string_setindex, vm, base, pc, k, i, tab)
     }
     tail!(other_setindex, vm, base, pc, k, i, tab)
@@ -359,8 +354,8 @@ op!(op_setindex(vm, base, pc, k, i, tab) {
 op!(
     /// SETINDEX of a table by a string: over a value that a dictionary has.
     #[inline(never)] string_setindex(vm, base, pc, k, i, tab) {
-    let t = (*base.add(i.a() as usize)).payload as *mut Table;
-    let key = (*base.add(i.b() as usize)).payload as *mut LuaString;
+    let t = (*base.add(i.a() as usize)).payload() as *mut Table;
+    let key = (*base.add(i.b() as usize)).payload() as *mut LuaString;
     if (*key).header.flags & STRING_INTERNED != 0
         && (*t).shape == shape::DICT
         && !Gc::from_ptr(key).is_dunder()
@@ -370,8 +365,7 @@ op!(
             if (*n).value_tag == Tag::NIL.0 || needs_barrier(vm, t, val) {
                 break;
             }
-            (*n).value = (*val).payload;
-            (*n).value_tag = (*val).tag.0;
+            (*n).set_value(*val);
             next!(vm, base, pc, k, tab)
         });
     } else if (*key).header.flags & STRING_INTERNED == 0 {
@@ -384,9 +378,9 @@ op!(
     /// SETINDEX by a string that is not interned: as [`twin_getindex`].
     #[inline(never)] twin_setindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.b() as usize);
-    let twin = (*vm).strings.known_twin_anywhere((*key).payload as *mut LuaString);
+    let twin = (*vm).strings.known_twin_anywhere((*key).payload() as *mut LuaString);
     if !twin.is_null() {
-        (*key).payload = twin as u64;
+        Value::store_payload(key, Tag::STRING, twin as u64);
         tail!(string_setindex, vm, base, pc, k, i, tab)
     }
     tail!(other_setindex, vm, base, pc, k, i, tab)
@@ -399,8 +393,8 @@ op!(#[inline(never)] append_setindex(vm, base, pc, k, i, tab) {
 
 op!(#[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let meta = (*((*obj).payload as *mut Table)).metatable;
+    if (*obj).tag() == Tag::TABLE {
+        let meta = (*((*obj).payload() as *mut Table)).metatable;
         if meta.is_null() || (*meta).absent & (1 << Event::NewIndex as u8) != 0 {
             tail!(raw_setindex, vm, base, pc, k, i, tab)
         }
@@ -410,8 +404,8 @@ op!(#[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
 
 op!(op_setint(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
-    if (*obj).tag == Tag::TABLE {
-        let t = (*obj).payload as *mut Table;
+    if (*obj).tag() == Tag::TABLE {
+        let t = (*obj).payload() as *mut Table;
         set_element!(vm, base, pc, k, i, tab, append_setint, t, i.b())
     }
     tail!(slow_setindex, vm, base, pc, k, i, tab)
@@ -436,9 +430,9 @@ op!(
 
 op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
     let (obj, key) = (base.add(i.a() as usize), base.add(i.b() as usize));
-    if (*obj).tag == Tag::SHARED && i.op_byte() != Op::SetInt as u8 && (*key).tag == Tag::INT {
+    if (*obj).tag() == Tag::SHARED && i.op_byte() != Op::SetInt as u8 && (*key).tag() == Tag::INT {
         let r: Gc<crate::shared::SharedRef> = (*obj).gc();
-        let at = ((*key).payload as usize).wrapping_sub(1);
+        let at = ((*key).payload() as usize).wrapping_sub(1);
         if let Some(view) = r.elements()
             && at < view.len()
             && view.set(at, *rk(base, k, i.c())).is_ok()

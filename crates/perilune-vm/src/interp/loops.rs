@@ -1,7 +1,8 @@
 //! Loops: numeric `for`, generic `for`.
 //!
 //! A generic `for` over `next` or the iterator of `ipairs` makes no call at all: `TFORCALL` steps through the table itself and does what the
-//! `TFORLOOP` behind it would do. The payload of the closing variable, a nil, is where a traversal by `next` stands.
+//! `TFORLOOP` behind it would do. The closing variable, if it was nil, becomes a cursor, which says where
+//! a traversal by `next` stands.
 
 use super::quick::{has_room, native_at, push_lua, quick_resume, slots};
 use super::{copy, flow, frame_ceiling, next, op, save, set_float, set_int, tail};
@@ -18,12 +19,12 @@ use std::sync::atomic::Ordering;
 op!(op_forprep(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
     let (init, limit, step) = (a, a.add(1), a.add(2));
-    if (*init).tag == Tag::INT && (*step).tag == Tag::INT && (*limit).tag == Tag::INT && (*step).payload != 0 {
+    if (*init).tag() == Tag::INT && (*step).tag() == Tag::INT && (*limit).tag() == Tag::INT && (*step).payload() != 0 {
         let (start, lim, st) = ((*init).int_bits(), (*limit).int_bits(), (*step).int_bits());
         if if st > 0 { start > lim } else { start < lim } {
             next!(vm, base, pc.offset(i.sj() as isize), k, tab)
         }
-        (*limit).payload = iterations(start, lim, st);
+        Value::store_int(limit, iterations(start, lim, st) as i64);
         copy(a.add(3), init);
         next!(vm, base, pc, k, tab)
     }
@@ -100,12 +101,12 @@ impl Vm {
 
 op!(op_forloop(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    if (*a.add(2)).tag == Tag::INT {
-        let left = (*a.add(1)).payload;
+    if (*a.add(2)).tag() == Tag::INT {
+        let left = (*a.add(1)).payload();
         if left > 0 {
             let idx = (*a).int_bits().wrapping_add((*a.add(2)).int_bits());
-            (*a.add(1)).payload = left - 1;
-            (*a).payload = idx as u64;
+            Value::store_payload(a.add(1), Tag::INT, left - 1);
+            Value::store_payload(a, Tag::INT, idx as u64);
             set_int!(a.add(3), idx);
             let pc = pc.offset(i.sj() as isize);
             if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
@@ -119,7 +120,7 @@ op!(op_forloop(vm, base, pc, k, i, tab) {
     let idx = (*a).float_bits() + step;
     let limit = (*a.add(1)).float_bits();
     if if step > 0.0 { idx <= limit } else { limit <= idx } {
-        (*a).payload = idx.to_bits();
+        Value::store_payload(a, Tag::FLOAT, idx.to_bits());
         set_float!(a.add(3), idx);
         let pc = pc.offset(i.sj() as isize);
         if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
@@ -133,8 +134,7 @@ op!(op_forloop(vm, base, pc, k, i, tab) {
 op!(op_tforprep(vm, base, pc, k, i, tab) {
     let closing = base.add(i.a() as usize + 3);
     if (*closing).is_nil() {
-        // The payload of the nil is where `next` left off, for TFORCALL.
-        (*closing).payload = 0;
+        Value::store(closing, Tag::CURSOR, 0);
         next!(vm, base, pc.offset(i.sj() as isize), k, tab)
     }
     tail!(slow_tforprep, vm, base, pc, k, i, tab)
@@ -152,12 +152,12 @@ op!(#[inline(never)] slow_tforprep(vm, base, pc, k, i, tab) {
 
 op!(op_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    if (*a).tag == Tag::NATIVE && (*a.add(1)).tag == Tag::TABLE && tab != &raw const super::HOOKED {
-        let kind = (*((*a).payload as *const crate::native::Native)).kind;
-        if kind == Kind::Next && (*a.add(3)).is_nil() {
+    if (*a).tag() == Tag::NATIVE && (*a.add(1)).tag() == Tag::TABLE && tab != &raw const super::HOOKED {
+        let kind = (*((*a).payload() as *const crate::native::Native)).kind;
+        if kind == Kind::Next && (*a.add(3)).tag() == Tag::CURSOR {
             tail!(next_tforcall, vm, base, pc, k, i, tab)
         }
-        if kind == Kind::IpairsStep && (*a.add(2)).tag == Tag::INT {
+        if kind == Kind::IpairsStep && (*a.add(2)).tag() == Tag::INT {
             tail!(ipairs_tforcall, vm, base, pc, k, i, tab)
         }
     }
@@ -174,7 +174,7 @@ macro_rules! next_item {
             copy(at, &v);
             for _ in 2..count {
                 at = at.add(1);
-                (*at).tag = Tag::NIL;
+                Value::store_nil(at);
             }
         }
         let next = *$pc;
@@ -191,18 +191,18 @@ op!(
     #[inline(never)] next_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
     let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
-    let position = (*a.add(3)).payload as u32;
+    let position = (*a.add(3)).payload() as u32;
     let control = a.add(2);
     let here = if position == 0 {
         (*control).is_nil()
     } else {
-        (*control).tag == Tag::INT && (*control).payload == position as u64
+        (*control).tag() == Tag::INT && (*control).payload() == position as u64
     };
     if here && position < t.array_len {
         let v = t.element(position as usize);
         if !v.is_nil() {
             let key = position as u64 + 1;
-            (*a.add(3)).payload = key;
+            Value::store_payload(a.add(3), Tag::CURSOR, key);
             set_int!(control, key);
             set_int!(a.add(4), key);
             next_item!(vm, base, pc, k, i, tab, v)
@@ -225,22 +225,20 @@ op!(
     let control = a.add(2);
     let nodes = t.nodes;
     // The position is behind the last node visited, so it is the index of the next one.
-    let mut at = ((*a.add(3)).payload as u32 - BEYOND) as usize;
+    let mut at = ((*a.add(3)).payload() as u32 - BEYOND) as usize;
     let count = t.node_count();
     if at <= count && {
         let last = nodes.add(at - 1);
-        (*last).key == (*control).payload && (*last).key_tag == (*control).tag.0
+        (*last).key == (*control).payload() && (*last).key_tag == (*control).tag().0
     } {
         while at < count {
             let n = nodes.add(at);
             at += 1;
             if (*n).value_tag != Tag::NIL.0 {
                 let (key, tag) = ((*n).key, Tag((*n).key_tag));
-                (*control).payload = key;
-                (*control).tag = tag;
-                (*a.add(4)).payload = key;
-                (*a.add(4)).tag = tag;
-                (*a.add(3)).payload = (BEYOND + at as u32) as u64;
+                Value::store(control, tag, key);
+                Value::store(a.add(4), tag, key);
+                Value::store_payload(a.add(3), Tag::CURSOR, (BEYOND + at as u32) as u64);
                 next_item!(vm, base, pc, k, i, tab, (*n).value())
             }
         }
@@ -256,9 +254,9 @@ op!(
     let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
     let control = a.add(2);
     // The slot behind the last one visited.
-    let slot = (*a.add(3)).payload as u32 - BEYOND;
-    if slot < shape::field_count(t.shape) && (*control).tag == Tag::STRING {
-        let last = (*control).payload as *const LuaString;
+    let slot = (*a.add(3)).payload() as u32 - BEYOND;
+    if slot < shape::field_count(t.shape) && (*control).tag() == Tag::STRING {
+        let last = (*control).payload() as *const LuaString;
         let v = t.slots.add(slot as usize);
         if (*last).header.flags & STRING_INTERNED != 0
             && (*last).atom == shape::atom_at(t.shape, slot - 1)
@@ -266,10 +264,9 @@ op!(
         {
             let name = (*vm).shapes.known_name(shape::atom_at(t.shape, slot));
             if !name.is_null() {
-                (*control).payload = name as u64;
-                (*a.add(4)).payload = name as u64;
-                (*a.add(4)).tag = Tag::STRING;
-                (*a.add(3)).payload = (BEYOND + slot + 1) as u64;
+                Value::store_payload(control, Tag::STRING, name as u64);
+                Value::store(a.add(4), Tag::STRING, name as u64);
+                Value::store_payload(a.add(3), Tag::CURSOR, (BEYOND + slot + 1) as u64);
                 next_item!(vm, base, pc, k, i, tab, *v)
             }
         }
@@ -301,7 +298,7 @@ op!(
     #[inline(never)] ipairs_tforcall(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
     let t: crate::Gc<crate::object::Table> = (*a.add(1)).gc();
-    let at = (*a.add(2)).payload;
+    let at = (*a.add(2)).payload();
     if at < t.array_len as u64 {
         let v = t.element(at as usize);
         if !v.is_nil() {
@@ -339,8 +336,8 @@ enum ForNext {
 }
 
 impl Vm {
-    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The payload of the closing variable (a nil) is where the
-    /// last step stopped; the control variable proves that it is still right.
+    /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The cursor is where the last step
+    /// stopped; the control variable proves that it is still right.
     #[inline(never)]
     unsafe fn for_next(
         &mut self,
@@ -350,7 +347,7 @@ impl Vm {
     ) -> ForNext {
         // SAFETY: the loop's registers, in the running frame.
         unsafe {
-            let mut position = (*a.add(3)).payload as u32;
+            let mut position = (*a.add(3)).payload() as u32;
             let control = *a.add(2);
             if position == 0 {
                 if !control.is_nil() {
@@ -360,7 +357,7 @@ impl Vm {
                 return ForNext::Unknown;
             }
             let Some((key, value)) = self.next_at(t, &mut position) else { return ForNext::End };
-            (*a.add(3)).payload = position as u64;
+            Value::store_payload(a.add(3), Tag::CURSOR, position as u64);
             *a.add(2) = key;
             *a.add(4) = key;
             if count >= 2 {
@@ -387,8 +384,8 @@ op!(
     save!(vm, base, pc);
     (*vm).top = top;
     let wanted = i.b() as i16;
-    if (*func).tag == Tag::CLOSURE {
-        let p = (*((*func).payload as *mut LuaClosure)).proto;
+    if (*func).tag() == Tag::CLOSURE {
+        let p = (*((*func).payload() as *mut LuaClosure)).proto;
         if has_room(vm, p, own, top) {
             push_lua(vm, base, own, p, top, wanted, (CONT_NONE, 0));
             let code = (*p).code;

@@ -241,8 +241,8 @@ pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> 
 pub(crate) unsafe fn frame_closure(base: *mut Value) -> *mut LuaClosure {
     // SAFETY: the function's slot is below the frame record.
     unsafe {
-        debug_assert!((*base.sub(3)).tag == Tag::CLOSURE);
-        (*base.sub(3)).payload as *mut LuaClosure
+        debug_assert!((*base.sub(3)).tag() == Tag::CLOSURE);
+        (*base.sub(3)).payload() as *mut LuaClosure
     }
 }
 
@@ -299,22 +299,17 @@ pub(crate) use next_gc;
 
 /// Writes an integer to a register.
 macro_rules! set_int {
-    ($slot:expr, $v:expr) => {{
-        let slot: *mut crate::value::Value = $slot;
-        (*slot).payload = $v as u64;
-        (*slot).tag = crate::value::Tag::INT;
-    }};
+    ($slot:expr, $v:expr) => {
+        crate::value::Value::store_int($slot, $v as i64)
+    };
 }
 pub(crate) use set_int;
 
 /// Writes a float to a register.
 macro_rules! set_float {
-    ($slot:expr, $v:expr) => {{
-        let slot: *mut crate::value::Value = $slot;
-        let v: f64 = $v;
-        (*slot).payload = v.to_bits();
-        (*slot).tag = crate::value::Tag::FLOAT;
-    }};
+    ($slot:expr, $v:expr) => {
+        crate::value::Value::store_float($slot, $v)
+    };
 }
 pub(crate) use set_float;
 
@@ -329,12 +324,7 @@ pub(crate) fn branch() {
 #[inline(always)]
 pub(crate) unsafe fn copy(to: *mut Value, from: *const Value) {
     // SAFETY: the caller passes slots of a stack, a table or constants.
-    unsafe {
-        let payload = (*from).payload;
-        let tag = (*from).tag;
-        (*to).payload = payload;
-        (*to).tag = tag;
-    }
+    unsafe { Value::copy(to, from) }
 }
 
 /// The operand of an `RK` field.

@@ -24,8 +24,7 @@ op!(op_loadnil(vm, base, pc, k, i, tab) {
     let mut slot = base.add(i.a() as usize);
     let last = slot.add(i.b() as usize);
     while slot <= last {
-        (*slot).tag = Tag::NIL;
-        (*slot).payload = 0;
+        Value::store_nil(slot);
         slot = slot.add(1);
     }
     next!(vm, base, pc, k, tab)
@@ -51,7 +50,7 @@ op!(op_lfalseskip(vm, base, pc, k, i, tab) {
 pub(crate) unsafe fn upvalue(base: *mut Value, n: usize) -> *mut Upval {
     // SAFETY: verified code: the upvalue exists.
     unsafe {
-        let cl = (*base.sub(3)).payload as *mut LuaClosure;
+        let cl = (*base.sub(3)).payload() as *mut LuaClosure;
         *(&raw const (*cl).upvals as *const *mut Upval).add(n)
     }
 }
@@ -65,7 +64,7 @@ op!(op_getupval(vm, base, pc, k, i, tab) {
 op!(op_setupval(vm, base, pc, k, i, tab) {
     let uv = upvalue(base, i.b() as usize);
     let v = base.add(i.a() as usize);
-    if (*uv).header.epoch != (*vm).heap.epoch() && (*v).tag >= Tag::STRING {
+    if (*uv).header.epoch != (*vm).heap.epoch() && (*v).tag() >= Tag::STRING {
         tail!(old_setupval, vm, base, pc, k, i, tab)
     }
     copy((*uv).v, v);

@@ -54,7 +54,7 @@ pub(crate) unsafe fn push_lua(
     unsafe {
         let params_end = new_base.add((*p).num_params as usize);
         while args_end < params_end {
-            (*args_end).tag = Tag::NIL;
+            Value::store_nil(args_end);
             args_end = args_end.add(1);
         }
         (*vm).top = args_end;
@@ -85,9 +85,9 @@ pub(crate) fn slots(low: *mut Value, high: *mut Value) -> u32 {
 pub(crate) unsafe fn native_at(func: *const Value) -> *const Native {
     // SAFETY: the payloads of natives and native closures.
     unsafe {
-        match (*func).tag {
-            Tag::NATIVE => (*func).payload as *const Native,
-            Tag::NATIVE_CLOSURE => (*((*func).payload as *const NativeClosure)).native,
+        match (*func).tag() {
+            Tag::NATIVE => (*func).payload() as *const Native,
+            Tag::NATIVE_CLOSURE => (*((*func).payload() as *const NativeClosure)).native,
             _ => std::ptr::null(),
         }
     }
@@ -113,7 +113,7 @@ macro_rules! quick_return {
                     if n > 0 {
                         copy(dest, first)
                     } else {
-                        (*dest).tag = crate::value::Tag::NIL
+                        crate::Value::store_nil(dest)
                     }
                     next!($vm, parent, (*pf).pc, (*pf).k, $tab)
                 }
@@ -140,7 +140,7 @@ macro_rules! quick_return {
                     let dest = parent.sub(crate::frame::CALL_GAP);
                     let parent = parent.sub((*pf).delta as usize);
                     let wanted = (*pf).nresults as i32;
-                    (*dest).tag = crate::value::Tag::TRUE;
+                    copy(dest, &crate::Value::TRUE);
                     let others = if wanted > 0 { wanted - 1 } else { wanted };
                     crate::call::deliver_results($vm, dest.add(1), first, n, others);
                     let pf = crate::frame::frame(parent);
@@ -178,10 +178,10 @@ unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults:
     unsafe {
         let callee = func.add(CALL_GAP);
         let top = (*vm).top;
-        if top <= callee || (*callee).tag != Tag::CLOSURE {
+        if top <= callee || (*callee).tag() != Tag::CLOSURE {
             return null_mut();
         }
-        let p = (*((*callee).payload as *const LuaClosure)).proto;
+        let p = (*((*callee).payload() as *const LuaClosure)).proto;
         let new_base = callee.add(CALL_GAP);
         let args_end = top.add(CALL_GAP - 1);
         let th = (*vm).thread;
@@ -222,8 +222,8 @@ op!(
         (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     let co = func.add(CALL_GAP);
-    if tab != &raw const HOOKED && (*vm).top > co && (*co).tag == Tag::THREAD {
-        if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, (*co).payload as *mut Thread) {
+    if tab != &raw const HOOKED && (*vm).top > co && (*co).tag() == Tag::THREAD {
+        if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, (*co).payload() as *mut Thread) {
             tail!(log_and_resume, vm, base, pc, k, i, tab)
         }
         let to = quick_resume::<true>(vm, base, func, i.c() as i16 - 1);
@@ -235,7 +235,7 @@ op!(
 });
 
 op!(#[inline(never)] log_and_resume(vm, base, pc, k, i, tab) {
-    let co = (*base.add(i.a() as usize + CALL_GAP)).payload as *mut Thread;
+    let co = (*base.add(i.a() as usize + CALL_GAP)).payload() as *mut Thread;
     (*vm).heap.barrier(Gc::from_ptr((*vm).thread).obj());
     (*vm).heap.barrier(Gc::from_ptr(co).obj());
     tail!(call_resume, vm, base, pc, k, i, tab)
@@ -300,19 +300,19 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
         let own = func.add(CALL_GAP);
         let top = (*vm).top;
         let mut first = own;
-        let co = if (*func).tag == Tag::NATIVE {
+        let co = if (*func).tag() == Tag::NATIVE {
             if top <= own {
                 return null_mut();
             }
             first = own.add(1);
             own as *const Value
         } else {
-            &raw const (*((*func).payload as *const NativeClosure)).upvals as *const Value
+            &raw const (*((*func).payload() as *const NativeClosure)).upvals as *const Value
         };
-        if (*co).tag != Tag::THREAD {
+        if (*co).tag() != Tag::THREAD {
             return null_mut();
         }
-        let th = (*co).payload as *mut Thread;
+        let th = (*co).payload() as *mut Thread;
         if (*th).status != Status::Suspended
             || !(*th).started
             || !(*th).segment.is_null()
@@ -405,7 +405,7 @@ unsafe fn quick_yield<const LOGGED: bool>(
         if wrap {
             deliver_results(vm, dest, own, n, wanted);
         } else {
-            (*dest).tag = Tag::TRUE;
+            copy(dest, &Value::TRUE);
             let others = if wanted > 0 { wanted - 1 } else { wanted };
             deliver_results(vm, dest.add(1), own, n, others);
         }
@@ -429,8 +429,8 @@ impl Vm {
             let f = *self.own_function_place(&f);
             let new_base = func.wrapping_add(CALL_GAP);
             let args_end = new_base.wrapping_add(N);
-            if f.tag == Tag::CLOSURE {
-                let p = (*(f.payload as *const LuaClosure)).proto;
+            if f.tag() == Tag::CLOSURE {
+                let p = (*(f.payload() as *const LuaClosure)).proto;
                 if has_room(self, p, new_base, args_end) {
                     copy(func, &f);
                     for (n, v) in args.iter().enumerate() {

@@ -175,7 +175,7 @@ impl Copier<'_> {
     }
 
     fn forward_object(&mut self, v: Value) -> Attempt<Value> {
-        let src = v.payload as *mut Header;
+        let src = v.payload() as *mut Header;
         if is_island(src as usize) {
             let number = island_number(src as usize);
             self.island.refer(number);
@@ -187,7 +187,7 @@ impl Copier<'_> {
                 let dst = self.entries.0[((*src).epoch & !FROZEN) as usize].dst;
                 return Ok(Value::raw(Tag((*dst).kind), dst as u64));
             }
-            let dst = match v.tag {
+            let dst = match v.tag() {
                 Tag::STRING => self.copy_string(v.gc())?.cast(),
                 Tag::TABLE => {
                     self.unfilled.push(self.entries.0.len() as u32);
@@ -455,7 +455,7 @@ impl Copier<'_> {
                 for at in bits(live) {
                     let (n, own) = (&from[at], &mut *to.add(at));
                     dunder |= n.key_tag == Tag::STRING.0 && n.key().gc::<LuaString>().is_dunder();
-                    own.key = self.forward(n.key())?.payload;
+                    own.key = self.forward(n.key())?.payload();
                     if n.value().is_collectable() {
                         own.set_value(self.forward_object(n.value())?);
                     }

@@ -48,19 +48,19 @@ impl Gc<SharedFunction> {
         debug_assert!(n < self.num_upvalues as usize);
         // SAFETY: it has that many.
         let v = unsafe { *(&raw const (*self.ptr()).upvals as *const Value).add(n) };
-        (v.tag != Tag::FRAME).then_some(v)
+        (v.tag() != Tag::FRAME).then_some(v)
     }
 }
 
 impl Value {
     /// The function in an island, if it is one.
     pub fn as_shared_function(self) -> Option<Gc<SharedFunction>> {
-        if self.tag == Tag::SHARED_FUNCTION { Some(self.gc()) } else { None }
+        if self.tag() == Tag::SHARED_FUNCTION { Some(self.gc()) } else { None }
     }
 
     /// The prototype of a Lua function, in an island or not.
     pub(crate) fn lua_proto<'a>(self) -> Option<&'a Proto> {
-        match self.tag {
+        match self.tag() {
             // SAFETY: whoever has the value keeps the function alive, which keeps the prototype.
             Tag::CLOSURE => Some(unsafe { &*self.gc::<LuaClosure>().inst().proto }),
             // SAFETY: as above.
@@ -134,8 +134,8 @@ impl Vm {
     pub(crate) unsafe fn own_function_place(&self, f: *const Value) -> *const Value {
         // SAFETY: the caller's promise.
         let v = unsafe { *f };
-        let (of, own) = &self.functions.front[FunctionCache::place(v.payload as *mut SharedFunction)];
-        if v.tag == Tag::SHARED_FUNCTION && *of as u64 == v.payload { own } else { f }
+        let (of, own) = &self.functions.front[FunctionCache::place(v.payload() as *mut SharedFunction)];
+        if v.tag() == Tag::SHARED_FUNCTION && *of as u64 == v.payload() { own } else { f }
     }
 
     /// This domain's own function for `f`, a function in an island: a closure, or a native function of the standard library.
@@ -167,7 +167,7 @@ impl Vm {
             let _ = self.catch(thrown);
         }
         let own: &Value = self.functions.all.get(&f.ptr())?;
-        (own.tag == Tag::CLOSURE).then_some(own)
+        (own.tag() == Tag::CLOSURE).then_some(own)
     }
 
     fn make_own_function(&mut self, f: Gc<SharedFunction>) -> LuaResult<Value> {

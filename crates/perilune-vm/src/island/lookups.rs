@@ -150,7 +150,7 @@ impl Lookups {
         let full = self.answers.len() == MOST && self.free.is_empty();
         if full && first != NO {
             let e = &mut self.answers[first as usize];
-            (e.table, e.payload, e.tag) = (t.ptr(), v.payload, v.tag);
+            (e.table, e.payload, e.tag) = (t.ptr(), v.payload(), v.tag());
             return;
         }
         if full {
@@ -160,7 +160,7 @@ impl Lookups {
             self.forget();
             first = NO;
         }
-        let e = Lookup { key: key.ptr(), table: t.ptr(), payload: v.payload, tag: v.tag, next: first };
+        let e = Lookup { key: key.ptr(), table: t.ptr(), payload: v.payload(), tag: v.tag(), next: first };
         let at = match self.free.pop() {
             Some(at) => {
                 self.answers[at as usize] = e;

@@ -57,7 +57,7 @@ impl Value {
     /// Whether the value is an object in an island.
     #[inline]
     pub(crate) fn is_in_island(self) -> bool {
-        self.is_collectable() && is_island(self.payload as usize)
+        self.is_collectable() && is_island(self.payload() as usize)
     }
 }
 
@@ -69,7 +69,7 @@ impl Vm {
     /// "cannot share: ..." names the first part that cannot be shared, and why. "not enough memory".
     pub fn share(&mut self, v: Value) -> LuaResult<Value> {
         let short = v.as_string().is_some_and(|s| s.len() < WORTH_SHARING);
-        if short || (self.is_shared(v) && v.tag != Tag::STRING) {
+        if short || (self.is_shared(v) && v.tag() != Tag::STRING) {
             return Ok(v);
         }
         let (shared, island) = copy::copy(self, v)?;
@@ -80,17 +80,17 @@ impl Vm {
     /// Whether sharing `v` would change nothing: it is in an island, a shared object, or of a type whose values have neither state nor
     /// identity (nil, booleans, numbers, strings, native functions without upvalues).
     pub fn is_shared(&self, v: Value) -> bool {
-        !v.is_collectable() || matches!(v.tag, Tag::STRING | Tag::SHARED) || v.is_in_island()
+        !v.is_collectable() || matches!(v.tag(), Tag::STRING | Tag::SHARED) || v.is_in_island()
     }
 
     /// A count of the island that `v` is in, for a parcel; `None` if it is in none.
     pub fn island_ref(&self, v: Value) -> Option<IslandRef> {
-        if v.is_in_island() { self.heap.island_at(v.payload as usize) } else { None }
+        if v.is_in_island() { self.heap.island_at(v.payload() as usize) } else { None }
     }
 
     /// Whether this domain holds the island that `v` is in.
     pub fn holds_island_of(&self, v: Value) -> bool {
-        v.is_in_island() && self.heap.holds_island_at(v.payload as usize)
+        v.is_in_island() && self.heap.holds_island_at(v.payload() as usize)
     }
 
     /// Takes over a count of an island: from now on this domain may use its values.

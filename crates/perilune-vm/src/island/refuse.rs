@@ -42,10 +42,10 @@ impl Refusal {
             // The function itself is the entry.
             Why::Assigned(_) | Why::NotYetAssigned(_) if parent != NO_PARENT => path(entries, parent),
             _ if parent == NO_PARENT => "value".to_string(),
-            _ => extend(path(entries, parent), step(entries[parent as usize].src, v.payload)),
+            _ => extend(path(entries, parent), step(entries[parent as usize].src, v.payload())),
         };
         let message = match why {
-            Why::Kind => match v.tag {
+            Why::Kind => match v.tag() {
                 Tag::THREAD => format!("{met} is a coroutine"),
                 Tag::USERDATA => format!("{met} is a userdata (only shared objects can be in shared values)"),
                 Tag::NATIVE_CLOSURE => format!("{met} is a native function with state of its own"),
@@ -131,7 +131,7 @@ fn extend(path: String, step: Step) -> String {
 fn key_step(key: Value) -> Step {
     match key.as_string() {
         Some(s) => Step::Field(s.bytes().to_vec()),
-        None => Step::Index(match key.tag {
+        None => Step::Index(match key.tag() {
             Tag::INT | Tag::FLOAT | Tag::TRUE | Tag::FALSE => format!("{key:?}"),
             _ => format!("a {}", key.type_name()),
         }),
@@ -140,7 +140,7 @@ fn key_step(key: Value) -> Step {
 
 /// How the object at `src` refers to the one at `child`.
 fn step(src: *mut Header, child: u64) -> Step {
-    let is_child = |v: Value| v.is_collectable() && v.payload == child;
+    let is_child = |v: Value| v.is_collectable() && v.payload() == child;
     // SAFETY: an object that is being copied: alive and as it was.
     unsafe {
         match Tag((*src).kind) {

@@ -333,7 +333,7 @@ impl Parcel {
     pub fn of_plain(v: Value) -> Option<Parcel> {
         match v.tag() {
             Tag::NIL | Tag::FALSE | Tag::TRUE | Tag::INT | Tag::FLOAT | Tag::LIGHT | Tag::NATIVE => {
-                Some(Parcel(Repr::One(v.tag().0, v.payload)))
+                Some(Parcel(Repr::One(v.tag().0, v.payload())))
             }
             Tag::STRING => {
                 let text = v.as_string()?.bytes();

@@ -89,7 +89,7 @@ impl Modules {
     /// Whether there may be a path to `v`.
     #[inline(always)]
     pub fn may_know(&self, v: Value) -> bool {
-        self.paths.contains_key(&v.payload)
+        self.paths.contains_key(&v.payload())
     }
 }
 
@@ -120,7 +120,7 @@ impl StandardModule {
 fn same_everywhere(v: Value) -> Option<Plain> {
     match v.tag() {
         Tag::NIL | Tag::FALSE | Tag::TRUE | Tag::INT | Tag::FLOAT | Tag::NATIVE => {
-            Some((v.tag().0, v.payload))
+            Some((v.tag().0, v.payload()))
         }
         Tag::NATIVE_CLOSURE => v.as_native().map(|n| (v.tag().0, n as *const _ as u64)),
         _ => None,
@@ -130,7 +130,7 @@ fn same_everywhere(v: Value) -> Option<Plain> {
 fn mix_value(v: Value) -> u64 {
     let payload = match v.as_string() {
         Some(s) => s.hash() as u64,
-        None => v.payload,
+        None => v.payload(),
     };
     payload.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ v.tag().0 as u64
 }
@@ -168,7 +168,7 @@ fn fingerprint(t: Gc<Table>) -> u64 {
         sum = sum.wrapping_add(mix(slot as u64, unsafe { *t.slots.add(slot as usize) }));
     }
     for node in t.node_slice().iter().take(MAX_FIELDS).filter(|n| n.is_live()) {
-        sum = sum.wrapping_add(mix(node.key().payload, node.value()));
+        sum = sum.wrapping_add(mix(node.key().payload(), node.value()));
     }
     for at in 0..(t.array_len as usize).min(MAX_FIELDS) {
         // SAFETY: within `array_len`.
@@ -256,7 +256,7 @@ impl Vm {
         }
         self.parcel.modules.list.push(Module {
             name: name.into(),
-            value: (value.tag().0, value.payload),
+            value: (value.tag().0, value.payload()),
             standard,
             sealed,
             print: None,
@@ -343,17 +343,17 @@ impl Vm {
     /// The first path to something stays.
     fn add_path(&mut self, v: Value, path: impl FnOnce() -> KnownPath) {
         if matches!(v.tag(), Tag::TABLE | Tag::CLOSURE | Tag::NATIVE_CLOSURE | Tag::USERDATA) {
-            self.parcel.modules.paths.entry(v.payload).or_insert_with(path);
+            self.parcel.modules.paths.entry(v.payload()).or_insert_with(path);
         }
     }
 
     /// The path to `v`, if it is part of a module.
     pub(super) fn known_path(&mut self, v: Value) -> Option<KnownPath> {
-        let path = self.parcel.modules.paths.get(&v.payload)?.clone();
+        let path = self.parcel.modules.paths.get(&v.payload())?.clone();
         if self.follow(&path).is_some_and(|found| found.same(v)) {
             return Some(path);
         }
-        self.parcel.modules.paths.remove(&v.payload);
+        self.parcel.modules.paths.remove(&v.payload());
         None
     }
 

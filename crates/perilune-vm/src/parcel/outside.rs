@@ -16,7 +16,7 @@ pub(super) fn island_words(vm: &Vm, v: Value, refs: &mut Refs) -> [u64; 2] {
             refs.islands.push(island);
         }
     }
-    [code::ISLAND as u64 | (v.tag().0 as u64) << 8, v.payload]
+    [code::ISLAND as u64 | (v.tag().0 as u64) << 8, v.payload()]
 }
 
 /// The value of these words; its island is held here.

@@ -172,7 +172,7 @@ impl<'v> Packer<'v> {
         match v.tag() {
             Tag::NIL | Tag::FALSE | Tag::TRUE => self.words.push(v.tag().0 as u64),
             Tag::INT | Tag::FLOAT | Tag::LIGHT | Tag::NATIVE => {
-                self.words.extend_from_slice(&[v.tag().0 as u64, v.payload]);
+                self.words.extend_from_slice(&[v.tag().0 as u64, v.payload()]);
             }
             Tag::STRING => self.string(v.gc()),
             Tag::TABLE => return self.table(v, held),
@@ -207,14 +207,14 @@ impl<'v> Packer<'v> {
     /// Writes a reference if the object has a number; otherwise gives it one, and the caller writes what it takes to make it.
     #[inline]
     fn refer(&mut self, v: Value) -> bool {
-        match self.seen.number(v.payload) {
+        match self.seen.number(v.payload()) {
             Some(n) => {
                 self.words.push(code::REF as u64 | (n as u64) << 8);
                 true
             }
             None => {
                 self.note(v);
-                self.seen.add(v.payload, v.tag().0);
+                self.seen.add(v.payload(), v.tag().0);
                 false
             }
         }

@@ -14,7 +14,7 @@ use std::io::Write;
 
 /// Whether a weak reference to `v` is treated as strong.
 fn is_strong(v: Value) -> bool {
-    !v.is_collectable() || v.tag == Tag::STRING
+    !v.is_collectable() || v.tag() == Tag::STRING
 }
 
 impl<W: Write> Walk<'_, W> {
@@ -248,10 +248,10 @@ impl<W: Write> Walk<'_, W> {
 
 /// How a value under this key is labelled.
 fn key_label(key: Value) -> (Label, Argument) {
-    match (key.tag, key.obj()) {
+    match (key.tag(), key.obj()) {
         (Tag::INT, _) => (Label::Index, Argument::Number(key.int_bits() as u64)),
         (Tag::FLOAT, _) => (Label::FloatKey, Argument::Number(key.float_bits().to_bits())),
-        (Tag::TRUE | Tag::FALSE, _) => (Label::BooleanKey, Argument::Number((key.tag == Tag::TRUE) as u64)),
+        (Tag::TRUE | Tag::FALSE, _) => (Label::BooleanKey, Argument::Number((key.tag() == Tag::TRUE) as u64)),
         (Tag::STRING, Some(o)) => (Label::StringKey, Argument::Object(o)),
         (_, Some(o)) => (Label::ObjectKey, Argument::Object(o)),
         _ => (Label::OtherKey, Argument::Number(0)),

@@ -44,7 +44,7 @@ impl<W: Write> Walk<'_, W> {
             let text = self.out.text(b"variable of a closure") as u64;
             while !uv.is_null() {
                 self.pointer(Label::Stack, text, uv);
-                uv = (*uv).closed.payload as *mut crate::object::Upval;
+                uv = (*uv).closed.payload() as *mut crate::object::Upval;
             }
             let text = self.out.text(b"hook") as u64;
             self.value(Label::Other, text, (*th).hook);

@@ -37,7 +37,7 @@ impl ArrayKind {
     /// The kind that fits `v` most tightly.
     #[inline]
     pub(crate) fn of(v: Value) -> ArrayKind {
-        match v.tag {
+        match v.tag() {
             Tag::INT => ArrayKind::Int,
             Tag::FLOAT => ArrayKind::Float,
             _ => ArrayKind::General,
@@ -67,7 +67,7 @@ impl Table {
     pub(crate) fn accepts(&self, v: Value) -> bool {
         match self.kind {
             ArrayKind::General => !v.is_nil(),
-            kind => v.tag == kind.number_tag(),
+            kind => v.tag() == kind.number_tag(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Table {
         unsafe {
             match self.kind {
                 ArrayKind::General => *self.array.cast::<Value>().add(at) = v,
-                _ => *self.array.cast::<u64>().add(at) = v.payload,
+                _ => *self.array.cast::<u64>().add(at) = v.payload(),
             }
         }
     }
@@ -314,7 +314,7 @@ impl Vm {
         let Some(&head) = values.first() else { return Ok(()) };
         let len = t.array_len as usize;
         let kind = ArrayKind::of(head);
-        let uniform = (len == 0 || t.kind == kind) && values.iter().all(|v| v.tag == head.tag);
+        let uniform = (len == 0 || t.kind == kind) && values.iter().all(|v| v.tag() == head.tag());
         if len == 0 {
             edit(t).choose_kind(if uniform { kind } else { ArrayKind::General });
         } else if !uniform {

@@ -66,7 +66,7 @@ impl Vm {
     #[inline]
     pub(crate) fn position_holds(&self, t: Gc<Table>, position: u32, key: Value) -> bool {
         if position <= BEYOND {
-            return key.tag == Tag::INT && key.payload == position as u64;
+            return key.tag() == Tag::INT && key.payload() == position as u64;
         }
         let at = position - BEYOND - 1;
         let slots = shape::field_count(t.shape);
@@ -78,7 +78,7 @@ impl Vm {
 
     /// The position behind `key`, where [`Vm::next_at`] goes on; `None` if the table does not know the key.
     pub(crate) fn position_of(&self, t: Gc<Table>, key: Value) -> Option<u32> {
-        let node = match key.tag {
+        let node = match key.tag() {
             Tag::NIL => return Some(0),
             Tag::INT => return self.position_of_int(t, key.int_bits()),
             Tag::STRING if t.shape == shape::FROZEN_DICT => t.find_frozen_str(key.gc()),

@@ -51,8 +51,8 @@ impl Node {
     }
     #[inline(always)]
     pub(crate) fn set_value(&mut self, v: Value) {
-        self.value = v.payload;
-        self.value_tag = v.tag.0;
+        self.value = v.payload();
+        self.value_tag = v.tag().0;
     }
     /// Has a value.
     #[inline(always)]
@@ -64,7 +64,8 @@ impl Node {
 #[inline(always)]
 fn hash_other(key: Value) -> u32 {
     // The significant bits of a float are its upper ones, those of an address its lower ones: fold, then spread upwards.
-    ((key.payload ^ key.payload >> 32 ^ key.tag.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    ((key.payload() ^ key.payload() >> 32 ^ key.tag().0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32)
+        as u32
 }
 
 /// How many integer keys there are between consecutive powers of two.
@@ -77,7 +78,7 @@ pub(super) struct Census {
 impl Census {
     /// Counts `key` if it could be in an array part.
     fn add(&mut self, key: Value) {
-        if key.tag == Tag::INT {
+        if key.tag() == Tag::INT {
             let i = key.int_bits();
             if 1 <= i && i <= array::MAX_ARRAY as i64 {
                 self.counts[(i as u64).next_power_of_two().trailing_zeros() as usize] += 1;
@@ -160,7 +161,7 @@ impl Table {
     }
 
     fn main_of(&self, key: Value) -> *mut Node {
-        match key.tag {
+        match key.tag() {
             Tag::INT => self.main_int(key.int_bits()),
             Tag::STRING => self.main(key.gc::<LuaString>().hash()),
             _ => self.main(hash_other(key)),
@@ -174,7 +175,7 @@ impl Table {
             // SAFETY: chains stay within the nodes.
             unsafe {
                 let n = &*node;
-                if n.key == key.payload && n.key_tag == key.tag.0 {
+                if n.key == key.payload() && n.key_tag == key.tag().0 {
                     return node;
                 }
                 if n.next == 0 {
@@ -313,11 +314,11 @@ impl Table {
                     (home, moved) = (free, free);
                 }
             }
-            (*home).key = key.payload;
-            (*home).key_tag = key.tag.0;
+            (*home).key = key.payload();
+            (*home).key_tag = key.tag().0;
             (*home).set_value(v);
         }
-        if key.tag == Tag::INT && key.int_bits() > 1 {
+        if key.tag() == Tag::INT && key.int_bits() > 1 {
             self.header.flags |= TABLE_INT_NODES;
         }
         if key.is_collectable() || v.is_collectable() {
@@ -400,7 +401,7 @@ impl Vm {
         let size = self.better_array_size(t, key);
         if size > t.array_len as usize {
             self.nodes_to_array(t, size)?;
-            if key.tag == Tag::INT && 1 <= key.int_bits() && key.int_bits() as u64 <= size as u64 {
+            if key.tag() == Tag::INT && 1 <= key.int_bits() && key.int_bits() as u64 <= size as u64 {
                 let at = key.int_bits() as usize - 1;
                 if at < t.array_len as usize {
                     self.replace_element(t, at, v)?;
@@ -422,7 +423,7 @@ impl Vm {
 
     /// The size of array that suits the table once `key` is in it; 0 if there is nothing to move to the array.
     fn better_array_size(&self, t: Gc<Table>, key: Value) -> usize {
-        if t.header.flags & TABLE_INT_NODES == 0 && key.tag != Tag::INT {
+        if t.header.flags & TABLE_INT_NODES == 0 && key.tag() != Tag::INT {
             return 0;
         }
         let mut census = Census::default();

@@ -48,9 +48,9 @@ impl Key {
     }
 
     fn of(v: Value) -> Key {
-        match v.tag {
+        match v.tag() {
             Tag::INT => Key::Int(v.int_bits()),
-            Tag::FLOAT => Key::Float(v.payload),
+            Tag::FLOAT => Key::Float(v.payload()),
             Tag::TRUE | Tag::FALSE => Key::Bool(v.is_truthy()),
             _ => match v.as_string().expect("a key of this test").to_text().strip_prefix("name") {
                 Some(digits) => Key::Str(digits.parse().unwrap()),
@@ -76,7 +76,7 @@ impl Val {
     }
 
     fn of(v: Value) -> Val {
-        match v.tag {
+        match v.tag() {
             Tag::NIL => Val::Nil,
             Tag::INT => Val::Int(v.int_bits()),
             Tag::FLOAT => Val::Float(v.float_bits()),

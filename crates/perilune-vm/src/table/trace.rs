@@ -26,7 +26,7 @@ fn mark_value(v: Value, mark: &mut impl FnMut(Obj)) {
 
 /// Whether a weak reference to `v` is treated as strong.
 fn is_strong(v: Value) -> bool {
-    !v.is_collectable() || v.tag == Tag::STRING
+    !v.is_collectable() || v.tag() == Tag::STRING
 }
 
 /// Addresses from and to (exclusive) that are of interest in a table's array, fields and hash part.
