@@ -24,6 +24,8 @@
 //! - `b`-open calls (`b == 0`), open returns and open `SETLIST` follow directly on the instruction that set
 //!   the top (an open `CALL`, `VARARG` or `LIFT`).
 
+use crate::operands::{Effects, Flow, Operand};
+
 /// Flag in an `RK` field: the operand is a constant, not a register.
 pub const RK_CONST: u16 = 0x8000;
 /// Inline-cache index that means "no cache".
@@ -119,7 +121,7 @@ impl Instr {
     }
 }
 
-/// How an instruction's fields are to be read; drives the disassembler and the verifier.
+/// How an instruction's fields are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `a b c d` fields.
@@ -130,8 +132,38 @@ pub enum Format {
     Wide,
 }
 
+macro_rules! field {
+    (a) => {
+        A
+    };
+    (b) => {
+        B
+    };
+    (c) => {
+        C
+    };
+    (d) => {
+        D
+    };
+    (sj) => {
+        Sj
+    };
+    (bx) => {
+        Bx
+    };
+}
+
+macro_rules! flow {
+    () => {
+        Flow::Next
+    };
+    ($flow:ident) => {
+        Flow::$flow
+    };
+}
+
 macro_rules! ops {
-    ($($(#[$doc:meta])* $name:ident $format:ident $text:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident $text:literal ($($field:ident: $kind:expr),*) $($effect:ident)* $(=> $flow:ident)?,)*) => {
         /// Operation codes. The comment beside each says what it does in terms of the module's essay.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -144,199 +176,209 @@ macro_rules! ops {
             pub const fn name(self) -> &'static str {
                 match self { $(Op::$name => $text,)* }
             }
-            /// How the fields are to be read.
-            pub const fn format(self) -> Format {
-                match self { $(Op::$name => Format::$format,)* }
+            /// What its fields stand for, see `operands.rs`.
+            pub const fn operands(self) -> &'static [Operand] {
+                use crate::operands::{Count::*, Field::*, Kind::*};
+                match self { $(Op::$name => &[$(Operand { field: field!($field), kind: $kind },)*],)* }
+            }
+            /// What else may happen in it.
+            pub const fn effects(self) -> Effects {
+                match self { $(Op::$name => Effects::NONE$(.and(Effects::$effect))*,)* }
+            }
+            /// Where control goes if it does not jump.
+            pub const fn flow(self) -> Flow {
+                match self { $(Op::$name => flow!($($flow)?),)* }
             }
         }
     };
 }
 
+// Each line: the mnemonic; for each field what it stands for; what else may happen; where control goes if not on.
 ops! {
     /// `R[a] = R[b]`
-    Move Abcd "MOVE",
+    Move "MOVE" (a: Def, b: Use),
     /// `R[a] = sj` as an integer
-    LoadI Wide "LOADI",
+    LoadI "LOADI" (a: Def, sj: Signed),
     /// `R[a] = K[bx]`
-    LoadK Wide "LOADK",
+    LoadK "LOADK" (a: Def, bx: Constant),
     /// `R[a] .. R[a+b] = nil` (b+1 registers)
-    LoadNil Abcd "LOADNIL",
+    LoadNil "LOADNIL" (a: Defs(0, More(B, 1)), b: Int),
     /// `R[a] = true`
-    LoadTrue Abcd "LOADTRUE",
+    LoadTrue "LOADTRUE" (a: Def),
     /// `R[a] = false`
-    LoadFalse Abcd "LOADFALSE",
+    LoadFalse "LOADFALSE" (a: Def),
     /// `R[a] = false` and skip the next instruction
-    LoadFalseSkip Abcd "LFALSESKIP",
+    LoadFalseSkip "LFALSESKIP" (a: Def) => Skips,
     /// `R[a] = U[b]`
-    GetUpval Abcd "GETUPVAL",
+    GetUpval "GETUPVAL" (a: Def, b: Upvalue),
     /// `U[b] = R[a]`
-    SetUpval Abcd "SETUPVAL",
+    SetUpval "SETUPVAL" (a: Use, b: SetUpvalue),
     /// `R[a] = U[b][K[c]]`, K[c] a string, `IC[d]`: globals
-    GetTabUp Abcd "GETTABUP",
+    GetTabUp "GETTABUP" (a: Def, b: Upvalue, c: Name, d: Cache) CALLS,
     /// `U[a][K[b]] = RK(c)`, K[b] a string, `IC[d]`
-    SetTabUp Abcd "SETTABUP",
+    SetTabUp "SETTABUP" (a: Upvalue, b: Name, c: RK, d: Cache) CALLS,
     /// `R[a] = R[b][K[c]]`, K[c] a string, `IC[d]`
-    GetField Abcd "GETFIELD",
+    GetField "GETFIELD" (a: Def, b: Use, c: Name, d: Cache) CALLS,
     /// `R[a][K[b]] = RK(c)`, K[b] a string, `IC[d]`
-    SetField Abcd "SETFIELD",
+    SetField "SETFIELD" (a: Use, b: Name, c: RK, d: Cache) CALLS,
     /// `R[a] = R[b][R[c]]`
-    GetIndex Abcd "GETINDEX",
+    GetIndex "GETINDEX" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a][R[b]] = RK(c)`
-    SetIndex Abcd "SETINDEX",
+    SetIndex "SETINDEX" (a: Use, b: Use, c: RK) CALLS,
     /// `R[a] = R[b][c]`, c an unsigned 16-bit integer key
-    GetInt Abcd "GETINT",
+    GetInt "GETINT" (a: Def, b: Use, c: Int) CALLS,
     /// `R[a][b] = RK(c)`, b an unsigned 16-bit integer key
-    SetInt Abcd "SETINT",
+    SetInt "SETINT" (a: Use, b: Int, c: RK) CALLS,
     /// `R[a+3] = R[b]; R[a] = R[b][K[c]]`, K[c] a string, `IC[d]`: a method call's function and receiver
-    SelfCall Abcd "SELF",
+    SelfCall "SELF" (a: Def, a: DefAt(3), b: Use, c: Name, d: Cache) CALLS,
     /// `R[a] = {}`; b: template index + 1 (0: none); c: expected array size; `IC[d]` remembers the template's
     /// shape or the site's growth
-    NewTable Abcd "NEWTABLE",
+    NewTable "NEWTABLE" (a: Def, a: Clobber(1), b: Template, c: Int, d: Cache) COLLECTS,
     /// `R[a].slot[b] = RK(c)`: initialises field b of the template of the `NEWTABLE` that shares `IC[d]`
-    SetSlot Abcd "SETSLOT",
+    SetSlot "SETSLOT" (a: Use, b: Slot, c: RK, d: Cache) RAISES,
     /// `R[a][bx + i] = R[a+i]` for 1 <= i <= b (b == 0: up to the top)
-    SetList Wide "SETLIST",
+    SetList "SETLIST" (a: Use, a: Uses(1, Open(B, 0)), b: Int, bx: Int) COLLECTS,
     /// `R[a] = R[b] + R[c]`; likewise the eleven that follow
-    Add Abcd "ADD",
+    Add "ADD" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] - R[c]`
-    Sub Abcd "SUB",
+    Sub "SUB" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] * R[c]`
-    Mul Abcd "MUL",
+    Mul "MUL" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] / R[c]`
-    Div Abcd "DIV",
+    Div "DIV" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] % R[c]`
-    Mod Abcd "MOD",
+    Mod "MOD" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] ^ R[c]`
-    Pow Abcd "POW",
+    Pow "POW" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] // R[c]`
-    IDiv Abcd "IDIV",
+    IDiv "IDIV" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] & R[c]`
-    BAnd Abcd "BAND",
+    BAnd "BAND" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] | R[c]`
-    BOr Abcd "BOR",
+    BOr "BOR" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] ~ R[c]`
-    BXor Abcd "BXOR",
+    BXor "BXOR" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] << R[c]`
-    Shl Abcd "SHL",
+    Shl "SHL" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] >> R[c]`
-    Shr Abcd "SHR",
+    Shr "SHR" (a: Def, b: Use, c: Use) CALLS,
     /// `R[a] = R[b] + K[c]`, K[c] a number; likewise the nine that follow (d == 1: the operands were swapped
     /// in the source, `K op R`, commutative operators only)
-    AddK Abcd "ADDK",
+    AddK "ADDK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] - K[c]`
-    SubK Abcd "SUBK",
+    SubK "SUBK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] * K[c]`
-    MulK Abcd "MULK",
+    MulK "MULK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] / K[c]`
-    DivK Abcd "DIVK",
+    DivK "DIVK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] % K[c]`
-    ModK Abcd "MODK",
+    ModK "MODK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] ^ K[c]`
-    PowK Abcd "POWK",
+    PowK "POWK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] // K[c]`
-    IDivK Abcd "IDIVK",
+    IDivK "IDIVK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] & K[c]`
-    BAndK Abcd "BANDK",
+    BAndK "BANDK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] | K[c]`
-    BOrK Abcd "BORK",
+    BOrK "BORK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] ~ K[c]`
-    BXorK Abcd "BXORK",
+    BXorK "BXORK" (a: Def, b: Use, c: Number, d: Choice(1)) CALLS,
     /// `R[a] = R[b] + c`, c a signed 16-bit integer. d: 0 `R + c`; 1 the source said `R - (-c)`: the
     /// metamethod is `__sub` with -c; 2 `c + R`
-    AddI Abcd "ADDI",
+    AddI "ADDI" (a: Def, b: Use, c: Signed, d: Choice(2)) CALLS,
     /// `R[a] = -R[b]`
-    Unm Abcd "UNM",
+    Unm "UNM" (a: Def, b: Use) CALLS,
     /// `R[a] = ~R[b]`
-    BNot Abcd "BNOT",
+    BNot "BNOT" (a: Def, b: Use) CALLS,
     /// `R[a] = not R[b]`
-    Not Abcd "NOT",
+    Not "NOT" (a: Def, b: Use),
     /// `R[a] = #R[b]`
-    Len Abcd "LEN",
+    Len "LEN" (a: Def, b: Use) CALLS,
     /// `R[a] = R[a] .. ... .. R[a+b-1]`
-    Concat Abcd "CONCAT",
+    Concat "CONCAT" (a: Def, a: Uses(0, Of(B, 0)), a: Clobber(1), b: Int) CALLS,
     /// `pc += sj`, forward
-    Jump Jump "JMP",
+    Jump "JMP" (sj: Forward) => Ends,
     /// `pc += sj`, backward: polls for interrupts, counts loop iterations
-    JumpBack Jump "JMPBACK",
+    JumpBack "JMPBACK" (sj: Backward) POLLS => Ends,
     /// if `R[a]` is true then `pc += sj`
-    JumpIf Jump "JMPIF",
+    JumpIf "JMPIF" (a: Use, sj: Forward),
     /// if `R[a]` is false or nil then `pc += sj`
-    JumpIfNot Jump "JMPIFNOT",
+    JumpIfNot "JMPIFNOT" (a: Use, sj: Forward),
     /// if `R[b]` is true then `R[a] = R[b]; pc += sj`
-    JumpIfSet Jump "JMPIFSET",
+    JumpIfSet "JMPIFSET" (a: DefIfJumps(0), b: Use, sj: Forward),
     /// if `R[b]` is false or nil then `R[a] = R[b]; pc += sj`
-    JumpIfNotSet Jump "JMPIFNOTSET",
+    JumpIfNotSet "JMPIFNOTSET" (a: DefIfJumps(0), b: Use, sj: Forward),
     /// if `R[a] == R[b]` then `pc += sj`
-    JumpEq Jump "JEQ",
+    JumpEq "JEQ" (a: Use, b: Use, sj: Forward) CALLS,
     /// if `R[a] ~= R[b]` then `pc += sj`
-    JumpNe Jump "JNE",
+    JumpNe "JNE" (a: Use, b: Use, sj: Forward) CALLS,
     /// if `R[a] == K[b]` (raw: K is nil, boolean, number or string) then `pc += sj`
-    JumpEqK Jump "JEQK",
+    JumpEqK "JEQK" (a: Use, b: Constant, sj: Forward),
     /// if `R[a] ~= K[b]` then `pc += sj`
-    JumpNeK Jump "JNEK",
+    JumpNeK "JNEK" (a: Use, b: Constant, sj: Forward),
     /// if `R[a] < R[b]` then `pc += sj`
-    JumpLt Jump "JLT",
+    JumpLt "JLT" (a: Use, b: Use, sj: Forward) CALLS,
     /// if `not (R[a] < R[b])` then `pc += sj`
-    JumpNotLt Jump "JNLT",
+    JumpNotLt "JNLT" (a: Use, b: Use, sj: Forward) CALLS,
     /// if `R[a] <= R[b]` then `pc += sj`
-    JumpLe Jump "JLE",
+    JumpLe "JLE" (a: Use, b: Use, sj: Forward) CALLS,
     /// if `not (R[a] <= R[b])` then `pc += sj`
-    JumpNotLe Jump "JNLE",
+    JumpNotLe "JNLE" (a: Use, b: Use, sj: Forward) CALLS,
     /// if `R[a] < K[b]` (a number) then `pc += sj`; likewise the seven that follow
-    JumpLtK Jump "JLTK",
+    JumpLtK "JLTK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `not (R[a] < K[b])` then `pc += sj`
-    JumpNotLtK Jump "JNLTK",
+    JumpNotLtK "JNLTK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `R[a] <= K[b]` then `pc += sj`
-    JumpLeK Jump "JLEK",
+    JumpLeK "JLEK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `not (R[a] <= K[b])` then `pc += sj`
-    JumpNotLeK Jump "JNLEK",
+    JumpNotLeK "JNLEK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `R[a] > K[b]` then `pc += sj` (metamethod: `K < R`)
-    JumpGtK Jump "JGTK",
+    JumpGtK "JGTK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `not (R[a] > K[b])` then `pc += sj`
-    JumpNotGtK Jump "JNGTK",
+    JumpNotGtK "JNGTK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `R[a] >= K[b]` then `pc += sj` (metamethod: `K <= R`)
-    JumpGeK Jump "JGEK",
+    JumpGeK "JGEK" (a: Use, b: Number, sj: Forward) CALLS,
     /// if `not (R[a] >= K[b])` then `pc += sj`
-    JumpNotGeK Jump "JNGEK",
+    JumpNotGeK "JNGEK" (a: Use, b: Number, sj: Forward) CALLS,
     /// Numeric for: checks and prepares `R[a]` initial, `R[a+1]` limit, `R[a+2]` step; if the loop does not
     /// run `pc += sj` (past FORLOOP), else `R[a+3] = R[a]`. After it an integer loop keeps the number of
     /// remaining iterations, unsigned, in `R[a+1]`.
-    ForPrep Jump "FORPREP",
+    ForPrep "FORPREP" (a: Uses(0, Exact(3)), a: Defs(0, Exact(3)), a: DefIfStays(3), sj: Forward) RAISES,
     /// Numeric for: steps; if it goes on, `R[a+3] = R[a]` is the new control value and `pc += sj` (to the
     /// body's first instruction); polls
-    ForLoop Jump "FORLOOP",
+    ForLoop "FORLOOP" (a: Uses(0, Exact(3)), a: Defs(0, Exact(2)), a: DefIfJumps(3), sj: Backward) POLLS,
     /// Generic for: marks `R[a+3]` to be closed; `pc += sj` (to TFORCALL)
-    TForPrep Jump "TFORPREP",
+    TForPrep "TFORPREP" (a: Uses(0, Exact(4)), a: Mark(3), a: Hide(3), sj: Forward) RAISES => Ends,
     /// Generic for: `R[a+4] .. R[a+3+b] = R[a](R[a+1], R[a+2])`; uses `R[a+4]` to `R[a+8]` for the call
-    TForCall Abcd "TFORCALL",
+    TForCall "TFORCALL" (a: Uses(0, Exact(3)), a: Clobber(4), a: Defs(4, Of(B, 0)), a: Room(9), b: Int) CALLS,
     /// Generic for: if `R[a+4] ~= nil` then `R[a+2] = R[a+4]; pc += sj` (to the body); polls
-    TForLoop Jump "TFORLOOP",
+    TForLoop "TFORLOOP" (a: UseAt(4), a: DefIfJumps(2), sj: Backward) POLLS,
     /// `R[a] .. R[a+c-2] = R[a](R[a+3] .. R[a+2+b-1])`; b == 0: arguments up to the top; c == 0: all results,
     /// sets the top
-    Call Abcd "CALL",
+    Call "CALL" (a: Use, a: Uses(3, Open(B, 1)), a: Clobber(0), a: Defs(0, Open(C, 1)), b: Int, c: Int) CALLS,
     /// `return R[a](R[a+3] ..)`, b as in CALL; d == 1: upvalues or to-be-closed variables may have to be
     /// closed first (upvalues only: a function with to-be-closed variables in scope makes no tail calls)
-    TailCall Abcd "TAILCALL",
+    TailCall "TAILCALL" (a: Use, a: Uses(3, Open(B, 1)), b: Int, d: Choice(1)) CALLS => Ends,
     /// `return R[a] .. R[a+b-2]`; b == 0: up to the top; d == 1: close upvalues and to-be-closed variables
     /// first
-    Return Abcd "RETURN",
+    Return "RETURN" (a: Uses(0, Open(B, 1)), b: Int, d: Choice(1)) CALLS => Ends,
     /// `return`, in a function that is not vararg and has nothing to close
-    Return0 Abcd "RETURN0",
+    Return0 "RETURN0" (a: Uses(0, Exact(0))) => Ends,
     /// `return R[a]`, in a function that is not vararg and has nothing to close
-    Return1 Abcd "RETURN1",
+    Return1 "RETURN1" (a: Use) => Ends,
     /// First instruction of a vararg function with `a` fixed parameters: moves the frame above its extra
     /// arguments
-    VarargPrep Abcd "VARARGPREP",
+    VarargPrep "VARARGPREP" (a: Params) GROWS RAISES,
     /// `R[a] .. R[a+c-2] = ...`; c == 0: all, sets the top
-    Vararg Abcd "VARARG",
+    Vararg "VARARG" (a: Defs(0, Open(C, 1)), c: Int) GROWS RAISES,
     /// Moves `R[a] ..` up to the top to `R[a+b] ..`; the top rises by b (the stack may have to grow). Only in
     /// calls nested so deeply that their open arguments are gathered without room for the frame; stands
     /// between the instruction that sets the top and the one that takes it
-    Lift Abcd "LIFT",
+    Lift "LIFT" (a: Lift(B), b: Int) GROWS RAISES,
     /// `R[a] = closure(protos[bx])`
-    Closure Wide "CLOSURE",
+    Closure "CLOSURE" (a: Def, a: Clobber(1), bx: Proto) COLLECTS,
     /// Closes all upvalues and to-be-closed variables at `R[a]` and above
-    Close Abcd "CLOSE",
+    Close "CLOSE" (a: Close) CALLS,
     /// Marks `R[a]` as a to-be-closed variable
-    Tbc Abcd "TBC",
+    Tbc "TBC" (a: Mark(0)) RAISES,
 }

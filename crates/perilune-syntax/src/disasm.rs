@@ -3,7 +3,8 @@
 //! One line per instruction: position, source line, mnemonic, fields, and after `;` what the fields mean
 //! where that is not plain: constants, names of upvalues, jump targets. Nested functions follow their parent.
 
-use crate::bytecode::{Format, Instr, NO_IC, Op, RK_CONST};
+use crate::bytecode::{Instr, NO_IC, Op, RK_CONST};
+use crate::operands::{Field, Kind};
 use crate::proto::{Constant, Proto};
 use std::fmt::Write;
 
@@ -65,74 +66,49 @@ fn function(out: &mut String, proto: &Proto) {
     }
 }
 
-/// Writes an instruction's fields; returns the comment.
+/// Writes an instruction's fields, each as what it is first of all; returns the comment.
 fn instruction(out: &mut String, proto: &Proto, pc: usize, instr: Instr) -> String {
-    let Some(op) = instr.op() else {
+    if instr.op().is_none() {
         _ = write!(out, "{:#018x}", instr.0);
         return String::new();
-    };
-    let (a, b, c, d) = (instr.a(), instr.b(), instr.c(), instr.d());
-    let k = |index: usize| constant(proto, index);
-    let up = |index: usize| match proto.upvalues.get(index).and_then(|u| u.name.as_deref()) {
+    }
+    let mut comment = Vec::new();
+    let mut last = None;
+    for (n, operand) in instr.operands().iter().enumerate() {
+        if last == Some(operand.field) {
+            continue;
+        }
+        last = Some(operand.field);
+        let value = operand.field.of(instr);
+        let space = if n == 0 { "" } else { " " };
+        let is_constant = value as u16 & RK_CONST != 0;
+        _ = match (operand.kind, operand.field) {
+            (Kind::Forward | Kind::Backward, _) => write!(out, "{space}{:+}", value as i32),
+            (Kind::Signed, Field::Sj) => write!(out, "{space}{}", value as i32),
+            (Kind::Signed, _) => write!(out, "{space}{}", value as i16),
+            (Kind::RK, _) if is_constant => write!(out, "{space}k{}", value & !(RK_CONST as u32)),
+            (Kind::RK, _) => write!(out, "{space}r{value}"),
+            (Kind::Cache, _) if value == NO_IC as u32 => write!(out, "{space}#-"),
+            (Kind::Cache, _) => write!(out, "{space}#{value}"),
+            _ => write!(out, "{space}{value}"),
+        };
+        match operand.kind {
+            Kind::Constant | Kind::Name | Kind::Number => comment.push(constant(proto, value as usize)),
+            Kind::RK if is_constant => comment.push(constant(proto, (value as u16 & !RK_CONST) as usize)),
+            Kind::Upvalue | Kind::SetUpvalue => comment.push(upvalue(proto, value as usize)),
+            Kind::Forward | Kind::Backward => {
+                comment.push(format!("to {}", pc as i64 + 1 + value as i32 as i64))
+            }
+            _ => {}
+        }
+    }
+    comment.join(" ")
+}
+
+fn upvalue(proto: &Proto, index: usize) -> String {
+    match proto.upvalues.get(index).and_then(|u| u.name.as_deref()) {
         Some(name) => String::from_utf8_lossy(name).into_owned(),
         None => "-".to_string(),
-    };
-    match op.format() {
-        Format::Jump => {
-            _ = write!(out, "{a} {b} {:+}", instr.sj());
-            let target = pc as i64 + 1 + instr.sj() as i64;
-            match op {
-                Op::JumpEqK
-                | Op::JumpNeK
-                | Op::JumpLtK
-                | Op::JumpNotLtK
-                | Op::JumpLeK
-                | Op::JumpNotLeK
-                | Op::JumpGtK
-                | Op::JumpNotGtK
-                | Op::JumpGeK
-                | Op::JumpNotGeK => format!("{} to {target}", k(b as usize)),
-                _ => format!("to {target}"),
-            }
-        }
-        Format::Wide => {
-            _ = write!(out, "{a} {b} {}", instr.sj());
-            if op == Op::LoadK { k(instr.bx() as usize) } else { String::new() }
-        }
-        Format::Abcd => {
-            // The constant-or-register field shows as k or r, the cache field as #.
-            let rk = if c & RK_CONST != 0 { format!("k{}", c & !RK_CONST) } else { format!("r{c}") };
-            let value = if c & RK_CONST != 0 { k((c & !RK_CONST) as usize) } else { String::new() };
-            let cache = if d == NO_IC { "#-".to_string() } else { format!("#{d}") };
-            let (fields, comment) = match op {
-                Op::GetTabUp => {
-                    (format!("{a} {b} {c} {cache}"), format!("{} {}", up(b as usize), k(c as usize)))
-                }
-                Op::SetTabUp => {
-                    (format!("{a} {b} {rk} {cache}"), format!("{} {} {value}", up(a as usize), k(b as usize)))
-                }
-                Op::GetField | Op::SelfCall => (format!("{a} {b} {c} {cache}"), k(c as usize)),
-                Op::SetField => (format!("{a} {b} {rk} {cache}"), format!("{} {value}", k(b as usize))),
-                Op::SetIndex | Op::SetInt => (format!("{a} {b} {rk}"), value),
-                Op::SetSlot => (format!("{a} {b} {rk} {cache}"), value),
-                Op::NewTable => (format!("{a} {b} {c} {cache}"), String::new()),
-                Op::GetUpval | Op::SetUpval => (format!("{a} {b}"), up(b as usize)),
-                Op::AddK
-                | Op::SubK
-                | Op::MulK
-                | Op::DivK
-                | Op::ModK
-                | Op::PowK
-                | Op::IDivK
-                | Op::BAndK
-                | Op::BOrK
-                | Op::BXorK => (format!("{a} {b} {c} {d}"), k(c as usize)),
-                Op::AddI => (format!("{a} {b} {} {d}", c as i16), String::new()),
-                _ => (format!("{a} {b} {c} {d}"), String::new()),
-            };
-            out.push_str(&fields);
-            comment.trim_end().to_string()
-        }
     }
 }
 

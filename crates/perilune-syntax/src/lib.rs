@@ -15,6 +15,7 @@ mod intern;
 pub mod lexer;
 pub mod mentions;
 pub mod numeral;
+pub mod operands;
 mod parser;
 pub mod proto;
 pub mod token;

@@ -2,20 +2,40 @@
 //!
 //! The compiler's output is right by construction (tests hold it to that), but a binary chunk may say
 //! anything. After [`verify`] has accepted a prototype, running it cannot read or write outside its frame,
-//! its tables of constants, caches, upvalues and prototypes, or its code, whatever it computes. What the
-//! program *means* is not checked: types are the interpreter's business, at run time, as for compiled code.
+//! its tables of constants, caches, upvalues and prototypes, or its code, and cannot make a value up, whatever
+//! it computes. What the program *means* is not checked: types are the interpreter's business, at run time, as for
+//! compiled code.
 //!
-//! Values need no data flow: a register always holds a valid value, an uninitialised one nil or some older
-//! value. So each instruction is looked at once, with two facts about its surroundings: the instruction
-//! before or after it where the pair works together, and whether something jumps between them.
+//! # What is guaranteed
+//! Of each instruction by itself ([`Context::instruction`]), from its declared operands (`operands.rs`):
+//! - its registers are within the frame, and its constants, upvalues, prototypes, templates and caches exist and
+//!   are of the kind that it wants; no two instructions share a cache, except `SETSLOT` with its `NEWTABLE`;
+//! - jumps end within the code, and go forward where they must; the code ends in a return, and nothing jumps to
+//!   `VARARGPREP`;
+//! - what takes values up to the top stands right behind what sets the top, at or below it, and nothing jumps
+//!   between the two.
 //!
-//! What leaves a function open does. An upvalue or a to-be-closed variable that outlives its frame would
-//! refer to a stack slot that is no longer its own. So a walk over the control flow ([`Context::exits`])
-//! follows the lowest register that may be captured and the lowest that may be marked, and a return that
-//! closes nothing must find neither.
+//! Of loops (`loops.rs`): only `FORPREP` and `TFORPREP` lead into a loop; within it no instruction but the loop's own
+//! writes the registers of its state or captures them, and no variable captured before lies there. So `FORLOOP`
+//! finds what `FORPREP` left, three integers or three floats, and writes payloads alone.
+//!
+//! Of each way through the code (`paths.rs`):
+//! - a register is read only where every way there has written it, and never when a callee's frame, or what the
+//!   machine keeps for itself, may lie there: no program sees half a frame record;
+//! - no frame is laid over a variable that may be captured: no function can assign to a frame record;
+//! - a variable that may be marked to be closed is not overwritten;
+//! - nothing stays open: a return that closes nothing leaves no captured and no marked variable behind.
+//!
+//! Not guaranteed, and checked by the handlers: every type; that the table of `SETSLOT` and `SETLIST` is one and has
+//! the template's shape; that a to-be-closed variable still has its metamethod; that arguments fit the stack.
+
+mod loops;
+mod paths;
 
 use crate::bytecode::{Instr, MAX_REGISTERS, NO_IC, Op, RK_CONST};
+use crate::operands::{Kind, Operand, Registers, Span};
 use crate::proto::{Constant, Proto, VarKind};
+use loops::Loops;
 
 /// Fields of a template at most.
 const MAX_TEMPLATE: usize = 64;
@@ -74,30 +94,15 @@ fn verify_one(proto: &Proto) -> Result<(), String> {
     }
     let context = Context::new(proto)?;
     for (pc, &instr) in code.iter().enumerate() {
-        context.instruction(pc, instr).map_err(|what| format!("{what} at instruction {pc}: {instr:?}"))?;
+        context.instruction(pc, instr).map_err(|what| at(what, pc, instr))?;
     }
-    context.exits()
+    let loops = Loops::new(code)?;
+    paths::check(proto, &loops)
 }
 
-/// What may be open at some point of a function: the lowest register that an open upvalue refers to, and the
-/// lowest that is to be closed; 255, which is no register, stands for none.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Pending {
-    captured: u8,
-    marked: u8,
-}
-
-impl Pending {
-    const NONE: Pending = Pending { captured: u8::MAX, marked: u8::MAX };
-
-    fn join(self, other: Pending) -> Pending {
-        Pending { captured: self.captured.min(other.captured), marked: self.marked.min(other.marked) }
-    }
-
-    fn closed_from(self, register: u8) -> Pending {
-        let close = |lowest: u8| if lowest >= register { u8::MAX } else { lowest };
-        Pending { captured: close(self.captured), marked: close(self.marked) }
-    }
+/// A message about the instruction at `pc`.
+fn at(what: &str, pc: usize, instr: Instr) -> String {
+    format!("{what} at instruction {pc}: {instr:?}")
 }
 
 /// What is known of a whole function before its instructions are checked one by one.
@@ -115,32 +120,8 @@ fn require(ok: bool, what: &'static str) -> Check {
     if ok { Ok(()) } else { Err(what) }
 }
 
-/// Jumps whose offset is an ordinary one.
-fn is_jump(op: Op) -> bool {
-    op.format() == crate::bytecode::Format::Jump
-}
-
-fn target(pc: usize, instr: Instr) -> i64 {
-    pc as i64 + 1 + instr.sj() as i64
-}
-
-/// Lowest register that an instruction consuming everything up to the top reads, if it is one.
-fn open_consumer(instr: Instr) -> Option<usize> {
-    match (instr.op()?, instr.b()) {
-        (Op::Call | Op::TailCall, 0) => Some(instr.a() as usize + 3),
-        (Op::Return, 0) | (Op::Lift, _) => Some(instr.a() as usize),
-        (Op::SetList, 0) => Some(instr.a() as usize + 1),
-        _ => None,
-    }
-}
-
-/// First register that an instruction setting the top writes, if it is one.
-fn open_producer(instr: Instr) -> Option<usize> {
-    match (instr.op()?, instr.c()) {
-        (Op::Call | Op::Vararg, 0) => Some(instr.a() as usize),
-        (Op::Lift, _) => Some(instr.a() as usize + instr.b() as usize),
-        _ => None,
-    }
+fn target(pc: usize, jump: i32) -> i64 {
+    pc as i64 + 1 + jump as i64
 }
 
 impl<'p> Context<'p> {
@@ -152,8 +133,8 @@ impl<'p> Context<'p> {
             let Some(op) = instr.op() else {
                 return Err(format!("no such opcode at instruction {pc}"));
             };
-            if is_jump(op) {
-                let target = target(pc, instr);
+            if let Some(jump) = instr.jump() {
+                let target = target(pc, jump);
                 if target < 0 || target >= proto.code.len() as i64 {
                     return Err(format!("jump out of the code at instruction {pc}"));
                 }
@@ -162,12 +143,8 @@ impl<'p> Context<'p> {
             if op == Op::LoadFalseSkip && pc + 2 < proto.code.len() {
                 is_target[pc + 2] = true;
             }
-            if matches!(
-                op,
-                Op::GetTabUp | Op::SetTabUp | Op::GetField | Op::SetField | Op::SelfCall | Op::NewTable
-            ) && instr.d() != NO_IC
-            {
-                match cache_used.get_mut(instr.d() as usize) {
+            if let Some(cache) = instr.cache().filter(|_| op != Op::SetSlot) {
+                match cache_used.get_mut(cache as usize) {
                     Some(used) if !*used => *used = true,
                     _ => return Err(format!("bad inline cache at instruction {pc}")),
                 }
@@ -183,344 +160,91 @@ impl<'p> Context<'p> {
         Ok(Context { proto, is_target, template_of })
     }
 
-    fn registers(&self, first: u8, count: usize) -> Check {
-        require(first as usize + count <= self.proto.max_stack as usize, "register out of range")
+    /// The registers exist, of an open span those before the top.
+    fn registers(&self, span: Span) -> Check {
+        let end = span.first + span.count.unwrap_or(0);
+        let room = self.proto.max_stack as usize;
+        require(end <= room && (span.count.is_some() || span.first < room), "register out of range")
     }
 
-    fn register(&self, register: impl Into<u16>) -> Check {
-        require(register.into() < self.proto.max_stack as u16, "register out of range")
+    fn constant(&self, index: u32, is_right: impl Fn(&Constant) -> bool, what: &'static str) -> Check {
+        require(self.proto.constants.get(index as usize).is_some_and(is_right), what)
     }
 
-    fn string(&self, index: u16) -> Check {
-        let is_string = matches!(self.proto.constants.get(index as usize), Some(Constant::String(_)));
-        require(is_string, "the field's name is no string constant")
-    }
-
-    fn number(&self, index: u16) -> Check {
-        let constant = self.proto.constants.get(index as usize);
-        let is_number = matches!(constant, Some(Constant::Integer(_) | Constant::Float(_)));
-        require(is_number, "the operand is no numeric constant")
-    }
-
-    fn constant(&self, index: usize) -> Check {
-        require(index < self.proto.constants.len(), "constant out of range")
-    }
-
-    fn register_or_constant(&self, operand: u16) -> Check {
-        match operand & RK_CONST {
-            0 => self.register(operand),
-            _ => self.constant((operand & !RK_CONST) as usize),
+    /// One operand is right whatever came before.
+    fn operand(&self, pc: usize, instr: Instr, operand: Operand) -> Check {
+        for span in operand.reads(instr).into_iter().chain(operand.writes(instr)) {
+            self.registers(span)?;
         }
-    }
-
-    fn upvalue(&self, index: u16) -> Check {
-        require((index as usize) < self.proto.upvalues.len(), "upvalue out of range")
-    }
-
-    fn op_at(&self, pc: i64) -> Option<(Op, Instr)> {
-        let instr = *self.proto.code.get(usize::try_from(pc).ok()?)?;
-        Some((instr.op()?, instr))
-    }
-
-    /// A jump that goes forward.
-    fn forward(&self, instr: Instr) -> Check {
-        require(instr.sj() >= 0, "jumps backward")
-    }
-
-    /// An open consumer takes what the instruction just before it has left, at or above `lowest`.
-    fn consumes(&self, pc: usize, lowest: usize) -> Check {
-        let before = pc.checked_sub(1).and_then(|before| open_producer(self.proto.code[before]));
-        require(before.is_some_and(|first| first >= lowest), "nothing sets the top for it")?;
-        require(!self.is_target[pc], "a jump avoids what sets the top for it")
+        let value = operand.field.of(instr);
+        match operand.kind {
+            Kind::Clobber(n) => self.registers(Span { first: value as usize + n as usize, count: Some(0) }),
+            Kind::Room(n) => self.registers(Span { first: value as usize, count: Some(n as usize) }),
+            Kind::Close => self.registers(Span { first: value as usize, count: Some(1) }),
+            Kind::RK if value as u16 & RK_CONST != 0 => {
+                self.constant(value & !(RK_CONST as u32), |_| true, "constant out of range")
+            }
+            Kind::Constant => self.constant(value, |_| true, "constant out of range"),
+            Kind::Name => self.constant(
+                value,
+                |k| matches!(k, Constant::String(_)),
+                "the field's name is no string constant",
+            ),
+            Kind::Number => self.constant(
+                value,
+                |k| matches!(k, Constant::Integer(_) | Constant::Float(_)),
+                "the operand is no numeric constant",
+            ),
+            Kind::Upvalue => require((value as usize) < self.proto.upvalues.len(), "upvalue out of range"),
+            Kind::SetUpvalue => {
+                let upvalue = self.proto.upvalues.get(value as usize).ok_or("upvalue out of range")?;
+                require(upvalue.kind == VarKind::Mutable, "assigns to an upvalue that is said never to be")
+            }
+            Kind::Proto => require((value as usize) < self.proto.protos.len(), "prototype out of range"),
+            Kind::Slot => {
+                let fields = self.template_of.get(instr.d() as usize);
+                require(fields.is_some_and(|&fields| value < fields as u32), "slot out of its template")
+            }
+            Kind::Params => require(pc == 0 && value == self.proto.num_params as u32, "misplaced VARARGPREP"),
+            Kind::Choice(most) => require(value <= most as u32, "no such choice"),
+            Kind::Forward => require(instr.sj() >= 0, "jumps backward"),
+            Kind::Backward => {
+                require(instr.sj() < 0, "jumps forward")?;
+                let restarts = self.proto.is_vararg && target(pc, instr.sj()) == 0;
+                require(!restarts, "jumps to VARARGPREP")
+            }
+            // Templates and caches have been looked at all together.
+            _ => Ok(()),
+        }
     }
 
     /// Fields are right whatever came before; see [`Op`] for what each means.
     fn instruction(&self, pc: usize, instr: Instr) -> Check {
         let op = instr.op().ok_or("no such opcode")?;
-        let (a, b, c) = (instr.a(), instr.b(), instr.c());
-        if let Some(lowest) = open_consumer(instr) {
-            self.consumes(pc, lowest)?;
+        for &operand in op.operands() {
+            self.operand(pc, instr, operand)?;
         }
-        if open_producer(instr).is_some() {
-            let next = self.proto.code.get(pc + 1).copied().and_then(open_consumer);
+        if let Some(lowest) = instr.open_use() {
+            let before = pc.checked_sub(1).and_then(|before| self.proto.code[before].open_def());
+            require(before.is_some_and(|first| first >= lowest), "nothing sets the top for it")?;
+            require(!self.is_target[pc], "a jump avoids what sets the top for it")?;
+        }
+        if instr.open_def().is_some() {
+            let next = self.proto.code.get(pc + 1).and_then(|next| next.open_use());
             require(next.is_some(), "nothing takes the results up to the top")?;
         }
         match op {
-            Op::Move | Op::Unm | Op::BNot | Op::Not | Op::Len => {
-                self.register(a)?;
-                self.register(b)
-            }
-            Op::LoadI | Op::LoadTrue | Op::LoadFalse | Op::Close | Op::Tbc => self.register(a),
-            Op::LoadFalseSkip => {
-                self.register(a)?;
-                require(pc + 2 < self.proto.code.len(), "skips the last instruction")
-            }
-            Op::LoadK => {
-                self.register(a)?;
-                self.constant(instr.bx() as usize)
-            }
-            Op::LoadNil => self.registers(a, b as usize + 1),
-            Op::GetUpval => {
-                self.register(a)?;
-                self.upvalue(b)
-            }
-            Op::SetUpval => {
-                self.register(a)?;
-                self.upvalue(b)?;
-                let kind = self.proto.upvalues[b as usize].kind;
-                require(kind == VarKind::Mutable, "assigns to an upvalue that is said never to be")
-            }
-            Op::GetTabUp => {
-                self.register(a)?;
-                self.upvalue(b)?;
-                self.string(c)
-            }
-            Op::SetTabUp => {
-                self.upvalue(a as u16)?;
-                self.string(b)?;
-                self.register_or_constant(c)
-            }
-            Op::GetField => {
-                self.register(a)?;
-                self.register(b)?;
-                self.string(c)
-            }
-            Op::SetField => {
-                self.register(a)?;
-                self.string(b)?;
-                self.register_or_constant(c)
-            }
-            Op::GetIndex => {
-                self.register(a)?;
-                self.register(b)?;
-                self.register(c)
-            }
-            Op::SetIndex => {
-                self.register(a)?;
-                self.register(b)?;
-                self.register_or_constant(c)
-            }
-            Op::GetInt => {
-                self.register(a)?;
-                self.register(b)
-            }
-            Op::SetInt => {
-                self.register(a)?;
-                self.register_or_constant(c)
-            }
-            Op::SelfCall => {
-                self.registers(a, 4)?;
-                self.register(b)?;
-                self.string(c)
-            }
-            Op::NewTable => self.register(a),
-            Op::SetSlot => {
-                self.register(a)?;
-                let fields = self.template_of.get(instr.d() as usize);
-                require(fields.is_some_and(|&fields| b < fields), "slot out of its template")?;
-                self.register_or_constant(c)
-            }
-            Op::SetList => self.registers(a, b as usize + 1),
-            Op::Add
-            | Op::Sub
-            | Op::Mul
-            | Op::Div
-            | Op::Mod
-            | Op::Pow
-            | Op::IDiv
-            | Op::BAnd
-            | Op::BOr
-            | Op::BXor
-            | Op::Shl
-            | Op::Shr => {
-                self.register(a)?;
-                self.register(b)?;
-                self.register(c)
-            }
-            Op::AddK
-            | Op::SubK
-            | Op::MulK
-            | Op::DivK
-            | Op::ModK
-            | Op::PowK
-            | Op::IDivK
-            | Op::BAndK
-            | Op::BOrK
-            | Op::BXorK => {
-                self.register(a)?;
-                self.register(b)?;
-                self.number(c)?;
-                require(instr.d() <= 1, "bad order of operands")
-            }
-            Op::AddI => {
-                self.register(a)?;
-                self.register(b)?;
-                require(instr.d() <= 2, "bad order of operands")
-            }
-            Op::Concat => {
-                require(b >= 2, "concatenates fewer than two values")?;
-                self.registers(a, b as usize)
-            }
-            Op::Jump => self.forward(instr),
-            Op::JumpBack => {
-                require(instr.sj() < 0, "jumps forward")?;
-                let restarts = self.proto.is_vararg && target(pc, instr) == 0;
-                require(!restarts, "jumps to VARARGPREP")
-            }
-            Op::JumpIf | Op::JumpIfNot => {
-                self.register(a)?;
-                self.forward(instr)
-            }
-            Op::JumpIfSet
-            | Op::JumpIfNotSet
-            | Op::JumpEq
-            | Op::JumpNe
-            | Op::JumpLt
-            | Op::JumpNotLt
-            | Op::JumpLe
-            | Op::JumpNotLe => {
-                self.register(a)?;
-                self.register(b)?;
-                self.forward(instr)
-            }
-            Op::JumpEqK | Op::JumpNeK => {
-                self.register(a)?;
-                self.constant(b as usize)?;
-                self.forward(instr)
-            }
-            Op::JumpLtK
-            | Op::JumpNotLtK
-            | Op::JumpLeK
-            | Op::JumpNotLeK
-            | Op::JumpGtK
-            | Op::JumpNotGtK
-            | Op::JumpGeK
-            | Op::JumpNotGeK => {
-                self.register(a)?;
-                self.number(b)?;
-                self.forward(instr)
-            }
-            Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForCall | Op::TForLoop => {
-                self.for_loop(pc, op, instr)
-            }
-            Op::Call => {
-                self.call(a, b)?;
-                self.registers(a, (c as usize).saturating_sub(1))
-            }
-            Op::TailCall => self.call(a, b),
-            Op::Return => {
-                require(instr.d() <= 1, "bad return")?;
-                self.registers(a, (b as usize).saturating_sub(1))
-            }
-            Op::Return0 => require(!self.proto.is_vararg, "simple return in a vararg function"),
-            Op::Return1 => {
-                require(!self.proto.is_vararg, "simple return in a vararg function")?;
-                self.register(a)
-            }
-            Op::VarargPrep => require(pc == 0 && a == self.proto.num_params, "misplaced VARARGPREP"),
-            Op::Vararg => {
-                require(self.proto.is_vararg, "VARARG in a function without")?;
-                self.register(a)?;
-                self.registers(a, (c as usize).saturating_sub(1))
-            }
-            Op::Lift => self.registers(a, b as usize + 1),
-            Op::Closure => {
-                self.register(a)?;
-                require((instr.bx() as usize) < self.proto.protos.len(), "prototype out of range")
-            }
+            Op::LoadFalseSkip => require(pc + 2 < self.proto.code.len(), "skips the last instruction"),
+            Op::Concat => require(instr.b() >= 2, "concatenates fewer than two values"),
+            Op::TForCall => require(instr.b() >= 1, "a loop without a variable"),
+            Op::Return0 | Op::Return1 => require(!self.proto.is_vararg, "simple return in a vararg function"),
+            Op::Vararg => require(self.proto.is_vararg, "VARARG in a function without"),
+            _ => Ok(()),
         }
     }
+}
 
-    /// Function, frame slots and counted arguments of a call.
-    fn call(&self, a: u8, b: u16) -> Check {
-        self.registers(a, 3 + (b as usize).saturating_sub(1))
-    }
-
-    /// No return leaves anything open behind. Each instruction is looked at again only when more is open
-    /// before it than was known, which happens at most once per register.
-    fn exits(&self) -> Result<(), String> {
-        let code = &self.proto.code;
-        // If nothing ever opens, nothing has to be followed.
-        let opens = |op| matches!(op, Some(Op::Closure | Op::Tbc | Op::TForPrep));
-        if !code.iter().any(|i| opens(i.op())) {
-            return Ok(());
-        }
-        let mut before: Vec<Option<Pending>> = vec![None; code.len()];
-        before[0] = Some(Pending::NONE);
-        let mut work = vec![0];
-        while let Some(pc) = work.pop() {
-            let (instr, mut pending) = (code[pc], before[pc].unwrap_or(Pending::NONE));
-            let Some(op) = instr.op() else { continue };
-            match op {
-                Op::Closure => {
-                    let inner = &self.proto.protos[instr.bx() as usize];
-                    for upvalue in inner.upvalues.iter().filter(|u| u.in_stack) {
-                        pending.captured = pending.captured.min(upvalue.index);
-                    }
-                }
-                Op::Tbc => pending.marked = pending.marked.min(instr.a()),
-                Op::TForPrep => pending.marked = pending.marked.min(instr.a() + 3),
-                Op::Close => pending = pending.closed_from(instr.a()),
-                Op::Return | Op::Return0 | Op::Return1 => {
-                    let closes = op == Op::Return && instr.d() == 1;
-                    if !closes && pending != Pending::NONE {
-                        return Err(format!("a return leaves variables open at instruction {pc}: {instr:?}"));
-                    }
-                }
-                Op::TailCall => {
-                    let captured = instr.d() == 0 && pending.captured != u8::MAX;
-                    if captured || pending.marked != u8::MAX {
-                        return Err(format!(
-                            "a tail call leaves variables open at instruction {pc}: {instr:?}"
-                        ));
-                    }
-                }
-                _ => {}
-            }
-            let jumps = is_jump(op).then(|| target(pc, instr) as usize);
-            let falls = match op {
-                Op::Return | Op::Return0 | Op::Return1 | Op::TailCall => None,
-                Op::Jump | Op::JumpBack | Op::TForPrep => None,
-                Op::LoadFalseSkip => Some(pc + 2),
-                _ => Some(pc + 1),
-            };
-            for next in jumps.into_iter().chain(falls) {
-                let joined = before[next].map_or(pending, |known| known.join(pending));
-                if before[next] != Some(joined) {
-                    before[next] = Some(joined);
-                    work.push(next);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The instructions of a loop belong together: `FORPREP` and `FORLOOP` jump just past each other;
-    /// `TFORPREP` jumps to `TFORCALL`, which stands before its `TFORLOOP`, which jumps behind `TFORPREP`.
-    fn for_loop(&self, pc: usize, op: Op, instr: Instr) -> Check {
-        let a = instr.a();
-        self.registers(a, if op == Op::TForCall { 9 } else { 4 })?;
-        let to = target(pc, instr);
-        let pair = |at: i64, op: Op| self.op_at(at).filter(|(o, i)| *o == op && i.a() == a);
-        let belongs = match op {
-            Op::ForPrep => instr.sj() >= 0 && pair(to - 1, Op::ForLoop).is_some(),
-            Op::ForLoop => {
-                let prep = pair(to - 1, Op::ForPrep);
-                instr.sj() < 0 && prep.is_some_and(|(_, p)| to + p.sj() as i64 == pc as i64 + 1)
-            }
-            Op::TForPrep => instr.sj() >= 0 && pair(to, Op::TForCall).is_some(),
-            Op::TForCall => {
-                self.registers(a, 4 + instr.b() as usize)?;
-                instr.b() >= 1 && pair(pc as i64 + 1, Op::TForLoop).is_some()
-            }
-            _ => {
-                self.register(a as u16 + 4)?;
-                let prep = pair(to - 1, Op::TForPrep);
-                let calls = pair(pc as i64 - 1, Op::TForCall).is_some();
-                let meets = prep.is_some_and(|(_, p)| to + p.sj() as i64 == pc as i64 - 1);
-                instr.sj() < 0 && calls && meets
-            }
-        };
-        require(belongs, "a loop's instructions do not belong together")
-    }
+/// The registers of a span; of an open one all from the first on.
+fn set(span: Span) -> Registers {
+    Registers::range(span.first, span.count.unwrap_or(256))
 }
