@@ -4,7 +4,9 @@
 use crate::frame::{F_FIN, F_HOOK, F_NATIVE, F_TAIL, frame};
 use crate::interp::frame_closure;
 use crate::value::{Tag, Value};
-use perilune_syntax::{Constant, Instr, Op, Proto};
+use perilune_syntax::bytecode::Format;
+use perilune_syntax::operands::{Effects, Kind};
+use perilune_syntax::{Constant, Op, Proto};
 
 /// What an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,19 +59,17 @@ pub(crate) unsafe fn operand_of(base: *mut Value, v: Value) -> Operand {
             let upvals = &raw const (*closure).upvals as *const *mut crate::object::Upval;
             (*(**upvals.add(n as usize)).v).same(v).then_some(Operand::Upvalue(n))
         };
-        use Op::*;
-        let found = match op {
-            GetTabUp => upvalue(i.b() as u8),
-            SetTabUp => upvalue(i.a()),
-            SetField | SetIndex | SetInt => reg(i.a() as u16),
-            GetField | GetIndex | GetInt | SelfCall | Unm | BNot | Len | AddI | AddK | SubK | MulK | DivK
-            | ModK | PowK | IDivK | BAndK | BOrK | BXorK => reg(i.b()),
-            Add | Sub | Mul | Div | Mod | Pow | IDiv | BAnd | BOr | BXor | Shl | Shr => {
-                reg(i.b()).or_else(|| reg(i.c()))
-            }
+        // Functions that are called have names of their own making (`call_name`), what is compared has none.
+        let called = matches!(op, Op::Call | Op::TailCall);
+        if called || op.format() == Format::Jump || !op.effects().has(Effects::CALLS) {
+            return Operand::None;
+        }
+        let one = |o: &perilune_syntax::operands::Operand| match o.kind {
+            Kind::Use => reg(o.field.of(i) as u16),
+            Kind::Upvalue => upvalue(o.field.of(i) as u8),
             _ => None,
         };
-        found.unwrap_or(Operand::None)
+        op.operands().iter().find_map(one).unwrap_or(Operand::None)
     }
 }
 
@@ -175,45 +175,20 @@ pub(crate) fn local_name(proto: &Proto, pc: usize, register: u8) -> Option<&[u8]
         .map(|l| &*l.name)
 }
 
-/// Does instruction `i` set `register`?
-fn sets(i: Instr, register: u8) -> bool {
-    use Op::*;
-    let (a, r) = (i.a(), register);
-    match i.op() {
-        Some(LoadNil) => r >= a && r as u16 <= a as u16 + i.b(),
-        Some(TForCall) => r >= a.saturating_add(4),
-        Some(Call | TailCall) => r >= a,
-        Some(SelfCall) => r == a || r == a.saturating_add(3),
-        Some(Vararg | Lift) => r >= a,
-        Some(ForPrep | ForLoop) => r >= a && r <= a.saturating_add(3),
-        Some(
-            SetUpval | SetTabUp | SetField | SetIndex | SetInt | SetSlot | SetList | Jump | JumpBack | JumpIf
-            | JumpIfNot | JumpEq | JumpNe | JumpEqK | JumpNeK | JumpLt | JumpNotLt | JumpLe | JumpNotLe
-            | JumpLtK | JumpNotLtK | JumpLeK | JumpNotLeK | JumpGtK | JumpNotGtK | JumpGeK | JumpNotGeK
-            | TForPrep | TForLoop | Return | Return0 | Return1 | VarargPrep | Close | Tbc,
-        ) => false,
-        Some(_) => r == a,
-        None => false,
-    }
-}
-
 /// The last instruction before `pc` that set `register` on every way there.
 fn setter(proto: &Proto, pc: usize, register: u8) -> Option<usize> {
     let mut found = None;
     let mut jump_target = 0;
     for (n, &i) in proto.code[..pc].iter().enumerate() {
-        let op = i.op()?;
-        let loops = matches!(op, Op::ForPrep | Op::TForPrep);
-        if op.format() == perilune_syntax::bytecode::Format::Jump && i.sj() > 0 && !loops {
-            let target = n + 1 + i.sj() as usize;
+        if let Some(jump) = i.jump().filter(|&jump| jump > 0)
+            && !i.op()?.prepares_loop()
+        {
+            let target = n + 1 + jump as usize;
             if target <= pc && target > jump_target {
                 jump_target = target;
             }
-            if !matches!(op, Op::JumpIfSet | Op::JumpIfNotSet) {
-                continue;
-            }
         }
-        if sets(i, register) {
+        if i.changes(register) {
             // Set in a branch: which one was taken is not known.
             found = if n < jump_target { None } else { Some(n) };
         }

@@ -3,6 +3,8 @@
 //! Variable `n` of an activation is the n-th that is in scope; variables in scope and registers are numbered alike. Beyond the variables come the
 //! temporaries: whatever else lies between the frame's base and its limit. Negative numbers are the extra arguments of a vararg function, which
 //! lie below its frame. A slot that last held a frame record reads as nil.
+//!
+//! `debug.setlocal` reaches the hidden variables of loops too ("(for state)"). A counting loop takes only what is of the type that the variable has.
 
 use super::Activation;
 use crate::Vm;
@@ -11,6 +13,7 @@ use crate::interp::frame_closure;
 use crate::names;
 use crate::object::Thread;
 use crate::value::{Gc, Tag, Value};
+use perilune_syntax::operands::Loop;
 
 impl Activation {
     /// Name and slot of variable `n`.
@@ -34,6 +37,29 @@ impl Activation {
             }
             let name: &[u8] = if self.is_lua() { b"(temporary)" } else { b"(C temporary)" };
             Some((name.to_vec(), self.base.add(index)))
+        }
+    }
+
+    /// Whether `v` may be assigned to the variable in `slot`. The state of a counting loop stays of the type that it has: `FORLOOP` looks at one tag
+    /// and computes with the payloads of all three.
+    fn accepts(&self, slot: *mut Value, v: Value) -> bool {
+        // SAFETY: a live frame; a variable's slot lies within it.
+        self.state_of_loop(slot).is_none_or(|l| !l.counts || v.tag() == unsafe { (*slot).tag() })
+    }
+
+    /// The loop, under way in this frame, of whose state `slot` is a part.
+    fn state_of_loop(&self, slot: *mut Value) -> Option<Loop> {
+        if !self.is_lua() || slot < self.base {
+            return None;
+        }
+        // SAFETY: a live frame of a Lua function.
+        unsafe {
+            let register = u8::try_from(slot.offset_from(self.base)).ok()?;
+            let proto = (*frame_closure(self.base)).inst().proto();
+            // Where a backward jump polls, the loop's preparation is the instruction before the next one.
+            let pc = names::current_pc(self.base);
+            Loop::all(&proto.code)
+                .find(|l| (l.contains(pc) || l.prepared == pc) && l.registers().contains(register))
         }
     }
 
@@ -64,9 +90,14 @@ impl Vm {
         Some((name, if v.tag() == Tag::FRAME { Value::NIL } else { v }))
     }
 
-    /// Assigns to variable `n` at `level` of `th` and returns its name; `None` if there is none such.
+    /// Assigns to variable `n` at `level` of `th` and returns its name; `None` if there is none such, or if it does not take the
+    /// value.
     pub fn set_local_at(&mut self, th: Gc<Thread>, level: u32, n: i64, v: Value) -> Option<Vec<u8>> {
-        let (name, slot) = self.activation(th, level)?.local(n)?;
+        let activation = self.activation(th, level)?;
+        let (name, slot) = activation.local(n)?;
+        if !activation.accepts(slot, v) {
+            return None;
+        }
         // SAFETY: as above. `copy` spares the padding: that of a to-be-closed variable's slot links it to the one below.
         unsafe {
             Value::copy(slot, &v);

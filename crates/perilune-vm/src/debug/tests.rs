@@ -154,3 +154,49 @@ fn levels_of_other_coroutines() {
         0 m\nstack traceback:"
     );
 }
+
+/// Assigns its argument to everything at level 1 that is no named variable.
+static FORCE: Native = Native::leaf("force", |vm| {
+    let (th, v) = (vm.thread(), vm.arg(1));
+    let mut taken = 0;
+    for n in 1..20 {
+        let Some((name, old)) = vm.local_at(th, 1, n) else { break };
+        let hidden = name == b"(for state)" || name == b"(temporary)" && old.is_number();
+        if hidden && vm.set_local_at(th, 1, n, v).is_some() {
+            taken += 1;
+        }
+    }
+    note(vm, &format!("taken {taken}"))?;
+    Ok(0)
+});
+
+/// A table in the state of a counting loop would be an address to compute with.
+#[test]
+fn a_counting_loop_takes_no_other_type() {
+    let source = "for i = 1, 3 do force({}) collect() force(1.5) force('x') collect() end
+        for x = 1.0, 2 do force({}) collect() force(7) collect() end";
+    assert_eq!(run(source, &[&FORCE, &COLLECT]), ["taken 0"; 13].join("\n"));
+}
+
+/// Without names the registers are just temporaries, of which the loop's variable is one.
+#[test]
+fn nor_in_a_stripped_chunk() {
+    let source = b"for i = 1, 2 do force({}) collect() end for x = 1.0, 2 do force('x') collect() end";
+    let proto = perilune_syntax::compile(source, b"=test").unwrap();
+    let mut vm = Vm::new();
+    let globals = vm.globals();
+    let log = vm.new_str(b"").unwrap();
+    vm.set_global("log", log.into()).unwrap();
+    vm.register(globals, &[&FORCE, &COLLECT]).unwrap();
+    let chunk = perilune_syntax::dump::dump(&proto, true);
+    let f = vm.load(&chunk, b"=test", LoadMode::Binary, None).unwrap();
+    vm.protected_call(f.into(), &[]).unwrap();
+    let log = vm.get_field(globals, "log").unwrap().as_string().unwrap().to_text();
+    assert_eq!(log, ["taken 1"; 4].join("\n"));
+}
+
+static COLLECT: Native = Native::leaf("collect", |vm| {
+    vm.collect_full();
+    vm.verify_heap().expect("the heap is sound");
+    Ok(0)
+});

@@ -57,12 +57,6 @@ op!(
     flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))
 });
 
-/// Does `i` take its operands up to the top?
-fn uses_top(i: Instr) -> bool {
-    matches!(i.op(), Some(Op::Call | Op::TailCall | Op::Return | Op::SetList) if i.b() == 0)
-        || matches!(i.op(), Some(Op::Lift | Op::VarargPrep))
-}
-
 impl Vm {
     /// Picks the dispatch table for the running coroutine's hooks.
     pub(crate) fn update_dispatch(&mut self) {
@@ -117,7 +111,7 @@ impl Vm {
                 return Ok(());
             }
             // The mask is read anew for each event: a hook may set another one.
-            let open = uses_top(i);
+            let open = i.uses_top();
             if !open {
                 self.top = frame_ceiling(self.base);
             }

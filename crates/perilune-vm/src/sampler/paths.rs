@@ -20,9 +20,9 @@ use crate::names;
 use crate::native::Native;
 use crate::object::Thread;
 use crate::value::{Gc, Value};
-use perilune_syntax::bytecode::Format;
+use perilune_syntax::Proto;
 use perilune_syntax::error::chunk_id;
-use perilune_syntax::{Op, Proto};
+use perilune_syntax::operands::Flow;
 use perilune_trace::layout::StackNode;
 use perilune_trace::names as trace_names;
 use std::collections::HashMap;
@@ -113,16 +113,16 @@ impl Paths {
 /// Which instruction of a function took the time when the one at `pc` is next: its index; `None`: the call of the function.
 fn charged(proto: &Proto, pc: usize) -> Option<usize> {
     let code = &proto.code;
-    let is_head = code.iter().enumerate().skip(pc).any(|(n, i)| {
-        i.op().is_some_and(|op| op.format() == Format::Jump)
-            && i.sj() < 0
-            && (n as i64 + 1 + i.sj() as i64) == pc as i64
-    });
+    let is_head = code
+        .iter()
+        .enumerate()
+        .skip(pc)
+        .any(|(n, i)| i.jump().is_some_and(|jump| jump < 0 && n as i64 + 1 + jump as i64 == pc as i64));
     let Some(before) = pc.checked_sub(1) else { return is_head.then_some(pc) };
     match code.get(before).and_then(|i| i.op()) {
         // The loop's own instruction jumps here; it stands on the same line.
-        Some(Op::ForPrep | Op::TForPrep) => Some(before),
-        Some(Op::Jump | Op::JumpBack | Op::Return | Op::Return0 | Op::Return1) => Some(pc),
+        Some(op) if op.prepares_loop() => Some(before),
+        Some(op) if op.flow() == Flow::Ends => Some(pc),
         _ if is_head => Some(pc),
         _ => Some(before),
     }
