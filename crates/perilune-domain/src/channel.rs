@@ -596,6 +596,9 @@ static SELECT: Native = Native::hybrid("select", |vm| {
         None if timeout.is_nil() => None,
         None => return Err(vm.arg_error(1, "'timeout' must be a number")),
     };
+    if vm.raw_len(list) == 0 {
+        return Err(vm.arg_error(1, "no cases: a select needs at least one channel or {channel, value}"));
+    }
     let mut cases = Vec::new();
     for i in 1..=vm.raw_len(list) {
         let v = vm.raw_get_int(list, i);

@@ -238,12 +238,28 @@ fn print(vm: &mut Vm) -> LuaResult<u32> {
     let count = vm.nargs();
     for i in 1..=count {
         let value = vm.arg(i);
+        if vm.has_tostring(value) {
+            return print_each(vm);
+        }
         if !matches!(value.type_of(), Type::Nil | Type::Boolean | Type::Number | Type::String) {
             let text = vm.tostring(value)?;
             vm.set_arg(i, text.into());
         }
     }
-    io::print_line(vm, (1..=count).map(|i| vm.arg(i)));
+    io::print_values(vm, (1..=count).map(|i| vm.arg(i)));
+    Ok(0)
+}
+
+/// `print` of values whose metamethods may write too, or fail: each is written before the next is converted.
+#[cold]
+fn print_each(vm: &mut Vm) -> LuaResult<u32> {
+    vm.begin_effects()?;
+    for i in 1..=vm.nargs() {
+        let value = vm.arg(i);
+        let text = vm.tostring(value)?;
+        io::print_text(vm, i > 1, text.bytes());
+    }
+    io::print_values(vm, std::iter::empty());
     Ok(0)
 }
 

@@ -143,12 +143,13 @@ fn search(name: &[u8], path: &[u8], separator: &[u8], directory: &[u8]) -> Resul
 }
 
 fn searchpath(vm: &mut Vm) -> LuaResult<u32> {
-    let name = vm.check_str(1)?;
-    let path = vm.check_str(2)?;
-    let separator = vm.opt_str(3)?;
-    let separator = separator.map_or(b".".as_slice(), |s| c_bytes(s.bytes()));
+    // From the last to the first: the order in which PUC Lua finds fault with them.
     let directory = vm.opt_str(4)?;
     let directory = directory.map_or(b"/".as_slice(), |s| c_bytes(s.bytes()));
+    let separator = vm.opt_str(3)?;
+    let separator = separator.map_or(b".".as_slice(), |s| c_bytes(s.bytes()));
+    let path = vm.check_str(2)?;
+    let name = vm.check_str(1)?;
     check_room(vm, name.bytes(), path.bytes())?;
     match search(c_bytes(name.bytes()), c_bytes(path.bytes()), separator, directory) {
         Ok(file) => vm.ret_str(&file),

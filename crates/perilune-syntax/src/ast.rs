@@ -118,9 +118,6 @@ pub struct Function {
     pub line: u32,
     /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
     pub end_line: u32,
-    /// Line of the token after its `end`, or of the end of the source: what PUC Lua had reached when it could
-    /// tell that a label is missing.
-    pub after_line: u32,
 }
 
 /// A block: a scope of its own.
@@ -155,7 +152,7 @@ pub enum StatKind {
     /// A call as a statement; a `Call` or `MethodCall`
     Call(ExprId),
     /// `do ... end`
-    Do(Block),
+    Do { body: Block, end_line: u32 },
     /// `while cond do ... end`; `end_line` is that of its `end`
     While { cond: ExprId, body: Block, end_line: u32 },
     /// `repeat ... until cond`; cond sees the body's locals
@@ -174,11 +171,11 @@ pub enum StatKind {
     },
     /// `for vars in exprs do`
     GenericFor { vars: Vec<LocalId>, exprs: Vec<ExprId>, do_line: u32, body: Block, end_line: u32 },
-    /// `goto label`
+    /// `goto label`; the parser has seen that there is one that it may jump to
     Goto(StrId),
-    /// `break` (the manual's `goto break`)
+    /// `break` (the manual's `goto break`), in a loop
     Break,
-    /// `::label::`. Duplicate labels were rejected by the parser; unknown ones are for the compiler.
+    /// `::label::`, the only one of its name that is visible in its function
     Label(StrId),
     /// `return values`
     Return(Vec<ExprId>),

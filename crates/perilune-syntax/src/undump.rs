@@ -37,8 +37,10 @@ pub fn undump(bytes: &[u8], chunk_name: &[u8]) -> Result<Arc<Proto>, SyntaxError
 }
 
 fn read(bytes: &[u8]) -> Read<Arc<Proto>> {
-    let rest = expect(bytes, PUC_HEADER)?;
-    let rest = expect(rest, MARK)?;
+    let mut rest = bytes;
+    for (expected, refusal) in HEADER {
+        rest = expect(rest, expected, refusal)?;
+    }
     let Some((head, rest)) = rest.split_at_checked(12) else { return truncated() };
     let (length, sum) = head.split_at(4);
     let length = u32::from_le_bytes(length.try_into().expect("4 bytes")) as usize;
@@ -55,13 +57,32 @@ fn truncated<T>() -> Read<T> {
     Err("truncated chunk".into())
 }
 
-/// The bytes after `expected`.
-fn expect<'b>(bytes: &'b [u8], expected: &[u8]) -> Read<&'b [u8]> {
+/// The parts of a header, each with what is wrong with a chunk that has something else there, in PUC Lua's words.
+/// The last is ours: other implementations' chunks are of another format.
+const HEADER: [(&[u8], &str); 10] = {
+    const fn part(from: usize, to: usize) -> &'static [u8] {
+        PUC_HEADER.split_at(to).0.split_at(from).1
+    }
+    [
+        (part(0, 4), "not a binary chunk"),
+        (part(4, 5), "version mismatch"),
+        (part(5, 6), "format mismatch"),
+        (part(6, 12), "corrupted chunk"),
+        (part(12, 13), "Instruction size mismatch"),
+        (part(13, 14), "lua_Integer size mismatch"),
+        (part(14, 15), "lua_Number size mismatch"),
+        (part(15, 23), "integer format mismatch"),
+        (part(23, 31), "float format mismatch"),
+        (MARK, "format mismatch"),
+    ]
+};
+
+/// The bytes after `expected`. A part is read as a whole before it is looked at.
+fn expect<'b>(bytes: &'b [u8], expected: &[u8], refusal: &str) -> Read<&'b [u8]> {
     match bytes.strip_prefix(expected) {
         Some(rest) => Ok(rest),
-        None if expected.starts_with(bytes) => truncated(),
-        None if bytes.first() != expected.first() => Err("not a binary chunk".into()),
-        None => Err("version or format mismatch".into()),
+        None if bytes.len() < expected.len() => truncated(),
+        None => Err(refusal.into()),
     }
 }
 

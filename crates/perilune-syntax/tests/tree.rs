@@ -161,7 +161,7 @@ fn nodes_are_on_the_lines_where_puc_reports_errors() {
         assert_eq!(line(expr), expected, "{expr}");
     }
     let function = &chunk.functions[1];
-    assert_eq!((function.line, function.end_line, function.after_line), (17, 19, 19));
+    assert_eq!((function.line, function.end_line), (17, 19));
 }
 
 #[test]
@@ -169,5 +169,5 @@ fn statements_are_on_the_lines_where_puc_reports_errors() {
     let chunk = chunk("\nfor k in\nf()\ndo\nend\nlocal x\n= 1\n\n\n");
     let lines: Vec<u32> = chunk.functions[0].body.stats.iter().map(|stat| stat.line).collect();
     assert_eq!(lines, [3, 6]);
-    assert_eq!((chunk.functions[0].end_line, chunk.functions[0].after_line), (7, 10));
+    assert_eq!(chunk.functions[0].end_line, 7);
 }

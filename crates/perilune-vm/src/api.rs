@@ -295,6 +295,14 @@ impl Vm {
         }
     }
 
+    /// For a hybrid native that is about to do what must not be done twice, and may call Lua afterwards: from here on it is not run again.
+    ///
+    /// # Errors
+    /// It is to be run again, where it may call Lua.
+    pub fn begin_effects(&mut self) -> LuaResult<()> {
+        if self.errors.leaf { Err(self.set_signal(crate::native::Signal::RunAgain)) } else { Ok(()) }
+    }
+
     // -- Userdata -----------------------------------------------------------------------------------------------------------
 
     /// A full userdata around a Rust value, which is dropped when the collector finds it dead.

@@ -128,11 +128,16 @@ impl Vm {
         // SAFETY: base is a frame of the running stack.
         let native = unsafe { (*frame(self.base)).flags & F_NATIVE != 0 };
         let mut text = self.where_(native as u32);
+        if text.is_empty() && !native {
+            // An operation of stripped code, which has neither a source nor lines.
+            text.extend_from_slice(b"?:-1: ");
+        }
         text.extend_from_slice(msg.as_ref());
         self.error_plain(text)
     }
 
-    /// "chunk:line: " of the function at `level` (0: the running one), or nothing if that is no Lua function (`luaL_where`).
+    /// "chunk:line: " of the function at `level` (0: the running one), or nothing if that is no Lua function or its lines are not
+    /// known (`luaL_where`).
     pub fn where_(&self, level: u32) -> Vec<u8> {
         // SAFETY: walks the frames of the running stack.
         unsafe {
@@ -152,16 +157,15 @@ impl Vm {
             if std::ptr::eq(inst, (*self.call_stub).proto) {
                 return Vec::new();
             }
+            let Some(line) = names::current_line(base) else { return Vec::new() };
             let mut text = chunk_id(&proto.source);
-            match names::current_line(base) {
-                Some(line) => text.extend_from_slice(format!(":{line}: ").as_bytes()),
-                None => text.extend_from_slice(b":-1: "),
-            }
+            text.extend_from_slice(format!(":{line}: ").as_bytes());
             text
         }
     }
 
-    /// The name that messages give the type of `v`: `__name` of its metatable if that is a string, else the type's.
+    /// The name that messages about an operation give the type of `v`: `__name` of its metatable if that is a string and `v` is one of
+    /// those that have metatables of their own, else the type's (`luaT_objtypename`).
     pub(crate) fn typename_for_message(&mut self, v: Value) -> String {
         if matches!(v.tag(), Tag::TABLE | Tag::USERDATA | Tag::SHARED)
             && let Some(s) = self.metamethod(v, Event::Name).as_string()
@@ -325,16 +329,19 @@ impl Vm {
         None
     }
 
-    /// "expected expected, got type".
+    /// "expected expected, got type" (`luaL_typeerror`).
     #[cold]
     pub fn type_error(&mut self, i: u32, expected: &str) -> Thrown {
         let v = self.arg(i);
-        let got = if self.arg_is_none(i) {
+        // Unlike messages about operations, those about arguments heed `__name` in the metatable of any type.
+        let got = if let Some(name) = self.metamethod(v, Event::Name).as_string() {
+            name.to_text()
+        } else if self.arg_is_none(i) {
             "no value".to_string()
         } else if v.tag() == Tag::LIGHT {
             "light userdata".to_string()
         } else {
-            self.typename_for_message(v)
+            v.type_name().to_string()
         };
         self.arg_error(i, &format!("{expected} expected, got {got}"))
     }

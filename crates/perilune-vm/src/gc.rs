@@ -817,7 +817,8 @@ impl Vm {
                     (*o.as_ptr()).flags &= !TABLE_FINALIZE;
                 }
                 let f = self.metamethod(v, Event::Gc);
-                if f.is_function() {
+                // Whatever it is: what cannot be called is an error, and so a warning.
+                if !f.is_nil() {
                     self.finalize(f, v);
                 }
             }

@@ -431,13 +431,14 @@ impl Vm {
         }
     }
 
+    /// Does [`Vm::tostring`] call a metamethod for `v`?
+    #[inline]
+    pub fn has_tostring(&mut self, v: Value) -> bool {
+        !self.metamethod(v, Event::ToString).is_nil()
+    }
+
     /// What `tostring` gives (`luaL_tolstring`): `__tostring`, `__name`, and the usual forms.
     pub fn tostring(&mut self, v: Value) -> LuaResult<Gc<LuaString>> {
-        match v.tag() {
-            Tag::STRING => return Ok(v.gc()),
-            Tag::INT | Tag::FLOAT => return self.number_to_string(v),
-            _ => {}
-        }
         let f = self.metamethod(v, Event::ToString);
         if !f.is_nil() {
             let r = self.call(f, &[v])?;
@@ -448,6 +449,8 @@ impl Vm {
             };
         }
         match v.tag() {
+            Tag::STRING => Ok(v.gc()),
+            Tag::INT | Tag::FLOAT => self.number_to_string(v),
             Tag::NIL => self.new_str(b"nil"),
             Tag::TRUE => self.new_str(b"true"),
             Tag::FALSE => self.new_str(b"false"),

@@ -80,9 +80,19 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     vm.set_field(io, "stderr", stderr.into())
 }
 
-/// Writes the line that `print` writes: values are plain ones, others have been converted to strings. Errors
-/// are ignored, as `print` has no way to report them.
-pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
+/// Writes a value of `print` alone, after a tab if it is not the first.
+pub(crate) fn print_text(vm: &Vm, tab: bool, text: &[u8]) {
+    let Ok(mut stdout) = operate(vm, &STDOUT) else { return };
+    if tab {
+        let _ = stdout.write(b"\t");
+    }
+    let _ = stdout.write(text);
+}
+
+/// Writes what `print` writes of plain values (others have been converted to strings) and ends the line. Then all
+/// of it goes out, to whatever standard output is: another program may wait for the line, and a program that is
+/// killed has said it. Errors are ignored, as `print` has no way to report them.
+pub(crate) fn print_values(vm: &Vm, values: impl Iterator<Item = Value>) {
     let Ok(mut stdout) = operate(vm, &STDOUT) else { return };
     for (i, value) in values.enumerate() {
         if i > 0 {
@@ -105,6 +115,7 @@ pub(crate) fn print_line(vm: &Vm, values: impl Iterator<Item = Value>) {
         };
     }
     let _ = stdout.write(b"\n");
+    let _ = stdout.flush();
 }
 
 /// Reads a line of standard input, with its newline, into `line`; false at the end of the input, or if it

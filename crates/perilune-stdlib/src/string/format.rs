@@ -110,7 +110,7 @@ fn complaint(vm: &mut Vm, before: &[u8], spec: Spec<'_>, after: &[u8]) -> Thrown
 /// `%s`: any value, as `tostring` gives it.
 fn text(vm: &mut Vm, spec: Spec<'_>, arg: u32, out: &mut Vec<u8>) -> LuaResult<()> {
     let value = vm.arg(arg);
-    if spec.is_bare() && value.is_number() {
+    if spec.is_bare() && value.is_number() && !vm.has_tostring(value) {
         Vm::write_number(value, out);
         return Ok(());
     }
@@ -160,6 +160,7 @@ fn literal(vm: &mut Vm, arg: u32, out: &mut Vec<u8>) -> LuaResult<()> {
             (Some(i), _) => numeral::format_integer(i, out),
             (_, f) => float::quote(f.unwrap_or(0.0), out),
         },
+        // Their metamethods too are heard, as in PUC Lua.
         Type::Nil | Type::Boolean => {
             let string = vm.tostring(value)?;
             out.extend_from_slice(string.bytes());

@@ -62,6 +62,8 @@ pub(super) enum ConstKey {
     String(StrId),
 }
 
+/// Jumps that a jump is led past at most (as in PUC Lua, where a line hook shows it).
+const MAX_HOPS: usize = 100;
 /// End of a jump list.
 pub(super) const NO_JUMP: i32 = -1;
 /// The `a` of a value-keeping test whose target register is not known yet.
@@ -420,21 +422,27 @@ impl Gen<'_> {
             let jump = code[pc];
             let op = jump.op().expect("we made it");
             if op.format() != Format::Jump
-                || matches!(op, Op::JumpBack | Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop)
+                || matches!(op, Op::ForPrep | Op::ForLoop | Op::TForPrep | Op::TForLoop)
             {
                 continue;
             }
+            let always = matches!(op, Op::Jump | Op::JumpBack);
             let mut target = (pc as i32 + 1 + jump.sj()) as usize;
-            while code[target].op() == Some(Op::Jump) {
+            // Jumps that go round in a circle have no last target.
+            for _ in 0..MAX_HOPS {
+                match code[target].op() {
+                    Some(Op::Jump) => {}
+                    Some(Op::JumpBack) if always => {}
+                    _ => break,
+                }
                 target = (target as i32 + 1 + code[target].sj()) as usize;
             }
-            code[pc] = jump.with_sj(target as i32 - (pc as i32 + 1));
-            if op == Op::Jump && code[target].op() == Some(Op::JumpBack) {
-                let back = target as i32 + 1 + code[target].sj();
-                if back <= pc as i32 {
-                    code[pc] = Instr::absj(Op::JumpBack, 0, 0, back - (pc as i32 + 1));
-                }
-            }
+            let offset = target as i32 - (pc as i32 + 1);
+            code[pc] = match always {
+                true if target > pc => Instr::absj(Op::Jump, 0, 0, offset),
+                true => Instr::absj(Op::JumpBack, 0, 0, offset),
+                false => jump.with_sj(offset),
+            };
         }
     }
 }

@@ -30,7 +30,7 @@ impl Gen<'_> {
         let start = self.fs.label();
         self.enter_loop(false);
         self.enter_block(body);
-        self.statements(body, true)?;
+        self.statements(body)?;
         self.at(until_line);
         let exit = self.condition_false(cond, 0)?;
         if self.fs.reachable() {
@@ -129,7 +129,7 @@ impl Gen<'_> {
         for &var in vars {
             self.activate(var);
         }
-        self.statements(body, false)?;
+        self.statements(body)?;
         self.leave_block();
         Ok(())
     }

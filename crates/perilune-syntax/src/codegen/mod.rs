@@ -51,8 +51,8 @@ const MAX_UPVALUES: usize = 255;
 /// Generates the prototype of a chunk's main function, with those of all functions inside.
 ///
 /// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are
-/// what only code generation can see: unknown labels, jumps into the scope of a local, too many registers or
-/// upvalues. For the latter two, which programs want to know near which token they are, there is a [`Limit`].
+/// what only code generation can see: too many registers or upvalues. Programs want to know near which token
+/// they are, so there is a [`Limit`].
 pub(crate) fn generate(
     chunk: &Chunk,
     chunk_name: &[u8],
@@ -202,7 +202,7 @@ impl Gen<'_> {
     /// Generates the whole function whose empty state is `self.fs`.
     fn function_body(&mut self, id: FuncId) -> Res<Arc<Proto>> {
         self.function_start(id)?;
-        self.statements(&self.chunk.functions[id.index()].body, false)?;
+        self.statements(&self.chunk.functions[id.index()].body)?;
         Ok(self.function_end(id))
     }
 

@@ -6,13 +6,12 @@
 //! since the label too); if one of them is captured or to be closed, the jump closes them itself. The code at
 //! a label therefore never closes anything.
 //!
-//! A jump forward must not enter the scope of a local: the label remembers, per pending jump, how many locals
-//! of its block were in scope then. A label at the end of its block (only labels follow) counts as outside
-//! the scope of the block's locals; not so in `repeat`, where the condition still sees them.
+//! Which jumps are legal is the parser's to say: a jump that arrives here has a target and enters the scope of
+//! no local.
 
+use super::Gen;
 use super::expr::Exp;
 use super::func::JumpList;
-use super::{Gen, Res};
 use crate::ast::{Attrib, Block, LocalId, StatKind, StrId};
 use crate::bytecode::Op;
 use crate::proto::LocalVar;
@@ -31,8 +30,6 @@ pub(super) enum Closing {
 /// A local in scope.
 #[derive(Debug)]
 pub(super) struct ActiveVar {
-    /// `None` for a loop's hidden variable.
-    local: Option<LocalId>,
     /// Its register; of a compile-time constant, where the next variable goes.
     register: u8,
     /// Its debug record; `None` for a compile-time constant.
@@ -48,9 +45,6 @@ struct Label {
     reached: Option<(usize, usize)>,
     /// Jumps that wait for it.
     pending: JumpList,
-    /// Of the waiting jumps, the one made with the fewest locals of this block in scope: their number, and
-    /// its line.
-    earliest: Option<(usize, u32)>,
 }
 
 /// A block being generated.
@@ -77,9 +71,7 @@ impl Gen<'_> {
     #[inline(never)]
     pub(super) fn enter_block(&mut self, block: &Block) {
         let labels = block.stats.iter().filter_map(|stat| match stat.kind {
-            StatKind::Label(name) => {
-                Some(Label { name, reached: None, pending: JumpList::EMPTY, earliest: None })
-            }
+            StatKind::Label(name) => Some(Label { name, reached: None, pending: JumpList::EMPTY }),
             _ => None,
         });
         let state = BlockState { active: self.fs.active.len(), labels: labels.collect() };
@@ -147,20 +139,20 @@ impl Gen<'_> {
             (_, false) => Closing::Nothing,
         };
         let name = self.local_name(local).into();
-        self.activate_as(Some(local), name, closing);
+        self.activate_as(name, closing);
     }
 
     /// A hidden variable of a loop comes into scope.
     pub(super) fn activate_hidden(&mut self, closing: Closing) {
-        self.activate_as(None, b"(for state)"[..].into(), closing);
+        self.activate_as(b"(for state)"[..].into(), closing);
     }
 
-    fn activate_as(&mut self, local: Option<LocalId>, name: Box<[u8]>, closing: Closing) {
+    fn activate_as(&mut self, name: Box<[u8]>, closing: Closing) {
         let register = self.fs.active_registers;
         let pc = self.fs.pc() as u32;
         self.fs.locals.push(LocalVar { name, start_pc: pc, end_pc: pc, register });
         let debug = Some(self.fs.locals.len() as u32 - 1);
-        self.fs.active.push(ActiveVar { local, register, debug, closing });
+        self.fs.active.push(ActiveVar { register, debug, closing });
         self.fs.active_registers += 1;
     }
 
@@ -168,12 +160,7 @@ impl Gen<'_> {
     pub(super) fn activate_constant(&mut self, local: LocalId, value: Exp) {
         self.constants.insert(local, value.kind);
         let register = self.fs.active_registers;
-        self.fs.active.push(ActiveVar {
-            local: Some(local),
-            register,
-            debug: None,
-            closing: Closing::Nothing,
-        });
+        self.fs.active.push(ActiveVar { register, debug: None, closing: Closing::Nothing });
     }
 
     /// The debug record of the latest local starts at the next instruction only.
@@ -220,21 +207,16 @@ impl Gen<'_> {
 
     /// `break`
     #[inline(never)]
-    pub(super) fn break_statement(&mut self, line: u32) -> Res<()> {
-        let Some(state) = self.fs.loops.last() else {
-            return self
-                .error_at(self.after_function(), format!("break outside loop at line {line}").as_bytes());
-        };
-        let (outside, closes_at_exit) = (state.active, state.closes_at_exit);
+    pub(super) fn break_statement(&mut self) {
         if !self.fs.reachable() {
-            return Ok(());
+            return;
         }
-        if !closes_at_exit {
-            self.close_down_to(outside);
+        let state = self.fs.loops.last().expect("the parser has seen the loop");
+        if !state.closes_at_exit {
+            self.close_down_to(state.active);
         }
         let jump = self.emit_jump(Op::Jump, 0, 0);
         self.add_breaks(jump);
-        Ok(())
     }
 
     fn close_down_to(&mut self, count: usize) {
@@ -265,19 +247,11 @@ impl Gen<'_> {
 
     /// `goto name`
     #[inline(never)]
-    pub(super) fn goto_statement(&mut self, name: StrId, line: u32) -> Res<()> {
-        let Some((block, label)) = self.find_label(name) else {
-            let name = &self.chunk.strings[name.index()];
-            let message =
-                [b"no visible label '", &name[..], format!("' for <goto> at line {line}").as_bytes()]
-                    .concat();
-            return self.error_at(self.after_function(), &message);
-        };
+    pub(super) fn goto_statement(&mut self, name: StrId) {
         if !self.fs.reachable() {
-            // The jump would be dead, but it must be legal all the same.
-            self.add_gotos(name, JumpList::EMPTY, line);
-            return Ok(());
+            return;
         }
+        let (block, label) = self.find_label(name).expect("the parser has seen the label");
         match self.fs.blocks[block].labels[label].reached {
             Some((target, outside)) => {
                 self.close_down_to(outside);
@@ -286,59 +260,31 @@ impl Gen<'_> {
             None => {
                 self.close_down_to(self.active_in(block));
                 let jump = self.emit_jump(Op::Jump, 0, 0);
-                self.add_gotos(name, jump, line);
+                self.add_gotos(name, jump);
             }
         }
-        Ok(())
     }
 
-    /// Makes jumps wait for a label that exists and has not been reached.
+    /// Makes jumps wait for a label that has not been reached.
     #[inline(never)]
-    pub(super) fn add_gotos(&mut self, name: StrId, jumps: JumpList, line: u32) {
-        let Some((block, index)) = self.find_label(name) else { return };
-        let active = self.active_in(block);
-        let label = &mut self.fs.blocks[block].labels[index];
-        if label.earliest.is_none_or(|(fewest, _)| active < fewest) {
-            label.earliest = Some((active, line));
-        }
-        let mut pending = label.pending;
+    pub(super) fn add_gotos(&mut self, name: StrId, jumps: JumpList) {
+        let (block, index) = self.find_label(name).expect("the parser has seen the label");
+        let mut pending = self.fs.blocks[block].labels[index].pending;
         self.fs.join(&mut pending, jumps);
         self.fs.blocks[block].labels[index].pending = pending;
     }
 
-    /// `::name::`; `last` if only labels follow in its block and the block ends its locals' scope.
+    /// `::name::`
     #[inline(never)]
-    pub(super) fn label_statement(&mut self, name: StrId, last: bool) -> Res<()> {
+    pub(super) fn label_statement(&mut self, name: StrId) {
         let block = self.fs.blocks.last().expect("a block is open");
         let index = label_index(block, name);
-        let label = &block.labels[index];
-        let (pending, earliest) = (label.pending, label.earliest);
-        let active = if last { block.active } else { self.fs.active.len() };
-        if let Some((fewest, line)) = earliest
-            && fewest < active
-        {
-            let strings = &self.chunk.strings;
-            let entered = self.fs.active[fewest].local.map_or(&b"(for state)"[..], |l| self.local_name(l));
-            let message = [
-                b"<goto ",
-                &strings[name.index()][..],
-                format!("> at line {line} jumps into the scope of local '").as_bytes(),
-                entered,
-                b"'",
-            ]
-            .concat();
-            return self.error_at(self.line, &message);
-        }
+        let pending = block.labels[index].pending;
         let reached = Some((self.fs.label(), self.fs.active.len()));
         self.fs.patch_here(pending);
         let block = self.fs.blocks.last_mut().expect("a block is open");
         let label = &mut block.labels[index];
         (label.reached, label.pending) = (reached, JumpList::EMPTY);
-        Ok(())
-    }
-
-    fn after_function(&self) -> u32 {
-        self.chunk.functions[self.fs.func.index()].after_line
     }
 }
 

@@ -10,26 +10,23 @@ impl Gen<'_> {
     /// A block with a scope of its own that ends where it can be fallen out of.
     pub(super) fn block(&mut self, block: &Block) -> Res<()> {
         self.enter_block(block);
-        self.statements(block, false)?;
+        self.statements(block)?;
         self.leave_block();
         Ok(())
     }
 
-    /// A block's statements. `in_repeat`: the condition after them still sees the block's locals.
-    pub(super) fn statements(&mut self, block: &Block, in_repeat: bool) -> Res<()> {
-        let is_label = |stat: &Stat| matches!(stat.kind, StatKind::Label(_));
-        let trailing = block.stats.iter().rev().take_while(|stat| is_label(stat)).count();
-        for (position, stat) in block.stats.iter().enumerate() {
+    /// A block's statements.
+    pub(super) fn statements(&mut self, block: &Block) -> Res<()> {
+        for stat in &block.stats {
             self.step()?;
             self.at(stat.line);
-            let last = !in_repeat && position + trailing >= block.stats.len();
-            self.statement(stat, last)?;
+            self.statement(stat)?;
             self.fs.free = self.fs.active_registers;
         }
         Ok(())
     }
 
-    fn statement(&mut self, stat: &Stat, last: bool) -> Res<()> {
+    fn statement(&mut self, stat: &Stat) -> Res<()> {
         match &stat.kind {
             StatKind::Assign { targets, values } => self.assign(targets, values),
             StatKind::Local { locals, values } => self.local_statement(locals, values),
@@ -39,7 +36,11 @@ impl Gen<'_> {
                 let mut call = self.expr(*call)?;
                 self.set_results(&mut call, Some(0))
             }
-            StatKind::Do(block) => self.block(block),
+            StatKind::Do { body, end_line } => {
+                self.block(body)?;
+                self.at(*end_line);
+                Ok(())
+            }
             StatKind::While { cond, body, end_line } => self.while_loop(*cond, body, *end_line),
             StatKind::Repeat { body, cond, end_line } => self.repeat_loop(body, *cond, *end_line),
             StatKind::If { arms, otherwise, end_line } => {
@@ -52,9 +53,18 @@ impl Gen<'_> {
             StatKind::GenericFor { vars, exprs, do_line, body, end_line } => {
                 self.generic_for(vars, exprs, body, [stat.line, *do_line, *end_line])
             }
-            StatKind::Goto(name) => self.goto_statement(*name, stat.line),
-            StatKind::Break => self.break_statement(stat.line),
-            StatKind::Label(name) => self.label_statement(*name, last),
+            StatKind::Goto(name) => {
+                self.goto_statement(*name);
+                Ok(())
+            }
+            StatKind::Break => {
+                self.break_statement();
+                Ok(())
+            }
+            StatKind::Label(name) => {
+                self.label_statement(*name);
+                Ok(())
+            }
             StatKind::Return(values) => self.return_statement(values),
         }
     }
@@ -87,7 +97,8 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// An arm that is only a jump forward is part of its condition. False if it is not such an arm.
+    /// An arm that is only a jump forward is part of its condition; a `goto` only if it is on the line of its
+    /// `then`, since a line of its own is to be seen by hooks. False if it is not such an arm.
     #[inline(never)]
     fn jump_arm(&mut self, cond: ExprId, then_line: u32, block: &Block) -> Res<bool> {
         let [Stat { kind, line }] = &block.stats[..] else { return Ok(false) };
@@ -97,10 +108,10 @@ impl Gen<'_> {
                 self.at(*line);
                 self.add_breaks(jumps);
             }
-            StatKind::Goto(name) if self.can_goto_directly(*name) => {
+            StatKind::Goto(name) if *line == then_line && self.can_goto_directly(*name) => {
                 let jumps = self.condition_false(cond, then_line)?;
                 self.at(*line);
-                self.add_gotos(*name, jumps, *line);
+                self.add_gotos(*name, jumps);
             }
             _ => return Ok(false),
         }

@@ -1,6 +1,5 @@
 //! Expressions (manual 3.4): operators by precedence, suffixes in a loop, constructors, function bodies.
 
-use super::scope::Mark;
 use super::{OpenFunction, Parser};
 use crate::ast::*;
 use crate::lexer::Result;
@@ -348,20 +347,21 @@ impl Parser<'_> {
     /// A function from its parameters to its `end`; `line` is where messages say it begins.
     #[inline(never)]
     pub(super) fn body(&mut self, is_method: bool, line: u32) -> Result<FuncId> {
-        let mark = self.open_function(line);
+        self.open_function(line);
         self.parameters(is_method)?;
         let base = self.stat_list()?;
         let end_line = self.close_word(Word::Function, line)?;
-        self.leave_block(mark);
+        self.check_jumps()?;
+        self.leave_block();
         Ok(self.close_function(base, end_line))
     }
 
     #[inline(never)]
-    fn open_function(&mut self, line: u32) -> Mark {
+    fn open_function(&mut self, line: u32) {
         let id = FuncId(self.chunk.functions.len() as u32);
         self.chunk.functions.push(Function { line, ..Function::default() });
         self.open.push(OpenFunction { id, is_vararg: false, line, local_count: 0, loops: 0 });
-        self.enter_block()
+        self.enter_block();
     }
 
     /// `([self,] names [, ...])`, brought into scope.
@@ -408,7 +408,6 @@ impl Parser<'_> {
         let function = &mut self.chunk.functions[id.index()];
         function.body = body;
         function.end_line = end_line;
-        function.after_line = self.lexer.line();
         self.open.pop();
         id
     }

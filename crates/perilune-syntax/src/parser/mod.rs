@@ -175,11 +175,11 @@ impl<'s> Parser<'s> {
         if self.token != Token::Eof {
             return Err(self.expected(Token::Eof));
         }
+        self.check_jumps()?;
         let body = self.take_block(body);
         let main = &mut self.chunk.functions[0];
         main.body = body;
         main.end_line = self.last_line;
-        main.after_line = self.lexer.line();
         Ok(())
     }
 

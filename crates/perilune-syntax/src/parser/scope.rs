@@ -4,6 +4,12 @@
 //! variable that comes into scope remembers which one it hides. Looking a name up, declaring it and leaving a
 //! scope are then all constant time per name, however many variables are active and however deep functions
 //! nest. Labels work the same way, except that those of enclosing functions stay remembered but do not count.
+//!
+//! Jumps are checked here too, so that the first mistake of a text is the one reported. A `goto` without a
+//! visible label waits in a list until its label comes, and so does a `break` outside loops, in vain: what
+//! still waits at the end of a function is reported there. A waiting jump knows how many locals were in scope
+//! where it stands, of those of the block that the list has reached; a label that has more would be entered
+//! from outside the scope of a local.
 
 use super::{MAX_LOCALS, Parser};
 use crate::ast::*;
@@ -20,6 +26,19 @@ pub struct Scopes {
     labelled: Vec<Option<Label>>,
     /// Labels of those blocks in order of declaration, each with the one it hides.
     labels: Vec<(StrId, Option<Label>)>,
+    /// Jumps of the open functions that have found no target yet, in the order of the text.
+    jumps: Vec<Jump>,
+    /// The blocks around the current point, innermost last.
+    blocks: Vec<Block>,
+}
+
+/// A jump without a target.
+struct Jump {
+    /// The label it goes to; `None`: a `break` outside loops.
+    label: Option<StrId>,
+    line: u32,
+    /// Local variables in scope there, except for those of blocks that have ended since.
+    active: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -29,10 +48,10 @@ struct Label {
 }
 
 /// What was in scope where a block began.
-#[must_use]
-pub struct Mark {
+struct Block {
     active: u32,
     labels: u32,
+    jumps: u32,
     local_count: u32,
 }
 
@@ -57,25 +76,32 @@ fn entry<T: Copy>(table: &mut Vec<Option<T>>, name: StrId) -> &mut Option<T> {
 }
 
 impl Parser<'_> {
-    pub(super) fn enter_block(&mut self) -> Mark {
-        Mark {
+    #[inline(never)]
+    pub(super) fn enter_block(&mut self) {
+        let block = Block {
             active: self.scopes.active.len() as u32,
             labels: self.scopes.labels.len() as u32,
+            jumps: self.scopes.jumps.len() as u32,
             local_count: self.function().local_count,
-        }
+        };
+        self.scopes.blocks.push(block);
     }
 
-    /// Ends the scope of all that was declared since `mark`.
+    /// Ends the innermost block and the scope of all that was declared in it.
     #[inline(never)]
-    pub(super) fn leave_block(&mut self, mark: Mark) {
+    pub(super) fn leave_block(&mut self) {
         let scopes = &mut self.scopes;
-        for (name, hidden) in scopes.active.drain(mark.active as usize..).rev() {
+        let block = scopes.blocks.pop().expect("a block is open");
+        for (name, hidden) in scopes.active.drain(block.active as usize..).rev() {
             scopes.visible[name.index()] = hidden;
         }
-        for (name, hidden) in scopes.labels.drain(mark.labels as usize..).rev() {
+        for (name, hidden) in scopes.labels.drain(block.labels as usize..).rev() {
             scopes.labelled[name.index()] = hidden;
         }
-        self.function().local_count = mark.local_count;
+        for jump in &mut scopes.jumps[block.jumps as usize..] {
+            jump.active = jump.active.min(block.active);
+        }
+        self.function().local_count = block.local_count;
     }
 
     /// Takes room for `count` local variables that no name refers to.
@@ -164,8 +190,68 @@ impl Parser<'_> {
         self.push(Expr::Local(id), line)
     }
 
-    /// Declares a label that began on `line`; no other of its name may be visible in this function.
-    pub(super) fn declare_label(&mut self, name: StrId, line: u32) -> Result<()> {
+    /// Notes a `break` on `line`.
+    pub(super) fn note_break(&mut self, line: u32) {
+        if self.function().loops == 0 {
+            self.wait_for_target(None, line);
+        }
+    }
+
+    /// Notes a `goto` on `line`.
+    pub(super) fn note_goto(&mut self, name: StrId, line: u32) {
+        let function = self.function().id;
+        let label = self.scopes.labelled.get(name.index()).copied().flatten();
+        if label.is_none_or(|label| label.function != function) {
+            self.wait_for_target(Some(name), line);
+        }
+    }
+
+    fn wait_for_target(&mut self, label: Option<StrId>, line: u32) {
+        let active = self.scopes.active.len() as u32;
+        self.scopes.jumps.push(Jump { label, line, active });
+    }
+
+    /// The end of the function whose outermost block is the innermost one open: no jump may be without a target.
+    #[inline(never)]
+    pub(super) fn check_jumps(&self) -> Result<()> {
+        let first = self.scopes.blocks.last().map_or(0, |block| block.jumps);
+        match self.scopes.jumps.get(first as usize) {
+            None => Ok(()),
+            Some(&Jump { label: None, line, .. }) => {
+                Err(self.lexer.error(format!("break outside loop at line {line}").as_bytes()))
+            }
+            Some(&Jump { label: Some(name), line, .. }) => {
+                Err(self.error_about("no visible label '", name, &format!("' for <goto> at line {line}")))
+            }
+        }
+    }
+
+    /// Ends the wait of the current block's jumps to the label `name`, at which `active` locals are in scope.
+    fn find_target(&mut self, name: StrId, first: u32, active: u32) -> Result<()> {
+        let first = first as usize;
+        let comes = |jump: &Jump| jump.label == Some(name);
+        if let Some(jump) = self.scopes.jumps[first..].iter().find(|j| comes(j) && j.active < active) {
+            let (entered, _) = self.scopes.active[jump.active as usize];
+            let entered = String::from_utf8_lossy(self.lexer.strings.get(entered)).into_owned();
+            let after = format!("> at line {} jumps into the scope of local '{entered}'", jump.line);
+            return Err(self.error_about("<goto ", name, &after));
+        }
+        self.scopes.jumps.extract_if(first.., |jump| comes(jump)).for_each(drop);
+        Ok(())
+    }
+
+    /// Declares a label that began on `line`; no other of its name may be visible in this function. `last`:
+    /// only void statements follow in its block, which ends the scope of its locals, so that the label stands
+    /// outside of it.
+    pub(super) fn declare_label(&mut self, name: StrId, line: u32, last: bool) -> Result<()> {
+        self.declare_unique_label(name, line)?;
+        let block = self.scopes.blocks.last().expect("a block is open");
+        let (jumps, outside) = (block.jumps, block.active);
+        let active = if last { outside } else { self.scopes.active.len() as u32 };
+        self.find_target(name, jumps, active)
+    }
+
+    fn declare_unique_label(&mut self, name: StrId, line: u32) -> Result<()> {
         let function = self.function().id;
         let label = entry(&mut self.scopes.labelled, name);
         match *label {

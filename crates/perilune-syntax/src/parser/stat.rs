@@ -11,9 +11,9 @@ impl Parser<'_> {
     /// where they start.
     #[inline(never)]
     pub(super) fn block(&mut self) -> Result<usize> {
-        let mark = self.enter_block();
+        self.enter_block();
         let base = self.stat_list()?;
-        self.leave_block(mark);
+        self.leave_block();
         Ok(base)
     }
 
@@ -89,8 +89,8 @@ impl Parser<'_> {
     fn do_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
         let body = self.block()?;
-        self.close_word(Word::Do, line)?;
-        self.push_with_block(body, line, StatKind::Do);
+        let end_line = self.close_word(Word::Do, line)?;
+        self.push_with_block(body, line, move |body| StatKind::Do { body, end_line });
         Ok(())
     }
 
@@ -108,13 +108,13 @@ impl Parser<'_> {
     #[inline(never)]
     fn repeat_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
-        let mark = self.enter_block();
+        self.enter_block();
         self.function().loops += 1;
         let body = self.stat_list()?;
         self.function().loops -= 1;
         let end_line = self.close_word(Word::Repeat, line)?;
         let cond = self.expr()?;
-        self.leave_block(mark);
+        self.leave_block();
         self.push_with_block(body, line, move |body| StatKind::Repeat { body, cond, end_line });
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Parser<'_> {
 
     #[inline(never)]
     fn for_stat(&mut self, line: u32) -> Result<()> {
-        let mark = self.enter_block();
+        self.enter_block();
         self.advance()?;
         let name = self.expect_name()?;
         match self.token {
@@ -162,7 +162,7 @@ impl Parser<'_> {
             Token::Char(b',') | Token::Word(Word::In) => self.generic_for(name, line)?,
             _ => return Err(self.error_near(b"'=' or 'in' expected")),
         }
-        self.leave_block(mark);
+        self.leave_block();
         Ok(())
     }
 
@@ -351,9 +351,11 @@ impl Parser<'_> {
                 break;
             }
         }
+        // A condition after `until` still sees the block's locals.
+        let last = self.at_block_end() && !self.is_word(Word::Until);
         for i in (first..self.pending.stats.len()).rev() {
             if let Stat { kind: StatKind::Label(name), line } = self.pending.stats[i] {
-                self.declare_label(name, line)?;
+                self.declare_label(name, line, last)?;
             }
         }
         Ok(())
@@ -364,9 +366,11 @@ impl Parser<'_> {
         let is_break = self.is_word(Word::Break);
         self.advance()?;
         if is_break {
+            self.note_break(line);
             self.push_stat(StatKind::Break, line);
         } else {
             let name = self.expect_name()?;
+            self.note_goto(name, self.last_line);
             self.push_stat(StatKind::Goto(name), self.last_line);
         }
         Ok(())

@@ -208,7 +208,8 @@ impl Vm {
             let event = self.value_str(event.as_bytes())?;
             let line = line.map_or(Value::NIL, |n| Value::int(n as i64));
             (*th).in_hook = true;
-            (*th).transfer_first = transfer.0;
+            // Without values there is no first one.
+            (*th).transfer_first = if transfer.1 == 0 { 0 } else { transfer.0 };
             (*th).transfer_count = transfer.1;
             self.no_yield += 1;
             (*frame(self.base)).flags |= F_HOOK;

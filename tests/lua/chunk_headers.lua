@@ -1,0 +1,18 @@
+-- What is wrong with a binary chunk.
+local d = string.dump(function() end)
+print(load("\27"))
+print(load("\27Lu"))
+print(load("\27Lua"))
+print(load("\27Luc" .. d:sub(5)))
+print(load("\27Xua" .. d:sub(5)))
+print(load("\27Lua\x53" .. d:sub(6)))
+print(load("\27Lua\x54\1" .. d:sub(7)))
+print(load("\27Lua\x54\0" .. ("x"):rep(6) .. d:sub(13)))
+print(load("\27Lua\x54\0" .. ("x"):rep(2)))
+for i = 1, #d - 1 do local _, m = load(d:sub(1, i), "=x") if m ~= "x: bad binary format (truncated chunk)" then print(i, m) end end
+print(load("\27hello", "=x"))
+print(load("\27", "@x"))
+print(load("\27", "x"))
+print(load(d, "=x", "t"))
+print(load("x=1", "=x", "b"))
+print(load("\27abc", "=x", "t"))

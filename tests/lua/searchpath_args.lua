@@ -1,0 +1,11 @@
+-- Which argument is found wrong first.
+print(pcall(package.searchpath, "x"))
+print(pcall(package.searchpath))
+print(pcall(package.searchpath, "x", nil))
+print(pcall(package.searchpath, nil, "x"))
+print(pcall(package.searchpath, {}, "x"))
+print(pcall(package.searchpath, "x", {}))
+print(pcall(package.searchpath, "x", "?", {}))
+print(pcall(package.searchpath, {}, {}, {}, {}))
+print(pcall(package.searchpath, {}, {}, {}))
+print(pcall(package.searchpath, {}, {}))
