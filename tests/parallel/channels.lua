@@ -67,6 +67,8 @@ d:join()
 a:close()
 print(pl.channel.select { b, a })
 refused(pl.channel.select, { 1 })
+refused(pl.channel.select, {})
+refused(pl.channel.select, { timeout = 1 })
 refused(function() pl.channel.select { { a, 1 } } end)
 
 -- both sides of the same channel in one select

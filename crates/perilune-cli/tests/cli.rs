@@ -494,3 +494,80 @@ fn subcommands() {
     assert_eq!(run(&["run", "args.lua"], "").0, "file\targs.lua\n");
     fs::remove_file(place.0.join("run")).unwrap();
 }
+
+/// `print` hands each line to the system; `io.write` does not.
+#[test]
+fn print_flushes() {
+    let place = Place::new();
+    let script = "print('a') io.stderr:write('b\\n') io.write('c\\n') io.stderr:write('d\\n') print('e')";
+    // Both streams into one file: the order is that of the system calls.
+    let file = fs::File::create(place.0.join("both")).unwrap();
+    let status = command(&place)
+        .args(["-e", script])
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(fs::read_to_string(place.0.join("both")).unwrap(), "a\nb\nd\nc\ne\n");
+    // A program that is killed has said its lines.
+    let output = command(&place)
+        .args(["-e", "print('said') io.write('held back') assert(io.open('/proc/self/stat')):read('n')"])
+        .args(["-e", "io.popen('kill -9 ' .. io.open('/proc/self/stat'):read('n')):read()"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), None, "{output:?}");
+    assert!(output.stdout.starts_with(b"said\n"), "{output:?}");
+}
+
+/// A co-process gets its line while the program waits for the answer.
+#[test]
+fn print_reaches_a_partner_that_waits() {
+    use std::io::{BufRead, BufReader};
+    let place = Place::new();
+    let mut child = command(&place)
+        .args(["-e", "for i = 1, 3 do print('question', i) io.stderr:write(io.read(), '\\n') end"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for i in 1..=3 {
+        assert_eq!(lines.next().unwrap().unwrap(), format!("question\t{i}"));
+        stdin.write_all(b"answer\n").unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+/// A hook that outlives the chunk that sets it sees the program's functions and nothing else.
+#[test]
+fn hooks_between_chunks() {
+    const REPORT: &str = "debug.sethook(function(event, line) \
+        local i = debug.getinfo(2, 'Sn') \
+        io.write(event, ' ', tostring(line), ' ', i.what, ' ', tostring(i.name), '\\n') end, 'crl')";
+    let chunk = |name: &str| {
+        format!("call nil main nil\nline 1 main nil\nline 2 main nil\nreturn nil main nil\n{name}")
+    };
+    let done = "os.exit(0, false)";
+    let expected = [
+        "return nil C sethook\nreturn nil main nil\n",
+        &chunk(""),
+        &chunk(""),
+        "call nil main nil\nline 1 main nil\ncall nil C exit\n",
+    ];
+    prints(&["-e", REPORT, "-e", "x = 1\ny = 2", "-e", "x = 1\ny = 2", "-e", done], &expected.concat());
+    // Set by a module and by LUA_INIT; counts are of the program's instructions too.
+    let lines = "debug.sethook(function(_, line) io.write(tostring(line), ' ') end, 'l')";
+    let place = Place::new();
+    fs::write(place.0.join("hook.lua"), lines).unwrap();
+    fs::write(place.0.join("two.lua"), "local x\nx = 1\n").unwrap();
+    for (args, variable) in
+        [(&["-l", "hook", "two.lua"][..], ""), (&["two.lua"], lines), (&["two.lua"], "@hook.lua")]
+    {
+        let output =
+            command(&place).args(args).env("LUA_INIT", variable).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "1 2 ", "{args:?} {variable} {output:?}");
+    }
+}

@@ -882,7 +882,7 @@ impl Vm {
     pub fn host_call_with_handler(&mut self, f: Value, args: &[Value], handler: Value) -> Result<u32, Value> {
         let mut all = vec![f, handler];
         all.extend_from_slice(args);
-        let n = self.host_call(Value::native(&XPCALL), &all)?;
+        let n = self.host_call(Value::native(&HOST_XPCALL), &all)?;
         // xpcall's own first result says how it went.
         let first = self.nargs() - n + 1;
         if self.stack_get(first).is_truthy() {
@@ -900,7 +900,8 @@ impl Vm {
     }
 }
 
-static XPCALL: Native = Native::special("xpcall", Kind::Xpcall, |vm| {
+/// The host's own; [`Role`](crate::debug::Role) tells its frames from those of the program's `xpcall`.
+pub(crate) static HOST_XPCALL: Native = Native::special("xpcall", Kind::Xpcall, |vm| {
     Err(vm.error_plain("xpcall is called by the interpreter only"))
 });
 

@@ -1,7 +1,8 @@
 //! Errors: what is known of one on its way, positions, messages with variable names.
 
 use crate::Vm;
-use crate::frame::{F_NATIVE, frame};
+use crate::debug::Role;
+use crate::frame::{CALL_GAP, F_NATIVE, frame};
 use crate::interp::frame_closure;
 use crate::meta::Event;
 use crate::names::{self, Operand};
@@ -149,14 +150,13 @@ impl Vm {
                 }
                 base = base.sub(delta as usize);
             }
-            if (*frame(base)).flags & F_NATIVE != 0 || (*base.sub(3)).tag() != Tag::CLOSURE {
+            if (*frame(base)).flags & F_NATIVE != 0 || (*base.sub(CALL_GAP)).tag() != Tag::CLOSURE {
                 return Vec::new();
             }
-            let inst = (*frame_closure(base)).inst();
-            let proto = inst.proto();
-            if std::ptr::eq(inst, (*self.call_stub).proto) {
+            if self.role_of(*base.sub(CALL_GAP)) == Role::Stub {
                 return Vec::new();
             }
+            let proto = (*frame_closure(base)).inst().proto();
             let Some(line) = names::current_line(base) else { return Vec::new() };
             let mut text = chunk_id(&proto.source);
             text.extend_from_slice(format!(":{line}: ").as_bytes());

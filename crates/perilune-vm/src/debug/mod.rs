@@ -2,7 +2,8 @@
 //!
 //! A *level* is an active function of a coroutine: 0 the topmost one, 1 its caller, and so on. Levels are found by walking the frame
 //! records downwards. Two kinds of records are no levels: the bottom one of a stack, which stands for the host (a coroutine's
-//! first function is told from it by `CONT_COROUTINE`), and the stub by which native code calls `pcall` and its like.
+//! first function is told from it by `CONT_COROUTINE`), and the stub by which native code calls `pcall` and its like. What a frame
+//! is to those who look, levels and positions and hooks alike, is said by [`Role`] alone.
 //!
 //! Everything public takes a coroutine and a level and walks anew, so nobody can hold a record that is gone. An
 //! [`Activation`] is only ever used while nothing runs. Its *limit* is where the next frame up begins: what lies between is the function's own.
@@ -27,8 +28,8 @@ pub use function::FunctionInfo;
 use crate::Vm;
 use crate::frame::{CALL_GAP, CONT_COROUTINE, F_CONT, F_HOOK, F_NATIVE, F_TAIL, frame};
 use crate::names;
-use crate::object::Thread;
-use crate::value::{Gc, Value};
+use crate::object::{LuaClosure, Thread};
+use crate::value::{Gc, Tag, Value};
 
 /// A place in a program's text, cheap to take and to keep: what it is called is found out when it is asked for.
 #[derive(Clone)]
@@ -81,10 +82,33 @@ impl Activation {
     }
 }
 
+/// What the frame of a function is to those who look at running code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// A function of the program or of a library: a level, and its events are reported to hooks.
+    Program,
+    /// The protected call by which the host runs a chunk: a level (a C function, as the host's is in PUC Lua), without events.
+    Host,
+    /// The stub of Lua code by which native code calls what only the interpreter can call: nobody sees it.
+    Stub,
+}
+
+impl Role {
+    /// Of a frame of `function`, in a state whose stub is `stub`.
+    #[inline]
+    fn of(function: Value, stub: *mut LuaClosure) -> Role {
+        if function.tag == Tag::CLOSURE {
+            return if function.gc::<LuaClosure>().ptr() == stub { Role::Stub } else { Role::Program };
+        }
+        let host = function.as_native().is_some_and(|native| std::ptr::eq(native, &crate::call::HOST_XPCALL));
+        if host { Role::Host } else { Role::Program }
+    }
+}
+
 /// The activations of a coroutine, topmost first.
 pub(crate) struct Activations {
     at: Option<Activation>,
-    stub: Value,
+    stub: *mut LuaClosure,
 }
 
 impl Iterator for Activations {
@@ -104,7 +128,7 @@ impl Iterator for Activations {
                     return None;
                 }
             }
-            if !here.function().same(self.stub) {
+            if Role::of(here.function(), self.stub) != Role::Stub {
                 return Some(here);
             }
         }
@@ -112,12 +136,23 @@ impl Iterator for Activations {
 }
 
 impl Vm {
+    /// What a frame of this function is to those who look.
+    #[inline]
+    pub(crate) fn role_of(&self, function: Value) -> Role {
+        Role::of(function, self.call_stub)
+    }
+
+    /// What the running frame is to those who look.
+    #[inline]
+    pub(crate) fn running_role(&self) -> Role {
+        // SAFETY: the function is below the record of the running frame.
+        self.role_of(unsafe { *self.base.sub(CALL_GAP) })
+    }
+
     /// The activations of `th`.
     pub(crate) fn activations(&self, th: Gc<Thread>) -> Activations {
         let (base, limit) = if th.ptr() == self.thread { (self.base, self.top) } else { (th.base, th.top) };
-        // SAFETY: the stub lives as long as the state.
-        let stub = unsafe { Gc::from_ptr(self.call_stub) };
-        Activations { at: Some(Activation { base, limit }), stub: stub.into() }
+        Activations { at: Some(Activation { base, limit }), stub: self.call_stub }
     }
 
     pub(crate) fn activation(&self, th: Gc<Thread>, level: u32) -> Option<Activation> {

@@ -10,11 +10,14 @@
 //! - *line*: when the next instruction is on another line than the last one looked at (`hook_pc`), or not behind it.
 //! - *count*: every so many instructions.
 //!
+//! Only frames of the program have events ([`Role`]): neither the host's nor the stubs by which natives call.
+//!
 //! A hook runs on the stack of the code it interrupts, above its registers. It cannot yield, and no hook interrupts it. `F_HOOK` marks the interrupted frame
 //! meanwhile, which is how the hook's own frame gets its name. The hook may move the stack: whoever calls one reads `vm.base` again.
 
 use super::{flow, frame_ceiling, frame_closure, op, save};
 use crate::Vm;
+use crate::debug::Role;
 use crate::frame::{CALL_GAP, CONT_NONE, F_HOOK, F_NATIVE, F_TAIL, frame};
 use crate::names;
 use crate::native::LuaResult;
@@ -103,6 +106,9 @@ impl Vm {
         unsafe {
             if self.sampler.is_sprung() {
                 self.take_samples();
+            }
+            if self.running_role() != Role::Program {
+                return Ok(());
             }
             let th = self.thread;
             let proto = (*frame_closure(self.base)).inst().proto();
@@ -200,7 +206,7 @@ impl Vm {
         // SAFETY: the running coroutine stays alive and comes back to this stack; offsets survive a move of it.
         unsafe {
             let hook = (*th).hook;
-            if (*th).in_hook || !hook.is_function() {
+            if (*th).in_hook || !hook.is_function() || self.running_role() != Role::Program {
                 return Ok(());
             }
             let stack = (*th).stack;
