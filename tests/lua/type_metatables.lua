@@ -102,3 +102,16 @@ print(shown "a", 1, shown "b")
 print(pcall(print, 1, shown "c", setmetatable({}, {__tostring = function() error("no text", 0) end}), 2))
 local co = coroutine.wrap(function(...) print(...) return "end" end)
 print(string.format("%q %q", nil, true))
+
+-- What C code reads as text it reads as it is.
+getmetatable("").__tostring = function() return "shown" end
+debug.setmetatable(1, { __tostring = function() return "shown" end })
+io.write(select(2, pcall(require, "no.such.module")) == nil and "" or "no module\n")
+local path = package.path
+package.path = "./?.none"
+io.write((select(2, pcall(require, "x")):gsub("\n.*none'", " (path)"):gsub("\n.*", "")), "\n")
+package.path = path
+io.write(load(function() local p = piece piece = nil return p end) and "loads" or "", "\n")
+piece = "return 'as it is'"
+io.write(load(function() local p = piece piece = nil return p end)(), "\n")
+io.write(1, " ", 1 .. "x", " ", ("x"):rep(2), " ", table.concat({ 1, "y" }), "\n")

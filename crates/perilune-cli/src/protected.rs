@@ -66,9 +66,8 @@ pub fn call_reporting(vm: &mut Vm, f: Value, args: &[Value]) -> Option<u32> {
 /// of the error.
 fn message_handler(vm: &mut Vm) -> LuaResult<u32> {
     let error = vm.arg(1);
-    let message = match vm.arg(1).as_string() {
-        Some(message) => message.bytes().to_vec(),
-        None if error.is_number() => vm.tostring(error)?.bytes().to_vec(),
+    let message = match Vm::plain_text(error) {
+        Some(message) => message,
         None => {
             let to_string = vm.metafield(error, "__tostring")?;
             if !to_string.is_nil() {

@@ -388,47 +388,59 @@ fn load(vm: &mut Vm) -> LuaResult<u32> {
     let name = vm.opt_str(2)?;
     let name = name.map_or(b"=(load)".as_slice(), |n| n.bytes());
     vm.check_type(1, Type::Function)?;
-    let text = match read_pieces(vm, source)? {
-        Ok(text) => text,
+    let mut text = Vec::new();
+    let mut ended = match read_piece(vm, source, &mut text)? {
+        Ok(more) => !more,
         Err(message) => return loaded(vm, Err(message)),
     };
-    let result = chunk::load(vm, &text, name, mode, env)?;
-    loaded(vm, result)
+    // The compiler asks for what it needs. If the reader fails, the text ends there, and what it failed with counts.
+    let mut failure = None;
+    let mut more = |vm: &mut Vm, text: &mut Vec<u8>| {
+        if !ended {
+            match read_piece(vm, source, text) {
+                Ok(Ok(more)) => ended = !more,
+                failed => {
+                    failure = Some(failed);
+                    ended = true;
+                }
+            }
+        }
+        !ended
+    };
+    let result = chunk::load_pieces(vm, text, &mut more, name, mode, env);
+    match failure {
+        None => loaded(vm, result?),
+        Some(failed) => loaded(vm, failed?.and(result?)),
+    }
 }
 
-/// All that the reader function gives until it returns nothing or an empty string; an error of the reader is
+/// Appends what the reader function gives; false if that is nothing or an empty string. An error of the reader is
 /// one of loading, but a message handler outside sees it.
-fn read_pieces(vm: &mut Vm, reader: Value) -> LuaResult<Result<Vec<u8>, Value>> {
-    let mut text = Vec::new();
-    loop {
-        if let Err(thrown) = vm.poll_interrupt() {
-            return vm.catch(thrown).map(Err);
-        }
-        let top = vm.stack_top() as u32;
-        let count = match vm.observed_call(reader, &[])? {
-            Ok(count) => count,
-            Err(message) => return Ok(Err(message)),
-        };
-        let piece = if count == 0 { Value::NIL } else { vm.stack_get(top + 1) };
-        if !piece.is_nil() && piece.as_string().is_none() && !piece.is_number() {
-            let thrown = vm.error("reader function must return a string");
-            return vm.observed_error(thrown).map(Err);
-        }
-        let piece = match piece {
-            piece if piece.is_nil() => None,
-            piece => match vm.tostring(piece) {
-                Ok(piece) => Some(piece),
-                Err(thrown) => return vm.catch(thrown).map(Err),
-            },
-        };
-        match piece {
-            Some(piece) if piece.len() > 0 => match scratch::append(vm, &mut text, piece.bytes()) {
-                Ok(()) => {}
-                Err(thrown) => return vm.catch(thrown).map(Err),
-            },
-            _ => return Ok(Ok(text)),
-        }
-        vm.truncate(top);
+fn read_piece(vm: &mut Vm, reader: Value, text: &mut Vec<u8>) -> LuaResult<Result<bool, Value>> {
+    if let Err(thrown) = vm.poll_interrupt() {
+        return vm.catch(thrown).map(Err);
+    }
+    let top = vm.stack_top() as u32;
+    let count = match vm.observed_call(reader, &[])? {
+        Ok(count) => count,
+        Err(message) => return Ok(Err(message)),
+    };
+    let piece = if count == 0 { Value::NIL } else { vm.stack_get(top + 1) };
+    let appended = if let Some(piece) = piece.as_string() {
+        scratch::append(vm, text, piece.bytes()).map(|()| piece.len() > 0)
+    } else if piece.is_number() {
+        Vm::write_number(piece, text);
+        Ok(true)
+    } else if piece.is_nil() {
+        Ok(false)
+    } else {
+        let thrown = vm.error("reader function must return a string");
+        return vm.observed_error(thrown).map(Err);
+    };
+    vm.truncate(top);
+    match appended {
+        Ok(more) => Ok(Ok(more)),
+        Err(thrown) => vm.catch(thrown).map(Err),
     }
 }
 

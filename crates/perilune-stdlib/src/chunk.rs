@@ -24,18 +24,50 @@ pub fn load(
     mode: &[u8],
     env: Option<Value>,
 ) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
-    let (kind, letter) = if source.first() == Some(&SIGNATURE) { ("binary", b'b') } else { ("text", b't') };
-    if !c_bytes(mode).contains(&letter) {
-        let mut text = format!("attempt to load a {kind} chunk (mode is '").into_bytes();
-        text.extend_from_slice(c_bytes(mode));
-        text.extend_from_slice(b"')");
-        return Ok(Err(vm.value_str(&text)?));
+    if let Some(refusal) = refusal(vm, source, mode)? {
+        return Ok(Err(refusal));
     }
     let loaded = vm.report_load(name, source.len(), |vm| vm.load(source, c_bytes(name), LoadMode::Both, env));
     if loaded.is_err() {
         vm.poll_interrupt()?;
     }
     Ok(loaded)
+}
+
+/// `lua_load`: as [`load`], of a chunk of which `first` is there; `more` appends the next piece, if there is one. It
+/// is asked for no more than it takes; see [`Vm::load_pieces`].
+///
+/// # Errors
+/// As those of [`load`].
+pub fn load_pieces(
+    vm: &mut Vm,
+    first: Vec<u8>,
+    more: &mut dyn FnMut(&mut Vm, &mut Vec<u8>) -> bool,
+    name: &[u8],
+    mode: &[u8],
+    env: Option<Value>,
+) -> LuaResult<Result<Gc<LuaClosure>, Value>> {
+    if let Some(refusal) = refusal(vm, &first, mode)? {
+        return Ok(Err(refusal));
+    }
+    // How long it will be nobody knows yet.
+    let loaded = vm.report_load(name, 0, |vm| vm.load_pieces(first, more, c_bytes(name), env));
+    if loaded.is_err() {
+        vm.poll_interrupt()?;
+    }
+    Ok(loaded)
+}
+
+/// What to say about a chunk that begins with `source` if `mode` does not allow its kind.
+fn refusal(vm: &mut Vm, source: &[u8], mode: &[u8]) -> LuaResult<Option<Value>> {
+    let (kind, letter) = if source.first() == Some(&SIGNATURE) { ("binary", b'b') } else { ("text", b't') };
+    if c_bytes(mode).contains(&letter) {
+        return Ok(None);
+    }
+    let mut text = format!("attempt to load a {kind} chunk (mode is '").into_bytes();
+    text.extend_from_slice(c_bytes(mode));
+    text.extend_from_slice(b"')");
+    vm.value_str(&text).map(Some)
 }
 
 /// `luaL_loadfilex`: as [`load`], from the file `name`, or from the standard input.

@@ -171,12 +171,11 @@ fn find(vm: &mut Vm, name: &[u8], field: &str) -> LuaResult<Result<Vec<u8>, Vec<
     let package = package(vm);
     let key = vm.value_str(field.as_bytes())?;
     let path = vm.index(package, key)?;
-    if path.as_string().is_none() && !path.is_number() {
+    let Some(path) = Vm::plain_text(path) else {
         return Err(vm.error(format!("'package.{field}' must be a string")));
-    }
-    let path = vm.tostring(path)?;
-    check_room(vm, name, path.bytes())?;
-    Ok(search(c_bytes(name), c_bytes(path.bytes()), b".", b"/"))
+    };
+    check_room(vm, name, &path)?;
+    Ok(search(c_bytes(name), c_bytes(&path), b".", b"/"))
 }
 
 fn load_error(vm: &mut Vm, name: &[u8], file: &[u8], what: &[u8]) -> LuaResult<u32> {
@@ -209,8 +208,8 @@ fn searcher_lua(vm: &mut Vm) -> LuaResult<u32> {
             Ok(2)
         }
         Err(message) => {
-            let message = vm.tostring(message)?;
-            load_error(vm, name.bytes(), &file, message.bytes())
+            let message = Vm::plain_text(message).unwrap_or_default();
+            load_error(vm, name.bytes(), &file, &message)
         }
     }
 }
@@ -255,10 +254,9 @@ fn find_loader(vm: &mut Vm, name: Gc<LuaString>) -> LuaResult<(Value, Value)> {
         if loader.is_function() {
             return Ok((loader, data));
         }
-        if loader.as_string().is_some() || loader.is_number() {
-            let piece = vm.tostring(loader)?;
+        if let Some(piece) = Vm::plain_text(loader) {
             message.extend_from_slice(b"\n\t");
-            message.extend_from_slice(piece.bytes());
+            message.extend_from_slice(&piece);
         }
         vm.truncate(top);
     }

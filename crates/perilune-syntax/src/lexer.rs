@@ -8,13 +8,20 @@
 //! resolved, for one that broke off what had been read of it. That text is put together only when a message
 //! needs it, from the source and from the part of a string already converted. Like every string that passes
 //! through C it ends at its first zero byte.
+//!
+//! # Texts that come in pieces
+//! A text may come from a reader function of the program ([`Source::Pieces`]), which may have effects, fail, or
+//! never end. So a piece is asked for when the byte after the last one is needed, which is as early as PUC Lua
+//! needs it: that byte is always there when a token has been read. Pieces are appended to what there is, so that
+//! positions stay; a text that is there as a whole is never copied.
 
 use crate::ast::StrId;
 use crate::error::{SyntaxError, chunk_id};
 use crate::intern::Interner;
 use crate::numeral::{Number, hex_value, is_space, parse_number};
 use crate::token::{Long, Token, Word};
-use crate::{BYTES_PER_TOKEN, Bounds};
+use crate::{BYTES_PER_TOKEN, Bounds, Source};
+use std::borrow::Cow;
 
 /// What a step of the front end yields. Boxed, so that a result of the parser's recursion fits in two
 /// registers.
@@ -48,7 +55,9 @@ static CLASS: [u8; 256] = {
 
 /// The state of reading one source.
 pub struct Lexer<'s> {
-    source: &'s [u8],
+    source: Cow<'s, [u8]>,
+    /// Who appends to it, until there is nothing to append.
+    more: Option<&'s mut dyn FnMut(&mut Vec<u8>) -> bool>,
     /// The next byte to read.
     at: usize,
     /// Where the token read last starts; it ends at `at`.
@@ -65,14 +74,21 @@ pub struct Lexer<'s> {
     until_look: u32,
 }
 
+/// Longest text: ids and lines are 32 bits wide, and no construct makes more than a few of them per byte.
+const MAX_TEXT: usize = u32::MAX as usize;
 /// Tokens between two looks at the bounds.
 const TOKENS_PER_LOOK: u32 = 4096;
 
 impl<'s> Lexer<'s> {
     /// Starts at the beginning of `source`; `chunk_name` is for messages.
-    pub fn new(source: &'s [u8], chunk_name: &'s [u8], bounds: Bounds<'s>) -> Lexer<'s> {
+    pub fn new(source: Source<'s>, chunk_name: &'s [u8], bounds: Bounds<'s>) -> Lexer<'s> {
+        let (source, more) = match source {
+            Source::Whole(text) => (Cow::Borrowed(text), None),
+            Source::Pieces(first, more) => (Cow::Owned(first), Some(more)),
+        };
         Lexer {
             source,
+            more,
             at: 0,
             start: 0,
             line: 1,
@@ -100,6 +116,26 @@ impl<'s> Lexer<'s> {
         }
     }
 
+    /// The text, and the names and literals in it.
+    pub fn into_parts(self) -> (Cow<'s, [u8]>, Vec<Box<[u8]>>) {
+        (self.source, self.strings.into_strings())
+    }
+
+    /// The end of the text that is there has been reached. True if there is more now.
+    #[cold]
+    #[inline(never)]
+    fn fill(&mut self) -> bool {
+        let Some(more) = &mut self.more else { return false };
+        let text = self.source.to_mut();
+        while text.len() <= MAX_TEXT && more(text) {
+            if self.at < text.len() {
+                return true;
+            }
+        }
+        self.more = None;
+        false
+    }
+
     /// The line that has been reached, from 1.
     #[inline]
     pub fn line(&self) -> u32 {
@@ -108,8 +144,17 @@ impl<'s> Lexer<'s> {
 
     /// The next byte, or `None` at the end.
     #[inline]
-    fn peek(&self) -> Option<u8> {
-        self.source.get(self.at).copied()
+    fn peek(&mut self) -> Option<u8> {
+        match self.source.get(self.at) {
+            Some(&byte) => Some(byte),
+            None => self.peek_further(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn peek_further(&mut self) -> Option<u8> {
+        if self.fill() { self.source.get(self.at).copied() } else { None }
     }
 
     /// Steps over `byte` if it is next.
@@ -126,6 +171,18 @@ impl<'s> Lexer<'s> {
         if self.until_look == 0 {
             self.look_at_bounds()?;
         }
+        let token = self.scan()?;
+        if self.more.is_some() {
+            self.peek();
+        }
+        if self.source.len() > MAX_TEXT {
+            return Err(self.error(b"chunk too large"));
+        }
+        Ok(token)
+    }
+
+    #[inline]
+    fn scan(&mut self) -> Result<Token> {
         loop {
             self.start = self.at;
             let Some(b) = self.peek() else { return Ok(Token::Eof) };
@@ -229,21 +286,27 @@ impl<'s> Lexer<'s> {
             }
             self.at = start;
         }
-        let rest = &self.source[self.at..];
-        self.at += memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
-        Ok(())
+        loop {
+            let rest = &self.source[self.at..];
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            self.at += end.unwrap_or(rest.len());
+            if end.is_some() || !self.fill() {
+                return Ok(());
+            }
+        }
     }
 
     /// With the first bracket read: if `=`s and a second bracket follow, steps over them and returns the
     /// number of `=`s. Otherwise stays where it is.
     fn long_bracket(&mut self, bracket: u8) -> Option<usize> {
-        let rest = &self.source[self.at..];
-        let level = rest.iter().take_while(|&&b| b == b'=').count();
-        if rest.get(level) != Some(&bracket) {
-            return None;
+        let start = self.at;
+        while self.skip_if(b'=') {}
+        let level = self.at - start;
+        if self.skip_if(bracket) {
+            return Some(level);
         }
-        self.at += level + 1;
-        Some(level)
+        self.at = start;
+        None
     }
 
     fn long_string_token(&mut self) -> Result<Token> {
@@ -268,7 +331,13 @@ impl<'s> Lexer<'s> {
         loop {
             let rest = &self.source[self.at..];
             let Some(plain) = memchr::memchr3(b']', b'\n', b'\r', rest) else {
+                if is_string {
+                    self.scratch.extend_from_slice(rest);
+                }
                 self.at = self.source.len();
+                if self.fill() {
+                    continue;
+                }
                 let what = if is_string { "string" } else { "comment" };
                 let message = format!("unfinished long {what} (starting at line {first_line})");
                 return Err(self.error_near(message.as_bytes(), Token::Eof));
@@ -277,7 +346,8 @@ impl<'s> Lexer<'s> {
                 self.scratch.extend_from_slice(&rest[..plain]);
             }
             self.at += plain + 1;
-            let found = if rest[plain] == b']' {
+            let byte = rest[plain];
+            let found = if byte == b']' {
                 let start = self.at;
                 match self.long_bracket(b']') {
                     Some(found) if found == level => return Ok(()),
@@ -289,7 +359,7 @@ impl<'s> Lexer<'s> {
                     None => b"]",
                 }
             } else {
-                self.end_line(rest[plain]);
+                self.end_line(byte);
                 b"\n"
             };
             if is_string {
@@ -425,9 +495,12 @@ impl<'s> Lexer<'s> {
     }
 
     /// A bad escape that starts at `start`: shows the string up to and with the byte that is next.
-    fn escape_error(&self, message: &[u8], quote: u8, start: usize) -> Box<SyntaxError> {
-        let end = (self.at + 1).min(self.source.len());
-        let text = [&[quote], self.scratch.as_slice(), &self.source[start..end]].concat();
+    fn escape_error(&mut self, message: &[u8], quote: u8, start: usize) -> Box<SyntaxError> {
+        if self.peek().is_some() {
+            self.at += 1;
+            self.peek();
+        }
+        let text = [&[quote], self.scratch.as_slice(), &self.source[start..self.at]].concat();
         self.error_at(message, &text)
     }
 

@@ -47,14 +47,36 @@ pub fn compile_within(
     chunk_name: &[u8],
     bounds: Bounds<'_>,
 ) -> Result<std::sync::Arc<Proto>, SyntaxError> {
-    let chunk = parser::parse_within(source, chunk_name, bounds)?;
+    compile_from(Source::Whole(source), chunk_name, bounds)
+}
+
+/// As [`compile_within`], of a text that may still be on its way. What can be refused is refused before more of
+/// it is asked for.
+///
+/// # Errors
+/// As those of [`compile_within`].
+pub fn compile_from<'s>(
+    source: Source<'s>,
+    chunk_name: &'s [u8],
+    bounds: Bounds<'s>,
+) -> Result<std::sync::Arc<Proto>, SyntaxError> {
+    let (chunk, text) = parser::parse_within(source, chunk_name, bounds)?;
     codegen::generate(&chunk, chunk_name, bounds).map_err(|(error, limit)| match limit {
         Some(codegen::Limit { message, at, used }) => {
             drop(chunk);
-            parser::error_after(source, chunk_name, bounds, (at, used), &message).unwrap_or(error)
+            parser::error_after(&text, chunk_name, bounds, (at, used), &message).unwrap_or(error)
         }
         None => error,
     })
+}
+
+/// A text to compile.
+pub enum Source<'s> {
+    /// All of it.
+    Whole(&'s [u8]),
+    /// Its beginning, and who appends the next piece: true if there was one, false at the end, after which it is
+    /// not asked again. Whoever cannot go on says that this is the end, and forgets about the result.
+    Pieces(Vec<u8>, &'s mut dyn FnMut(&mut Vec<u8>) -> bool),
 }
 
 /// What ends the compilation of a text that is too long for somebody.

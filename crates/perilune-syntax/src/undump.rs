@@ -53,6 +53,25 @@ fn read(bytes: &[u8]) -> Read<Arc<Proto>> {
     Ok(proto)
 }
 
+/// How many bytes more a chunk that begins like this must have before more can be said about it; 0 if it is
+/// complete, or refused anyway.
+pub fn missing(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    for (expected, _) in HEADER {
+        if rest.len() < expected.len() {
+            return expected.len() - rest.len();
+        }
+        match rest.strip_prefix(expected) {
+            Some(after) => rest = after,
+            None => return 0,
+        }
+    }
+    match rest.first_chunk() {
+        Some(length) => (12 + u32::from_le_bytes(*length) as usize).saturating_sub(rest.len()),
+        None => 12 - rest.len(),
+    }
+}
+
 fn truncated<T>() -> Read<T> {
     Err("truncated chunk".into())
 }

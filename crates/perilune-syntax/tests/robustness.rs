@@ -236,3 +236,39 @@ fn bounds_end_a_compilation() {
     let error = compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &last, memory: usize::MAX });
     assert_eq!((error.unwrap_err().to_string().as_str(), looks.get()), ("interrupted!", all));
 }
+
+/// A text in pieces of any size is the same text: the same code, or the same error, with no more pieces than it takes.
+#[test]
+fn pieces_are_the_whole() {
+    use perilune_syntax::{Bounds, Source, compile, compile_from, dump::dump};
+    let long = format!("local t = {{{}}} return t", "'a\\\n\\z  b', [==[x\n]=]]==], 0x1p-3, ".repeat(200));
+    let texts = [
+        "local a <const>, b = 1, 'x\\u{7a}y' return function(...) return a, b, ... end -- end\n",
+        "--[==[\r\n]]]=]]==] return [[\n]]]] .. [=[]]=], 1 .. 2, ~1 ~= 2 // 3 << 4",
+        "for i = 1, 2 do goto l ::l:: end x",
+        "x = 'abc\\",
+        "x = \"\\x4",
+        "x = [===",
+        &long,
+    ];
+    for text in texts {
+        let whole = compile(text.as_bytes(), b"=x");
+        for size in [1, 2, 3, 5, 64, 4096] {
+            let mut pieces = text.as_bytes().chunks(size);
+            let first = pieces.next().unwrap_or_default().to_vec();
+            let mut more = |text: &mut Vec<u8>| match pieces.next() {
+                Some(piece) => {
+                    text.extend_from_slice(piece);
+                    true
+                }
+                None => false,
+            };
+            let found = compile_from(Source::Pieces(first, &mut more), b"=x", Bounds::NONE);
+            match (&whole, &found) {
+                (Ok(whole), Ok(found)) => assert_eq!(dump(whole, false), dump(found, false), "{text} {size}"),
+                (Err(whole), Err(found)) => assert_eq!(whole, found, "{text} {size}"),
+                _ => panic!("{text} {size}: {found:?}"),
+            }
+        }
+    }
+}

@@ -472,6 +472,19 @@ impl Vm {
         self.new_str(&text)
     }
 
+    /// A string's bytes or a number's text, whatever metamethods they have (`lua_tolstring`); `None` for other values.
+    pub fn plain_text(v: Value) -> Option<Vec<u8>> {
+        match v.tag {
+            Tag::STRING => Some(v.gc::<LuaString>().bytes().to_vec()),
+            Tag::INT | Tag::FLOAT => {
+                let mut text = Vec::new();
+                Self::write_number(v, &mut text);
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+
     /// Appends a number's text.
     pub fn write_number(v: Value, out: &mut Vec<u8>) {
         match v.tag() {

@@ -8,7 +8,7 @@ use crate::native::LuaResult;
 use crate::object::{LuaClosure, Status, Thread};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Heap, HeapOptions};
-use perilune_syntax::{Bounds, Instr, Op, Proto};
+use perilune_syntax::{Bounds, Instr, Op, Proto, Source};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -208,6 +208,37 @@ impl Vm {
             let bounds = Bounds { interrupted: &|| interrupt.is_raised(), memory: self.heap().room() };
             perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
         };
+        self.chunk_function(result, env)
+    }
+
+    /// As [`Vm::load`], of a chunk of which `first` is there; `more` appends the next piece, if there is one. It is asked for no more than
+    /// it takes to compile the chunk or to refuse it. If it fails, it says that there is none, and the result means nothing.
+    pub fn load_pieces(
+        &mut self,
+        first: Vec<u8>,
+        more: &mut dyn FnMut(&mut Vm, &mut Vec<u8>) -> bool,
+        chunk_name: &[u8],
+        env: Option<Value>,
+    ) -> Result<Gc<LuaClosure>, Value> {
+        let result = if first.first() == Some(&0x1b) {
+            let mut bytes = first;
+            while perilune_syntax::undump::missing(&bytes) > 0 && more(self, &mut bytes) {}
+            perilune_syntax::undump::undump(&bytes, chunk_name).map_err(|e| e.message)
+        } else {
+            let interrupt = self.interrupt_handle();
+            let bounds = Bounds { interrupted: &|| interrupt.is_raised(), memory: self.heap().room() };
+            let mut more = |text: &mut Vec<u8>| more(self, text);
+            perilune_syntax::compile_from(Source::Pieces(first, &mut more), chunk_name, bounds)
+                .map_err(|e| e.message)
+        };
+        self.chunk_function(result, env)
+    }
+
+    fn chunk_function(
+        &mut self,
+        result: Result<Arc<Proto>, Vec<u8>>,
+        env: Option<Value>,
+    ) -> Result<Gc<LuaClosure>, Value> {
         match result {
             Ok(proto) => {
                 let env = env.unwrap_or_else(|| self.globals().into());

@@ -22,12 +22,13 @@ mod expr;
 mod scope;
 mod stat;
 
-use crate::Bounds;
 use crate::ast::*;
 use crate::error::SyntaxError;
 use crate::lexer::{Lexer, Result};
 use crate::token::{Token, Word};
+use crate::{Bounds, Source};
 use scope::Scopes;
+use std::borrow::Cow;
 
 /// Parses a chunk. `source` is text in any bytes (a first line with `#` is the caller's to skip),
 /// `chunk_name` is as given to `load`: `=name`, `@file` or the source itself.
@@ -36,20 +37,17 @@ use scope::Scopes;
 /// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than
 /// [`MAX_LEVELS`].
 pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, SyntaxError> {
-    parse_within(source, chunk_name, Bounds::NONE)
+    let (chunk, _) = parse_within(Source::Whole(source), chunk_name, Bounds::NONE)?;
+    Ok(chunk)
 }
 
-/// As [`parse`], giving up at `bounds`.
-pub(crate) fn parse_within(
-    source: &[u8],
-    chunk_name: &[u8],
-    bounds: Bounds<'_>,
-) -> std::result::Result<Chunk, SyntaxError> {
+/// As [`parse`], giving up at `bounds`; also the text, all of which has been read.
+pub(crate) fn parse_within<'s>(
+    source: Source<'s>,
+    chunk_name: &'s [u8],
+    bounds: Bounds<'s>,
+) -> std::result::Result<(Chunk, Cow<'s, [u8]>), SyntaxError> {
     let lexer = Lexer::new(source, chunk_name, bounds);
-    if u32::try_from(source.len()).is_err() {
-        // Ids and lines are 32 bits wide, and no construct makes more than a few of them per byte.
-        return Err(*lexer.error(b"chunk too large"));
-    }
     Parser::new(lexer).chunk().map_err(|error| *error)
 }
 
@@ -66,7 +64,7 @@ pub(crate) fn error_after(
     (at, used): (ExprId, bool),
     message: &str,
 ) -> Option<SyntaxError> {
-    let mut parser = Parser::new(Lexer::new(source, chunk_name, bounds));
+    let mut parser = Parser::new(Lexer::new(Source::Whole(source), chunk_name, bounds));
     parser.watched = at;
     parser.watch = Some(Watch { message, used, error: None });
     let _ = parser.whole();
@@ -148,10 +146,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn chunk(mut self) -> Result<Chunk> {
+    fn chunk(mut self) -> Result<(Chunk, Cow<'s, [u8]>)> {
         self.whole()?;
-        self.chunk.strings = self.lexer.strings.into_strings();
-        Ok(self.chunk)
+        let (text, strings) = self.lexer.into_parts();
+        self.chunk.strings = strings;
+        Ok((self.chunk, text))
     }
 
     /// All of the source.
