@@ -474,7 +474,7 @@ impl Vm {
 
     /// A string's bytes or a number's text, whatever metamethods they have (`lua_tolstring`); `None` for other values.
     pub fn plain_text(v: Value) -> Option<Vec<u8>> {
-        match v.tag {
+        match v.tag() {
             Tag::STRING => Some(v.gc::<LuaString>().bytes().to_vec()),
             Tag::INT | Tag::FLOAT => {
                 let mut text = Vec::new();

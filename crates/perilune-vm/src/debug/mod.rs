@@ -97,7 +97,7 @@ impl Role {
     /// Of a frame of `function`, in a state whose stub is `stub`.
     #[inline]
     fn of(function: Value, stub: *mut LuaClosure) -> Role {
-        if function.tag == Tag::CLOSURE {
+        if function.tag() == Tag::CLOSURE {
             return if function.gc::<LuaClosure>().ptr() == stub { Role::Stub } else { Role::Program };
         }
         let host = function.as_native().is_some_and(|native| std::ptr::eq(native, &crate::call::HOST_XPCALL));
