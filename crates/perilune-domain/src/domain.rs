@@ -509,7 +509,8 @@ impl Domain {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst) || self.interrupt.lock().is_some_and(|h| h.is_raised())
+        self.interrupted.load(Ordering::SeqCst)
+            || self.interrupt.lock().as_ref().is_some_and(|h| h.is_raised())
     }
 
     /// An interrupt that was kept for the root chain is raised again for whoever runs now.

@@ -124,10 +124,9 @@ impl Drop for Guard {
 
 fn watch(watched: &Mutex<Watched>, hang_path: Option<&Path>) {
     let watched = watched.lock().expect("no one panics holding it");
-    if let Some((handle, end)) = watched.lua
-        && Instant::now() > end
+    if let Some((handle, end)) = &watched.lua
+        && Instant::now() > *end
     {
-        // The state lives: `bounded` takes the handle away before it returns, under the same lock.
         handle.raise();
     }
     let is_over = |(at, used): (Instant, Duration)| {

@@ -62,7 +62,7 @@ fn to_float(random: u64) -> f64 {
 /// Adds `random` and `randomseed`, randomly seeded, to `math`.
 pub(crate) fn open(vm: &mut Vm, math: Gc<Table>) -> LuaResult<()> {
     let (a, b) = random_seeds(vm);
-    let state = vm.new_userdata(Box::new(Generator::seeded(a, b)), 0)?;
+    let state = vm.new_userdata(Generator::seeded(a, b), 0)?;
     for native in [&RANDOM, &RANDOMSEED] {
         let function = vm.new_native_closure(native, &[state.into()])?;
         vm.set_field(math, native.name, function)?;

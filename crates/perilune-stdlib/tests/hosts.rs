@@ -327,6 +327,7 @@ fn running_fibers_are_cancelled_by_the_host() {
     for (tag, expected) in [(1, "interrupted!"), (666, "cancelled")] {
         let fiber = vm.new_fiber(f, &[]).unwrap();
         vm.set_fiber_tag(fiber, tag);
+        let handle = handle.clone();
         let stop = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(20));
             handle.raise_cause(perilune_vm::interrupt::CANCEL);

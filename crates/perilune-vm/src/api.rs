@@ -305,8 +305,9 @@ impl Vm {
 
     // -- Userdata -----------------------------------------------------------------------------------------------------------
 
-    /// A full userdata around a Rust value, which is dropped when the collector finds it dead.
-    pub fn new_userdata(&mut self, data: Box<dyn Any>, user_values: u32) -> LuaResult<Gc<Userdata>> {
+    /// A full userdata around a Rust value, which is dropped when the collector finds it dead, by whatever thread owns the domain then.
+    pub fn new_userdata<T: Any + Send>(&mut self, data: T, user_values: u32) -> LuaResult<Gc<Userdata>> {
+        let data: Box<dyn Any + Send> = Box::new(data);
         let size = std::mem::offset_of!(Userdata, user_values) + user_values as usize * size_of::<Value>();
         let u = self.heap.alloc(Tag::USERDATA.0, size).as_ptr() as *mut Userdata;
         // SAFETY: freshly allocated; every field is written.

@@ -296,10 +296,14 @@ impl Vm {
     // -- The host's data -------------------------------------------------------------------------------------------------------
 
     /// The state of a live fiber.
-    #[allow(clippy::mut_from_ref)]
-    fn fiber_state(&self, fiber: Gc<Thread>) -> &mut FiberState {
+    fn fiber_state(&self, fiber: Gc<Thread>) -> &FiberState {
         assert!(!fiber.fiber.is_null(), "not a live fiber");
-        // SAFETY: the box lives as long as the fiber; one thread at a time owns the domain, and no reference is kept across a run.
+        // SAFETY: the box lives as long as the fiber; whoever changes it borrows the `Vm` mutably.
+        unsafe { &*fiber.fiber }
+    }
+    fn fiber_state_mut(&mut self, fiber: Gc<Thread>) -> &mut FiberState {
+        assert!(!fiber.fiber.is_null(), "not a live fiber");
+        // SAFETY: as above.
         unsafe { &mut *fiber.fiber }
     }
 
@@ -309,11 +313,11 @@ impl Vm {
     }
     /// Sets [`Vm::fiber_tag`].
     pub fn set_fiber_tag(&mut self, fiber: Gc<Thread>, tag: u64) {
-        self.fiber_state(fiber).tag = tag;
+        self.fiber_state_mut(fiber).tag = tag;
     }
     /// A place for whatever the host keeps with a live fiber; dropped when the fiber ends.
     pub fn fiber_data(&mut self, fiber: Gc<Thread>) -> &mut Option<Box<dyn Any + Send>> {
-        &mut self.fiber_state(fiber).data
+        &mut self.fiber_state_mut(fiber).data
     }
     /// The fiber that runs; `None` in the root chain.
     #[inline]

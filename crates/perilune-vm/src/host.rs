@@ -58,25 +58,25 @@ pub trait Host: std::any::Any + Send + Sync {
 #[derive(Clone, Copy)]
 pub struct Blocker(*mut Vm);
 
-// SAFETY: whoever calls its methods owns the Vm (documented there).
+// SAFETY: it is used by the thread that owns the Vm only; whoever made it has promised that.
 unsafe impl Send for Blocker {}
 // SAFETY: as above.
 unsafe impl Sync for Blocker {}
 
 impl Blocker {
-    /// As [`Vm::blocking`]. To be called within the native that made this, by its thread.
+    /// As [`Vm::blocking`].
     pub fn blocking<R>(self, f: impl FnOnce() -> R) -> R {
-        // SAFETY: the native that runs owns the Vm.
+        // SAFETY: the promise of `Vm::blocker`.
         unsafe { (*self.0).blocking(f) }
     }
 
-    /// As [`Vm::detaches`]. To be called within the native that made this, by its thread.
+    /// As [`Vm::detaches`].
     pub fn detaches(self) -> bool {
         // SAFETY: as above.
         unsafe { (*self.0).detaches() }
     }
 
-    /// As [`Vm::interrupt_pending`]. To be called within the native that made this, by its thread.
+    /// As [`Vm::interrupt_pending`].
     pub fn is_interrupted(self) -> bool {
         // SAFETY: as above.
         unsafe { (*self.0).interrupt_pending() }
@@ -283,7 +283,10 @@ impl Vm {
     }
 
     /// A way to call [`Vm::blocking`] for code that has no `Vm` at hand.
-    pub fn blocker(&self) -> Blocker {
+    ///
+    /// # Safety
+    /// The blocker is used within the native that makes it only, by the thread that runs this native.
+    pub unsafe fn blocker(&self) -> Blocker {
         Blocker(self as *const Vm as *mut Vm)
     }
 

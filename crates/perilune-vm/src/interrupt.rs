@@ -12,6 +12,7 @@
 
 use crate::Vm;
 use crate::native::LuaResult;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The user wants the running code to stop.
@@ -21,45 +22,44 @@ pub const CANCEL: u32 = 2;
 /// The switches of the trace have changed.
 pub const TRACE: u32 = 4;
 
-/// A way to interrupt a running state from another thread or a signal handler.
-#[derive(Clone, Copy)]
-pub struct InterruptHandle(*const AtomicU32);
-
-// SAFETY: the handle only stores to an atomic; its owner keeps the Vm alive (documented at `Vm::interrupt_handle`).
-unsafe impl Send for InterruptHandle {}
-// SAFETY: as above.
-unsafe impl Sync for InterruptHandle {}
+/// A way to interrupt a running state from another thread or a signal handler. It may outlive the state; then it does nothing.
+#[derive(Clone)]
+pub struct InterruptHandle(Arc<AtomicU32>);
 
 impl InterruptHandle {
     /// Makes the running Lua code raise "interrupted!" at its next call or loop iteration. Async-signal-safe.
-    pub fn raise(self) {
+    pub fn raise(&self) {
         self.raise_cause(USER);
     }
 
     /// Sets these causes. Async-signal-safe.
-    pub fn raise_cause(self, causes: u32) {
-        // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
-        unsafe { (*self.0).fetch_or(causes, Ordering::Relaxed) };
+    pub fn raise_cause(&self, causes: u32) {
+        self.0.fetch_or(causes, Ordering::Relaxed);
     }
 
     /// The user wants the running code to stop: what long work that has no `Vm` at hand asks now and then, to give up.
     #[inline]
-    pub fn is_raised(self) -> bool {
+    pub fn is_raised(&self) -> bool {
         self.is_raised_by(USER)
     }
 
     /// One of `causes` is pending. [`CANCEL`] may concern another fiber: who gives up for it must be able to begin again.
     #[inline]
-    pub fn is_raised_by(self, causes: u32) -> bool {
-        // SAFETY: the Vm is alive (documented at `Vm::interrupt_handle`).
-        unsafe { (*self.0).load(Ordering::Relaxed) & causes != 0 }
+    pub fn is_raised_by(&self, causes: u32) -> bool {
+        self.0.load(Ordering::Relaxed) & causes != 0
+    }
+
+    /// Is this a handle of `vm`?
+    #[inline]
+    pub fn is_of(&self, vm: &Vm) -> bool {
+        Arc::ptr_eq(&self.0, &vm.interrupt)
     }
 }
 
 impl Vm {
-    /// A handle to interrupt this state. The state must outlive all uses of the handle.
+    /// A handle to interrupt this state.
     pub fn interrupt_handle(&self) -> InterruptHandle {
-        InterruptHandle(&raw const self.interrupt)
+        InterruptHandle(Arc::clone(&self.interrupt))
     }
 
     /// The interrupt word was seen to be set: clears it and acts on its causes.

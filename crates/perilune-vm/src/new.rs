@@ -42,7 +42,7 @@ impl Vm {
             dispatch: &raw const HANDLERS,
             heap: Heap::new(options),
             thread: null_mut(),
-            interrupt: AtomicU32::new(0),
+            interrupt: Arc::new(AtomicU32::new(0)),
             #[cfg(debug_assertions)]
             loop_pc: std::ptr::null(),
             #[cfg(debug_assertions)]

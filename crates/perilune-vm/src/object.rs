@@ -216,8 +216,8 @@ pub struct NativeClosure {
 pub struct Userdata {
     pub(crate) header: Header,
     pub(crate) metatable: *mut Table,
-    /// Owned `Box<Box<dyn Any>>`; null once dropped.
-    pub(crate) data: *mut Box<dyn std::any::Any>,
+    /// Owned `Box<Box<dyn Any + Send>>`; null once dropped.
+    pub(crate) data: *mut Box<dyn std::any::Any + Send>,
     pub(crate) num_user_values: u32,
     pub(crate) user_values: [Value; 0],
 }

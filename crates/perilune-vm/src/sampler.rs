@@ -36,6 +36,7 @@ use perilune_heap::Notify;
 use perilune_syntax::Op;
 use perilune_trace::{Kind, emit, event};
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Time that went to one of the three.
@@ -220,7 +221,7 @@ impl Vm {
         let runner = clock::own();
         let vm = &raw mut *self;
         self.sampler.vm.store(vm, RELAXED);
-        runner.enter(&raw mut *self.sampler, &raw mut self.interrupt);
+        runner.enter(&raw mut *self.sampler, Arc::as_ptr(&self.interrupt).cast_mut());
         self.follow_switches();
         let outside = runner.take_outside();
         if outside != 0 && perilune_trace::on(event::Category::Cpu) {

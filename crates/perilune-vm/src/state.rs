@@ -27,7 +27,7 @@ pub struct Vm {
     /// The running coroutine.
     pub(crate) thread: *mut Thread,
     /// Set by another thread or a signal handler to make the interpreter stop at its next poll; see `interrupt.rs`.
-    pub(crate) interrupt: AtomicU32,
+    pub(crate) interrupt: std::sync::Arc<AtomicU32>,
     /// Where the loop of debug builds goes on.
     #[cfg(debug_assertions)]
     pub(crate) loop_pc: *const perilune_syntax::Instr,

@@ -87,7 +87,7 @@ pub(super) fn create_metatable(vm: &mut Vm) -> LuaResult<()> {
 
 /// A userdata for `handle`.
 pub(super) fn new_handle(vm: &mut Vm, handle: FileHandle) -> LuaResult<Gc<Userdata>> {
-    let file = vm.new_userdata(Box::new(handle), 0)?;
+    let file = vm.new_userdata(handle, 0)?;
     let metatable = vm.metatable_named(FILE)?;
     vm.set_metatable_of(file.into(), metatable)?;
     Ok(file)
@@ -136,7 +136,7 @@ pub(super) fn close_file(vm: &mut Vm, file: &File) -> LuaResult<u32> {
         vm.push_str(b"cannot close standard file")?;
         return Ok(2);
     }
-    match file.close(vm.blocker()) {
+    match file.close(vm) {
         Some(Ok(Some(status))) => errno::exec_result(vm, status),
         Some(result) => errno::file_result(vm, result.map(|_| ()), None),
         // Another domain was faster.
@@ -150,14 +150,13 @@ fn close_variable(vm: &mut Vm) -> LuaResult<u32> {
         && !file.is_standard()
     {
         // The end of a block has no place for what closing says.
-        let _ = file.close(vm.blocker());
+        let _ = file.close(vm);
     }
     Ok(0)
 }
 
 /// The handle is collected: it is of no use any more, and if it is the only one, neither is the file.
 fn collected(vm: &mut Vm) -> LuaResult<u32> {
-    let blocker = vm.blocker();
     let handle = check_handle(vm, 1)?;
     if handle.file.is_standard() || std::mem::replace(&mut handle.collected, true) {
         return Ok(0);
@@ -165,7 +164,7 @@ fn collected(vm: &mut Vm) -> LuaResult<u32> {
     if Arc::strong_count(&handle.file) == 1 {
         // A collection has no place for what closing says. Where another handle goes at the same time, whoever
         // drops the stream writes out what is buffered.
-        let _ = handle.file.close(blocker);
+        let _ = handle.file.close(vm);
     }
     Ok(0)
 }

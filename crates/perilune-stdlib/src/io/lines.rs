@@ -68,7 +68,7 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
             }
             if vm.upvalue(2).is_truthy() {
                 // Reading came to its end; what closing says has no place to go.
-                let _ = file.close(vm.blocker());
+                let _ = file.close(vm);
             }
             Ok(0)
         }

@@ -47,7 +47,8 @@ pub fn open_for_reading(name: &[u8]) -> Result<OwnedFd, Errno> {
 /// What the operating system says; `EINTR` if `vm` is interrupted, `ENOMEM` if its limit leaves no room.
 pub fn read_whole(vm: &mut Vm, fd: OwnedFd) -> Result<Vec<u8>, Errno> {
     let mut stream = Stream::owned(fd, OFlags::RDONLY);
-    stream.blocker = Some(vm.blocker());
+    // SAFETY: the stream ends here, within the native that `vm` runs.
+    stream.blocker = Some(unsafe { vm.blocker() });
     stream.begin_reading(scratch::room(vm)).and_then(|()| stream.rest()).map_err(system)
 }
 

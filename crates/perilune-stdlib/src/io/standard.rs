@@ -82,9 +82,11 @@ impl File {
     /// What closing says, with the wait status if it is a process. `None`: it was closed before.
     ///
     /// # Errors
-    /// Also `EINTR`, when `blocker`'s owner was interrupted while somebody else used the file; it is open still
+    /// Also `EINTR`, when `vm` was interrupted while somebody else used the file; it is open still
     /// then.
-    pub(super) fn close(&self, blocker: Blocker) -> Option<Result<Option<i32>, Failure>> {
+    pub(super) fn close(&self, vm: &Vm) -> Option<Result<Option<i32>, Failure>> {
+        // SAFETY: the native that `vm` runs closes the file; its stream goes with it.
+        let blocker = unsafe { vm.blocker() };
         let mut closing = self.stream.close()?;
         self.closing.store(true, Ordering::Relaxed);
         let taken = match closing.take() {
@@ -122,7 +124,8 @@ pub(super) struct Operation<'a>(Entered<'a, Stream>);
 /// Somebody closed the file meanwhile; or `EINTR`.
 #[inline]
 pub(super) fn operate<'a>(vm: &Vm, file: &'a File) -> Result<Operation<'a>, Failure> {
-    let blocker = vm.blocker();
+    // SAFETY: the operation is one of the native that `vm` runs, and takes the blocker away at its end.
+    let blocker = unsafe { vm.blocker() };
     let mut stream = match file.stream.try_enter() {
         Ok(Some(stream)) => stream,
         Ok(None) => wait_for_turn(blocker, file)?,

@@ -11,7 +11,7 @@
 
 use super::matcher::{MAX_LENGTH as MAX_SUBJECT, Matcher, Slots};
 use super::pattern::{MAX_CAPTURES, Pattern};
-use perilune_vm::Vm;
+use perilune_vm::{InterruptHandle, Vm};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -28,6 +28,8 @@ pub struct Entry {
     ticket: i64,
     pattern: Pattern,
     slots: Slots,
+    /// What ended the last search early, or could have.
+    interrupt: InterruptHandle,
 }
 
 impl Entry {
@@ -40,7 +42,10 @@ impl Entry {
     #[inline]
     pub fn matcher<'a>(&'a mut self, vm: &Vm, subject: &'a [u8]) -> Matcher<'a> {
         debug_assert!(subject.len() <= MAX_SUBJECT);
-        Matcher::new(&self.pattern, subject, &mut self.slots, Some(vm.interrupt_handle()))
+        if !self.interrupt.is_of(vm) {
+            self.interrupt = vm.interrupt_handle();
+        }
+        Matcher::new(&self.pattern, subject, &mut self.slots, Some(&self.interrupt))
     }
 }
 
@@ -69,11 +74,11 @@ fn index(text: &[u8], anchor: bool) -> u8 {
 
 /// Takes the compiled form of `text`; `anchor` as in [`Pattern::new`].
 #[inline]
-pub fn take(text: &[u8], anchor: bool) -> Box<Entry> {
+pub fn take(vm: &Vm, text: &[u8], anchor: bool) -> Box<Entry> {
     let index = index(text, anchor);
     match exchange(usize::from(index), None) {
         Some(entry) if entry.anchor == anchor && *entry.text == *text => entry,
-        _ => compile(text, anchor, index),
+        _ => compile(vm, text, anchor, index),
     }
 }
 
@@ -90,14 +95,23 @@ pub fn take_again(ticket: i64) -> Option<Box<Entry>> {
 }
 
 #[cold]
-fn compile(text: &[u8], anchor: bool, index: u8) -> Box<Entry> {
+fn compile(vm: &Vm, text: &[u8], anchor: bool, index: u8) -> Box<Entry> {
+    let interrupt = vm.interrupt_handle();
     let pattern = Pattern::new(text, anchor);
     let slots = [(0, 0); MAX_CAPTURES];
     if text.len() > MAX_LENGTH {
-        return Box::new(Entry { text: [].into(), anchor, index: u8::MAX, ticket: -1, pattern, slots });
+        return Box::new(Entry {
+            text: [].into(),
+            anchor,
+            index: u8::MAX,
+            ticket: -1,
+            pattern,
+            slots,
+            interrupt,
+        });
     }
     let ticket = NEXT.fetch_add(ENTRIES as i64, Ordering::Relaxed) | i64::from(index);
-    Box::new(Entry { text: text.into(), anchor, index, ticket, pattern, slots })
+    Box::new(Entry { text: text.into(), anchor, index, ticket, pattern, slots, interrupt })
 }
 
 /// Puts an entry back.

@@ -39,7 +39,7 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
         _ => return Err(vm.type_error(3, "string/function/table")),
     };
     let subject = original.bytes();
-    let mut entry = cache::take(text.bytes(), true);
+    let mut entry = cache::take(vm, text.bytes(), true);
     let mut matcher = entry.matcher(vm, subject);
     let mut out = scratch::take();
     // Everything before `kept` is in `out`.

@@ -56,7 +56,7 @@ pub struct Matcher<'a> {
     captures: &'a mut Slots,
     error: Option<PatternError>,
     fuel: usize,
-    interrupt: Option<InterruptHandle>,
+    interrupt: Option<&'a InterruptHandle>,
     /// Which interrupts end the search.
     causes: u32,
 }
@@ -68,7 +68,7 @@ impl<'a> Matcher<'a> {
         pattern: &'a Pattern,
         subject: &'a [u8],
         captures: &'a mut Slots,
-        interrupt: Option<InterruptHandle>,
+        interrupt: Option<&'a InterruptHandle>,
     ) -> Matcher<'a> {
         Matcher { pattern, subject, captures, error: None, fuel: FUEL, interrupt, causes: USER | CANCEL }
     }

@@ -116,7 +116,7 @@ fn find(vm: &mut Vm) -> LuaResult<u32> {
         vm.push(Value::int((from + at + text.len()) as i64));
         return Ok(2);
     }
-    let mut entry = cache::take(text, true);
+    let mut entry = cache::take(vm, text, true);
     let mut matcher = entry.matcher(vm, subject);
     let count = match search(vm, &mut matcher, from, None)? {
         None => vm.ret(Value::NIL)?,
@@ -138,7 +138,7 @@ fn match_(vm: &mut Vm) -> LuaResult<u32> {
     if from > subject.len() {
         return vm.ret(Value::NIL);
     }
-    let mut entry = cache::take(text, true);
+    let mut entry = cache::take(vm, text, true);
     let mut matcher = entry.matcher(vm, subject);
     let count = match search(vm, &mut matcher, from, None)? {
         None => vm.ret(Value::NIL)?,
@@ -174,7 +174,7 @@ fn gmatch_step(vm: &mut Vm) -> LuaResult<u32> {
     let mut entry = match cache::take_again(ticket) {
         Some(entry) => entry,
         None => {
-            let entry = cache::take(text.bytes(), false);
+            let entry = cache::take(vm, text.bytes(), false);
             vm.set_upvalue(4, Value::int(entry.ticket()));
             entry
         }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 impl Vm {
     /// Asks for a fiber to be cancelled: its next run unwinds it. A new one ends without having run. Whoever calls this runs the fiber soon: it need not be woken.
     pub fn cancel_fiber(&mut self, fiber: Gc<Thread>) {
-        let state = self.fiber_state(fiber);
+        let state = self.fiber_state_mut(fiber);
         if state.cancel == Cancel::No {
             state.cancel = Cancel::Requested;
         }
@@ -41,7 +41,7 @@ impl Vm {
     /// Raises the error that nothing catches.
     pub(crate) fn throw_cancellation(&mut self) -> Thrown {
         if let Some(fiber) = self.current_fiber() {
-            self.fiber_state(fiber).cancel = Cancel::Raised;
+            self.fiber_state_mut(fiber).cancel = Cancel::Raised;
         }
         // Its value is what closing methods get as the error, and hosts.
         let _ = self.error_plain("cancelled");
@@ -53,7 +53,7 @@ impl Vm {
     /// closed cancels the fiber and runs it.
     pub fn drop_fiber(&mut self, fiber: Gc<Thread>) {
         let th = fiber.ptr();
-        let state: *mut FiberState = self.fiber_state(fiber);
+        let state: *mut FiberState = self.fiber_state_mut(fiber);
         // SAFETY: a live fiber that does not run; the state of the Vm is put back as it was.
         unsafe {
             match (*state).phase {
