@@ -23,6 +23,7 @@ use crate::native::Native;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Table, Thread, Userdata};
 use crate::shared::SharedRef;
 use perilune_heap::{Header, Obj};
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// A value's type tag. Tags from [`Tag::STRING`] on are heap objects, whose header's `kind` is the same number.
@@ -69,6 +70,8 @@ pub struct Value {
     // Private, so that no code can write one word without the other: see "Writing".
     payload: u64,
     tag: Tag,
+    // A value belongs to its domain: what another may have crosses as a parcel.
+    _own: PhantomData<*mut ()>,
 }
 
 /// The eight basic types of the manual (2.1).
@@ -117,16 +120,16 @@ impl Type {
 
 impl Value {
     /// `nil`
-    pub const NIL: Value = Value { payload: 0, tag: Tag::NIL };
+    pub const NIL: Value = Value { payload: 0, tag: Tag::NIL, _own: PhantomData };
     /// `true`
-    pub const TRUE: Value = Value { payload: 0, tag: Tag::TRUE };
+    pub const TRUE: Value = Value { payload: 0, tag: Tag::TRUE, _own: PhantomData };
     /// `false`
-    pub const FALSE: Value = Value { payload: 0, tag: Tag::FALSE };
+    pub const FALSE: Value = Value { payload: 0, tag: Tag::FALSE, _own: PhantomData };
 
     /// A value made of its two words.
     #[inline(always)]
     pub(crate) const fn raw(tag: Tag, payload: u64) -> Value {
-        let v = Value { payload, tag };
+        let v = Value { payload, tag, _own: PhantomData };
         debug_assert!(v.is_canonical());
         v
     }
@@ -147,7 +150,7 @@ impl Value {
     /// `slot` is a slot of a stack or an object, which the caller may write.
     #[inline(always)]
     pub(crate) unsafe fn store(slot: *mut Value, tag: Tag, payload: u64) {
-        debug_assert!(Value { payload, tag }.is_canonical());
+        debug_assert!(Value { payload, tag, _own: PhantomData }.is_canonical());
         // SAFETY: the caller's promise.
         unsafe {
             (*slot).payload = payload;
@@ -199,7 +202,7 @@ impl Value {
         // SAFETY: the caller's promise.
         unsafe {
             debug_assert!((*slot).tag == tag, "a payload for {tag:?} in a slot with {:?}", (*slot).tag);
-            debug_assert!(Value { payload, tag }.is_canonical());
+            debug_assert!(Value { payload, tag, _own: PhantomData }.is_canonical());
             (*slot).payload = payload;
         }
     }
@@ -215,26 +218,26 @@ impl Value {
     /// An integer.
     #[inline(always)]
     pub const fn int(i: i64) -> Value {
-        Value { payload: i as u64, tag: Tag::INT }
+        Value { payload: i as u64, tag: Tag::INT, _own: PhantomData }
     }
     /// A float.
     #[inline(always)]
     pub fn float(f: f64) -> Value {
-        Value { payload: f.to_bits(), tag: Tag::FLOAT }
+        Value { payload: f.to_bits(), tag: Tag::FLOAT, _own: PhantomData }
     }
     /// A boolean.
     #[inline(always)]
     pub const fn bool(b: bool) -> Value {
-        Value { payload: 0, tag: Tag(1 + b as u8) }
+        Value { payload: 0, tag: Tag(1 + b as u8), _own: PhantomData }
     }
     /// A native function without upvalues.
     #[inline]
     pub fn native(n: &'static Native) -> Value {
-        Value { payload: n as *const Native as u64, tag: Tag::NATIVE }
+        Value { payload: n as *const Native as u64, tag: Tag::NATIVE, _own: PhantomData }
     }
     /// A light userdata: an address that means something to whoever made it.
     pub fn light(p: usize) -> Value {
-        Value { payload: p as u64, tag: Tag::LIGHT }
+        Value { payload: p as u64, tag: Tag::LIGHT, _own: PhantomData }
     }
     /// The tag.
     #[inline(always)]
@@ -394,6 +397,22 @@ impl Value {
     }
 }
 
+/// Fails to compile if the type may go to, or be seen by, another thread by itself.
+macro_rules! stays_in_its_domain {
+    ($($t:ty),*) => {$(const _: () = {
+        trait Ambiguous<If> {
+            fn check() {}
+        }
+        struct IfSend;
+        struct IfSync;
+        impl<T: ?Sized> Ambiguous<()> for T {}
+        impl<T: ?Sized + Send> Ambiguous<IfSend> for T {}
+        impl<T: ?Sized + Sync> Ambiguous<IfSync> for T {}
+        let _ = <$t as Ambiguous<_>>::check;
+    };)*};
+}
+stays_in_its_domain!(Value, Gc<Table>, Gc<LuaString>, crate::Vm);
+
 impl std::fmt::Debug for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.tag {
@@ -466,7 +485,7 @@ macro_rules! from_gc {
     ($($t:ty => $tag:ident),*) => { $(
         impl From<Gc<$t>> for Value {
             #[inline(always)]
-            fn from(g: Gc<$t>) -> Value { Value { payload: g.0.as_ptr() as u64, tag: Tag::$tag } }
+            fn from(g: Gc<$t>) -> Value { Value { payload: g.0.as_ptr() as u64, tag: Tag::$tag, _own: PhantomData } }
         }
     )* };
 }

@@ -190,7 +190,7 @@ fn nor_in_a_stripped_chunk() {
     vm.register(globals, &[&FORCE, &COLLECT]).unwrap();
     let chunk = perilune_syntax::dump::dump(&proto, true);
     let f = vm.load(&chunk, b"=test", LoadMode::Binary, None).unwrap();
-    vm.protected_call(f.into(), &[]).unwrap();
+    vm.host_call(f.into(), &[]).unwrap();
     let log = vm.get_field(globals, "log").unwrap().as_string().unwrap().to_text();
     assert_eq!(log, ["taken 1"; 4].join("\n"));
 }
