@@ -78,9 +78,9 @@ fn random_seeds(vm: &Vm) -> (u64, u64) {
 
 /// The state of the running native.
 #[inline]
-fn generator<'a>(vm: &mut Vm) -> LuaResult<&'a mut Generator> {
-    match vm.upvalue(1).as_userdata().and_then(|state| state.data::<Generator>()) {
-        Some(generator) => Ok(generator),
+fn generator(vm: &mut Vm) -> LuaResult<&mut Generator> {
+    match vm.upvalue(1).as_userdata().filter(|state| state.is::<Generator>()) {
+        Some(state) => Ok(vm.userdata_mut(state).expect("its type has been tested")),
         None => Err(vm.error("no state of the random generator")),
     }
 }

@@ -340,14 +340,20 @@ impl Vm {
     }
     /// The Rust value behind argument `i`, which must be a userdata with the metatable registered under `type_name`.
     pub fn check_userdata<T: 'static>(&mut self, i: u32, type_name: &str) -> LuaResult<&mut T> {
-        if let Some(u) = self.arg(i).as_userdata()
-            && let Some(mt) = self.metatable_named(type_name)?
-            && u.metatable == mt.ptr()
-            && let Some(data) = u.data::<T>()
-        {
-            return Ok(data);
+        match self.arg(i).as_userdata().filter(|u| u.is::<T>()) {
+            Some(u) if self.metatable_named(type_name)?.is_some_and(|mt| mt.ptr() == u.metatable) => {
+                Ok(self.userdata_mut(u).expect("its type has been tested"))
+            }
+            _ => Err(self.type_error(i, type_name)),
         }
-        Err(self.type_error(i, type_name))
+    }
+    /// The Rust value of a userdata, if it is a `T` and has not been dropped.
+    pub fn userdata_mut<T: 'static>(&mut self, u: Gc<Userdata>) -> Option<&mut T> {
+        if u.data.is_null() {
+            return None;
+        }
+        // SAFETY: the box lives until a collection finds the userdata dead, and none comes while the `Vm` is borrowed.
+        unsafe { (*u.data).downcast_mut::<T>() }
     }
 
     /// Whether finalisers are being called, during which the collector takes no orders.
@@ -357,13 +363,22 @@ impl Vm {
 }
 
 impl Gc<Userdata> {
-    /// The Rust value, if it is a `T` and has not been dropped.
-    #[allow(clippy::mut_from_ref)]
-    pub fn data<'a, T: 'static>(self) -> Option<&'a mut T> {
+    /// Is its Rust value a `T`?
+    pub fn is<T: 'static>(self) -> bool {
+        // SAFETY: the box lives as long as the userdata.
+        !self.data.is_null() && unsafe { (*self.data).is::<T>() }
+    }
+
+    /// The Rust value, if it is a `T` and has not been dropped, for as long as the caller likes; see [`Vm::userdata_mut`].
+    ///
+    /// # Safety
+    /// While the reference is in use, the userdata is reachable (an argument or upvalue of the running native is), and nobody gets the value by
+    /// [`Vm::userdata_mut`].
+    pub unsafe fn data<'a, T: 'static>(self) -> Option<&'a T> {
         if self.data.is_null() {
             return None;
         }
-        // SAFETY: the box lives until the collector finds the userdata dead; natives of one domain do not run at the same time.
-        unsafe { (*self.data).downcast_mut::<T>() }
+        // SAFETY: the caller's promise.
+        unsafe { (*self.data).downcast_ref::<T>() }
     }
 }

@@ -784,10 +784,6 @@ impl Vm {
     pub fn heap_bytes(&self) -> usize {
         self.heap.live_bytes()
     }
-    /// The heap, for its parameters and statistics.
-    pub fn heap(&mut self) -> &mut perilune_heap::Heap {
-        &mut self.heap
-    }
 
     /// Calls the finalisers of the objects found dead. An error in one is a warning.
     pub(crate) fn run_finalizers(&mut self) {

@@ -65,6 +65,7 @@ mod events;
 mod fiber;
 mod frame;
 mod gc;
+mod heap_control;
 mod host;
 mod inst;
 pub mod interp;
@@ -90,6 +91,7 @@ pub mod warn;
 
 pub use arena::ARENA;
 pub use fiber::{FiberEnd, FiberStep};
+pub use heap_control::HeapControl;
 pub use host::{Blocker, Host};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERRUPT_TRACE};

@@ -13,6 +13,7 @@ use crate::errno::{self, Failure};
 use perilune_vm::shared::{SharedArc, SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
 use rustix::fs::SeekFrom;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Name of the metatable in the registry, and in messages.
@@ -35,7 +36,7 @@ pub(super) struct FileHandle {
     /// uses the file through it.
     file: Arc<File>,
     /// The finaliser has run. It stays at hand for programs that resurrect it, or call the finaliser themselves.
-    collected: bool,
+    collected: Cell<bool>,
 }
 
 impl FileHandle {
@@ -44,13 +45,13 @@ impl FileHandle {
     }
 
     pub(super) fn of(file: Arc<File>) -> FileHandle {
-        FileHandle { file, collected: false }
+        FileHandle { file, collected: Cell::new(false) }
     }
 
     /// The file, unless it is closed.
     #[inline]
     pub(super) fn file(&self) -> Option<&File> {
-        if self.collected || self.file.is_closed() { None } else { Some(&self.file) }
+        if self.collected.get() || self.file.is_closed() { None } else { Some(&self.file) }
     }
 }
 
@@ -95,8 +96,9 @@ pub(super) fn new_handle(vm: &mut Vm, handle: FileHandle) -> LuaResult<Gc<Userda
 
 /// The handle in a userdata, if it is a file.
 #[inline]
-pub(super) fn handle_of<'a>(file: Gc<Userdata>) -> Option<&'a mut FileHandle> {
-    file.data::<FileHandle>()
+pub(super) fn handle_of<'a>(file: Gc<Userdata>) -> Option<&'a FileHandle> {
+    // SAFETY: natives ask for handles that are their arguments or upvalues, or in the registry, for the time they run. Nobody borrows one mutably.
+    unsafe { file.data::<FileHandle>() }
 }
 
 /// The file in a userdata, if it is one that is open.
@@ -106,7 +108,7 @@ pub(super) fn file_of<'a>(file: Gc<Userdata>) -> Option<&'a File> {
     handle.file()
 }
 
-fn check_handle<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a mut FileHandle> {
+fn check_handle<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a FileHandle> {
     match vm.arg(i).as_userdata().and_then(handle_of) {
         Some(handle) => Ok(handle),
         None => Err(vm.type_error(i, FILE)),
@@ -158,7 +160,7 @@ fn close_variable(vm: &mut Vm) -> LuaResult<u32> {
 /// The handle is collected: it is of no use any more, and if it is the only one, neither is the file.
 fn collected(vm: &mut Vm) -> LuaResult<u32> {
     let handle = check_handle(vm, 1)?;
-    if handle.file.is_standard() || std::mem::replace(&mut handle.collected, true) {
+    if handle.file.is_standard() || handle.collected.replace(true) {
         return Ok(0);
     }
     if Arc::strong_count(&handle.file) == 1 {

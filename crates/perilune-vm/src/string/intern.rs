@@ -322,8 +322,8 @@ mod tests {
             old.insert(s, &mut |_| true);
         }
         assert!(old.len() == strings.len() && old.shards.len() > 64, "{} shards", old.shards.len());
-        assert!(strings.iter().all(|&s| old.find(vm.heap(), s.hash, s.bytes()) == Some(s)));
-        assert!(old.find(vm.heap(), super::super::hash_bytes(b"key"), b"key").is_none());
+        assert!(strings.iter().all(|&s| old.find(&vm.heap, s.hash, s.bytes()) == Some(s)));
+        assert!(old.find(&vm.heap, super::super::hash_bytes(b"key"), b"key").is_none());
         old.begin_sweep();
         let mut rounds = 0;
         while !old.is_swept() {
@@ -332,17 +332,13 @@ mod tests {
             assert!(before - old.len() <= AT_A_TIME * 2 * FULL);
             // Nothing has really died: what is not swept yet is found.
             assert!(
-                strings
-                    .iter()
-                    .skip(7)
-                    .step_by(10)
-                    .all(|&s| old.find(vm.heap(), s.hash, s.bytes()) == Some(s))
+                strings.iter().skip(7).step_by(10).all(|&s| old.find(&vm.heap, s.hash, s.bytes()) == Some(s))
             );
             rounds += 1;
         }
         assert!(rounds > 10 && old.len() == strings.len() / 10);
         for (i, &s) in strings.iter().enumerate() {
-            assert_eq!(old.find(vm.heap(), s.hash, s.bytes()).is_some(), i % 10 == 7, "{i}");
+            assert_eq!(old.find(&vm.heap, s.hash, s.bytes()).is_some(), i % 10 == 7, "{i}");
         }
     }
 
@@ -359,7 +355,7 @@ mod tests {
             }
         }
         assert!(old.shards.iter().all(|s| s.set.len <= 2 * FULL && s.set.slots.len() <= 2 * SLOTS));
-        assert!(strings.iter().all(|&s| old.find(vm.heap(), s.hash, s.bytes()) == Some(s)));
+        assert!(strings.iter().all(|&s| old.find(&vm.heap, s.hash, s.bytes()) == Some(s)));
     }
 
     #[test]
@@ -369,10 +365,10 @@ mod tests {
         let (hash, mut old) = (dead.hash, OldStrings::default());
         old.insert(dead, &mut |_| true);
         old.begin_sweep();
-        assert!(old.find(vm.heap(), hash, b"once") == Some(dead));
+        assert!(old.find(&vm.heap, hash, b"once") == Some(dead));
         // SAFETY: the string is ours; as if it were another one now, not interned.
         unsafe { (*dead.ptr()).header.flags &= !STRING_INTERNED };
-        assert!(old.find(vm.heap(), hash, b"once").is_none());
+        assert!(old.find(&vm.heap, hash, b"once").is_none());
         old.sweep_some(&mut |_| true);
         assert_eq!(old.len(), 0);
     }
