@@ -4,6 +4,10 @@
 //! instruction, a constant, an upvalue, a size of a prototype is changed, and the whole is dumped again with
 //! everything around it right. What the verifier accepts is called under a limit of memory and a short time.
 //! A state serves many cases; it is thrown away when memory ran out or time was up.
+//!
+//! States differ: one in four collects at every safepoint, so also within each loop, and one in four compares
+//! every instruction with what its operands declare and overwrites registers that hold nothing. After each case in such
+//! a state the whole heap is verified: a value that was made up, in a register or in an object, does not hide.
 
 use crate::guard::Guard;
 use crate::rng::Rng;
@@ -11,6 +15,8 @@ use crate::runner::{End, Target};
 use crate::sandbox::{self, Outcome};
 use crate::{corpus, program};
 use perilune_heap::HeapOptions;
+use perilune_syntax::bytecode::NO_IC;
+use perilune_syntax::operands::Loop;
 use perilune_syntax::{Constant, Instr, Op, Proto, VarKind};
 use perilune_vm::{LoadMode, Vm};
 use std::path::PathBuf;
@@ -29,6 +35,9 @@ pub struct Undump {
     protos: Vec<Arc<Proto>>,
     vm: Option<Box<Vm>>,
     served: u32,
+    states: u32,
+    /// Whether the state is one of those that are verified after each case.
+    watched: bool,
 }
 
 /// Small programs that use every kind of instruction, so that most mutations of them are reached.
@@ -48,6 +57,11 @@ const SNIPPETS: &[&str] = &[
     "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end local function loop(n) if n > 0 then return loop(n - 1) end return n end return fib(8), loop(20)",
     "local t = {} for i = 1, 40 do t[#t + 1] = tostring(i) .. 'x' end table.sort(t) return table.concat(t, ','), (string.gsub('hello', 'l', function(c) return c:upper() end))",
     "a, b = 1, 2 local function g() a = a + 1 return a, b end local t = {g(), g(), (g())} _ENV.c = t return c[1], #c, {g(), ...}, math.max(g())",
+    "local u, v = {1}, 'v' for i = 1, 6 do local a, b = {i}, v .. i u[#u + 1] = a for j = i, 1, -1 do b = {b, j, a} end v = b[1] or v if i % 2 == 0 then collectgarbage('step') end end return u, v",
+    "local t, f = {x = {}, y = 'y', 1, {2}, 'z'}, nil for k, v in pairs(t) do local w = {k, v} f = function() w[1] = v return k, w end for i, x in ipairs{k, v, f} do if i == 2 then t.x = {x} end collectgarbage('step') end end return f()",
+    "local closing = {__close = function(o, e) collectgarbage('step') return o end} for i = 1, 3 do local a <close> = setmetatable({i}, closing) for x = 1.5, 3 do local b <close> = setmetatable({x}, closing) local c = function() return a, b end if i == 2 then break end c() end end",
+    "local function iter(s, c) if c < 4 then return c + 1, {s, c} end end for i, v in iter, 'state', 0 do local s = v[1] .. i for k in next, {s, v, i} do v[k] = s end collectgarbage('step') end for k, v in next, {}, nil, setmetatable({}, {__close = print}) do end",
+    "local r = {} for i = 1, 5 do local x, y, z = {}, {}, 'k' .. i r[i] = function(n) for j = n, i do x[j] = y y = {x, z} z = z .. j end return x, y, z end end for i = 1, 5 do r[i](1) r[i](i) collectgarbage('step') end return r",
     "local a <const> = 10 for i = a, 1, -3 do for j = 1.0, 2, 0.5 do if i > j and j ~= 1 or not i then a2 = i end end end return a2, collectgarbage('count') > 0",
 ];
 
@@ -63,7 +77,7 @@ impl Undump {
             .chain(generated)
             .chain(corpus::load(folders).into_iter().filter(|s| s.len() < 1200));
         let protos = sources.filter_map(|s| perilune_syntax::compile(&s, b"=chunk").ok()).collect();
-        Undump { protos, vm: None, served: 0 }
+        Undump { protos, vm: None, served: 0, states: 0, watched: false }
     }
 }
 
@@ -114,7 +128,34 @@ fn change(rng: &mut Rng, proto: &mut Proto, others: &[Arc<Proto>]) {
         0 => rng.below(65536) as u16,
         _ => rng.below(8) as u16,
     };
-    match rng.below(20) {
+    match rng.below(24) {
+        20 | 21 => insert(rng, proto, others),
+        22 => {
+            // A jump to anywhere.
+            let jumps: Vec<usize> =
+                (0..proto.code.len()).filter(|&n| proto.code[n].jump().is_some()).collect();
+            if !jumps.is_empty() {
+                let n = jumps[rng.below(jumps.len())];
+                let to = rng.below(proto.code.len()) as i32;
+                proto.code[n] = proto.code[n].with_sj(to - n as i32 - 1);
+            }
+        }
+        23 => {
+            // Registers around the state of a loop.
+            let loops: Vec<Loop> = Loop::all(&proto.code).collect();
+            if !loops.is_empty() {
+                let l = loops[rng.below(loops.len())];
+                let n =
+                    (l.prepared + rng.below(l.last.saturating_sub(l.prepared) + 2)).min(proto.code.len() - 1);
+                let register = l.state as u16 + rng.below(6) as u16;
+                let i = proto.code[n];
+                proto.code[n] = match rng.below(3) {
+                    0 => i.with_a(register as u8),
+                    1 => i.with_b(register),
+                    _ => i.with_c(register),
+                };
+            }
+        }
         0..=10 => {
             let n = rng.below(proto.code.len());
             let i = proto.code[n];
@@ -183,6 +224,38 @@ fn change(rng: &mut Rng, proto: &mut Proto, others: &[Arc<Proto>]) {
     }
 }
 
+/// Puts an instruction more in, and has all jumps go where they went.
+fn insert(rng: &mut Rng, proto: &mut Proto, others: &[Arc<Proto>]) {
+    let at = rng.below(proto.code.len());
+    let registers = proto.max_stack.max(1) as usize;
+    let (a, b) = (rng.below(registers) as u8, rng.below(registers) as u16);
+    let new = match rng.below(8) {
+        0..=2 => Instr::abcd(Op::Move, a, b, 0, 0),
+        3 => Instr::abcd(Op::NewTable, a, 0, 0, NO_IC),
+        4 => Instr::absj(Op::LoadI, a, 0, rng.range(-3, 9) as i32),
+        5 => Instr::abcd(Op::GetInt, a, b, 1, 0),
+        6 => Instr::abcd(Op::Close, a, 0, 0, 0),
+        _ => {
+            let other = &others[rng.below(others.len())];
+            other.code[rng.below(other.code.len())]
+        }
+    };
+    let mut code = proto.code.to_vec();
+    for (n, i) in code.iter_mut().enumerate() {
+        let Some(jump) = i.jump() else { continue };
+        let (from, to) = (n as i64 + 1, n as i64 + 1 + jump as i64);
+        let moved = (to > at as i64) as i32 - (from > at as i64) as i32;
+        *i = i.with_sj(jump + moved);
+    }
+    code.insert(at, new);
+    proto.code = code.into();
+    if !proto.lines.is_empty() {
+        let mut lines = proto.lines.to_vec();
+        lines.insert(at, lines[at]);
+        proto.lines = lines.into();
+    }
+}
+
 impl Target for Undump {
     fn name(&self) -> &'static str {
         "undump"
@@ -231,7 +304,15 @@ impl Target for Undump {
         }
         let vm = self.vm.get_or_insert_with(|| {
             self.served = 0;
-            sandbox::state(HeapOptions::default())
+            self.states += 1;
+            self.watched = self.states % 2 == 0;
+            let stress = self.states % 4 == 0;
+            let mut vm =
+                sandbox::state(HeapOptions { stress, poison: self.watched, ..HeapOptions::default() });
+            if self.states % 4 == 2 {
+                vm.check_operands();
+            }
+            vm
         });
         let Ok(f) = vm.load(input, b"=fuzz", LoadMode::Binary, None) else { return Ok(End::Refused) };
         self.served += 1;
@@ -240,6 +321,8 @@ impl Target for Undump {
             && (e.contains("interrupted") || e.contains("not enough memory"))
         {
             self.vm = None;
+        } else if self.watched {
+            vm.verify_heap()?;
         }
         Ok(End::Accepted)
     }

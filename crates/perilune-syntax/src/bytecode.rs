@@ -350,7 +350,7 @@ ops! {
     /// Generic for: marks `R[a+3]` to be closed; `pc += sj` (to TFORCALL)
     TForPrep "TFORPREP" (a: Uses(0, Exact(4)), a: Mark(3), a: Hide(3), sj: Forward) RAISES => Ends,
     /// Generic for: `R[a+4] .. R[a+3+b] = R[a](R[a+1], R[a+2])`; uses `R[a+4]` to `R[a+8]` for the call
-    TForCall "TFORCALL" (a: Uses(0, Exact(3)), a: Clobber(4), a: Defs(4, Of(B, 0)), a: Room(9), b: Int) CALLS,
+    TForCall "TFORCALL" (a: Uses(0, Exact(3)), a: Steps(2), a: Clobber(4), a: Defs(4, Of(B, 0)), a: Room(9), b: Int) CALLS,
     /// Generic for: if `R[a+4] ~= nil` then `R[a+2] = R[a+4]; pc += sj` (to the body); polls
     TForLoop "TFORLOOP" (a: UseAt(4), a: DefIfJumps(2), sj: Backward) POLLS,
     /// `R[a] .. R[a+c-2] = R[a](R[a+3] .. R[a+2+b-1])`; b == 0: arguments up to the top; c == 0: all results,

@@ -70,6 +70,8 @@ pub enum Kind {
     Clobber(u8),
     /// The register so far above holds the machine's own afterwards, which no other instruction may see.
     Hide(u8),
+    /// The state of the loop, from so far above on, may move on, as it will in the instruction behind this one.
+    Steps(u8),
     /// So many registers, from the field's on, have to exist, for whatever the instruction does there.
     Room(u8),
     /// The values from the register to the top move up by as many registers as the field says.
@@ -304,7 +306,11 @@ impl Instr {
             let written = o
                 .writes(self)
                 .is_some_and(|s| register >= s.first && s.count.is_none_or(|n| register < s.first + n));
-            written || o.clobbers(self).is_some_and(|first| register >= first)
+            let steps = match o.kind {
+                Kind::Steps(n) => (2..4).contains(&register.wrapping_sub(o.register(self, n - 2))),
+                _ => false,
+            };
+            written || steps || o.clobbers(self).is_some_and(|first| register >= first)
         })
     }
 

@@ -97,7 +97,19 @@ fn verify_one(proto: &Proto) -> Result<(), String> {
         context.instruction(pc, instr).map_err(|what| at(what, pc, instr))?;
     }
     let loops = Loops::new(code)?;
-    paths::check(proto, &loops)
+    paths::check(proto, &loops, |_, _| ())
+}
+
+/// For each instruction of an accepted function the registers that hold something before it: values that the program
+/// may still read, or what the machine keeps there. The others may be overwritten with anything.
+///
+/// # Errors
+/// The function is not accepted.
+pub fn in_use(proto: &Proto) -> Result<Vec<Registers>, String> {
+    verify_one(proto)?;
+    let mut used = vec![Registers::NONE; proto.code.len()];
+    paths::check(proto, &Loops::new(&proto.code)?, |pc, registers| used[pc] = registers)?;
+    Ok(used)
 }
 
 /// A message about the instruction at `pc`.

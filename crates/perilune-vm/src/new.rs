@@ -75,6 +75,7 @@ impl Vm {
             gc: Default::default(),
             events: Default::default(),
             sampler: Default::default(),
+            checker: None,
             warn: Default::default(),
         });
         vm.owners.home = crate::host::native_stack();

@@ -80,6 +80,8 @@ pub struct Vm {
     pub(crate) events: crate::events::Events,
     /// Call paths, and what samplers need.
     pub(crate) sampler: Box<crate::sampler::Sampler>,
+    /// Compares what instructions do with what they declare, if it is there.
+    pub(crate) checker: Option<Box<crate::interp::checked::Checker>>,
     /// The warning state of `warn`.
     pub(crate) warn: crate::warn::WarnState,
 }

@@ -7,13 +7,23 @@ local function tick()
   fuel = fuel - 1
   if fuel < 0 then error("out of fuel", 0) end
 end
+-- Each value that is shown is the key that an equal one, made in another way, is.
+local booleans = {[true] = "true", [false] = "false"}
+local function as_key(v, twin)
+  if ({[twin] = "found"})[v] ~= "found" or ({[v] = "found"})[twin] ~= "found" then return "NO KEY " end
+  return ""
+end
 local function text(v, depth)
   local kind = math.type(v)
   if kind == "float" then
     if v ~= v then return "nan" end
-    return string.format("%.17g", v) .. (v == math.floor(v) and v > -1e15 and v < 1e15 and ".0" or "")
-  elseif kind == "integer" then return string.format("%d", v)
-  elseif type(v) == "string" then return (#v > 200) and string.format("%q#%d", v:sub(1, 200), #v) or string.format("%q", v)
+    local key = v - v == 0 and as_key(v, tonumber(string.format("%a", v))) or ""
+    return key .. string.format("%.17g", v) .. (v == math.floor(v) and v > -1e15 and v < 1e15 and ".0" or "")
+  elseif kind == "integer" then
+    local digits = string.format("%d", v)
+    return as_key(v, v == math.mininteger and v or math.tointeger(tonumber(digits))) .. digits
+  elseif type(v) == "string" then
+    return as_key(v, table.concat{v:sub(1, 1), v:sub(2)}) .. ((#v > 200) and string.format("%q#%d", v:sub(1, 200), #v) or string.format("%q", v))
   elseif type(v) == "table" then
     if depth > 3 then return "{...}" end
     local items, n = {}, 0
@@ -24,7 +34,8 @@ local function text(v, depth)
     table.sort(items)
     return "{" .. table.concat(items, ",", 1, n < 60 and n or 60) .. "}"
   elseif type(v) == "thread" then return "thread:" .. coroutine.status(v)
-  elseif v == nil or type(v) == "boolean" then return tostring(v)
+  elseif v == nil then return "nil"
+  elseif type(v) == "boolean" then return booleans[v] or "NO KEY"
   end
   return type(v)
 end
@@ -33,7 +44,11 @@ local function show(...)
   for i = 1, out.n do out[i] = text(out[i], 1) end
   print(table.concat(out, " ", 1, out.n))
 end
-local function check(f, ...) show("check", pcall(f, ...)) end
+local function check(f, ...)
+  if fuel % 2 == 0 then return show("check", pcall(f, ...)) end
+  local ok, one, two = pcall(f, ...)
+  show("check", ok, one, two)
+end
 local Base = {} Base.__index = Base
 function Base.new(n) return setmetatable({n = n or 0, log = {}}, Base) end
 function Base:get() return self.n end

@@ -53,6 +53,11 @@ impl Loops {
         Ok(found)
     }
 
+    /// The registers that hold state of loops at `pc`.
+    pub(super) fn state_at(&self, pc: usize) -> Registers {
+        self.held.get(self.innermost[pc] as usize).copied().unwrap_or_default()
+    }
+
     /// The registers that hold state of loops at `pc`, which only the loops' own instructions may write: those that the
     /// instruction at `pc`, if it is such, owns are left out.
     pub(super) fn held_at(&self, pc: usize, instr: Instr) -> Registers {

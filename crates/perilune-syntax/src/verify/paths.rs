@@ -34,8 +34,13 @@ impl State {
     }
 }
 
-/// Checks every way through the function.
-pub(super) fn check(proto: &Proto, loops: &Loops) -> Result<(), String> {
+/// Checks every way through the function, and tells which registers hold something before an instruction, for each way
+/// that comes to it: what is told last holds for all.
+pub(super) fn check(
+    proto: &Proto,
+    loops: &Loops,
+    mut tell: impl FnMut(usize, Registers),
+) -> Result<(), String> {
     let start = State {
         written: Registers::range(0, proto.num_params as usize),
         captured: Registers::NONE,
@@ -61,6 +66,7 @@ pub(super) fn check(proto: &Proto, loops: &Loops) -> Result<(), String> {
         loop {
             let instr = proto.code[pc];
             let op = instr.op().ok_or("no such opcode")?;
+            tell(pc, Step { proto, loops, pc, instr }.in_use(&state));
             let after =
                 Step { proto, loops, pc, instr }.take(op, state).map_err(|what| at(what, pc, instr))?;
             let mut arrive = |to: usize, state: State| {
@@ -156,6 +162,17 @@ impl Step<'_> {
         state.written = state.written.without(clobbered).without(hidden).or(always).without(open);
         let with = |more: Registers| State { written: state.written.or(more), ..state };
         Ok(After { jumped: with(if_jumps), stayed: with(if_stays) })
+    }
+
+    /// What holds something before the instruction.
+    fn in_use(&self, state: &State) -> Registers {
+        let open = self.pc.checked_sub(1).and_then(|before| self.proto.code[before].open_def());
+        let gathered = match self.instr.op() {
+            // The arguments, whatever their number.
+            Some(Op::VarargPrep) => Registers::from(0),
+            _ => open.map_or(Registers::NONE, Registers::from),
+        };
+        state.written.or(state.captured).or(state.marked).or(self.loops.state_at(self.pc)).or(gathered)
     }
 
     /// Every register that it reads has been written.

@@ -69,6 +69,7 @@ impl Vm {
         self.dispatch = match hooked {
             true => &raw const super::HOOKED,
             false if !own.is_null() => own,
+            false if self.checker.is_some() => &raw const super::checked::CHECKED,
             false => &raw const super::HANDLERS,
         };
     }

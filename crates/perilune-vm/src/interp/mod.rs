@@ -21,6 +21,7 @@
 
 pub(crate) mod arith;
 pub(crate) mod calls;
+pub(crate) mod checked;
 pub(crate) mod compare;
 pub(crate) mod fields;
 pub(crate) mod hooks;
