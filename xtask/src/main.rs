@@ -9,6 +9,7 @@
 //! program says about itself. What a process costs, and the formulas, are those of [`perilune_measure`], which
 //! `perilune bench` uses too.
 
+mod attack;
 mod bench;
 mod bless;
 mod cargo_jobs;
@@ -24,6 +25,7 @@ mod parallel;
 mod peers;
 mod program;
 mod report;
+mod sanitize;
 mod suite;
 mod test;
 
@@ -42,6 +44,8 @@ const CHORES: &[Chore] = &[
     Chore { name: "layout", summary: layout::SUMMARY, usage: layout::USAGE, run: layout::run },
     Chore { name: "diff", summary: diff::SUMMARY, usage: diff::USAGE, run: diff::run },
     Chore { name: "bless", summary: bless::SUMMARY, usage: bless::USAGE, run: bless::run },
+    Chore { name: "attack", summary: attack::SUMMARY, usage: attack::USAGE, run: attack::run },
+    Chore { name: "asan", summary: sanitize::SUMMARY, usage: sanitize::USAGE, run: sanitize::run },
     Chore { name: "fuzz", summary: fuzz::SUMMARY, usage: fuzz::USAGE, run: fuzz::run },
 ];
 

@@ -100,8 +100,11 @@ pub fn run(
         command.pre_exec(move || {
             // A run does not outlive the fuzzer.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
-            libc::setrlimit(libc::RLIMIT_AS, &limit);
+            // AddressSanitizer reserves terabytes.
+            if !cfg!(feature = "sanitizer") {
+                let limit = libc::rlimit { rlim_cur: ADDRESS_SPACE, rlim_max: ADDRESS_SPACE };
+                libc::setrlimit(libc::RLIMIT_AS, &limit);
+            }
             let processor = libc::rlimit { rlim_cur: time.as_secs(), rlim_max: time.as_secs() + 1 };
             libc::setrlimit(libc::RLIMIT_CPU, &processor);
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

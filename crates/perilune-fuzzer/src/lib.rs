@@ -15,6 +15,7 @@
 //! | `stress` | the same programs | no crash with a collection at every safepoint and the heap verified |
 //! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
 //! | `heap` | snapshots of heaps: graphs at random, damaged ones | an error or a snapshot that all of `perilune heap` copes with; what dominates retains no less |
+//! | `dropped`, `keys`, `domains` | programs that judge themselves, see [`script`] | they end with "ok" |
 //! | `limits` | nesting, recursion, sizes, under limits of memory and time | a Lua error, and a state that works afterwards |
 //!
 //! There is no coverage feedback: that needs instrumented builds of the nightly toolchain. Structure makes up
@@ -32,10 +33,12 @@ pub mod literal;
 pub mod mutate;
 pub mod numeral;
 pub mod parse;
+pub mod planted;
 pub mod program;
 pub mod rng;
 pub mod runner;
 pub mod sandbox;
+pub mod script;
 pub mod tokens;
 pub mod trace;
 pub mod undump;

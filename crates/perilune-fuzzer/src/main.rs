@@ -11,6 +11,7 @@ use perilune_fuzzer::limits::Limits;
 use perilune_fuzzer::numeral::Numeral;
 use perilune_fuzzer::parse::Parse;
 use perilune_fuzzer::runner::{self, Options, Target};
+use perilune_fuzzer::script::{Kind as Script, Scripts};
 use perilune_fuzzer::trace::Trace;
 use perilune_fuzzer::undump::Undump;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str =
-    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap
+    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap|dropped|keys|domains
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -27,6 +28,7 @@ const USAGE: &str =
   --artifacts DIR   where failing inputs go (default fuzz/artifacts)
   --perilune PATH   the perilune command (default: beside this one)
   --reference PATH  the Lua to compare with (programs: default lua5.4; pattern, format, pack: default none)
+  --progress FILE   where the number of the running case is kept
   --failures N      stop after N failures (default 5)
   --replay FILE     run one input
   --show            print the first case instead of running it";
@@ -55,6 +57,7 @@ fn run() -> Result<bool, Error> {
         artifacts: Some(root.join("fuzz/artifacts")),
         perilune: std::env::current_exe()?.with_file_name("perilune"),
         reference: None,
+        progress: None,
         max_failures: 5,
     };
     let (mut name, mut input, mut show) = (None, None, false);
@@ -70,6 +73,7 @@ fn run() -> Result<bool, Error> {
             Long("artifacts") => options.artifacts = Some(parser.value()?.into()),
             Long("perilune") => options.perilune = PathBuf::from(parser.value()?).canonicalize()?,
             Long("reference") => options.reference = Some(parser.value()?.into()),
+            Long("progress") => options.progress = Some(parser.value()?.into()),
             Long("failures") => options.max_failures = parser.value()?.parse()?,
             Long("replay") => input = Some(std::fs::read(parser.value()?)?),
             Long("show") => show = true,
@@ -80,6 +84,9 @@ fn run() -> Result<bool, Error> {
         options.corpus = corpus::default_folders();
     }
     let name = name.ok_or("which target?")?;
+    if let Some(plant) = planted(&name) {
+        return Ok(plant() != 0);
+    }
     let mut target = target(&name, &options)?;
     if show {
         let input = target.generate(&mut perilune_fuzzer::rng::Rng::new(options.seed, options.first));
@@ -102,6 +109,17 @@ fn run() -> Result<bool, Error> {
         start.elapsed().as_secs_f64()
     );
     Ok(tally.failures == 0)
+}
+
+/// A fault on purpose, for the chores that run with sanitizers.
+fn planted(name: &str) -> Option<fn() -> u8> {
+    use perilune_fuzzer::planted;
+    match name {
+        "planted-overflow" => Some(planted::overflow),
+        "planted-overflow-on-segment" => Some(planted::overflow_on_segment),
+        "planted-race" => Some(planted::race),
+        _ => None,
+    }
 }
 
 fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
@@ -131,6 +149,9 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "limits" => Box::<Limits>::default(),
         "trace" => Box::new(Trace),
         "heap" => Box::new(Heap),
+        "dropped" => Box::new(Scripts::new(Script::Dropped, &options.perilune)?),
+        "keys" => Box::new(Scripts::new(Script::Keys, &options.perilune)?),
+        "domains" => Box::new(Scripts::new(Script::Domains, &options.perilune)?),
         other => return Err(format!("there is no target '{other}'").into()),
     })
 }

@@ -25,6 +25,8 @@ pub struct Options {
     pub perilune: PathBuf,
     /// The reference Lua to compare with.
     pub reference: Option<PathBuf>,
+    /// A file that holds the number of the running case, and of the next one at the end.
+    pub progress: Option<PathBuf>,
     /// After this many failures the run ends.
     pub max_failures: usize,
 }
@@ -75,7 +77,14 @@ pub struct Tally {
 pub fn run(target: &mut dyn Target, options: &Options) -> std::io::Result<Tally> {
     let guard = Guard::new(options.artifacts.as_deref(), target.name())?;
     let (start, mut tally) = (Instant::now(), Tally::default());
-    for case in options.first..options.first.saturating_add(options.cases) {
+    let progress = options.progress.as_deref().map(std::fs::File::create).transpose()?;
+    let report = |case: u64| match &progress {
+        Some(file) => std::os::unix::fs::FileExt::write_all_at(file, format!("{case:<20}\n").as_bytes(), 0),
+        None => Ok(()),
+    };
+    let end = options.first.saturating_add(options.cases);
+    for case in options.first..end {
+        report(case)?;
         if options.time.is_some_and(|limit| case % 16 == 0 && start.elapsed() > limit) {
             break;
         }
@@ -96,6 +105,7 @@ pub fn run(target: &mut dyn Target, options: &Options) -> std::io::Result<Tally>
             }
         }
     }
+    report(options.first + tally.cases)?;
     Ok(tally)
 }
 

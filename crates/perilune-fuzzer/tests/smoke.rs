@@ -24,6 +24,7 @@ fn clean(target: &mut dyn Target, cases: u64) -> Tally {
         artifacts: None,
         perilune: "perilune".into(),
         reference: None,
+        progress: None,
         max_failures: 3,
     };
     let tally = run(target, &options).expect("the guard needs no files");

@@ -87,7 +87,7 @@ pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
     IslandStats, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
 };
-pub use mark::Marker;
+pub use mark::{Marker, stack_word};
 pub use sample::Notify;
 pub use stats::{HeapStats, Histogram};
 pub use warm::release_warm_chunks;

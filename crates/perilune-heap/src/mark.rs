@@ -194,9 +194,8 @@ impl<'a> Marker<'a> {
     pub unsafe fn mark_conservative_range(&mut self, lo: *const u8, hi: *const u8) {
         let mut at = (lo as usize).next_multiple_of(size_of::<usize>());
         while at + size_of::<usize>() <= hi as usize {
-            // SAFETY: within the range that the caller vouches for; volatile, since it may be a stack in use.
-            let word = unsafe { (at as *const usize).read_volatile() };
-            self.mark_conservative(word);
+            // SAFETY: within the range that the caller vouches for.
+            self.mark_conservative(unsafe { stack_word(at) });
             at += size_of::<usize>();
         }
     }
@@ -368,4 +367,19 @@ fn prefetch(obj: Obj) {
     };
     #[cfg(not(target_arch = "x86_64"))]
     let _ = obj;
+}
+
+/// The word at `at`, which lies on a native stack: whatever has been left there, a live value, half of one, the gap
+/// between two variables. A load in assembly, as the language has no meaning for that, and sanitizers report it.
+///
+/// # Safety
+/// `at` is aligned and readable.
+#[inline(always)]
+pub unsafe fn stack_word(at: usize) -> usize {
+    let word;
+    // SAFETY: reads one word that the caller vouches for.
+    unsafe {
+        std::arch::asm!("mov {}, [{}]", out(reg) word, in(reg) at, options(nostack, readonly, preserves_flags));
+    }
+    word
 }

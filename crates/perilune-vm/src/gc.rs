@@ -287,7 +287,7 @@ impl Client for LuaClient {
                 let mut at = lo & !7;
                 while at < hi {
                     // SAFETY: a range of a live native stack.
-                    m.mark_conservative(std::ptr::read_volatile(at as *const usize));
+                    m.mark_conservative(perilune_heap::stack_word(at));
                     at += 8;
                 }
             });
@@ -628,7 +628,7 @@ impl LuaClient {
                 let mut at = lo & !7;
                 while at < hi {
                     // SAFETY: a range of the coroutine's suspended native stack.
-                    m.mark_conservative(std::ptr::read_volatile(at as *const usize));
+                    m.mark_conservative(perilune_heap::stack_word(at));
                     at += 8;
                 }
             });

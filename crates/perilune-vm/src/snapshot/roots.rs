@@ -102,7 +102,7 @@ impl<W: Write> Walk<'_, W> {
         for (lo, hi) in ranges {
             for at in (lo & !7..hi).step_by(8) {
                 // SAFETY: ranges of native stacks in use.
-                let word = unsafe { std::ptr::read_volatile(at as *const usize) };
+                let word = unsafe { perilune_heap::stack_word(at) };
                 if let Some(found) = self.word(word) {
                     self.root(RootKind::NativeStack, "", found.as_ptr());
                     self.drain();

@@ -58,7 +58,7 @@ impl<W: Write> Walk<'_, W> {
             self.vm.scan_segment(th, &mut |lo, hi| ranges.push((lo, hi)));
             for (lo, hi) in ranges {
                 for at in (lo & !7..hi).step_by(8) {
-                    if let Some(found) = self.word(std::ptr::read_volatile(at as *const usize)) {
+                    if let Some(found) = self.word(perilune_heap::stack_word(at)) {
                         let to = self.number(found);
                         self.out.edge(Label::NativeStack, 0, false, to);
                     }

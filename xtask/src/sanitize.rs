@@ -1,0 +1,141 @@
+//! `cargo xtask asan`: the recorded scripts under AddressSanitizer.
+//!
+//! The sanitizer is LLVM's, which needs the compiler's unstable flags; the standard library stays as it is, without
+//! instrumentation. What is built goes to a folder of its own under `target/`, with assertions, which also means that
+//! the interpreter dispatches in a loop: a tail call would leave variables of the caller behind in the sanitizer's eyes.
+//!
+//! What the sanitizer has to be told is in the code: switches between native stacks (the feature `sanitizer` of
+//! `perilune-vm`), and the collector's look at native stacks (`perilune_heap::stack_word`).
+//!
+//! First the chore looks whether the sanitizer is at work: it has to find faults that are planted, on the thread's own
+//! stack and on a coroutine's.
+
+use crate::chore::{self, Error, Outcome};
+use lexopt::prelude::*;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Listing line.
+pub const SUMMARY: &str = "recorded scripts under AddressSanitizer, after it has found what is planted";
+/// Arguments.
+pub const USAGE: &str = "[--only NAME]";
+
+/// The processor and system that sanitizers are built for: naming it keeps build scripts without them.
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+/// Faults that are planted: what the fuzzer calls them.
+const PLANTED: &[&str] = &["planted-overflow", "planted-overflow-on-segment"];
+/// What every report says.
+const REPORT: &str = "AddressSanitizer";
+/// A script that takes longer waits for ever.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How programs run under the sanitizer. Frames of its own, for use after return, would hide values from the
+/// collector; what is never freed at exit is left to the system.
+pub const ENVIRONMENT: (&str, &str) = (
+    "ASAN_OPTIONS",
+    "abort_on_error=1:detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1:handle_segv=0:handle_sigbus=0",
+);
+
+/// Builds the command and the fuzzer with the sanitizer; the folder with both.
+///
+/// # Errors
+/// They do not build.
+pub fn build() -> Result<PathBuf, Error> {
+    let folder = chore::target_dir().join("address");
+    let built = chore::cargo()
+        .args(["build", "--quiet", "--profile", "fast", "--target", TRIPLE, "--target-dir"])
+        .arg(&folder)
+        .args(["--package", "perilune-cli", "--package", "perilune-fuzzer"])
+        .args(["--features", "perilune-fuzzer/sanitizer"])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", "-Zsanitizer=address -Cforce-frame-pointers=yes -Cdebug-assertions=yes")
+        .status()?;
+    if !built.success() {
+        return Err("the command does not build with the sanitizer".into());
+    }
+    Ok(folder.join(TRIPLE).join("fast"))
+}
+
+/// Whether the sanitizer finds what is planted.
+///
+/// # Errors
+/// The fuzzer cannot be run, or a fault goes unnoticed.
+pub fn finds_what_is_planted(bin: &Path) -> Result<(), Error> {
+    for planted in PLANTED {
+        let mut command = Command::new(bin.join("perilune-fuzzer"));
+        command.arg(planted).env(ENVIRONMENT.0, ENVIRONMENT.1);
+        let (said, _) = finish(command)?;
+        if !said.contains(REPORT) {
+            return Err(format!("the sanitizer does not find '{planted}'").into());
+        }
+        println!("{planted}: found");
+    }
+    Ok(())
+}
+
+/// Runs the chore.
+pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
+    let mut only = None;
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("only") => only = Some(parser.value()?.string()?),
+            _ => return Err(arg.unexpected().into()),
+        }
+    }
+    let bin = build()?;
+    finds_what_is_planted(&bin)?;
+    let (mut ran, mut found) = (0, 0);
+    for folder in ["tests/lua", "tests/parallel"] {
+        let folder = chore::root().join(folder);
+        let mut scripts: Vec<PathBuf> = std::fs::read_dir(&folder)?
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .filter(|path| path.extension().is_some_and(|e| e == "lua"))
+            .filter(|path| only.as_ref().is_none_or(|only| path.to_string_lossy().contains(only.as_str())))
+            .collect();
+        scripts.sort();
+        for script in scripts {
+            let name = script.file_name().unwrap_or_default();
+            chore::progress(&name.to_string_lossy());
+            let mut command = Command::new(bin.join("perilune"));
+            command.arg(name).current_dir(&folder).env(ENVIRONMENT.0, ENVIRONMENT.1);
+            let (said, ended) = finish(command)?;
+            ran += 1;
+            if said.contains(REPORT) || !ended {
+                found += 1;
+                let what = if ended { "reported" } else { "does not end" };
+                println!("{}: {what}\n{said}", script.display());
+            }
+        }
+    }
+    chore::progress("");
+    println!("{ran} scripts under AddressSanitizer, {found} with reports");
+    Ok(Outcome::from_ok(found == 0))
+}
+
+/// What a program says on standard error, and whether it has ended by itself.
+fn finish(mut command: Command) -> Result<(String, bool), Error> {
+    use std::io::Read;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut pipe = child.stderr.take().ok_or("no standard error")?;
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let start = Instant::now();
+    let mut ended = true;
+    while child.try_wait()?.is_none() {
+        if start.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            ended = false;
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok((reader.join().unwrap_or_default(), ended))
+}
