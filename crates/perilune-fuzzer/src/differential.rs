@@ -216,12 +216,14 @@ fn same_lines(a: &[String], b: &[String]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
 }
 
-/// A folder for scratch files that no other process uses.
+/// A folder for scratch files that nobody else uses.
 ///
 /// # Errors
 /// It cannot be made.
 pub fn scratch() -> std::io::Result<PathBuf> {
-    let dir = std::env::temp_dir().join(format!("perilune-fuzzer-{}", std::process::id()));
+    static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("perilune-fuzzer-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     Ok(dir)
 }

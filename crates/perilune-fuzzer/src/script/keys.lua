@@ -62,7 +62,8 @@ local function fault(v)
   elseif math.type(v) == "integer" then
     if t[v ~ 0] ~= 1 or t[tonumber(("%d"):format(v))] ~= 1 then return "another integer" end
   elseif kind == "number" then
-    if t[tonumber(("%a"):format(v))] ~= 1 or (math.type(next(t)) == "integer") ~= (math.tointeger(v) ~= nil) then return "another float" end
+    local same = (v == 1/0 or v == -1/0) and v * 2 or tonumber(("%a"):format(v))
+    if t[same] ~= 1 or (math.type(next(t)) == "integer") ~= (math.tointeger(v) ~= nil) then return "another float" end
   end
 end
 
