@@ -112,7 +112,9 @@ impl Channel {
             let mut inner = self.lock();
             // A message from the queue makes room for one who waits to send.
             let message = inner.queue.pop_front();
-            if message.is_some() && inner.offers.is_empty() {
+            // What a receiver has put back may be more than there is room for.
+            let no_room = inner.queue.len() >= self.capacity;
+            if message.is_some() && (no_room || inner.offers.is_empty()) {
                 self.report(Kind::ChannelRecv, inner.queue.len());
                 return message.map_or(Received::Empty, Received::Message);
             }
@@ -177,6 +179,24 @@ impl Channel {
             return Sent::Done;
         }
         Sent::Full(message)
+    }
+
+    /// A receiver has no memory for the message that it has just taken: it is the next one again.
+    fn put_back(self: &Arc<Self>, message: Parcel) {
+        let mut inner = self.lock();
+        while let Some(ask) = inner.asks.pop_front() {
+            let mut place = ask.place.lock();
+            if let Some(claim) = ask.waiter.claim(Reason::Ready, ask.case) {
+                *place = Some(message);
+                drop(place);
+                drop(inner);
+                drop(claim);
+                return;
+            }
+        }
+        self.register(&message);
+        inner.queue.push_front(message);
+        self.report(Kind::ChannelSend, inner.queue.len());
     }
 
     /// Waits to receive, unless there is something to receive, or the channel is closed: then false.
@@ -407,14 +427,20 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
     Ok(2)
 });
 
-/// Pushes the values of a message. If the native is called again for it, the message is kept for that time.
-fn unpack(vm: &mut Vm, message: Parcel, case: u32) -> LuaResult<u32> {
+/// Pushes the values of a message that was taken from `c`. If the native is called again for it, the message is kept for that time; if there is no memory
+/// for it, it goes back.
+fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResult<u32> {
     races::received(vm, &message);
+    let refusals = vm.memory_refusals();
     let result = vm.unpack(&message);
-    if let Err(Thrown::Park(_) | Thrown::RunAgain(_)) = result
-        && let Some(stash) = Domain::of(vm)?.stash(vm)
-    {
-        *stash = Some((case, message));
+    match result {
+        Err(Thrown::Park(_) | Thrown::RunAgain(_)) => {
+            if let Some(stash) = Domain::of(vm)?.stash(vm) {
+                *stash = Some((case, message));
+            }
+        }
+        Err(_) if vm.memory_refusals() != refusals => c.put_back(message),
+        _ => {}
     }
     result
 }
@@ -428,8 +454,7 @@ fn stashed(vm: &mut Vm) -> LuaResult<Option<(u32, Parcel)>> {
 type Reception = Result<Parcel, &'static str>;
 
 /// Receives, or parks: `Err` then holds the park.
-fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
-    let c = this(vm)?;
+fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
     c.room.leave(vm);
     if let Some((_, message)) = stashed(vm)? {
         return Ok(Ok(message));
@@ -444,7 +469,7 @@ fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception>
                 }
                 Received::Empty => {
                     let waiter =
-                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(&c)))?;
+                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
@@ -477,8 +502,9 @@ fn receive(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<Reception>
 }
 
 fn recv(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<u32> {
-    match receive(vm, limit)? {
-        Ok(m) => unpack(vm, m, 0),
+    let c = this(vm)?;
+    match receive(vm, &c, limit)? {
+        Ok(m) => unpack(vm, &c, m, 0),
         Err(why) => refuse(vm, why),
     }
 }
@@ -493,9 +519,12 @@ static RECV_TIMEOUT: Native = Native::hybrid("recv_timeout", |vm| {
 });
 
 /// `for v in c do`: the values of the next message; ends when the channel is closed and empty.
-static NEXT: Native = Native::hybrid("recv", |vm| match receive(vm, None)? {
-    Ok(m) => unpack(vm, m, 0),
-    Err(_) => vm.ret(Value::NIL),
+static NEXT: Native = Native::hybrid("recv", |vm| {
+    let c = this(vm)?;
+    match receive(vm, &c, None)? {
+        Ok(m) => unpack(vm, &c, m, 0),
+        Err(_) => vm.ret(Value::NIL),
+    }
 });
 
 /// `c:try_recv()`: true and the values, or `false, "empty"`, or `false, "closed"`; never waits.
@@ -509,7 +538,7 @@ static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
     let why = match received {
         Received::Message(m) => {
             vm.push(Value::TRUE);
-            return Ok(unpack(vm, m, 0)? + 1);
+            return Ok(unpack(vm, &c, m, 0)? + 1);
         }
         Received::Empty => "empty",
         Received::Closed => {
@@ -565,7 +594,9 @@ struct Selection {
 static SELECT: Native = Native::hybrid("select", |vm| {
     let list = vm.check_table(1)?;
     if let Some((case, message)) = stashed(vm)? {
-        return selected(vm, case as usize, Ok(message));
+        let v = vm.raw_get_int(list, case as i64 + 1);
+        let Some(c) = as_channel(v) else { return Err(vm.arg_error(1, "the cases have changed")) };
+        return selected(vm, case as usize, Received::Message(message), &c);
     }
     let turn = wait::woken(vm)?;
     if let Turn::Asleep = turn {
@@ -579,7 +610,9 @@ static SELECT: Native = Native::hybrid("select", |vm| {
             Some(Case::Send(c, _)) => c.found_room(vm),
             _ => {}
         }
-        let sends = selection.is_some_and(|s| matches!(s.cases.get(case as usize), Some(Case::Send(..))));
+        let ended = selection.and_then(|s| s.cases.get(case as usize));
+        let sends = matches!(ended, Some(Case::Send(..)));
+        let c = ended.map(|case| Arc::clone(case.channel()));
         wait::finish(vm);
         if reason == Reason::Timeout {
             return refuse(vm, "timeout");
@@ -587,7 +620,13 @@ static SELECT: Native = Native::hybrid("select", |vm| {
         if sends && reason == Reason::Closed {
             return Err(vm.error("the channel was closed while a send waited"));
         }
-        return selected(vm, case as usize, message.ok_or(sends));
+        let Some(c) = c else { return Err(vm.error("the wait was cancelled")) };
+        let received = match message {
+            Some(m) => Received::Message(m),
+            None if sends => Received::Empty,
+            None => Received::Closed,
+        };
+        return selected(vm, case as usize, received, &c);
     }
     let timeout = vm.get_field(list, "timeout")?;
     let limit = match timeout.as_number() {
@@ -694,19 +733,20 @@ fn try_cases(vm: &mut Vm, cases: &mut [Case]) -> LuaResult<Option<u32>> {
     for (n, case) in cases.iter_mut().enumerate() {
         match case {
             Case::Receive(c) => match c.try_recv() {
-                Received::Message(m) => return selected(vm, n, Ok(m)).map(Some),
-                Received::Closed => {
-                    c.closing.enter(vm);
-                    return selected(vm, n, Err(false)).map(Some);
-                }
                 Received::Empty => {}
+                received => {
+                    if let Received::Closed = received {
+                        c.closing.enter(vm);
+                    }
+                    return selected(vm, n, received, c).map(Some);
+                }
             },
             Case::Send(c, message) => {
                 let Some(m) = message.take() else { continue };
                 match c.try_send(m) {
                     Sent::Done => {
                         c.found_room(vm);
-                        return selected(vm, n, Err(true)).map(Some);
+                        return selected(vm, n, Received::Empty, c).map(Some);
                     }
                     Sent::Closed => return Err(vm.error(format!("{} is closed", c.describe()))),
                     Sent::Full(m) => *message = Some(m),
@@ -718,11 +758,11 @@ fn try_cases(vm: &mut Vm, cases: &mut [Case]) -> LuaResult<Option<u32>> {
 }
 
 /// The results of `select`: the number of the case, then the message; or nothing after a send; or `nil, "closed"`.
-fn selected(vm: &mut Vm, case: usize, message: Result<Parcel, bool>) -> LuaResult<u32> {
+fn selected(vm: &mut Vm, case: usize, received: Received, c: &Arc<Channel>) -> LuaResult<u32> {
     vm.push(Value::int(case as i64 + 1));
-    match message {
-        Ok(m) => Ok(unpack(vm, m, case as u32)? + 1),
-        Err(true) => Ok(1),
-        Err(false) => Ok(refuse(vm, "closed")? + 1),
+    match received {
+        Received::Message(m) => Ok(unpack(vm, c, m, case as u32)? + 1),
+        Received::Empty => Ok(1),
+        Received::Closed => Ok(refuse(vm, "closed")? + 1),
     }
 }

@@ -614,6 +614,18 @@ impl Heap {
         self.live_bytes() > self.limit || self.blocks.refused || self.account.room() == Some(0)
     }
 
+    /// Whether the system has refused memory and the heap lives on its reserve.
+    #[inline]
+    pub fn is_refused(&self) -> bool {
+        self.blocks.refused
+    }
+
+    /// Whether there is any limit that this heap may meet: its own, or the program's.
+    #[inline]
+    pub fn is_limited(&self) -> bool {
+        self.limit != usize::MAX || program_limit().is_some()
+    }
+
     /// Whether the program's memory is short and this heap has grown notably since its last major.
     fn is_pressed(&self) -> bool {
         self.account.is_pressed(self.live_bytes())

@@ -229,6 +229,9 @@ fn add_field(vm: &mut Vm, sequence: Sequence, i: i64, text: &mut Vec<u8>) -> Lua
 
 fn pack(vm: &mut Vm) -> LuaResult<u32> {
     let count = vm.nargs();
+    if count > 256 {
+        vm.ensure_room(count as usize * size_of::<Value>())?;
+    }
     let table = vm.new_table(count as usize, 1)?;
     for i in 1..=count {
         let value = vm.arg(i);

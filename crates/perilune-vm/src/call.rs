@@ -328,12 +328,12 @@ impl Vm {
     /// Delivers the `n` topmost values as the results of the running native.
     #[inline(never)]
     pub(crate) unsafe fn finish_native(&mut self, n: usize) -> Flow {
-        // SAFETY: the native's results are the topmost n values.
-        let step = unsafe { self.finish_return(self.base, self.top.sub(n), n)? };
-        if step == Step::Continue && self.heap.gc_due() {
+        // Before it returns: if it has made more than there is memory for, that is its own error, which a `pcall` of it catches.
+        if self.heap.gc_due() {
             self.safepoint_open(true)?;
         }
-        Ok(step)
+        // SAFETY: the native's results are the topmost n values.
+        unsafe { self.finish_return(self.base, self.top.sub(n), n) }
     }
 
     /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function; in place of a function in an island, this
@@ -488,6 +488,7 @@ impl Vm {
         unsafe {
             self.run_message_handler();
             let mut base = self.base;
+            let reached = self.top.offset_from((*self.thread).stack) as usize;
             loop {
                 let f = *frame(base);
                 if f.flags & F_PCALL != 0 {
@@ -510,10 +511,13 @@ impl Vm {
                     self.shrink_after_overflow();
                     let base = self.base;
                     self.top = base.add(2);
+                    if self.heap.gc_due() {
+                        self.clear_up_to(reached);
+                    }
                     let step = self.finish_return(base, base, 2)?;
-                    // Loops that do nothing but fail need a safepoint too.
+                    // Loops that do nothing but fail need a safepoint too. It does not fail: that error would leave the `pcall` that has just caught one.
                     if step == Step::Continue && self.heap.gc_due() {
-                        self.safepoint_open(true)?;
+                        self.safepoint_after_error();
                     }
                     return Ok(Some(step));
                 }
@@ -534,6 +538,19 @@ impl Vm {
                     return Ok(None);
                 }
                 base = base.sub(f.delta as usize);
+            }
+        }
+    }
+
+    /// Overwrites what an error has left above the top: those slots may become registers, and keep what memory was refused for.
+    unsafe fn clear_up_to(&mut self, reached: usize) {
+        // SAFETY: slots of the running stack above the top.
+        unsafe {
+            let end = (*self.thread).stack.add(reached.min((*self.thread).stack_size));
+            let mut at = self.top;
+            while at < end {
+                *at = Value::NIL;
+                at = at.add(1);
             }
         }
     }

@@ -697,9 +697,72 @@ impl Vm {
         Ok(())
     }
 
+    /// A safepoint in a native that has put something of others into this domain and can still put it back (a message, a value of a map): if memory
+    /// does not suffice for it, the native learns it here, before it returns. Runs no Lua code: finalisers come at the next safepoint.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    #[inline]
+    pub fn settle(&mut self) -> LuaResult<()> {
+        if self.heap.gc_due() || !self.heap.has_room(0) { self.settle_due() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_due(&mut self) -> LuaResult<()> {
+        self.collect_memory();
+        let result = self.check_memory();
+        if !self.gc.pending.is_empty() {
+            self.heap.make_due();
+        }
+        result
+    }
+
+    /// For a native that is going to take something of so many bytes: looks for room, with a complete collection if there is none. As [`Vm::settle`], runs
+    /// no Lua code.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    #[inline]
+    pub fn ensure_room(&mut self, bytes: usize) -> LuaResult<()> {
+        if self.heap.has_room(bytes) { Ok(()) } else { self.find_room(bytes) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_room(&mut self, bytes: usize) -> LuaResult<()> {
+        self.with_client(|heap, client| heap.collect_full(client));
+        if !self.heap.has_room(bytes) && crate::cycles::collect() > 0 {
+            self.with_client(|heap, client| heap.collect_full(client));
+        }
+        if !self.gc.pending.is_empty() {
+            self.heap.make_due();
+        }
+        if self.heap.has_room(bytes) { Ok(()) } else { Err(self.out_of_memory()) }
+    }
+
     #[cold]
     #[inline(never)]
     fn collect_due(&mut self) -> LuaResult<()> {
+        self.collect_memory();
+        self.check_memory()?;
+        self.run_finalizers();
+        Ok(())
+    }
+
+    /// As [`Vm::safepoint_open`], where an error has just been caught: if memory is short, the next safepoint says so.
+    #[cold]
+    pub(crate) fn safepoint_after_error(&mut self) {
+        // SAFETY: offsets into the running stack.
+        let top = unsafe { self.top.offset_from((*self.thread).stack) };
+        self.collect_memory();
+        self.run_finalizers();
+        // SAFETY: finalisers leave the stack as it was, though perhaps elsewhere.
+        unsafe { self.top = (*self.thread).stack.offset(top) };
+    }
+
+    /// The step that is due, and all that can be done if memory is short.
+    fn collect_memory(&mut self) {
         self.with_client(|heap, client| heap.step(client));
         self.report_long_pause();
         crate::cycles::collect_if_due();
@@ -710,12 +773,15 @@ impl Vm {
                 // What has been emptied may have been the last to hold islands that were made here.
                 self.with_client(|heap, client| heap.collect_full(client));
             }
-            if self.heap.refuses() {
-                emit(Kind::MemoryRefused, 0, 0, self.heap.live_bytes() as u64);
-                return Err(self.out_of_memory());
-            }
         }
-        self.run_finalizers();
+    }
+
+    /// After [`Vm::collect_memory`]: an error if memory is short all the same.
+    fn check_memory(&mut self) -> LuaResult<()> {
+        if self.heap.refuses() {
+            emit(Kind::MemoryRefused, 0, 0, self.heap.live_bytes() as u64);
+            return Err(self.out_of_memory());
+        }
         Ok(())
     }
 

@@ -69,6 +69,8 @@ impl Vm {
             functions: Default::default(),
             lookups: Default::default(),
             scratch: Default::default(),
+            wanted_room: 0,
+            refusals: 0,
             userdata_carrier: None,
             shared_refs: Default::default(),
             parcel: Default::default(),

@@ -70,6 +70,10 @@ pub struct Vm {
     pub(crate) lookups: crate::island::Lookups,
     pub(crate) scratch: crate::island::Scratch,
     /// Which userdata cross to other domains, and how.
+    /// Bytes that the table wanted whose growth has just been refused; 0: none.
+    pub(crate) wanted_room: usize,
+    /// How often memory has been refused.
+    pub(crate) refusals: u32,
     pub(crate) userdata_carrier: Option<crate::shared::Carry>,
     /// Shared objects that this domain refers to.
     pub(crate) shared_refs: crate::shared::SharedRefs,

@@ -536,10 +536,16 @@ impl Vm {
         Some(twin)
     }
 
+    /// How often memory has been refused: whether an error that has just been raised was such a refusal.
+    pub fn memory_refusals(&self) -> u32 {
+        self.refusals
+    }
+
     /// Raises "not enough memory".
     #[cold]
     pub fn out_of_memory(&mut self) -> Thrown {
         self.heap.want_full();
+        self.refusals = self.refusals.wrapping_add(1);
         let text = b"not enough memory";
         let s = self.alloc_small_str(text.len());
         // SAFETY: the new string has room for its bytes. Small allocations do not fail.

@@ -424,7 +424,7 @@ impl Vm {
         } else {
             match self.heap.try_alloc(Tag::BUFFER.0, size) {
                 Ok(o) => o,
-                Err(_) => return Err(self.out_of_memory()),
+                Err(_) => return Err(self.no_room(size)),
             }
         };
         // SAFETY: the object has `bytes` bytes behind its header.
@@ -439,8 +439,16 @@ impl Vm {
         match self.heap.try_grow(buffer, BUFFER_DATA + bytes) {
             // SAFETY: as in `alloc_buffer`.
             Ok(o) => Ok(unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) }),
-            Err(_) => Err(self.out_of_memory()),
+            Err(_) => Err(self.no_room(BUFFER_DATA + bytes)),
         }
+    }
+
+    /// "not enough memory" for a table that wants so many bytes: the interpreter may try again after a collection (`interp/mod.rs`).
+    #[cold]
+    fn no_room(&mut self, bytes: usize) -> Thrown {
+        let thrown = self.out_of_memory();
+        self.wanted_room = bytes;
+        thrown
     }
 
     /// As [`Vm::grow_buffer`], but only if nothing need be copied, else `None`; the owner need not be logged.

@@ -163,6 +163,7 @@ static STORE: Native = Native::leaf("store", |vm| {
 static EXCHANGE: Native = Native::leaf("exchange", |vm| {
     let a = this(vm)?;
     let v = value_for(vm, a, 2)?;
+    Plain::ensure_room(vm, || a.load())?;
     a.order.leave(vm);
     let old = operation(&a.identity, || match (&a.cell, v) {
         (Cell::Integer(a), Plain::Integer(i)) => Plain::Integer(a.swap(i, SeqCst)),
@@ -237,6 +238,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
     let a = this(vm)?;
     let expected = plain::check(vm, 2)?;
     let new = value_for(vm, a, 3)?;
+    Plain::ensure_room(vm, || a.load())?;
     a.order.leave(vm);
     let (done, seen) = match a.compare_exchange(&expected, new) {
         Ok(old) => (true, old),

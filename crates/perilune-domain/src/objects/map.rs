@@ -225,6 +225,7 @@ static SET: Native = Native::leaf("set", |vm| {
     let m = this(vm)?;
     let k = key(vm, 2)?;
     let v = plain::check(vm, 3)?;
+    Plain::ensure_room(vm, || m.get(&k))?;
     register(vm, &m.registered, &k.0);
     register(vm, &m.registered, &v);
     let left = m.orders.leave(vm, &k);
@@ -268,6 +269,7 @@ static CAS: Native = Native::leaf("cas", |vm| {
     let k = key(vm, 2)?;
     let expected = plain::check(vm, 3)?;
     let new = plain::check(vm, 4)?;
+    Plain::ensure_room(vm, || m.get(&k))?;
     register(vm, &m.registered, &k.0);
     register(vm, &m.registered, &new);
     let left = m.orders.leave(vm, &k);
@@ -320,7 +322,9 @@ static CLEAR: Native = Native::leaf("clear", |vm| {
 static KEYS: Native = Native::leaf("keys", |vm| {
     let m = this(vm)?;
     m.orders.enter_all(vm);
-    let list = vm.new_table(0, 0)?;
+    let count = usize::try_from(m.len.load(Relaxed)).unwrap_or(0);
+    vm.ensure_room(count.saturating_mul(size_of::<Value>()))?;
+    let list = vm.new_table(count, 0)?;
     vm.push(list.into());
     let mut n = 0;
     for shard in &m.shards {
@@ -330,6 +334,7 @@ static KEYS: Native = Native::leaf("keys", |vm| {
             let k = k.to_value(vm)?;
             vm.raw_set_int(list, n, k)?;
         }
+        vm.settle()?;
     }
     Ok(1)
 });
@@ -362,15 +367,21 @@ static NEXT: Native = Native::leaf("next", |vm| {
         let Some(entries) = map.shards.get(shard) else { return vm.ret(Value::NIL) };
         map.orders.enter_all(vm);
         let entries: Vec<_> = entries.lock().iter().map(|(k, v)| (k.0.clone(), v.clone())).collect();
+        vm.ensure_room(entries.len() * 2 * size_of::<Value>())?;
         let list = vm.new_table(entries.len() * 2, 0)?;
-        vm.set_upvalue(2, Value::int(shard as i64 + 1));
-        vm.set_upvalue(3, list.into());
-        vm.set_upvalue(4, Value::int(0));
+        let below = vm.nargs();
+        vm.push(list.into());
         for (n, (k, v)) in entries.iter().enumerate() {
             let k = k.to_value(vm)?;
             vm.raw_set_int(list, n as i64 * 2 + 1, k)?;
             let v = v.to_value(vm)?;
             vm.raw_set_int(list, n as i64 * 2 + 2, v)?;
         }
+        // If there is no memory for these, the next call tries again.
+        vm.settle()?;
+        vm.set_upvalue(2, Value::int(shard as i64 + 1));
+        vm.set_upvalue(3, list.into());
+        vm.set_upvalue(4, Value::int(0));
+        vm.truncate(below);
     }
 });

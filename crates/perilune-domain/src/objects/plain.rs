@@ -7,6 +7,9 @@ use perilune_vm::shared::SharedArc;
 use perilune_vm::{LuaResult, Native, Tag, Value, Vm};
 use std::sync::Arc;
 
+/// Strings of up to so many bytes are allocated whether there is room or not; a safepoint follows.
+const SHORT: usize = 4 << 10;
+
 /// A value that belongs to no domain: what atomics and maps hold.
 #[derive(Clone)]
 #[allow(missing_docs)]
@@ -49,11 +52,32 @@ impl Plain {
             Plain::Boolean(b) => Value::bool(*b),
             Plain::Integer(i) => Value::int(*i),
             Plain::Float(f) => Value::float(*f),
-            Plain::String(s) => vm.value_str(s)?,
+            Plain::String(s) => {
+                // Shorter ones are not refused before the native returns.
+                if s.len() > SHORT {
+                    vm.ensure_room(s.len())?;
+                }
+                vm.value_str(s)?
+            }
             Plain::Native(n) => Value::native(n),
             Plain::Shared(o) => vm.shared_ref(o.clone()).into(),
             Plain::Island(parcel, _) => vm.unpack_one(parcel)?,
         })
+    }
+
+    /// For a native that is about to take the value out of where it is: looks for the room that it needs in this domain, as far as there is a limit.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub(crate) fn ensure_room(vm: &mut Vm, now: impl FnOnce() -> Plain) -> LuaResult<()> {
+        if !vm.heap().is_limited() {
+            return Ok(());
+        }
+        let bytes = now().bytes();
+        if bytes > SHORT {
+            vm.ensure_room(bytes)?;
+        }
+        vm.settle()
     }
 
     /// Bytes that it takes beside itself.

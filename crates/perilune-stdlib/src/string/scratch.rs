@@ -12,6 +12,8 @@ use std::cell::Cell;
 
 /// Longest string of the VM.
 const MAX_STRING: usize = i32::MAX as usize;
+/// Up to so many bytes strings are allocated whether there is room or not; a safepoint follows.
+const SMALL: usize = 4 << 10;
 /// Bigger buffers are not kept.
 const MAX_KEPT: usize = 1 << 16;
 
@@ -60,7 +62,10 @@ pub(crate) fn room(vm: &mut Vm) -> usize {
 #[cold]
 pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResult<()> {
     let total = buffer.len().saturating_add(more);
-    if total > room(vm) || buffer.try_reserve(more).is_err() {
+    if total > SMALL {
+        vm.ensure_room(total)?;
+    }
+    if total > MAX_STRING || buffer.try_reserve(more).is_err() {
         return Err(vm.out_of_memory());
     }
     Ok(())
@@ -69,6 +74,9 @@ pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResu
 /// Returns the buffer's content as the one string result.
 #[inline]
 pub(crate) fn ret(vm: &mut Vm, buffer: Vec<u8>) -> LuaResult<u32> {
+    if buffer.len() > SMALL {
+        vm.ensure_room(buffer.len())?;
+    }
     let results = vm.ret_str(&buffer);
     put(buffer);
     results

@@ -165,6 +165,10 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
             },
             // SAFETY: vm is the running state; the native's frame is on top.
             Err(Thrown::Park(_)) => flow = unsafe { (*vm).park_here() },
+            // SAFETY: vm is the running state.
+            Err(Thrown::Error(_)) if unsafe { (*vm).wanted_room != 0 && (*vm).store_again() } => {
+                flow = Ok(Step::Continue);
+            }
             Err(thrown) => {
                 // SAFETY: vm is the running state.
                 debug_assert!(
@@ -188,6 +192,37 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
                     Err(again) => flow = Err(again),
                 }
             }
+        }
+    }
+}
+
+impl Vm {
+    /// The running instruction stores, and the table that it stores into could not grow. Nothing has changed yet, and the frame is complete: a collection may
+    /// find the room, and then the instruction is done again.
+    #[cold]
+    #[inline(never)]
+    unsafe fn store_again(&mut self) -> bool {
+        let bytes = std::mem::take(&mut self.wanted_room);
+        // SAFETY: called with a frame at `base`, the `pc` of a Lua one behind the instruction that failed.
+        unsafe {
+            let f = frame(self.base);
+            if (*f).flags & crate::frame::F_NATIVE != 0 {
+                return false;
+            }
+            let i = *(*f).pc.sub(1);
+            let stores = [Op::SetTabUp, Op::SetField, Op::SetIndex, Op::SetInt, Op::SetSlot];
+            // A list up to the top has lost its end.
+            let list = i.op_byte() == Op::SetList as u8 && i.b() != 0;
+            if !(list || stores.iter().any(|&op| i.op_byte() == op as u8)) {
+                return false;
+            }
+            // Without room the error that is on its way stands; it says the same.
+            if self.ensure_room(bytes).is_err() {
+                return false;
+            }
+            self.errors.take_value();
+            (*f).pc = (*f).pc.sub(1);
+            true
         }
     }
 }

@@ -279,11 +279,31 @@ impl Vm {
         self.error(refusal.text())
     }
 
-    /// Pushes the values of a parcel on the running frame's stack, and returns how many. May call `require`, and so run Lua code.
+    /// Pushes the values of a parcel on the running frame's stack, and returns how many. May call `require`, and so run Lua code, and collects if a
+    /// collection is due: if memory does not suffice for the values, that is an error here, while the caller still has the parcel.
     ///
     /// # Errors
     /// "not enough memory", "stack overflow", and whatever a module that has to be loaded raises.
     pub fn unpack(&mut self, parcel: &Parcel) -> LuaResult<u32> {
+        let count = self.unpack_values(parcel)?;
+        if let Err(refused) = self.settle() {
+            self.give_up(self.nargs() - count);
+            return Err(refused);
+        }
+        Ok(count)
+    }
+
+    /// Takes back what lies on the running frame's stack above its first `keep` values. Nothing of it stays in a slot that may become a register
+    /// of Lua code, where it would be kept until something else is stored there.
+    pub(super) fn give_up(&mut self, keep: u32) {
+        for n in keep + 1..=self.nargs() {
+            self.stack_set(n, Value::NIL);
+        }
+        self.truncate(keep);
+    }
+
+    #[inline]
+    fn unpack_values(&mut self, parcel: &Parcel) -> LuaResult<u32> {
         match &parcel.0 {
             Repr::Empty => Ok(0),
             Repr::One(tag, payload) => {
@@ -304,7 +324,7 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn unpack_noted(&mut self, parcel: &Parcel) -> LuaResult<u32> {
-        self.unpack(parcel)
+        self.unpack_values(parcel)
     }
 
     /// The first value of a parcel, nil if it is empty. The value is nowhere but in the result: it has to be pushed or stored before the next safepoint.

@@ -19,6 +19,9 @@ use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
 use std::sync::Arc;
 
+/// For graphs of more bytes room is looked for before they are read.
+const LARGE: usize = 8 << 10;
+
 /// An object that has been made, and what its contents are still to be read with.
 #[derive(Clone, Copy)]
 pub(super) struct Made {
@@ -49,12 +52,16 @@ impl Vm {
         let base = self.nargs();
         let result = self.unpack_above(graph, own, base);
         if result.is_err() {
-            self.truncate(base);
+            self.give_up(base);
         }
         result
     }
 
     fn unpack_above(&mut self, graph: &Graph, own: bool, base: u32) -> LuaResult<u32> {
+        // It takes at least half of these bytes here, whatever it is: what is hopeless is not begun.
+        if graph.bytes() > LARGE {
+            self.ensure_room(graph.bytes() / 2)?;
+        }
         self.ensure_stack(graph.roots as usize + 4)?;
         let mut environments = Vec::new();
         if let Some(refs) = &graph.refs {
@@ -367,6 +374,10 @@ impl<'v, 'g> Reader<'v, 'g> {
         while self.filled < self.objects.len() {
             let made = self.objects[self.filled];
             self.filled += 1;
+            if self.vm.heap.is_refused() {
+                // Of the system's memory there is only a reserve left.
+                return Err(self.vm.out_of_memory());
+            }
             let v = Value::raw(made.tag, made.obj.as_ptr() as u64);
             match made.tag {
                 Tag::TABLE => self.fill_table(v.gc(), made)?,
