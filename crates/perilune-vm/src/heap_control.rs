@@ -53,6 +53,10 @@ impl HeapControl<'_> {
     pub fn limit(&self) -> Option<usize> {
         self.0.limit()
     }
+    /// Whether there is any limit that the heap may meet: its own, or the program's.
+    pub fn is_limited(&self) -> bool {
+        self.0.is_limited()
+    }
     /// Sets the limit, in bytes; `None`: no limit.
     pub fn set_limit(&mut self, bytes: Option<usize>) {
         self.0.set_limit(bytes);
