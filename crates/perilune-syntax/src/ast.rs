@@ -36,6 +36,43 @@ ids! {
     LocalId,
     /// Index of [`Chunk::functions`].
     FuncId,
+    /// A list of expressions: where it begins in [`Chunk::lists`]. See [`Chunk::list`].
+    ListId,
+}
+
+/// Local variables that one statement declares, or a function's parameters: their ids follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locals {
+    first: u32,
+    count: u32,
+}
+
+impl Locals {
+    /// Those from `first` on, up to and without `end`.
+    pub fn between(first: usize, end: usize) -> Locals {
+        Locals { first: first as u32, count: (end - first) as u32 }
+    }
+
+    /// How many.
+    pub fn len(self) -> usize {
+        self.count as usize
+    }
+
+    /// None at all?
+    pub fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    /// One after the other.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = LocalId> {
+        (self.first..self.first + self.count).map(LocalId)
+    }
+}
+
+impl Default for Locals {
+    fn default() -> Locals {
+        Locals::between(0, 0)
+    }
 }
 
 /// A parsed chunk.
@@ -45,9 +82,13 @@ pub struct Chunk {
     pub exprs: Vec<Expr>,
     /// Line of each expression: of its operator for binary and unary operators, of its open parenthesis (or
     /// first argument token) for calls (as PUC Lua attributes run-time errors), of its name or closing
-    /// bracket for `Index`, of its closing brace for tables, of its `end` for functions, of its token
+    /// bracket for `Index` and its like, of its closing brace for tables, of its `end` for functions, of its token
     /// otherwise. Same length as `exprs`.
     pub lines: Vec<u32>,
+    /// All lists of expressions, each after an entry that is its length.
+    pub lists: Vec<ExprId>,
+    /// The fields of all table constructors.
+    pub fields: Vec<Field>,
     /// All distinct names and string literals.
     pub strings: Vec<Box<[u8]>>,
     /// All local variables; `locals[0]` is the main function's upvalue `_ENV`, whose `function` is
@@ -55,6 +96,28 @@ pub struct Chunk {
     pub locals: Vec<Local>,
     /// All functions; `functions[0]` is the main function (vararg).
     pub functions: Vec<Function>,
+}
+
+impl Chunk {
+    /// The expressions of a list.
+    #[inline]
+    pub fn list(&self, list: ListId) -> &[ExprId] {
+        let first = list.index() + 1;
+        &self.lists[first..first + self.lists[list.index()].index()]
+    }
+
+    /// The fields of a constructor.
+    #[inline]
+    pub fn table_fields(&self, fields: Fields) -> &[Field] {
+        &self.fields[fields.first as usize..(fields.first + fields.count) as usize]
+    }
+}
+
+/// The fields of one constructor, see [`Chunk::table_fields`].
+#[derive(Clone, Copy, Debug)]
+pub struct Fields {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
 }
 
 /// A local variable (or the main function's `_ENV`).
@@ -108,7 +171,7 @@ pub enum Attrib {
 #[derive(Debug, Default)]
 pub struct Function {
     /// Fixed parameters, `self` included.
-    pub params: Vec<LocalId>,
+    pub params: Locals,
     /// Has `...`.
     pub is_vararg: bool,
     /// The body.
@@ -124,7 +187,7 @@ pub struct Function {
 #[derive(Debug, Default)]
 pub struct Block {
     /// Its statements.
-    pub stats: Vec<Stat>,
+    pub stats: Box<[Stat]>,
 }
 
 /// A statement and the line it starts on.
@@ -141,13 +204,13 @@ pub struct Stat {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum StatKind {
-    /// `targets = values`; each target is `Local`, `Index` (globals are `Index` of `_ENV`)
-    Assign { targets: Vec<ExprId>, values: Vec<ExprId> },
+    /// `targets = values`; each target is a `Local`, `Global`, `Index` or `Dot`
+    Assign { targets: ListId, values: ListId },
     /// `local names = values`; the new locals are in scope after the statement
-    Local { locals: Vec<LocalId>, values: Vec<ExprId> },
+    Local { locals: Locals, values: ListId },
     /// `local function f`: the local is in scope inside the function
     LocalFunction { local: LocalId, func: FuncId },
-    /// `function a.b:c()`: `target` is a `Local` or an `Index`; assigned on line `line` of the statement
+    /// `function a.b:c()`: `target` is what may be assigned to; assigned on line `line` of the statement
     Function { target: ExprId, func: FuncId },
     /// A call as a statement; a `Call` or `MethodCall`
     Call(ExprId),
@@ -158,19 +221,11 @@ pub enum StatKind {
     /// `repeat ... until cond`; cond sees the body's locals
     Repeat { body: Block, cond: ExprId, end_line: u32 },
     /// `if` and its `elseif`s (in order): condition, line of `then`, block; and the `else`
-    If { arms: Vec<(ExprId, u32, Block)>, otherwise: Option<Block>, end_line: u32 },
+    If { arms: Box<[(ExprId, u32, Block)]>, otherwise: Option<Box<Block>>, end_line: u32 },
     /// `for var = start, limit [, step] do`
-    NumericFor {
-        var: LocalId,
-        start: ExprId,
-        limit: ExprId,
-        step: Option<ExprId>,
-        do_line: u32,
-        body: Block,
-        end_line: u32,
-    },
+    NumericFor(Box<NumericFor>),
     /// `for vars in exprs do`
-    GenericFor { vars: Vec<LocalId>, exprs: Vec<ExprId>, do_line: u32, body: Block, end_line: u32 },
+    GenericFor(Box<GenericFor>),
     /// `goto label`; the parser has seen that there is one that it may jump to
     Goto(StrId),
     /// `break` (the manual's `goto break`), in a loop
@@ -178,11 +233,36 @@ pub enum StatKind {
     /// `::label::`, the only one of its name that is visible in its function
     Label(StrId),
     /// `return values`
-    Return(Vec<ExprId>),
+    Return(ListId),
 }
 
-/// Expressions (manual 3.4).
-#[derive(Clone, Debug)]
+/// See [`StatKind::NumericFor`].
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct NumericFor {
+    pub var: LocalId,
+    pub start: ExprId,
+    pub limit: ExprId,
+    pub step: Option<ExprId>,
+    pub do_line: u32,
+    pub body: Block,
+    pub end_line: u32,
+}
+
+/// See [`StatKind::GenericFor`].
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct GenericFor {
+    pub vars: Locals,
+    pub exprs: ListId,
+    pub do_line: u32,
+    pub body: Block,
+    pub end_line: u32,
+}
+
+/// Expressions (manual 3.4). Large chunks have hundreds of thousands of them, and each page that they fill is a fault
+/// when a chunk is loaded for the first time: what varies in length is elsewhere.
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Expr {
     /// `nil`
@@ -203,12 +283,16 @@ pub enum Expr {
     Function(FuncId),
     /// A local variable of this or an enclosing function
     Local(LocalId),
-    /// `obj[key]`, `obj.key` (key is then a `String`) and globals (`_ENV` local, `String`)
+    /// A global: the field `name` of what `_ENV` means there
+    Global { env: LocalId, name: StrId },
+    /// `obj[key]`
     Index { obj: ExprId, key: ExprId },
+    /// `obj.name`
+    Dot { obj: ExprId, name: StrId },
     /// `func(args)`
-    Call { func: ExprId, args: Vec<ExprId> },
+    Call { func: ExprId, args: ListId },
     /// `obj:name(args)`
-    MethodCall { obj: ExprId, name: StrId, args: Vec<ExprId> },
+    MethodCall { obj: ExprId, name: StrId, args: ListId },
     /// A binary operator other than `and`/`or`
     Binary { op: BinOp, lhs: ExprId, rhs: ExprId },
     /// `lhs and rhs`
@@ -221,11 +305,11 @@ pub enum Expr {
     /// must not be an assignment target
     Paren(ExprId),
     /// `{...}`
-    Table { fields: Vec<Field> },
+    Table { fields: Fields },
 }
 
 /// A field of a table constructor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Field {
     /// `value`
@@ -267,4 +351,14 @@ pub enum UnOp {
     BNot,
     Not,
     Len,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_stay_small() {
+        assert_eq!((size_of::<Expr>(), size_of::<Field>(), size_of::<Stat>()), (16, 12, 40));
+    }
 }

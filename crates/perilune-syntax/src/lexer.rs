@@ -116,6 +116,11 @@ impl<'s> Lexer<'s> {
         }
     }
 
+    /// Length of the text as far as it is there.
+    pub fn available(&self) -> usize {
+        self.source.len()
+    }
+
     /// The text, and the names and literals in it.
     pub fn into_parts(self) -> (Cow<'s, [u8]>, Vec<Box<[u8]>>) {
         (self.source, self.strings.into_strings())

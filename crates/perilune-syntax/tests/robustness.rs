@@ -84,6 +84,14 @@ fn check(source: &[u8]) {
             Expr::String(id) => text(*id),
             Expr::Function(id) => assert!((1..chunk.functions.len()).contains(&id.index())),
             Expr::Local(id) => assert!(id.index() < chunk.locals.len()),
+            Expr::Global { env, name } => {
+                assert!(env.index() < chunk.locals.len());
+                text(*name);
+            }
+            Expr::Dot { obj, name } => {
+                part(*obj);
+                text(*name);
+            }
             Expr::Unary { operand: a, .. } | Expr::Paren(a) => part(*a),
             Expr::Index { obj: a, key: b }
             | Expr::Binary { lhs: a, rhs: b, .. }
@@ -94,14 +102,14 @@ fn check(source: &[u8]) {
             }
             Expr::Call { func, args } => {
                 part(*func);
-                args.iter().copied().for_each(part);
+                chunk.list(*args).iter().copied().for_each(part);
             }
             Expr::MethodCall { obj, name, args } => {
                 part(*obj);
                 text(*name);
-                args.iter().copied().for_each(part);
+                chunk.list(*args).iter().copied().for_each(part);
             }
-            Expr::Table { fields } => fields.iter().for_each(|field| match field {
+            Expr::Table { fields } => chunk.table_fields(*fields).iter().for_each(|field| match field {
                 Field::Item(value) => part(*value),
                 Field::Pair { key, value } => {
                     part(*key);

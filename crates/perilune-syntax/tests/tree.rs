@@ -13,7 +13,9 @@ fn text(chunk: &Chunk, id: StrId) -> String {
 
 /// An expression in prefix form. A local is its name and number, a global its name alone.
 fn show(chunk: &Chunk, id: ExprId) -> String {
-    let list = |ids: &[ExprId]| ids.iter().map(|&id| " ".to_owned() + &show(chunk, id)).collect::<String>();
+    let list = |list: &ListId| {
+        chunk.list(*list).iter().map(|&id| " ".to_owned() + &show(chunk, id)).collect::<String>()
+    };
     match &chunk.exprs[id.index()] {
         Expr::Nil => "nil".into(),
         Expr::True => "true".into(),
@@ -24,10 +26,10 @@ fn show(chunk: &Chunk, id: ExprId) -> String {
         Expr::String(id) => format!("{:?}", text(chunk, *id)),
         Expr::Function(id) => format!("function{}", id.0),
         Expr::Local(id) => format!("{}#{}", text(chunk, chunk.locals[id.index()].name), id.0),
-        Expr::Index { obj, key } => match (&chunk.exprs[obj.index()], &chunk.exprs[key.index()]) {
-            (Expr::Local(LocalId(0)), Expr::String(name)) => text(chunk, *name),
-            _ => format!("(index {} {})", show(chunk, *obj), show(chunk, *key)),
-        },
+        Expr::Global { env: LocalId(0), name } => text(chunk, *name),
+        Expr::Global { env, name } => format!("(index _ENV#{} {:?})", env.0, text(chunk, *name)),
+        Expr::Index { obj, key } => format!("(index {} {})", show(chunk, *obj), show(chunk, *key)),
+        Expr::Dot { obj, name } => format!("(index {} {:?})", show(chunk, *obj), text(chunk, *name)),
         Expr::Call { func, args } => format!("(call {}{})", show(chunk, *func), list(args)),
         Expr::MethodCall { obj, name, args } => {
             format!("(method {} {}{})", show(chunk, *obj), text(chunk, *name), list(args))
@@ -38,7 +40,7 @@ fn show(chunk: &Chunk, id: ExprId) -> String {
         Expr::Unary { op, operand } => format!("({op:?} {})", show(chunk, *operand)),
         Expr::Paren(inner) => format!("(paren {})", show(chunk, *inner)),
         Expr::Table { fields } => {
-            let fields = fields.iter().map(|field| match field {
+            let fields = chunk.table_fields(*fields).iter().map(|field| match field {
                 Field::Item(value) => format!(" {}", show(chunk, *value)),
                 Field::Pair { key, value } => format!(" {}={}", show(chunk, *key), show(chunk, *value)),
             });
@@ -51,7 +53,9 @@ fn show(chunk: &Chunk, id: ExprId) -> String {
 fn returned(source: &str) -> String {
     let chunk = chunk(source);
     match &chunk.functions[0].body.stats.last().expect(source).kind {
-        StatKind::Return(values) => values.iter().map(|&id| show(&chunk, id)).collect::<Vec<_>>().join(" "),
+        StatKind::Return(values) => {
+            chunk.list(*values).iter().map(|&id| show(&chunk, id)).collect::<Vec<_>>().join(" ")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -100,7 +104,7 @@ fn names_mean_the_innermost_variable() {
     }
     let chunk = chunk("local a = a; repeat local b; local c until b == c; local f = f");
     let values = |stat: &Stat| match &stat.kind {
-        StatKind::Local { values, .. } => show(&chunk, values[0]),
+        StatKind::Local { values, .. } => show(&chunk, chunk.list(*values)[0]),
         StatKind::Repeat { cond, .. } => show(&chunk, *cond),
         other => panic!("{other:?}"),
     };

@@ -6,7 +6,7 @@
 
 use super::expr::{Exp, Kind};
 use super::{Gen, Res};
-use crate::ast::{Attrib, ExprId, FuncId, LocalId};
+use crate::ast::{Attrib, ExprId, FuncId, LocalId, Locals};
 use crate::bytecode::Op;
 
 impl Gen<'_> {
@@ -147,21 +147,21 @@ impl Gen<'_> {
 
     /// `local locals = values`
     #[inline(never)]
-    pub(super) fn local_statement(&mut self, locals: &[LocalId], values: &[ExprId]) -> Res<()> {
+    pub(super) fn local_statement(&mut self, locals: Locals, values: &[ExprId]) -> Res<()> {
         let last = self.expr_list(values)?;
-        let (&last_local, others) = locals.split_last().expect("a declaration has a name");
+        let last_local = locals.iter().next_back().expect("a declaration has a name");
         if let Some(value) = last
             && locals.len() == values.len()
             && self.chunk.locals[last_local.index()].attrib == Attrib::Const
             && value.is_constant()
         {
-            for &local in others {
+            for local in locals.iter().take(locals.len() - 1) {
                 self.activate(local);
             }
             self.activate_constant(last_local, value);
         } else {
             self.adjust(locals.len(), values.len(), last)?;
-            for &local in locals {
+            for local in locals.iter() {
                 self.activate(local);
             }
         }

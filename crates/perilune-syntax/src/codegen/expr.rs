@@ -115,7 +115,7 @@ impl Gen<'_> {
         loop {
             let left = match chunk.exprs[at.index()] {
                 Expr::Binary { lhs, .. } | Expr::And { lhs, .. } | Expr::Or { lhs, .. } => lhs,
-                Expr::Index { obj, .. } | Expr::MethodCall { obj, .. } => obj,
+                Expr::Index { obj, .. } | Expr::Dot { obj, .. } | Expr::MethodCall { obj, .. } => obj,
                 Expr::Call { func, .. } => func,
                 Expr::Paren(inner) => inner,
                 Expr::Unary { operand, .. } => {
@@ -145,24 +145,39 @@ impl Gen<'_> {
             self.at(chunk.lines[id.index()]);
             self.latest = id;
         }
-        let kind = match &chunk.exprs[id.index()] {
+        let kind = match chunk.exprs[id.index()] {
             Expr::Nil => Kind::Nil,
             Expr::True => Kind::True,
             Expr::False => Kind::False,
-            Expr::Integer(n) => Kind::Integer(*n),
-            Expr::Float(n) => Kind::Float(*n),
-            Expr::String(s) => Kind::Str(*s),
+            Expr::Integer(n) => Kind::Integer(n),
+            Expr::Float(n) => Kind::Float(n),
+            Expr::String(s) => Kind::Str(s),
             Expr::Vararg => Kind::Vararg(self.emit(Op::Vararg, 0, 0, 2, 0) as u32),
             Expr::Function(func) => {
-                let index = self.function(*func)?;
+                let index = self.function(func)?;
                 self.latest = id;
                 return self.closure(index);
             }
-            Expr::Local(local) => self.variable(*local)?,
-            Expr::Table { fields } => return self.table(fields, chunk.lines[id.index()]),
+            Expr::Local(local) => self.variable(local)?,
+            Expr::Global { env, name } => {
+                let env = Exp::new(self.variable(env)?);
+                return self.named_field(env, name);
+            }
+            Expr::Table { fields } => {
+                return self.table(chunk.table_fields(fields), chunk.lines[id.index()]);
+            }
             other => unreachable!("{other:?} has a left operand"),
         };
         Ok(Exp::new(kind))
+    }
+
+    /// The field `name` of `table`.
+    #[inline(never)]
+    fn named_field(&mut self, mut table: Exp, name: StrId) -> Res<Exp> {
+        self.place_or_upvalue(&mut table)?;
+        let mut key = Exp::new(Kind::Str(name));
+        self.settle(&mut key)?;
+        self.index(table, key)
     }
 
     /// A variable by name.
@@ -190,16 +205,16 @@ impl Gen<'_> {
     fn apply(&mut self, node: ExprId, mut left: Exp) -> Res<Exp> {
         let chunk = self.chunk;
         let line = chunk.lines[node.index()];
-        match &chunk.exprs[node.index()] {
+        match chunk.exprs[node.index()] {
             Expr::Paren(_) => {
                 self.one_result(&mut left);
                 Ok(left)
             }
-            Expr::Unary { op, .. } => self.unary(*op, left, line),
+            Expr::Unary { op, .. } => self.unary(op, left, line),
             Expr::And { rhs, .. } => {
                 self.at(line);
                 self.go_if_true(&mut left)?;
-                let mut right = self.expr(*rhs)?;
+                let mut right = self.expr(rhs)?;
                 self.discharge(&mut right);
                 self.fs.join(&mut right.on_false, left.on_false);
                 Ok(right)
@@ -207,33 +222,38 @@ impl Gen<'_> {
             Expr::Or { rhs, .. } => {
                 self.at(line);
                 self.go_if_false(&mut left)?;
-                let mut right = self.expr(*rhs)?;
+                let mut right = self.expr(rhs)?;
                 self.discharge(&mut right);
                 self.fs.join(&mut right.on_true, left.on_true);
                 Ok(right)
             }
-            Expr::Binary { op: BinOp::Concat, rhs, .. } => self.concat(left, *rhs, line),
-            Expr::Binary { op, rhs, .. } => self.binary(*op, left, *rhs, line),
+            Expr::Binary { op: BinOp::Concat, rhs, .. } => self.concat(left, rhs, line),
+            Expr::Binary { op, rhs, .. } => self.binary(op, left, rhs, line),
             Expr::Index { key, .. } => {
                 self.place_or_upvalue(&mut left)?;
-                let mut key = self.expr(*key)?;
+                let mut key = self.expr(key)?;
                 self.settle(&mut key)?;
                 self.at(line);
                 self.index(left, key)
             }
+            Expr::Dot { name, .. } => {
+                self.place_or_upvalue(&mut left)?;
+                self.at(line);
+                self.named_field(left, name)
+            }
             Expr::Call { args, .. } => {
                 let base = self.place_next(&mut left)?;
                 self.at(line);
-                self.call(base, args, line)
+                self.call(base, chunk.list(args), line)
             }
             Expr::MethodCall { name, args, .. } => {
                 self.at(line);
                 let object = self.place_any(&mut left)?;
                 self.free(&left);
                 let base = self.reserve(FRAME_SLOTS as usize + 2)?;
-                self.method(base, object, *name)?;
+                self.method(base, object, name)?;
                 self.fs.free = base + 1;
-                self.call_method(base, args, line)
+                self.call_method(base, chunk.list(args), line)
             }
             other => unreachable!("{other:?} has no left operand"),
         }

@@ -3,7 +3,7 @@
 
 use super::scope::Closing;
 use super::{Gen, Res};
-use crate::ast::{Block, ExprId, LocalId};
+use crate::ast::{Block, ExprId, GenericFor, Locals, NumericFor};
 use crate::bytecode::{Instr, Op};
 
 impl Gen<'_> {
@@ -45,17 +45,10 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// `for var = start, limit, step do body end`, with the lines of its three keywords
+    /// `for var = start, limit, step do body end`, its `for` on `line`
     #[inline(never)]
-    pub(super) fn numeric_for(
-        &mut self,
-        var: LocalId,
-        start: ExprId,
-        limit: ExprId,
-        step: Option<ExprId>,
-        body: &Block,
-        [line, do_line, end_line]: [u32; 3],
-    ) -> Res<()> {
+    pub(super) fn numeric_for(&mut self, statement: &NumericFor, line: u32) -> Res<()> {
+        let &NumericFor { var, start, limit, step, do_line, ref body, end_line } = statement;
         let base = self.fs.free;
         for id in [Some(start), Some(limit), step].into_iter().flatten() {
             let mut exp = self.expr(id)?;
@@ -72,7 +65,7 @@ impl Gen<'_> {
         }
         self.at(do_line);
         let prep = self.emit_wide(Op::ForPrep, base, 0, 0);
-        self.loop_body(&[var], body)?;
+        self.loop_body(Locals::between(var.index(), var.index() + 1), body)?;
         let back = self.fs.label();
         self.emit_wide(Op::ForLoop, base, 0, prep as i32 + 1 - (back as i32 + 1));
         self.fs.fix_line(line);
@@ -83,15 +76,11 @@ impl Gen<'_> {
         Ok(())
     }
 
-    /// `for vars in exprs do body end`, with the lines of the iterator's call, of `do` and of `end`
+    /// `for vars in exprs do body end`, its iterator's call on `line`
     #[inline(never)]
-    pub(super) fn generic_for(
-        &mut self,
-        vars: &[LocalId],
-        exprs: &[ExprId],
-        body: &Block,
-        [line, do_line, end_line]: [u32; 3],
-    ) -> Res<()> {
+    pub(super) fn generic_for(&mut self, statement: &GenericFor, line: u32) -> Res<()> {
+        let &GenericFor { vars, exprs, do_line, ref body, end_line } = statement;
+        let exprs = self.chunk.list(exprs);
         let base = self.fs.free;
         let last = self.expr_list(exprs)?;
         self.adjust(4, exprs.len(), last)?;
@@ -122,11 +111,11 @@ impl Gen<'_> {
 
     /// A `for` loop's block with its variables.
     #[inline(never)]
-    fn loop_body(&mut self, vars: &[LocalId], body: &Block) -> Res<()> {
+    fn loop_body(&mut self, vars: Locals, body: &Block) -> Res<()> {
         self.fs.label();
         self.enter_block(body);
         self.reserve(vars.len())?;
-        for &var in vars {
+        for var in vars.iter() {
             self.activate(var);
         }
         self.statements(body)?;

@@ -212,7 +212,7 @@ impl Gen<'_> {
         self.at(function.line);
         self.enter_block(&function.body);
         self.reserve(function.params.len())?;
-        for &param in &function.params {
+        for param in function.params.iter() {
             self.activate(param);
         }
         if function.is_vararg {

@@ -28,8 +28,10 @@ impl Gen<'_> {
 
     fn statement(&mut self, stat: &Stat) -> Res<()> {
         match &stat.kind {
-            StatKind::Assign { targets, values } => self.assign(targets, values),
-            StatKind::Local { locals, values } => self.local_statement(locals, values),
+            StatKind::Assign { targets, values } => {
+                self.assign(self.chunk.list(*targets), self.chunk.list(*values))
+            }
+            StatKind::Local { locals, values } => self.local_statement(*locals, self.chunk.list(*values)),
             StatKind::LocalFunction { local, func } => self.local_function(*local, *func),
             StatKind::Function { target, func } => self.function_statement(*target, *func, stat.line),
             StatKind::Call(call) => {
@@ -44,15 +46,10 @@ impl Gen<'_> {
             StatKind::While { cond, body, end_line } => self.while_loop(*cond, body, *end_line),
             StatKind::Repeat { body, cond, end_line } => self.repeat_loop(body, *cond, *end_line),
             StatKind::If { arms, otherwise, end_line } => {
-                self.if_statement(arms, otherwise.as_ref(), *end_line)
+                self.if_statement(arms, otherwise.as_deref(), *end_line)
             }
-            StatKind::NumericFor { var, start, limit, step, do_line, body, end_line } => {
-                let lines = [stat.line, *do_line, *end_line];
-                self.numeric_for(*var, *start, *limit, *step, body, lines)
-            }
-            StatKind::GenericFor { vars, exprs, do_line, body, end_line } => {
-                self.generic_for(vars, exprs, body, [stat.line, *do_line, *end_line])
-            }
+            StatKind::NumericFor(statement) => self.numeric_for(statement, stat.line),
+            StatKind::GenericFor(statement) => self.generic_for(statement, stat.line),
             StatKind::Goto(name) => {
                 self.goto_statement(*name);
                 Ok(())
@@ -65,7 +62,7 @@ impl Gen<'_> {
                 self.label_statement(*name);
                 Ok(())
             }
-            StatKind::Return(values) => self.return_statement(values),
+            StatKind::Return(values) => self.return_statement(self.chunk.list(*values)),
         }
     }
 

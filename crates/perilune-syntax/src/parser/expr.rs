@@ -74,9 +74,14 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the pending expressions from the `base`th on.
-    pub(super) fn take_exprs(&mut self, base: usize) -> Vec<ExprId> {
-        self.pending.exprs.drain(base..).collect()
+    /// Makes a list of the pending expressions from the `base`th on.
+    pub(super) fn take_exprs(&mut self, base: usize) -> ListId {
+        let lists = &mut self.chunk.lists;
+        let list = ListId(lists.len() as u32);
+        lists.push(ExprId((self.pending.exprs.len() - base) as u32));
+        lists.extend_from_slice(&self.pending.exprs[base..]);
+        self.pending.exprs.truncate(base);
+        list
     }
 
     /// An expression as far as its binary operators bind more strongly than `limit`.
@@ -209,7 +214,9 @@ impl Parser<'_> {
     fn push_parenthesised(&mut self, expr: ExprId, line: u32) -> ExprId {
         match self.chunk.exprs[expr.index()] {
             Expr::Local(_)
+            | Expr::Global { .. }
             | Expr::Index { .. }
+            | Expr::Dot { .. }
             | Expr::Call { .. }
             | Expr::MethodCall { .. }
             | Expr::Vararg => self.push(Expr::Paren(expr), line),
@@ -217,7 +224,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `obj[key]`, whose bracket has just been closed, or `obj.key`, whose name has just been read.
+    /// `obj[key]`, whose bracket has just been closed.
     #[inline(never)]
     fn push_index(&mut self, obj: ExprId, key: ExprId) -> ExprId {
         self.push(Expr::Index { obj, key }, self.last_line)
@@ -240,8 +247,7 @@ impl Parser<'_> {
     pub(super) fn field_of(&mut self, obj: ExprId) -> Result<ExprId> {
         self.advance()?;
         let name = self.expect_name()?;
-        let key = self.push(Expr::String(name), self.last_line);
-        Ok(self.push_index(obj, key))
+        Ok(self.push(Expr::Dot { obj, name }, self.last_line))
     }
 
     /// `[expr]`
@@ -340,7 +346,10 @@ impl Parser<'_> {
     /// A table whose brace has just been closed.
     #[inline(never)]
     fn push_table(&mut self, base: usize) -> ExprId {
-        let fields = self.pending.fields.drain(base..).collect();
+        let pending = &self.pending.fields[base..];
+        let fields = Fields { first: self.chunk.fields.len() as u32, count: pending.len() as u32 };
+        self.chunk.fields.extend_from_slice(pending);
+        self.pending.fields.truncate(base);
         self.push(Expr::Table { fields }, self.last_line)
     }
 
@@ -368,17 +377,17 @@ impl Parser<'_> {
     #[inline(never)]
     fn parameters(&mut self, is_method: bool) -> Result<()> {
         self.expect_char(b'(')?;
-        let mut params = Vec::new();
+        let first = self.chunk.locals.len();
         if is_method {
             let name = self.lexer.strings.intern(b"self");
-            params.push(self.declare(name, self.last_line)?);
+            self.declare(name, self.last_line)?;
         }
         if !self.is_char(b')') {
             loop {
                 match self.token {
                     Token::Name(name) => {
                         self.advance()?;
-                        params.push(self.declare(name, self.last_line)?);
+                        self.declare(name, self.last_line)?;
                         if !self.accept_char(b',')? {
                             break;
                         }
@@ -392,7 +401,8 @@ impl Parser<'_> {
                 }
             }
         }
-        self.activate(&params);
+        let params = Locals::between(first, self.chunk.locals.len());
+        self.activate(params);
         let OpenFunction { id, is_vararg, .. } = *self.function();
         let function = &mut self.chunk.functions[id.index()];
         function.params = params;

@@ -71,6 +71,9 @@ pub(crate) fn error_after(
     parser.watch?.error.map(|error| *error)
 }
 
+/// Bytes of source text for each node of the tree, in programs with few comments.
+const BYTES_PER_NODE: usize = 6;
+
 /// What [`error_after`] is about.
 struct Watch<'s> {
     message: &'s str,
@@ -129,13 +132,24 @@ struct Parser<'s> {
 impl<'s> Parser<'s> {
     fn new(mut lexer: Lexer<'s>) -> Parser<'s> {
         let env = lexer.strings.intern(b"_ENV");
+        // About what a text of this length needs: what it does not use costs nothing, and growing would touch twice as
+        // many pages.
+        let nodes = lexer.available() / BYTES_PER_NODE;
+        let chunk = Chunk {
+            exprs: Vec::with_capacity(nodes),
+            lines: Vec::with_capacity(nodes),
+            lists: Vec::with_capacity(nodes),
+            fields: Vec::with_capacity(nodes / 4),
+            locals: Vec::with_capacity(nodes / 8),
+            ..Chunk::default()
+        };
         Parser {
             lexer,
             token: Token::Eof,
             token_line: 1,
             last_line: 1,
             ahead: None,
-            chunk: Chunk::default(),
+            chunk,
             pending: Pending::default(),
             scopes: Scopes::default(),
             open: Vec::new(),

@@ -165,8 +165,8 @@ impl Parser<'_> {
 
     /// Brings declared variables into scope.
     #[inline(never)]
-    pub(super) fn activate(&mut self, locals: &[LocalId]) {
-        for &local in locals {
+    pub(super) fn activate(&mut self, locals: Locals) {
+        for local in locals.iter() {
             self.scopes.activate(self.chunk.locals[local.index()].name, local);
         }
     }
@@ -178,16 +178,20 @@ impl Parser<'_> {
             return self.local(local, line);
         }
         let env = self.scopes.find(self.env).unwrap_or(LocalId(0));
-        let obj = self.local(env, line);
-        let key = self.push(Expr::String(name), line);
-        self.push(Expr::Index { obj, key }, line)
+        self.note_use(env);
+        self.push(Expr::Global { env, name }, line)
     }
 
     fn local(&mut self, id: LocalId, line: u32) -> ExprId {
+        self.note_use(id);
+        self.push(Expr::Local(id), line)
+    }
+
+    /// The current function refers to a local.
+    fn note_use(&mut self, id: LocalId) {
         let function = self.function().id;
         let local = &mut self.chunk.locals[id.index()];
         local.captured |= local.function != function;
-        self.push(Expr::Local(id), line)
     }
 
     /// Notes a `break` on `line`.

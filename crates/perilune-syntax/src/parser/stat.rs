@@ -61,7 +61,7 @@ impl Parser<'_> {
 
     /// Pushes the statement that `make` makes of a list of expressions.
     #[inline(never)]
-    fn push_with_exprs(&mut self, base: usize, line: u32, make: impl FnOnce(Vec<ExprId>) -> StatKind) {
+    fn push_with_exprs(&mut self, base: usize, line: u32, make: impl FnOnce(ListId) -> StatKind) {
         let exprs = self.take_exprs(base);
         self.push_stat(make(exprs), line);
     }
@@ -147,7 +147,7 @@ impl Parser<'_> {
 
     #[inline(never)]
     fn push_if(&mut self, base: usize, otherwise: Option<usize>, line: u32, end_line: u32) {
-        let otherwise = otherwise.map(|base| self.take_block(base));
+        let otherwise = otherwise.map(|base| Box::new(self.take_block(base)));
         let arms = self.pending.arms.drain(base..).collect();
         self.push_stat(StatKind::If { arms, otherwise, end_line }, line);
     }
@@ -179,17 +179,11 @@ impl Parser<'_> {
         let step = if self.accept_char(b',')? { Some(self.expr()?) } else { None };
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
-        self.activate(&[var]);
+        self.activate(Locals::between(var.index(), var.index() + 1));
         let body = self.loop_body()?;
         let end_line = self.close_word(Word::For, line)?;
-        self.push_with_block(body, line, move |body| StatKind::NumericFor {
-            var,
-            start,
-            limit,
-            step,
-            do_line,
-            body,
-            end_line,
+        self.push_with_block(body, line, move |body| {
+            StatKind::NumericFor(Box::new(NumericFor { var, start, limit, step, do_line, body, end_line }))
         });
         Ok(())
     }
@@ -202,31 +196,28 @@ impl Parser<'_> {
         self.expr_list()?;
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
-        self.activate(&vars);
+        self.activate(vars);
         let body = self.loop_body()?;
         let end_line = self.close_word(Word::For, line)?;
         let exprs = self.take_exprs(base);
-        self.push_with_block(body, exprs_line, move |body| StatKind::GenericFor {
-            vars,
-            exprs,
-            do_line,
-            body,
-            end_line,
+        self.push_with_block(body, exprs_line, move |body| {
+            StatKind::GenericFor(Box::new(GenericFor { vars, exprs, do_line, body, end_line }))
         });
         Ok(())
     }
 
     /// The variables of a generic `for`, the first of which has been read, and its `in`.
     #[inline(never)]
-    fn generic_for_variables(&mut self, first: StrId) -> Result<Vec<LocalId>> {
+    fn generic_for_variables(&mut self, first: StrId) -> Result<Locals> {
         let first_line = self.last_line;
         // The iterator, the state, the control value and the closing value live in variables of their own.
         self.reserve_locals(4)?;
-        let mut vars = vec![self.declare(first, first_line)?];
+        let start = self.declare(first, first_line)?.index();
         while self.accept_char(b',')? {
             let name = self.expect_name()?;
-            vars.push(self.declare(name, self.last_line)?);
+            self.declare(name, self.last_line)?;
         }
+        let vars = Locals::between(start, self.chunk.locals.len());
         self.expect_word(Word::In)?;
         Ok(vars)
     }
@@ -266,7 +257,7 @@ impl Parser<'_> {
     fn local_function(&mut self, line: u32) -> Result<()> {
         let name = self.expect_name()?;
         let local = self.declare(name, self.last_line)?;
-        self.activate(&[local]);
+        self.activate(Locals::between(local.index(), local.index() + 1));
         let func = self.body(false, self.lexer.line())?;
         self.push_made(line, move || StatKind::LocalFunction { local, func });
         Ok(())
@@ -279,26 +270,26 @@ impl Parser<'_> {
         if self.accept_char(b'=')? {
             self.expr_list()?;
         } else {
-            self.mark_bare(&locals);
+            self.mark_bare(locals);
         }
-        self.activate(&locals);
+        self.activate(locals);
         self.push_with_exprs(base, line, move |values| StatKind::Local { locals, values });
         Ok(())
     }
 
     /// Notes that the locals are declared without values.
     #[inline(never)]
-    fn mark_bare(&mut self, locals: &[LocalId]) {
+    fn mark_bare(&mut self, locals: Locals) {
         let place = self.place();
-        for local in locals {
+        for local in locals.iter() {
             self.chunk.locals[local.index()].bare = Some(place);
         }
     }
 
     /// The names of a `local` statement with their attributes, not yet in scope.
     #[inline(never)]
-    fn local_names(&mut self) -> Result<Vec<LocalId>> {
-        let mut locals = Vec::new();
+    fn local_names(&mut self) -> Result<Locals> {
+        let first = self.chunk.locals.len();
         let mut closes = false;
         loop {
             let name = self.expect_name()?;
@@ -311,9 +302,8 @@ impl Parser<'_> {
                 closes = true;
             }
             self.chunk.locals[local.index()].attrib = attrib;
-            locals.push(local);
             if !self.accept_char(b',')? {
-                return Ok(locals);
+                return Ok(Locals::between(first, self.chunk.locals.len()));
             }
         }
     }
@@ -439,7 +429,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn check_target(&mut self, target: ExprId) -> Result<()> {
         match self.chunk.exprs[target.index()] {
-            Expr::Index { .. } => Ok(()),
+            Expr::Global { .. } | Expr::Index { .. } | Expr::Dot { .. } => Ok(()),
             Expr::Local(id) => {
                 self.note_assignment(id, self.chunk.lines[target.index()]);
                 let local = &self.chunk.locals[id.index()];
