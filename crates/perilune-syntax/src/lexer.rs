@@ -170,29 +170,22 @@ impl<'s> Lexer<'s> {
         found
     }
 
-    /// The next token.
-    pub fn next_token(&mut self) -> Result<Token> {
+    /// Reads the next token into `token`. (Returned, it would be copied as a whole right after its parts have been
+    /// stored, for which processors wait.)
+    pub fn next_token(&mut self, token: &mut Token) -> Result<()> {
         self.until_look -= 1;
         if self.until_look == 0 {
             self.look_at_bounds()?;
         }
-        let token = self.scan()?;
-        if self.more.is_some() {
-            self.peek();
-        }
-        if self.source.len() > MAX_TEXT {
-            return Err(self.error(b"chunk too large"));
-        }
-        Ok(token)
-    }
-
-    #[inline]
-    fn scan(&mut self) -> Result<Token> {
         loop {
             self.start = self.at;
-            let Some(b) = self.peek() else { return Ok(Token::Eof) };
+            let Some(b) = self.peek() else {
+                self.check_length()?;
+                *token = Token::Eof;
+                return Ok(());
+            };
             self.at += 1;
-            return Ok(match b {
+            *token = match b {
                 b'\n' | b'\r' => {
                     self.end_line(b);
                     continue;
@@ -203,20 +196,20 @@ impl<'s> Lexer<'s> {
                     self.comment()?;
                     continue;
                 }
-                b'"' | b'\'' => return self.string(b),
-                b'0'..=b'9' => return self.numeral(b),
+                b'"' | b'\'' => Token::String(self.string(b)?),
+                b'0'..=b'9' => return self.numeral(b, token),
                 b'.' if self.skip_if(b'.') => {
                     Token::Long(if self.skip_if(b'.') { Long::Dots } else { Long::Concat })
                 }
                 b'.' => match self.peek() {
                     Some(digit @ b'0'..=b'9') => {
                         self.at += 1;
-                        return self.numeral(digit);
+                        return self.numeral(digit, token);
                     }
                     _ => Token::Char(b'.'),
                 },
                 b'[' => match self.peek() {
-                    Some(b'[' | b'=') => return self.long_string_token(),
+                    Some(b'[' | b'=') => Token::String(self.long_string()?),
                     _ => Token::Char(b'['),
                 },
                 b'=' if self.skip_if(b'=') => Token::Long(Long::Eq),
@@ -228,8 +221,23 @@ impl<'s> Lexer<'s> {
                 b'~' if self.skip_if(b'=') => Token::Long(Long::Ne),
                 b':' if self.skip_if(b':') => Token::Long(Long::DoubleColon),
                 _ => Token::Char(b),
-            });
+            };
+            return Ok(());
         }
+    }
+
+    /// To be called when a token has been read: a text that comes in pieces has its next byte then, or its end.
+    #[inline]
+    pub fn look_ahead(&mut self) {
+        if self.more.is_some() {
+            self.peek();
+        }
+    }
+
+    /// Refuses a text of which not all can be read.
+    #[cold]
+    pub fn check_length(&self) -> Result<()> {
+        if self.source.len() > MAX_TEXT { Err(self.error(b"chunk too large")) } else { Ok(()) }
     }
 
     /// The first byte of a line break has just been read: counts the line and takes the break's other half,
@@ -241,11 +249,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn name(&mut self) -> Token {
-        while let Some(b) = self.peek()
-            && CLASS[usize::from(b)] & NAME != 0
-        {
-            self.at += 1;
-        }
+        self.skip_while(|b| CLASS[usize::from(b)] & NAME != 0);
         let text = &self.source[self.start..self.at];
         match Word::of(text) {
             Some(word) => Token::Word(word),
@@ -255,7 +259,7 @@ impl<'s> Lexer<'s> {
 
     /// A numeral whose first digit has just been read. Takes generously whatever could belong to it, so that
     /// `3x` is a bad numeral rather than two tokens.
-    fn numeral(&mut self, first: u8) -> Result<Token> {
+    fn numeral(&mut self, first: u8, token: &mut Token) -> Result<()> {
         let hexadecimal = first == b'0' && (self.skip_if(b'x') || self.skip_if(b'X'));
         let exponent = if hexadecimal { b'p' } else { b'e' };
         while let Some(b) = self.peek() {
@@ -274,11 +278,12 @@ impl<'s> Lexer<'s> {
             self.at += 1;
         }
         let text = &self.source[self.start..self.at];
-        match parse_number(text) {
-            Some(Number::Integer(value)) => Ok(Token::Integer(value)),
-            Some(Number::Float(value)) => Ok(Token::Float(value)),
-            None => Err(self.error_at(b"malformed number", text)),
-        }
+        *token = match parse_number(text) {
+            Some(Number::Integer(value)) => Token::Integer(value),
+            Some(Number::Float(value)) => Token::Float(value),
+            None => return Err(self.error_at(b"malformed number", text)),
+        };
+        Ok(())
     }
 
     /// A comment whose two dashes have been read.
@@ -314,14 +319,14 @@ impl<'s> Lexer<'s> {
         None
     }
 
-    fn long_string_token(&mut self) -> Result<Token> {
+    fn long_string(&mut self) -> Result<StrId> {
         let Some(level) = self.long_bracket(b'[') else {
             let level = self.source[self.at..].iter().take_while(|&&b| b == b'=').count();
             let text = &self.source[self.start..self.at + level];
             return Err(self.error_at(b"invalid long string delimiter", text));
         };
         self.long_text(level, true)?;
-        Ok(Token::String(self.strings.intern(&self.scratch)))
+        Ok(self.strings.intern(&self.scratch))
     }
 
     /// The text of a long string or comment, opening bracket read, up to and with its closing one. A string's
@@ -374,13 +379,13 @@ impl<'s> Lexer<'s> {
     }
 
     /// A short string whose opening quote has been read.
-    fn string(&mut self, quote: u8) -> Result<Token> {
+    fn string(&mut self, quote: u8) -> Result<StrId> {
         let start = self.at;
         self.skip_plain(quote);
         if self.peek() == Some(quote) {
             let id = self.strings.intern(&self.source[start..self.at]);
             self.at += 1;
-            return Ok(Token::String(id));
+            return Ok(id);
         }
         self.scratch.clear();
         self.scratch.extend_from_slice(&self.source[start..self.at]);
@@ -390,7 +395,7 @@ impl<'s> Lexer<'s> {
                 Some(b'\\') => self.escape(quote)?,
                 Some(b) if b == quote => {
                     self.at += 1;
-                    return Ok(Token::String(self.strings.intern(&self.scratch)));
+                    return Ok(self.strings.intern(&self.scratch));
                 }
                 Some(_) => {
                     let text = [&[quote], self.scratch.as_slice()].concat();
@@ -405,10 +410,19 @@ impl<'s> Lexer<'s> {
 
     /// Steps to the next byte that means something in a string with this quote.
     fn skip_plain(&mut self, quote: u8) {
-        while let Some(b) = self.peek()
-            && (CLASS[usize::from(b)] & STOP == 0 || (b == b'"' || b == b'\'') && b != quote)
-        {
-            self.at += 1;
+        self.skip_while(|b| CLASS[usize::from(b)] & STOP == 0 || (b == b'"' || b == b'\'') && b != quote);
+    }
+
+    /// Steps to the next byte that is not as `wanted`.
+    #[inline]
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) {
+        loop {
+            let rest = &self.source[self.at..];
+            let end = rest.iter().position(|&b| !wanted(b));
+            self.at += end.unwrap_or(rest.len());
+            if end.is_some() || !self.fill() {
+                return;
+            }
         }
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn parse_within<'s>(
     bounds: Bounds<'s>,
 ) -> std::result::Result<(Chunk, Cow<'s, [u8]>), SyntaxError> {
     let lexer = Lexer::new(source, chunk_name, bounds);
+    lexer.check_length().map_err(|error| *error)?;
     Parser::new(lexer).chunk().map_err(|error| *error)
 }
 
@@ -200,21 +201,24 @@ impl<'s> Parser<'s> {
     #[inline(never)]
     fn advance(&mut self) -> Result<()> {
         self.last_line = self.lexer.line();
-        (self.token, self.token_line) = match self.ahead.take() {
-            Some(ahead) => ahead,
+        match self.ahead.take() {
+            Some(ahead) => (self.token, self.token_line) = ahead,
             None => {
-                let token = self.lexer.next_token()?;
-                (token, self.lexer.line())
+                self.lexer.next_token(&mut self.token)?;
+                self.token_line = self.lexer.line();
             }
-        };
+        }
+        self.lexer.look_ahead();
         Ok(())
     }
 
     /// True if the token after the current one is an equals sign.
     #[inline(never)]
     fn equals_ahead(&mut self) -> Result<bool> {
-        let token = self.lexer.next_token()?;
+        let mut token = Token::Eof;
+        self.lexer.next_token(&mut token)?;
         self.ahead = Some((token, self.lexer.line()));
+        self.lexer.look_ahead();
         Ok(token == Token::Char(b'='))
     }
 
@@ -327,8 +331,8 @@ impl<'s> Parser<'s> {
         for _ in 0..passed {
             token = match self.ahead.take() {
                 Some((ahead, _)) => ahead,
-                None => match self.lexer.next_token() {
-                    Ok(token) => token,
+                None => match self.lexer.next_token(&mut token) {
+                    Ok(()) => token,
                     Err(_) => return,
                 },
             };
