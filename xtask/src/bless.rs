@@ -10,8 +10,7 @@ use crate::diff;
 use std::ffi::OsString;
 
 /// Listing line.
-pub const SUMMARY: &str =
-    "records what lua5.4 prints for tests/lua and examples, and rewrites the golden listings";
+pub const SUMMARY: &str = "records what lua5.4 prints for tests/lua and examples, and rewrites the golden listings and the dictionary of events";
 /// Arguments.
 pub const USAGE: &str = diff::USAGE;
 
@@ -22,5 +21,10 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
         .args(["test", "--package", "perilune-syntax", "--profile", "fast", "--test", "golden"])
         .env("PERILUNE_BLESS", "1")
         .status()?;
-    Ok(Outcome::from_ok(recorded == Outcome::Passed && golden.success()))
+    let dictionary = chore::cargo()
+        .args(["test", "--package", "perilune-trace", "--profile", "fast", "--test", "dictionary"])
+        .env("PERILUNE_BLESS", "1")
+        .status()?;
+    let written = golden.success() && dictionary.success();
+    Ok(Outcome::from_ok(recorded == Outcome::Passed && written))
 }

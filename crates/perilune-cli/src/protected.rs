@@ -43,7 +43,7 @@ pub fn write_message(message: &[u8]) {
 pub fn report(error: Value) {
     let message = error.as_string();
     let message = message.as_ref().map_or(&b"(error message not a string)"[..], |m| m.bytes());
-    perilune_trace::emit_text(perilune_trace::Kind::Error, 0, message);
+    perilune_trace::emit::error(perilune_trace::ObjectRef::NONE, message);
     write_message(message);
 }
 

@@ -385,7 +385,7 @@ fn write_at_rate(domain: u32, seconds: u64) -> u64 {
     while n < seconds * 1_000_000 {
         let due = begin.elapsed().as_micros() as u64;
         while n < due {
-            emit::emit(Kind::Mark, 0, domain as u64, n);
+            emit::record(Kind::Mark, 0, domain as u64, n);
             n += 1;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -47,7 +47,7 @@ fn timed(n: u32, mut f: impl FnMut(u32)) -> Duration {
 
 struct Nobody;
 impl Sleeper for Nobody {
-    fn rouse(&self) {}
+    fn rouse(&self, _: Reason) {}
     fn describe(&self) -> String {
         String::new()
     }

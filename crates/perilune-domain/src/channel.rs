@@ -23,7 +23,8 @@ use crate::sched::{Reason, Waiter};
 use crate::time::check_span;
 use crate::wait::{self, Object, Turn};
 use parking_lot::{Mutex, MutexGuard};
-use perilune_trace::{Category, Identity, Kind, ObjectKind, ObjectRef, emit, names, on};
+use perilune_trace::event::{ChannelRecv, ChannelSend, Count, Verb};
+use perilune_trace::{Category, Identity, ObjectKind, ObjectRef, emit, names, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
@@ -115,7 +116,7 @@ impl Channel {
             // What a receiver has put back may be more than there is room for.
             let no_room = inner.queue.len() >= self.capacity;
             if message.is_some() && (no_room || inner.offers.is_empty()) {
-                self.report(Kind::ChannelRecv, inner.queue.len());
+                self.report_received(inner.queue.len());
                 return message.map_or(Received::Empty, Received::Message);
             }
             let Some(offer) = inner.offers.pop_front() else {
@@ -124,14 +125,14 @@ impl Channel {
             match (offer.waiter.claim(Reason::Ready, offer.case), message) {
                 (Some(claim), Some(message)) => {
                     inner.queue.push_back(offer.message);
-                    self.report(Kind::ChannelRecv, inner.queue.len());
+                    self.report_received(inner.queue.len());
                     drop(inner);
                     drop(claim);
                     return Received::Message(message);
                 }
                 (Some(claim), None) => {
                     drop(inner);
-                    self.report(Kind::ChannelRecv, 0);
+                    self.report_received(0);
                     drop(claim);
                     return Received::Message(offer.message);
                 }
@@ -167,7 +168,7 @@ impl Channel {
                 *place = Some(message);
                 drop(place);
                 drop(inner);
-                self.report(Kind::ChannelSend, 0);
+                self.report_sent(0);
                 drop(claim);
                 return Sent::Done;
             }
@@ -175,7 +176,7 @@ impl Channel {
         if inner.queue.len() < self.capacity {
             self.register(&message);
             inner.queue.push_back(message);
-            self.report(Kind::ChannelSend, inner.queue.len());
+            self.report_sent(inner.queue.len());
             return Sent::Done;
         }
         Sent::Full(message)
@@ -263,10 +264,17 @@ impl Channel {
         })
     }
 
-    /// A message went in or out: how many are in the queue now.
-    fn report(&self, kind: Kind, queued: usize) {
+    /// A message went in: how many are in the queue now.
+    fn report_sent(&self, queued: usize) {
         if on(Category::Wait) {
-            emit(kind, 0, self.reference().0, queued as u64);
+            emit(ChannelSend { object: self.reference(), queued: Count::from(queued) });
+        }
+    }
+
+    /// A message went out: how many are left.
+    fn report_received(&self, queued: usize) {
+        if on(Category::Wait) {
+            emit(ChannelRecv { object: self.reference(), queued: Count::from(queued) });
         }
     }
 
@@ -386,7 +394,7 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
             }
             Sent::Full(m) => m,
         };
-        let waiter = wait::begin(vm, "waits to send to", Object::Channel(Arc::downgrade(&c)))?;
+        let waiter = wait::begin(vm, Verb::Sends, Object::Channel(Arc::downgrade(&c)))?;
         match c.offer(Offer { waiter, case: 0, message }) {
             Ok(()) => break,
             Err(offer) => message = offer.message,
@@ -469,7 +477,7 @@ fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> Lu
                 }
                 Received::Empty => {
                     let waiter =
-                        wait::begin(vm, "waits to receive from", Object::Channel(Arc::downgrade(c)))?;
+                        wait::begin(vm, Verb::Receives, Object::Channel(Arc::downgrade(c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
@@ -651,7 +659,7 @@ static SELECT: Native = Native::hybrid("select", |vm| {
             return refuse(vm, "timeout");
         }
         let names: Vec<String> = cases.iter().map(|c| c.channel().describe()).collect();
-        let waiter = wait::begin(vm, "waits for one of", Object::Words(names.join(", ")))?;
+        let waiter = wait::begin(vm, Verb::Selects, Object::Words(names.join(", ")))?;
         let place = Place::default();
         let mut left = true;
         for (n, case) in cases.iter_mut().enumerate() {

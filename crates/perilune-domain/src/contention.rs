@@ -7,7 +7,8 @@
 //! Each thread adds up for the object that it used last, and writes a `Contended` event when it turns to another, or when a millisecond is over. Off, all this is
 //! one test.
 
-use perilune_trace::{Category, Identity, Kind, ObjectRef, clock, emit, on};
+use perilune_trace::event::{Contended, Few, Ns};
+use perilune_trace::{Category, Identity, ObjectRef, clock, emit, on};
 use std::cell::Cell;
 
 /// Of so many operations one is timed.
@@ -65,11 +66,12 @@ fn timed<R>(identity: &Identity, f: impl FnOnce() -> R) -> R {
 fn report(account: &Account) {
     if account.ns > 0 {
         let object = ObjectRef(account.object);
-        emit(Kind::Contended, account.count.min(u16::MAX as u32) as u16, object.0, account.ns);
+        let operations = Few::of(account.count as u64);
+        emit(Contended { object, waited: Ns(account.ns), operations });
     }
 }
 
 /// An operation had to be done again, or had to wait, for so long.
 pub(crate) fn waited(identity: &Identity, ns: u64) {
-    emit(Kind::Contended, 1, identity.get().0, ns.min(MOST));
+    emit(Contended { object: identity.get(), waited: Ns(ns.min(MOST)), operations: Few(1) });
 }

@@ -17,7 +17,8 @@ use crate::races::{self, Strand};
 use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::wait::{self, Wait};
 use parking_lot::Mutex;
-use perilune_trace::{Category, FiberRef, Kind, emit, names, on};
+use perilune_trace::event::{self, Bytes, DomainId, Name};
+use perilune_trace::{Category, FiberRef, emit, names, on};
 use perilune_vm::parcel::Parcel;
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
@@ -135,7 +136,7 @@ impl Domain {
                 name: Mutex::new(name),
                 token: token(Box::new(move || {
                     if let Some(domain) = me.upgrade() {
-                        emit(Kind::DomainReady, 0, domain.id as u64, 0);
+                        emit(event::DomainReady { domain: DomainId(domain.id) });
                         threads::run(domain);
                     }
                 })),
@@ -155,7 +156,8 @@ impl Domain {
         program().rest().register(&domain.waits);
         program().enlist(&domain);
         if owned && perilune_trace::is_live() {
-            emit(Kind::DomainBegin, 0, id as u64, names::string(domain.name.lock().as_bytes()) as u64);
+            let name = Name(names::string(domain.name.lock().as_bytes()));
+            emit(event::DomainBegin { domain: DomainId(id), name, existed: false });
         }
         domain
     }
@@ -303,8 +305,8 @@ impl Domain {
             // Parts of loops and timers run a function of ours, which calls the program's: that is what people know.
             let is_ours = vm.function_info(f).is_some_and(|info| info.source.as_slice() == PRELUDE_NAME);
             let known = args.iter().copied().find(|v| is_ours && v.is_function());
-            let name = vm.function_number(known.unwrap_or(f));
-            emit(Kind::FiberBegin, 0, vm.fiber_ref(id).0, name as u64);
+            let name = Name(vm.function_number(known.unwrap_or(f)));
+            emit(event::FiberBegin { fiber: vm.fiber_ref(id), name });
         }
         self.interested.fetch_add(1, Ordering::Relaxed);
         Ok(id)
@@ -480,7 +482,7 @@ impl Domain {
             young = vm.heap().bytes_since_collection();
             drop(vm);
         }
-        emit(Kind::DomainEnd, 0, self.id as u64, young as u64);
+        emit(event::DomainEnd { domain: DomainId(self.id), young: Bytes::from(young) });
         self.token.close();
     }
 
@@ -639,11 +641,14 @@ impl Host for Domain {
         }
         main
     }
+    fn live_fibers(&self) -> usize {
+        self.local().live
+    }
     fn report_waits(&self) {
         for (at, slot) in self.local().fibers.iter().enumerate() {
             if let Ok(slot) = slot {
                 let fiber = FiberRef::new(self.id, slot.generation, at as u32);
-                emit(Kind::FiberBegin, 0, fiber.0, 0);
+                emit(event::FiberBegin { fiber, name: Name(0) });
                 if let Some(wait) = &slot.wait {
                     wait.report(fiber);
                 }

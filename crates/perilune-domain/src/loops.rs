@@ -22,7 +22,8 @@ use crate::pool::{self, Inner, Work};
 use crate::races;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
-use perilune_trace::{Category, Kind, ObjectKind, emit, on};
+use perilune_trace::event::{self, Count, Ending, Index, Verb};
+use perilune_trace::{Category, FiberRef, ObjectKind, emit, on};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Thrown, Type, Value, Vm};
@@ -177,8 +178,9 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
                 mine.ended.store(true, Ordering::Relaxed);
                 if on(Category::Task) {
                     let next = mine.range.lock().lo;
-                    emit(Kind::PartEnd, 0, of.ended.identity.get().0, mine.fiber.load(Ordering::Relaxed));
-                    emit(Kind::PartRange, 0, first as u64, next as u64);
+                    let fiber = FiberRef(mine.fiber.load(Ordering::Relaxed));
+                    emit(event::PartEnd { object: of.ended.identity.get(), fiber });
+                    emit(event::PartRange { first: Index(first), last: Index(next) });
                 }
                 if let FiberEnd::Failed { .. } = end {
                     // Not a body's error, which the part reports itself: memory is short, or a partial result cannot cross.
@@ -201,10 +203,10 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
             if on(Category::Task)
                 && let Some(state) = weak.upgrade()
             {
-                let fiber = vm.fiber_ref(id).0;
-                state.fiber.store(fiber, Ordering::Relaxed);
-                emit(Kind::PartBegin, 0, of.ended.identity.get().0, fiber);
-                emit(Kind::PartRange, 0, first as u64, last as u64);
+                let fiber = vm.fiber_ref(id);
+                state.fiber.store(fiber.0, Ordering::Relaxed);
+                emit(event::PartBegin { object: of.ended.identity.get(), fiber });
+                emit(event::PartRange { first: Index(first), last: Index(last) });
             }
             let mut running = of.running.lock();
             running.retain(|(_, _, p)| p.upgrade().is_some_and(|p| !p.ended.load(Ordering::Relaxed)));
@@ -401,11 +403,11 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             });
             if on(Category::Task) {
                 let count = hi.abs_diff(lo).saturating_add(1);
-                let size = chunk.map_or(0, |c| c.min(u16::MAX as i64) as u16);
-                emit(Kind::LoopBegin, size, of.ended.identity.get().0, count);
-                emit(Kind::LoopShape, 0, pool.workers() as u64, chunk.unwrap_or(0) as u64);
+                emit(event::LoopBegin { object: of.ended.identity.get(), iterations: Count(count) });
+                let chunk = Count(chunk.unwrap_or(0) as u64);
+                emit(event::LoopShape { domains: Count::from(pool.workers()), chunk });
             }
-            let waiter = wait::begin(vm, "waits for", Object::Outcome(Arc::clone(&of.ended)))?;
+            let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&of.ended)))?;
             wait::set_data(vm, Arc::clone(&of));
             of.ended.watch(&waiter, 0);
             let domain = Domain::of(vm)?;
@@ -428,7 +430,8 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             of.ended.order.enter(vm);
             let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
             if on(Category::Task) && !of.reported.swap(true, Ordering::Relaxed) {
-                emit(Kind::LoopEnd, 1 + failure.is_some() as u16, of.ended.identity.get().0, 0);
+                let ending = if failure.is_some() { Ending::Failed } else { Ending::Returned };
+                emit(event::LoopEnd { object: of.ended.identity.get(), ending });
             }
             match failure {
                 Some(end) => outcome::deliver(vm, &of.ended, &end).map(|_| None),

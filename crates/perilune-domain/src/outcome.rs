@@ -9,7 +9,8 @@ use crate::races::Order;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
-use perilune_trace::{Category, Identity, Kind, ObjectKind, emit_text, on};
+use perilune_trace::event::Verb;
+use perilune_trace::{Category, Identity, ObjectKind, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
@@ -114,7 +115,7 @@ impl Outcome {
         *state = State::Done(end);
         drop(state);
         if let Some(failure) = failure {
-            emit_text(Kind::Error, self.identity.get().0, failure.text.as_bytes());
+            perilune_trace::emit::error(self.identity.get(), failure.text.as_bytes());
         }
         for (waiter, case) in waiters {
             drop(waiter.claim(Reason::Ready, case));
@@ -212,7 +213,7 @@ impl Drop for Outcome {
 ///
 /// # Errors
 /// The error of what ended, or of the wait: a standstill, a cancellation.
-pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: &'static str) -> LuaResult<u32> {
+pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb) -> LuaResult<u32> {
     loop {
         if let Some(end) = outcome.poll() {
             wait::finish(vm);

@@ -21,7 +21,8 @@ use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
-use perilune_trace::{Category, Kind, ObjectKind, emit, on};
+use perilune_trace::event::{self, Ending, Few, Name, Verb};
+use perilune_trace::{Category, FiberRef, ObjectKind, emit, on};
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
@@ -284,15 +285,16 @@ impl Task {
     /// It has been made by the running code, to call `f`.
     pub(crate) fn report_created(&self, vm: &mut Vm, f: Value) {
         if on(Category::Task) {
-            let name = vm.function_number(f) as u64;
-            emit(Kind::TaskCreated, 0, self.outcome.identity.get().0, name);
+            let name = Name(vm.function_number(f));
+            emit(event::TaskCreated { task: self.outcome.identity.get(), name });
         }
     }
 
     /// It has been taken from the queue of another seat.
     pub(crate) fn report_stolen(&self, victim: usize) {
         if on(Category::Task) {
-            emit(Kind::TaskStolen, victim.min(u16::MAX as usize) as u16, self.outcome.identity.get().0, 0);
+            let seat = Few::of(victim as u64);
+            emit(event::TaskStolen { task: self.outcome.identity.get(), seat });
         }
     }
 
@@ -334,13 +336,13 @@ impl Task {
                 Box::new(move |domain, vm, end| {
                     let running = task.running.lock().take();
                     if on(Category::Task) {
-                        let how = match &end {
-                            FiberEnd::Returned(_) => 1,
-                            FiberEnd::Failed { .. } => 2,
-                            FiberEnd::Cancelled => 3,
+                        let ending = match &end {
+                            FiberEnd::Returned(_) => Ending::Returned,
+                            FiberEnd::Failed { .. } => Ending::Failed,
+                            FiberEnd::Cancelled => Ending::Cancelled,
                         };
-                        let fiber = running.map_or(0, |(_, id)| vm.fiber_ref(id).0);
-                        emit(Kind::TaskEnd, how, task.outcome.identity.get().0, fiber);
+                        let fiber = running.map_or(FiberRef(0), |(_, id)| vm.fiber_ref(id));
+                        emit(event::TaskEnd { task: task.outcome.identity.get(), fiber, ending });
                     }
                     let end = conclude(vm, end, &domain.name());
                     task.ended(vm, &pool);
@@ -362,7 +364,7 @@ impl Task {
             Ok(id) => {
                 *self.running.lock() = Some((Arc::downgrade(domain), id));
                 if on(Category::Task) {
-                    emit(Kind::TaskStart, 0, self.outcome.identity.get().0, vm.fiber_ref(id).0);
+                    emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });
                 }
                 if self.cancel.is_cancelled() {
                     domain.cancel(id);
@@ -393,7 +395,7 @@ fn task(vm: &mut Vm, n: u32) -> LuaResult<Arc<Task>> {
 /// `task:await()`: all results of the task's function, or its error.
 static AWAIT: Native = Native::hybrid("await", |vm| {
     let t = task(vm, 1)?;
-    outcome::wait_for(vm, &t.outcome, "waits for")
+    outcome::wait_for(vm, &t.outcome, Verb::Awaits)
 });
 
 /// `task:cancel()`: true if the task was not finished. It stops at its next call, loop iteration or wait.
@@ -453,7 +455,7 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     while let Some(pending) = tasks.iter().find(|t| !t.outcome.is_done()) {
         match wait::woken(vm)? {
             Turn::First => {
-                let waiter = wait::begin(vm, "waits for", Object::Outcome(Arc::clone(&pending.outcome)))?;
+                let waiter = wait::begin(vm, Verb::Awaits, Object::Outcome(Arc::clone(&pending.outcome)))?;
                 if pending.outcome.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
                 }
@@ -499,8 +501,7 @@ pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
         }
         match wait::woken(vm)? {
             Turn::First => {
-                let waiter =
-                    wait::begin(vm, "waits for one of", Object::Words(format!("{} tasks", tasks.len())))?;
+                let waiter = wait::begin(vm, Verb::Selects, Object::Words(format!("{} tasks", tasks.len())))?;
                 let pending = tasks.iter().enumerate().all(|(n, t)| t.outcome.watch(&waiter, n as u32));
                 if pending && wait::sleeps(vm) {
                     return Err(vm.park());
@@ -624,8 +625,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
     loop {
         match wait::woken(vm)? {
             Turn::First => {
-                let waiter =
-                    wait::begin(vm, "waits for the work of", Object::Words(format!("pool '{}'", pool.name)))?;
+                let waiter = wait::begin(vm, Verb::Closes, Object::Words(format!("pool '{}'", pool.name)))?;
                 pool.closers.lock().push(Arc::clone(&waiter));
                 if pool.unfinished.load(Ordering::Acquire) == 0 {
                     wait::finish(vm);

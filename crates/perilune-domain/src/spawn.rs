@@ -4,7 +4,8 @@ use crate::domain::{Domain, Start};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::program::program;
 use crate::races;
-use perilune_trace::ObjectKind;
+use perilune_trace::event::Verb;
+use perilune_trace::{ObjectKind, ObjectRef, names};
 use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -93,7 +94,13 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     let outcome = Outcome::new(whose, ObjectKind::Domain);
     let result = Arc::clone(&outcome);
     let stamp = races::stamp(vm);
+    let label = name.clone();
     let domain = Domain::spawn(name, limit, body(parcel, result, stamp));
+    // A join waits for the domain: events call it by the domain's number.
+    outcome.identity.settle(domain.id as u64);
+    if let Some(label) = label {
+        names::label(ObjectRef::new(ObjectKind::Domain, domain.id as u64), label.as_bytes());
+    }
     let handle = vm.shared_ref(Arc::new(Handle { domain, outcome: Some(outcome) }));
     vm.ret(handle)
 });
@@ -106,6 +113,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
             domain.begin_own_strand(races::started(&stamp, |_| races::Kind::Domain(domain.name())));
         }
         let finished = Arc::clone(&outcome);
+        finished.identity.settle(domain.id as u64);
         let started = vm.unpack(&parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
             domain.start_fiber(
@@ -190,7 +198,7 @@ static JOIN: Native = Native::hybrid("join", |vm| {
     if std::ptr::eq(&*handle.domain, Domain::of(vm)?) {
         return Err(vm.error("a domain cannot join itself"));
     }
-    outcome::wait_for(vm, &outcome, "waits for the end of")
+    outcome::wait_for(vm, &outcome, Verb::Joins)
 });
 
 /// `d:name()`

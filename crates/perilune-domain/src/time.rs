@@ -9,6 +9,7 @@ use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
+use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +49,7 @@ pub static SLEEP: Native = Native::leaf("sleep", |vm| {
         Turn::First => {
             let span = check_span(vm, 1)?;
             let deadline = span.and_then(|s| Instant::now().checked_add(s));
-            wait::begin(vm, "sleeps", Object::Text("until its time is over"))?;
+            wait::begin(vm, Verb::Sleeps, Object::Text("until its time is over"))?;
             match deadline {
                 Some(_) => wait::limit_at(vm, deadline)?,
                 None => wait::limit(vm, Duration::from_secs(LONGEST as u64))?,
@@ -113,7 +114,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
             };
             let beat = if done == 0 { 1 } else { passed.max(done) + 1 };
             t.beats.store(beat, Ordering::Relaxed);
-            let waiter = wait::begin(vm, "waits for", Object::Text("a timer"))?;
+            let waiter = wait::begin(vm, Verb::WaitsFor, Object::Text("a timer"))?;
             *t.waiter.lock() = Some(waiter);
             let deadline = t.deadline(beat);
             wait::limit_at(vm, deadline)?;

@@ -4,8 +4,9 @@
 //! file of its choice (`perilune_trace::session`); tools read it while it is live or afterwards.
 
 use crate::module::prelude;
+use perilune_trace::event::{Count, Name};
 use perilune_trace::session::{self, Options};
-use perilune_trace::{Category, Kind, emit, emit_text, event, names, on};
+use perilune_trace::{Category, emit, event, names, on};
 use perilune_trace::{emit as emitting, recording};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::ffi::OsStr;
@@ -25,16 +26,16 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
 }
 
 /// The name in argument `n` as events know it.
-fn name(vm: &mut Vm, n: u32) -> LuaResult<u64> {
+fn name(vm: &mut Vm, n: u32) -> LuaResult<Name> {
     let name = vm.check_str(n)?;
-    Ok(names::string_often(name.bytes()) as u64)
+    Ok(Name(names::string_often(name.bytes())))
 }
 
 /// `pl.trace.mark(name)`
 static MARK: Native = Native::leaf("mark", |vm| {
     if on(Category::User) {
         let name = name(vm, 1)?;
-        emit(Kind::Mark, 0, name, 0);
+        emit(event::Mark { name });
     }
     Ok(0)
 });
@@ -43,7 +44,7 @@ static MARK: Native = Native::leaf("mark", |vm| {
 static COUNTER: Native = Native::leaf("counter", |vm| {
     if on(Category::User) {
         let (name, value) = (name(vm, 1)?, vm.check_num(2)?);
-        emit(Kind::Counter, 0, name, value.to_bits());
+        emit(event::Counter { name, value });
     }
     Ok(0)
 });
@@ -59,7 +60,7 @@ static LOG: Native = Native::reentrant("log", |vm| {
             let v = vm.arg(n);
             text.extend_from_slice(vm.tostring(v)?.bytes());
         }
-        emit_text(Kind::Log, 0, &text);
+        emitting::log(&text);
     }
     Ok(0)
 });
@@ -90,9 +91,9 @@ fn begin_span(vm: &mut Vm, name: &[u8]) -> LuaResult<Value> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let (mut number, mut id) = (0, 0);
     if on(Category::User) {
-        number = names::string_often(name) as u64;
+        number = names::string_often(name);
         id = NEXT.fetch_add(1, Ordering::Relaxed);
-        emit(Kind::SpanBegin, 0, number, id);
+        emit(event::SpanBegin { name: Name(number), count: Count(id) });
     }
     let span = vm.new_table(2, 0)?;
     vm.push(span.into());
@@ -118,7 +119,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
         && id != 0
     {
         vm.raw_set_int(span, 2, Value::int(0))?;
-        emit(Kind::SpanEnd, 0, number as u64, id as u64);
+        emit(event::SpanEnd { name: Name(number as u32), count: Count(id as u64) });
     }
     Ok(0)
 });

@@ -22,7 +22,8 @@ use crate::outcome::{Outcome, standstill};
 use crate::program::program;
 use crate::sched::token::Root;
 use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
-use perilune_trace::{Category, FiberRef, Kind, ObjectKind, ObjectRef, emit, on};
+use perilune_trace::event::{self, Ns, Parking, Stack, Verb};
+use perilune_trace::{Category, FiberRef, ObjectKind, ObjectRef, emit, on};
 use perilune_vm::debug::Site;
 use perilune_vm::{LuaResult, Vm};
 use std::any::Any;
@@ -40,16 +41,15 @@ pub(crate) struct Wait {
     pub data: Option<Box<dyn Any + Send>>,
     /// What events say of it.
     events: (FiberRef, ObjectRef),
-    /// Index of its verb in `perilune_trace::event::VERBS`.
-    verb: u16,
+    verb: Verb,
 }
 
 impl Wait {
     /// To a session that has not seen it begin.
     pub fn report(&self, fiber: FiberRef) {
-        emit(Kind::FiberRun, 0, fiber.0, 0);
-        emit(Kind::WaitBegin, self.verb, self.events.1.0, 0);
-        emit(Kind::FiberPark, 0, fiber.0, 0);
+        emit(event::FiberRun { fiber });
+        emit(event::WaitBegin { verb: self.verb, object: self.events.1, stack: Stack(0) });
+        emit(event::FiberPark { fiber, why: Parking::Waits });
     }
 }
 
@@ -94,26 +94,16 @@ impl Object {
     }
 }
 
-/// What events call it: an index of `perilune_trace::event::VERBS`.
-fn verb_number(verb: &str) -> u16 {
+/// How reports of waits say it: `waits to receive from channel 'in'`.
+fn words(verb: Verb) -> &'static str {
     match verb {
-        "waits to receive from" => 1,
-        "waits to send to" => 2,
-        "sleeps" => 5,
-        "waits for one of" => 6,
-        "waits for the work of" => 7,
-        _ => 0,
-    }
-}
-
-/// What events call it: an index of `perilune_trace::event::REASONS`.
-fn reason_number(reason: Reason) -> u16 {
-    match reason {
-        Reason::Ready => 0,
-        Reason::Closed => 1,
-        Reason::Timeout => 2,
-        Reason::Cancelled => 3,
-        Reason::Deadlock => 4,
+        Verb::WaitsFor | Verb::Awaits => "waits for",
+        Verb::Receives => "waits to receive from",
+        Verb::Sends => "waits to send to",
+        Verb::Joins => "waits for the end of",
+        Verb::Sleeps => "sleeps",
+        Verb::Selects => "waits for one of",
+        Verb::Closes => "waits for the work of",
     }
 }
 
@@ -133,7 +123,7 @@ impl std::fmt::Display for Object {
 
 /// Who waits for what, where.
 struct What {
-    verb: &'static str,
+    verb: Verb,
     object: Object,
     place: Option<Site>,
     /// The domain, and the fiber in it; `None`: the root chain.
@@ -144,7 +134,7 @@ struct What {
 impl What {
     fn describe(&self) -> String {
         let What { verb, object, place, domain, fiber } = self;
-        let who = domain.who(*fiber);
+        let (who, verb) = (domain.who(*fiber), words(*verb));
         match place {
             Some(place) => format!("{who} {verb} {object} ({place})"),
             None => format!("{who} {verb} {object}"),
@@ -153,9 +143,9 @@ impl What {
 }
 
 impl Sleeper for Fiber {
-    fn rouse(&self) {
+    fn rouse(&self, reason: Reason) {
         let (fiber, object) = self.events;
-        emit(Kind::Wake, 0, fiber.0, object.0);
+        emit(event::Wake { fiber, object, reason: reason.into() });
         // A domain that has ended has no fibers left.
         let _ = self.what.domain.post(self.id);
     }
@@ -164,19 +154,17 @@ impl Sleeper for Fiber {
     }
 }
 
-/// Begins to wait. `verb` and `object` say for what: "waits to receive from", "channel 'c'".
+/// Begins to wait. `verb` and `object` say for what.
 ///
 /// # Errors
 /// Nothing can wait here (a finaliser, a hook); or the module was not loaded.
-pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: Object) -> LuaResult<Arc<Waiter>> {
+pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Waiter>> {
     vm.may_wait()?;
     let domain = Domain::of(vm)?;
     let fiber = domain.running_fiber(vm);
     let events = (vm.running_fiber_ref(), object.reference());
-    let number = verb_number(verb);
     if on(Category::Wait) {
-        let stack = vm.event_stack();
-        emit(Kind::WaitBegin, number, events.1.0, stack as u64);
+        emit(event::WaitBegin { verb, object: events.1, stack: Stack(vm.event_stack()) });
     }
     let what = What { verb, object, place: vm.running_site(None), domain: domain.counted(), fiber };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
@@ -188,8 +176,7 @@ pub(crate) fn begin(vm: &mut Vm, verb: &'static str, object: Object) -> LuaResul
         }
     };
     let slot = domain.waits().add(Arc::clone(&waiter));
-    let wait =
-        Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None, events, verb: number };
+    let wait = Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None, events, verb };
     domain.set_wait(vm, wait);
     Ok(waiter)
 }
@@ -209,12 +196,12 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
         let fiber = wait.events.0;
         if on(Category::Timer) {
             let span = deadline.saturating_duration_since(Instant::now());
-            emit(Kind::TimerSet, 0, span.as_nanos() as u64, fiber.0);
+            emit(event::TimerSet { span: Ns(span.as_nanos() as u64), fiber });
         }
         wait.timer = Some(timer::after(deadline, move || {
             if on(Category::Timer) {
                 let late = Instant::now().saturating_duration_since(deadline);
-                emit(Kind::TimerFired, 0, late.as_nanos() as u64, fiber.0);
+                emit(event::TimerFired { late: Ns(late.as_nanos() as u64), fiber });
             }
             waiter.wake(Reason::Timeout);
             drop(hold);
@@ -286,8 +273,8 @@ pub(crate) fn finish(vm: &mut Vm) {
 /// Takes a wait back from whatever may still end it.
 pub(crate) fn end(domain: &Domain, wait: Wait) {
     if on(Category::Wait) {
-        let reason = wait.waiter.woken().map_or(5, |(reason, _)| reason_number(reason));
-        emit(Kind::WaitEnd, reason, wait.events.1.0, wait.events.0.0);
+        let reason = wait.waiter.woken().map_or(event::Reason::Other, |(reason, _)| reason.into());
+        emit(event::WaitEnd { object: wait.events.1, fiber: wait.events.0, reason });
     }
     domain.waits().remove(wait.slot);
     if let Some(timer) = wait.timer {

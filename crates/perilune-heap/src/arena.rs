@@ -42,7 +42,8 @@ use crate::heap::{Heap, LAST_EPOCH, Targets};
 use crate::layout::*;
 use crate::mark::Marker;
 use crate::{Client, Cycle, Obj};
-use perilune_trace::{Kind, emit};
+use perilune_trace::emit;
+use perilune_trace::event::{self, Bytes, Count};
 
 /// Bytes that scopes may allocate before an ordinary collection comes.
 const MOST: usize = 1 << 30;
@@ -203,7 +204,7 @@ impl Heap {
         let before = self.live_bytes();
         _ = self.take_targets();
         let Some(scope) = self.scopes.open.last() else { return 0 };
-        emit(Kind::CloseBegin, 0, 0, 0);
+        emit(event::CloseBegin {});
         let (epoch, touched, filled, large) = (scope.epoch, scope.touched, scope.filled, scope.large);
 
         let log = core::mem::take(&mut self.log);
@@ -257,7 +258,7 @@ impl Heap {
         {
             panic!("heap verifier after a scope: {e}");
         }
-        emit(Kind::CloseEnd, 0, freed as u64, kept as u64);
+        emit(event::CloseEnd { freed: Bytes::from(freed), kept: Bytes::from(kept) });
         freed
     }
 
@@ -291,7 +292,7 @@ impl Heap {
             return;
         }
         let open = core::mem::take(&mut self.scopes.open);
-        emit(Kind::ScopeDissolved, 0, open.len() as u64, 0);
+        emit(event::ScopeDissolved { scopes: Count::from(open.len()) });
         for scope in open {
             self.log.extend(scope.log);
         }

@@ -26,7 +26,8 @@ use crate::layout::*;
 use crate::mark::{Budget, Marker, cpu_ns};
 use crate::pace::{LEAST_SLICE, MARK_RATIO, MOST_PAUSE, PAUSE_GOAL};
 use crate::{Client, Cycle, Obj};
-use perilune_trace::{Category, Kind, cputime, emit, on};
+use perilune_trace::event::{self, Bytes, Share, StepCause};
+use perilune_trace::{Category, cputime, emit, on};
 use std::time::{Duration, Instant};
 
 /// Times that a major may find too much left after a scan of the roots.
@@ -87,7 +88,7 @@ impl Heap {
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
         let began = Instant::now();
         let explicit = budget.is_some();
-        self.report_step(explicit as u16);
+        self.report_step(if explicit { StepCause::Explicit } else { StepCause::Budget });
         let budget = budget.or(self.stress.then_some(Budget::Objects(STRESS_SLICE)));
         if self.stress {
             self.force_major();
@@ -119,7 +120,7 @@ impl Heap {
     /// Reclaims unreachable young objects.
     pub fn collect_minor<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
-        self.report_step(3);
+        self.report_step(StepCause::Minor);
         self.minor(client, began);
         self.conclude(client, began, Did::Minor);
     }
@@ -127,7 +128,7 @@ impl Heap {
     /// Reclaims everything that is unreachable now: completes a major in progress, then runs a whole one and its sweep.
     pub fn collect_full<C: Client>(&mut self, client: &mut C) {
         let began = Instant::now();
-        self.report_step(2);
+        self.report_step(StepCause::Full);
         self.minor(client, began);
         if self.major.active {
             self.slice(client, Budget::Unlimited);
@@ -141,10 +142,10 @@ impl Heap {
     }
 
     /// The program stops for the collector.
-    fn report_step(&self, why: u16) {
+    fn report_step(&self, cause: StepCause) {
         if on(Category::Gc) {
             cputime::report();
-            emit(Kind::StepBegin, why, self.live_bytes() as u64, 0);
+            emit(event::StepBegin { alive: Bytes::from(self.live_bytes()), cause });
         }
     }
 
@@ -175,11 +176,12 @@ impl Heap {
         let (known, known_mapped) = self.reported;
         if on(Category::Heap) && (live.abs_diff(known) > known / 64 || mapped != known_mapped) {
             self.reported = (live, mapped);
-            emit(Kind::HeapLive, 0, live as u64, mapped as u64);
+            emit(event::HeapLive { alive: Bytes::from(live), mapped: Bytes::from(mapped) });
         }
         let whole = cpu + CLOCK_SLACK >= ns;
         let share = if whole { 10_000 } else { cpu * 10_000 / ns };
-        emit(Kind::StepEnd, 1 + share as u16, live as u64, mapped as u64);
+        let processor = Share(Some(share as u16));
+        emit(event::StepEnd { alive: Bytes::from(live), mapped: Bytes::from(mapped), processor });
     }
 
     /// A portion of what has rested goes, unless that was looked for just now.
@@ -210,7 +212,7 @@ impl Heap {
             self.last_trim = now;
         }
         if left != most {
-            emit(Kind::Trimmed, 0, (most - left) as u64, 0);
+            emit(event::Trimmed { returned: Bytes::from(most - left) });
         }
     }
 
@@ -222,7 +224,7 @@ impl Heap {
     fn minor<C: Client>(&mut self, client: &mut C, began: Instant) -> usize {
         let cpu = cpu_ns();
         self.step_began_cpu = cpu;
-        emit(Kind::MinorBegin, 0, 0, 0);
+        emit(event::MinorBegin {});
         let external = self.external_bytes();
         self.dissolve_scopes();
         let young = self.retire_spans();
@@ -262,7 +264,7 @@ impl Heap {
         let nursery = self.pace.nursery;
         self.pace.after_minor(young + freed_external, kept, live, cpu_now - cpu, since);
         if self.pace.nursery != nursery {
-            emit(Kind::Nursery, 0, self.pace.nursery as u64, 0);
+            emit(event::Nursery { size: Bytes::from(self.pace.nursery) });
         }
         (self.last_minor, self.last_minor_by, self.last_minor_at) = (cpu_now, thread, now);
         self.stats.minors += 1;
@@ -271,7 +273,7 @@ impl Heap {
         self.stats.minor_cpu.add(cpu_now - cpu);
         self.stats.promoted_bytes += kept as u64;
         self.stats.allocated_bytes += young as u64;
-        emit(Kind::MinorEnd, 0, young as u64, kept as u64);
+        emit(event::MinorEnd { allocated: Bytes::from(young), promoted: Bytes::from(kept) });
         kept
     }
 
@@ -343,7 +345,7 @@ impl Heap {
     fn start_major<C: Client>(&mut self, client: &mut C) {
         debug_assert!(self.is_swept() && !self.major.active);
         self.major.active = true;
-        emit(Kind::MajorBegin, 0, self.live_bytes() as u64, 0);
+        emit(event::MajorBegin { alive: Bytes::from(self.live_bytes()) });
         self.pace.allocated_at_major = self.stats.allocated_bytes;
         self.major.bytes = 0;
         self.major.rescans = 0;
@@ -356,7 +358,7 @@ impl Heap {
     /// Marks until the budget is spent or, if the end is reached, completes the major. Runs right after a minor collection.
     fn slice<C: Client>(&mut self, client: &mut C, budget: Budget) {
         let began = Instant::now();
-        emit(Kind::SliceBegin, 0, 0, 0);
+        emit(event::SliceBegin {});
         let (cpu, before) = (cpu_ns(), self.major.bytes);
         let regrey = core::mem::take(&mut self.major.regrey);
         let last_chance = self.major.rescans >= MOST_RESCANS;
@@ -394,7 +396,7 @@ impl Heap {
         self.stats.slices += 1;
         self.stats.major_ns += ns;
         self.stats.slice_pauses.add(ns);
-        emit(Kind::SliceEnd, done as u16, marked as u64, 0);
+        emit(event::SliceEnd { marked: Bytes::from(marked), complete: done });
     }
 
     /// The marking is complete: the bitmaps change places, the sweep begins.
@@ -418,7 +420,7 @@ impl Heap {
 
     fn sweep(&mut self, budget: Budget) {
         let began = Instant::now();
-        emit(Kind::SweepBegin, 0, 0, 0);
+        emit(event::SweepBegin {});
         let now = self.now();
         loop {
             let blocks = self.blocks.sweep_some(&mut self.table, SWEEP_PORTION, self.side, now);
@@ -428,7 +430,7 @@ impl Heap {
             }
         }
         self.stats.sweep_ns += began.elapsed().as_nanos() as u64;
-        emit(Kind::SweepEnd, self.is_swept() as u16, 0, 0);
+        emit(event::SweepEnd { complete: self.is_swept() });
     }
 
     /// Calls `f` with every object that is not known to be dead.

@@ -17,7 +17,8 @@ use crate::pace::Pace;
 use crate::stats::HeapStats;
 use crate::table::ChunkTable;
 use crate::{Header, HeapOptions, Obj, OutOfMemory, Params};
-use perilune_trace::{Kind, emit};
+use perilune_trace::emit;
+use perilune_trace::event::{self, Bytes};
 use std::time::Instant;
 
 /// Larger objects live in the large-object space.
@@ -464,7 +465,7 @@ impl Heap {
 
     #[cold]
     pub(crate) fn refuse(&self, bytes: usize) -> OutOfMemory {
-        emit(Kind::MemoryRefused, 0, bytes as u64, self.live_bytes() as u64);
+        emit(event::MemoryRefused { wanted: Bytes::from(bytes), alive: Bytes::from(self.live_bytes()) });
         OutOfMemory
     }
 

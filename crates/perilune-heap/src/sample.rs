@@ -19,7 +19,8 @@
 use crate::Obj;
 use crate::heap::Heap;
 use crate::layout::*;
-use perilune_trace::{Kind, emit};
+use perilune_trace::emit;
+use perilune_trace::event::{self, Bytes, Fate, HeapKind, Stack};
 
 /// Called when an object has been sampled, with what was given along. It must not allocate from the heap.
 pub type Notify = (fn(*mut ()), *mut ());
@@ -28,14 +29,6 @@ pub type Notify = (fn(*mut ()), *mut ());
 const UNNAMED: u32 = u32::MAX;
 /// Samples that are followed at a time.
 const MOST: usize = 1 << 16;
-
-/// What became of a sampled object: `c` of the event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    DiedYoung = 0,
-    Survived = 1,
-    DiedOld = 2,
-}
 
 struct Entry {
     obj: Obj,
@@ -175,7 +168,8 @@ impl Heap {
         let Some(at) = entries.iter().position(|e| e.stack == UNNAMED) else { return };
         let e = &mut entries[at];
         e.stack = stack;
-        emit(Kind::AllocSample, e.kind as u16, stack as u64, e.weight);
+        let kind = HeapKind(e.kind as u16);
+        emit(event::AllocSample { stack: Stack(stack), weight: Bytes(e.weight), kind });
         if e.dead {
             e.tell(Fate::DiedYoung);
             entries.remove(at);
@@ -251,6 +245,6 @@ impl Heap {
 
 impl Entry {
     fn tell(&self, fate: Fate) {
-        emit(Kind::AllocFate, fate as u16, self.stack as u64, self.weight);
+        emit(event::AllocFate { stack: Stack(self.stack), weight: Bytes(self.weight), fate });
     }
 }

@@ -1,6 +1,6 @@
 //! Names and call paths as a reader knows them.
 
-use perilune_trace::event::{ObjectKind, ObjectRef, VERBS};
+use perilune_trace::event::{ObjectKind, ObjectRef, Verb};
 use perilune_trace::layout::{DefinitionHeader, DefinitionKind, StackNode};
 use std::collections::HashMap;
 
@@ -117,9 +117,9 @@ impl Definitions {
         self.labels.get(&object).copied()
     }
 
-    /// A wait for people: `sleeps`, `receives from channel 'jobs'`. `verb` is an index of [`VERBS`].
-    pub fn wait(&self, verb: u16, object: ObjectRef) -> String {
-        let verb = VERBS.get(verb as usize).copied().unwrap_or("waits for");
+    /// A wait for people: `sleeps`, `receives from channel 'jobs'`.
+    pub fn wait(&self, verb: Verb, object: ObjectRef) -> String {
+        let verb = verb.word();
         match (object.kind(), object.number()) {
             // A sleep is no timer of anybody's.
             (ObjectKind::Timer, 0) if verb == "sleeps" => verb.to_owned(),

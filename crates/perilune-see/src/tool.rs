@@ -1,7 +1,8 @@
 //! The tool's side of a session: a program started under observation, or one that runs already.
 //!
 //! ```no_run
-//! # use perilune_trace::{tool::Target, session::Options};
+//! # use perilune_see::tool::Target;
+//! # use perilune_trace::session::Options;
 //! # fn main() -> std::io::Result<()> {
 //! let mut target = Target::attach(1234, &Options::default())?;
 //! while target.is_alive() {

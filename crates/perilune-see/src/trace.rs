@@ -2,7 +2,7 @@
 
 use crate::definitions::Definitions;
 use crate::reader::Reader;
-use perilune_trace::event::Kind;
+use perilune_trace::event::{Kind, Slot, What, Words};
 use perilune_trace::layout::{State, THREAD};
 use perilune_trace::read::RawEvent;
 use std::io;
@@ -33,6 +33,29 @@ pub struct Event {
     pub a: u64,
     /// Second argument.
     pub b: u64,
+}
+
+impl Event {
+    /// An event that says this.
+    pub fn new(ns: u64, who: Who, what: What) -> Event {
+        let (kind, words) = what.encode();
+        Event { ns, who, kind, c: words.c as u16, a: words.a, b: words.b }
+    }
+
+    /// What lies in a slot.
+    pub fn word(&self, slot: Slot) -> u64 {
+        match slot {
+            Slot::A => self.a,
+            Slot::B => self.b,
+            Slot::C => self.c as u64,
+        }
+    }
+
+    /// What it says.
+    #[inline]
+    pub fn what(&self) -> What {
+        What::decode(self.kind, Words { a: self.a, b: self.b, c: self.c as u64 })
+    }
 }
 
 /// A trace.

@@ -6,11 +6,18 @@ use perilune_trace::event::ObjectKind;
 use perilune_trace::read::RawEvent;
 use perilune_trace::recording::{Recorder, snapshot};
 use perilune_trace::session::{self, Options};
-use perilune_trace::{Kind, ObjectRef, Writer, emit, emit_text, names};
+use perilune_trace::{Kind, ObjectRef, Writer, emit as probes, names, on};
 use proptest::prelude::*;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+
+/// Writes an event by its words.
+fn emit(kind: Kind, c: u16, a: u64, b: u64) {
+    if on(kind.category()) {
+        probes::record(kind, c, a, b);
+    }
+}
 
 fn directory() -> PathBuf {
     std::env::temp_dir().join(format!("perilune-recording-test-{}", std::process::id()))
@@ -46,12 +53,12 @@ fn recorded() -> &'static (Vec<u8>, Trace) {
         let mut writer = Box::new(Writer::new(3));
         for portion in 0..2u64 {
             // SAFETY: used by this thread alone, until `leave`.
-            unsafe { emit::enter(&mut *writer) };
+            unsafe { probes::enter(&mut *writer) };
             for n in 0..20 {
                 emit(Kind::Mark, 7, names::string(format!("mark {portion}").as_bytes()) as u64, n);
             }
-            emit_text(Kind::Log, 0, b"some text of more than eighteen bytes");
-            emit::leave();
+            probes::log(b"some text of more than eighteen bytes");
+            probes::leave();
             let jobs = ObjectRef::new(ObjectKind::Channel, 5);
             names::label(jobs, b"jobs");
             emit(Kind::ChannelSend, 0, jobs.0, 1);

@@ -4,10 +4,17 @@ use perilune_see::Reader;
 use perilune_see::{Trace, Who};
 use perilune_trace::event::Category;
 use perilune_trace::session::{self, Options};
-use perilune_trace::{Kind, Writer, emit, emit_text, names};
+use perilune_trace::{Kind, Writer, emit as probes, names, on};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Writes an event by its words.
+fn emit(kind: Kind, c: u16, a: u64, b: u64) {
+    if on(kind.category()) {
+        probes::record(kind, c, a, b);
+    }
+}
 
 fn path(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("perilune-trace-test-{}", std::process::id()));
@@ -39,10 +46,10 @@ fn sessions() {
     // A domain's writer, then the thread's own.
     let mut writer = Box::new(Writer::new(7));
     // SAFETY: used by this thread alone, until `leave`.
-    unsafe { emit::enter(&mut *writer) };
+    unsafe { probes::enter(&mut *writer) };
     emit(Kind::Mark, 0, early as u64, 0);
-    emit_text(Kind::Log, 0, "a text that does not fit into one event, nor two: ä".as_bytes());
-    emit::leave();
+    probes::log("a text that does not fit into one event, nor two: ä".as_bytes());
+    probes::leave();
     emit(Kind::Counter, 3, names::string(b"late") as u64, 4.5f64.to_bits());
     emit(Kind::CpuSample, 0, 0, 0); // its category is off
 
@@ -58,7 +65,7 @@ fn sessions() {
 
     // The newest overwrite the oldest, and the reader knows how many.
     // SAFETY: as above.
-    unsafe { emit::enter(&mut *writer) };
+    unsafe { probes::enter(&mut *writer) };
     let mut reader = Reader::open(&file).unwrap();
     reader.drain(&mut |_| {});
     for n in 0..5000u64 {
@@ -95,15 +102,15 @@ fn sessions() {
         let (events, lost, next) = collector.join().unwrap();
         assert_eq!((events + lost, next), (2_000_000, 2_000_000));
     });
-    emit::leave();
+    probes::leave();
     drop(writer);
 
     // The ring goes to the next domain, and old events keep their owner.
     let mut other = Box::new(Writer::new(8));
     // SAFETY: as above.
-    unsafe { emit::enter(&mut *other) };
+    unsafe { probes::enter(&mut *other) };
     emit(Kind::Mark, 0, 0, 1);
-    emit::leave();
+    probes::leave();
     session::stop();
     emit(Kind::Mark, 0, 0, 99);
     let trace = Trace::from_ring_file(&file).unwrap();
@@ -117,10 +124,10 @@ fn sessions() {
     o.categories = Category::User as u32;
     session::start(&file, &o).unwrap();
     // SAFETY: as above.
-    unsafe { emit::enter(&mut *other) };
+    unsafe { probes::enter(&mut *other) };
     emit(Kind::Mark, 0, early as u64, 0);
     emit(Kind::StepBegin, 0, 0, 0); // off
-    emit::leave();
+    probes::leave();
     session::stop();
     let trace = Trace::from_ring_file(&file).unwrap();
     assert_eq!(trace.events.len(), 1);

@@ -7,7 +7,7 @@ use perilune_see::trace::Event;
 use perilune_see::view::model::*;
 use perilune_see::view::{Timeline, query, tiles};
 use perilune_see::{Trace, Who};
-use perilune_trace::event::KINDS;
+use perilune_trace::event::{KINDS, Notation, Slot};
 use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef};
 
 fn row(t: &Timeline, kind: RowKind, group: u32, number: u64) -> &Row {
@@ -153,13 +153,13 @@ fn noise(seed: u64) -> Trace {
         let info = &KINDS[next(KINDS.len() as u64) as usize];
         let domain = 1 + next(3) as u32;
         let (fiber, object) = (FiberRef::new(domain, 0, next(4) as u32).0, (1 + next(13)) << 56 | next(5));
-        let mut argument = |what: &str| match what {
-            "fiber" => fiber,
-            "object" => object,
-            "domain" => domain as u64,
+        let mut argument = |slot| match info.field(slot).map(|f| f.notation) {
+            Some(Notation::Fiber) => fiber,
+            Some(Notation::Object) => object,
+            Some(Notation::Domain) => domain as u64,
             _ => next(9),
         };
-        let (a, b) = (argument(info.a), argument(info.b));
+        let (a, b) = (argument(Slot::A), argument(Slot::B));
         let c = next(9) as u16;
         m.at(ns, domain, info.kind, c, a, b);
     }

@@ -6,7 +6,7 @@
 
 use crate::clock;
 use crate::emit::{emit, on, thread_id};
-use crate::event::{Category, Kind};
+use crate::event::{Category, CpuTime, Ns, Tid};
 use std::cell::Cell;
 
 /// Nanoseconds between two readings of a thread's clock, at least.
@@ -43,7 +43,7 @@ fn report_if_due(now: u64) {
         }
         tid => tid,
     };
-    emit(Kind::CpuTime, 0, now_ns(), tid as u64);
+    emit(CpuTime { used: Ns(now_ns()), thread: Tid(tid) });
 }
 
 /// Processor time that the calling thread has used, in nanoseconds.

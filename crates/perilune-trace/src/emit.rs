@@ -19,7 +19,7 @@
 //! would lie in pieces, and a busy domain would push an idle one's history out); one ring for all (contention); text (ten times the bytes, and parsing).
 
 use crate::clock;
-use crate::event::{Category, Kind};
+use crate::event::{self, Bytes, Category, Kind, More, ObjectRef, Probe, Raw, Raw16};
 use crate::layout::*;
 use crate::map::Mapping;
 use crate::names;
@@ -49,26 +49,41 @@ pub fn is_live() -> bool {
     ENABLED.load(Ordering::Relaxed) != 0
 }
 
-/// Something has happened; see [`Kind`] for what the arguments mean.
+/// Something has happened: `emit(event::MinorEnd { allocated, promoted })`. The arguments are computed whether the category is on or not; if that costs something, ask
+/// [`on`] first.
 #[inline(always)]
-pub fn emit(kind: Kind, c: u16, a: u64, b: u64) {
-    if on(kind.category()) {
-        record(kind, c, a, b);
+pub fn emit<E: Probe>(event: E) {
+    if on(E::KIND.category()) {
+        let words = event.encode();
+        record(E::KIND, words.c as u16, words.a, words.b);
     }
 }
 
-/// As [`emit`], with a text of at most 4 KiB (cut if it is longer), whose length becomes `a`.
-pub fn emit_text(kind: Kind, b: u64, text: &[u8]) {
-    if !on(kind.category()) {
+/// `pl.trace.log`: a text of at most 4 KiB (cut if it is longer).
+pub fn log(text: &[u8]) {
+    with_text(|length| event::Log { length }, text);
+}
+
+/// An error has left the program, a task or a domain.
+pub fn error(object: ObjectRef, text: &[u8]) {
+    with_text(|length| event::Error { length, object }, text);
+}
+
+fn with_text<E: Probe>(event: impl FnOnce(Bytes) -> E, text: &[u8]) {
+    if !on(E::KIND.category()) {
         return;
     }
     let text = &text[..text.len().min(4096)];
-    record(kind, 0, text.len() as u64, b);
+    emit(event(Bytes::from(text.len())));
     for piece in text.chunks(18) {
         let mut bytes = [0; 18];
         bytes[..piece.len()].copy_from_slice(piece);
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
-        record(Kind::More, u16::from_le_bytes([bytes[16], bytes[17]]), word(0), word(8));
+        emit(More {
+            first: Raw(word(0)),
+            second: Raw(word(8)),
+            third: Raw16(u16::from_le_bytes([bytes[16], bytes[17]])),
+        });
     }
 }
 
@@ -120,7 +135,7 @@ pub fn leave_if(writer: *mut Writer) {
     }
 }
 
-/// Writes an event, whatever is on.
+/// Writes an event by its words, whatever is on.
 #[inline(never)]
 pub fn record(kind: Kind, c: u16, a: u64, b: u64) {
     let current = CURRENT.get();

@@ -1,25 +1,23 @@
-//! What can happen: the kinds of events, what their arguments mean, and which switch turns them on.
+//! What can happen: the dictionary of events. One table declares each kind with its number, category, phase and fields; from it come the structure that a probe fills in
+//! ([`crate::emit`]), its encoding, the decoded form that tools match on ([`What`]), and the printed dictionary (`docs/tracing/events.md`).
 //!
-//! This file is the format's dictionary. A kind's number never changes its meaning; new kinds get new numbers, a change of
-//! arguments raises [`crate::layout::VERSION`]. Readers skip numbers that they do not know.
+//! A kind's number never changes its meaning; new kinds get new numbers, a change of fields raises [`crate::layout::VERSION`]. Readers skip numbers that they do not know.
 //!
-//! # Arguments
-//! Every event has two words `a` and `b` and 16 bits `c`. Their meaning is in the table below, by these notations:
-//!
-//! | notation | |
-//! |---|---|
-//! | bytes, ns, count | what they say |
-//! | name | number of a string in the definitions ([`crate::names`]) |
-//! | stack | number of a call path in the definitions; 0: none |
-//! | domain | a domain's number, 1 is the main one |
-//! | fiber | a [`FiberRef`] |
-//! | object | an [`ObjectRef`]: channel, task, atomic, ... |
-//! | tid | the kernel's number of a thread |
-//! | bits | a float's bits |
+//! # Encoding
+//! Every event has two words `a` and `b` and 16 bits `c`. The table says which field lies where; the types of fields (`event/fields.rs`) say what they hold, and that
+//! what is put into `c` has no more than 16 bits is checked when the table is compiled.
 //!
 //! # Spans
 //! A kind whose `phase` is [`Phase::Begin`] is followed, in the same ring, by one of [`Phase::End`], the number after its own, unless the ring has been
 //! overwritten in between. Spans of one domain nest, with one exception: a wait belongs to a fiber, and other fibers run meanwhile.
+//!
+//! # Rejected
+//! Arguments by position (`emit(kind, c, a, b)`): verbs, reasons and units were prose beside the table, and probes that always said 0 looked like any other. One decoded
+//! structure with all fields optional: every reader would have to know again which are there.
+
+mod fields;
+
+pub use fields::*;
 
 /// A switch: probes of a category are on or off together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -99,6 +97,28 @@ pub enum Phase {
     More,
 }
 
+/// Where a field lies in an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// The first word.
+    A,
+    /// The second word.
+    B,
+    /// The 16 bits.
+    C,
+}
+
+/// What is known of a field.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldInfo {
+    /// Where it lies.
+    pub slot: Slot,
+    /// Its name.
+    pub name: &'static str,
+    /// How it is to be read.
+    pub notation: Notation,
+}
+
 /// What is known of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
@@ -110,24 +130,117 @@ pub struct Info {
     pub category: Category,
     /// How it stands in time.
     pub phase: Phase,
-    /// Meaning of `a`, empty if unused.
-    pub a: &'static str,
-    /// Meaning of `b`.
-    pub b: &'static str,
-    /// Meaning of `c`.
-    pub c: &'static str,
+    /// What it says, in the order of people.
+    pub fields: &'static [FieldInfo],
+    /// What it means.
+    pub doc: &'static str,
 }
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $number:literal, $name:literal, $cat:ident, $phase:ident, $a:literal, $b:literal, $c:literal;)*) => {
+impl Info {
+    /// What lies in a slot.
+    pub fn field(&self, slot: Slot) -> Option<&'static FieldInfo> {
+        self.fields.iter().find(|f| f.slot == slot)
+    }
+}
+
+/// The words of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The first word.
+    pub a: u64,
+    /// The second word.
+    pub b: u64,
+    /// The 16 bits.
+    pub c: u64,
+}
+
+/// An event that a probe can write.
+pub trait Probe: Copy {
+    /// Its kind.
+    const KIND: Kind;
+    /// As it lies in a ring.
+    fn encode(self) -> Words;
+    /// As it was.
+    fn decode(words: Words) -> Self;
+}
+
+macro_rules! slot {
+    (a) => {
+        Slot::A
+    };
+    (b) => {
+        Slot::B
+    };
+    (c) => {
+        Slot::C
+    };
+}
+
+macro_rules! room {
+    (c) => {
+        16
+    };
+    ($other:ident) => {
+        64
+    };
+}
+
+macro_rules! events {
+    ($(
+        $(#[doc = $doc:literal])*
+        $kind:ident = $number:literal, $name:literal, $cat:ident, $phase:ident { $($slot:ident $field:ident: $ty:ty),* }
+    )*) => {
         /// A kind of event.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
         #[repr(u16)]
-        pub enum Kind { $($(#[$doc])* $kind = $number,)* }
+        pub enum Kind { $($(#[doc = $doc])* $kind = $number,)* }
+
+        $(
+            $(#[doc = $doc])*
+            #[derive(Clone, Copy, PartialEq, Debug)]
+            pub struct $kind {
+                $(#[allow(missing_docs)] pub $field: $ty,)*
+            }
+
+            impl Probe for $kind {
+                const KIND: Kind = Kind::$kind;
+                #[inline(always)]
+                fn encode(self) -> Words {
+                    $(const { assert!(<$ty as Field>::BITS <= room!($slot), "a field has more bits than its slot") };)*
+                    #[allow(unused_mut)]
+                    let mut words = Words::default();
+                    $(words.$slot = Field::encode(self.$field);)*
+                    words
+                }
+                #[inline]
+                #[allow(unused_variables)]
+                fn decode(words: Words) -> $kind {
+                    $kind { $($field: Field::decode(words.$slot),)* }
+                }
+            }
+        )*
+
+        /// An event, decoded.
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub enum What { $($(#[doc = $doc])* $kind($kind),)* }
+
+        impl What {
+            /// What the words of an event of this kind say.
+            #[inline]
+            pub fn decode(kind: Kind, words: Words) -> What {
+                match kind { $(Kind::$kind => What::$kind(Probe::decode(words)),)* }
+            }
+            /// Its kind and words.
+            pub fn encode(self) -> (Kind, Words) {
+                match self { $(What::$kind(e) => (Kind::$kind, e.encode()),)* }
+            }
+        }
 
         /// All kinds, in the order of their numbers.
         pub const KINDS: &[Info] = &[$(Info {
-            kind: Kind::$kind, name: $name, category: Category::$cat, phase: Phase::$phase, a: $a, b: $b, c: $c,
+            kind: Kind::$kind, name: $name, category: Category::$cat, phase: Phase::$phase,
+            fields: &[$(FieldInfo { slot: slot!($slot), name: stringify!($field), notation: <$ty as Field>::NOTATION },)*],
+            doc: concat!($($doc),*),
         },)*];
 
         impl Kind {
@@ -151,291 +264,182 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
+events! {
     // -- Life: 16..
-    /// A domain exists.
-    DomainBegin = 16, "domain-begin", Life, Instant, "domain", "name", "1: has existed before";
-    /// A domain has been freed.
-    DomainEnd = 17, "domain-end", Life, Instant, "domain", "bytes allocated since its last collection", "";
+    /// A domain exists. `existed`: it had begun before the session.
+    DomainBegin = 16, "domain-begin", Life, Instant { a domain: DomainId, b name: Name, c existed: bool }
+    /// A domain has been freed. `young`: bytes allocated since its last collection.
+    DomainEnd = 17, "domain-end", Life, Instant { a domain: DomainId, b young: Bytes }
     /// A thread owns the domain from now on and runs its code.
-    DomainEnter = 18, "domain", Life, Begin, "domain", "tid", "";
-    /// It gives it up: there is nothing to run, or the code that runs blocks.
-    DomainLeave = 19, "domain-leave", Life, End, "domain", "", "1: somebody else takes over, 2: detached";
+    DomainEnter = 18, "domain", Life, Begin { a domain: DomainId, b thread: Tid }
+    /// It gives it up: there is nothing to run, or the code that runs blocks. `fibers` exist then (the code that is in none counts as one while it is under way).
+    DomainLeave = 19, "domain-leave", Life, End { a domain: DomainId, b fibers: Count, c why: Leaving }
     /// A domain that slept has something to do; written by whoever gave it that.
-    DomainReady = 20, "domain-ready", Life, Instant, "domain", "", "";
+    DomainReady = 20, "domain-ready", Life, Instant { a domain: DomainId }
     /// A worker thread begins.
-    WorkerBegin = 21, "worker-begin", Life, Instant, "tid", "", "";
+    WorkerBegin = 21, "worker-begin", Life, Instant { a thread: Tid }
     /// A worker thread ends.
-    WorkerEnd = 22, "worker-end", Life, Instant, "tid", "", "";
+    WorkerEnd = 22, "worker-end", Life, Instant { a thread: Tid }
     /// A fiber exists.
-    FiberBegin = 23, "fiber-begin", Life, Instant, "fiber", "name", "";
+    FiberBegin = 23, "fiber-begin", Life, Instant { a fiber: FiberRef, b name: Name }
     /// A fiber runs.
-    FiberRun = 24, "fiber", Life, Begin, "fiber", "", "";
+    FiberRun = 24, "fiber", Life, Begin { a fiber: FiberRef }
     /// It does not run any more.
-    FiberPark = 25, "fiber-park", Life, End, "fiber", "", "0: waits, 1: returned, 2: failed, 3: cancelled, 4: in a blocking call";
+    FiberPark = 25, "fiber-park", Life, End { a fiber: FiberRef, c why: Parking }
     /// A thread has a name; written by itself.
-    ThreadName = 26, "thread-name", Life, Instant, "tid", "name", "";
+    ThreadName = 26, "thread-name", Life, Instant { a thread: Tid, b name: Name }
     /// Processor time that a thread has used since it began, by its own clock; written when it enters or leaves a domain or the collector, if the last was
-    /// [`crate::cputime::INTERVAL`] ago.
-    CpuTime = 27, "cpu-time", Life, Instant, "ns", "tid", "";
+    /// a while ago.
+    CpuTime = 27, "cpu-time", Life, Instant { a used: Ns, b thread: Tid }
 
     // -- Task: 48..
-    /// A task was made and queued; its function's name (with place) is `b`.
-    TaskCreated = 48, "task-created", Task, Instant, "object", "name", "";
+    /// A task was made and queued; `name` is its function's, with the place.
+    TaskCreated = 48, "task-created", Task, Instant { a task: ObjectRef, b name: Name }
     /// A task was taken from another worker's queue.
-    TaskStolen = 49, "task-stolen", Task, Instant, "object", "", "seat";
-    /// A task's function begins to run in this domain, as fiber `b`.
-    TaskStart = 50, "task-start", Task, Instant, "object", "fiber", "";
+    TaskStolen = 49, "task-stolen", Task, Instant { a task: ObjectRef, c seat: Few }
+    /// A task's function begins to run in this domain.
+    TaskStart = 50, "task-start", Task, Instant { a task: ObjectRef, b fiber: FiberRef }
     /// A task is over.
-    TaskEnd = 51, "task-end", Task, Instant, "object", "fiber", "1: returned, 2: failed, 3: cancelled";
-    /// A parallel loop begins; it ends when its last part has ended. Where: the stack of the wait that follows.
-    LoopBegin = 52, "loop", Task, Begin, "object", "count", "chunk, 0: splits lazily";
+    TaskEnd = 51, "task-end", Task, Instant { a task: ObjectRef, b fiber: FiberRef, c ending: Ending }
+    /// A parallel loop begins; it ends when its last part has ended. Where: the call path of the wait that follows.
+    LoopBegin = 52, "loop", Task, Begin { a object: ObjectRef, b iterations: Count }
     /// A parallel loop is over.
-    LoopEnd = 53, "loop-end", Task, End, "object", "", "1: returned, 2: failed";
-    /// A domain begins to run a part of a loop, as fiber `b`.
-    PartBegin = 54, "part", Task, Begin, "object", "fiber", "";
+    LoopEnd = 53, "loop-end", Task, End { a object: ObjectRef, c ending: Ending }
+    /// A domain begins to run a part of a loop.
+    PartBegin = 54, "part", Task, Begin { a object: ObjectRef, b fiber: FiberRef }
     /// The part is done.
-    PartEnd = 55, "part-end", Task, End, "object", "fiber", "";
+    PartEnd = 55, "part-end", Task, End { a object: ObjectRef, b fiber: FiberRef }
     /// Follows the two: the first index, and the last one that was given (begin), or the one after the last that was done (end).
-    PartRange = 56, "part-range", Task, More, "index", "index", "";
-    /// Follows the begin of a loop: domains of the pool, and the whole size of a chunk.
-    LoopShape = 57, "loop-shape", Task, More, "count", "chunk, 0: splits lazily", "";
+    PartRange = 56, "part-range", Task, More { a first: Index, b last: Index }
+    /// Follows the begin of a loop: domains of the pool, and the size of a chunk; 0: it splits lazily.
+    LoopShape = 57, "loop-shape", Task, More { a domains: Count, b chunk: Count }
 
     // -- Wait: 80..
-    /// A fiber begins to wait for an object; where: a stack.
-    WaitBegin = 80, "wait", Wait, Begin, "object", "stack", "verb";
+    /// The running fiber begins to wait for an object.
+    WaitBegin = 80, "wait", Wait, Begin { c verb: Verb, a object: ObjectRef, b stack: Stack }
     /// The wait is over.
-    WaitEnd = 81, "wait-end", Wait, End, "object", "fiber", "reason";
+    WaitEnd = 81, "wait-end", Wait, End { a object: ObjectRef, b fiber: FiberRef, c reason: Reason }
     /// Somebody's wait is ended by the running fiber.
-    Wake = 82, "wake", Wait, Instant, "fiber", "object", "reason";
-    /// A message was sent: `b` messages are in the queue now.
-    ChannelSend = 83, "send", Wait, Instant, "object", "count", "";
-    /// A message was received.
-    ChannelRecv = 84, "recv", Wait, Instant, "object", "count", "";
+    Wake = 82, "wake", Wait, Instant { a fiber: FiberRef, b object: ObjectRef, c reason: Reason }
+    /// A message was sent: so many are in the queue now.
+    ChannelSend = 83, "send", Wait, Instant { a object: ObjectRef, b queued: Count }
+    /// A message was received: so many are left.
+    ChannelRecv = 84, "recv", Wait, Instant { a object: ObjectRef, b queued: Count }
 
     // -- Timer: 96..
-    /// A timer was set for `a` nanoseconds from now.
-    TimerSet = 96, "timer-set", Timer, Instant, "ns", "fiber", "";
-    /// A timer rang so many nanoseconds after its deadline.
-    TimerFired = 97, "timer-fired", Timer, Instant, "ns late", "fiber", "";
+    /// A timer was set, for so long from now.
+    TimerSet = 96, "timer-set", Timer, Instant { a span: Ns, b fiber: FiberRef }
+    /// A timer rang so long after its deadline.
+    TimerFired = 97, "timer-fired", Timer, Instant { a late: Ns, b fiber: FiberRef }
 
     // -- Gc: 112..
     /// The program stops for the collector: a step, in whole.
-    StepBegin = 112, "gc", Gc, Begin, "bytes alive", "", "0: budget, 1: explicit step, 2: full, 3: minor asked for";
-    /// It goes on. Bytes alive and mapped now; how much of the time the thread was on a processor, if that was measured.
-    StepEnd = 113, "gc-end", Gc, End, "bytes alive", "bytes mapped", "0: not measured, 1 + ten-thousandths";
+    StepBegin = 112, "gc", Gc, Begin { a alive: Bytes, c cause: StepCause }
+    /// It goes on. Bytes alive and mapped now; how much of the time the thread was on a processor.
+    StepEnd = 113, "gc-end", Gc, End { a alive: Bytes, b mapped: Bytes, c processor: Share }
     /// A minor collection.
-    MinorBegin = 114, "minor", Gc, Begin, "", "", "";
+    MinorBegin = 114, "minor", Gc, Begin { }
     /// Bytes allocated since the last one, bytes kept.
-    MinorEnd = 115, "minor-end", Gc, End, "bytes allocated", "bytes promoted", "";
+    MinorEnd = 115, "minor-end", Gc, End { a allocated: Bytes, b promoted: Bytes }
     /// A slice of a major collection marks.
-    SliceBegin = 116, "major slice", Gc, Begin, "", "", "";
-    /// Bytes marked; whether the major is complete.
-    SliceEnd = 117, "major slice-end", Gc, End, "bytes marked", "", "1: complete";
+    SliceBegin = 116, "major slice", Gc, Begin { }
+    /// Bytes marked; whether the major collection is complete.
+    SliceEnd = 117, "major slice-end", Gc, End { a marked: Bytes, c complete: bool }
     /// Sweeping after a major collection.
-    SweepBegin = 118, "sweep", Gc, Begin, "", "", "";
+    SweepBegin = 118, "sweep", Gc, Begin { }
     /// A portion has been swept.
-    SweepEnd = 119, "sweep-end", Gc, End, "", "", "1: complete";
+    SweepEnd = 119, "sweep-end", Gc, End { c complete: bool }
     /// Finalisers run.
-    FinalizeBegin = 120, "finalizers", Gc, Begin, "", "", "";
+    FinalizeBegin = 120, "finalizers", Gc, Begin { }
     /// So many have run.
-    FinalizeEnd = 121, "finalizers-end", Gc, End, "count", "", "";
-    /// Not written any more: `CloseBegin` and `CloseEnd` say it with its duration.
-    ScopeEnd = 122, "scope-end", Gc, Instant, "bytes freed", "bytes kept", "";
+    FinalizeEnd = 121, "finalizers-end", Gc, End { a run: Count }
     /// Open scopes were given up by a collection.
-    ScopeDissolved = 123, "scope-dissolved", Gc, Instant, "count", "", "";
+    ScopeDissolved = 123, "scope-dissolved", Gc, Instant { a scopes: Count }
     /// An island was made.
-    IslandMade = 124, "island-made", Gc, Instant, "bytes", "number", "";
+    IslandMade = 124, "island-made", Gc, Instant { a size: Bytes, b island: Count }
     /// An island was freed.
-    IslandFreed = 125, "island-freed", Gc, Instant, "bytes", "number", "";
-    /// A major collection was started: bytes alive then.
-    MajorBegin = 126, "major-begin", Gc, Instant, "bytes alive", "", "";
+    IslandFreed = 125, "island-freed", Gc, Instant { a size: Bytes, b island: Count }
+    /// A major collection was started.
+    MajorBegin = 126, "major-begin", Gc, Instant { a alive: Bytes }
     /// Memory was given back to the system.
-    Trimmed = 127, "trimmed", Gc, Instant, "bytes", "", "";
+    Trimmed = 127, "trimmed", Gc, Instant { a returned: Bytes }
     /// A scope (arena) that has allocated something ends: what is let out of it is looked for.
-    CloseBegin = 128, "scope-close", Gc, Begin, "", "", "";
+    CloseBegin = 128, "scope-close", Gc, Begin { }
     /// Bytes freed at once, bytes kept.
-    CloseEnd = 129, "scope-close-end", Gc, End, "bytes freed", "bytes kept", "";
+    CloseEnd = 129, "scope-close-end", Gc, End { a freed: Bytes, b kept: Bytes }
     /// Where the program was when the step that has just ended stopped it for so long; only of long ones.
-    PauseAt = 130, "pause-at", Gc, Instant, "stack", "ns", "";
+    PauseAt = 130, "pause-at", Gc, Instant { a stack: Stack, b pause: Ns }
     /// Cycles of counted things are looked for, in the whole process.
-    CycleBegin = 131, "cycles", Gc, Begin, "", "", "";
+    CycleBegin = 131, "cycles", Gc, Begin { }
     /// So many were emptied, so many looked at.
-    CycleEnd = 132, "cycles-end", Gc, End, "count", "count", "";
+    CycleEnd = 132, "cycles-end", Gc, End { a emptied: Count, b visited: Count }
 
     // -- Heap: 144..
     /// Bytes that the program holds in this domain.
-    HeapLive = 144, "heap", Heap, Counter, "bytes", "bytes mapped", "";
+    HeapLive = 144, "heap", Heap, Counter { a alive: Bytes, b mapped: Bytes }
     /// The nursery has got another size.
-    Nursery = 145, "nursery", Heap, Counter, "bytes", "", "";
+    Nursery = 145, "nursery", Heap, Counter { a size: Bytes }
     /// An allocation was refused: the limit or the system.
-    MemoryRefused = 146, "memory-refused", Heap, Instant, "bytes wanted", "bytes alive", "";
+    MemoryRefused = 146, "memory-refused", Heap, Instant { a wanted: Bytes, b alive: Bytes }
 
     // -- Contention: 160..
     /// Operations on a shared object had to wait for other processors so long in all, counted by this domain since the last such event.
-    Contended = 160, "contended", Contention, Instant, "object", "ns", "count";
+    Contended = 160, "contended", Contention, Instant { a object: ObjectRef, b waited: Ns, c operations: Few }
 
     // -- Block: 176..
-    /// The running code is in a call that may sleep in the kernel. `b`: a stack.
-    BlockBegin = 176, "blocking", Block, Begin, "name", "stack", "";
+    /// The running code is in a call that may sleep in the kernel.
+    BlockBegin = 176, "blocking", Block, Begin { a name: Name, b stack: Stack }
     /// It has returned.
-    BlockEnd = 177, "blocking-end", Block, End, "name", "", "";
+    BlockEnd = 177, "blocking-end", Block, End { a name: Name }
 
     // -- Coroutine: 192..
     /// A coroutine is resumed.
-    Resume = 192, "resume", Coroutine, Instant, "coroutine", "", "";
+    Resume = 192, "resume", Coroutine, Instant { a coroutine: Coroutine }
     /// The running coroutine yields or ends.
-    Yield = 193, "yield", Coroutine, Instant, "coroutine", "", "1: ended";
+    Yield = 193, "yield", Coroutine, Instant { a coroutine: Coroutine, c ended: bool }
 
     // -- Module: 208..
     /// A chunk is compiled or a module loaded.
-    LoadBegin = 208, "load", Module, Begin, "name", "bytes", "1: require";
+    LoadBegin = 208, "load", Module, Begin { a name: Name, b size: Bytes }
     /// It is there.
-    LoadEnd = 209, "load-end", Module, End, "name", "", "1: failed";
+    LoadEnd = 209, "load-end", Module, End { a name: Name, c failed: bool }
 
     // -- User: 224..
     /// `pl.trace.mark`
-    Mark = 224, "mark", User, Instant, "name", "", "";
-    /// `pl.trace.span` begins: `b` tells spans of one name apart.
-    SpanBegin = 225, "span", User, Begin, "name", "count", "";
+    Mark = 224, "mark", User, Instant { a name: Name }
+    /// `pl.trace.span` begins: `count` tells spans of one name apart.
+    SpanBegin = 225, "span", User, Begin { a name: Name, b count: Count }
     /// It ends.
-    SpanEnd = 226, "span-end", User, End, "name", "count", "";
+    SpanEnd = 226, "span-end", User, End { a name: Name, b count: Count }
     /// `pl.trace.counter`
-    Counter = 227, "counter", User, Counter, "name", "bits", "";
-    /// `pl.trace.log`: the text follows in `More` events; `a` is its length in bytes.
-    Log = 228, "log", User, Instant, "bytes", "", "";
+    Counter = 227, "counter", User, Counter { a name: Name, b value: f64 }
+    /// `pl.trace.log`: the text follows in `More` events.
+    Log = 228, "log", User, Instant { a length: Bytes }
     /// An error left the program, a task, or a domain; its message follows.
-    Error = 229, "error", User, Instant, "bytes", "object", "";
-    /// 18 bytes of the text that the last event of this ring has begun: in `a`, `b`, `c`, low bytes first.
-    More = 230, "more", User, More, "", "", "";
+    Error = 229, "error", User, Instant { a length: Bytes, b object: ObjectRef }
+    /// 18 bytes of the text that the last event of this ring has begun, low bytes first.
+    More = 230, "more", User, More { a first: Raw, b second: Raw, c third: Raw16 }
 
     // -- Samples: 240..
-    /// This much processor time was used by `a` since the last sample of this thread.
-    CpuSample = 240, "cpu-sample", Cpu, Instant, "stack", "ns", "0: Lua, 1: native, 2: collector";
-    /// A sampled allocation: it stands for `b` bytes. `c` the kind of object.
-    AllocSample = 241, "alloc-sample", Alloc, Instant, "stack", "bytes", "kind";
-    /// What became of sampled allocations of `a` that stood for `b` bytes: `c` 0: died young, 1: survived a minor, 2: died old.
-    AllocFate = 242, "alloc-fate", Alloc, Instant, "stack", "bytes", "fate";
+    /// This much processor time was used at a place since the last sample of this thread.
+    CpuSample = 240, "cpu-sample", Cpu, Instant { a stack: Stack, b used: Ns, c activity: Activity }
+    /// A sampled allocation, and the bytes that it stands for.
+    AllocSample = 241, "alloc-sample", Alloc, Instant { a stack: Stack, b weight: Bytes, c kind: HeapKind }
+    /// What became of sampled allocations, and the bytes that they stood for.
+    AllocFate = 242, "alloc-fate", Alloc, Instant { a stack: Stack, b weight: Bytes, c fate: Fate }
 
-    // -- Sched: 4096.. by tools
+    // -- By tools: 4096..
     /// A thread runs on a processor.
-    CpuBegin = 4096, "on-cpu", Sched, Begin, "tid", "cpu", "";
-    /// It does not: it sleeps, or was displaced by a process (its number in the high half of `b`, its name in the low one; 0: not known).
-    CpuEnd = 4097, "on-cpu-end", Sched, End, "tid", "process", "0: sleeps, 1: displaced";
-    /// Another process runs on the processor (number 0: nobody).
-    CpuOther = 4098, "cpu-other", Sched, Instant, "cpu", "process", "";
-    /// Since the last such event the thread has run for `a`, and was ready to run, without running, for `b`.
-    SchedStat = 4099, "sched-stat", Sched, Instant, "ns", "ns", "";
+    CpuBegin = 4096, "on-cpu", Sched, Begin { a thread: Tid, b processor: Processor }
+    /// It does not: it sleeps, or was displaced by a process.
+    CpuEnd = 4097, "on-cpu-end", Sched, End { a thread: Tid, b by: Process, c why: Off }
+    /// Another process runs on the processor (0: nobody).
+    CpuOther = 4098, "cpu-other", Sched, Instant { a processor: Processor, b process: Process }
+    /// Since the last such event the thread has run for `ran`, and was ready to run, without running, for `waited`.
+    SchedStat = 4099, "sched-stat", Sched, Instant { a ran: Ns, b waited: Ns }
+    /// Events of this writer that came after the one before this are lost: they were overwritten before they were read.
+    Lost = 4112, "lost", Sched, Instant { a events: Count }
 }
-
-/// A fiber of a domain in one word: domain (24 bits), generation (16), index (24). The root chain of a domain has the index [`FiberRef::ROOT`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct FiberRef(pub u64);
-
-impl FiberRef {
-    /// Index of the code that is in no fiber.
-    pub const ROOT: u32 = 0xff_ffff;
-
-    /// Puts one together; numbers that are too large are cut.
-    pub fn new(domain: u32, generation: u32, index: u32) -> FiberRef {
-        FiberRef((domain as u64) << 40 | (generation as u64 & 0xffff) << 24 | (index as u64 & 0xff_ffff))
-    }
-    /// The code of a domain that is in no fiber.
-    pub fn root(domain: u32) -> FiberRef {
-        FiberRef::new(domain, 0, Self::ROOT)
-    }
-    /// The domain's number.
-    pub fn domain(self) -> u32 {
-        (self.0 >> 40) as u32
-    }
-    /// Times that the index had been used before.
-    pub fn generation(self) -> u32 {
-        (self.0 >> 24) as u32 & 0xffff
-    }
-    /// The place in the domain's list of fibers.
-    pub fn index(self) -> u32 {
-        self.0 as u32 & 0xff_ffff
-    }
-}
-
-/// What a shared object is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum ObjectKind {
-    /// Nothing that has a number.
-    None = 0,
-    /// A channel.
-    Channel = 1,
-    /// A task of a pool.
-    Task = 2,
-    /// A domain that is joined.
-    Domain = 3,
-    /// A parallel loop.
-    Loop = 4,
-    /// A pool.
-    Pool = 5,
-    /// An atomic.
-    Atomic = 6,
-    /// A map.
-    Map = 7,
-    /// An array.
-    Array = 8,
-    /// A timer, or a sleep.
-    Timer = 9,
-    /// Several of them (`select`, `await_any`).
-    Several = 10,
-    /// A lock inside of the runtime, named by its definition.
-    Lock = 11,
-    /// An open file or stream.
-    File = 12,
-    /// A queue of ordered tasks.
-    Lane = 13,
-}
-
-impl ObjectKind {
-    /// Its name, for people.
-    pub fn name(self) -> &'static str {
-        [
-            "", "channel", "task", "domain", "loop", "pool", "atomic", "map", "array", "timer", "several",
-            "lock", "file", "lane",
-        ][self as usize]
-    }
-    const fn from_number(n: u8) -> ObjectKind {
-        use ObjectKind::*;
-        const ALL: [ObjectKind; 14] =
-            [None, Channel, Task, Domain, Loop, Pool, Atomic, Map, Array, Timer, Several, Lock, File, Lane];
-        if (n as usize) < ALL.len() { ALL[n as usize] } else { None }
-    }
-}
-
-/// A shared object in one word: kind (8 bits) and a number that is unique within the kind for the life of the process (56).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct ObjectRef(pub u64);
-
-impl ObjectRef {
-    /// No object.
-    pub const NONE: ObjectRef = ObjectRef(0);
-
-    /// Puts one together.
-    pub const fn new(kind: ObjectKind, number: u64) -> ObjectRef {
-        ObjectRef((kind as u64) << 56 | number & ((1 << 56) - 1))
-    }
-    /// What it is.
-    pub const fn kind(self) -> ObjectKind {
-        ObjectKind::from_number((self.0 >> 56) as u8)
-    }
-    /// Its number.
-    pub const fn number(self) -> u64 {
-        self.0 & ((1 << 56) - 1)
-    }
-}
-
-/// Why a wait ended (`c` of [`Kind::WaitEnd`] and [`Kind::Wake`]).
-pub const REASONS: [&str; 6] = ["ready", "closed", "timeout", "cancelled", "deadlock", "other"];
-
-/// What a wait does (`c` of [`Kind::WaitBegin`]).
-pub const VERBS: [&str; 8] =
-    ["waits for", "receives from", "sends to", "joins", "awaits", "sleeps", "selects from", "closes"];
 
 /// Reads a list of categories: names joined by commas, `all`, `default`, with `-` in front to leave one out.
 ///
@@ -479,14 +483,6 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn references_hold_their_parts() {
-        let f = FiberRef::new(70_000, 65_535, 12_345);
-        assert_eq!((f.domain(), f.generation(), f.index()), (70_000, 65_535, 12_345));
-        let o = ObjectRef::new(ObjectKind::Lane, 1 << 50);
-        assert_eq!((o.kind(), o.number()), (ObjectKind::Lane, 1 << 50));
     }
 
     #[test]

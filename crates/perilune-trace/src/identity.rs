@@ -26,6 +26,11 @@ impl Identity {
         Identity { kind: object.kind(), number: AtomicU64::new(object.number()) }
     }
 
+    /// The object's own number, if it gets to know it only now; before that no event may have named it.
+    pub fn settle(&self, number: u64) {
+        let _ = self.number.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// The object.
     pub fn get(&self) -> ObjectRef {
         self.get_or_name(|_| {})

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// First bytes of the file.
 pub const MAGIC: [u8; 8] = *b"PLTRACE\0";
 /// Version of this layout and of the meaning of kinds.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Unit of the file's parts.
 pub const PAGE: usize = 4096;
 /// Bytes of a slot.

@@ -2,7 +2,7 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `event.rs` | what can happen: kinds, arguments, categories |
+//! | `event.rs`, `event/fields.rs` | what can happen: the dictionary of events; what their fields hold |
 //! | `emit.rs` | probes, and the writer behind them |
 //! | `names.rs`, `identity.rs` | strings and call paths that events refer to; numbers of objects |
 //! | `clock.rs`, `cputime.rs` | ticks and nanoseconds; processor time of threads |
@@ -29,6 +29,6 @@ pub mod read;
 pub mod recording;
 pub mod session;
 
-pub use emit::{Writer, emit, emit_text, is_live, on};
-pub use event::{Category, FiberRef, Kind, ObjectKind, ObjectRef};
+pub use emit::{Writer, emit, is_live, on};
+pub use event::{Category, FiberRef, Kind, ObjectKind, ObjectRef, What};
 pub use identity::Identity;

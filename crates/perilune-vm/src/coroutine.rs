@@ -16,6 +16,7 @@ use crate::interp::{Flow, copy};
 use crate::native::{Kind, LuaResult, Native, Signal};
 use crate::object::{Status, Thread};
 use crate::value::{Gc, Type, Value};
+use perilune_trace::event;
 
 impl Vm {
     /// Makes `th` the running coroutine: stores the registers of the one that ran, loads those of `th`.
@@ -79,7 +80,7 @@ impl Vm {
             (*self.thread).status = Status::Normal;
             (*th).resumer = self.thread;
             (*th).status = Status::Running;
-            perilune_trace::emit(perilune_trace::Kind::Resume, 0, th as u64, 0);
+            perilune_trace::emit(event::Resume { coroutine: event::Coroutine(th as u64) });
             self.switch_to(th);
             if !(*th).segment.is_null() {
                 return self.run_segment(th);
@@ -168,7 +169,7 @@ impl Vm {
             (*th).depth = self.c_calls - (*th).calls_below - 1;
             self.c_calls = (*th).calls_below;
             let ended = (*th).status != Status::Suspended;
-            perilune_trace::emit(perilune_trace::Kind::Yield, ended as u16, th as u64, 0);
+            perilune_trace::emit(event::Yield { coroutine: event::Coroutine(th as u64), ended });
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             let base = self.base;

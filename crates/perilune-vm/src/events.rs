@@ -8,7 +8,8 @@ use crate::Vm;
 use crate::frame::{CALL_GAP, F_NATIVE, frame};
 use crate::value::Value;
 use perilune_syntax::Proto;
-use perilune_trace::{Category, FiberRef, Kind, Writer, emit, names};
+use perilune_trace::event::{self, Bytes, Count, DomainId, Leaving, Name, Parking, Stack, Tid};
+use perilune_trace::{Category, FiberRef, Writer, emit, names};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,17 +40,6 @@ impl Default for Events {
             functions: HashMap::new(),
         }
     }
-}
-
-/// `c` of `FiberPark`: why a fiber does not run any more.
-#[derive(Clone, Copy)]
-#[repr(u16)]
-pub(crate) enum Parking {
-    Waits = 0,
-    Returned = 1,
-    Failed = 2,
-    Cancelled = 3,
-    Detached = 4,
 }
 
 impl Vm {
@@ -87,15 +77,14 @@ impl Vm {
             return;
         }
         self.report_birth(false);
-        let (domain, thread) = (self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
-        emit(Kind::DomainEnter, 0, domain, thread);
+        self.report_owner();
         self.report_run();
     }
 
     /// The domain exists, and these of its fibers wait.
     fn report_birth(&mut self, is_new: bool) {
-        let name = names::string(self.events.name.as_bytes()) as u64;
-        emit(Kind::DomainBegin, !is_new as u16, self.events.domain as u64, name);
+        let name = Name(names::string(self.events.name.as_bytes()));
+        emit(event::DomainBegin { domain: DomainId(self.events.domain), name, existed: !is_new });
         if let Some(host) = self.host.clone() {
             host.report_waits();
         }
@@ -143,11 +132,11 @@ impl Vm {
     /// Calls `f`, which may sleep in the kernel, between two events that say so.
     #[inline(never)]
     pub(crate) fn report_blocking<R>(&mut self, f: impl FnOnce(&mut Vm) -> R) -> R {
-        let name = self.running_native_number() as u64;
-        let stack = self.event_stack() as u64;
-        emit(Kind::BlockBegin, 0, name, stack);
+        let name = Name(self.running_native_number());
+        let stack = Stack(self.event_stack());
+        emit(event::BlockBegin { name, stack });
         let result = f(self);
-        emit(Kind::BlockEnd, 0, name, 0);
+        emit(event::BlockEnd { name });
         result
     }
 
@@ -173,10 +162,10 @@ impl Vm {
         if !perilune_trace::on(Category::Module) {
             return f(self);
         }
-        let name = names::string(&perilune_syntax::error::chunk_id(name)) as u64;
-        emit(Kind::LoadBegin, 0, name, bytes as u64);
+        let name = Name(names::string(&perilune_syntax::error::chunk_id(name)));
+        emit(event::LoadBegin { name, size: Bytes::from(bytes) });
         let result = f(self);
-        emit(Kind::LoadEnd, result.is_err() as u16, name, 0);
+        emit(event::LoadEnd { name, failed: result.is_err() });
         result
     }
 
@@ -190,7 +179,8 @@ impl Vm {
     pub fn leave_main(&mut self) {
         self.report_park(Parking::Returned);
         self.report_leave(false);
-        emit(Kind::DomainEnd, 0, self.events.domain as u64, self.heap.bytes_since_collection() as u64);
+        let young = Bytes::from(self.heap.bytes_since_collection());
+        emit(event::DomainEnd { domain: DomainId(self.events.domain), young });
     }
 
     /// The calling thread owns the domain.
@@ -202,7 +192,7 @@ impl Vm {
             if self.events.writer.is_behind() {
                 self.report_birth(!self.events.entered);
             }
-            emit(Kind::DomainEnter, 0, self.events.domain as u64, perilune_trace::emit::thread_id() as u64);
+            self.report_owner();
             perilune_trace::cputime::report();
         }
         self.events.entered = true;
@@ -211,22 +201,40 @@ impl Vm {
     /// It gives it up. `detached`: in the middle of something.
     pub(crate) fn report_leave(&mut self, detached: bool) {
         perilune_trace::cputime::report();
-        emit(Kind::DomainLeave, if detached { 2 } else { 0 }, self.events.domain as u64, 0);
+        if perilune_trace::is_live() {
+            let why = if detached { Leaving::Detached } else { Leaving::Idle };
+            let fibers = Count::from(self.fibers_under_way(detached));
+            emit(event::DomainLeave { domain: DomainId(self.events.domain), fibers, why });
+        }
         self.sampler_leave();
         perilune_trace::emit::leave();
+    }
+
+    /// Who owns the domain.
+    fn report_owner(&self) {
+        let thread = Tid(perilune_trace::emit::thread_id());
+        emit(event::DomainEnter { domain: DomainId(self.events.domain), thread });
+    }
+
+    /// Fibers that exist, the code that is in none among them if it is in the middle of something. With this a reader who has missed events knows again whether the
+    /// domain waits or is idle.
+    fn fibers_under_way(&self, detached: bool) -> usize {
+        let is_root = self.current_fiber().is_none() && self.base_thread == self.main_thread;
+        let root = self.owners.has_root_aside() || detached && is_root;
+        self.host.as_ref().map_or(0, |host| host.live_fibers()) + root as usize
     }
 
     /// The current fiber (or the root) runs.
     pub(crate) fn report_run(&self) {
         if perilune_trace::is_live() {
-            emit(Kind::FiberRun, 0, self.running_fiber_ref().0, 0);
+            emit(event::FiberRun { fiber: self.running_fiber_ref() });
         }
     }
 
     /// The current fiber (or the root) does not run any more.
     pub(crate) fn report_park(&self, why: Parking) {
         if perilune_trace::is_live() {
-            emit(Kind::FiberPark, why as u16, self.running_fiber_ref().0, 0);
+            emit(event::FiberPark { fiber: self.running_fiber_ref(), why });
         }
     }
 }

@@ -45,12 +45,12 @@ mod park;
 use crate::Vm;
 use crate::call::{NATIVE_STACK, STACK_EXTRA};
 use crate::error::ErrorState;
-use crate::events::Parking;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::{Exit, Flow, Step, copy, execute_with, proceed};
 use crate::native::{LuaResult, Signal, Thrown};
 use crate::object::{Status, Thread};
 use crate::value::{Gc, Value};
+use perilune_trace::event::Parking;
 use std::any::Any;
 use std::ptr::null_mut;
 

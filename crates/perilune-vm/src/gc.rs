@@ -29,7 +29,8 @@ use crate::table::trace::{Range, WHOLE};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Client, Cycle, Marker, Mode, Obj};
 use perilune_syntax::Proto;
-use perilune_trace::{Category, Kind, emit, on};
+use perilune_trace::event::{self, Bytes, Count, Ns, Stack};
+use perilune_trace::{Category, emit, on};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -779,7 +780,7 @@ impl Vm {
     /// After [`Vm::collect_memory`]: an error if memory is short all the same.
     fn check_memory(&mut self) -> LuaResult<()> {
         if self.heap.refuses() {
-            emit(Kind::MemoryRefused, 0, 0, self.heap.live_bytes() as u64);
+            emit(event::MemoryRefused { wanted: Bytes(0), alive: Bytes::from(self.heap.live_bytes()) });
             return Err(self.out_of_memory());
         }
         Ok(())
@@ -800,7 +801,7 @@ impl Vm {
         let ns = self.heap.last_pause_ns();
         if ns >= LONG_PAUSE && on(Category::Gc) {
             let stack = self.event_stack();
-            emit(Kind::PauseAt, 0, stack as u64, ns);
+            emit(event::PauseAt { stack: Stack(stack), pause: Ns(ns) });
         }
     }
 
@@ -861,7 +862,7 @@ impl Vm {
             return;
         }
         self.gc.finalizing = true;
-        emit(Kind::FinalizeBegin, 0, 0, 0);
+        emit(event::FinalizeBegin {});
         let mut count = 0;
         self.no_yield += 1;
         let outer = self.errors.set_aside();
@@ -888,7 +889,7 @@ impl Vm {
         }
         self.errors = outer;
         self.no_yield -= 1;
-        emit(Kind::FinalizeEnd, 0, count, 0);
+        emit(event::FinalizeEnd { run: Count(count) });
         self.gc.finalizing = false;
     }
 

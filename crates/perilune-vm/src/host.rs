@@ -22,10 +22,10 @@
 
 use crate::Vm;
 use crate::error::ErrorState;
-use crate::events::Parking;
 use crate::object::{Status, Thread};
 use crate::segment::{NATIVE_RESERVE, spill_registers};
 use crate::value::{Gc, Value};
+use perilune_trace::event::Parking;
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -52,6 +52,10 @@ pub trait Host: std::any::Any + Send + Sync {
     }
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
     fn report_waits(&self) {}
+    /// For events: how many fibers there are. Called by the owner.
+    fn live_fibers(&self) -> usize {
+        0
+    }
 }
 
 /// See [`Vm::blocker`].
@@ -107,6 +111,13 @@ pub(crate) struct Owners {
     root: *mut Thread,
     /// The native stack of the thread that made the `Vm`.
     pub home: (usize, usize),
+}
+
+impl Owners {
+    /// The code that is in no fiber is in the middle of something and put aside.
+    pub(crate) fn has_root_aside(&self) -> bool {
+        !self.root.is_null()
+    }
 }
 
 impl Default for Owners {

@@ -34,7 +34,8 @@ use crate::value::{Tag, Value};
 use paths::{Innermost, Leaf, Paths};
 use perilune_heap::Notify;
 use perilune_syntax::Op;
-use perilune_trace::{Kind, emit, event};
+use perilune_trace::event::{Activity, CpuSample, Ns, Stack};
+use perilune_trace::{emit, event};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -229,7 +230,7 @@ impl Vm {
             let within = unsafe { (*frame(self.base)).delta != 0 };
             let stack =
                 if within { self.path(Innermost::Within, Leaf::default()) } else { self.runtime_path() };
-            emit(Kind::CpuSample, 1, stack as u64, outside);
+            emit(CpuSample { stack: Stack(stack), used: Ns(outside), activity: Activity::Native });
         }
     }
 
@@ -313,14 +314,14 @@ impl Vm {
         let outside = clock::own().take_outside();
         if outside != 0 && perilune_trace::on(event::Category::Cpu) {
             let stack = self.runtime_path();
-            emit(Kind::CpuSample, 1, stack as u64, outside);
+            emit(CpuSample { stack: Stack(stack), used: Ns(outside), activity: Activity::Native });
         }
         self.take(Innermost::Before);
     }
 
     fn take(&mut self, innermost: Innermost) {
         self.sampler.restore();
-        for kind in 0..3 {
+        for (kind, &(activity, _)) in Activity::ALL.iter().enumerate() {
             let spent = &self.sampler.spent[kind];
             if spent.ns.load(RELAXED) == 0 {
                 continue;
@@ -329,11 +330,11 @@ impl Vm {
             let leaf = Leaf {
                 base: spent.leaf_base.load(RELAXED),
                 native: spent.leaf_native.load(RELAXED),
-                collector: kind == 2,
+                collector: activity == Activity::Collector,
             };
             if perilune_trace::on(event::Category::Cpu) {
                 let stack = self.path(innermost, leaf);
-                emit(Kind::CpuSample, kind as u16, stack as u64, ns);
+                emit(CpuSample { stack: Stack(stack), used: Ns(ns), activity });
             }
         }
         if !self.sampler.allocations.is_empty() {

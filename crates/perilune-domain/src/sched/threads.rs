@@ -14,8 +14,9 @@
 
 use super::linger::Linger;
 use super::timer;
+use perilune_trace::emit;
 use perilune_trace::emit::thread_id;
-use perilune_trace::{Kind, emit};
+use perilune_trace::event::{Tid, WorkerBegin, WorkerEnd};
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
@@ -221,13 +222,13 @@ impl Cache {
     /// The life of a worker thread.
     fn work(&'static self, first: Arc<dyn Job>) {
         let (mut next, linger) = (Some(first), Linger::default());
-        emit(Kind::WorkerBegin, 0, thread_id() as u64, 0);
+        emit(WorkerBegin { thread: Tid(thread_id()) });
         while let Some(job) = next {
             // What a panicking job leaves behind is its own: the cache holds nothing of it.
             let _ = catch_unwind(AssertUnwindSafe(|| job.run()));
             next = self.next_job(&linger);
         }
-        emit(Kind::WorkerEnd, 0, thread_id() as u64, 0);
+        emit(WorkerEnd { thread: Tid(thread_id()) });
     }
 
     /// The next job of a thread that has none; none when the thread is to end, and then it is not counted any more.

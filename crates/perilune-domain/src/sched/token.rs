@@ -55,8 +55,9 @@
 use super::linger::Linger;
 use super::rest::Rest;
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
-use super::waiter::{Sleeper, Waiter};
-use perilune_trace::{FiberRef, Kind, ObjectRef, emit};
+use super::waiter::{Reason, Sleeper, Waiter};
+use perilune_trace::event::Wake;
+use perilune_trace::{FiberRef, ObjectRef, emit};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -482,8 +483,9 @@ impl Root {
 }
 
 impl Sleeper for Root {
-    fn rouse(&self) {
-        emit(Kind::Wake, 0, self.events.0.0, self.events.1.0);
+    fn rouse(&self, reason: Reason) {
+        let (fiber, object) = self.events;
+        emit(Wake { fiber, object, reason: reason.into() });
         self.rest.enter();
         let thread = self.thread.clone();
         self.roused.store(true, Ordering::Release);

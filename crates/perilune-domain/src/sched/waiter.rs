@@ -52,11 +52,23 @@ impl Reason {
     }
 }
 
+impl From<Reason> for perilune_trace::event::Reason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Ready => Self::Ready,
+            Reason::Timeout => Self::Timeout,
+            Reason::Cancelled => Self::Cancelled,
+            Reason::Closed => Self::Closed,
+            Reason::Deadlock => Self::Deadlock,
+        }
+    }
+}
+
 /// Whom a waiter wakes: a fiber in a domain, or a thread.
 pub trait Sleeper: Send + Sync {
     /// Makes the sleeper run. Called at most once, by any thread, holding no lock of this module. The sleeper must have its unit (`rest.rs`) before
     /// this returns.
-    fn rouse(&self);
+    fn rouse(&self, reason: Reason);
 
     /// Who waits for what and where, one line, for reports: `task 'parse' waits for channel 'in' (main.lua:12)`.
     fn describe(&self) -> String;
@@ -106,7 +118,7 @@ impl<S: Sleeper + ?Sized> Waiter<S> {
                 return None;
             }
             match self.state.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return Some(Claim { waiter: self, asleep: old == ASLEEP }),
+                Ok(_) => return Some(Claim { waiter: self, reason, asleep: old == ASLEEP }),
                 Err(now) => old = now,
             }
         }
@@ -128,13 +140,14 @@ impl<S: Sleeper + ?Sized> fmt::Debug for Waiter<S> {
 #[must_use = "dropping it rouses the sleeper"]
 pub struct Claim<'a, S: Sleeper + ?Sized> {
     waiter: &'a Waiter<S>,
+    reason: Reason,
     asleep: bool,
 }
 
 impl<S: Sleeper + ?Sized> Drop for Claim<'_, S> {
     fn drop(&mut self) {
         if self.asleep {
-            self.waiter.sleeper.rouse();
+            self.waiter.sleeper.rouse(self.reason);
         }
     }
 }

@@ -30,7 +30,7 @@ struct Pool {
 struct Parked(Arc<Rest>);
 
 impl Sleeper for Parked {
-    fn rouse(&self) {
+    fn rouse(&self, _: Reason) {
         self.0.enter();
     }
     fn describe(&self) -> String {

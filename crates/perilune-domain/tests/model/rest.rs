@@ -14,7 +14,7 @@ struct Fiber {
 }
 
 impl Sleeper for Fiber {
-    fn rouse(&self) {
+    fn rouse(&self, _: Reason) {
         self.rest.enter();
         self.roused.fetch_add(1, Ordering::SeqCst);
     }

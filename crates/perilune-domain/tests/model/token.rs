@@ -365,7 +365,7 @@ fn a_unit_is_there_before_the_domain_is_ready() {
 struct Parked(Arc<Rest>);
 
 impl Sleeper for Parked {
-    fn rouse(&self) {
+    fn rouse(&self, _: Reason) {
         self.0.enter();
     }
     fn describe(&self) -> String {

@@ -14,7 +14,7 @@ unsafe impl Sync for Slot {}
 struct Counting(AtomicUsize);
 
 impl Sleeper for Counting {
-    fn rouse(&self) {
+    fn rouse(&self, _: Reason) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
     fn describe(&self) -> String {

@@ -230,7 +230,7 @@ struct FiberSleeper {
 }
 
 impl Sleeper for FiberSleeper {
-    fn rouse(&self) {
+    fn rouse(&self, _: perilune_domain::sched::Reason) {
         if let Some(domain) = self.domain.upgrade() {
             let _ = domain.token.post(self.fiber);
         }

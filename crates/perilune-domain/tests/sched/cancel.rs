@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 struct Nobody;
 impl Sleeper for Nobody {
-    fn rouse(&self) {}
+    fn rouse(&self, _: Reason) {}
     fn describe(&self) -> String {
         String::new()
     }

@@ -23,7 +23,8 @@ pub use memory::{CHUNK as ISLAND_CHUNK, PAGE as ISLAND_PAGE, is_island};
 
 use crate::{Header, OutOfMemory};
 use memory::Memory;
-use perilune_trace::{Kind, emit};
+use perilune_trace::emit;
+use perilune_trace::event::{self, Bytes, Count};
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashSet;
@@ -286,7 +287,7 @@ fn free(number: u32, dead: &mut dyn FnMut(u32)) {
     let body = unsafe { std::mem::replace(&mut *slot(number).body.get(), Body::empty()) };
     // One that was never completed has no bytes. Before somebody else gets the number.
     if body.bytes != 0 {
-        emit(Kind::IslandFreed, 0, body.bytes as u64, number as u64);
+        emit(event::IslandFreed { size: Bytes::from(body.bytes), island: Count(number as u64) });
     }
     {
         let mut s = state();
@@ -434,7 +435,7 @@ impl Builder {
             contents,
         };
         if body.bytes != 0 {
-            emit(Kind::IslandMade, 0, body.bytes as u64, self.number as u64);
+            emit(event::IslandMade { size: Bytes::from(body.bytes), island: Count(self.number as u64) });
         }
         let slot = slot(self.number);
         // SAFETY: nobody else knows the number.

@@ -27,7 +27,7 @@
 
 use crate::analyse::state::{State, Times};
 use crate::trace::{Event, Trace, Who};
-use perilune_trace::event::{FiberRef, Kind, ObjectRef};
+use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Verb};
 use std::collections::{BTreeMap, HashMap};
 
 /// Nanoseconds by which two clocks may differ before somebody counts as displaced.
@@ -42,8 +42,8 @@ const DETACHED: u16 = 4;
 /// What a domain waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Why {
-    /// A fiber's wait: what it does (an index of [`perilune_trace::event::VERBS`]) and the object.
-    Wait(u16, ObjectRef),
+    /// A fiber's wait: what it does, and the object.
+    Wait(Verb, ObjectRef),
     /// A blocking call: number of its name.
     Call(u64),
     /// Not known.
@@ -381,7 +381,7 @@ impl Book<'_> {
             Kind::BlockEnd => d.close_span(State::Blocked),
             Kind::WaitBegin => {
                 let Some(fiber) = d.running else { return };
-                let why = Why::Wait(e.c, ObjectRef(e.a));
+                let why = Why::Wait(Verb::decode(e.c as u64), ObjectRef(e.a));
                 d.fibers.entry(fiber).or_default().wait = Some(why);
                 d.last_wait = Some((fiber, why));
             }

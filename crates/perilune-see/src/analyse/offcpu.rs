@@ -7,14 +7,14 @@
 //! Who ended a wait is the code that ran when the wake was written: a fiber, known by its function, or a thread of the runtime such as the timers'.
 
 use crate::trace::{Trace, Who};
-use perilune_trace::event::{FiberRef, Kind, ObjectRef};
+use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Verb};
 use std::collections::HashMap;
 
 /// Why code did not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Cause {
-    /// A wait: index of its verb, and the object.
-    Wait(u16, ObjectRef),
+    /// A wait: what it does, and the object.
+    Wait(Verb, ObjectRef),
     /// A call that may sleep in the kernel: number of the native's name.
     Call(u64),
 }
@@ -156,7 +156,7 @@ impl OffCpu {
                 Kind::WaitBegin => {
                     if let Some(fiber) = running.get(&e.who) {
                         let fiber = fibers.entry(*fiber).or_default();
-                        let cause = Cause::Wait(e.c, common(trace, ObjectRef(e.a)));
+                        let cause = Cause::Wait(Verb::decode(e.c as u64), common(trace, ObjectRef(e.a)));
                         fiber.wait = Some((cause, e.b as u32));
                         fiber.woken = None;
                     }

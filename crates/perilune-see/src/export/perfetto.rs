@@ -18,7 +18,7 @@
 use crate::protobuf::Message;
 use crate::view::Timeline;
 use crate::view::model::*;
-use perilune_trace::event::Phase;
+use perilune_trace::event::{Phase, Slot};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -240,7 +240,7 @@ impl<W: Write> Writer<'_, W> {
                 let text = stack_text(t, m.stack);
                 self.argument(&mut event, "stack", Argument::Text(text));
             }
-            if !m.kind.info().a.is_empty() && m.kind.info().phase == Phase::Instant {
+            if m.kind.info().field(Slot::A).is_some() && m.kind.info().phase == Phase::Instant {
                 self.argument(&mut event, "value", Argument::Number(m.x));
             }
             self.event(m.ns, INSTANT, track(n, 0), event)?;

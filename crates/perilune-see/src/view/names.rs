@@ -2,7 +2,7 @@
 
 use super::model::Label;
 use crate::trace::Trace;
-use perilune_trace::event::{ObjectKind, ObjectRef, VERBS};
+use perilune_trace::event::{ObjectKind, ObjectRef, Verb};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Hashes numbers: millions of events look something up, and none of their keys comes from an enemy.
@@ -40,7 +40,7 @@ pub(super) struct Names {
     /// Of strings of the definitions.
     defined: HashMap<u64, u32>,
     /// Of verbs with objects.
-    waits: HashMap<(u16, ObjectRef), Label>,
+    waits: HashMap<(Verb, ObjectRef), Label>,
 }
 
 impl Names {
@@ -92,7 +92,7 @@ impl Names {
         }
     }
 
-    pub fn wait(&mut self, trace: &Trace, verb: u16, object: ObjectRef) -> Label {
+    pub fn wait(&mut self, trace: &Trace, verb: Verb, object: ObjectRef) -> Label {
         // Objects without a label are not remembered one by one: there may be millions.
         let key = if trace.definitions.label(object).is_some() || object.number() == 0 {
             object
@@ -102,7 +102,7 @@ impl Names {
         if let Some(&label) = self.waits.get(&(verb, key)) {
             return label;
         }
-        let word = VERBS.get(verb as usize).copied().unwrap_or("waits for");
+        let word = verb.word();
         let label = match object.kind() {
             ObjectKind::None => self.plain(word.strip_suffix(" for").unwrap_or(word)),
             ObjectKind::Timer if word == "sleeps" => self.plain(word),

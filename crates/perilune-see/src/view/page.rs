@@ -141,7 +141,7 @@ fn meta(t: &Timeline, options: &PageOptions, mode: &str, shown: (u64, u64), reso
         let _ = write!(s, "{}\"{kind}\"", if n > 0 { "," } else { "" });
     }
     s.push_str("],\"reasons\":[");
-    for (n, reason) in perilune_trace::event::REASONS.iter().enumerate() {
+    for (n, (_, reason)) in perilune_trace::event::Reason::ALL.iter().enumerate() {
         let _ = write!(s, "{}\"{reason}\"", if n > 0 { "," } else { "" });
     }
     s.push_str("]}");

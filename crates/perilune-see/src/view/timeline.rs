@@ -19,7 +19,7 @@ use self::kernel::Kernel;
 use super::model::*;
 use super::names::{HashMap, Names};
 use crate::trace::{Event, Trace, Who};
-use perilune_trace::event::{FiberRef, Kind, ObjectRef};
+use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Verb};
 use std::collections::BTreeSet;
 
 /// A bar that has begun.
@@ -492,7 +492,7 @@ impl Builder<'_> {
             }
             Kind::WaitBegin => {
                 let object = ObjectRef(e.a);
-                let label = self.names.wait(trace, e.c, object);
+                let label = self.names.wait(trace, Verb::decode(e.c as u64), object);
                 let open =
                     Open { start: ns, class: Class::Wait, label, stack: e.b as u32, x: compact(object) };
                 self.whose(who).wait = Some(open);
@@ -553,8 +553,7 @@ impl Builder<'_> {
                     bar.stack = e.a as u32;
                 }
             }
-            Kind::ScopeEnd
-            | Kind::ScopeDissolved
+            Kind::ScopeDissolved
             | Kind::IslandMade
             | Kind::IslandFreed
             | Kind::MajorBegin

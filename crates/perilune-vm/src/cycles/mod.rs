@@ -60,7 +60,8 @@ mod tests;
 use crate::shared::{SharedObject, upgrade};
 pub use graph::Held;
 use graph::{Counted, Table};
-use perilune_trace::{Kind, emit};
+use perilune_trace::emit;
+use perilune_trace::event::{Count, CycleBegin, CycleEnd};
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -256,7 +257,7 @@ pub fn collect() -> usize {
 
 /// One search; the caller has the lock.
 fn search() {
-    emit(Kind::CycleBegin, 0, 0, 0);
+    emit(CycleBegin {});
     let mut table = Table::default();
     {
         let mut registry = registry();
@@ -280,7 +281,7 @@ fn search() {
     drop(table);
     DUE_HOLDERS.store((2 * left).max(LEAST_HOLDERS), Relaxed);
     DUE_BYTES.store((2 * outside_bytes()).max(LEAST_BYTES), Relaxed);
-    emit(Kind::CycleEnd, 0, emptied as u64, visited as u64);
+    emit(CycleEnd { emptied: Count::from(emptied), visited: Count::from(visited) });
 }
 
 /// A counted reference to a holder, for [`Held::counted`].

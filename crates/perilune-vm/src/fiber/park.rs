@@ -163,7 +163,7 @@ impl Vm {
         let Some(host) = self.host.clone() else {
             return Err(self.error("attempt to wait where nothing else can run"));
         };
-        self.put_aside(crate::events::Parking::Waits, || host.wait_root());
+        self.put_aside(perilune_trace::event::Parking::Waits, || host.wait_root());
         if self.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {

@@ -10,6 +10,7 @@
 use perilune_see::Definitions;
 use perilune_see::Reader;
 use perilune_trace::clock::Scale;
+use perilune_trace::event::{Field, Verb};
 use perilune_trace::layout::{StackNode, THREAD};
 use perilune_trace::read::RawEvent;
 use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef};
@@ -65,7 +66,7 @@ struct Domain {
 enum Fiber {
     Runs,
     /// For an object, with a verb, since.
-    Waits(u64, u16, u64),
+    Waits(u64, Verb, u64),
     Parked,
 }
 
@@ -197,7 +198,7 @@ impl Model {
             }
             Kind::WaitBegin => {
                 let domain = self.domain(e, scale);
-                domain.fibers.insert(domain.current, Fiber::Waits(e.a, e.c, now()));
+                domain.fibers.insert(domain.current, Fiber::Waits(e.a, Verb::decode(e.c as u64), now()));
             }
             Kind::WaitEnd => {
                 let domain = self.domain(e, scale);
@@ -330,7 +331,7 @@ impl Model {
                     (Some(call), _) => format!("in {}", d.string(call)),
                     (_, None) => String::new(),
                     (_, Some((object, verb, _))) => {
-                        let verb = perilune_trace::event::VERBS.get(*verb as usize).unwrap_or(&"waits for");
+                        let verb = verb.word();
                         let object = ObjectRef(*object);
                         // A sleep is no timer of anybody's.
                         let is_sleep = object.number() == 0 && object.kind() == ObjectKind::Timer;
@@ -409,7 +410,7 @@ impl Domain {
     }
 
     /// What fibers wait for, the main code first, then who has waited longest.
-    fn waits(&self) -> impl Iterator<Item = (u64, u16, u64)> {
+    fn waits(&self) -> impl Iterator<Item = (u64, Verb, u64)> {
         let mut waits: Vec<_> = self
             .fibers
             .iter()
@@ -527,7 +528,7 @@ mod tests {
         ]);
         let d = &m.domains[&2];
         assert_eq!(d.state(), "waits");
-        assert_eq!(d.waits().collect::<Vec<_>>(), [(78, 4, 5), (77, 1, 2)]);
+        assert_eq!(d.waits().collect::<Vec<_>>(), [(78, Verb::Awaits, 5), (77, Verb::Receives, 2)]);
         assert_eq!(d.fibers.len(), 2);
     }
 

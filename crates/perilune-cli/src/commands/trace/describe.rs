@@ -1,7 +1,7 @@
 //! Events in words: who, what, and arguments by the notations of the dictionary (`perilune_trace::event`); durations of what has ended.
 
 use perilune_see::{Event, Trace, Who};
-use perilune_trace::event::{Phase, REASONS, VERBS};
+use perilune_trace::event::{Field, FieldInfo, Notation, Phase, Share, Slot};
 use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -85,44 +85,45 @@ impl<'t> Describe<'t> {
         text
     }
 
-    /// An argument by its notation; `None` if it says nothing.
-    fn argument(&self, e: &Event, notation: &str, value: u64) -> Option<String> {
+    /// A field by its notation; `None` if it says nothing.
+    fn argument(&self, e: &Event, field: &FieldInfo) -> Option<String> {
         let d = &self.trace.definitions;
-        let list = |words: &[&str]| words.get(value as usize).map(|w| (*w).to_owned());
-        match notation {
-            "" => None,
-            "name" => (value != 0).then(|| format!("'{}'", d.string(value))),
-            "stack" => {
+        let value = e.word(field.slot);
+        match field.notation {
+            Notation::Name => (value != 0).then(|| format!("'{}'", d.string(value))),
+            Notation::Stack => {
                 // Natives have no place, and the event itself says what they do.
                 let node = d.frames(value as u32).find(|node| node.source != 0 && node.line != 0);
                 let node = node.or_else(|| d.frames(value as u32).next())?;
                 Some(format!("at {}", d.frame(node)))
             }
-            "domain" => Some(self.domain(value as u32)),
-            "fiber" => Some(self.fiber(FiberRef(value), e.who)),
+            Notation::Domain => Some(self.domain(value as u32)),
+            Notation::Fiber => Some(self.fiber(FiberRef(value), e.who)),
             // A sleep is no timer of anybody's.
-            "object" if value == ObjectRef::new(ObjectKind::Timer, 0).0 => None,
-            "object" => (value != 0).then(|| d.object(ObjectRef(value))),
-            "process" => match (value >> 32, value & 0xffff_ffff) {
+            Notation::Object if value == ObjectRef::new(ObjectKind::Timer, 0).0 => None,
+            Notation::Object => (value != 0).then(|| d.object(ObjectRef(value))),
+            Notation::Process => match (value >> 32, value & 0xffff_ffff) {
                 (0, 0) => Some("nobody".to_owned()),
                 (pid, 0) => Some(format!("process {pid}")),
                 (pid, name) => Some(format!("process {pid} '{}'", d.string(name))),
             },
-            "tid" => Some(format!("thread {value}")),
-            "bits" => Some(format!("= {}", f64::from_bits(value))),
-            "verb" => list(&VERBS),
-            "reason" => list(&REASONS),
-            "coroutine" => Some(format!("coroutine {value:#x}")),
-            n if n.starts_with("bytes") => Some(format!("{}{}", bytes(value), &n["bytes".len()..])),
-            n if n.starts_with("ns") => Some(format!("{}{}", time(value), &n["ns".len()..])),
-            n if n.contains("ten-thousandths") => {
-                (value != 0).then(|| format!("{:.1}% on a processor", (value - 1) as f64 / 100.0))
+            Notation::Thread => Some(format!("thread {value}")),
+            Notation::Processor => Some(format!("processor {value}")),
+            Notation::Float => Some(format!("= {}", f64::from_bits(value))),
+            Notation::Coroutine => Some(format!("coroutine {value:#x}")),
+            Notation::Bytes => Some(format!("{} {}", bytes(value), field.name)),
+            Notation::Nanoseconds => Some(format!("{} {}", time(value), field.name)),
+            Notation::Share => {
+                Share::decode(value).0.map(|share| format!("{:.1}% on a processor", share as f64 / 100.0))
             }
-            n if n.contains(": ") => {
-                let word = n.split(", ").find_map(|word| word.strip_prefix(&format!("{value}: ")));
-                word.map(str::to_owned).or_else(|| (value != 0).then(|| format!("({value})")))
-            }
-            n => Some(format!("{n} {value}")),
+            Notation::Words(words) => match words.iter().find(|(n, _)| *n as u64 == value) {
+                Some((_, "")) => None,
+                Some((_, word)) => Some((*word).to_owned()),
+                None => Some(format!("({value})")),
+            },
+            Notation::Flag => (value != 0).then(|| field.name.to_owned()),
+            Notation::Index => Some(format!("{} {}", field.name, value as i64)),
+            Notation::Count | Notation::Raw => Some(format!("{} {value}", field.name)),
         }
     }
 
@@ -130,21 +131,16 @@ impl<'t> Describe<'t> {
     pub fn arguments(&self, at: usize) -> String {
         let e = &self.trace.events[at];
         let info = e.kind.info();
-        let mut parts = Vec::new();
+        // The length of a text is seen, and the first field of a beginning has the name already.
+        let says = |f: &&FieldInfo| match e.kind {
+            Kind::Log | Kind::Error => f.slot == Slot::B,
+            Kind::DomainBegin | Kind::FiberBegin => f.slot == Slot::A,
+            _ => true,
+        };
+        let fields = info.fields.iter().filter(says);
+        let mut parts: Vec<String> = fields.filter_map(|field| self.argument(e, field)).collect();
         if matches!(e.kind, Kind::Log | Kind::Error) {
-            parts.extend(self.argument(e, info.b, e.b));
             parts.push(self.trace.text(at));
-            return parts.join(" ");
-        }
-        // The first argument has the name already.
-        if matches!(e.kind, Kind::DomainBegin | Kind::FiberBegin) {
-            return self.argument(e, info.a, e.a).unwrap_or_default();
-        }
-        // A verb comes before its object.
-        let first = if info.c == "verb" { [(info.c, e.c as u64)] } else { [("", 0)] };
-        let rest = [(info.a, e.a), (info.b, e.b), (if info.c == "verb" { "" } else { info.c }, e.c as u64)];
-        for (notation, value) in first.into_iter().chain(rest) {
-            parts.extend(self.argument(e, notation, value));
         }
         parts.join(" ")
     }

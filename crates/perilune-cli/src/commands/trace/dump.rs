@@ -7,7 +7,7 @@ use super::describe::{Describe, Durations, time};
 use crate::commands::observe::{self, OPTIONS};
 use perilune_measure::json;
 use perilune_see::{Event, Trace, Who};
-use perilune_trace::event::Phase;
+use perilune_trace::event::{Notation, Phase};
 use perilune_trace::{FiberRef, Kind, ObjectRef};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -100,19 +100,20 @@ fn object(
         write!(line, ",\"duration_ns\":{ns}")?;
     }
     let d = &trace.definitions;
-    for (notation, value) in [(info.a, e.a), (info.b, e.b)] {
-        match notation {
-            "name" if value != 0 => named(line, "name", &d.string(value))?,
-            "process" if value & 0xffff_ffff != 0 => {
+    for field in info.fields {
+        let value = e.word(field.slot);
+        match field.notation {
+            Notation::Name if value != 0 => named(line, "name", &d.string(value))?,
+            Notation::Process if value & 0xffff_ffff != 0 => {
                 named(line, "process", &d.string(value & 0xffff_ffff))?;
             }
-            "object" if value != 0 => named(line, "object", &d.object(ObjectRef(value)))?,
-            "bits" => {
+            Notation::Object if value != 0 => named(line, "object", &d.object(ObjectRef(value)))?,
+            Notation::Float => {
                 let value = f64::from_bits(value);
                 let text = if value.is_finite() { value.to_string() } else { "null".to_owned() };
                 write!(line, ",\"value\":{text}")?;
             }
-            "fiber" => {
+            Notation::Fiber => {
                 let fiber = FiberRef(value);
                 write!(line, ",\"fiber\":{{\"domain\":{},\"index\":", fiber.domain())?;
                 match fiber.index() {
@@ -121,7 +122,7 @@ fn object(
                 }
                 write!(line, ",\"generation\":{}}}", fiber.generation())?;
             }
-            "stack" if value != 0 => {
+            Notation::Stack if value != 0 => {
                 line.push_str(",\"stack\":[");
                 for (n, node) in d.frames(value as u32).enumerate() {
                     if n > 0 {

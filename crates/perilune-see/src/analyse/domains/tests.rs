@@ -95,7 +95,7 @@ fn a_life() {
     ]);
     assert_eq!(a.times, expected);
     assert_eq!(a.misfits, 0);
-    assert_eq!(a.whys, BTreeMap::from([(Why::Wait(1, jobs), 17), (Why::Call(9), 10)]));
+    assert_eq!(a.whys, BTreeMap::from([(Why::Wait(Verb::Receives, jobs), 17), (Why::Call(9), 10)]));
     assert_eq!((a.begun, a.ended), (Some(10), Some(95)));
 }
 
@@ -182,7 +182,7 @@ fn one_that_was_there_tells_of_itself() {
     let a = found.domain(2).unwrap();
     assert_eq!(a.times, times(&[(State::Unknown, 30), (State::Lua, 20), (State::Waiting, 50)]));
     assert_eq!((a.misfits, a.begun), (0, None));
-    assert_eq!(a.whys, BTreeMap::from([(Why::Wait(2, ObjectRef(5)), 50)]));
+    assert_eq!(a.whys, BTreeMap::from([(Why::Wait(Verb::Sends, ObjectRef(5)), 50)]));
 }
 
 #[test]
