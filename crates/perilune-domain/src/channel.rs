@@ -293,6 +293,11 @@ impl SharedObject for Channel {
     fn label(&self) -> Option<String> {
         self.name.clone()
     }
+    fn held_bytes(&self) -> usize {
+        let inner = self.lock();
+        let offered = inner.offers.iter().map(|o| &o.message);
+        inner.queue.iter().chain(offered).map(Parcel::bytes).sum()
+    }
     fn holder(&self) -> Option<&dyn Holder> {
         Some(self)
     }

@@ -164,7 +164,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         (Purpose::Find, true) => "find_apart",
     };
     let (first, last) = (part.lo, part.hi);
-    let started = vm.unpack(&of.body).and_then(|n| {
+    let started = outcome::unpack(vm, &of.body).and_then(|n| {
         // This may run Lua code, and so collect: nothing may be in the list of arguments only before.
         let body = prelude(vm, runner)?;
         let mut args: Vec<Value> = vec![vm.shared_ref(state).into()];

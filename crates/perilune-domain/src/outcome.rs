@@ -9,8 +9,8 @@ use crate::races::Order;
 use crate::sched::{Reason, Waiter};
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
-use perilune_trace::event::Verb;
-use perilune_trace::{Category, Identity, ObjectKind, on};
+use perilune_trace::event::{CopyBegin, CopyEnd, Verb};
+use perilune_trace::{Category, Identity, ObjectKind, emit, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
@@ -230,6 +230,17 @@ pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb) -> LuaResult<u3
             wait::Turn::Woken(..) => {}
         }
     }
+}
+
+/// Copies what has come from another domain, outside of all fibers: for one that is about to begin. Events tell it, so that the time counts as the program's.
+///
+/// # Errors
+/// Those of [`Vm::unpack`].
+pub(crate) fn unpack(vm: &mut Vm, parcel: &Parcel) -> LuaResult<u32> {
+    emit(CopyBegin {});
+    let result = vm.unpack(parcel);
+    emit(CopyEnd {});
+    result
 }
 
 /// Pushes the results, or raises the error.

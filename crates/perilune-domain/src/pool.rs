@@ -325,7 +325,7 @@ impl Task {
             return None;
         };
         let below = vm.nargs();
-        let started = vm.unpack(&parcel).and_then(|n| {
+        let started = outcome::unpack(vm, &parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
             vm.truncate(below);
             let (task, pool) = (Arc::clone(&self), Arc::clone(pool));

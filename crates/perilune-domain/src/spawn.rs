@@ -114,7 +114,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
         }
         let finished = Arc::clone(&outcome);
         finished.identity.settle(domain.id as u64);
-        let started = vm.unpack(&parcel).and_then(|n| {
+        let started = outcome::unpack(vm, &parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
             domain.start_fiber(
                 vm,

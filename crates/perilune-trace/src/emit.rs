@@ -181,11 +181,6 @@ impl Writer {
         self.who = domain as u64;
     }
 
-    /// Has nothing been written in the session that there is now?
-    pub fn is_behind(&self) -> bool {
-        self.session != SESSION.load(Ordering::Relaxed)
-    }
-
     #[inline]
     fn write(&mut self, kind: Kind, c: u16, a: u64, b: u64) {
         if self.session != SESSION.load(Ordering::Relaxed) && !self.renew() || self.refused {

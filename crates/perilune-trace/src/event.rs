@@ -314,6 +314,11 @@ events! {
     /// Follows the begin of a loop: domains of the pool, and the size of a chunk; 0: it splits lazily.
     LoopShape = 57, "loop-shape", Task, More { a domains: Count, b chunk: Count }
 
+    /// What has come from another domain is copied into this one, before the fiber runs that it is for.
+    CopyBegin = 58, "copy", Task, Begin { }
+    /// It is there.
+    CopyEnd = 59, "copy-end", Task, End { }
+
     // -- Wait: 80..
     /// The running fiber begins to wait for an object.
     WaitBegin = 80, "wait", Wait, Begin { c verb: Verb, a object: ObjectRef, b stack: Stack }

@@ -20,6 +20,8 @@ pub(crate) struct Events {
     name: String,
     /// Somebody has owned it.
     entered: bool,
+    /// The session that knows of it. A writer that has written something is not enough: a probe may have been first.
+    known_to: u32,
     /// The last request of a tool that this domain has dealt with, and the session that it was made in.
     request: (u32, u32),
     /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at the address of one.
@@ -36,6 +38,7 @@ impl Default for Events {
             domain: 1,
             name: "main".to_owned(),
             entered: false,
+            known_to: 0,
             request: (0, 0),
             functions: HashMap::new(),
         }
@@ -73,7 +76,7 @@ impl Vm {
     /// Says what there is, to a session that began after it did: the domain and its name, who owns it and what runs, and, by the host, what waits.
     /// To be called by the owner; it writes nothing twice in a session.
     pub fn report_presence(&mut self) {
-        if !perilune_trace::is_live() || !self.events.writer.is_behind() {
+        if !perilune_trace::is_live() || self.is_known() {
             return;
         }
         self.report_birth(false);
@@ -81,8 +84,14 @@ impl Vm {
         self.report_run();
     }
 
+    /// Does the session that there is know of the domain?
+    fn is_known(&self) -> bool {
+        self.events.known_to == perilune_trace::emit::session_number()
+    }
+
     /// The domain exists, and these of its fibers wait.
     fn report_birth(&mut self, is_new: bool) {
+        self.events.known_to = perilune_trace::emit::session_number();
         let name = Name(names::string(self.events.name.as_bytes()));
         emit(event::DomainBegin { domain: DomainId(self.events.domain), name, existed: !is_new });
         if let Some(host) = self.host.clone() {
@@ -189,7 +198,7 @@ impl Vm {
         unsafe { perilune_trace::emit::enter(&raw mut *self.events.writer) };
         self.sampler_enter();
         if perilune_trace::is_live() {
-            if self.events.writer.is_behind() {
+            if !self.is_known() {
                 self.report_birth(!self.events.entered);
             }
             self.report_owner();

@@ -59,6 +59,12 @@ pub trait SharedObject: Any + Send + Sync {
         0
     }
 
+    /// Memory outside every heap that the object holds now, in bytes, for snapshots: messages under way, values of a map. In contrast to
+    /// [`SharedObject::external_bytes`] it may change, and no heap is charged for it.
+    fn held_bytes(&self) -> usize {
+        self.external_bytes()
+    }
+
     /// The object as an owner of counts of others, if it may be part of a cycle: an object that may keep parcels, islands or shared objects, or
     /// something that may.
     fn holder(&self) -> Option<&dyn crate::cycles::Holder> {

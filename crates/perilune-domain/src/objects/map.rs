@@ -115,10 +115,14 @@ impl Map {
 /// Bytes of an entry, what its key and value take beside themselves left out.
 const ENTRY: usize = size_of::<(Key, Plain)>() + 1;
 
+/// Bytes that entries of a map take.
+fn size<'a>(entries: impl Iterator<Item = (&'a Key, &'a Plain)>) -> usize {
+    entries.map(|(k, v)| ENTRY + k.0.bytes() + v.bytes()).sum()
+}
+
 /// Takes entries of a map out of the program's account.
 fn discharge<'a>(entries: impl Iterator<Item = (&'a Key, &'a Plain)>) {
-    let bytes: usize = entries.map(|(k, v)| ENTRY + k.0.bytes() + v.bytes()).sum();
-    charge_messages(-(bytes as isize));
+    charge_messages(-(size(entries) as isize));
 }
 
 impl Drop for Map {
@@ -130,6 +134,9 @@ impl Drop for Map {
 impl SharedObject for Map {
     fn kind(&self) -> &'static SharedKind {
         &MAP
+    }
+    fn held_bytes(&self) -> usize {
+        self.shards.iter().map(|shard| size(shard.lock().iter())).sum()
     }
     fn holder(&self) -> Option<&dyn Holder> {
         Some(self)

@@ -115,7 +115,7 @@ impl<W: Write> Walk<'_, W> {
                         text = format!("{text}: {label}");
                     }
                     d.text = self.out.text(text.as_bytes());
-                    external = object.external_bytes() as u64;
+                    external = object.held_bytes() as u64;
                     NodeKind::Shared
                 }
                 _ => NodeKind::Other,
