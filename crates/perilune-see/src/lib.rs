@@ -7,6 +7,7 @@
 //! | `recording.rs` | files that last, read |
 //! | `trace.rs` | a whole trace in order of time |
 //! | `kernel.rs` | what the kernel did with the threads |
+//! | `replay/` | the states of domains, fibers and tasks that events imply; what all tools below subscribe to |
 //! | `analyse/` | what a trace says: times of domains, collectors, delays |
 //! | `profile/` | samples added up by call path: tables, flame graphs, pprof, speedscope |
 //! | `heapshot/` | snapshots of heaps: dominators, paths, growth |
@@ -23,6 +24,7 @@ pub mod profile;
 mod protobuf;
 pub mod reader;
 pub mod recording;
+pub mod replay;
 pub mod tool;
 pub mod trace;
 pub mod view;

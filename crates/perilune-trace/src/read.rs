@@ -1,9 +1,11 @@
 //! Reading rings while somebody writes to them.
 //!
 //! A [`RingReader`] remembers how far it has read each ring. Every [`RingReader::drain`] copies what is new, checks each slot by its number before and after the copy
-//! (`layout.rs`), and counts what was overwritten. Within a ring events come in order; between rings the order is that of their times.
+//! (`layout.rs`), and counts what was overwritten. Where events are missing it gives a [`Kind::Lost`] to each writer that they may have been of, at the time of the last event before them:
+//! whoever follows the events must know where its knowledge ends. Within a ring events come in order; between rings the order is that of their times.
 
 use crate::clock::Scale;
+use crate::event::Kind;
 use crate::layout::*;
 use crate::map::Mapping;
 use std::io;
@@ -48,6 +50,8 @@ pub struct RingReader {
 struct Place {
     next: u64,
     lost: u64,
+    /// Ticks of the last event that was read.
+    ticks: u64,
     /// First event and writer, oldest first.
     owners: Vec<(u64, u64)>,
 }
@@ -116,9 +120,13 @@ fn drain_ring(map: &Mapping, n: u32, place: &mut Place, f: &mut dyn FnMut(RawEve
     let room = slots.len() as u64;
     let head = ring.head.load(Ordering::Acquire);
     let mut d = Drained::default();
+    let mut gap = Gap::default();
+    if place.ticks == 0 {
+        place.ticks = map.header().start_ticks.load(Ordering::Relaxed);
+    }
     if head.saturating_sub(place.next) > room {
         let first = head - room;
-        d.lost += first - place.next;
+        gap.add(place.next, first - place.next);
         place.next = first;
     }
     if place.next < head {
@@ -140,16 +148,52 @@ fn drain_ring(map: &Mapping, n: u32, place: &mut Place, f: &mut dyn FnMut(RawEve
         };
         fence(Ordering::Acquire);
         if stamp >> 32 != (number + 1) & 0xffff_ffff || slot.stamp.load(Ordering::Relaxed) != stamp {
-            d.lost += 1;
+            gap.add(number, 1);
             continue;
         }
+        d.lost += gap.close(n, place, number, f);
         event.writer =
             place.owners.iter().rev().find(|(first, _)| *first <= number).map_or(0, |(_, writer)| *writer);
         d.events += 1;
+        place.ticks = event.ticks;
         f(event);
     }
+    d.lost += gap.close(n, place, head, f);
     place.lost = place.lost.saturating_add(d.lost);
     d
+}
+
+/// Events that are missing one after the other.
+#[derive(Default)]
+struct Gap {
+    from: u64,
+    events: u64,
+}
+
+impl Gap {
+    fn add(&mut self, number: u64, events: u64) {
+        if self.events == 0 {
+            self.from = number;
+        }
+        self.events = self.events.saturating_add(events);
+    }
+
+    /// Tells all writers that owned the ring between the gap's beginning and the event of number `to`. How many events were missing.
+    fn close(&mut self, ring: u32, place: &Place, to: u64, f: &mut dyn FnMut(RawEvent)) -> u64 {
+        let Gap { from, events } = std::mem::take(self);
+        if events == 0 {
+            return 0;
+        }
+        for (n, (first, writer)) in place.owners.iter().enumerate() {
+            let end = place.owners.get(n + 1).map_or(u64::MAX, |next| next.0);
+            // Who owns the ring at the end of the gap may have written its first events in it.
+            if *first <= to && end > from {
+                let kind = Kind::Lost as u16;
+                f(RawEvent { ticks: place.ticks, ring, kind, c: 0, writer: *writer, a: events, b: 0 });
+            }
+        }
+        events
+    }
 }
 
 /// Who owned the ring. Entries that are overwritten while they are read belong to events that are lost by then.

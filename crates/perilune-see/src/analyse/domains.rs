@@ -1,19 +1,7 @@
 //! The time of each domain, divided up without a rest.
 //!
-//! [`account`] follows the events of a trace and knows at each moment in which [`State`] every domain is. All times are integers, every moment belongs to one
-//! state, so the parts of a domain add up to the time of the trace exactly, whatever the events say: an event that does not fit what went before
-//! (because some were lost in between) changes the state to what it implies, and is counted in [`Account::misfits`].
-//!
-//! # Terms
-//! * A domain is *entered* from `DomainEnter` to `DomainLeave`: a thread owns it. Every event that a domain writes itself implies that.
-//! * A *span* is what lies between a begin and an end within a fiber's run: phases of the collector, blocking calls. Each fiber has a stack of those that it is in, since a
-//!   finaliser may block, and other fibers run meanwhile. What happens while no fiber runs has a stack, too.
-//! * A domain that is left is `Ready` if something has been given to it, else `Blocked` if a fiber of it is in a blocking call, `Waiting` if it has
-//!   fibers, or `Idle`.
-//!
-//! # For what it waits
-//! A domain may have many fibers that wait for different things. Time of waiting is ascribed to the wait whose fiber runs first afterwards: that is the
-//! one that would have had to be over sooner. If a new fiber runs first, to the wait that had begun last.
+//! [`account`] subscribes to the replay (`replay/mod.rs`), which knows at each moment in which [`State`] every domain is. All times are integers, every moment belongs to one
+//! state, so the parts of a domain add up to the time of the trace exactly, whatever the events say.
 //!
 //! # Processor time
 //! `CpuTime` events say how much processor time a thread has used. Between two of them the domains that the thread owned should have run that long in all.
@@ -26,46 +14,14 @@
 //! hole or an overlap that nobody notices.
 
 use crate::analyse::state::{State, Times};
+use crate::replay::{self, Change, Replay, Subscriber};
+pub use crate::replay::{Interval, Why};
 use crate::trace::{Event, Trace, Who};
-use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Verb};
+use perilune_trace::event::What;
 use std::collections::{BTreeMap, HashMap};
 
 /// Nanoseconds by which two clocks may differ before somebody counts as displaced.
 const SLACK: u64 = 5_000;
-/// `c` of `DomainBegin`: the domain had begun before the session.
-const THERE: u16 = 1;
-/// `c` of `DomainLeave`: somebody else takes over at once.
-const HANDED_OVER: u16 = 1;
-/// `c` of `FiberPark`: in a blocking call.
-const DETACHED: u16 = 4;
-
-/// What a domain waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Why {
-    /// A fiber's wait: what it does, and the object.
-    Wait(Verb, ObjectRef),
-    /// A blocking call: number of its name.
-    Call(u64),
-    /// Not known.
-    Unknown,
-}
-
-/// A domain is in one state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Interval {
-    /// The domain's number.
-    pub domain: u32,
-    /// Nanoseconds since the trace began.
-    pub from: u64,
-    /// When it ended.
-    pub to: u64,
-    /// The state.
-    pub state: State,
-    /// The fiber that ran, or whose wait this was.
-    pub fiber: Option<FiberRef>,
-    /// Of `Blocked` and `Waiting`.
-    pub why: Option<Why>,
-}
 
 /// Where a domain's time went.
 #[derive(Clone, Debug, Default)]
@@ -123,50 +79,37 @@ pub fn account(trace: &Trace) -> Accounts {
 /// As [`account`]; `f` gets every interval. Those of a domain come in order of time but for `Waiting`, which comes when it is known what for: no later than the
 /// next time that a fiber of the domain runs.
 pub fn account_with(trace: &Trace, f: &mut dyn FnMut(Interval)) -> Accounts {
-    let mut book = Book { domains: BTreeMap::new(), threads: HashMap::new(), f };
-    book.prepare(trace);
-    for e in &trace.events {
-        book.event(e, trace);
+    let mut books = Books::default();
+    let mut intervals = Intervals(f);
+    let replay = replay::run(trace, &mut [&mut books, &mut intervals]);
+    books.close(trace, &replay)
+}
+
+/// Gives intervals to a function.
+struct Intervals<'a>(&'a mut dyn FnMut(Interval));
+
+impl Subscriber for Intervals<'_> {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        if let Change::Interval(interval) = change {
+            (self.0)(*interval);
+        }
     }
-    let domains = book.close(trace.end_ns);
-    Accounts { domains, elapsed: trace.end_ns, lost: trace.lost }
 }
 
-/// A fiber that exists.
+/// The books of all domains while a trace is replayed.
 #[derive(Default)]
-struct Fiber {
-    spans: Vec<(State, u64)>,
-    /// It is in a blocking call, outside of the domain.
-    detached: bool,
-    wait: Option<Why>,
-    /// Calls that it is in, innermost last.
-    calls: Vec<u64>,
+pub struct Books {
+    domains: BTreeMap<u32, Book>,
+    threads: HashMap<u64, Thread>,
 }
 
 #[derive(Default)]
-struct Domain {
+struct Book {
     account: Account,
-    /// Which thread owns it; or owned it last. 0: not known.
+    /// The thread that owns it; or owned it last. 0: not known.
     thread: u64,
-    since: u64,
-    known: bool,
-    exists: bool,
-    entered: bool,
-    /// It was found entered, so some fiber may run of which nothing is known.
-    found: bool,
-    ready: bool,
-    running: Option<FiberRef>,
-    /// Spans that the running fiber is in, or those that are in none.
-    spans: Vec<(State, u64)>,
-    /// Those outside of fibers, while one runs.
-    outer: Vec<(State, u64)>,
-    fibers: HashMap<FiberRef, Fiber>,
-    detached: usize,
     /// The step of the collector in progress.
     step: Option<Times>,
-    last_wait: Option<(FiberRef, Why)>,
-    /// Waiting that nobody has been named for.
-    unresolved: Vec<(u64, u64)>,
 }
 
 /// What a thread has worked since its processor time was read.
@@ -179,265 +122,66 @@ struct Thread {
     firm: u64,
 }
 
-struct Book<'a> {
-    domains: BTreeMap<u32, Domain>,
-    threads: HashMap<u64, Thread>,
-    f: &'a mut dyn FnMut(Interval),
-}
-
-impl Book<'_> {
-    /// Looks ahead: which domains and fibers there were before the first event that says so.
-    fn prepare(&mut self, trace: &Trace) {
-        let mut begun: std::collections::HashSet<FiberRef> = Default::default();
-        for e in &trace.events {
-            let named = match e.kind {
-                Kind::DomainBegin | Kind::DomainEnd | Kind::DomainReady => Some(e.a as u32),
-                _ => None,
-            };
-            let own = match e.who {
-                Who::Domain(d) => Some(d),
-                Who::Thread(_) => None,
-            };
-            for number in named.into_iter().chain(own) {
-                let d = self.domains.entry(number).or_insert_with(|| Domain {
-                    account: Account { domain: number, ..Account::default() },
-                    exists: true,
-                    ..Domain::default()
-                });
-                if e.kind == Kind::DomainBegin && named == Some(number) {
-                    // Domains tell of themselves what others have told already.
-                    d.exists &= e.c == THERE;
-                    d.account.name = trace.definitions.string(e.b);
+impl Subscriber for Books {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        let Change::Interval(i) = change else { return };
+        let book = self.domains.entry(i.domain).or_default();
+        let time = i.to - i.from;
+        book.account.times[i.state] += time;
+        if let Some(why) = i.why {
+            *book.account.whys.entry(why).or_default() += time;
+        }
+        if i.state.is_running() {
+            match &mut book.step {
+                Some(step) => step[i.state] += time,
+                None => {
+                    let mut times = Times::default();
+                    times[i.state] = time;
+                    self.threads.entry(book.thread_key(i.domain)).or_default().add(i.domain, &times);
                 }
-            }
-            let fiber = FiberRef(e.a);
-            match (e.kind, own) {
-                (Kind::FiberBegin, _) => _ = begun.insert(fiber),
-                (Kind::FiberRun | Kind::FiberPark, Some(number)) if !begun.contains(&fiber) => {
-                    begun.insert(fiber);
-                    // If the domain's beginning was seen, so would have been the fiber's; the root begins with its first run.
-                    if let Some(d) = self.domains.get_mut(&number).filter(|d| d.exists) {
-                        d.fibers.insert(fiber, Fiber::default());
-                    }
-                }
-                _ => {}
             }
         }
     }
 
-    fn event(&mut self, e: &Event, trace: &Trace) {
-        match e.kind {
-            Kind::DomainBegin => {
-                let number = e.a as u32;
-                self.advance(number, e.ns);
-                if let Some(d) = self.domains.get_mut(&number) {
-                    if e.c != THERE {
-                        d.account.begun.get_or_insert(e.ns);
-                    }
-                    if e.who == Who::Domain(number) && !d.entered {
-                        // It tells of itself, so somebody owns it.
-                        (d.entered, d.found, d.ready) = (true, true, false);
-                    }
-                    (d.known, d.exists) = (true, true);
-                    if d.account.name.is_empty() {
-                        d.account.name = trace.definitions.string(e.b);
-                    }
-                }
-                return;
-            }
-            Kind::DomainEnd => {
-                let number = e.a as u32;
-                self.advance(number, e.ns);
-                if let Some(d) = self.domains.get_mut(&number) {
-                    d.account.ended = Some(e.ns);
-                    d.account.misfits += d.entered as u64;
-                    (d.known, d.exists, d.entered, d.running, d.ready) = (true, false, false, None, false);
-                    d.spans.clear();
-                    d.step = None;
-                }
-                return;
-            }
-            Kind::DomainReady => {
-                let number = e.a as u32;
-                self.advance(number, e.ns);
-                if let Some(d) = self.domains.get_mut(&number) {
-                    if !d.known {
-                        // Whoever is made ready had been left.
-                        (d.known, d.exists) = (true, true);
-                    }
-                    d.ready |= !d.entered;
-                }
-                return;
-            }
-            _ => {}
+    fn event(&mut self, e: &Event, what: &What, _: &Replay) {
+        if let What::DomainEnd(of) = what {
+            self.domains.entry(of.domain.0).or_default().step = None;
+            return;
         }
         let Who::Domain(number) = e.who else {
-            if e.kind == Kind::CpuTime {
-                self.cpu(e.b, e.a);
+            if let What::CpuTime(of) = what {
+                self.cpu(of.thread.0 as u64, of.used.0);
             }
             return;
         };
-        match e.kind {
-            Kind::DomainEnter
-            | Kind::DomainLeave
-            | Kind::FiberBegin
-            | Kind::FiberRun
-            | Kind::FiberPark
-            | Kind::StepBegin
-            | Kind::StepEnd
-            | Kind::MinorBegin
-            | Kind::MinorEnd
-            | Kind::SliceBegin
-            | Kind::SliceEnd
-            | Kind::SweepBegin
-            | Kind::SweepEnd
-            | Kind::FinalizeBegin
-            | Kind::FinalizeEnd
-            | Kind::CloseBegin
-            | Kind::CloseEnd
-            | Kind::CycleBegin
-            | Kind::CycleEnd
-            | Kind::BlockBegin
-            | Kind::BlockEnd
-            | Kind::CpuTime => self.advance(number, e.ns),
-            Kind::WaitBegin | Kind::WaitEnd | Kind::Contended => {}
-            // Nothing else changes the state of a domain whose state is known.
-            _ if self.domains.get(&number).is_some_and(|d| d.known && d.entered) => return,
-            _ => self.advance(number, e.ns),
-        }
-        let Some(d) = self.domains.get_mut(&number) else { return };
-        if e.kind != Kind::DomainEnter && !d.entered {
-            // Whatever a domain writes, it writes while somebody owns it.
-            d.account.misfits += d.known as u64;
-            (d.entered, d.found, d.ready) = (true, true, false);
-        }
-        (d.known, d.exists) = (true, true);
-        match e.kind {
-            Kind::DomainEnter => {
-                d.account.misfits += (d.entered && d.running.is_some()) as u64;
-                (d.entered, d.found, d.ready) = (true, false, false);
-                d.thread = e.b;
+        let book = self.domains.entry(number).or_default();
+        match what {
+            What::DomainEnter(of) => book.thread = of.thread.0 as u64,
+            What::DomainLeave(_) | What::Lost(_) => book.step = None,
+            What::StepBegin(_) => book.step = Some(Times::default()),
+            What::StepEnd(of) => {
+                let Some(step) = book.step.take() else { return };
+                let thread = self.threads.entry(book.thread_key(number)).or_default();
+                let Some(share) = of.processor.0 else { return thread.add(number, &step) };
+                let away = step.sum() as u128 * (10_000 - share as u128) / 10_000;
+                let waited = step.shares(away as u64);
+                book.displace(&waited);
+                thread.firm += step.sum() - waited.sum();
+                book.account.measured += step.sum();
             }
-            Kind::DomainLeave => {
-                d.account.misfits += d.running.is_some() as u64;
-                d.park(None);
-                (d.entered, d.ready) = (false, e.c == HANDED_OVER);
-                d.spans.clear();
-                d.step = None;
+            What::Contended(of) => {
+                book.account.contended = book.account.contended.saturating_add(of.waited.0);
             }
-            Kind::FiberBegin => _ = d.fibers.entry(FiberRef(e.a)).or_default(),
-            Kind::FiberRun => {
-                d.account.misfits += d.running.is_some() as u64;
-                d.park(None);
-                d.run(FiberRef(e.a), self.f);
-            }
-            Kind::FiberPark => {
-                let fiber = FiberRef(e.a);
-                if d.running != Some(fiber) {
-                    d.account.misfits += !d.found as u64;
-                    d.park(None);
-                    d.run(fiber, self.f);
-                }
-                d.park(Some(e.c));
-            }
-            Kind::StepBegin => {
-                d.step = Some(Times::default());
-                d.spans.push((State::Collector, 0));
-            }
-            Kind::StepEnd => {
-                d.close_span(State::Collector);
-                let Some(step) = d.step.take() else { return };
-                let share = e.c;
-                let thread = self.threads.entry(d.thread_key()).or_default();
-                if share == 0 {
-                    thread.add(number, &step);
-                } else {
-                    let away = step.sum() as u128 * 10_000u128.saturating_sub(share as u128 - 1) / 10_000;
-                    let waited = step.shares(away as u64);
-                    d.displace(&waited);
-                    thread.firm += step.sum() - waited.sum();
-                    d.account.measured += step.sum();
-                }
-            }
-            Kind::MinorBegin => d.spans.push((State::Minor, 0)),
-            Kind::MinorEnd => d.close_span(State::Minor),
-            Kind::SliceBegin => d.spans.push((State::Slice, 0)),
-            Kind::SliceEnd => d.close_span(State::Slice),
-            Kind::SweepBegin => d.spans.push((State::Sweep, 0)),
-            Kind::SweepEnd => d.close_span(State::Sweep),
-            Kind::FinalizeBegin => d.spans.push((State::Finalizers, 0)),
-            Kind::FinalizeEnd => d.close_span(State::Finalizers),
-            Kind::CloseBegin => d.spans.push((State::Scope, 0)),
-            Kind::CloseEnd => d.close_span(State::Scope),
-            Kind::CycleBegin => d.spans.push((State::Collector, 0)),
-            Kind::CycleEnd => d.close_span(State::Collector),
-            Kind::BlockBegin => {
-                // Whoever calls does not wait, even if that was not said.
-                if let Some(of) = d.running.and_then(|fiber| d.fibers.get_mut(&fiber)) {
-                    of.wait = None;
-                }
-                d.spans.push((State::Blocked, e.a));
-            }
-            Kind::BlockEnd => d.close_span(State::Blocked),
-            Kind::WaitBegin => {
-                let Some(fiber) = d.running else { return };
-                let why = Why::Wait(Verb::decode(e.c as u64), ObjectRef(e.a));
-                d.fibers.entry(fiber).or_default().wait = Some(why);
-                d.last_wait = Some((fiber, why));
-            }
-            Kind::WaitEnd => {
-                let fiber = FiberRef(e.b);
-                if let Some(of) = d.fibers.get_mut(&fiber) {
-                    of.wait = None;
-                }
-                if d.last_wait.is_some_and(|(of, _)| of == fiber) {
-                    d.last_wait = None;
-                }
-            }
-            Kind::Contended => d.account.contended += e.b,
-            Kind::CpuTime => {
-                d.thread = e.b;
-                self.cpu(e.b, e.a);
+            What::CpuTime(of) => {
+                book.thread = of.thread.0 as u64;
+                self.cpu(of.thread.0 as u64, of.used.0);
             }
             _ => {}
         }
     }
+}
 
-    /// The time until `ns` belongs to the state that the domain is in.
-    fn advance(&mut self, number: u32, ns: u64) {
-        let Some(d) = self.domains.get_mut(&number) else { return };
-        let from = d.since;
-        if ns <= from {
-            return;
-        }
-        d.since = ns;
-        let state = d.state();
-        let time = ns - from;
-        d.account.times[state] += time;
-        let mut interval = Interval { domain: number, from, to: ns, state, fiber: None, why: None };
-        match state {
-            State::Waiting => return d.unresolved.push((from, ns)),
-            State::Blocked => {
-                let why = d.blocked_in();
-                *d.account.whys.entry(why).or_default() += time;
-                (interval.fiber, interval.why) = (d.running, Some(why));
-            }
-            s if s.is_running() => {
-                interval.fiber = d.running;
-                match &mut d.step {
-                    Some(step) => step[s] += time,
-                    None => {
-                        let mut times = Times::default();
-                        times[s] = time;
-                        self.threads.entry(d.thread_key()).or_default().add(number, &times);
-                    }
-                }
-            }
-            _ => {}
-        }
-        (self.f)(interval);
-    }
-
+impl Books {
     /// A thread has used so much processor time.
     fn cpu(&mut self, tid: u64, cpu: u64) {
         let thread = self.threads.entry(tid).or_default();
@@ -454,25 +198,26 @@ impl Book<'_> {
         }
         let mut left = all.sum();
         for (number, times) in &open {
-            let Some(d) = self.domains.get_mut(number) else { continue };
+            let Some(book) = self.domains.get_mut(number) else { continue };
             let part = times.sum();
-            d.account.measured += part;
+            book.account.measured += part;
             let share = (missing as u128 * part as u128 / left.max(1) as u128) as u64;
-            d.displace(&times.shares(share));
+            book.displace(&times.shares(share));
             (missing, left) = (missing - share, left - part);
         }
     }
 
-    fn close(mut self, end: u64) -> Vec<Account> {
-        let numbers: Vec<u32> = self.domains.keys().copied().collect();
-        for number in numbers {
-            self.advance(number, end);
-            if let Some(d) = self.domains.get_mut(&number) {
-                let (fiber, why) = d.last_wait.map_or((None, Why::Unknown), |(f, w)| (Some(f), w));
-                d.resolve(fiber, why, self.f);
-            }
-        }
-        self.domains.into_values().map(|d| d.account).collect()
+    /// The trace has been replayed.
+    pub fn close(mut self, trace: &Trace, replay: &Replay) -> Accounts {
+        let account = |d: &replay::Domain| Account {
+            domain: d.number,
+            name: if d.name == 0 { String::new() } else { trace.definitions.string(d.name as u64) },
+            begun: d.begun,
+            ended: d.ended,
+            misfits: d.misfits,
+            ..self.domains.remove(&d.number).unwrap_or_default().account
+        };
+        Accounts { domains: replay.domains().map(account).collect(), elapsed: trace.end_ns, lost: trace.lost }
     }
 }
 
@@ -485,106 +230,10 @@ impl Thread {
     }
 }
 
-impl Domain {
+impl Book {
     /// Where what a thread of unknown number does for this domain is gathered.
-    fn thread_key(&self) -> u64 {
-        if self.thread != 0 { self.thread } else { 1 << 32 | self.account.domain as u64 }
-    }
-
-    fn state(&self) -> State {
-        if !self.exists {
-            State::Absent
-        } else if !self.known {
-            State::Unknown
-        } else if self.entered {
-            match (self.spans.last(), self.running) {
-                (Some((state, _)), _) => *state,
-                (None, Some(_)) => State::Lua,
-                (None, None) if self.found => State::Lua,
-                (None, None) => State::Scheduler,
-            }
-        } else if self.ready {
-            State::Ready
-        } else if self.detached > 0 {
-            State::Blocked
-        } else if !self.fibers.is_empty() {
-            State::Waiting
-        } else {
-            State::Idle
-        }
-    }
-
-    /// The call that a blocked domain is in.
-    fn blocked_in(&self) -> Why {
-        if self.entered {
-            return self.spans.last().map_or(Why::Unknown, |(_, name)| Why::Call(*name));
-        }
-        // One of several is as good as another.
-        let calls = self.fibers.values().filter(|f| f.detached).filter_map(|f| f.calls.last());
-        calls.max().map_or(Why::Unknown, |name| Why::Call(*name))
-    }
-
-    /// Ends the innermost span of this kind, and those inside of it, whose ends were lost.
-    fn close_span(&mut self, state: State) {
-        match self.spans.iter().rposition(|(s, _)| *s == state) {
-            Some(at) => {
-                self.account.misfits += (self.spans.len() - at - 1) as u64;
-                self.spans.truncate(at);
-            }
-            None => self.account.misfits += 1,
-        }
-    }
-
-    fn run(&mut self, fiber: FiberRef, f: &mut dyn FnMut(Interval)) {
-        let of = self.fibers.entry(fiber).or_default();
-        if std::mem::take(&mut of.detached) {
-            self.detached -= 1;
-        }
-        of.calls.clear();
-        let why = of.wait;
-        if std::mem::take(&mut self.found) {
-            // What was begun until now was begun by this one, as likely as not.
-            of.spans = std::mem::take(&mut self.spans);
-        }
-        self.outer = std::mem::replace(&mut self.spans, std::mem::take(&mut of.spans));
-        self.running = Some(fiber);
-        if !self.unresolved.is_empty() {
-            let (fiber, why) = match (why, self.last_wait) {
-                (Some(why), _) => (Some(fiber), why),
-                (None, Some((of, why))) => (Some(of), why),
-                (None, None) => (None, Why::Unknown),
-            };
-            self.resolve(fiber, why, f);
-        }
-    }
-
-    /// The running fiber, if there is one, runs no more; `None`: nobody has said why.
-    fn park(&mut self, why: Option<u16>) {
-        let Some(fiber) = self.running.take() else { return };
-        let spans = std::mem::replace(&mut self.spans, std::mem::take(&mut self.outer));
-        if matches!(why, Some(1..=3)) {
-            if let Some(of) = self.fibers.remove(&fiber) {
-                self.detached -= of.detached as usize;
-            }
-            return;
-        }
-        let of = self.fibers.entry(fiber).or_default();
-        of.calls = spans.iter().filter(|(s, _)| *s == State::Blocked).map(|(_, name)| *name).collect();
-        of.spans = spans;
-        // The code that is in no fiber detaches when it waits.
-        if why == Some(DETACHED) && of.wait.is_none() && !of.detached {
-            of.detached = true;
-            self.detached += 1;
-        }
-    }
-
-    /// All waiting that nobody has been named for was for this.
-    fn resolve(&mut self, fiber: Option<FiberRef>, why: Why, f: &mut dyn FnMut(Interval)) {
-        for (from, to) in std::mem::take(&mut self.unresolved) {
-            *self.account.whys.entry(why).or_default() += to - from;
-            let domain = self.account.domain;
-            f(Interval { domain, from, to, state: State::Waiting, fiber, why: Some(why) });
-        }
+    fn thread_key(&self, domain: u32) -> u64 {
+        if self.thread != 0 { self.thread } else { 1 << 32 | domain as u64 }
     }
 
     /// So much of the working states was without a processor.

@@ -7,13 +7,14 @@
 //!   since its last collection is not known: at most a nursery.
 //! * *Survival* is the part of what was allocated that minor collections have kept.
 //!
-//! Spans are paired as they come: what has no beginning or no end, because it was lost, is not counted as a pause. How much time went to the
+//! Spans are paired by the replay: what has no beginning or no end, because it was lost, is not counted as a pause. How much time went to the
 //! collector is in the accounts ([`super::domains`]), which have no such gaps.
 
-use crate::analyse::domains::{Accounts, account};
+use crate::analyse::domains::{self, Accounts};
 use crate::analyse::histogram::Histogram;
-use crate::trace::{Trace, Who};
-use perilune_trace::event::Kind;
+use crate::replay::{self, Change, Replay, Subscriber};
+use crate::trace::{Event, Trace, Who};
+use perilune_trace::event::*;
 use std::collections::BTreeMap;
 
 /// What a collector did.
@@ -67,6 +68,8 @@ pub struct Collections {
     pub peak_mapped: u64,
     /// Bytes alive when last seen.
     pub live: u64,
+    /// Anything was seen of how many bytes are alive.
+    pub is_known: bool,
     /// Bytes given back to the system.
     pub trimmed: u64,
     /// Size of the nursery when last seen; 0: it has not changed.
@@ -89,6 +92,7 @@ impl Collections {
         self.scopes.merge(&o.scopes);
         self.finalizers.merge(&o.finalizers);
         self.searches.merge(&o.searches);
+        self.is_known |= o.is_known;
         for (to, n) in [
             (&mut self.majors_begun, o.majors_begun),
             (&mut self.majors, o.majors),
@@ -109,7 +113,7 @@ impl Collections {
             (&mut self.trimmed, o.trimmed),
             (&mut self.refused, o.refused),
         ] {
-            *to += n;
+            add(to, n);
         }
     }
 }
@@ -127,128 +131,148 @@ pub struct Report {
     pub total: Collections,
 }
 
-/// Beginnings whose ends have not come.
+/// The books of collectors while a trace is replayed.
 #[derive(Default)]
-struct Open {
-    step: Option<u64>,
-    minor: Option<u64>,
-    slice: Option<u64>,
-    scope: Option<u64>,
-    finalizers: Option<u64>,
-    search: Option<u64>,
+struct Books {
+    domains: BTreeMap<u32, (Collections, Seen)>,
+    outside: (Collections, Seen),
+    live: Level,
+    mapped: Level,
+}
+
+/// What was last seen of a heap.
+#[derive(Default)]
+struct Seen {
     live: u64,
     mapped: u64,
 }
 
 /// Evaluates a trace.
 pub fn report(trace: &Trace) -> Report {
-    let mut domains: BTreeMap<u32, (Collections, Open)> = BTreeMap::new();
-    let mut outside = (Collections::default(), Open::default());
-    let (mut live, mut mapped) = (Level::default(), Level::default());
-    for e in &trace.events {
-        if e.kind == Kind::DomainEnd {
-            if let Some((of, open)) = domains.get_mut(&(e.a as u32)) {
-                of.allocated += e.b;
-                of.peak_live = of.peak_live.max(of.live + e.b);
-                of.live = 0;
-                live.set(&mut open.live, 0);
-                mapped.set(&mut open.mapped, 0);
-            } else if e.b > 0 {
-                // It has never collected.
-                let of = &mut domains.entry(e.a as u32).or_default().0;
-                (of.allocated, of.peak_live) = (e.b, e.b);
-            }
-            continue;
-        }
-        if !(Kind::StepBegin..=Kind::MemoryRefused).contains(&e.kind) {
-            continue;
-        }
-        let (of, open) = match e.who {
-            Who::Domain(number) => domains.entry(number).or_default(),
-            Who::Thread(_) => &mut outside,
-        };
-        let since = |began: &mut Option<u64>, h: &mut Histogram| match began.take() {
-            Some(began) => {
-                h.add(e.ns - began);
-                Some(e.ns - began)
-            }
-            None => None,
-        };
-        match e.kind {
-            Kind::StepBegin => {
-                open.step = Some(e.ns);
-                of.full += (e.c == 2) as u64;
-                live.set(&mut open.live, e.a);
-                of.peak_live = of.peak_live.max(e.a);
-            }
-            Kind::StepEnd => {
-                since(&mut open.step, &mut of.pauses);
-            }
-            Kind::MinorBegin => open.minor = Some(e.ns),
-            Kind::MinorEnd => {
-                since(&mut open.minor, &mut of.minors);
-                of.allocated += e.a;
-                of.examined += e.a;
-                of.promoted += e.b;
-            }
-            Kind::SliceBegin => open.slice = Some(e.ns),
-            Kind::SliceEnd => {
-                since(&mut open.slice, &mut of.slices);
-                of.marked += e.a;
-                of.majors += (e.c == 1) as u64;
-            }
-            Kind::CloseBegin => open.scope = Some(e.ns),
-            Kind::CloseEnd => {
-                if let Some(ns) = since(&mut open.scope, &mut of.scopes) {
-                    of.pauses.add(ns);
-                }
-                of.allocated += e.a;
-                of.scope_freed += e.a;
-                of.scope_kept += e.b;
-            }
-            Kind::FinalizeBegin => open.finalizers = Some(e.ns),
-            Kind::FinalizeEnd => {
-                since(&mut open.finalizers, &mut of.finalizers);
-                of.finalized += e.a;
-            }
-            Kind::CycleBegin => open.search = Some(e.ns),
-            Kind::CycleEnd => {
-                if let Some(ns) = since(&mut open.search, &mut of.searches) {
-                    of.pauses.add(ns);
-                }
-            }
-            Kind::MajorBegin => of.majors_begun += 1,
-            Kind::ScopeDissolved => of.dissolved += 1,
-            Kind::IslandMade => {
-                of.islands_made += 1;
-                of.islands_made_bytes += e.a;
-            }
-            Kind::IslandFreed => {
-                of.islands_freed += 1;
-                of.islands_freed_bytes += e.a;
-            }
-            Kind::Trimmed => of.trimmed += e.a,
-            Kind::Nursery => of.nursery = e.a,
-            Kind::MemoryRefused => of.refused += 1,
-            _ => {}
-        }
-        if matches!(e.kind, Kind::StepEnd | Kind::HeapLive) {
-            live.set(&mut open.live, e.a);
-            mapped.set(&mut open.mapped, e.b);
-            of.live = e.a;
-            of.peak_live = of.peak_live.max(e.a);
-            of.peak_mapped = of.peak_mapped.max(e.b);
-        }
-    }
-    let mut total = outside.0.clone();
-    domains.values().for_each(|(of, _)| total.merge(of));
-    (total.peak_live, total.peak_mapped) = (live.peak, mapped.peak);
+    let (mut books, mut times) = (Books::default(), domains::Books::default());
+    let replay = replay::run(trace, &mut [&mut times, &mut books]);
+    let mut total = books.outside.0.clone();
+    books.domains.values().for_each(|(of, _)| total.merge(of));
+    (total.peak_live, total.peak_mapped) = (books.live.peak, books.mapped.peak);
     Report {
-        accounts: account(trace),
-        domains: domains.into_iter().map(|(number, (of, _))| (number, of)).collect(),
-        outside: outside.0,
+        accounts: times.close(trace, &replay),
+        domains: books.domains.into_iter().map(|(number, (of, _))| (number, of)).collect(),
+        outside: books.outside.0,
         total,
     }
+}
+
+impl Books {
+    fn of(&mut self, who: Who) -> &mut (Collections, Seen) {
+        match who {
+            Who::Domain(number) => self.domains.entry(number).or_default(),
+            Who::Thread(_) => &mut self.outside,
+        }
+    }
+
+    fn ended(&mut self, domain: u32, young: u64) {
+        if let Some((of, seen)) = self.domains.get_mut(&domain) {
+            add(&mut of.allocated, young);
+            of.peak_live = of.peak_live.max(of.live.saturating_add(young));
+            of.live = 0;
+            self.live.set(&mut seen.live, 0);
+            self.mapped.set(&mut seen.mapped, 0);
+        } else if young > 0 {
+            // It has never collected.
+            let of = &mut self.domains.entry(domain).or_default().0;
+            (of.allocated, of.peak_live) = (young, young);
+        }
+    }
+
+    /// So many bytes are alive, and mapped if that is known.
+    fn alive(&mut self, who: Who, alive: u64, mapped: Option<u64>) {
+        let (of, seen) = match who {
+            Who::Domain(number) => self.domains.entry(number).or_default(),
+            Who::Thread(_) => &mut self.outside,
+        };
+        self.live.set(&mut seen.live, alive);
+        of.peak_live = of.peak_live.max(alive);
+        of.is_known = true;
+        if let Some(mapped) = mapped {
+            self.mapped.set(&mut seen.mapped, mapped);
+            of.live = alive;
+            of.peak_mapped = of.peak_mapped.max(mapped);
+        }
+    }
+}
+
+impl Subscriber for Books {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        let Change::PhaseOver(over) = change else { return };
+        let of = &mut self.of(over.who).0;
+        let ns = over.to - over.from;
+        match over.phase {
+            Kind::StepBegin => of.pauses.add(ns),
+            Kind::MinorBegin => of.minors.add(ns),
+            Kind::SliceBegin => of.slices.add(ns),
+            Kind::FinalizeBegin => of.finalizers.add(ns),
+            Kind::CloseBegin => {
+                of.scopes.add(ns);
+                of.pauses.add(ns);
+            }
+            Kind::CycleBegin => {
+                of.searches.add(ns);
+                of.pauses.add(ns);
+            }
+            _ => {}
+        }
+    }
+
+    fn event(&mut self, e: &Event, what: &What, _: &Replay) {
+        match what {
+            What::DomainEnd(of) => return self.ended(of.domain.0, of.young.0),
+            What::StepBegin(of) => self.alive(e.who, of.alive.0, None),
+            What::StepEnd(of) => self.alive(e.who, of.alive.0, Some(of.mapped.0)),
+            What::HeapLive(of) => self.alive(e.who, of.alive.0, Some(of.mapped.0)),
+            _ => {}
+        }
+        if !(Kind::StepBegin..=Kind::MemoryRefused).contains(&e.kind) {
+            return;
+        }
+        let of = &mut self.of(e.who).0;
+        match *what {
+            What::StepBegin(StepBegin { cause, .. }) => of.full += (cause == StepCause::Full) as u64,
+            What::MinorEnd(MinorEnd { allocated, promoted }) => {
+                add(&mut of.allocated, allocated.0);
+                add(&mut of.examined, allocated.0);
+                add(&mut of.promoted, promoted.0);
+            }
+            What::SliceEnd(SliceEnd { marked, complete }) => {
+                add(&mut of.marked, marked.0);
+                of.majors += complete as u64;
+            }
+            What::CloseEnd(CloseEnd { freed, kept }) => {
+                add(&mut of.allocated, freed.0);
+                add(&mut of.scope_freed, freed.0);
+                add(&mut of.scope_kept, kept.0);
+            }
+            What::FinalizeEnd(FinalizeEnd { run }) => add(&mut of.finalized, run.0),
+            What::MajorBegin(_) => of.majors_begun += 1,
+            What::ScopeDissolved(_) => of.dissolved += 1,
+            What::IslandMade(IslandMade { size, .. }) => {
+                of.islands_made += 1;
+                add(&mut of.islands_made_bytes, size.0);
+            }
+            What::IslandFreed(IslandFreed { size, .. }) => {
+                of.islands_freed += 1;
+                add(&mut of.islands_freed_bytes, size.0);
+            }
+            What::Trimmed(Trimmed { returned }) => add(&mut of.trimmed, returned.0),
+            What::Nursery(Nursery { size }) => of.nursery = size.0,
+            What::MemoryRefused(_) => of.refused += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Damaged files hold any numbers.
+fn add(to: &mut u64, n: u64) {
+    *to = to.saturating_add(n);
 }
 
 /// What all domains have together, and the most that it was.
@@ -270,7 +294,6 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Event;
 
     #[test]
     fn a_trace_is_added_up() {

@@ -14,8 +14,9 @@
 //! delay, so it is not among the slowest.
 
 use crate::analyse::histogram::Histogram;
-use crate::trace::{Trace, Who};
-use perilune_trace::event::{FiberRef, Kind, ObjectRef};
+use crate::replay::{self, Change, PhaseOver, Replay, Subscriber, Task};
+use crate::trace::{Event, Trace, Who};
+use perilune_trace::event::{FiberRef, Kind, ObjectRef, What};
 use std::collections::HashMap;
 
 /// Kinds of delays.
@@ -124,224 +125,112 @@ impl Latency {
     }
 }
 
-/// What is known of a fiber.
-#[derive(Clone, Copy, Default)]
-struct Fiber {
-    name: u64,
-    /// Where it last said to be.
-    stack: u32,
-    wait: Option<(ObjectRef, u32)>,
-    /// When it was woken, and for what.
-    woken: Option<(u64, ObjectRef)>,
-}
-
-#[derive(Default)]
-struct Domain {
-    running: Option<FiberRef>,
-    ready: Option<u64>,
-    entered: bool,
-    step: Option<u64>,
-    /// Ends of scopes and searches for cycles.
-    other: Option<u64>,
-    finalizers: Option<u64>,
-    /// The pause that has just ended, until it is known where.
-    pause: Option<Slow>,
-}
-
-struct Task {
-    made: Option<u64>,
-    started: Option<u64>,
-    name: u64,
-}
-
 struct Look {
     most: usize,
     found: Latency,
-    fibers: HashMap<FiberRef, Fiber>,
-    domains: HashMap<u32, Domain>,
-    tasks: HashMap<ObjectRef, Task>,
+    /// By domain: the step of the collector that has just ended.
+    steps: HashMap<u32, (u64, u64)>,
+    /// By domain: the pause that has just ended, until it is known where.
+    pauses: HashMap<u32, Slow>,
 }
 
 /// Evaluates a trace; keeps the slowest `most` of each kind.
 pub fn latency(trace: &Trace, most: usize) -> Latency {
-    let mut look = Look {
-        most,
-        found: Latency::default(),
-        fibers: HashMap::new(),
-        domains: HashMap::new(),
-        tasks: HashMap::new(),
-    };
-    for e in &trace.events {
-        // `who` is a domain for all but what threads do outside.
-        let domain = match e.who {
-            Who::Domain(d) => d,
-            Who::Thread(_) => 0,
-        };
-        look.event(e.ns, domain, e.kind, e.c, e.a, e.b);
-    }
-    look.close()
+    let mut look = Look { most, found: Latency::default(), steps: HashMap::new(), pauses: HashMap::new() };
+    let replay = replay::run(trace, &mut [&mut look]);
+    look.close(&replay)
 }
 
-impl Look {
-    fn event(&mut self, ns: u64, domain: u32, kind: Kind, c: u16, a: u64, b: u64) {
-        match kind {
-            Kind::FiberBegin => self.fibers.entry(FiberRef(a)).or_default().name = b,
-            Kind::FiberRun => self.run(ns, domain, FiberRef(a)),
-            Kind::FiberPark => self.domain(domain).running = None,
-            Kind::DomainReady => {
-                let d = self.domain(a as u32);
-                if !d.entered {
-                    d.ready.get_or_insert(ns);
+impl Subscriber for Look {
+    fn change(&mut self, change: &Change, replay: &Replay) {
+        match *change {
+            Change::WakeOver { fiber, object, stack, from, to } => {
+                let domain = fiber.domain();
+                self.keep(Slow { object, stack, ..slow(Delay::Wake, from, to, domain, Some(fiber)) }, replay);
+            }
+            Change::ReadyOver { domain, from, to } => {
+                self.keep(slow(Delay::Ready, from, to, domain, None), replay);
+            }
+            Change::PhaseOver(PhaseOver { who: Who::Domain(domain), phase, from, to }) => match phase {
+                // What part of it the thread had no processor is told by the event that ends it.
+                Kind::StepBegin => _ = self.steps.insert(domain, (from, to)),
+                Kind::CloseBegin | Kind::CycleBegin => self.pause(from, to, domain, 0, replay),
+                Kind::FinalizeBegin => {
+                    let running = replay.running(Who::Domain(domain));
+                    self.keep(slow(Delay::Finalizers, from, to, domain, running), replay);
                 }
+                _ => {}
+            },
+            Change::TaskEnded { task: object, fiber, of: Task { name, started: Some(from), .. }, to } => {
+                let slow = slow(Delay::Task, from, to, fiber.domain(), Some(fiber));
+                self.keep(Slow { object, name, ..slow }, replay);
             }
-            Kind::DomainEnter => {
-                let d = self.domain(domain);
-                d.entered = true;
-                if let Some(at) = d.ready.take() {
-                    self.add(Delay::Ready, at, ns, domain, None);
-                }
-            }
-            Kind::DomainLeave => {
-                let d = self.domain(domain);
-                (d.entered, d.running) = (false, None);
-            }
-            Kind::StepBegin => self.domain(domain).step = Some(ns),
-            Kind::StepEnd => {
-                if let Some(at) = self.domain(domain).step.take() {
-                    let share = if c == 0 { 10_000 } else { (c as u64 - 1).min(10_000) };
-                    self.pause(at, ns, domain, 10_000 - share);
-                }
-            }
-            Kind::CloseBegin | Kind::CycleBegin if domain != 0 => self.domain(domain).other = Some(ns),
-            Kind::CloseEnd | Kind::CycleEnd if domain != 0 => {
-                if let Some(at) = self.domain(domain).other.take() {
-                    self.pause(at, ns, domain, 0);
-                }
-            }
-            Kind::PauseAt => {
-                if let Some(pause) = &mut self.domain(domain).pause {
-                    pause.stack = a as u32;
-                }
-            }
-            Kind::FinalizeBegin => self.domain(domain).finalizers = Some(ns),
-            Kind::FinalizeEnd => {
-                let d = self.domain(domain);
-                let running = d.running;
-                if let Some(at) = d.finalizers.take() {
-                    self.add(Delay::Finalizers, at, ns, domain, running);
-                }
-            }
-            Kind::TaskCreated => {
-                self.tasks.insert(ObjectRef(a), Task { made: Some(ns), started: None, name: b });
-            }
-            Kind::TaskStart => {
-                let task =
-                    self.tasks.entry(ObjectRef(a)).or_insert(Task { made: None, started: None, name: 0 });
-                task.started = Some(ns);
-                let (made, name) = (task.made.take(), task.name);
-                if let Some(made) = made {
-                    let fiber = Some(FiberRef(b));
-                    let slow = Slow {
-                        object: ObjectRef(a),
-                        name,
-                        ..slow(Delay::TaskQueue, made, ns, domain, fiber)
-                    };
-                    self.keep(slow);
-                }
-            }
-            Kind::TaskEnd => {
-                if let Some(task) = self.tasks.remove(&ObjectRef(a))
-                    && let Some(at) = task.started
-                {
-                    let fiber = Some(FiberRef(b));
-                    let slow = Slow {
-                        object: ObjectRef(a),
-                        name: task.name,
-                        ..slow(Delay::Task, at, ns, domain, fiber)
-                    };
-                    self.keep(slow);
-                }
-            }
-            Kind::WaitBegin => {
-                if let Some(fiber) = self.domain(domain).running {
-                    let of = self.fibers.entry(fiber).or_default();
-                    of.wait = Some((ObjectRef(a), b as u32));
-                    of.woken = None;
-                    if b != 0 {
-                        of.stack = b as u32;
-                    }
-                }
-            }
-            Kind::WaitEnd => {
-                if let Some(of) = self.fibers.get_mut(&FiberRef(b)) {
-                    of.wait = None;
-                }
-            }
-            Kind::Wake => {
-                self.fibers.entry(FiberRef(a)).or_default().woken.get_or_insert((ns, ObjectRef(b)));
-            }
-            Kind::TimerFired => {
-                let fiber = FiberRef(b);
-                let at = ns.saturating_sub(a);
-                // Lateness is what the program measured, not a difference of events.
-                let mut slow = slow(Delay::Timer, at, ns, fiber.domain(), Some(fiber));
-                slow.ns = a;
-                if let Some((object, stack)) = self.fibers.get(&fiber).and_then(|of| of.wait) {
-                    (slow.object, slow.stack) = (object, stack);
-                }
-                self.keep(slow);
-            }
-            Kind::BlockBegin | Kind::CpuSample | Kind::AllocSample => {
-                let stack = if kind == Kind::BlockBegin { b } else { a };
-                if stack != 0
-                    && let Some(fiber) = self.domain(domain).running
-                {
-                    self.fibers.entry(fiber).or_default().stack = stack as u32;
-                }
+            Change::TaskStarted(object, fiber, Task { name, made: Some(made), started: Some(at) }) => {
+                let slow = slow(Delay::TaskQueue, made, at, fiber.domain(), Some(fiber));
+                self.keep(Slow { object, name, ..slow }, replay);
             }
             _ => {}
         }
     }
 
-    fn domain(&mut self, number: u32) -> &mut Domain {
-        self.domains.entry(number).or_default()
-    }
-
-    fn run(&mut self, ns: u64, domain: u32, fiber: FiberRef) {
-        self.domain(domain).running = Some(fiber);
-        let of = self.fibers.entry(fiber).or_default();
-        if let Some((at, object)) = of.woken.take() {
-            let stack = of.wait.map_or(0, |(_, stack)| stack);
-            self.keep(Slow { object, stack, ..slow(Delay::Wake, at, ns, domain, Some(fiber)) });
+    fn event(&mut self, e: &Event, what: &What, replay: &Replay) {
+        match *what {
+            What::StepEnd(of) => {
+                if let Who::Domain(domain) = e.who
+                    && let Some((from, to)) = self.steps.remove(&domain)
+                {
+                    let share = of.processor.0.unwrap_or(10_000) as u64;
+                    self.pause(from, to, domain, 10_000 - share, replay);
+                }
+            }
+            What::PauseAt(of) => {
+                if let Who::Domain(domain) = e.who
+                    && let Some(pause) = self.pauses.get_mut(&domain)
+                {
+                    pause.stack = of.stack.0;
+                }
+            }
+            What::TimerFired(of) => {
+                let at = e.ns.saturating_sub(of.late.0);
+                // Lateness is what the program measured, not a difference of events.
+                let mut slow = slow(Delay::Timer, at, e.ns, of.fiber.domain(), Some(of.fiber));
+                slow.ns = of.late.0;
+                if let Some(wait) = replay.fiber(of.fiber).and_then(|fiber| fiber.wait) {
+                    (slow.object, slow.stack) = (wait.object, wait.stack);
+                }
+                self.keep(slow, replay);
+            }
+            _ => {}
         }
     }
+}
 
+impl Look {
     /// A pause has ended, in which the thread had no processor for so many ten-thousandths of the time; an event may follow that says where it was.
-    fn pause(&mut self, from: u64, to: u64, domain: u32, away: u64) {
-        let d = self.domain(domain);
-        let mut next = slow(Delay::Pause, from, to, domain, d.running);
+    fn pause(&mut self, from: u64, to: u64, domain: u32, away: u64, replay: &Replay) {
+        let mut next = slow(Delay::Pause, from, to, domain, replay.running(Who::Domain(domain)));
         next.away = (next.ns as u128 * away as u128 / 10_000) as u64;
-        if let Some(before) = d.pause.replace(next) {
-            self.keep(before);
+        if let Some(fiber) = next.fiber {
+            next.name = replay.name_of(fiber);
+            next.stack = replay.fiber(fiber).map_or(0, |of| of.stack);
+        }
+        if let Some(before) = self.pauses.insert(domain, next) {
+            self.keep(before, replay);
         }
     }
 
-    fn add(&mut self, delay: Delay, from: u64, to: u64, domain: u32, fiber: Option<FiberRef>) {
-        self.keep(slow(delay, from, to, domain, fiber));
-    }
-
-    fn keep(&mut self, mut slow: Slow) {
+    fn keep(&mut self, mut slow: Slow, replay: &Replay) {
         self.found.histograms[slow.delay as usize].add(slow.ns);
         let list = &mut self.found.slowest[slow.delay as usize];
         if self.most == 0 || list.len() == self.most && list.last().is_some_and(|last| last.ns >= slow.ns) {
             return;
         }
-        if let Some(of) = slow.fiber.and_then(|fiber| self.fibers.get(&fiber)) {
+        if let Some(fiber) = slow.fiber {
             if slow.name == 0 {
-                slow.name = of.name;
+                slow.name = replay.name_of(fiber);
             }
             if slow.stack == 0 {
-                slow.stack = of.stack;
+                slow.stack = replay.fiber(fiber).map_or(0, |of| of.stack);
             }
         }
         let at = list.partition_point(|other| other.ns >= slow.ns);
@@ -349,10 +238,10 @@ impl Look {
         list.truncate(self.most);
     }
 
-    fn close(mut self) -> Latency {
-        let mut pauses: Vec<Slow> = self.domains.values_mut().filter_map(|d| d.pause.take()).collect();
+    fn close(mut self, replay: &Replay) -> Latency {
+        let mut pauses: Vec<Slow> = self.pauses.drain().map(|(_, pause)| pause).collect();
         pauses.sort_by_key(|p| p.at);
-        pauses.into_iter().for_each(|p| self.keep(p));
+        pauses.into_iter().for_each(|p| self.keep(p, replay));
         self.found
     }
 }
@@ -365,7 +254,6 @@ fn slow(delay: Delay, from: u64, to: u64, domain: u32, fiber: Option<FiberRef>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Event;
     use perilune_trace::event::ObjectKind;
 
     #[test]

@@ -9,10 +9,10 @@
 //!
 //! Loops of one place, with equal chunks, on equal pools are one row.
 
-use super::domains::account_with;
 use super::state::State;
-use crate::trace::{Trace, Who};
-use perilune_trace::event::{FiberRef, Kind};
+use crate::replay::{self, Change, Replay, Subscriber};
+use crate::trace::{Event, Trace, Who};
+use perilune_trace::event::{FiberRef, Kind, ObjectRef, What};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a domain did for the loops of one place.
@@ -122,6 +122,7 @@ struct Loop {
     longest: Part,
 }
 
+/// A part of a loop while it is looked at.
 #[derive(Clone, Copy)]
 struct Running {
     part: Part,
@@ -130,102 +131,120 @@ struct Running {
     to: u64,
 }
 
+/// The books of loops while a trace is replayed.
+#[derive(Default)]
+struct Books {
+    loops: Vec<Loop>,
+    numbers: HashMap<ObjectRef, usize>,
+    parts: Vec<Running>,
+    /// Parts by fiber: a fiber runs one after the other.
+    of_fiber: HashMap<FiberRef, Vec<usize>>,
+    /// What a `PartRange` or `LoopShape` of this writer belongs to.
+    last: HashMap<Who, (Kind, usize)>,
+}
+
 /// The loops of a trace: those that left most time idle first. The events needed are those of the categories `life` and `task`; with `wait` the places are known.
 pub fn loops(trace: &Trace) -> Vec<Site> {
-    let mut loops: Vec<Loop> = Vec::new();
-    let mut numbers: HashMap<u64, usize> = HashMap::new();
-    let mut parts: Vec<Running> = Vec::new();
-    // Parts by fiber: a fiber runs one after the other.
-    let mut of_fiber: HashMap<u64, Vec<usize>> = HashMap::new();
-    // What a `PartRange` or `LoopShape` of this writer belongs to.
-    let mut last: HashMap<Who, (Kind, usize)> = HashMap::new();
-    for e in &trace.events {
-        match e.kind {
-            Kind::LoopBegin => {
-                numbers.insert(e.a, loops.len());
-                last.insert(e.who, (e.kind, loops.len()));
-                loops.push(Loop {
+    let mut books = Books::default();
+    replay::run(trace, &mut [&mut books]);
+    for running in &books.parts {
+        let of = &mut books.loops[running.of];
+        if running.part.ns > of.longest.ns {
+            of.longest = running.part;
+        }
+    }
+    sites(trace, books.loops)
+}
+
+impl Subscriber for Books {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        let Change::Interval(i) = change else { return };
+        let Some(fiber) = i.fiber.filter(|_| i.state.is_running()) else { return };
+        let Some(list) = self.of_fiber.get(&fiber) else { return };
+        // The last one that had begun by then.
+        let at = list.partition_point(|&at| self.parts[at].from < i.to);
+        let Some(running) = at.checked_sub(1).map(|at| &mut self.parts[list[at]]) else { return };
+        let ns = i.to.min(running.to).saturating_sub(i.from.max(running.from));
+        running.part.ns += ns;
+        let share = self.loops[running.of].shares.entry(i.domain).or_default();
+        match i.state {
+            State::Displaced | State::CollectorWaiting => share.displaced += ns,
+            _ => share.worked += ns,
+        }
+    }
+
+    fn event(&mut self, e: &Event, what: &What, _: &Replay) {
+        match *what {
+            What::LoopBegin(of) => {
+                self.numbers.insert(of.object, self.loops.len());
+                self.last.insert(e.who, (e.kind, self.loops.len()));
+                self.loops.push(Loop {
                     from: e.ns,
                     to: e.ns,
                     ended: false,
                     stack: 0,
-                    iterations: e.b,
-                    chunk: e.c as u64,
+                    iterations: of.iterations.0,
+                    chunk: 0,
                     seats: 0,
                     shares: BTreeMap::new(),
                     longest: Part::default(),
                 });
             }
-            Kind::LoopShape => {
-                if let Some((Kind::LoopBegin, at)) = last.remove(&e.who) {
-                    (loops[at].seats, loops[at].chunk) = (e.a, e.b);
+            What::LoopShape(of) => {
+                if let Some((Kind::LoopBegin, at)) = self.last.remove(&e.who) {
+                    (self.loops[at].seats, self.loops[at].chunk) = (of.domains.0, of.chunk.0);
                 }
             }
-            Kind::WaitBegin => {
-                if let Some(&at) = numbers.get(&e.a)
-                    && loops[at].stack == 0
+            What::WaitBegin(of) => {
+                if let Some(&at) = self.numbers.get(&of.object)
+                    && self.loops[at].stack == 0
                 {
-                    loops[at].stack = e.b as u32;
+                    self.loops[at].stack = of.stack.0;
                 }
             }
-            Kind::LoopEnd => {
-                if let Some(&at) = numbers.get(&e.a) {
-                    loops[at].ended = true;
+            What::LoopEnd(of) => {
+                if let Some(&at) = self.numbers.get(&of.object) {
+                    self.loops[at].ended = true;
                 }
             }
-            Kind::PartBegin => {
-                let (Some(&of), Who::Domain(domain)) = (numbers.get(&e.a), e.who) else { continue };
-                loops[of].shares.entry(domain).or_default().parts += 1;
-                of_fiber.entry(e.b).or_default().push(parts.len());
-                last.insert(e.who, (e.kind, parts.len()));
+            What::PartBegin(of) => {
+                let (Some(&number), Who::Domain(domain)) = (self.numbers.get(&of.object), e.who) else {
+                    return;
+                };
+                self.loops[number].shares.entry(domain).or_default().parts += 1;
+                self.of_fiber.entry(of.fiber).or_default().push(self.parts.len());
+                self.last.insert(e.who, (e.kind, self.parts.len()));
                 let part = Part { domain, ..Part::default() };
-                parts.push(Running { part, of, from: e.ns, to: trace.end_ns });
+                self.parts.push(Running { part, of: number, from: e.ns, to: u64::MAX });
             }
-            Kind::PartEnd => {
-                if let Some(&at) = of_fiber.get(&e.b).and_then(|list| list.last()) {
-                    parts[at].to = e.ns;
-                    let of = &mut loops[parts[at].of];
+            What::PartEnd(of) => {
+                if let Some(&at) = self.of_fiber.get(&of.fiber).and_then(|list| list.last()) {
+                    self.parts[at].to = e.ns;
+                    let of = &mut self.loops[self.parts[at].of];
                     of.to = of.to.max(e.ns);
-                    last.insert(e.who, (e.kind, at));
+                    self.last.insert(e.who, (e.kind, at));
                 }
             }
-            Kind::PartRange => match last.remove(&e.who) {
-                Some((Kind::PartBegin, at)) => parts[at].part.first = e.a as i64,
+            What::PartRange(of) => match self.last.remove(&e.who) {
+                Some((Kind::PartBegin, at)) => self.parts[at].part.first = of.first.0,
                 Some((Kind::PartEnd, at)) => {
-                    parts[at].part = Part { first: e.a as i64, next: e.b as i64, ..parts[at].part };
-                    let done = e.b.wrapping_sub(e.a);
-                    let share = loops[parts[at].of].shares.entry(parts[at].part.domain).or_default();
+                    let part = &mut self.parts[at];
+                    (part.part.first, part.part.next) = (of.first.0, of.last.0);
+                    let done = (of.last.0 as u64).wrapping_sub(of.first.0 as u64);
+                    let share = self.loops[part.of].shares.entry(part.part.domain).or_default();
                     share.iterations = share.iterations.saturating_add(done);
                 }
                 _ => {}
             },
+            // What a part did after that is not known; what it did until then counts.
+            What::Lost(_) => {
+                let open = self.parts.iter_mut().filter(|p| p.to == u64::MAX);
+                open.filter(|p| e.who == Who::Domain(p.part.domain)).for_each(|p| p.to = e.ns);
+                self.last.remove(&e.who);
+            }
             _ => {}
         }
     }
-    if loops.is_empty() {
-        return Vec::new();
-    }
-    account_with(trace, &mut |i| {
-        let Some(FiberRef(fiber)) = i.fiber.filter(|_| i.state.is_running()) else { return };
-        let Some(list) = of_fiber.get(&fiber) else { return };
-        // The last one that had begun by then.
-        let at = list.partition_point(|&at| parts[at].from < i.to);
-        let Some(running) = at.checked_sub(1).map(|at| &mut parts[list[at]]) else { return };
-        let ns = i.to.min(running.to).saturating_sub(i.from.max(running.from));
-        running.part.ns += ns;
-        let share = loops[running.of].shares.entry(i.domain).or_default();
-        match i.state {
-            State::Displaced | State::CollectorWaiting => share.displaced += ns,
-            _ => share.worked += ns,
-        }
-    });
-    for running in &parts {
-        let of = &mut loops[running.of];
-        if running.part.ns > of.longest.ns {
-            of.longest = running.part;
-        }
-    }
-    sites(trace, loops)
 }
 
 fn sites(trace: &Trace, loops: Vec<Loop>) -> Vec<Site> {
@@ -259,8 +278,7 @@ fn sites(trace: &Trace, loops: Vec<Loop>) -> Vec<Site> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Event;
-    use perilune_trace::event::{ObjectKind, ObjectRef};
+    use perilune_trace::event::ObjectKind;
 
     #[test]
     fn one_domain_does_most() {

@@ -4,10 +4,12 @@
 //! is nobody's wait but a matter of threads and processors. A call that sleeps in the kernel is measured from begin to end. Waits and calls that had not ended
 //! when the trace did count up to there.
 //!
-//! Who ended a wait is the code that ran when the wake was written: a fiber, known by its function, or a thread of the runtime such as the timers'.
+//! The replay (`replay/mod.rs`) knows when waits and calls are over, and leaves out what spans lost events. Who ended a wait is the code that ran when the wake was written: a fiber, known by its function, or a thread of the runtime such as the timers'.
 
-use crate::trace::{Trace, Who};
-use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Verb};
+pub use crate::replay::Waker;
+use crate::replay::{self, Change, Replay, Subscriber};
+use crate::trace::Trace;
+use perilune_trace::event::{ObjectRef, Verb};
 use std::collections::HashMap;
 
 /// Why code did not run.
@@ -17,23 +19,6 @@ pub enum Cause {
     Wait(Verb, ObjectRef),
     /// A call that may sleep in the kernel: number of the native's name.
     Call(u64),
-}
-
-/// Who ended a wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Waker {
-    /// Nobody has.
-    Nobody,
-    /// Its own call returned.
-    Kernel,
-    /// The thread of the timers.
-    Timer,
-    /// A thread of the runtime, outside of all domains.
-    Runtime,
-    /// A fiber of a domain that runs this function (0: not known).
-    Fiber(u32, u64),
-    /// The code of a domain that is in no fiber.
-    Root(u32),
 }
 
 /// Waits of one kind at one place.
@@ -57,14 +42,6 @@ pub struct Entry {
     pub open: u64,
     /// Who ended them, how often; the most frequent first.
     pub wakers: Vec<(Waker, u64)>,
-}
-
-#[derive(Default)]
-struct Fiber {
-    wait: Option<(Cause, u32)>,
-    call: Option<(Cause, u32, u64)>,
-    parked: Option<u64>,
-    woken: Option<(u64, Waker)>,
 }
 
 /// What a trace says about waiting.
@@ -119,102 +96,48 @@ fn common(trace: &Trace, object: ObjectRef) -> ObjectRef {
     if trace.definitions.has_label(object) { object } else { ObjectRef::new(object.kind(), 0) }
 }
 
+/// The books while a trace is replayed.
+struct Books<'t> {
+    trace: &'t Trace,
+    sums: Sums,
+}
+
+impl Subscriber for Books<'_> {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        match *change {
+            Change::WaitOver(over) => {
+                let cause = Cause::Wait(over.wait.verb, common(self.trace, over.wait.object));
+                let (delay, waker) = match over.woken {
+                    _ if over.is_open => (0, Waker::Nobody),
+                    Some((at, waker)) => (over.to.saturating_sub(at), waker),
+                    // It found out by itself, or the wake is lost.
+                    None => (0, Waker::Runtime),
+                };
+                let ns = over.to - over.parked;
+                self.sums.add(cause, over.wait.stack, over.fiber.domain(), ns, delay, waker);
+            }
+            Change::CallOver(over) => {
+                let waker = if over.is_open { Waker::Nobody } else { Waker::Kernel };
+                let cause = Cause::Call(over.name);
+                self.sums.add(cause, over.stack, over.fiber.domain(), over.to - over.from, 0, waker);
+            }
+            _ => {}
+        }
+    }
+}
+
 impl OffCpu {
     /// Reads a trace.
     pub fn new(trace: &Trace) -> OffCpu {
-        let mut fibers: HashMap<u64, Fiber> = HashMap::new();
-        let mut running: HashMap<Who, u64> = HashMap::new();
-        let mut functions: HashMap<u64, u64> = HashMap::new();
-        let mut timers: HashMap<Who, u64> = HashMap::new();
-        let mut domains = HashMap::new();
-        let mut sums = Sums { at: HashMap::new(), entries: Vec::new() };
-        for e in &trace.events {
-            match e.kind {
-                Kind::DomainBegin => _ = domains.insert(e.a as u32, trace.definitions.string(e.b)),
-                Kind::FiberBegin if e.b != 0 => _ = functions.insert(e.a, e.b),
-                Kind::FiberRun => {
-                    running.insert(e.who, e.a);
-                    let fiber = fibers.entry(e.a).or_default();
-                    if let (Some(parked), Some((cause, stack))) = (fiber.parked.take(), fiber.wait) {
-                        let (delay, waker) = match fiber.woken.take() {
-                            Some((at, waker)) => (e.ns.saturating_sub(at), waker),
-                            // It found out by itself, or the wake is lost.
-                            None => (0, Waker::Runtime),
-                        };
-                        let domain = FiberRef(e.a).domain();
-                        sums.add(cause, stack, domain, e.ns.saturating_sub(parked), delay, waker);
-                    }
-                }
-                Kind::FiberPark => {
-                    running.remove(&e.who);
-                    let fiber = fibers.entry(e.a).or_default();
-                    fiber.parked = Some(e.ns);
-                    if matches!(e.c, 1..=3) {
-                        fibers.remove(&e.a);
-                    }
-                }
-                Kind::WaitBegin => {
-                    if let Some(fiber) = running.get(&e.who) {
-                        let fiber = fibers.entry(*fiber).or_default();
-                        let cause = Cause::Wait(Verb::decode(e.c as u64), common(trace, ObjectRef(e.a)));
-                        fiber.wait = Some((cause, e.b as u32));
-                        fiber.woken = None;
-                    }
-                }
-                Kind::WaitEnd => {
-                    if let Some(fiber) = fibers.get_mut(&e.b) {
-                        fiber.wait = None;
-                    }
-                }
-                Kind::TimerFired => _ = timers.insert(e.who, e.ns),
-                Kind::Wake => {
-                    let waker = match (e.who, running.get(&e.who)) {
-                        (Who::Thread(_), _) if timers.contains_key(&e.who) => Waker::Timer,
-                        (Who::Thread(_), _) => Waker::Runtime,
-                        (Who::Domain(domain), Some(&f)) if FiberRef(f).index() == FiberRef::ROOT => {
-                            Waker::Root(domain)
-                        }
-                        (Who::Domain(domain), Some(f)) => {
-                            Waker::Fiber(domain, functions.get(f).copied().unwrap_or(0))
-                        }
-                        // Between two runs: the end of a fiber delivers its outcome there.
-                        (Who::Domain(domain), None) => Waker::Fiber(domain, 0),
-                    };
-                    let fiber = fibers.entry(e.a).or_default();
-                    fiber.woken.get_or_insert((e.ns, waker));
-                }
-                Kind::BlockBegin => {
-                    if let Some(fiber) = running.get(&e.who) {
-                        let fiber = fibers.entry(*fiber).or_default();
-                        fiber.call = Some((Cause::Call(e.a), e.b as u32, e.ns));
-                    }
-                }
-                Kind::BlockEnd => {
-                    if let Some(f) = running.get(&e.who)
-                        && let Some((cause, stack, begun)) = fibers.entry(*f).or_default().call.take()
-                    {
-                        let domain = FiberRef(*f).domain();
-                        sums.add(cause, stack, domain, e.ns.saturating_sub(begun), 0, Waker::Kernel);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let mut open: Vec<_> = fibers.into_iter().collect();
-        open.sort_unstable_by_key(|(f, _)| *f);
-        for (f, fiber) in open {
-            let domain = FiberRef(f).domain();
-            if let Some((cause, stack, begun)) = fiber.call {
-                sums.add(cause, stack, domain, trace.end_ns.saturating_sub(begun), 0, Waker::Nobody);
-            } else if let (Some((cause, stack)), Some(parked)) = (fiber.wait, fiber.parked) {
-                sums.add(cause, stack, domain, trace.end_ns.saturating_sub(parked), 0, Waker::Nobody);
-            }
-        }
-        let mut entries = sums.entries;
+        let mut books = Books { trace, sums: Sums { at: HashMap::new(), entries: Vec::new() } };
+        let replay = replay::run(trace, &mut [&mut books]);
+        let mut entries = books.sums.entries;
         for entry in &mut entries {
             entry.wakers.sort_by_key(|(waker, n)| (std::cmp::Reverse(*n), *waker));
         }
         entries.sort_by_key(|e| (std::cmp::Reverse(e.ns), e.domain, e.stack, e.cause));
+        let name = |d: &replay::Domain| (d.number, trace.definitions.string(d.name as u64));
+        let domains = replay.domains().filter(|d| d.name != 0).map(name).collect();
         OffCpu { entries, domains, wall_ns: trace.end_ns }
     }
 
@@ -251,8 +174,8 @@ impl OffCpu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Event;
-    use perilune_trace::event::ObjectKind;
+    use crate::trace::{Event, Who};
+    use perilune_trace::event::{FiberRef, Kind, ObjectKind};
 
     fn event(ns: u64, who: Who, kind: Kind, c: u16, a: u64, b: u64) -> Event {
         Event { ns, who, kind, c, a, b }

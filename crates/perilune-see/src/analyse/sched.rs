@@ -3,8 +3,9 @@
 //! A domain's thread is *displaced* when it could go on but another runs on its processor; the time counts for whoever displaced it until the thread runs again. A wake is *late* by the time
 //! from when a fiber was woken, or a domain got something to do, to when it ran; for the latest of them it is said who had the processors meanwhile.
 
-use crate::trace::{Trace, Who};
-use perilune_trace::event::{FiberRef, Kind};
+use crate::replay::{self, Change, Replay, Subscriber};
+use crate::trace::{Event, Trace, Who};
+use perilune_trace::event::{CpuBegin, CpuEnd, Off, Processor, What};
 use std::collections::HashMap;
 
 /// How many late wakes are kept.
@@ -69,176 +70,212 @@ type Occupant = (u32, Option<u32>);
 struct Thread {
     domain: Option<u32>,
     since: Option<u64>,
-    cpu: Option<u64>,
+    cpu: Option<Processor>,
     displaced: Option<(u64, u64, Option<u32>)>,
+}
+
+/// The books while a trace is replayed.
+#[derive(Default)]
+struct Books {
+    found: Sched,
+    threads: HashMap<u32, Thread>,
+    /// By domain and process: for how long, how often.
+    by: HashMap<u32, HashMap<u64, (u64, u64)>>,
+    late: Vec<(u64, u64, u32)>,
+    processors: Processors,
+}
+
+impl Subscriber for Books {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        match *change {
+            Change::ReadyOver { domain, from, to } => self.late.push((from, to, domain)),
+            Change::WakeOver { fiber, from, to, .. } => self.late.push((from, to, fiber.domain())),
+            _ => {}
+        }
+    }
+
+    fn event(&mut self, e: &Event, what: &What, _: &Replay) {
+        match *what {
+            What::DomainEnter(of) => {
+                let thread = self.threads.entry(of.thread.0).or_default();
+                thread.domain = Some(of.domain.0);
+                if thread.cpu.is_some() {
+                    thread.since = Some(e.ns);
+                }
+            }
+            What::DomainLeave(of) => self.left(of.domain.0, e.ns),
+            What::Lost(_) => {
+                if let Who::Domain(domain) = e.who {
+                    self.left(domain, e.ns);
+                }
+            }
+            What::CpuBegin(of) => self.runs(of, e.ns),
+            What::CpuEnd(of) => self.stops(of, e.ns),
+            What::CpuOther(of) => {
+                let (pid, name) = ((of.process.0 >> 32) as u32, of.process.0 as u32);
+                self.processors.occupy(of.processor, e.ns, (pid != 0).then_some((pid, Some(name))));
+            }
+            What::SchedStat(of) => {
+                if let Who::Thread(tid) = e.who
+                    && let Some(Thread { domain: Some(domain), .. }) = self.threads.get(&tid)
+                {
+                    let sums = self.found.domains.entry(*domain).or_default();
+                    sums.ran += of.ran.0;
+                    sums.displaced += of.waited.0;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Books {
+    /// Nobody owns the domain any more, or nobody knows.
+    fn left(&mut self, domain: u32, ns: u64) {
+        if let Some(thread) = self.threads.values_mut().find(|t| t.domain == Some(domain)) {
+            if let Some(since) = thread.since.take() {
+                self.found.domains.entry(domain).or_default().ran += ns.saturating_sub(since);
+            }
+            thread.domain = None;
+        }
+    }
+
+    /// A thread has a processor.
+    fn runs(&mut self, of: CpuBegin, ns: u64) {
+        self.found.is_known = true;
+        let thread = self.threads.entry(of.thread.0).or_default();
+        if let Some((since, process, Some(domain))) = thread.displaced.take() {
+            let lasted = ns.saturating_sub(since);
+            let sums = self.found.domains.entry(domain).or_default();
+            sums.displaced += lasted;
+            sums.displacements += 1;
+            let sum = self.by.entry(domain).or_default().entry(process).or_default();
+            *sum = (sum.0 + lasted, sum.1 + 1);
+        }
+        if let Some(domain) = thread.domain
+            && thread.cpu.is_some_and(|cpu| cpu != of.processor)
+        {
+            self.found.domains.entry(domain).or_default().migrations += 1;
+        }
+        (thread.cpu, thread.since) = (Some(of.processor), Some(ns));
+        self.processors.occupy(of.processor, ns, Some((0, None)));
+    }
+
+    /// It has none.
+    fn stops(&mut self, of: CpuEnd, ns: u64) {
+        self.found.is_known = true;
+        let thread = self.threads.entry(of.thread.0).or_default();
+        if let (Some(since), Some(domain)) = (thread.since.take(), thread.domain) {
+            self.found.domains.entry(domain).or_default().ran += ns.saturating_sub(since);
+        }
+        thread.displaced = (of.why == Off::Displaced).then_some((ns, of.by.0, thread.domain));
+        if let Some(cpu) = thread.cpu {
+            self.processors.occupy(cpu, ns, None);
+        }
+    }
+
+    /// The trace is over.
+    fn close(mut self, trace: &Trace) -> Sched {
+        self.processors.close(trace.end_ns);
+        for thread in self.threads.values() {
+            if let (Some(since), Some(domain)) = (thread.since, thread.domain) {
+                self.found.domains.entry(domain).or_default().ran += trace.end_ns.saturating_sub(since);
+            }
+        }
+        let other = |process: u64, (ns, count): (u64, u64)| Other {
+            name: name(trace, process),
+            pid: (process >> 32) as u32,
+            ns,
+            count,
+        };
+        for (domain, others) in self.by {
+            let mut list: Vec<Other> = others.into_iter().map(|(process, sum)| other(process, sum)).collect();
+            list.sort_by_key(|o| (std::cmp::Reverse(o.ns), o.pid));
+            self.found.domains.entry(domain).or_default().by = list;
+        }
+        let mut late = self.late;
+        late.sort_by_key(|(from, to, domain)| (std::cmp::Reverse(to.saturating_sub(*from)), *from, *domain));
+        // A fiber's wake and its domain's are one delay.
+        late.dedup_by_key(|(_, to, domain)| (*to / 1000, *domain));
+        late.truncate(LATEST);
+        for (from, to, domain) in late {
+            let busy = self.processors.between(trace, from, to);
+            self.found.latest.push(Late { from, to, domain, busy });
+        }
+        self.found
+    }
+}
+
+/// A process, for people.
+fn name(trace: &Trace, process: u64) -> String {
+    match (process >> 32, process & 0xffff_ffff) {
+        (0, _) => "somebody".to_owned(),
+        (pid, _) if pid as u32 == trace.pid => "this program".to_owned(),
+        (pid, 0) => format!("process {pid}"),
+        (_, name) => trace.definitions.string(name),
+    }
 }
 
 impl Sched {
     /// Reads a trace.
     pub fn new(trace: &Trace) -> Sched {
-        let mut sched = Sched::default();
-        let mut threads: HashMap<u64, Thread> = HashMap::new();
-        let mut by: HashMap<u32, HashMap<u64, (u64, u64)>> = HashMap::new();
-        let mut woken: HashMap<u64, u64> = HashMap::new();
-        let mut ready: HashMap<u32, u64> = HashMap::new();
-        let mut late: Vec<(u64, u64, u32)> = Vec::new();
-        let mut occupied: HashMap<u64, (u64, Occupant)> = HashMap::new();
-        let mut segments: Vec<(u64, u64, Occupant)> = Vec::new();
-        for e in &trace.events {
-            match e.kind {
-                Kind::DomainEnter => {
-                    let thread = threads.entry(e.b).or_default();
-                    thread.domain = Some(e.a as u32);
-                    if thread.cpu.is_some() {
-                        thread.since = Some(e.ns);
-                    }
-                    if let Some(from) = ready.remove(&(e.a as u32)) {
-                        late.push((from, e.ns, e.a as u32));
-                    }
-                }
-                Kind::DomainLeave => {
-                    let owner = threads.values_mut().find(|t| t.domain == Some(e.a as u32));
-                    if let Some(thread) = owner {
-                        if let Some(since) = thread.since.take() {
-                            sched.domains.entry(e.a as u32).or_default().ran += e.ns.saturating_sub(since);
-                        }
-                        thread.domain = None;
-                    }
-                }
-                Kind::DomainReady => _ = ready.entry(e.a as u32).or_insert(e.ns),
-                Kind::Wake => _ = woken.entry(e.a).or_insert(e.ns),
-                Kind::FiberRun => {
-                    if let Some(from) = woken.remove(&e.a) {
-                        late.push((from, e.ns, FiberRef(e.a).domain()));
-                    }
-                }
-                Kind::CpuBegin => {
-                    sched.is_known = true;
-                    let thread = threads.entry(e.a).or_default();
-                    if let Some((since, process, Some(domain))) = thread.displaced.take() {
-                        let ns = e.ns.saturating_sub(since);
-                        let of = sched.domains.entry(domain).or_default();
-                        of.displaced += ns;
-                        of.displacements += 1;
-                        let sum = by.entry(domain).or_default().entry(process).or_default();
-                        *sum = (sum.0 + ns, sum.1 + 1);
-                    }
-                    if let Some(domain) = thread.domain
-                        && thread.cpu.is_some_and(|cpu| cpu != e.b)
-                    {
-                        sched.domains.entry(domain).or_default().migrations += 1;
-                    }
-                    thread.cpu = Some(e.b);
-                    thread.since = Some(e.ns);
-                    occupy(&mut occupied, &mut segments, e.b, e.ns, Some((0, None)));
-                }
-                Kind::CpuEnd => {
-                    sched.is_known = true;
-                    let thread = threads.entry(e.a).or_default();
-                    if let (Some(since), Some(domain)) = (thread.since.take(), thread.domain) {
-                        sched.domains.entry(domain).or_default().ran += e.ns.saturating_sub(since);
-                    }
-                    thread.displaced = (e.c == 1).then_some((e.ns, e.b, thread.domain));
-                    if let Some(cpu) = thread.cpu {
-                        occupy(&mut occupied, &mut segments, cpu, e.ns, None);
-                    }
-                }
-                Kind::CpuOther => {
-                    let (pid, name) = ((e.b >> 32) as u32, e.b as u32);
-                    let who = (pid != 0).then_some((pid, Some(name)));
-                    occupy(&mut occupied, &mut segments, e.a, e.ns, who);
-                }
-                Kind::SchedStat => {
-                    if let Who::Thread(tid) = e.who
-                        && let Some(Thread { domain: Some(domain), .. }) = threads.get(&(tid as u64))
-                    {
-                        let of = sched.domains.entry(*domain).or_default();
-                        of.ran += e.a;
-                        of.displaced += e.b;
-                    }
-                }
-                _ => {}
-            }
-        }
-        let end = trace.end_ns;
-        let cpus: Vec<u64> = occupied.keys().copied().collect();
-        for cpu in cpus {
-            occupy(&mut occupied, &mut segments, cpu, end, None);
-        }
-        for thread in threads.values() {
-            if let (Some(since), Some(domain)) = (thread.since, thread.domain) {
-                sched.domains.entry(domain).or_default().ran += end.saturating_sub(since);
-            }
-        }
-        let name = |process: u64| match (process >> 32, process & 0xffff_ffff) {
-            (0, _) => "somebody".to_owned(),
-            (pid, _) if pid as u32 == trace.pid => "this program".to_owned(),
-            (pid, 0) => format!("process {pid}"),
-            (_, name) => trace.definitions.string(name),
-        };
-        for (domain, others) in by {
-            let mut list: Vec<Other> = others
-                .into_iter()
-                .map(|(process, (ns, count))| Other {
-                    name: name(process),
-                    pid: (process >> 32) as u32,
-                    ns,
-                    count,
-                })
-                .collect();
-            list.sort_by_key(|o| (std::cmp::Reverse(o.ns), o.pid));
-            sched.domains.entry(domain).or_default().by = list;
-        }
-        late.sort_by_key(|(from, to, domain)| (std::cmp::Reverse(to.saturating_sub(*from)), *from, *domain));
-        // A fiber's wake and its domain's are one delay.
-        late.dedup_by_key(|(_, to, domain)| (*to / 1000, *domain));
-        late.truncate(LATEST);
-        segments.sort_unstable_by_key(|s| s.0);
-        for (from, to, domain) in late {
-            let mut sums: HashMap<Occupant, (u64, u64)> = HashMap::new();
-            for &(begin, end, who) in segments.iter().filter(|s| s.0 < to && s.1 > from) {
-                let sum = sums.entry(who).or_default();
-                *sum = (sum.0 + end.min(to) - begin.max(from), sum.1 + 1);
-            }
-            let mut busy: Vec<Other> = sums
-                .into_iter()
-                .map(|((pid, who), (ns, count))| {
-                    let name = match who {
-                        None => "this program".to_owned(),
-                        Some(text) => name((pid as u64) << 32 | text as u64),
-                    };
-                    Other { name, pid, ns, count }
-                })
-                .collect();
-            busy.sort_by_key(|o| (std::cmp::Reverse(o.ns), o.pid));
-            sched.latest.push(Late { from, to, domain, busy });
-        }
-        sched
+        let mut books = Books::default();
+        replay::run(trace, &mut [&mut books]);
+        books.close(trace)
     }
 }
 
-/// Somebody has the processor from now on, or nobody.
-fn occupy(
-    occupied: &mut HashMap<u64, (u64, Occupant)>,
-    segments: &mut Vec<(u64, u64, Occupant)>,
-    cpu: u64,
-    ns: u64,
-    who: Option<Occupant>,
-) {
-    if let Some((since, before)) = occupied.remove(&cpu)
-        && ns > since
-    {
-        segments.push((since, ns, before));
+/// Who had which processor, and when.
+#[derive(Default)]
+struct Processors {
+    occupied: HashMap<Processor, (u64, Occupant)>,
+    segments: Vec<(u64, u64, Occupant)>,
+}
+
+impl Processors {
+    /// Somebody has the processor from now on, or nobody.
+    fn occupy(&mut self, cpu: Processor, ns: u64, who: Option<Occupant>) {
+        if let Some((since, before)) = self.occupied.remove(&cpu)
+            && ns > since
+        {
+            self.segments.push((since, ns, before));
+        }
+        if let Some(who) = who {
+            self.occupied.insert(cpu, (ns, who));
+        }
     }
-    if let Some(who) = who {
-        occupied.insert(cpu, (ns, who));
+
+    fn close(&mut self, end: u64) {
+        for cpu in self.occupied.keys().copied().collect::<Vec<_>>() {
+            self.occupy(cpu, end, None);
+        }
+        self.segments.sort_unstable_by_key(|s| s.0);
+    }
+
+    /// Who had processors in this time, the longest first.
+    fn between(&self, trace: &Trace, from: u64, to: u64) -> Vec<Other> {
+        let mut sums: HashMap<Occupant, (u64, u64)> = HashMap::new();
+        for &(begin, end, who) in self.segments.iter().filter(|s| s.0 < to && s.1 > from) {
+            let sum = sums.entry(who).or_default();
+            *sum = (sum.0 + end.min(to) - begin.max(from), sum.1 + 1);
+        }
+        let other = |((pid, who), (ns, count)): (Occupant, (u64, u64))| {
+            let name = match who {
+                None => "this program".to_owned(),
+                Some(text) => name(trace, (pid as u64) << 32 | text as u64),
+            };
+            Other { name, pid, ns, count }
+        };
+        let mut busy: Vec<Other> = sums.into_iter().map(other).collect();
+        busy.sort_by_key(|o| (std::cmp::Reverse(o.ns), o.pid));
+        busy
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Event;
+    use perilune_trace::event::{FiberRef, Kind};
 
     #[test]
     fn who_displaced_a_domain_and_who_ran_while_it_was_late() {

@@ -1,7 +1,7 @@
 //! Accounts of histories that are known: written by hand, made up by a simulation that keeps books of its own, and mangled.
 
 use super::*;
-use perilune_trace::event::ObjectKind;
+use perilune_trace::event::{FiberRef, Kind, ObjectKind, ObjectRef, Verb};
 
 fn event(ns: u64, domain: u32, kind: Kind, c: u16, a: u64, b: u64) -> Event {
     Event { ns, who: Who::Domain(domain), kind, c, a, b }
