@@ -217,12 +217,3 @@ impl Trace {
         .map_err(named)
     }
 }
-
-/// Does the file begin like an event file or a recording?
-pub fn is_trace_file(path: &Path) -> bool {
-    let mut magic = [0; 8];
-    // A pipe would lose what is read here.
-    std::fs::metadata(path).is_ok_and(|m| m.is_file())
-        && File::open(path).is_ok_and(|mut f| f.read_exact(&mut magic).is_ok())
-        && (magic == layout::MAGIC || magic == MAGIC)
-}

@@ -42,6 +42,15 @@ impl Event {
         Event { ns, who, kind, c: words.c as u16, a: words.a, b: words.b }
     }
 
+    /// As it was written, if its kind is known, so many nanoseconds after whatever time is counted from.
+    pub fn from_raw(e: &RawEvent, ns: u64) -> Option<Event> {
+        let who = match e.writer & THREAD {
+            0 => Who::Domain(e.writer as u32),
+            _ => Who::Thread(e.writer as u32),
+        };
+        Some(Event { ns, who, kind: Kind::from_number(e.kind)?, c: e.c, a: e.a, b: e.b })
+    }
+
     /// What lies in a slot.
     pub fn word(&self, slot: Slot) -> u64 {
         match slot {
@@ -142,12 +151,8 @@ impl Trace {
 
     /// Adds an event that happened so many nanoseconds after the beginning.
     pub fn add(&mut self, e: &RawEvent, ns: u64) {
-        let who = match e.writer & THREAD {
-            0 => Who::Domain(e.writer as u32),
-            _ => Who::Thread(e.writer as u32),
-        };
-        match Kind::from_number(e.kind) {
-            Some(kind) => self.events.push(Event { ns, who, kind, c: e.c, a: e.a, b: e.b }),
+        match Event::from_raw(e, ns) {
+            Some(event) => self.events.push(event),
             None => self.unknown += 1,
         }
     }

@@ -8,10 +8,10 @@ mod report;
 mod take;
 
 use super::observe::{self, OPTIONS, Request, Source};
-use perilune_see::heapshot::{Graph, Snapshot, is_snapshot};
+use perilune_see::heapshot::{Graph, Snapshot};
 use perilune_see::profile::Profile;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -89,9 +89,7 @@ fn number(parser: &mut lexopt::Parser, option: &str) -> Result<u64, lexopt::Erro
 fn files(request: &Request) -> Option<Vec<PathBuf>> {
     match &request.source {
         Source::File(path) => Some(vec![path.clone()]),
-        Source::Script(words) if words.len() <= 2 && words.iter().all(|w| is_snapshot(Path::new(w))) => {
-            Some(words.iter().map(PathBuf::from).collect())
-        }
+        Source::Files(old, new) => Some(vec![old.clone(), new.clone()]),
         _ => None,
     }
 }

@@ -38,7 +38,6 @@
 use lexopt::Parser;
 use perilune_see::Reader;
 use perilune_see::kernel::{self, Kernel};
-use perilune_see::recording::is_trace_file;
 use perilune_see::tool::Target;
 use perilune_see::trace::Trace;
 use perilune_trace::event::{CATEGORIES, DEFAULT_CATEGORIES, parse_categories};
@@ -48,7 +47,7 @@ use perilune_trace::session::Options;
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -67,7 +66,7 @@ pub const OPTIONS: &str = "  --attach PID        watch a process that runs
   --ring N            events that a domain's ring holds (262144)
   --sched             ask the kernel too: who ran when, who displaced whom
   --from-file FILE    read a recording or an event file instead of running anything
-  --json              write JSON
+  --json              write JSON; what the script prints goes to standard error then
   -o FILE             write to FILE instead of standard output
 ";
 
@@ -79,8 +78,10 @@ const RING_EVENTS: u32 = 1 << 18;
 pub enum Source {
     /// A process that runs.
     Attach(u32),
-    /// A recording or an event file.
+    /// A recording, an event file, or a snapshot of a heap.
     File(PathBuf),
+    /// Two snapshots of heaps.
+    Files(PathBuf, PathBuf),
     /// A script and its arguments. If the first word begins with `-` the words are options of the interpreter.
     Script(Vec<OsString>),
 }
@@ -145,7 +146,7 @@ fn parse(
     words: &[Vec<u8>],
     own: &mut dyn FnMut(&str, &mut Parser) -> Result<bool, lexopt::Error>,
 ) -> Result<Option<Request>, lexopt::Error> {
-    let (mut attach, mut file, mut script) = (None, None, None);
+    let (mut attach, mut files, mut script) = (None, Vec::new(), None);
     let mut request = Request {
         command,
         source: Source::Script(Vec::new()),
@@ -167,6 +168,11 @@ fn parse(
         }
         let name = match parser.next()? {
             None => break,
+            // Options may follow a file that is read; what follows a script is the script's.
+            Some(lexopt::Arg::Value(word)) if !files.is_empty() || is_data(Path::new(&word)) => {
+                files.push(PathBuf::from(word));
+                continue;
+            }
             Some(lexopt::Arg::Value(word)) => {
                 let mut rest = vec![word];
                 rest.extend(parser.raw_args()?);
@@ -186,28 +192,35 @@ fn parse(
             }
             "--events" => request.events = Some(categories(&parser.value()?)?),
             "--ring" => request.ring = Some(number(&parser.value()?, "--ring")?),
-            "--from-file" => file = Some(PathBuf::from(parser.value()?)),
+            "--from-file" => files.push(PathBuf::from(parser.value()?)),
             "--json" => request.json = true,
             "--sched" => request.sched = true,
             "-o" | "--output" => request.output = Some(parser.value()?.into()),
             _ => return Err(format!("unknown option '{name}'").into()),
         }
     }
-    if file.is_none()
-        && let Some(words) = &script
-        && words.len() == 1
-        && is_trace_file(Path::new(&words[0]))
-    {
-        file = script.take().and_then(|mut words| words.pop()).map(PathBuf::from);
-    }
-    request.source = match (attach, file, script) {
-        (Some(pid), None, None) => Source::Attach(pid),
-        (None, Some(file), None) => Source::File(file),
-        (None, None, Some(words)) => Source::Script(words),
-        (None, None, None) => return Err("name a script, or --attach PID, or a recording".into()),
+    request.source = match (attach, &files[..], script) {
+        (Some(pid), [], None) => Source::Attach(pid),
+        (None, [file], None) => Source::File(file.clone()),
+        (None, [old, new], None) if command == "heap" => Source::Files(old.clone(), new.clone()),
+        (None, [], Some(words)) => Source::Script(words),
+        (None, [], None) => return Err("name a script, or --attach PID, or a recording".into()),
         _ => return Err("only one of a script, --attach PID, and a recording".into()),
     };
     Ok(Some(request))
+}
+
+/// Is it a file that tools read, though perhaps a damaged one, and no script? A script is text or a binary chunk.
+fn is_data(path: &Path) -> bool {
+    let mut head = [0; 256];
+    // A pipe would lose what is read here.
+    let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    let Some(n) = is_file.then(|| File::open(path).and_then(|mut f| f.read(&mut head)).ok()).flatten() else {
+        return false;
+    };
+    let head = &head[..n];
+    let is_ours = ["PLTRA", "PLTRE", "PLHEA"].iter().any(|magic| head.starts_with(magic.as_bytes()));
+    is_ours || head.contains(&0) && !head.starts_with(b"\x1b") && !head.starts_with(b"#")
 }
 
 fn number(word: &OsStr, option: &str) -> Result<u32, lexopt::Error> {
@@ -292,12 +305,16 @@ impl Request {
                     command.arg("--");
                 }
                 command.args(words);
+                if self.json && self.output.is_none() {
+                    // Standard output is the report's: what the script prints must not be in the middle of it.
+                    command.stdout(std::io::stderr());
+                }
                 adjust(&mut command);
                 let target = Target::spawn(command, options)?;
                 let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
                 (target, words.join(" "))
             }
-            Source::File(file) => {
+            Source::File(file) | Source::Files(file, _) => {
                 return Err(io::Error::other(format!(
                     "{}: this command watches a program, it does not read files",
                     file.display()

@@ -13,22 +13,15 @@ use std::io::{self, Write};
 /// Levels of a row that have numbers of their own.
 const LEVELS: usize = 64;
 
-/// A string of JSON.
+/// A string of JSON that may also stand in a page's script.
 pub(crate) fn quote(text: &str) -> String {
-    let mut s = String::with_capacity(text.len() + 2);
-    s.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => s.push_str("\\\""),
-            '\\' => s.push_str("\\\\"),
-            '\n' => s.push_str("\\n"),
-            // `</script>` must not end a page's script; line separators are no line ends in old JavaScript.
-            '<' | '\u{2028}' | '\u{2029}' => _ = write!(s, "\\u{:04x}", c as u32),
-            c if (c as u32) < 0x20 => _ = write!(s, "\\u{:04x}", c as u32),
-            c => s.push(c),
+    let mut s = serde_json::Value::from(text).to_string();
+    // `</script>` must not end a page's script; line separators are no line ends in old JavaScript.
+    for (plain, escaped) in [('<', "\\u003c"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")] {
+        if s.contains(plain) {
+            s = s.replace(plain, escaped);
         }
     }
-    s.push('"');
     s
 }
 

@@ -35,6 +35,13 @@ fn label(profile: &Profile, node: &perilune_trace::layout::StackNode) -> String 
     }
 }
 
+/// A function's name for readers that tell functions apart by their names: with the place if it has none of its own.
+fn unmistakable(profile: &Profile, node: &perilune_trace::layout::StackNode) -> String {
+    let name = profile.function(node);
+    let is_anonymous = name.is_empty() || name.contains("anonymous") || name == "function";
+    if is_anonymous && node.source != 0 { format!("{name} <{}>", profile.defined(node)) } else { name }
+}
+
 fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Count => "count",
@@ -93,7 +100,7 @@ pub fn pprof(profile: &Profile, mut out: impl Write) -> io::Result<()> {
             let function =
                 *functions.entry((node.function, node.source, node.defined)).or_insert_with(|| {
                     let mut f = Message::default();
-                    let name = strings.number(&profile.function(node));
+                    let name = strings.number(&unmistakable(profile, node));
                     let file = match node.source {
                         0 => 0,
                         source => strings.number(&profile.definitions.string(source as u64)),
@@ -163,12 +170,12 @@ pub fn speedscope(profile: &Profile, mut out: impl Write) -> io::Result<()> {
             let mut path = Vec::new();
             for node in profile.path(sample.stack) {
                 let next = known.len();
-                let at = *known.entry((node.function, node.source, node.line)).or_insert_with(|| {
+                let at = *known.entry((node.function, node.source, node.defined)).or_insert_with(|| {
                     let comma = if next == 0 { "" } else { "," };
-                    let _ = write!(frames, "{comma}{{\"name\":{}", quote(&profile.function(&node)));
+                    let _ = write!(frames, "{comma}{{\"name\":{}", quote(&unmistakable(profile, &node)));
                     if node.source != 0 {
                         let file = quote(&profile.definitions.string(node.source as u64));
-                        let _ = write!(frames, ",\"file\":{file},\"line\":{}", node.line);
+                        let _ = write!(frames, ",\"file\":{file},\"line\":{}", node.defined);
                     }
                     frames.push('}');
                     next

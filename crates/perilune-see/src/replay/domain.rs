@@ -128,7 +128,13 @@ impl Domain {
         let state = self.state();
         let mut interval = Interval { domain: self.number, from, to: ns, state, fiber: None, why: None };
         match state {
-            State::Waiting => return self.unresolved.push((from, ns)),
+            State::Waiting => {
+                match self.unresolved.last_mut() {
+                    Some(last) if last.1 == from => last.1 = ns,
+                    _ => self.unresolved.push((from, ns)),
+                }
+                return;
+            }
             State::Blocked => {
                 interval.why = Some(self.blocked_in());
                 interval.fiber = self.running;

@@ -253,6 +253,9 @@ pub fn run(trace: &Trace, subscribers: &mut [&mut dyn Subscriber]) -> Replay {
     replay
 }
 
+/// Tasks that are remembered as over before they were told to be made, at most.
+const EARLY: usize = 1 << 16;
+
 /// The states.
 #[derive(Default)]
 pub struct Replay {
@@ -260,6 +263,8 @@ pub struct Replay {
     tasks: HashMap<ObjectRef, Task>,
     /// Phases under way of threads outside of domains.
     outside: HashMap<u32, Vec<(Kind, u64)>>,
+    /// Tasks that are over, whose making has not been told: it was before the trace, or it is in a ring that is read later.
+    early: HashSet<ObjectRef>,
     /// Threads that rang a timer.
     timers: HashSet<Who>,
 }
@@ -357,8 +362,10 @@ impl Replay {
     pub fn step(&mut self, e: &Event, what: &What, out: &mut Vec<Change>) {
         match *what {
             What::TaskCreated(of) => {
-                let task = self.tasks.entry(of.task).or_default();
-                (task.made, task.name) = (Some(e.ns), of.name.0 as u64);
+                if !self.early.remove(&of.task) {
+                    let task = self.tasks.entry(of.task).or_default();
+                    (task.made, task.name) = (Some(e.ns), of.name.0 as u64);
+                }
             }
             What::TaskStart(of) => {
                 let task = self.tasks.entry(of.task).or_default();
@@ -367,6 +374,12 @@ impl Replay {
             }
             What::TaskEnd(of) => {
                 let task = self.tasks.remove(&of.task).unwrap_or_default();
+                if task.made.is_none() {
+                    if self.early.len() >= EARLY {
+                        self.early.clear();
+                    }
+                    self.early.insert(of.task);
+                }
                 out.push(Change::TaskEnded { task: of.task, fiber: of.fiber, of: task, to: e.ns });
             }
             What::TimerFired(_) => _ = self.timers.insert(e.who),

@@ -8,7 +8,6 @@
 //! | `query.rs` | statistics, searching |
 //! | `page.rs`, `page/` | the page: its frame, style and scripts |
 //! | `serve.rs` | what a server of the page answers |
-//! | `deflate.rs` | compression of what a page has in it |
 //! | `svg.rs` | a picture |
 //!
 //! # How a page stays quick with millions of bars
@@ -19,7 +18,6 @@
 //! *Rejected.* A pyramid of levels made beforehand: as much memory again, and a pause before anything is shown. Everything in the browser: 15 million events are 500 MB there before the
 //! first one is drawn. A framework, and WebGL: a canvas draws ten thousand bars in a few milliseconds, and has text.
 
-mod deflate;
 pub mod model;
 mod names;
 pub mod page;

@@ -4,7 +4,7 @@
 //! bars come as bytes (`tiles.rs`): from the page itself, compressed and in base64, or from the server, as they are needed.
 
 use super::model::*;
-use super::{deflate, tiles};
+use super::{query, tiles};
 use crate::export::chrome::quote;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,6 +37,9 @@ const SCRIPT: &str = concat!(
     include_str!("page/begin.js"),
     "})();\n"
 );
+
+/// How hard what a page has in it is compressed.
+const COMPRESSION: u8 = 6;
 
 /// Most links that a page has in it.
 const LINKS: usize = 200_000;
@@ -144,7 +147,11 @@ fn meta(t: &Timeline, options: &PageOptions, mode: &str, shown: (u64, u64), reso
     for (n, (_, reason)) in perilune_trace::event::Reason::ALL.iter().enumerate() {
         let _ = write!(s, "{}\"{reason}\"", if n > 0 { "," } else { "" });
     }
-    s.push_str("]}");
+    s.push(']');
+    if mode == "embedded" {
+        let _ = write!(s, ",\"statistics\":{}", query::statistics(t, shown.0, shown.1));
+    }
+    s.push('}');
     s
 }
 
@@ -184,7 +191,7 @@ pub fn sources(t: &Timeline) -> std::collections::BTreeSet<String> {
 }
 
 fn packed(bytes: &tiles::Bytes) -> String {
-    base64(&deflate::compress(&bytes.0))
+    base64(&miniz_oxide::deflate::compress_to_vec(&bytes.0, COMPRESSION))
 }
 
 fn base64(bytes: &[u8]) -> String {

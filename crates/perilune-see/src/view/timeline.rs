@@ -613,6 +613,7 @@ impl Builder<'_> {
                     }
                 }
             }
+            Kind::Lost => self.gap(e),
             Kind::CpuBegin | Kind::CpuEnd | Kind::CpuOther | Kind::SchedStat => self.kernel_event(e),
             Kind::Resume => {
                 let label = Label::numbered(self.names.number("coroutine"));
@@ -734,6 +735,42 @@ impl Builder<'_> {
         if e.kind == Kind::StepEnd {
             self.curve(domain, 0, "heap: alive", Unit::Bytes, e.ns, e.a as f64);
             self.curve(domain, 1, "heap: mapped", Unit::Bytes, e.ns, e.b as f64);
+        }
+    }
+
+    /// Events of this writer are lost from here on: what it was at is not known any more (`replay/mod.rs`), so its bars end.
+    fn gap(&mut self, e: &Event) {
+        let label = self.names.plain("events are lost");
+        let row = match e.who {
+            Who::Domain(n) => self.domain(n).activity,
+            Who::Thread(_) => self.whose(e.who).row,
+        };
+        self.moment(row, e, label, 0, e.a);
+        let is_its = |group: u32| e.who == Who::Domain(group);
+        let threads = self.threads.iter_mut().filter(|(tid, _)| e.who == Who::Thread(**tid));
+        let places = self.places.iter_mut().filter(|((domain, _), _)| is_its(*domain));
+        for place in threads.map(|(_, p)| p).chain(places.map(|(_, p)| p)) {
+            let row = &mut self.rows[place.row as usize];
+            if let Some(open) = place.state.take() {
+                push(row, 0, open, e.ns, 0);
+            }
+            for span in std::mem::take(&mut place.spans) {
+                push(row, span.level, span.open, e.ns, 0);
+            }
+            (place.wait, place.task) = (None, None);
+        }
+        let Who::Domain(n) = e.who else { return };
+        self.show(n, None, e.ns);
+        self.kernel_leaves(n, e.ns);
+        let d = self.domain(n);
+        let (owner, collector) = (d.owner as usize, d.collector as usize);
+        (d.current, d.under) = (None, None);
+        let (owned, phases) = (d.owned.take(), std::mem::take(&mut d.phases));
+        if let Some(open) = owned {
+            push(&mut self.rows[owner], 0, open, e.ns, 0);
+        }
+        for (depth, (_, open)) in phases.into_iter().enumerate() {
+            push(&mut self.rows[collector], depth, open, e.ns, 0);
         }
     }
 

@@ -1,34 +1,28 @@
 //! What a stream of events says about a program now, and about the last interval.
 //!
-//! Rings are read one after the other, so events of different domains come out of order by the length of a drain; everything here concerns one domain at a time, except
-//! tasks, whose creation and start are counted so that either may come first. A tool that attaches has not seen how anything began: a domain that writes an event
-//! counts as running since then, and fibers are known from their first event on.
+//! The states are those of the replay (`perilune_see::replay`), to which this subscribes; it adds up what an interval shows. Rings are read one after the other, so each batch is
+//! put in order first; between batches events of different domains may still come out of order by the length of a drain, which the replay allows for.
 //!
 //! What processor time a domain got is asked of the kernel: that of each thread (`/proc/PID/task/TID/schedstat`) is divided among the domains that the thread had in the
 //! interval, by how long it had each. The same file says how long the thread could have run and did not.
 
-use perilune_see::Definitions;
-use perilune_see::Reader;
-use perilune_trace::clock::Scale;
-use perilune_trace::event::{Field, Verb};
-use perilune_trace::layout::{StackNode, THREAD};
+use perilune_see::analyse::state::State;
+use perilune_see::replay::{Change, Domain, PhaseOver, Replay, Subscriber, Wait, Why};
+use perilune_see::{Definitions, Event, Reader, Who};
+use perilune_trace::Kind;
+use perilune_trace::event::What;
+use perilune_trace::layout::StackNode;
 use perilune_trace::read::RawEvent;
-use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-
-/// Tasks of which only the creation or only the start has been seen, at most.
-const TASKS: usize = 1 << 20;
 
 /// The model.
 pub struct Model {
     pid: u32,
     title: String,
-    domains: BTreeMap<u32, Domain>,
-    /// 1: created, not started; -1: the other way round.
-    tasks: HashMap<u64, i8>,
-    /// Processor time of functions by the node of the call path, in ns.
-    functions: HashMap<u32, u64>,
+    replay: Replay,
+    changes: Vec<Change>,
+    books: Books,
     events: u64,
     /// What the threads had used before the interval.
     threads: HashMap<u32, Used>,
@@ -39,35 +33,23 @@ pub struct Model {
     processor: Option<u64>,
 }
 
-/// What is known of a domain.
+/// What is added up in an interval.
 #[derive(Default)]
-struct Domain {
-    name: u64,
-    has_ended: bool,
-    /// Since when, as far as it is not accounted for yet, code of the domain runs, or the collector.
-    running: Option<u64>,
-    collecting: Option<u64>,
-    /// When the collector's step began.
-    step: u64,
+struct Books {
+    domains: HashMap<u32, Book>,
+    /// Processor time of functions by the node of the call path, in ns.
+    functions: HashMap<u32, u64>,
+}
+
+/// Of a domain.
+#[derive(Default)]
+struct Book {
     /// The thread that has it.
     owner: u32,
     /// How long which threads had it in this interval.
     owned: Vec<(u32, u64)>,
-    current: u64,
-    fibers: HashMap<u64, Fiber>,
     heap: Option<(u64, u64)>,
-    /// The name of the call that the domain blocks in.
-    blocked: Option<u64>,
     sums: Sums,
-}
-
-/// What a fiber does.
-#[derive(Clone, Copy)]
-enum Fiber {
-    Runs,
-    /// For an object, with a verb, since.
-    Waits(u64, Verb, u64),
-    Parked,
 }
 
 /// Sums of an interval; times in ns.
@@ -125,9 +107,9 @@ impl Model {
         Model {
             pid,
             title,
-            domains: BTreeMap::new(),
-            tasks: HashMap::new(),
-            functions: HashMap::new(),
+            replay: Replay::live(),
+            changes: Vec::new(),
+            books: Books::default(),
             events: 0,
             threads: threads(pid),
             main_seen: false,
@@ -147,91 +129,30 @@ impl Model {
         }
         self.events += batch.len() as u64;
         let scale = reader.scale();
-        for e in batch {
-            self.event(e, &scale);
+        let mut events: Vec<Event> =
+            batch.iter().filter_map(|e| Event::from_raw(e, scale.ns(e.ticks))).collect();
+        // Ring came after ring.
+        events.sort_by_key(|e| e.ns);
+        for e in &events {
+            self.event(e);
         }
     }
 
-    fn event(&mut self, e: &RawEvent, scale: &Scale) {
-        let Some(kind) = Kind::from_number(e.kind) else { return };
-        let now = || scale.ns(e.ticks);
-        match kind {
-            Kind::TaskCreated => self.task(e.a, 1),
-            Kind::TaskStart => {
-                self.task(e.a, -1);
-                self.domain(e, scale).sums.tasks += 1;
-            }
-            Kind::TaskEnd if self.tasks.get(&e.a) == Some(&1) => _ = self.tasks.remove(&e.a),
-            Kind::CpuSample => {
-                *self.functions.entry(e.a as u32).or_default() += e.b;
-                self.domain(e, scale);
-            }
-            Kind::DomainBegin => self.domains.entry(e.a as u32).or_default().name = e.b,
-            Kind::DomainEnd => self.domains.entry(e.a as u32).or_default().has_ended = true,
-            Kind::DomainReady | Kind::Wake | Kind::WorkerBegin | Kind::WorkerEnd | Kind::ThreadName => {}
-            _ if e.writer & THREAD != 0 => {}
-            Kind::DomainEnter => {
-                let domain = self.domains.entry(e.writer as u32).or_default();
-                domain.running.get_or_insert_with(now);
-                domain.owner = e.b as u32;
-            }
-            Kind::DomainLeave => {
-                let domain = self.domain(e, scale);
-                domain.account(now());
-                domain.running = None;
-            }
-            Kind::FiberBegin => {
-                self.domain(e, scale).fibers.entry(e.a).or_insert(Fiber::Parked);
-            }
-            Kind::FiberRun => {
-                let domain = self.domain(e, scale);
-                domain.current = e.a;
-                domain.fibers.insert(e.a, Fiber::Runs);
-            }
-            Kind::FiberPark => {
-                let domain = self.domain(e, scale);
-                match (e.c, domain.fibers.get_mut(&e.a)) {
-                    (1..=3, _) => _ = domain.fibers.remove(&e.a),
-                    (_, Some(fiber @ Fiber::Runs)) => *fiber = Fiber::Parked,
-                    _ => {}
-                }
-            }
-            Kind::WaitBegin => {
-                let domain = self.domain(e, scale);
-                domain.fibers.insert(domain.current, Fiber::Waits(e.a, Verb::decode(e.c as u64), now()));
-            }
-            Kind::WaitEnd => {
-                let domain = self.domain(e, scale);
-                if let Some(fiber) = domain.fibers.get_mut(&e.b) {
-                    *fiber = if e.b == domain.current { Fiber::Runs } else { Fiber::Parked };
-                }
-            }
-            Kind::BlockBegin => self.domain(e, scale).blocked = Some(e.a),
-            Kind::BlockEnd => self.domain(e, scale).blocked = None,
-            Kind::StepBegin => {
-                let domain = self.domain(e, scale);
-                domain.step = now();
-                domain.collecting = Some(domain.step);
-            }
-            Kind::StepEnd => {
-                let domain = self.domain(e, scale);
-                domain.account(now());
-                if domain.collecting.take().is_some() {
-                    domain.sums.worst = domain.sums.worst.max(now().saturating_sub(domain.step));
-                }
-                domain.heap = Some((e.a, e.b));
-            }
-            Kind::HeapLive => self.domain(e, scale).heap = Some((e.a, e.b)),
-            Kind::MinorEnd => self.domain(e, scale).sums.allocated += e.a,
-            _ => {}
+    fn event(&mut self, e: &Event) {
+        let what = e.what();
+        self.replay.step(e, &what, &mut self.changes);
+        for change in self.changes.drain(..) {
+            self.books.change(&change, &self.replay);
         }
+        self.books.event(e, &what, &self.replay);
     }
 
-    /// The domain that wrote the event; it runs.
-    fn domain(&mut self, e: &RawEvent, scale: &Scale) -> &mut Domain {
-        let domain = self.domains.entry(e.writer as u32).or_default();
-        domain.running.get_or_insert_with(|| scale.ns(e.ticks));
-        domain
+    /// All that lasts has lasted until then.
+    fn advance(&mut self, until: u64) {
+        self.replay.advance(until, &mut self.changes);
+        for change in self.changes.drain(..) {
+            self.books.change(&change, &self.replay);
+        }
     }
 
     /// The main program as the kernel sees it: it has been in a call since before the tool attached, or has nothing to tell.
@@ -259,28 +180,17 @@ impl Model {
         })
     }
 
-    fn task(&mut self, task: u64, by: i8) {
-        if self.tasks.len() >= TASKS {
-            self.tasks.clear();
-        }
-        let count = self.tasks.entry(task).or_default();
-        *count += by;
-        if *count == 0 {
-            self.tasks.remove(&task);
-        }
-    }
-
     /// What happened since the last call, up to `until` (`CLOCK_MONOTONIC`); the next interval begins then.
     pub fn interval(&mut self, reader: &Reader, until: u64) -> Interval {
         let from = std::mem::replace(&mut self.from, until);
         let length = until.saturating_sub(from).max(1);
         let d = reader.definitions();
         let mut rows = Vec::new();
-        self.domains.values_mut().for_each(|domain| domain.account(until));
+        self.advance(until);
         let used = threads(self.pid);
         // By thread: what it used in this interval, and how long it had domains.
         let mut had: HashMap<u32, (Used, u64)> = HashMap::new();
-        for &(thread, ns) in self.domains.values().flat_map(|domain| &domain.owned) {
+        for &(thread, ns) in self.books.domains.values().flat_map(|book| &book.owned) {
             let before = self.threads.get(&thread).copied().unwrap_or_default();
             let Some(now) = used.get(&thread) else { continue };
             let delta = Used {
@@ -289,15 +199,17 @@ impl Model {
             };
             had.entry(thread).or_insert((delta, 0)).1 += ns;
         }
-        self.main_seen |= self.domains.contains_key(&1);
+        self.main_seen |= self.replay.domain(1).is_some();
         if !self.main_seen
             && let Some(main) = self.silent_main(&used, length)
         {
             rows.push(main);
         }
         self.threads = used;
-        for (&number, domain) in &mut self.domains {
-            let owned = std::mem::take(&mut domain.owned);
+        for domain in self.replay.domains() {
+            let number = domain.number;
+            let book = self.books.domains.entry(number).or_default();
+            let owned = std::mem::take(&mut book.owned);
             let mut got = owned.is_empty().then_some((0.0, 0.0));
             for (thread, ns) in owned {
                 let Some((used, all)) = had.get(&thread) else { continue };
@@ -306,49 +218,46 @@ impl Model {
                 let (more, later) = (used.processor as f64 * part, used.delayed as f64 * part);
                 got = Some((processor + more, delayed + later));
             }
-            let sums = std::mem::take(&mut domain.sums);
+            let sums = std::mem::take(&mut book.sums);
             let share = |ns: u64| (ns as f64 / length as f64).min(1.0);
-            let waits: Vec<_> = domain.waits().collect();
+            let waits = waits(domain);
             rows.push(Row {
                 number,
                 name: match (number, domain.name) {
                     (1, _) => "main".into(),
                     (_, 0) => String::new(),
-                    (_, name) => d.string(name),
+                    (_, name) => d.string(name as u64),
                 },
-                state: domain.state(),
+                state: state(domain),
                 run: share(sums.run),
                 processor: got.map(|(processor, _)| processor),
                 delayed: got.map(|(_, delayed)| delayed),
                 gc: share(sums.gc),
                 worst_ns: sums.worst,
-                heap: domain.heap,
+                heap: book.heap,
                 allocated: sums.allocated,
-                running: domain.fibers.values().filter(|f| matches!(f, Fiber::Runs)).count(),
-                waiting: domain.fibers.values().filter(|f| !matches!(f, Fiber::Runs)).count(),
+                running: domain.running.is_some() as usize,
+                waiting: domain.fibers.keys().filter(|f| domain.running != Some(**f)).count(),
                 tasks: sums.tasks,
-                waits_for: match (domain.blocked, waits.first()) {
-                    (Some(call), _) => format!("in {}", d.string(call)),
+                waits_for: match (domain.state(), waits.first()) {
+                    (State::Blocked, _) => match domain.blocked_in() {
+                        Why::Call(call) => format!("in {}", d.string(call)),
+                        _ => String::new(),
+                    },
                     (_, None) => String::new(),
-                    (_, Some((object, verb, _))) => {
-                        let verb = verb.word();
-                        let object = ObjectRef(*object);
-                        // A sleep is no timer of anybody's.
-                        let is_sleep = object.number() == 0 && object.kind() == ObjectKind::Timer;
-                        let is_named = object != ObjectRef::NONE && !is_sleep;
-                        let object = if is_named { format!(" {}", d.object(object)) } else { String::new() };
+                    (_, Some(wait)) => {
                         let others = waits.len() - 1;
                         let others = if others > 0 { format!(" (+{others})") } else { String::new() };
-                        format!("{verb}{object}{others}")
+                        format!("{}{others}", d.wait(wait.verb, wait.object))
                     }
                 },
             });
         }
         // Those that have ended have been shown once more.
-        self.domains.retain(|_, domain| !domain.has_ended);
+        self.replay.retain(|domain| !domain.has_ended());
         let mut functions: Vec<(String, u64)> = Vec::new();
-        let sampled: u64 = self.functions.values().sum();
-        for (node, ns) in self.functions.drain() {
+        let sampled: u64 = self.books.functions.values().sum();
+        for (node, ns) in self.books.functions.drain() {
             let name = d.stack(node).map_or_else(|| "?".into(), |node| function(d, node));
             match functions.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, sum)) => *sum += ns,
@@ -369,7 +278,7 @@ impl Model {
                 .zip(before)
                 .map(|(now, before)| now.saturating_sub(before) as f64 / length as f64),
             resident: resident(self.pid),
-            queued: self.tasks.values().filter(|n| **n > 0).count(),
+            queued: self.replay.queued(),
             events: std::mem::take(&mut self.events),
             lost: reader.lost(),
             domains: rows,
@@ -378,52 +287,68 @@ impl Model {
     }
 }
 
-impl Domain {
-    /// Adds up to this moment what runs.
-    fn account(&mut self, now: u64) {
-        if let Some(since) = self.running {
-            let ns = now.saturating_sub(since);
-            match self.owned.iter_mut().find(|(thread, _)| *thread == self.owner) {
-                Some((_, sum)) => *sum += ns,
-                None => self.owned.push((self.owner, ns)),
-            }
-        }
-        for (since, sum) in
-            [(&mut self.running, &mut self.sums.run), (&mut self.collecting, &mut self.sums.gc)]
-        {
-            if let Some(since) = since {
-                *sum += now.saturating_sub(*since);
-                *since = now.max(*since);
-            }
-        }
-    }
-
-    fn state(&self) -> &'static str {
-        match self {
-            Domain { has_ended: true, .. } => "ended",
-            Domain { blocked: Some(_), .. } => "blocked",
-            Domain { collecting: Some(_), .. } => "collects",
-            Domain { running: Some(_), .. } => "runs",
-            _ if self.waits().next().is_some() => "waits",
-            _ => "idle",
-        }
-    }
-
-    /// What fibers wait for, the main code first, then who has waited longest.
-    fn waits(&self) -> impl Iterator<Item = (u64, Verb, u64)> {
-        let mut waits: Vec<_> = self
-            .fibers
-            .iter()
-            .filter_map(|(fiber, state)| match state {
-                Fiber::Waits(object, verb, since) => {
-                    Some((FiberRef(*fiber).index() != FiberRef::ROOT, *since, (*object, *verb)))
+impl Subscriber for Books {
+    fn change(&mut self, change: &Change, _: &Replay) {
+        match *change {
+            Change::Interval(i) if i.state.is_running() => {
+                let book = self.domains.entry(i.domain).or_default();
+                let ns = i.to - i.from;
+                book.sums.run += ns;
+                if i.state.is_collecting() {
+                    book.sums.gc += ns;
                 }
-                _ => None,
-            })
-            .collect();
-        waits.sort_unstable();
-        waits.into_iter().map(|(_, since, (object, verb))| (object, verb, since))
+                match book.owned.iter_mut().find(|(thread, _)| *thread == book.owner) {
+                    Some((_, sum)) => *sum += ns,
+                    None => book.owned.push((book.owner, ns)),
+                }
+            }
+            Change::PhaseOver(PhaseOver { who: Who::Domain(domain), phase: Kind::StepBegin, from, to }) => {
+                let sums = &mut self.domains.entry(domain).or_default().sums;
+                sums.worst = sums.worst.max(to - from);
+            }
+            Change::TaskStarted(_, fiber, _) => {
+                self.domains.entry(fiber.domain()).or_default().sums.tasks += 1;
+            }
+            _ => {}
+        }
     }
+
+    fn event(&mut self, e: &Event, what: &What, _: &Replay) {
+        if let What::CpuSample(of) = what {
+            *self.functions.entry(of.stack.0).or_default() += of.used.0;
+        }
+        let Who::Domain(number) = e.who else { return };
+        let book = self.domains.entry(number).or_default();
+        match what {
+            What::DomainEnter(of) => book.owner = of.thread.0,
+            What::StepEnd(of) => book.heap = Some((of.alive.0, of.mapped.0)),
+            What::HeapLive(of) => book.heap = Some((of.alive.0, of.mapped.0)),
+            What::MinorEnd(of) => book.sums.allocated += of.allocated.0,
+            _ => {}
+        }
+    }
+}
+
+/// What a domain is at, in a word.
+fn state(domain: &Domain) -> &'static str {
+    match domain.state() {
+        _ if domain.has_ended() => "ended",
+        s if s.is_collecting() => "collects",
+        s if s.is_running() => "runs",
+        State::Blocked => "blocked",
+        State::Ready => "ready",
+        State::Waiting => "waits",
+        State::Unknown => "unknown",
+        _ => "idle",
+    }
+}
+
+/// What fibers wait for, the main code first, then who has waited longest.
+fn waits(domain: &Domain) -> Vec<Wait> {
+    let waiting = domain.fibers.iter().filter_map(|(fiber, of)| Some((!fiber.is_root(), of.wait?)));
+    let mut waits: Vec<(bool, Wait)> = waiting.collect();
+    waits.sort_unstable_by_key(|(is_fiber, wait)| (*is_fiber, wait.since, wait.object));
+    waits.into_iter().map(|(_, wait)| wait).collect()
 }
 
 /// A function for people, wherever in it the sample was taken: what has no name is called by its place already.
@@ -478,12 +403,13 @@ fn resident(pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use perilune_trace::FiberRef;
+    use perilune_trace::event::Verb;
 
-    fn model(events: &[(u64, u64, Kind, u16, u64, u64)]) -> Model {
+    fn model(events: &[(u64, u32, Kind, u16, u64, u64)]) -> Model {
         let mut model = Model::new(0, String::new());
-        let scale = Scale { first: (0, 0), ratio: 1.0 };
-        for &(ticks, writer, kind, c, a, b) in events {
-            model.event(&RawEvent { ticks, ring: writer as u32, kind: kind as u16, c, writer, a, b }, &scale);
+        for &(ns, domain, kind, c, a, b) in events {
+            model.event(&Event { ns, who: Who::Domain(domain), kind, c, a, b });
         }
         model
     }
@@ -499,16 +425,17 @@ mod tests {
             (170, 1, Kind::DomainEnter, 0, 1, 7),
             (180, 1, Kind::StepBegin, 0, 0, 0),
         ]);
-        let d = m.domains.get_mut(&1).unwrap();
-        d.account(200);
-        let s = d.sums;
+        m.advance(200);
+        let book = m.books.domains.get_mut(&1).unwrap();
+        let s = book.sums;
         assert_eq!((s.run, s.gc, s.worst, s.allocated), (80, 40, 20, 4096));
-        assert_eq!((d.heap, d.state()), (Some((500, 900)), "collects"));
+        assert_eq!((book.heap, state(m.replay.domain(1).unwrap())), (Some((500, 900)), "collects"));
         // The next interval goes on where this one ended.
-        d.sums = Sums::default();
-        d.account(230);
-        assert_eq!((d.sums.run, d.sums.gc), (30, 30));
-        assert_eq!(d.owned, [(7, 110)]);
+        book.sums = Sums::default();
+        m.advance(230);
+        let book = &m.books.domains[&1];
+        assert_eq!((book.sums.run, book.sums.gc), (30, 30));
+        assert_eq!(book.owned, [(7, 110)]);
     }
 
     #[test]
@@ -526,24 +453,36 @@ mod tests {
             (8, 2, Kind::FiberPark, 1, two, 0),
             (9, 2, Kind::DomainLeave, 0, 2, 0),
         ]);
-        let d = &m.domains[&2];
-        assert_eq!(d.state(), "waits");
-        assert_eq!(d.waits().collect::<Vec<_>>(), [(78, Verb::Awaits, 5), (77, Verb::Receives, 2)]);
+        let d = m.replay.domain(2).unwrap();
+        assert_eq!(state(d), "waits");
+        let found: Vec<_> = waits(d).iter().map(|w| (w.object.0, w.verb, w.since)).collect();
+        assert_eq!(found, [(78, Verb::Awaits, 5), (77, Verb::Receives, 2)]);
         assert_eq!(d.fibers.len(), 2);
     }
 
     #[test]
     fn tasks_are_counted_in_either_order() {
+        let f = FiberRef::new(2, 0, 1).0;
         let mut m = model(&[
             (1, 1, Kind::TaskCreated, 0, 10, 0),
             (2, 1, Kind::TaskCreated, 0, 11, 0),
-            (3, 2, Kind::TaskStart, 0, 11, 0),
-            (4, 2, Kind::TaskStart, 0, 12, 0),
+            (3, 2, Kind::TaskStart, 0, 11, f),
+            (4, 2, Kind::TaskStart, 0, 12, f),
+            (5, 2, Kind::TaskEnd, 1, 12, f),
         ]);
-        assert_eq!(m.tasks.values().filter(|n| **n > 0).count(), 1);
-        m.task(12, 1);
-        assert_eq!(m.tasks.len(), 1);
-        assert_eq!(m.domains[&2].sums.tasks, 2);
+        assert_eq!(m.replay.queued(), 1);
+        m.event(&Event { ns: 4, who: Who::Domain(1), kind: Kind::TaskCreated, c: 0, a: 12, b: 0 });
+        assert_eq!((m.replay.queued(), m.books.domains[&2].sums.tasks), (1, 2));
+    }
+
+    #[test]
+    fn lost_events_are_not_idleness() {
+        let m = model(&[
+            (1, 2, Kind::DomainEnter, 0, 2, 7),
+            (2, 2, Kind::DomainLeave, 0, 2, 0),
+            (2, 2, Kind::Lost, 0, 50, 0),
+        ]);
+        assert_eq!(state(m.replay.domain(2).unwrap()), "unknown");
     }
 
     #[test]

@@ -115,11 +115,12 @@ function highest(p) {
   return top;
 }
 function drawCurve(ctx, p, y, h, unit) {
-  if (!p.n) return;
+  if (!p.n || p.ns[0] > view.to) return; // Nothing is known yet.
   let first = 0;
   while (first + 1 < p.n && p.ns[first + 1] <= view.from) first++;
   let top = 0, low = 0;
   for (let i = first; i < p.n && p.ns[i] <= view.to; i++) { top = Math.max(top, p.value[i]); low = Math.min(low, p.value[i]); }
+  const most = top;
   if (top === low) top = low + 1;
   const Y = v => y + h - 3 - (v - low) / (top - low) * (h - 8), base = Y(Math.max(0, low));
   ctx.beginPath();
@@ -137,7 +138,7 @@ function drawCurve(ctx, p, y, h, unit) {
   ctx.strokeStyle = palette.curve; ctx.lineWidth = 1.2; ctx.stroke();
   ctx.lineTo(end, base); ctx.lineTo(Math.max(0, X(p.ns[first])), base); ctx.closePath();
   ctx.fillStyle = palette.curveFill; ctx.fill();
-  return top;
+  return most;
 }
 
 const tops = new Map();

@@ -64,7 +64,7 @@ function barAt(x, y) {
     }
     if (pick >= 0) return barOf(l.row, k, level, pick);
   }
-  if (kind === "counter" && data.points.n) {
+  if (kind === "counter" && data.points.n && data.points.ns[0] <= t) {
     let i = 0;
     while (i + 1 < data.points.n && data.points.ns[i + 1] <= t) i++;
     return { row: l.row, level: 0, point: data.points.value[i], start: data.points.ns[i], end: data.points.ns[i] };
