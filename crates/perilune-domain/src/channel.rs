@@ -197,7 +197,7 @@ impl Channel {
         }
         self.register(&message);
         inner.queue.push_front(message);
-        self.report(Kind::ChannelSend, inner.queue.len());
+        self.report_sent(inner.queue.len());
     }
 
     /// Waits to receive, unless there is something to receive, or the channel is closed: then false.
@@ -481,8 +481,7 @@ fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> Lu
                     return Ok(Err("closed"));
                 }
                 Received::Empty => {
-                    let waiter =
-                        wait::begin(vm, Verb::Receives, Object::Channel(Arc::downgrade(c)))?;
+                    let waiter = wait::begin(vm, Verb::Receives, Object::Channel(Arc::downgrade(c)))?;
                     let place = Place::default();
                     wait::set_data(vm, place.clone());
                     if !c.ask(Ask { waiter, case: 0, place }) {
