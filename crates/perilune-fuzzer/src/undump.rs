@@ -5,9 +5,10 @@
 //! everything around it right. What the verifier accepts is called under a limit of memory and a short time.
 //! A state serves many cases; it is thrown away when memory ran out or time was up.
 //!
-//! States differ: one in four collects at every safepoint, so also within each loop, and one in four compares
-//! every instruction with what its operands declare and overwrites registers that hold nothing. After each case in such
-//! a state the whole heap is verified: a value that was made up, in a register or in an object, does not hide.
+//! There are four states, and the input decides in which it runs: two plain ones, one that collects at every
+//! safepoint, so also within each loop, and one that compares every instruction with what its operands declare and
+//! overwrites registers that hold nothing. After each case in one of the last two the whole heap is verified: a value
+//! that was made up, in a register or in an object, does not hide.
 
 use crate::guard::Guard;
 use crate::rng::Rng;
@@ -33,12 +34,21 @@ const PREFIX: usize = 31 + 21 + 12;
 /// The target.
 pub struct Undump {
     protos: Vec<Arc<Proto>>,
+    states: [State; STATES],
+}
+
+/// A state, and how many cases it has served.
+#[derive(Default)]
+struct State {
     vm: Option<Box<Vm>>,
     served: u32,
-    states: u32,
-    /// Whether the state is one of those that are verified after each case.
-    watched: bool,
 }
+
+const STATES: usize = 4;
+/// The state that collects at every safepoint.
+const STRESSED: usize = 2;
+/// The state whose instructions are compared with their declaration.
+const CHECKED: usize = 3;
 
 /// Small programs that use every kind of instruction, so that most mutations of them are reached.
 const SNIPPETS: &[&str] = &[
@@ -77,7 +87,7 @@ impl Undump {
             .chain(generated)
             .chain(corpus::load(folders).into_iter().filter(|s| s.len() < 1200));
         let protos = sources.filter_map(|s| perilune_syntax::compile(&s, b"=chunk").ok()).collect();
-        Undump { protos, vm: None, served: 0, states: 0, watched: false }
+        Undump { protos, states: Default::default() }
     }
 }
 
@@ -299,37 +309,36 @@ impl Target for Undump {
     }
 
     fn run(&mut self, guard: &Guard, input: &[u8]) -> Result<End, String> {
-        if self.served >= CASES_PER_STATE {
-            self.vm = None;
+        let kind =
+            input.iter().fold(input.len(), |h, &b| h.wrapping_mul(31).wrapping_add(b as usize)) % STATES;
+        let state = &mut self.states[kind];
+        if state.served >= CASES_PER_STATE {
+            state.vm = None;
         }
-        let vm = self.vm.get_or_insert_with(|| {
-            self.served = 0;
-            self.states += 1;
-            self.watched = self.states % 2 == 0;
-            let stress = self.states % 4 == 0;
-            let mut vm =
-                sandbox::state(HeapOptions { stress, poison: self.watched, ..HeapOptions::default() });
-            if self.states % 4 == 2 {
+        let watched = kind >= STRESSED;
+        let vm = state.vm.get_or_insert_with(|| {
+            state.served = 0;
+            let options = HeapOptions { stress: kind == STRESSED, poison: watched, ..HeapOptions::default() };
+            let mut vm = sandbox::state(options);
+            if kind == CHECKED {
                 vm.check_operands();
             }
             vm
         });
         let Ok(f) = vm.load(input, b"=fuzz", LoadMode::Binary, None) else { return Ok(End::Refused) };
-        self.served += 1;
+        state.served += 1;
         let outcome = sandbox::call(guard, vm, f, TIME);
-        if let Outcome::Error(e) = outcome
-            && (e.contains("interrupted") || e.contains("not enough memory"))
-        {
-            self.vm = None;
-        } else if self.watched {
-            vm.verify_heap()?;
+        let broken = matches!(&outcome, Outcome::Error(e) if e.contains("interrupted") || e.contains("not enough memory"));
+        let verified = if watched { vm.verify_heap() } else { Ok(()) };
+        if broken {
+            state.vm = None;
         }
-        Ok(End::Accepted)
+        verified.map(|()| End::Accepted)
     }
 
     fn reset(&mut self) {
         // After a panic in the middle of a native nothing of the state may run, not even its end.
-        std::mem::forget(self.vm.take());
+        std::mem::forget(std::mem::take(&mut self.states));
     }
 }
 

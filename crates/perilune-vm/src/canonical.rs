@@ -4,7 +4,6 @@
 //! Collections take this for granted and look at tags alone; a nil with another payload is harmless to them and wrong as a key.
 
 use crate::Vm;
-use crate::frame::frame;
 use crate::object::{LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, Userdata};
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
@@ -63,17 +62,20 @@ pub(crate) unsafe fn check_object(vm: *mut Vm, obj: Obj) {
 
 /// The slots of a stack may hold frame records; their values are canonical.
 unsafe fn check_stack(vm: *mut Vm, th: *mut Thread) {
-    // SAFETY: as `check_object`; the running coroutine's base and top are in the Vm.
+    // SAFETY: as `check_object`; the running coroutine's top is in the Vm.
     unsafe {
         let running = th == (*vm).thread;
-        let (base, top) = if running { ((*vm).base, (*vm).top) } else { ((*th).base, (*th).top) };
-        debug_assert!(top >= (*th).stack && frame(base).cast() >= (*th).stack);
+        let top = if running { (*vm).top } else { (*th).top };
+        // As the collector sees it: a coroutine that is over may have a smaller stack than it had.
+        let top = top.min((*th).stack.add((*th).stack_size));
         let mut at = (*th).stack;
         while at < top {
             let v = *at;
             assert!(
                 v.is_canonical(),
-                "a stack holds the tag {:?} with the payload {:#x}",
+                "slot {} of a coroutine that is {:?} holds the tag {:?} with the payload {:#x}",
+                at.offset_from((*th).stack),
+                (*th).status,
                 v.tag(),
                 v.payload()
             );
