@@ -25,7 +25,7 @@ fn arena(vm: &mut Vm) -> LuaResult<u32> {
     let n = vm.nargs();
     // A collection that is due comes now rather than into the scope.
     if vm.heap.gc_due() {
-        vm.safepoint_open(true)?;
+        vm.safepoint_open()?;
     }
     vm.ensure_stack(n as usize + 8)?;
     let f = vm.arg(1);

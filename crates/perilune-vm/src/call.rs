@@ -330,7 +330,7 @@ impl Vm {
     pub(crate) unsafe fn finish_native(&mut self, n: usize) -> Flow {
         // Before it returns: if it has made more than there is memory for, that is its own error, which a `pcall` of it catches.
         if self.heap.gc_due() {
-            self.safepoint_open(true)?;
+            self.safepoint_open()?;
         }
         // SAFETY: the native's results are the topmost n values.
         unsafe { self.finish_return(self.base, self.top.sub(n), n) }

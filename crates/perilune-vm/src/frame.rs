@@ -34,7 +34,7 @@ pub(crate) struct Frame {
     /// Lua functions: constants of the instance.
     pub k: *const Value,
     pub tag1: Tag,
-    /// What a continuation frame is for, see `Continue`.
+    /// What a continuation frame is for, see the constants that begin with `CONT_`.
     pub cont: u8,
     /// A number that the continuation needs (`CONT_CONCAT`: values left; `CONT_COMPARE`: 1 if negated).
     pub aux: u16,

@@ -652,9 +652,6 @@ impl Vm {
         if k || v { Some((k, v)) } else { None }
     }
 
-    /// A table has got a metatable; nothing to do: weakness is looked up when the table is traced.
-    pub(crate) fn note_weakness(&mut self, _t: Gc<Table>, _mt: Gc<Table>) {}
-
     /// Lists `v` for finalisation, once.
     pub(crate) fn register_finalizer(&mut self, v: Value) {
         let Some(o) = v.obj() else { return };
@@ -684,9 +681,8 @@ impl Vm {
         if self.heap.gc_due() { self.collect_due() } else { Ok(()) }
     }
 
-    /// As [`Vm::safepoint`], after a native: `open` says that results up to the top are still to be used.
-    pub(crate) fn safepoint_open(&mut self, open: bool) -> LuaResult<()> {
-        let _ = open;
+    /// As [`Vm::safepoint`], where what lies up to the top is still to be used: finalisers leave the top where it was.
+    pub(crate) fn safepoint_open(&mut self) -> LuaResult<()> {
         if self.heap.gc_due() {
             // SAFETY: offsets into the running stack.
             let (top, depth) = unsafe { (self.top.offset_from((*self.thread).stack), self.thread) };

@@ -118,9 +118,6 @@ impl Vm {
             if v.is_collectable() && !self.table_metamethod(mt, Event::Gc).is_nil() {
                 self.register_finalizer(v);
             }
-            if matches!(v.tag(), Tag::TABLE) {
-                self.note_weakness(v.gc(), mt);
-            }
         }
         Ok(())
     }

@@ -133,7 +133,7 @@ op!(
     if i.c() != 0 {
         (*vm).top = frame_ceiling(base);
     }
-    flow!(vm, (*vm).safepoint_open(i.c() == 0).map(|()| Step::Continue))
+    flow!(vm, (*vm).safepoint_open().map(|()| Step::Continue))
 });
 
 op!(op_tailcall(vm, base, pc, k, i, tab) {

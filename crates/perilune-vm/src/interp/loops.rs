@@ -433,7 +433,7 @@ op!(
     /// A native iterator has returned and a collection is due.
     #[inline(never)] after_tforcall(vm, base, pc, k, i, tab) {
     (*vm).top = frame_ceiling(base);
-    flow!(vm, (*vm).safepoint_open(false).map(|()| super::Step::Continue))
+    flow!(vm, (*vm).safepoint_open().map(|()| super::Step::Continue))
 });
 
 op!(op_tforloop(vm, base, pc, k, i, tab) {
