@@ -232,7 +232,7 @@ fn pack(vm: &mut Vm) -> LuaResult<u32> {
     if count > 256 {
         vm.ensure_room(count as usize * size_of::<Value>())?;
     }
-    let table = vm.new_table(count as usize, 1)?;
+    let table = vm.new_dictionary(count as usize, 1)?;
     for i in 1..=count {
         let value = vm.arg(i);
         vm.raw_set_int(table, i64::from(i), value)?;

@@ -22,7 +22,7 @@ use crate::proto::{Constant, Proto, UpvalueDesc, VarKind};
 pub(crate) const PUC_HEADER: &[u8; 31] =
     b"\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40";
 /// What tells our chunks from PUC Lua's; its number changes with the format or the instruction set.
-pub(crate) const MARK: &[u8] = b"\0Perilune bytecode 2\n";
+pub(crate) const MARK: &[u8] = b"\0Perilune bytecode 3\n";
 
 /// Bits of a function's first byte.
 pub(crate) const IS_VARARG: u8 = 1;

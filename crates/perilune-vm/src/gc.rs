@@ -441,6 +441,7 @@ impl Client for LuaClient {
                 }
             }
             (*vm).shared.clear();
+            (*vm).drained.forget();
             (*vm).lookups.collected(cycle == Cycle::Major);
             if cycle == Cycle::Major {
                 (*vm).scratch.collected();

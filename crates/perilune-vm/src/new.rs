@@ -53,6 +53,7 @@ impl Vm {
             no_yield: 0,
             call_stub: null_mut(),
             shared: Default::default(),
+            drained: Default::default(),
             stacks: Default::default(),
             fibers: Default::default(),
             host: None,

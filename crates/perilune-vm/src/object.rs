@@ -79,7 +79,7 @@ pub struct Table {
     /// Cleared by every store of a string key that starts with "__".
     pub(crate) absent: u8,
     pub(crate) kind: ArrayKind,
-    /// log2 of the number of nodes; meaningful only if `nodes` is not null.
+    /// log2 of the number of nodes; if `nodes` is null, one more than the logarithm of the number of nodes to make first, or 0.
     pub(crate) log2_nodes: u8,
     /// Capacity of `slots`, at most 128.
     pub(crate) slot_cap: u8,
@@ -87,7 +87,7 @@ pub struct Table {
     pub(crate) metatable: *mut Table,
     /// Values of the shape's fields: right behind this struct (inline) or in a buffer; null if `slot_cap` is 0.
     pub(crate) slots: *mut Value,
-    /// `array_cap` elements of 16 bytes (General) or 8 (Int, Float), of which the first `array_len` are in use; inline (behind the slots) or in a buffer; null if none.
+    /// `array_cap` elements of 16 bytes (General) or 8 (Int, Float); which are in use: `table/array.rs`. Inline (behind the slots) or in a buffer; null if none.
     pub(crate) array: *mut u8,
     pub(crate) array_len: u32,
     pub(crate) array_cap: u32,

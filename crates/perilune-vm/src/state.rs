@@ -45,6 +45,8 @@ pub struct Vm {
     pub(crate) call_stub: *mut crate::object::LuaClosure,
     /// The shared inline cache.
     pub(crate) shared: crate::interp::ic::SharedCache,
+    /// Where the table that is being emptied begins.
+    pub(crate) drained: crate::table::iterate::Drained,
     /// Native stacks.
     pub(crate) stacks: crate::segment::NativeStacks,
     pub(crate) fibers: crate::fiber::Fibers,

@@ -2,21 +2,23 @@
 //!
 //! A table has up to three parts; each key has exactly one home.
 //!
-//! * **Array part**: integer keys `1..=array_len`. All-integer and all-float arrays store bare 8-byte elements ([`ArrayKind`]), a General
-//!   one 16-byte values, nil allowed. The first element decides; a value that does not fit widens the array to General.
+//! * **Array part**: integer keys `1..=array_cap`. All-integer and all-float arrays store bare 8-byte elements ([`ArrayKind`]), a General
+//!   one 16-byte values, nil allowed. The first element decides; a value that does not fit widens the array to General. See `table/array.rs`.
 //! * **Slots**: string keys while the table has a shape (`shape.rs`). Slot *i* holds field *i* of the shape; nil means absent.
 //! * **Hash part**: all other keys, and the string keys of a table without a shape (a *dictionary*). See `table/nodes.rs`.
 //!
+//! How large array part and hash part are is decided in `table/rehash.rs`, which also argues that n insertions cost O(n).
+//!
 //! # Invariants
-//! 1. Element `array_len` is not nil (or `array_len` is 0), and key `array_len + 1` is not in the hash part. So `array_len` is a border and the
-//!    length operator costs one load. An append therefore takes over the keys that follow from the hash part
-//!    (`table/array.rs`), and storing nil at the end moves `array_len` down past all trailing nils.
+//! 1. No key in `1..=array_cap` is in the hash part. The elements beyond `array_len` are nil, and those up to it are not, unless the array has holes
+//!    ([`TABLE_HOLES`]). So without holes and without integer keys in the hash part `array_len` is the border,
+//!    and the length operator costs two loads (`table/border.rs`).
 //! 2. String keys live all in the slots or all in the hash part: a shape that lacks a name proves that the table does.
 //! 3. String keys are interned (`string.rs`), float keys with integral values are integers, and no key is nil or NaN.
 //! 4. Where a key lives changes only when a new key is inserted. A removed key keeps its place with a nil value until then,
 //!    so that `next` can go on from it: assigning to existing fields, nil included, during a traversal works as the manual says.
-//! 5. [`TABLE_INT_NODES`] is set if the hash part has, or has had since it was last rebuilt, integer keys above 1. While
-//!    it is clear, appends and positive integer look-ups need not look there. In the same way [`TABLE_REF_NODES`] stands for references.
+//! 5. [`TABLE_INT_NODES`] is set if the hash part has, or has had since it was last rebuilt, positive integer keys. While
+//!    it is clear, positive integer look-ups need not look there. In the same way [`TABLE_REF_NODES`] stands for references.
 //!
 //! # Which tables become dictionaries
 //! Shapes grow by stores of constant keys (`t.name = v`, constructors), which the text of a program bounds. A store with a computed key
@@ -40,10 +42,12 @@
 
 mod array;
 mod barrier;
+mod border;
 mod build;
 mod fields;
 pub(crate) mod iterate;
 mod nodes;
+mod rehash;
 mod shift;
 pub(crate) mod trace;
 
@@ -51,6 +55,8 @@ pub(crate) mod trace;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work;
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
@@ -61,13 +67,16 @@ use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
 use std::ptr::null_mut;
 
-/// Bit of `Header::flags` of a table: the hash part may have integer keys above 1, which an append might reach.
+/// Bit of `Header::flags` of a table: the hash part may have positive integer keys.
 pub(crate) const TABLE_INT_NODES: u8 = 4;
-/// Bit of `Header::flags`: elements have been removed from the end of the array part, so `next` may be given a key that was there.
-pub(crate) const TABLE_TRIMMED: u8 = 8;
-
+/// Bit of `Header::flags` of a table: elements of the array part may be nil.
+pub(crate) const TABLE_HOLES: u8 = 8;
 /// Bit of `Header::flags` of a table: the hash part may have references, as keys or values. While it is clear, the collector need not look there.
-pub(crate) const TABLE_REF_NODES: u8 = 8;
+pub(crate) const TABLE_REF_NODES: u8 = 16;
+/// Bit of `Header::flags` of a table: its border has not been asked for since its array part got its present size (`table/border.rs`).
+pub(crate) const TABLE_UNMEASURED: u8 = 32;
+/// Bit of `Header::flags` of a table: the size of its array part is yet to be settled (`table/array.rs`).
+pub(crate) const TABLE_YOUNG: u8 = 64;
 
 /// Largest object that the heap allocates without a chance of failure, in bytes.
 const SMALL: usize = 8192;
@@ -85,6 +94,19 @@ const MAX_INLINE_ARRAY: usize = 64;
 fn edit<'a>(t: Gc<Table>) -> &'a mut Table {
     // SAFETY: the table is reachable, hence alive, and this thread owns its heap; the rule above keeps the reference unique.
     unsafe { &mut *t.ptr() }
+}
+
+/// Counts nodes and elements that are gone through, for the tests of `table/work.rs`.
+#[inline(always)]
+fn count_work(_units: usize) {
+    #[cfg(test)]
+    work::count(_units);
+}
+
+/// The buffer with its data at `data`, which is the address of one.
+fn buffer_of(data: *mut u8) -> Obj {
+    // SAFETY: the data of a buffer starts that far behind its header, and is never at null.
+    unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) }
 }
 
 /// The integer that a float key stands for, if it has an integral value in range.
@@ -109,28 +131,6 @@ impl Table {
         // SAFETY: the inline slots lie within the object.
         let at = unsafe { (self as *const Table).add(1).cast::<u8>().add(self.inline_slots as usize) };
         self.inline_array != 0 && self.array.cast_const() == at
-    }
-
-    /// The value of the integer key `i`.
-    #[inline(always)]
-    pub(crate) fn get_int(&self, i: i64) -> Value {
-        let at = (i as u64).wrapping_sub(1);
-        if at < self.array_len as u64 {
-            // SAFETY: within `array_len`.
-            unsafe { self.element(at as usize) }
-        } else if self.nodes.is_null() {
-            Value::NIL
-        } else {
-            self.get_int_node(i)
-        }
-    }
-
-    #[inline(never)]
-    fn get_int_node(&self, i: i64) -> Value {
-        if i > 0 && self.header.flags & TABLE_INT_NODES == 0 {
-            return Value::NIL;
-        }
-        self.node_value(self.find_int(i))
     }
 
     /// The value of the string key `key` (interned).
@@ -161,6 +161,42 @@ impl Table {
     }
 }
 
+impl Gc<Table> {
+    /// The value of the integer key `i`.
+    #[inline(always)]
+    pub(crate) fn get_int(self, i: i64) -> Value {
+        let at = (i as u64).wrapping_sub(1);
+        if at < self.array_len as u64 {
+            // SAFETY: within `array_len`.
+            unsafe { self.element(at as usize) }
+        } else if self.has_holes() && at < self.array_cap as u64 {
+            self.get_beyond_hint(at as usize)
+        } else if self.nodes.is_null() {
+            Value::NIL
+        } else {
+            self.get_int_node(i)
+        }
+    }
+
+    #[inline(never)]
+    fn get_int_node(self, i: i64) -> Value {
+        if i > 0 && self.header.flags & TABLE_INT_NODES == 0 {
+            return Value::NIL;
+        }
+        self.node_value(self.find_int(i))
+    }
+
+    /// The element `at` (from 0) of an array with holes, behind the hint, which moves.
+    #[cold]
+    fn get_beyond_hint(self, at: usize) -> Value {
+        if !self.is_frozen() {
+            edit(self).array_len = at as u32 + 1;
+        }
+        // SAFETY: below `array_cap`, in an array with holes.
+        unsafe { self.element(at) }
+    }
+}
+
 impl Vm {
     /// A new table with room for `array_hint` elements and `field_hint` string-keyed fields: with the empty shape if the
     /// fields are few, else a dictionary.
@@ -173,11 +209,24 @@ impl Vm {
         let inline_array = if array_hint <= MAX_INLINE_ARRAY { array_hint } else { 0 };
         let t = self.alloc_table(shape, slots, inline_array);
         self.table_resize(t, array_hint, if shape == shape::DICT { field_hint } else { 0 })?;
+        edit(t).header.flags |= TABLE_UNMEASURED;
         Ok(t)
     }
 
-    /// A new table of a shape, with its slots (all nil) and room for an array of `inline_array` values of 16 bytes (or twice as
-    /// many numbers) in the same object. The slots must be enough for the shape. At most 8 KiB in all; never fails.
+    /// A new table with room for `array_hint` elements and `key_hint` other keys, names among them, in the hash part. As these then count when the
+    /// hash part is full, the table has the borders that programs know from the reference implementation.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub fn new_dictionary(&mut self, array_hint: usize, key_hint: usize) -> LuaResult<Gc<Table>> {
+        let inline_array = if array_hint <= MAX_INLINE_ARRAY { array_hint } else { 0 };
+        let t = self.alloc_table(shape::DICT, 0, inline_array);
+        self.table_resize(t, array_hint, key_hint)?;
+        edit(t).header.flags |= TABLE_UNMEASURED;
+        Ok(t)
+    }
+
+    /// A new table of a shape, with its slots (all nil) and room for an array of `inline_array` values in the same object. The slots must be enough for the shape. At most 8 KiB in all; never fails.
     #[inline(always)]
     pub(crate) fn alloc_table(&mut self, shape: u32, inline_slots: usize, inline_array: usize) -> Gc<Table> {
         let bytes = size_of::<Table>() + (inline_slots + inline_array) * size_of::<Value>();
@@ -363,14 +412,14 @@ impl Vm {
         self.check_writable(t)?;
         let table = edit(t);
         let len = table.array_len as u64;
-        if at <= len && table.accepts(v) {
+        if at <= len && table.accepts(v) && !table.has_holes() {
             if at < len {
                 self.element_barrier(t, at as usize, v);
                 // SAFETY: within `array_len`, and the kind accepts the value.
                 unsafe { table.set_element(at as usize, v) };
                 return Ok(());
             }
-            if at < table.array_cap as u64 && at != 0 && table.header.flags & TABLE_INT_NODES == 0 {
+            if at < table.array_cap as u64 && at != 0 {
                 self.element_barrier(t, at as usize, v);
                 table.array_len += 1;
                 // SAFETY: within `array_cap`, and the kind accepts the value.
@@ -384,21 +433,20 @@ impl Vm {
     #[inline(never)]
     fn set_int_slow(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
         let at = (i as u64).wrapping_sub(1);
-        let len = t.array_len as u64;
-        if at < len {
-            self.replace_element(t, at as usize, v)
-        } else if at == len {
-            // By invariant 1, storing nil here has nothing to remove.
-            if v.is_nil() { Ok(()) } else { self.append(t, v) }
-        } else {
-            self.set_node(t, t.find_int(i), Value::int(i), v)
+        let cap = t.array_cap as u64;
+        if at < cap {
+            return self.set_any_element(t, at as usize, v);
         }
-    }
-
-    /// A border of the table (manual 3.4.7), without metamethods: always the end of the array part.
-    #[inline(always)]
-    pub fn raw_len(&self, t: Gc<Table>) -> i64 {
-        t.array_len as i64
+        let node = t.find_int(i);
+        if node.is_null() && at == cap && !v.is_nil() {
+            // A full array doubles if nothing else has to move. One that is small and has a hash part beside it is left to the rule of `table/rehash.rs`.
+            let alone = t.has_no_nodes()
+                || (cap >= array::SMALL_ARRAY as u64 && t.header.flags & TABLE_INT_NODES == 0);
+            if alone && t.array_len as u64 == cap && !t.has_holes() {
+                return self.append_to_full(t, v);
+            }
+        }
+        self.set_node(t, node, Value::int(i), v)
     }
 
     /// Makes room for `array` elements in all and for `nodes` keys in the hash part.
@@ -406,8 +454,13 @@ impl Vm {
     /// # Errors
     /// "not enough memory"
     pub(crate) fn table_resize(&mut self, t: Gc<Table>, array: usize, nodes: usize) -> LuaResult<()> {
+        edit(t).settle_size();
         if array > t.array_cap as usize {
-            self.reserve_array(t, array)?;
+            if t.nodes.is_null() {
+                self.set_array_size(t, array)?;
+            } else {
+                self.resize(t, array, t.node_count(), None)?;
+            }
         }
         if nodes > t.node_count() {
             self.rebuild_nodes(t, nodes)?;
@@ -434,8 +487,7 @@ impl Vm {
     /// The buffer with its data at `data`, given `bytes` bytes of data, more than it has: the address of the data now. The owner must
     /// be logged.
     fn grow_buffer(&mut self, data: *mut u8, bytes: usize) -> LuaResult<*mut u8> {
-        // SAFETY: the data of a buffer starts that far behind its header, and is never at null.
-        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+        let buffer = buffer_of(data);
         match self.heap.try_grow(buffer, BUFFER_DATA + bytes) {
             // SAFETY: as in `alloc_buffer`.
             Ok(o) => Ok(unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) }),
@@ -453,8 +505,7 @@ impl Vm {
 
     /// As [`Vm::grow_buffer`], but only if nothing need be copied, else `None`; the owner need not be logged.
     fn extend_buffer(&mut self, data: *mut u8, bytes: usize) -> Option<*mut u8> {
-        // SAFETY: as above.
-        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+        let buffer = buffer_of(data);
         // SAFETY: as in `alloc_buffer`.
         self.heap
             .try_extend(buffer, BUFFER_DATA + bytes)
@@ -463,8 +514,7 @@ impl Vm {
 
     /// Gives up the buffer with its data at `data`. Its owner, which must be logged, has another one.
     fn drop_buffer(&mut self, data: *mut u8) {
-        // SAFETY: as above.
-        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
+        let buffer = buffer_of(data);
         self.heap.free_buffer(buffer);
     }
 

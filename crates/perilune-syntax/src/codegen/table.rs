@@ -2,14 +2,15 @@
 //!
 //! The leading `name = value` fields, if their names differ, become the template of the `NEWTABLE`: the table
 //! starts with the shape they make, and each value is stored by slot number. From the first repeated or
-//! computed key on, fields are stored the general way, because what they do to the shape is not known.
+//! computed key on, fields are stored the general way, because what they do to the shape is not known. How many
+//! these are says how large a hash part the table starts with, should they be no names.
 //! Positional items gather in the registers above the table and are stored in batches, as they come; named
 //! fields may stand between them.
 
 use super::expr::{Exp, Kind};
 use super::{Gen, Res};
 use crate::ast::{Expr, ExprId, Field, StrId};
-use crate::bytecode::{Instr, NO_IC, Op, RK_CONST};
+use crate::bytecode::{self, Instr, NO_IC, Op, RK_CONST};
 
 /// Items that gather before they are stored.
 const ITEMS_PER_FLUSH: u16 = 50;
@@ -63,8 +64,10 @@ impl Gen<'_> {
             self.store_items(table, gathered, stored);
         }
         let items = stored + gathered as u32;
+        let pairs = fields.iter().filter(|f| matches!(f, Field::Pair { .. })).count();
         let b = template.map_or(0, |(index, _)| index + 1);
-        self.fs.code[pc] = Instr::abcd(Op::NewTable, table, b, items.min(u16::MAX as u32) as u16, ic);
+        let c = bytecode::table_sizes(items as usize, pairs - slots as usize);
+        self.fs.code[pc] = Instr::abcd(Op::NewTable, table, b, c, ic);
         Ok(Exp::new(Kind::Register(table)))
     }
 

@@ -11,7 +11,7 @@ use crate::meta::{Event, Store};
 use crate::object::{LuaClosure, LuaString, Node, TABLE_IS_PROTO, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
-use perilune_syntax::bytecode::NO_IC;
+use perilune_syntax::bytecode::{NO_IC, sizes_of_table};
 use perilune_syntax::{Instr, Op};
 
 /// Writes what a cache has found and goes on, unless it is nil and a metatable might know better.
@@ -88,6 +88,30 @@ macro_rules! try_frozen_get {
     }};
 }
 
+/// Calls the Lua function at `f`, or this domain's own for the one in an island there, as a metamethod of table `t` with these arguments, or falls through: the
+/// cache is out of date, the function is another one, there is no room.
+macro_rules! call_cached {
+    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
+        let c: *const Ic = $c;
+        let f: *const Value = $f;
+        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag() == Tag::CLOSURE {
+            let p = (*((*f).payload() as *const LuaClosure)).proto;
+            let func = frame_ceiling($base);
+            let callee = func.wrapping_add(CALL_GAP);
+            let mut end = callee;
+            $(let _: *const Value = $arg; end = end.wrapping_add(1);)*
+            if has_room($vm, p, callee, end) {
+                (*crate::frame::frame($base)).pc = $pc;
+                copy(func, f);
+                let mut at = callee;
+                $(copy(at, $arg); at = at.add(1);)*
+                push_lua($vm, $base, callee, p, at, 1, ($cont, 0));
+                next!($vm, callee, (*p).code, (*p).k as *const Value, $tab)
+            }
+        }
+    }};
+}
+
 // Each of the three readers answers the kind that it usually meets and leaves the others to `other_getfield`: with
 // all kinds in one body there are not enough scratch registers, and every execution would save some.
 
@@ -112,9 +136,21 @@ op!(#[inline(never)] other_gettabup(vm, base, pc, k, i, tab) {
     let c = ic(k, i.d());
     if (*c).kind == OWN {
         try_own_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
+    } else if (*c).kind == INDEX_CALL {
+        tail!(call_env_index, vm, base, pc, k, i, tab)
     } else {
         try_proto_get!(vm, base, pc, k, tab, t, c, base.add(i.a() as usize))
     }
+    tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETTABUP that ends in a function in `__index`.
+    #[inline(never)] call_env_index(vm, base, pc, k, i, tab) {
+    let env = (*super::moves::upvalue(base, i.b() as usize)).v;
+    let t = (*env).payload() as *mut Table;
+    let f = (*ic(k, i.d())).loc as *const Value;
+    call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_STORE, [env, k.add(i.c() as usize)]);
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
 
@@ -146,30 +182,6 @@ op!(#[inline(never)] other_getfield(vm, base, pc, k, i, tab) {
     }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
 });
-
-/// Calls the Lua function at `f`, or this domain's own for the one in an island there, as a metamethod of table `t` with these arguments, or falls through: the
-/// cache is out of date, the function is another one, there is no room.
-macro_rules! call_cached {
-    ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
-        let c: *const Ic = $c;
-        let f: *const Value = $f;
-        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag() == Tag::CLOSURE {
-            let p = (*((*f).payload() as *const LuaClosure)).proto;
-            let func = frame_ceiling($base);
-            let callee = func.wrapping_add(CALL_GAP);
-            let mut end = callee;
-            $(let _: *const Value = $arg; end = end.wrapping_add(1);)*
-            if has_room($vm, p, callee, end) {
-                (*crate::frame::frame($base)).pc = $pc;
-                copy(func, f);
-                let mut at = callee;
-                $(copy(at, $arg); at = at.add(1);)*
-                push_lua($vm, $base, callee, p, at, 1, ($cont, 0));
-                next!($vm, callee, (*p).code, (*p).k as *const Value, $tab)
-            }
-        }
-    }};
-}
 
 op!(
     /// GETFIELD that ends in a function in `__index`.
@@ -242,13 +254,30 @@ op!(
     if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
         let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
-        let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
-        if e.is_null() {
-            tail!(uncached_getfield, vm, base, pc, k, i, tab)
+        if let Some(slot) = (*vm).shared.find_own((*t).shape, key) {
+            let v = (*t).slots.add(slot as usize);
+            let ticks = (*vm).shared.ticks;
+            if !(*v).is_nil() && !ticks.is_multiple_of(32) {
+                (*vm).shared.ticks = ticks.wrapping_add(1);
+                copy(base.add(i.a() as usize), v);
+                next!(vm, base, pc, k, tab)
+            }
         }
-        let ticks = (*vm).shared.ticks.wrapping_add(1);
-        (*vm).shared.ticks = ticks;
+        tail!(shared_getfield, vm, base, pc, k, i, tab)
+    }
+    tail!(uncached_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`slow_getfield`], of a table in whose own fields nothing has been found.
+    #[inline(never)] shared_getfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
+    let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
+    let ticks = (*vm).shared.ticks;
+    if !e.is_null() {
         if !ticks.is_multiple_of(32) && !shape::is_dict((*t).shape) {
+            (*vm).shared.ticks = ticks.wrapping_add(1);
             let c = &raw const (*e).ic;
             let v = if (*c).kind == OWN {
                 (*t).slots.add((*c).slot as usize) as *const Value
@@ -265,6 +294,7 @@ op!(
         }
         tail!(found_getfield, vm, base, pc, k, i, tab)
     }
+    (*vm).shared.ticks = ticks.wrapping_add(1);
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
@@ -274,13 +304,15 @@ op!(
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
     let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
+    let ticks = (*vm).shared.ticks;
+    (*vm).shared.ticks = ticks.wrapping_add(1);
     if !e.is_null() {
         if shape::is_dict((*t).shape) {
             if !(*t).get_str(Gc::from_ptr(key)).is_nil() {
                 // The shape of a dictionary does not prove that the key is absent.
                 tail!(uncached_getfield, vm, base, pc, k, i, tab)
             }
-        } else if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+        } else if ticks.is_multiple_of(32) && i.d() != NO_IC {
             *ic(k, i.d()) = (*e).ic;
         }
         let c = &raw const (*e).ic;
@@ -599,6 +631,7 @@ pub(super) unsafe fn store_flow(vm: &mut Vm, obj: Value, key: Value, val: Value)
 
 op!(op_newtable(vm, base, pc, k, i, tab) {
     let c = ic(k, i.d());
+    // Larger as well if other keys are to come, which are in the upper bits.
     let array = i.c() as usize;
     if i.d() == NO_IC || (*c).shape == EMPTY || array > 16 {
         tail!(slow_newtable, vm, base, pc, k, i, tab)
@@ -623,6 +656,7 @@ unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
     unsafe {
         let mut fields = 0;
         let mut shape = shape::ROOT;
+        let (array, keys) = sizes_of_table(i.c());
         if i.b() > 0 {
             let inst = &*(*super::frame_closure(base)).proto;
             let keys = &inst.proto().templates[i.b() as usize - 1];
@@ -634,13 +668,12 @@ unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
             match at {
                 Some(s) => shape = s,
                 None => {
-                    let t = vm.new_table(i.c() as usize, fields + 64)?;
+                    let t = vm.new_table(array, fields + 64)?;
                     *base.add(i.a() as usize) = t.into();
                     return Ok(Step::Continue);
                 }
             }
         }
-        let array = i.c() as usize;
         if i.d() != NO_IC {
             let c = ic(k, i.d());
             *c = Ic { shape, slot: fields as u32, aux: i.b() as u32, ..Ic::CLEAR };
@@ -653,6 +686,7 @@ unsafe fn newtable_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
         } else {
             vm.alloc_table(shape, fields, array)
         };
+        (*t.ptr()).expect_nodes(keys);
         *base.add(i.a() as usize) = t.into();
         vm.safepoint()?;
         Ok(Step::Continue)

@@ -94,9 +94,23 @@ pub(crate) struct SharedEntry {
 /// Sets of the shared cache, of two entries each.
 const SHARED: usize = 512;
 
+/// Entries of its part for own fields.
+const OWN_ENTRIES: usize = 1024;
+
+/// In front of the sets: where tables of a shape have a field of their own, whatever their metatable.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct OwnEntry {
+    /// The interned key; null: nothing cached.
+    key: *mut LuaString,
+    shape: u32,
+    slot: u32,
+}
+
 /// The shared cache.
 pub(crate) struct SharedCache {
     sets: Box<[[SharedEntry; 2]; SHARED]>,
+    own: Box<[OwnEntry; OWN_ENTRIES]>,
     /// Counts hits, to refresh a site's cache now and then.
     pub ticks: u32,
 }
@@ -104,8 +118,8 @@ pub(crate) struct SharedCache {
 impl Default for SharedCache {
     fn default() -> Self {
         // SAFETY: zeros are a valid entry, and one without a key is found for none.
-        let sets = unsafe { Box::new_zeroed().assume_init() };
-        SharedCache { sets, ticks: 0 }
+        let (sets, own) = unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
+        SharedCache { sets, own, ticks: 0 }
     }
 }
 
@@ -119,6 +133,23 @@ impl SharedEntry {
 }
 
 impl SharedCache {
+    #[inline(always)]
+    fn own_index(shape: u32, key: *mut LuaString) -> usize {
+        ((shape as usize).wrapping_mul(9) ^ key as usize >> 4) % OWN_ENTRIES
+    }
+
+    /// The slot in which tables of `shape` have the field `key`, if that is remembered.
+    #[inline(always)]
+    pub fn find_own(&self, shape: u32, key: *mut LuaString) -> Option<u32> {
+        let e = &self.own[Self::own_index(shape, key)];
+        if e.key == key && e.shape == shape { Some(e.slot) } else { None }
+    }
+
+    /// Remembers that tables of `shape` have the field `key` in `slot`.
+    pub fn put_own(&mut self, shape: u32, key: Gc<LuaString>, slot: u32) {
+        self.own[Self::own_index(shape, key.ptr())] = OwnEntry { key: key.ptr(), shape, slot };
+    }
+
     /// The set in which an entry for these would be.
     #[inline(always)]
     fn set(shape: u32, meta: *mut Table, key: *mut LuaString) -> usize {
@@ -157,6 +188,7 @@ impl SharedCache {
     /// Forgets everything: addresses may be used again after a collection.
     pub fn clear(&mut self) {
         self.sets.fill([SharedEntry::NONE; 2]);
+        self.own.fill(OwnEntry { key: std::ptr::null_mut(), shape: EMPTY, slot: 0 });
     }
 }
 
@@ -187,6 +219,7 @@ impl Vm {
                         if let Some(slot) = shape::lookup(t.shape, key) {
                             *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
                             self.shared.put(*c, t.metatable, key);
+                            self.shared.put_own(t.shape, key, slot);
                         }
                     } else if t.shape == shape::FROZEN_DICT {
                         if let Some(slot) = node_index(t, key) {

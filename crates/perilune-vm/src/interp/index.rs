@@ -14,7 +14,6 @@ use crate::meta::Event;
 use crate::object::{ArrayKind, LuaString, Node, STRING_INTERNED, Table};
 use crate::shape;
 use crate::string::same_text;
-use crate::table::TABLE_INT_NODES;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::is_island;
 use perilune_syntax::{Instr, Op};
@@ -46,7 +45,8 @@ op!(op_getindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.c() as usize);
     if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::INT {
         let t = (*obj).payload() as *mut Table;
-        get_element!(vm, base, pc, k, i, tab, t, (*key).payload())
+        get_element!(vm, base, pc, k, i, tab, t, (*key).payload());
+        tail!(int_getindex, vm, base, pc, k, i, tab)
     } else if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::STRING {
         tail!(string_getindex, vm, base, pc, k, i, tab)
     }
@@ -229,8 +229,36 @@ op!(
 });
 
 op!(
-    /// GETINDEX past the array part.
+    /// GETINDEX of a table by an integer that is not among its first elements: from the hash part.
+    #[inline(never)] int_getindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let n = (*t).find_int((*base.add(i.c() as usize)).int_bits());
+    if !n.is_null() && (*n).is_live() {
+        Value::store(base.add(i.a() as usize), Tag((*n).value_tag), (*n).value);
+        next!(vm, base, pc, k, tab)
+    }
+    tail!(full_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX by a key that is neither integer nor string, or of something else than a table. An index that is the result of a division is a float.
     #[inline(never)] other_getindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.b() as usize);
+    let key = base.add(i.c() as usize);
+    if (*key).tag() == Tag::FLOAT && (*obj).tag() == Tag::TABLE {
+        let f = (*key).float_bits();
+        let n = f as i64;
+        if n as f64 == f {
+            let t = (*obj).payload() as *mut Table;
+            get_element!(vm, base, pc, k, i, tab, t, n)
+        }
+    }
+    tail!(full_getindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// GETINDEX past the quick ways.
+    #[inline(never)] full_getindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     if (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
@@ -317,12 +345,8 @@ macro_rules! append_element {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident) => {{
         let t = (*$base.add($i.a() as usize)).payload() as *mut Table;
         let n = (*t).array_len;
-        // Without integer keys in the hash part there is nothing to take over; the first element chooses the kind.
-        if n != 0
-            && n < (*t).array_cap
-            && (*t).header.flags & TABLE_INT_NODES == 0
-            && (*t).metatable.is_null()
-        {
+        // The first element chooses the kind.
+        if n != 0 && n < (*t).array_cap && !(*t).has_holes() && (*t).metatable.is_null() {
             let val = rk($base, $k, $i.c());
             if (*t).kind == ArrayKind::General {
                 if !(*val).is_nil() && !needs_barrier($vm, t, val) {
@@ -344,7 +368,8 @@ op!(op_setindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.b() as usize);
     if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::INT {
         let t = (*obj).payload() as *mut Table;
-        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload())
+        set_element!(vm, base, pc, k, i, tab, append_setindex, t, (*key).payload());
+        tail!(int_setindex, vm, base, pc, k, i, tab)
     } else if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::STRING {
         tail!(string_setindex, vm, base, pc, k, i, tab)
     }
@@ -388,10 +413,41 @@ op!(
 
 op!(#[inline(never)] append_setindex(vm, base, pc, k, i, tab) {
     append_element!(vm, base, pc, k, i, tab);
-    tail!(other_setindex, vm, base, pc, k, i, tab)
+    tail!(full_setindex, vm, base, pc, k, i, tab)
 });
 
-op!(#[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
+op!(
+    /// SETINDEX of a table by an integer that is not among its first elements: over a value in the hash part.
+    #[inline(never)] int_setindex(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.a() as usize)).payload() as *mut Table;
+    let n = (*t).find_int((*base.add(i.b() as usize)).int_bits());
+    if !n.is_null() && (*n).is_live() {
+        let val = rk(base, k, i.c());
+        if (*val).tag() < Tag::STRING && !(*t).is_frozen() {
+            (*n).set_value(*val);
+            next!(vm, base, pc, k, tab)
+        }
+    }
+    tail!(full_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SETINDEX by a key that is neither integer nor string, or of something else than a table.
+    #[inline(never)] other_setindex(vm, base, pc, k, i, tab) {
+    let obj = base.add(i.a() as usize);
+    let key = base.add(i.b() as usize);
+    if (*key).tag() == Tag::FLOAT && (*obj).tag() == Tag::TABLE {
+        let f = (*key).float_bits();
+        let n = f as i64;
+        if n as f64 == f {
+            let t = (*obj).payload() as *mut Table;
+            set_element!(vm, base, pc, k, i, tab, append_setindex, t, n)
+        }
+    }
+    tail!(full_setindex, vm, base, pc, k, i, tab)
+});
+
+op!(#[inline(never)] full_setindex(vm, base, pc, k, i, tab) {
     let obj = base.add(i.a() as usize);
     if (*obj).tag() == Tag::TABLE {
         let meta = (*((*obj).payload() as *mut Table)).metatable;

@@ -24,7 +24,7 @@ use crate::native::LuaResult;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, STRING_DATA, Table, Upval};
 use crate::shape;
 use crate::shared::{SharedArc, SharedRef};
-use crate::table::TABLE_INT_NODES;
+use crate::table::{TABLE_HOLES, TABLE_INT_NODES};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{FROZEN, Header, IslandBuilder, IslandRef, OutOfMemory, is_island, island_number};
 use perilune_syntax::Proto;
@@ -256,7 +256,7 @@ impl Copier<'_> {
     /// Room for a table with its slots and its array; what it refers to is filled in later.
     fn start_table(&mut self, t: Gc<Table>) -> Attempt<*mut Table> {
         let slots = shape::field_count(t.shape) as usize;
-        let array = t.array_len as usize;
+        let array = t.extent();
         let bytes = size_of::<Table>() + slots * size_of::<Value>() + array * t.kind.element_size();
         let copy: *mut Table = self.island.alloc(Tag::TABLE.0, bytes)?.cast();
         // SAFETY: room for the table, its slots and its elements, in this order. Every field is written here.
@@ -272,6 +272,7 @@ impl Copier<'_> {
             (*copy).array = if array == 0 { null_mut() } else { first.add(slots).cast() };
             (*copy).array_len = array as u32;
             (*copy).array_cap = array as u32;
+            (*copy).header.flags |= t.header.flags & TABLE_HOLES;
             (*copy).nodes = null_mut();
             (*copy).last_free = 0;
             (*copy).inline_slots = 0;
@@ -288,7 +289,7 @@ impl Copier<'_> {
             for n in 0..(*dst).slot_cap as usize {
                 *(*dst).slots.add(n) = self.forward(*(*src).slots.add(n))?;
             }
-            let len = (*src).array_len as usize;
+            let len = (*src).extent();
             if (*src).kind == crate::ArrayKind::General {
                 let (from, to) = ((*src).array.cast::<Value>(), (*dst).array.cast::<Value>());
                 self.expect_texts(len, from.as_ref().copied());
@@ -399,7 +400,7 @@ impl Copier<'_> {
             let copy: *mut Node = self.island.room(tight * size_of::<Node>())?.cast();
             (*dst).nodes = copy;
             (*dst).log2_nodes = tight.trailing_zeros() as u8;
-            (*dst).header.flags = (*src).header.flags & TABLE_INT_NODES;
+            (*dst).header.flags = (*src).header.flags & (TABLE_INT_NODES | TABLE_HOLES);
             if !by_address && tight == nodes.len() {
                 return self.fill_same_nodes(nodes, copy);
             }
@@ -413,7 +414,7 @@ impl Copier<'_> {
                 let (key, v) = (self.forward(n.key())?, self.forward(n.value())?);
                 (*dst).insert_into_free(key, v);
             }
-            (*dst).header.flags = (*src).header.flags & TABLE_INT_NODES;
+            (*dst).header.flags = (*src).header.flags & (TABLE_INT_NODES | TABLE_HOLES);
             Ok(dunder)
         }
     }

@@ -151,7 +151,7 @@ fn step(src: *mut Header, child: u64) -> Step {
                         return Step::Field(shape::name_of(t.shape, slot).to_vec());
                     }
                 }
-                for at in 0..t.array_len as usize {
+                for at in 0..t.extent() {
                     if is_child(t.element(at)) {
                         return Step::Index((at + 1).to_string());
                     }

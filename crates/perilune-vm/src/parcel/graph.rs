@@ -52,6 +52,7 @@ pub(super) struct TableHead {
     pub nodes: u32,
     pub kind: u8,
     pub has_metatable: bool,
+    pub has_holes: bool,
 }
 
 impl TableHead {
@@ -60,6 +61,7 @@ impl TableHead {
             code::TABLE as u64
                 | (self.kind as u64) << 8
                 | (self.has_metatable as u64) << 16
+                | (self.has_holes as u64) << 17
                 | (self.nodes as u64) << 32,
             self.shape as u64 | (self.array as u64) << 32,
         ]
@@ -72,6 +74,7 @@ impl TableHead {
             nodes: (first >> 32) as u32,
             kind: (first >> 8) as u8,
             has_metatable: first >> 16 & 1 != 0,
+            has_holes: first >> 17 & 1 != 0,
         }
     }
 }

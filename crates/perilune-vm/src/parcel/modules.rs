@@ -153,8 +153,8 @@ fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value, Value)) {
     for node in t.node_slice().iter().take(MAX_FIELDS).filter(|n| n.is_live()) {
         f(vm, node.key(), node.value());
     }
-    for at in 0..(t.array_len as usize).min(MAX_FIELDS) {
-        // SAFETY: within `array_len`.
+    for at in 0..t.extent().min(MAX_FIELDS) {
+        // SAFETY: within `extent`.
         let v = unsafe { t.element(at) };
         f(vm, Value::int(at as i64 + 1), v);
     }
@@ -170,8 +170,8 @@ fn fingerprint(t: Gc<Table>) -> u64 {
     for node in t.node_slice().iter().take(MAX_FIELDS).filter(|n| n.is_live()) {
         sum = sum.wrapping_add(mix(node.key().payload(), node.value()));
     }
-    for at in 0..(t.array_len as usize).min(MAX_FIELDS) {
-        // SAFETY: within `array_len`.
+    for at in 0..t.extent().min(MAX_FIELDS) {
+        // SAFETY: within `extent`.
         sum = sum.wrapping_add(mix(at as u64, unsafe { t.element(at) }));
     }
     sum

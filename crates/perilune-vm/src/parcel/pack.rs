@@ -242,10 +242,11 @@ impl<'v> Packer<'v> {
         let live = t.node_slice().iter().filter(|n| n.is_live()).count();
         let head = TableHead {
             shape: t.shape,
-            array: t.array_len,
+            array: t.extent() as u32,
             nodes: live as u32,
             kind: t.kind as u8,
             has_metatable: !t.metatable.is_null(),
+            has_holes: t.has_holes(),
         };
         self.words.extend_from_slice(&head.words());
         Ok(())
@@ -357,9 +358,9 @@ impl<'v> Packer<'v> {
             self.value(v, false)?;
         }
         if t.kind == ArrayKind::General {
-            for at in 0..t.array_len as usize {
+            for at in 0..t.extent() {
                 self.at(number, || Step::Field(format!("[{}]", at + 1)));
-                // SAFETY: within `array_len`.
+                // SAFETY: within `extent`.
                 self.value(unsafe { t.element(at) }, false)?;
             }
         } else {

@@ -30,6 +30,8 @@ pub(super) struct Made {
     array: u32,
     nodes: u32,
     has_metatable: bool,
+    /// Elements may be nil.
+    holes: bool,
 }
 
 /// Reads one graph.
@@ -298,7 +300,14 @@ impl<'v, 'g> Reader<'v, 'g> {
         };
         let t = self.vm.new_table_of(head.shape, kind, head.array as usize, head.nodes as usize)?;
         let (array, nodes, has_metatable) = (head.array, head.nodes, head.has_metatable);
-        self.objects.push(Made { obj: t.obj(), tag: Tag::TABLE, array, nodes, has_metatable });
+        self.objects.push(Made {
+            obj: t.obj(),
+            tag: Tag::TABLE,
+            array,
+            nodes,
+            has_metatable,
+            holes: head.has_holes,
+        });
         Ok(t.into())
     }
 
@@ -346,7 +355,7 @@ impl<'v, 'g> Reader<'v, 'g> {
     }
 
     fn made(&mut self, obj: Obj, tag: Tag) {
-        self.objects.push(Made { obj, tag, array: 0, nodes: 0, has_metatable: false });
+        self.objects.push(Made { obj, tag, array: 0, nodes: 0, has_metatable: false, holes: false });
     }
 
     fn known(&mut self, n: usize) -> LuaResult<Value> {
@@ -397,7 +406,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         }
         if made.array > 0 {
             let len = made.array as usize;
-            // SAFETY: as above; room for `array` elements of the kind was made, and the sender's last one is not nil.
+            // SAFETY: as above; room for `array` elements of the kind was made, and the sender says whether one is nil.
             unsafe {
                 if t.kind == ArrayKind::General {
                     for at in 0..len {
@@ -407,7 +416,7 @@ impl<'v, 'g> Reader<'v, 'g> {
                 } else {
                     t.init_numbers(self.words.words(len));
                 }
-                t.init_length(len);
+                t.init_length(made.holes);
             }
         }
         for _ in 0..made.nodes {

@@ -230,7 +230,7 @@ impl<W: Write> Walk<'_, W> {
                 let (label, argument) = key_label(key);
                 weak(self, label, argument, v);
             }
-            Description { x: shape as u64, y: (*t).array_len as u64, z: keys, ..Description::default() }
+            Description { x: shape as u64, y: (*t).extent() as u64, z: keys, ..Description::default() }
         }
     }
 

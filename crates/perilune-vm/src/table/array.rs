@@ -1,10 +1,24 @@
-//! The array part: kinds, growth, taking keys over from the hash part, and giving them back.
+//! The array part: kinds, storage, elements, holes.
 //!
-//! Elements beyond `array_len` are garbage. Capacity is counted in elements of the present kind; an empty array changes its kind for free,
-//! reading its capacity anew. Growth doubles. An array that is full and mostly nil (a queue whose head has moved on) is not doubled but moved to the
-//! hash part, so that a long-lived queue needs memory for what it holds rather than for what went through it.
+//! The array part has room for the keys `1..=array_cap`, and every one of these keys lives there. It is in one of two states.
+//!
+//! * **Dense**: elements `1..=array_len` have values, the others have none, and what their storage holds is garbage. The elements may be bare numbers
+//!   ([`ArrayKind`]).
+//! * **With holes** ([`TABLE_HOLES`]): any element may be nil. All are 16-byte values, all storage up to `array_cap` is initialised, and
+//!   `array_len` is the *hint* of `table/border.rs`: where a border was found or an element was used last. Between the two, elements have to be looked
+//!   for in slow paths, which move the hint.
+//!
+//! An array becomes one with holes when nil is stored before its end or a value behind it, which initialises the rest of its storage. It becomes dense again when
+//! all or none of its elements have values, or when its border turns out to be their number. A large one does so only after as many
+//! changes as pay for initialising it once more ([`Tally`]).
+//!
+//! # Young arrays
+//! How many keys belong to the array part matters for borders, and `table/rehash.rs` says it: one, two, four and so on while a table is filled. The first storage has
+//! room for four, and so as not to leave the fast path at the second and third element, `array_cap` is four at once, with
+//! [`TABLE_YOUNG`]: until something else than an append happens, the true size is `array_len` rounded up to a power of two
+//! ([`Table::settle_size`]).
 
-use super::{TABLE_INT_NODES, edit};
+use super::{TABLE_HOLES, TABLE_UNMEASURED, TABLE_YOUNG, edit};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, Table};
@@ -12,10 +26,14 @@ use crate::value::{Gc, Tag, Value};
 
 /// Longest array part.
 pub(super) const MAX_ARRAY: usize = (1 << 31) - 1;
-/// An array shorter than this is never considered mostly nil.
-const MIN_SPARSE: u32 = 64;
+/// Arrays up to this size are gone through rather than kept account of.
+pub(super) const SMALL_ARRAY: usize = 64;
 /// Bytes from which on the heap is asked to grow storage where it is.
 const LARGE: usize = 8 << 10;
+/// Bytes of storage that are not worth giving back.
+const SMALL_STORAGE: usize = 128;
+/// Elements of the first storage.
+const FIRST: usize = 4;
 
 impl ArrayKind {
     /// Bytes of an element.
@@ -43,16 +61,43 @@ impl ArrayKind {
             _ => ArrayKind::General,
         }
     }
+
+    /// Bytes of storage for `cap` elements; a large array of values has a [`Tally`] behind them.
+    fn storage(self, cap: usize) -> usize {
+        let tally = if self == ArrayKind::General && cap > SMALL_ARRAY { size_of::<Tally>() } else { 0 };
+        cap * self.element_size() + tally
+    }
+}
+
+/// The account of a large array with holes, behind its last element.
+#[repr(C)]
+struct Tally {
+    /// Elements that are not nil.
+    used: u32,
+    /// Elements that have become nil or got a value since the array has had holes.
+    changes: u32,
 }
 
 impl Table {
+    /// Whether elements of the array part may be nil.
+    #[inline(always)]
+    pub(crate) fn has_holes(&self) -> bool {
+        self.header.flags & TABLE_HOLES != 0
+    }
+
+    /// Number of elements of the array part that may have values.
+    #[inline(always)]
+    pub(crate) fn extent(&self) -> usize {
+        if self.has_holes() { self.array_cap as usize } else { self.array_len as usize }
+    }
+
     /// Element `at` (from 0).
     ///
     /// # Safety
-    /// `at < array_len`
+    /// `at < extent()`
     #[inline(always)]
     pub(crate) unsafe fn element(&self, at: usize) -> Value {
-        debug_assert!(at < self.array_len as usize);
+        debug_assert!(at < self.extent());
         // SAFETY: within the array, whose elements have the size that the kind says.
         unsafe {
             match self.kind {
@@ -62,7 +107,14 @@ impl Table {
         }
     }
 
-    /// Whether the array can hold `v` as it is. Nil is never accepted, since at the end it must shrink the array.
+    /// Whether element `at` (from 0) of the array part is nil; `at < array_cap`.
+    #[inline]
+    pub(super) fn is_hole(&self, at: usize) -> bool {
+        // SAFETY: compared.
+        at >= self.extent() || unsafe { self.element(at) }.is_nil()
+    }
+
+    /// Whether the array can hold `v` as it is. Nil is never accepted, since it makes holes.
     #[inline(always)]
     pub(crate) fn accepts(&self, v: Value) -> bool {
         match self.kind {
@@ -88,63 +140,227 @@ impl Table {
         }
     }
 
-    /// Gives an empty array another kind.
-    pub(super) fn choose_kind(&mut self, kind: ArrayKind) {
-        debug_assert_eq!(self.array_len, 0);
-        let bytes = self.array_cap as usize * self.kind.element_size();
-        self.array_cap = (bytes / kind.element_size()).min(MAX_ARRAY) as u32;
-        self.kind = kind;
+    /// Gives a young array its true size.
+    #[inline]
+    pub(super) fn settle_size(&mut self) {
+        if self.header.flags & TABLE_YOUNG != 0 {
+            debug_assert!(!self.has_holes() && self.array_len > 0);
+            self.header.flags &= !TABLE_YOUNG;
+            self.array_cap = self.array_len.next_power_of_two();
+        }
     }
 
-    /// Moves `array_len` down past trailing nils.
-    pub(super) fn trim(&mut self) {
-        if self.kind == ArrayKind::General {
-            while self.array_len > 0 {
-                // SAFETY: within `array_len`.
-                if !unsafe { self.element(self.array_len as usize - 1) }.is_nil() {
-                    break;
-                }
-                self.array_len -= 1;
-                self.header.flags |= super::TABLE_TRIMMED;
+    /// The account of a large array of values.
+    fn tally(&mut self) -> &mut Tally {
+        debug_assert!(self.kind == ArrayKind::General && self.array_cap as usize > SMALL_ARRAY);
+        // SAFETY: `ArrayKind::storage` has room for it behind the elements, aligned as they are.
+        unsafe { &mut *self.array.cast::<Value>().add(self.array_cap as usize).cast() }
+    }
+
+    /// Number of elements that are not nil.
+    pub(super) fn used(&mut self) -> usize {
+        if !self.has_holes() {
+            self.array_len as usize
+        } else if self.array_cap as usize > SMALL_ARRAY {
+            self.tally().used as usize
+        } else {
+            (0..self.array_cap as usize).filter(|&at| !self.is_hole(at)).count()
+        }
+    }
+
+    /// Makes a dense array one with holes. It is General.
+    pub(super) fn make_holes(&mut self) {
+        debug_assert!(self.kind == ArrayKind::General && !self.has_holes() && self.array_cap > 0);
+        self.settle_size();
+        let (len, cap) = (self.array_len as usize, self.array_cap as usize);
+        super::count_work(cap - len);
+        for at in len..cap {
+            // SAFETY: within the storage, which has room for values.
+            unsafe { self.array.cast::<Value>().add(at).write(Value::NIL) };
+        }
+        self.header.flags |= TABLE_HOLES;
+        self.array_len = self.dense_hint();
+        if cap > SMALL_ARRAY {
+            *self.tally() = Tally { used: len as u32, changes: 0 };
+        }
+    }
+
+    /// Makes an array all of whose elements have been written one with holes.
+    pub(super) fn count_holes(&mut self) {
+        self.make_holes();
+        let cap = self.array_cap as usize;
+        let used = (0..cap).filter(|&at| !self.is_hole(at)).count();
+        if cap > SMALL_ARRAY {
+            self.tally().used = used as u32;
+        }
+    }
+
+    /// Makes an array with holes dense: its first `len` elements are not nil, the others are.
+    pub(super) fn make_dense(&mut self, len: usize) {
+        debug_assert!(
+            self.has_holes() && (0..self.array_cap as usize).all(|at| self.is_hole(at) == (at >= len))
+        );
+        self.header.flags &= !(TABLE_HOLES | TABLE_UNMEASURED);
+        if self.array_len == self.array_cap {
+            self.header.flags |= TABLE_UNMEASURED;
+        }
+        self.array_len = len as u32;
+    }
+
+    /// Makes an array with holes that has `len` values dense, if they are its first elements and it is paid for.
+    pub(super) fn fill_up(&mut self, len: usize) {
+        let cap = self.array_cap as usize;
+        if cap > SMALL_ARRAY {
+            if (self.tally().changes as usize) < cap / 4 {
+                return;
             }
+            self.tally().changes = 0;
+        }
+        super::count_work(len);
+        if (0..len).all(|at| !self.is_hole(at)) {
+            self.make_dense(len);
+        }
+    }
+
+    /// Stores over element `at` (from 0) of an array with holes. The barrier has run.
+    pub(super) fn set_with_holes(&mut self, at: usize, v: Value) {
+        debug_assert!(self.has_holes() && at < self.array_cap as usize);
+        self.array_len = self.array_len.max(at as u32 + 1);
+        // SAFETY: within the array, which is General.
+        let slot = unsafe { &mut *self.array.cast::<Value>().add(at) };
+        let (was_nil, is_nil) = (slot.is_nil(), v.is_nil());
+        *slot = v;
+        if was_nil != is_nil {
+            self.after_change(at, is_nil);
+        }
+    }
+
+    /// Stores into element `at` (from 0) while a resize puts keys where they belong: a dense array gets as many as there are behind its end, in any
+    /// order, and has room and the kind for them.
+    pub(super) fn place(&mut self, at: usize, v: Value) {
+        if self.has_holes() {
+            return self.set_with_holes(at, v);
+        }
+        // SAFETY: `Vm::grow_array` made room and chose the kind.
+        unsafe { self.set_element(at, v) };
+        self.array_len += 1;
+    }
+
+    /// Forgets the elements beyond the first `size`, of which `moved` had values, before the array is made that small.
+    pub(super) fn cut(&mut self, size: usize, moved: usize) {
+        if !self.has_holes() {
+            self.array_len = self.array_len.min(size as u32);
+        } else if self.array_cap as usize > SMALL_ARRAY {
+            self.tally().used -= moved as u32;
+        }
+    }
+
+    /// Element `at` has become nil (`removed`) or got a value.
+    fn after_change(&mut self, at: usize, removed: bool) {
+        let cap = self.array_cap as usize;
+        if cap > SMALL_ARRAY {
+            let tally = self.tally();
+            tally.changes = tally.changes.saturating_add(1);
+            if removed {
+                tally.used -= 1;
+                if tally.used == 0 {
+                    self.fill_up(0);
+                }
+            } else {
+                tally.used += 1;
+                if tally.used as usize == cap {
+                    self.make_dense(cap);
+                }
+            }
+            return;
+        }
+        // Nearly always a neighbour tells that the array is neither full nor empty.
+        let agrees = |at: usize| self.is_hole(at) == removed;
+        let (below, above) = (at.saturating_sub(1), (at + 1).min(cap - 1));
+        if agrees(below) && agrees(above) && (0..cap).all(agrees) {
+            self.make_dense(if removed { 0 } else { cap });
         }
     }
 }
 
 impl Vm {
-    /// Gives the array room for `want` elements of its kind or more. The elements stay.
-    pub(super) fn reserve_array(&mut self, t: Gc<Table>, want: usize) -> LuaResult<()> {
-        self.resize_array(t, want, t.kind)
+    /// Bytes of storage that the array has.
+    fn array_storage(&self, t: Gc<Table>) -> usize {
+        if t.array.is_null() {
+            0
+        } else if t.array_is_inline() {
+            t.inline_array as usize
+        } else {
+            self.heap.size_of(super::buffer_of(t.array)) - super::BUFFER_DATA
+        }
     }
 
-    /// New storage for the array: of `kind`, for `want` elements or a few more.
-    fn resize_array(&mut self, t: Gc<Table>, want: usize, kind: ArrayKind) -> LuaResult<()> {
-        if want > MAX_ARRAY {
+    /// Changes the size of the array part. Only the array changes: keys that now belong elsewhere have been, or will be, moved by the caller, who keeps
+    /// `array_len` within bounds.
+    pub(super) fn set_array_size(&mut self, t: Gc<Table>, cap: usize) -> LuaResult<()> {
+        self.set_array_size_with_room(t, cap, cap)
+    }
+
+    /// As [`Vm::set_array_size`], with storage for `room` elements if it has to be moved.
+    pub(super) fn set_array_size_with_room(
+        &mut self,
+        t: Gc<Table>,
+        cap: usize,
+        room: usize,
+    ) -> LuaResult<()> {
+        debug_assert!(t.header.flags & TABLE_YOUNG == 0 && room >= cap);
+        if cap > MAX_ARRAY {
             return Err(self.out_of_memory());
         }
-        // Objects come in units of 16 bytes: use what rounding up would waste.
-        let bytes = ((want * kind.element_size() + super::BUFFER_DATA + 15) & !15) - super::BUFFER_DATA;
-        let own = !t.array.is_null() && !t.array_is_inline();
-        let grows =
-            own && kind == t.kind && want > t.array_cap as usize && want * kind.element_size() > LARGE;
-        let extended = if grows { self.extend_buffer(t.array, bytes) } else { None };
-        if extended.is_none() {
-            self.heap.barrier(t.obj());
+        let old = t.array_cap as usize;
+        let used = if t.has_holes() { edit(t).used() } else { 0 };
+        let (need, have) = (t.kind.storage(cap), self.array_storage(t));
+        if need > have {
+            self.move_array(t, t.kind, t.extent(), room)?;
+        } else if cap < old && need.max(SMALL_STORAGE) <= have / 2 && !t.array_is_inline() {
+            // Storage that cannot be had for less is kept.
+            let _ = self.move_array(t, t.kind, t.extent().min(cap), cap);
         }
-        if grows {
-            let new = match extended {
+        let table = edit(t);
+        table.array_cap = cap as u32;
+        if table.has_holes() {
+            for at in old..cap {
+                // SAFETY: within the storage of a General array.
+                unsafe { table.array.cast::<Value>().add(at).write(Value::NIL) };
+            }
+            if cap > SMALL_ARRAY {
+                *table.tally() = Tally { used: used as u32, changes: (cap / 4) as u32 };
+            }
+            table.array_len = cap as u32;
+        } else {
+            table.header.flags |= TABLE_UNMEASURED;
+        }
+        Ok(())
+    }
+
+    /// New storage for the array, of `kind`, with room for `room` elements or a few more. The first `len` elements stay.
+    fn move_array(&mut self, t: Gc<Table>, kind: ArrayKind, len: usize, room: usize) -> LuaResult<()> {
+        let bytes = kind.storage(room.clamp(FIRST, MAX_ARRAY));
+        let have = self.array_storage(t);
+        let own = !t.array.is_null() && !t.array_is_inline();
+        if own && kind == t.kind && bytes > have && have > LARGE {
+            let new = match self.extend_buffer(t.array, bytes) {
                 Some(new) => new,
-                None => self.grow_buffer(t.array, bytes)?,
+                None => {
+                    self.heap.barrier(t.obj());
+                    self.grow_buffer(t.array, bytes)?
+                }
             };
-            let table = edit(t);
-            table.array = new;
-            table.array_cap = (bytes / kind.element_size()).min(MAX_ARRAY) as u32;
+            super::count_work(len);
+            self.drained.forget();
+            edit(t).array = new;
             return Ok(());
         }
         let new = self.alloc_buffer(bytes)?;
+        self.drained.forget();
+        self.heap.barrier(t.obj());
+        super::count_work(len);
         let table = edit(t);
-        let len = table.array_len as usize;
-        debug_assert!(len <= want);
         let old = table.array;
         // SAFETY: both buffers hold `len` elements of their kinds and do not overlap.
         unsafe {
@@ -158,12 +374,6 @@ impl Vm {
             }
         }
         table.array = new;
-        // Widening must not change the capacity: `next` tells removed elements from foreign keys by it.
-        table.array_cap = if kind == table.kind {
-            (bytes / kind.element_size()).min(MAX_ARRAY) as u32
-        } else {
-            want as u32
-        };
         table.kind = kind;
         if own {
             self.drop_buffer(old);
@@ -171,68 +381,76 @@ impl Vm {
         Ok(())
     }
 
-    /// Makes the array General. Room for one more element stays if there was any.
+    /// Makes the array General.
     pub(super) fn widen(&mut self, t: Gc<Table>) -> LuaResult<()> {
         if t.kind == ArrayKind::General {
             return Ok(());
         }
-        if t.array_len == 0 {
-            edit(t).choose_kind(ArrayKind::General);
+        let (len, cap) = (t.array_len as usize, t.array_cap as usize);
+        if len == 0 && ArrayKind::General.storage(cap) <= self.array_storage(t) {
+            edit(t).kind = ArrayKind::General;
             return Ok(());
         }
-        // Elements take twice the bytes now. Keeping the number of elements would double the storage each time a table is emptied and filled anew with
-        // another kind; keeping the bytes does not.
-        let want = (t.array_len + 1).max(t.array_cap / 2).min(t.array_cap) as usize;
-        self.resize_array(t, want, ArrayKind::General)
+        self.move_array(t, ArrayKind::General, len, cap)
     }
 
-    /// Stores any value over element `at` (from 0), which exists.
-    pub(super) fn replace_element(&mut self, t: Gc<Table>, at: usize, v: Value) -> LuaResult<()> {
-        let table = edit(t);
-        if v.is_nil() && at + 1 == table.array_len as usize {
-            table.array_len -= 1;
-            table.header.flags |= super::TABLE_TRIMMED;
-            table.trim();
-            return Ok(());
-        }
-        if !table.accepts(v) {
+    /// Makes the array one that may have nils.
+    pub(super) fn open_holes(&mut self, t: Gc<Table>) -> LuaResult<()> {
+        self.drained.forget();
+        if !t.has_holes() {
+            edit(t).settle_size();
             self.widen(t)?;
+            edit(t).make_holes();
+        }
+        Ok(())
+    }
+
+    /// Stores any value as element `at` (from 0), which belongs to the array part.
+    pub(super) fn set_any_element(&mut self, t: Gc<Table>, at: usize, v: Value) -> LuaResult<()> {
+        debug_assert!(at < t.array_cap as usize);
+        let len = t.array_len as usize;
+        if !t.has_holes() {
+            if at == len && !v.is_nil() {
+                return self.push_element(t, v);
+            }
+            edit(t).settle_size();
+            if at >= t.array_cap as usize {
+                return self.raw_set_int(t, at as i64 + 1, v);
+            }
+            if at >= len && v.is_nil() {
+                return Ok(());
+            }
+            if v.is_nil() && at + 1 == len {
+                edit(t).pop();
+                return Ok(());
+            }
+            if at < len && !v.is_nil() {
+                if !t.accepts(v) {
+                    self.widen(t)?;
+                }
+                self.element_barrier(t, at, v);
+                // SAFETY: the element exists, and the array is General or accepts `v`.
+                unsafe { edit(t).set_element(at, v) };
+                return Ok(());
+            }
+            self.open_holes(t)?;
+        }
+        if !v.is_nil() {
+            self.drained.filled(t.array);
         }
         self.element_barrier(t, at, v);
-        // SAFETY: the element exists, and the array is General or accepts `v`.
-        unsafe { edit(t).set_element(at, v) };
+        edit(t).set_with_holes(at, v);
         Ok(())
     }
 
-    /// Stores `v`, not nil, at `array_len + 1`.
-    #[inline(never)]
-    pub(super) fn append(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
-        if t.array_len == t.array_cap && self.is_sparse(t) {
-            let key = t.array_len as i64 + 1;
-            self.array_to_nodes(t)?;
-            return self.raw_set_int(t, key, v);
-        }
-        self.push_element(t, v)?;
-        if t.header.flags & TABLE_INT_NODES != 0 {
-            edit(t).bury_int(t.array_len as i64);
-            self.take_over(t)?;
-        }
-        Ok(())
-    }
-
-    /// Stores `v` at `array_len + 1`, growing or widening as needed, and nothing else. A nil breaks invariant 1 until the caller
-    /// has stored something behind it.
+    /// Stores `v`, not nil, behind the last element of a dense array that has room for it.
     pub(super) fn push_element(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
-        let table = edit(t);
-        let len = table.array_len as usize;
-        if len == 0 {
-            table.choose_kind(ArrayKind::of(v));
-        }
-        if len == table.array_cap as usize {
-            self.reserve_array(t, (len * 2).max(4))?;
-        }
-        let table = edit(t);
-        if table.kind != ArrayKind::General && !table.accepts(v) {
+        let len = t.array_len as usize;
+        debug_assert!(!t.has_holes() && len < t.array_cap as usize && !v.is_nil());
+        if len == 0 && v.tag() != Tag::NIL && ArrayKind::of(v) != ArrayKind::General {
+            // Numbers take no more room than anything else.
+            edit(t).kind = ArrayKind::of(v);
+        } else if !t.accepts(v) {
             self.widen(t)?;
         }
         self.element_barrier(t, len, v);
@@ -243,126 +461,90 @@ impl Vm {
         Ok(())
     }
 
-    /// Restores invariant 1 after the array has grown: moves the keys that follow it over from the hash part.
-    pub(super) fn take_over(&mut self, t: Gc<Table>) -> LuaResult<()> {
-        loop {
-            let node = t.find_int(t.array_len as i64 + 1);
-            let v = t.node_value(node);
-            if v.is_nil() {
-                return Ok(());
-            }
-            self.push_element(t, v)?;
-            edit(t).bury(node);
-        }
-    }
-
-    /// Stores `v`, not nil, as element `at` (from 0) beyond the end: the gap is filled from the hash part and with nil.
-    pub(super) fn store_far(&mut self, t: Gc<Table>, at: usize, v: Value) -> LuaResult<()> {
-        let int_nodes = t.header.flags & TABLE_INT_NODES != 0;
-        let stored = self.fill_and_push(t, at, v, int_nodes);
-        if stored.is_err() {
-            edit(t).trim();
-        }
-        stored
-    }
-
-    fn fill_and_push(&mut self, t: Gc<Table>, at: usize, v: Value, int_nodes: bool) -> LuaResult<()> {
-        if at >= t.array_cap as usize {
-            self.reserve_array(t, at + 1)?;
-        }
-        if !int_nodes && t.array_len as usize != at {
+    /// Stores `v`, not nil, behind a dense array that is full, while no key that would belong to a larger one is in the hash part.
+    pub(super) fn append_to_full(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
+        let len = t.array_len as usize;
+        debug_assert!(!t.has_holes() && len == t.array_cap as usize);
+        edit(t).header.flags &= !TABLE_YOUNG;
+        if len == 0 {
+            edit(t).kind = ArrayKind::of(v);
+        } else if !t.accepts(v) {
             self.widen(t)?;
         }
-        for _ in t.array_len as usize..at {
-            let key = t.array_len as i64 + 1;
-            let v = if int_nodes { t.node_value(t.find_int(key)) } else { Value::NIL };
-            self.push_element(t, v)?;
-            if int_nodes {
-                edit(t).bury_int(key);
-            }
+        if len == 0 {
+            self.set_array_size(t, FIRST)?;
+            edit(t).header.flags |= TABLE_YOUNG;
+        } else {
+            self.set_array_size(t, (len + 1).next_power_of_two())?;
         }
-        self.push_element(t, v)?;
-        if int_nodes {
-            edit(t).bury_int(at as i64 + 1);
-            self.take_over(t)?;
-        }
-        Ok(())
+        self.push_element(t, v)
     }
 
-    /// Stores `values` under the integer keys from `first` on, as a constructor does (manual 3.4.9): nils leave holes in the array part
-    /// rather than sending what follows to the hash part, so that the length of `{f()}` is that of the list unless it ends in nil.
+    /// Stores `values` under the integer keys from `first` on, as a constructor does (manual 3.4.9): the array part gets room for all of them, nil or not.
     ///
     /// # Errors
     /// "not enough memory"
     pub fn raw_set_list(&mut self, t: Gc<Table>, first: i64, values: &[Value]) -> LuaResult<()> {
         self.check_writable(t)?;
         self.heap.barrier(t.obj());
-        if first != t.array_len as i64 + 1 || t.header.flags & TABLE_INT_NODES != 0 {
-            for (i, &v) in values.iter().enumerate() {
-                let key = first + i as i64;
-                let at = (key - 1) as usize;
-                if v.is_nil() || key < 1 || at < t.array_len as usize {
-                    self.raw_set_int(t, key, v)?;
-                } else {
-                    self.store_far(t, at, v)?;
-                }
+        edit(t).settle_size();
+        let Some(start) = usize::try_from(first - 1).ok().filter(|&start| start <= MAX_ARRAY) else {
+            return self.set_each(t, first, values);
+        };
+        let last = start + values.len();
+        if last > t.array_cap as usize {
+            if t.node_count() > 0 {
+                self.resize(t, last, t.node_count(), None)?;
+            } else {
+                // The batches of a long constructor come one after the other.
+                let room = if start > 0 { last.max(t.array_cap as usize * 2) } else { last };
+                self.set_array_size_with_room(t, last, room)?;
             }
-            return Ok(());
+        }
+        let len = t.array_len as usize;
+        if t.has_holes() || len != start {
+            return self.set_each(t, first, values);
         }
         let used = values.iter().rposition(|v| !v.is_nil()).map_or(0, |at| at + 1);
-        let values = &values[..used];
-        let Some(&head) = values.first() else { return Ok(()) };
-        let len = t.array_len as usize;
-        let kind = ArrayKind::of(head);
-        let uniform = (len == 0 || t.kind == kind) && values.iter().all(|v| v.tag() == head.tag());
-        if len == 0 {
-            edit(t).choose_kind(if uniform { kind } else { ArrayKind::General });
-        } else if !uniform {
-            self.widen(t)?;
+        edit(t).header.flags |= TABLE_UNMEASURED;
+        let Some(&head) = values.first().filter(|_| used > 0) else { return Ok(()) };
+        if len == 0 && ArrayKind::of(head) != ArrayKind::General {
+            edit(t).kind = ArrayKind::of(head);
         }
-        if len + used > t.array_cap as usize {
-            self.reserve_array(t, len + used)?;
+        if !values[..used].iter().all(|&v| t.accepts(v)) {
+            self.widen(t)?;
+            if values[..used].iter().any(|v| v.is_nil()) {
+                self.open_holes(t)?;
+                return self.set_each(t, first, values);
+            }
         }
         let table = edit(t);
-        for (i, &v) in values.iter().enumerate() {
+        for (i, &v) in values[..used].iter().enumerate() {
             // SAFETY: room was made, and the kind fits all values.
             unsafe { table.set_element(len + i, v) };
         }
         table.array_len += used as u32;
+        if table.array_len == table.array_cap {
+            table.header.flags &= !TABLE_UNMEASURED;
+        }
         Ok(())
     }
 
-    /// Whether a full array is so empty that it is better kept in the hash part.
-    fn is_sparse(&self, t: Gc<Table>) -> bool {
-        if t.kind != ArrayKind::General || t.array_len < MIN_SPARSE {
-            return false;
+    fn set_each(&mut self, t: Gc<Table>, first: i64, values: &[Value]) -> LuaResult<()> {
+        for (i, &v) in (0..).zip(values) {
+            self.raw_set_int(t, first.wrapping_add(i), v)?;
         }
-        // SAFETY: all within `array_len`.
-        let used = (0..t.array_len as usize).filter(|&at| !unsafe { t.element(at) }.is_nil()).count();
-        used * 4 < t.array_len as usize
+        Ok(())
     }
+}
 
-    /// Moves the elements of a sparse array to the hash part, but for the longest prefix that is more than half used.
-    fn array_to_nodes(&mut self, t: Gc<Table>) -> LuaResult<()> {
-        let len = t.array_len as usize;
-        let mut census = super::nodes::Census::default();
-        census.add_array(&t);
-        let keep = census.best_size();
-        // SAFETY: all within `array_len`.
-        let moving = (keep..len).filter(|&at| !unsafe { t.element(at) }.is_nil()).count();
-        self.rebuild_nodes(t, t.live_nodes() + moving + 1)?;
-        let table = edit(t);
-        for at in keep..len {
-            // SAFETY: within the old `array_len`; the kind is General.
-            let v = unsafe { *table.array.cast::<Value>().add(at) };
-            if !v.is_nil() {
-                table.insert_into_free(Value::int(at as i64 + 1), v);
-            }
+impl Table {
+    /// Removes the last element of a dense array.
+    #[inline]
+    fn pop(&mut self) {
+        if self.array_len == self.array_cap {
+            self.header.flags |= TABLE_UNMEASURED;
         }
-        table.array_len = keep as u32;
-        table.trim();
-        self.take_over(t)?;
-        // Give the storage back.
-        self.resize_array(t, (t.array_len as usize).max(4), ArrayKind::General)
+        self.array_len -= 1;
     }
 }

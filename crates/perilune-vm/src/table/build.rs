@@ -25,10 +25,8 @@ impl Vm {
         let inline = if values <= MAX_INLINE_ARRAY { values } else { 0 };
         let t = self.alloc_table(shape, slots, inline);
         if array > 0 {
-            edit(t).choose_kind(kind);
-            if inline == 0 {
-                self.reserve_array(t, array)?;
-            }
+            edit(t).kind = kind;
+            self.set_array_size(t, array)?;
         }
         if nodes > 0 {
             self.rebuild_nodes(t, nodes)?;
@@ -68,13 +66,17 @@ impl Gc<Table> {
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), self.array.cast(), words.len()) };
     }
 
-    /// Says how many elements have been written; the last of them is not nil.
+    /// Says that all elements that there is room for have been written.
     ///
     /// # Safety
-    /// They have been.
-    pub(crate) unsafe fn init_length(self, len: usize) {
-        debug_assert!(len <= self.array_cap as usize);
-        edit(self).array_len = len as u32;
+    /// They have been; none is nil unless `holes`, and then the kind is General.
+    pub(crate) unsafe fn init_length(self, holes: bool) {
+        let table = edit(self);
+        debug_assert!(!holes || table.kind == ArrayKind::General);
+        table.array_len = table.array_cap;
+        if holes {
+            table.count_holes();
+        }
     }
 
     /// Puts a key that belongs to the hash part into a new table that has room for it.

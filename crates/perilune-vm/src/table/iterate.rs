@@ -2,13 +2,63 @@
 //!
 //! The order is array part, slots, nodes. A *position* is where to look for the next entry: below [`BEYOND`] an index into the array part, from
 //! it on an index into the slots, then the nodes. Positions stay valid as long as keys do (invariant 4 of
-//! `table.rs`): while no new key is inserted. The array may shrink meanwhile; a position past its end leads on to the slots.
+//! `table.rs`): while no new key is inserted. The last elements of an array may go meanwhile; a position past them leads on to the slots.
 
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::Table;
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
+
+/// Entries that have to be passed over before it is worth remembering.
+const WORTH_REMEMBERING: usize = 8;
+
+/// Where a traversal that began at the start of an array with holes or of a hash part found the first value, after many entries without one. Programs that
+/// empty a table by asking for its first entry again and again would otherwise pass over all that they have removed each
+/// time. One place is remembered in a domain. It is forgotten when a value comes into that storage from nil, when any storage is
+/// replaced, and by collections, after which its address may be another table's.
+pub(crate) struct Drained {
+    /// Address of the elements or nodes; null: nothing is remembered.
+    storage: *const u8,
+    /// There is no value before this entry.
+    first: u32,
+}
+
+impl Default for Drained {
+    fn default() -> Self {
+        Drained { storage: std::ptr::null(), first: 0 }
+    }
+}
+
+impl Drained {
+    /// A value has come into the storage.
+    #[inline(always)]
+    pub(super) fn filled(&mut self, storage: *const u8) {
+        if self.storage == storage {
+            self.forget();
+        }
+    }
+
+    /// Forgets the place.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self) {
+        self.storage = std::ptr::null();
+    }
+
+    /// The entry from which on to look.
+    #[inline(always)]
+    fn start(&self, storage: *const u8) -> u32 {
+        if self.storage == storage && !storage.is_null() { self.first } else { 0 }
+    }
+
+    /// The first value has been found in entry `first`.
+    #[inline(always)]
+    fn found(&mut self, storage: *const u8, first: u32) {
+        if first as usize >= WORTH_REMEMBERING {
+            *self = Drained { storage, first };
+        }
+    }
+}
 
 /// First position beyond the array part.
 pub(crate) const BEYOND: u32 = 1 << 31;
@@ -28,12 +78,19 @@ impl Vm {
     /// The first entry at `position` or after it; `position` moves behind it. Position 0 is the start.
     #[inline]
     pub(crate) fn next_at(&mut self, t: Gc<Table>, position: &mut u32) -> Option<(Value, Value)> {
-        while *position < t.array_len {
+        let is_first = *position == 0 && t.has_holes();
+        if is_first {
+            *position = self.drained.start(t.array);
+        }
+        while (*position as usize) < t.extent() {
             let at = *position;
             *position += 1;
-            // SAFETY: within `array_len`.
+            // SAFETY: within `extent`.
             let v = unsafe { t.element(at as usize) };
             if !v.is_nil() {
+                if is_first {
+                    self.drained.found(t.array, at);
+                }
                 return Some((Value::int(at as i64 + 1), v));
             }
         }
@@ -53,9 +110,16 @@ impl Vm {
             }
         }
         let nodes = t.node_slice();
+        let is_first = *position == BEYOND + slots;
+        if is_first {
+            *position += self.drained.start(t.nodes.cast());
+        }
         while let Some(node) = nodes.get((*position - BEYOND - slots) as usize) {
             *position += 1;
             if node.is_live() {
+                if is_first {
+                    self.drained.found(t.nodes.cast(), *position - BEYOND - slots - 1);
+                }
                 return Some((node.key(), node.value()));
             }
         }
@@ -101,13 +165,10 @@ impl Vm {
 
     fn position_of_int(&self, t: Gc<Table>, i: i64) -> Option<u32> {
         let at = (i as u64).wrapping_sub(1);
-        if at < t.array_len as u64 {
+        if at < t.array_cap as u64 {
             return Some(at as u32 + 1);
         }
-        let node = self.position_of_node(t, t.find_int(i));
-        // A key within the capacity but not in the array has been removed from its end during the traversal.
-        let trimmed = t.header.flags & super::TABLE_TRIMMED != 0;
-        node.or(if trimmed && at < t.array_cap as u64 { Some(BEYOND) } else { None })
+        self.position_of_node(t, t.find_int(i))
     }
 
     fn position_of_node(&self, t: Gc<Table>, node: *const crate::object::Node) -> Option<u32> {

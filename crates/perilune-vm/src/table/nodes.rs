@@ -6,31 +6,28 @@
 //! can be filled to the last node.
 //!
 //! Removing stores nil and leaves the key in its node (dead). A dead node is used again when its key comes back, or
-//! as the main position of a new key. When a new key finds no free node, the part is rebuilt: the dead go, and integer keys that would fill more than
-//! half of a larger array part move there.
+//! as the main position of a new key. When a new key finds no free node, `table/rehash.rs` looks at both parts anew.
 //!
-//! A key that has moved to the array part is *buried*: its tag becomes one that no value has. The traversal would otherwise find
-//! the dead key here after the element has been removed from the array, and go on from the wrong place.
+//! Main positions of integers and booleans, and the order in which free nodes are taken, are those of the reference implementation: a small table with only
+//! such keys is traversed in the same order, on which programs have come to rely (`{[0] = "a", [1] = "b"}` begins with 0). A
+//! constructor says how many keys it will store; the nodes are made when the first of them comes ([`Table::expect_nodes`]).
 //!
 //! The collector may reuse the memory of a dead key. That is harmless: a dead key is only ever compared by address, and a new
 //! object that takes the address finds a nil value.
 
-use super::{TABLE_INT_NODES, TABLE_REF_NODES, array, edit};
+use super::{TABLE_INT_NODES, TABLE_REF_NODES, edit};
 use crate::Vm;
 use crate::native::LuaResult;
-use crate::object::{ArrayKind, LuaString, Node, Table};
+use crate::object::{LuaString, Node, Table};
 use crate::shared::SharedRef;
 use crate::value::{Gc, Tag, Value};
 use std::ptr::null_mut;
 
-/// Tag of a key that has moved to the array part.
-pub(super) const BURIED: u8 = 0xff;
+/// Tag of the key of a node that has neither key nor value, but a place in a chain.
+const BURIED: u8 = 0xff;
 
 /// Most nodes, as a logarithm.
 const MAX_LOG2: u32 = 30;
-
-/// Fewest nodes when a key needs the first ones.
-const MIN_GROWN: usize = 4;
 
 impl Node {
     /// A node that has never been used.
@@ -68,54 +65,6 @@ fn hash_other(key: Value) -> u32 {
         as u32
 }
 
-/// How many integer keys there are between consecutive powers of two.
-#[derive(Default)]
-pub(super) struct Census {
-    /// `[b]`: keys in `2^(b-1) + 1 ..= 2^b`
-    counts: [u32; 32],
-}
-
-impl Census {
-    /// Counts `key` if it could be in an array part.
-    fn add(&mut self, key: Value) {
-        if key.tag() == Tag::INT {
-            let i = key.int_bits();
-            if 1 <= i && i <= array::MAX_ARRAY as i64 {
-                self.counts[(i as u64).next_power_of_two().trailing_zeros() as usize] += 1;
-            }
-        }
-    }
-
-    /// Counts the elements of the array part.
-    pub(super) fn add_array(&mut self, t: &Table) {
-        let len = t.array_len as usize;
-        let mut from = 0;
-        for (b, count) in self.counts.iter_mut().enumerate() {
-            let to = len.min(1 << b);
-            // SAFETY: all within `array_len`.
-            let is_used = |&at: &usize| !unsafe { t.element(at) }.is_nil();
-            *count += match t.kind {
-                ArrayKind::General => (from..to).filter(is_used).count() as u32,
-                _ => (to - from) as u32,
-            };
-            from = to;
-        }
-    }
-
-    /// The largest power of two such that more than half of an array of that size would be used; 0: none.
-    pub(super) fn best_size(&self) -> usize {
-        let mut total = 0;
-        let mut best = 0;
-        for (b, &count) in self.counts.iter().enumerate() {
-            total += count as usize;
-            if count > 0 && total > (1 << b) / 2 {
-                best = 1 << b;
-            }
-        }
-        best
-    }
-}
-
 impl Table {
     /// Number of nodes, used or not.
     #[inline(always)]
@@ -151,21 +100,51 @@ impl Table {
         unsafe { self.nodes.add(hash as usize & ((1 << self.log2_nodes) - 1)) }
     }
 
-    /// Main position of an integer key: the key modulo (about) one less than the number of nodes, by folding. Neighbouring keys get neighbouring nodes.
-    /// The upper half is spread over the lower one before, as three folds would not reach it: keys that differ in a few upper bits are common.
+    /// Main position of an integer key: the key, as an unsigned number, modulo the largest odd number up to the number of nodes less one. Neighbouring keys get
+    /// neighbouring nodes.
     #[inline(always)]
     fn main_int(&self, i: i64) -> *mut Node {
-        let upper = ((i as u64 >> 32) as u32).wrapping_mul(0x9e37_79b1);
-        let (x, k) = (u64::from((i as u32).wrapping_add(upper)), self.log2_nodes);
-        self.main(x.wrapping_add(x >> k).wrapping_add(x >> k >> k) as u32)
+        let (key, k) = (i as u64, self.log2_nodes);
+        let modulus = ((1u64 << k) - 1) | 1;
+        // Digits to base `modulus + 1` sum up to the same remainder; most keys have two.
+        let sum = (key & ((1 << k) - 1)) + (key >> k);
+        let sum = (sum & ((1 << k) - 1)) + (sum >> k);
+        let at = if key >> k >> k != 0 {
+            Self::remainder(key, modulus)
+        } else if sum >= modulus {
+            sum - modulus
+        } else {
+            sum
+        };
+        // SAFETY: below the number of nodes.
+        unsafe { self.nodes.add(at as usize) }
+    }
+
+    #[inline(always)]
+    fn remainder(key: u64, modulus: u64) -> u64 {
+        // Division of 32 bits is faster.
+        match (u32::try_from(key), u32::try_from(modulus)) {
+            (Ok(key), Ok(modulus)) => u64::from(key % modulus),
+            _ => key % modulus,
+        }
     }
 
     fn main_of(&self, key: Value) -> *mut Node {
         match key.tag() {
             Tag::INT => self.main_int(key.int_bits()),
             Tag::STRING => self.main(key.gc::<LuaString>().hash()),
-            _ => self.main(hash_other(key)),
+            _ => self.main_other(key),
         }
+    }
+
+    /// Main position of a key that is neither integer nor string.
+    #[inline(always)]
+    fn main_other(&self, key: Value) -> *mut Node {
+        self.main(match key.tag() {
+            Tag::FALSE => 0,
+            Tag::TRUE => 1,
+            _ => hash_other(key),
+        })
     }
 
     /// The node of a key by tag and payload, starting at a main position; null if there is none.
@@ -237,7 +216,7 @@ impl Table {
     }
 
     /// The node of an integer key, dead or not; null if there is none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_int(&self, i: i64) -> *mut Node {
         if self.nodes.is_null() {
             return null_mut();
@@ -250,7 +229,7 @@ impl Table {
         if self.nodes.is_null() {
             return null_mut();
         }
-        self.find(self.main(hash_other(key)), key)
+        self.find(self.main_other(key), key)
     }
 
     /// The value in `node`; nil if it is null.
@@ -260,21 +239,16 @@ impl Table {
         if node.is_null() { Value::NIL } else { unsafe { (*node).value() } }
     }
 
-    /// Takes the key out of a node for good: its home is the array part now.
-    pub(super) fn bury(&mut self, node: *mut Node) {
-        // SAFETY: one of this table's nodes.
-        unsafe {
-            (*node).key_tag = BURIED;
-            (*node).set_value(Value::NIL);
-        }
+    /// Says that keys are about to be stored in a table that has no hash part: for `log2_plus_1` above 0 about `1 << (log2_plus_1 - 1)`.
+    pub(crate) fn expect_nodes(&mut self, log2_plus_1: u8) {
+        debug_assert!(self.nodes.is_null() && u32::from(log2_plus_1) <= MAX_LOG2);
+        self.log2_nodes = log2_plus_1;
     }
 
-    /// [`Table::bury`] by key, if it is there.
-    pub(super) fn bury_int(&mut self, i: i64) {
-        let node = self.find_int(i);
-        if !node.is_null() {
-            self.bury(node);
-        }
+    /// Whether the table has no hash part, and is not about to get one.
+    #[inline(always)]
+    pub(super) fn has_no_nodes(&self) -> bool {
+        self.nodes.is_null() && self.log2_nodes == 0
     }
 
     /// Puts a new key in place and returns its node, and the one that it has moved a key to, if any (else its own again); `None` if
@@ -318,7 +292,7 @@ impl Table {
             (*home).key_tag = key.tag().0;
             (*home).set_value(v);
         }
-        if key.tag() == Tag::INT && key.int_bits() > 1 {
+        if key.tag() == Tag::INT && key.int_bits() > 0 {
             self.header.flags |= TABLE_INT_NODES;
         }
         if key.is_collectable() || v.is_collectable() {
@@ -375,6 +349,7 @@ impl Vm {
         if revived {
             // A dead key is not traced, so that it counts as new.
             self.structure_changed(t);
+            self.drained.filled(t.nodes.cast());
             self.new_node_barrier(t, node);
         } else {
             self.node_barrier(t, node, v);
@@ -382,10 +357,12 @@ impl Vm {
         Ok(())
     }
 
-    /// Adds a key that the table does not have.
+    /// Adds a key that the table does not have, and that does not belong to the array part.
     #[inline(never)]
     pub(super) fn insert_key(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
         self.structure_changed(t);
+        self.drained.filled(t.nodes.cast());
+        edit(t).settle_size();
         let Some((home, moved)) = edit(t).insert(key, v) else { return self.rehash(t, key, v) };
         self.new_node_barrier(t, home);
         if moved != home {
@@ -394,114 +371,49 @@ impl Vm {
         Ok(())
     }
 
-    /// Rebuilds the parts to make room for a new key, and stores it.
-    #[cold]
-    #[inline(never)]
-    fn rehash(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
-        let size = self.better_array_size(t, key);
-        if size > t.array_len as usize {
-            self.nodes_to_array(t, size)?;
-            if key.tag() == Tag::INT && 1 <= key.int_bits() && key.int_bits() as u64 <= size as u64 {
-                let at = key.int_bits() as usize - 1;
-                if at < t.array_len as usize {
-                    self.replace_element(t, at, v)?;
-                } else {
-                    self.store_far(t, at, v)?;
-                }
-                // The key is stored; storage that cannot be had for the smaller hash part changes nothing.
-                let _ = self.drop_dead_nodes(t);
-                return Ok(());
-            }
+    /// Fresh nodes for `want` keys, none if that is 0: their address, and the logarithm of their number.
+    pub(super) fn alloc_nodes(&mut self, want: usize) -> LuaResult<(*mut Node, u8)> {
+        if want == 0 {
+            return Ok((null_mut(), 0));
         }
-        self.rebuild_nodes(t, (t.live_nodes() + 1).max(MIN_GROWN))?;
-        edit(t).insert_into_free(key, v);
-        if t.header.flags & TABLE_INT_NODES != 0 {
-            self.take_over(t)?;
+        let Some(size) = want.checked_next_power_of_two().filter(|&size| size <= 1 << MAX_LOG2) else {
+            return Err(self.out_of_memory());
+        };
+        let nodes: *mut Node = self.alloc_buffer(size * size_of::<Node>())?.cast();
+        for at in 0..size {
+            // SAFETY: the buffer has `size` nodes.
+            unsafe { nodes.add(at).write(Node::FREE) };
         }
-        Ok(())
+        Ok((nodes, size.trailing_zeros() as u8))
     }
 
-    /// The size of array that suits the table once `key` is in it; 0 if there is nothing to move to the array.
-    fn better_array_size(&self, t: Gc<Table>, key: Value) -> usize {
-        if t.header.flags & TABLE_INT_NODES == 0 && key.tag() != Tag::INT {
-            return 0;
+    /// Gives the table other nodes, which are free, and returns those that it had.
+    pub(super) fn exchange_nodes<'a>(&mut self, t: Gc<Table>, nodes: (*mut Node, u8)) -> &'a [Node] {
+        self.heap.barrier(t.obj());
+        self.structure_changed(t);
+        self.drained.forget();
+        let table = edit(t);
+        let old = (table.nodes, table.node_count());
+        (table.nodes, table.log2_nodes) = nodes;
+        table.last_free = table.node_count() as u32;
+        table.header.flags &= !(TABLE_INT_NODES | TABLE_REF_NODES);
+        if old.0.is_null() {
+            return &[];
         }
-        let mut census = Census::default();
-        census.add(key);
-        t.node_slice().iter().filter(|n| n.is_live()).for_each(|n| census.add(n.key()));
-        census.add_array(&t);
-        census.best_size()
-    }
-
-    /// Moves the integer keys up to `size` from the hash part to the array part.
-    fn nodes_to_array(&mut self, t: Gc<Table>, size: usize) -> LuaResult<()> {
-        let last = t
-            .node_slice()
-            .iter()
-            .filter(|n| n.is_live() && n.key_tag == Tag::INT.0)
-            .map(|n| n.key as i64)
-            .filter(|&i| 1 <= i && i <= size as i64)
-            .max();
-        let Some(last) = last else { return Ok(()) };
-        if size > t.array_cap as usize {
-            self.reserve_array(t, size)?;
-        }
-        let v = t.node_value(t.find_int(last));
-        self.store_far(t, last as usize - 1, v)
-    }
-
-    /// After keys have moved to the array: smaller storage for the rest.
-    fn drop_dead_nodes(&mut self, t: Gc<Table>) -> LuaResult<()> {
-        let live = t.live_nodes();
-        if live == 0 {
-            let table = edit(t);
-            let old = std::mem::replace(&mut table.nodes, null_mut());
-            table.last_free = 0;
-            table.header.flags &= !(TABLE_INT_NODES | TABLE_REF_NODES);
-            if !old.is_null() {
-                self.structure_changed(t);
-                self.heap.barrier(t.obj());
-                self.drop_buffer(old.cast());
-            }
-            return Ok(());
-        }
-        self.rebuild_nodes(t, live)
+        // SAFETY: the buffer had that many nodes, and lives until the caller, who has the only reference, gives it up or a collection.
+        unsafe { std::slice::from_raw_parts(old.0, old.1) }
     }
 
     /// New storage for the hash part with room for `want` keys, those it has included; dead keys are dropped.
     pub(super) fn rebuild_nodes(&mut self, t: Gc<Table>, want: usize) -> LuaResult<()> {
-        let old_size = t.node_count();
-        let mut size = want.max(1).next_power_of_two();
-        // Nearly full at the same size means that keys come and go: without some slack, each one that comes would rebuild.
-        if size == old_size && want > size - size / 8 {
-            size *= 2;
+        let new = self.alloc_nodes(want)?;
+        let old = self.exchange_nodes(t, new);
+        super::count_work(old.len());
+        for n in old.iter().filter(|n| n.is_live()) {
+            edit(t).insert_into_free(n.key(), n.value());
         }
-        if size > 1 << MAX_LOG2 {
-            return Err(self.out_of_memory());
-        }
-        let new: *mut Node = self.alloc_buffer(size * size_of::<Node>())?.cast();
-        self.heap.barrier(t.obj());
-        self.structure_changed(t);
-        let table = edit(t);
-        let old = table.nodes;
-        // SAFETY: the new buffer has `size` nodes, the old one `old_size`; both stay where they are, for nothing is collected here.
-        unsafe {
-            for i in 0..size {
-                new.add(i).write(Node::FREE);
-            }
-            table.nodes = new;
-            table.log2_nodes = size.trailing_zeros() as u8;
-            table.last_free = size as u32;
-            table.header.flags &= !(TABLE_INT_NODES | TABLE_REF_NODES);
-            for i in (0..old_size).rev() {
-                let n = *old.add(i);
-                if n.is_live() {
-                    table.insert_into_free(n.key(), n.value());
-                }
-            }
-        }
-        if !old.is_null() {
-            self.drop_buffer(old.cast());
+        if !old.is_empty() {
+            self.drop_buffer(old.as_ptr().cast_mut().cast());
         }
         Ok(())
     }

@@ -3,15 +3,22 @@
 //! `table.insert(t, i, v)` and `table.remove(t, i)` shift everything behind `i`. For a table without
 //! metamethods nobody can see in which steps that happens.
 
-use super::edit;
+use super::{TABLE_INT_NODES, edit};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::Table;
 use crate::value::{Gc, Value};
 
+impl Table {
+    /// Whether the elements are all that the length operator counts.
+    fn is_sequence(&self) -> bool {
+        !self.has_holes() && (self.array_len < self.array_cap || self.header.flags & TABLE_INT_NODES == 0)
+    }
+}
+
 impl Vm {
     /// Inserts `v` before element `i` of the sequence, which shifts up. False, and no element changed or
-    /// moved, if `i` is not in the array part or `v` is nil.
+    /// moved, if `i` is not in the array part, `v` is nil, or the array is not the whole sequence.
     ///
     /// # Errors
     /// "not enough memory"
@@ -19,7 +26,7 @@ impl Vm {
         self.check_writable(t)?;
         let at = (i as u64).wrapping_sub(1);
         let len = t.array_len as usize;
-        if at >= len as u64 || v.is_nil() {
+        if at >= len as u64 || v.is_nil() || !t.is_sequence() {
             return Ok(false);
         }
         let at = at as usize;
@@ -28,8 +35,8 @@ impl Vm {
         let last = unsafe { t.element(len - 1) };
         self.raw_set_int(t, len as i64 + 1, last)?;
         if (t.array_len as usize) <= len {
-            // Growth has moved the array to the hash part. The caller's element-wise shift starts with the
-            // store that was just made.
+            // The new element is in the hash part. The caller's element-wise shift starts with the store that was
+            // just made.
             return Ok(false);
         }
         if !t.accepts(v) {
@@ -48,7 +55,7 @@ impl Vm {
     }
 
     /// Removes element `i` of the sequence, the elements behind it shifting down, and returns it; `None`, and
-    /// nothing done, if `i` is not in the array part.
+    /// nothing done, if `i` is not in the array part or the array is not the whole sequence.
     ///
     /// # Errors
     /// "not enough memory"
@@ -56,7 +63,7 @@ impl Vm {
         self.check_writable(t)?;
         let at = (i as u64).wrapping_sub(1);
         let len = t.array_len as usize;
-        if at >= len as u64 {
+        if at >= len as u64 || !t.is_sequence() {
             return Ok(None);
         }
         let at = at as usize;

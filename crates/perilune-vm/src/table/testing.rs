@@ -9,7 +9,7 @@ use crate::value::{Gc, Tag};
 use perilune_heap::{Client, Cycle, Heap, HeapOptions, Marker, Obj};
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// A `Vm` in which only `heap`, `strings`, `shapes`, `error` and `proto_version` may be used. It is leaked.
+/// A `Vm` in which only `heap`, `strings`, `shapes`, `error`, `drained` and `proto_version` may be used. It is leaked.
 pub(crate) fn bare_vm() -> ManuallyDrop<Box<Vm>> {
     let mut vm: Box<MaybeUninit<Vm>> = Box::new_zeroed();
     let p = vm.as_mut_ptr();

@@ -273,12 +273,19 @@ impl Pair<'_> {
         let len = self.vm.raw_len(t);
         assert!(len == 0 || self.model.contains_key(&Key::Int(len)));
         assert!(!self.model.contains_key(&Key::Int(len + 1)));
-        check_structure(&t);
+        check_structure(t);
     }
 }
 
-fn check_structure(t: &Table) {
+fn check_structure(t: Gc<Table>) {
     assert!(t.array_len <= t.array_cap);
+    if t.has_holes() {
+        assert!(t.kind == ArrayKind::General && t.array_len > 0);
+        let used = (0..t.array_cap as usize).filter(|&at| !t.is_hole(at)).count();
+        assert_eq!(edit(t).used(), used);
+    } else {
+        assert!((0..t.array_len as usize).all(|at| !t.is_hole(at)));
+    }
     assert!(shape::field_count(t.shape) <= t.slot_cap as u32);
     for n in t.node_slice() {
         let refers = n.is_live() && (n.key().is_collectable() || n.value().is_collectable());
@@ -286,8 +293,8 @@ fn check_structure(t: &Table) {
         match Tag(n.key_tag) {
             Tag::INT => {
                 let i = n.key as i64;
-                assert!(i <= 1 || t.header.flags & TABLE_INT_NODES != 0);
-                assert!(i < 1 || i > t.array_len as i64, "key {i} also has a home in the array");
+                assert!(i < 1 || t.header.flags & TABLE_INT_NODES != 0);
+                assert!(i < 1 || i > t.array_cap as i64, "key {i} also has a home in the array");
                 assert!(std::ptr::eq(t.find_int(i), n));
             }
             Tag::STRING => {
@@ -315,7 +322,7 @@ proptest! {
         let mut pair = Pair { vm, t, model: HashMap::new() };
         for op in &ops {
             pair.apply(op);
-            check_structure(&t);
+            check_structure(t);
         }
         pair.check();
         collect(pair.vm, &[t], Collect::Verify);
@@ -390,8 +397,10 @@ fn array_kinds() {
     assert_eq!(vm.raw_get_int(t, 10).as_int(), Some(100));
     vm.raw_set_int(t, 9, Value::NIL).unwrap();
     assert_eq!(vm.raw_len(t), 10);
+    assert!(t.has_holes());
     vm.raw_set_int(t, 10, Value::NIL).unwrap();
     assert_eq!(vm.raw_len(t), 8);
+    assert!(!t.has_holes(), "what is left has no holes");
     assert!(vm.raw_get_int(t, 9).is_nil());
 
     // An emptied array takes the kind of what comes next.
@@ -399,7 +408,7 @@ fn array_kinds() {
     assert!(t.array_is_inline());
     vm.raw_set_int(t, 1, Value::float(1.5)).unwrap();
     vm.raw_set_int(t, 2, Value::float(2.5)).unwrap();
-    assert_eq!((t.kind, t.array_cap), (ArrayKind::Float, 8));
+    assert_eq!((t.kind, t.array_cap), (ArrayKind::Float, 4));
     vm.raw_set_int(t, 2, Value::NIL).unwrap();
     vm.raw_set_int(t, 1, Value::NIL).unwrap();
     vm.raw_set_int(t, 1, Value::TRUE).unwrap();
@@ -433,6 +442,52 @@ fn constructor_lists_keep_holes() {
     vm.raw_set_list(t, 1, &[one, Value::NIL]).unwrap();
     vm.raw_set_list(t, 3, &[Value::NIL, two]).unwrap();
     assert_eq!(vm.raw_len(t), 4);
+}
+
+#[test]
+fn lists_of_arguments_keep_holes() {
+    let vm = &mut bare_vm();
+    let t = vm.new_dictionary(3, 1).unwrap();
+    for (i, v) in [Value::int(1), Value::NIL, Value::int(3)].into_iter().enumerate() {
+        vm.raw_set_int(t, i as i64 + 1, v).unwrap();
+    }
+    let n = vm.intern_bytes(b"n").unwrap();
+    vm.raw_set_str(t, n, Value::int(3)).unwrap();
+    check_structure(t);
+    assert_eq!((vm.raw_len(t), t.array_cap), (3, 3));
+}
+
+/// Draining a table by its first entry, while entries come in before and behind it.
+#[test]
+fn the_first_entry_is_the_first_whatever_was_removed() {
+    let vm = &mut bare_vm();
+    for nodes in [false, true] {
+        let t = vm.new_table(0, 0).unwrap();
+        let key = |i: i64| if nodes { Value::int(i * 1000 + 1_000_000) } else { Value::int(i) };
+        for i in 1..=300 {
+            vm.raw_set(t, key(i), Value::TRUE).unwrap();
+        }
+        let mut step = 0;
+        while let Some((k, _)) = vm.raw_next(t, Value::NIL).unwrap() {
+            let mut position = 0;
+            let first = loop {
+                let node = t.node_slice().get(position).map(|n| (n.is_live(), n.key()));
+                let element = position < t.extent() && !t.is_hole(position);
+                match node {
+                    _ if !nodes && element => break Value::int(position as i64 + 1),
+                    Some((true, key)) if nodes => break key,
+                    _ => position += 1,
+                }
+            };
+            assert!(first.same(k), "{first:?} {k:?}");
+            vm.raw_set(t, k, Value::NIL).unwrap();
+            step += 1;
+            if step % 7 == 0 && step < 700 {
+                vm.raw_set(t, key(step % 290 + 1), Value::TRUE).unwrap();
+            }
+        }
+        assert!(step > 300);
+    }
 }
 
 #[test]
@@ -611,8 +666,8 @@ fn weak_tables() {
         assert_eq!(pairs.len(), 2);
 
         edit(t).clear_weak(weak, super::trace::WHOLE, is_dead);
-        check_structure(&t);
-        assert_eq!(vm.raw_len(t), if weak.values { 3 } else { 4 });
+        check_structure(t);
+        assert_eq!(vm.raw_len(t), if weak.values { 3 } else { 4 }, "the border that is found from the end");
         assert_eq!(vm.raw_get_int(t, 2).is_nil(), weak.values);
         assert_eq!(vm.raw_get_str(t, field).is_nil(), weak.values);
         assert_eq!(vm.raw_get(t, Value::from(dead)).is_nil(), weak.keys);

@@ -62,11 +62,12 @@ fn overlap_indices<T>(all: &[T], (lo, hi): Range) -> std::ops::Range<usize> {
 
 impl Table {
     pub(crate) fn general_elements(&self) -> &[Value] {
-        if self.kind != ArrayKind::General || self.array_len == 0 {
+        let len = self.extent();
+        if self.kind != ArrayKind::General || len == 0 {
             return &[];
         }
-        // SAFETY: a General array of `array_len` values.
-        unsafe { std::slice::from_raw_parts(self.array.cast(), self.array_len as usize) }
+        // SAFETY: a General array of `len` values.
+        unsafe { std::slice::from_raw_parts(self.array.cast(), len) }
     }
 
     pub(crate) fn field_values(&self) -> &[Value] {
@@ -228,7 +229,15 @@ impl Table {
             unsafe {
                 for at in elements {
                     if gone(*array.add(at)) {
-                        *array.add(at) = Value::NIL;
+                        if !self.has_holes() {
+                            // Needs no memory, since the array is General.
+                            self.make_holes();
+                        }
+                        let hint = self.array_len;
+                        self.set_with_holes(at, Value::NIL);
+                        if self.has_holes() {
+                            self.array_len = hint;
+                        }
                     }
                 }
                 for at in slots {
@@ -237,7 +246,6 @@ impl Table {
                     }
                 }
             }
-            self.trim();
         }
         for at in overlap_indices(self.ref_nodes(), range) {
             // SAFETY: within the nodes.
