@@ -20,6 +20,9 @@ pub(crate) const NATIVE_STACK: usize = 20;
 /// Nested native calls and calls of `pcall` (`LUAI_MAXCCALLS`). The latter need no native stack, but an error that passes through that many hands
 /// has got a long message.
 pub(crate) const MAX_C_CALLS: u32 = 200;
+/// Nested calls beyond that for message handlers after a "C stack overflow". So a depth of more than [`MAX_C_CALLS`] means that one runs
+/// ([`Vm::call_message_handler`]), and the error comes at exactly that depth, as in PUC Lua.
+pub(crate) const HANDLER_C_CALLS: u32 = 20;
 /// Largest stack of a coroutine, in slots.
 pub(crate) const MAX_STACK: usize = 1_000_000;
 /// Slots beyond that for message handlers after a stack overflow.
@@ -236,7 +239,12 @@ impl Vm {
                             self.check_any(1)?;
                         }
                         let nested = (*self.thread).pcalls;
-                        if nested + self.c_calls >= MAX_C_CALLS {
+                        let limit = if self.c_calls > MAX_C_CALLS {
+                            MAX_C_CALLS + HANDLER_C_CALLS
+                        } else {
+                            MAX_C_CALLS - self.c_calls
+                        };
+                        if nested >= limit {
                             return Err(self.c_stack_overflow());
                         }
                         (*self.thread).pcalls = nested + 1;
@@ -597,11 +605,15 @@ impl Vm {
 
     /// An error in the handler goes to the handler too (the nested run of the interpreter calls it), until the nesting is too deep.
     fn call_message_handler(&mut self, handler: Value) {
-        if self.c_calls + 1 >= MAX_C_CALLS {
+        let calls = self.c_calls;
+        if calls >= MAX_C_CALLS + HANDLER_C_CALLS {
             // Each error in the handler has been handled by the handler. That ends here.
-            let _ = self.error_plain("error in error handling");
-            self.errors.handled = true;
+            let _ = self.error_in_handling();
             return;
+        }
+        // SAFETY: there is always a running coroutine.
+        if calls <= MAX_C_CALLS && calls + unsafe { (*self.thread).pcalls } >= MAX_C_CALLS {
+            self.c_calls = MAX_C_CALLS + 1;
         }
         self.no_yield += 1;
         let error = self.errors.take_value();
@@ -619,6 +631,7 @@ impl Vm {
         }
         self.errors.handled = true;
         self.no_yield -= 1;
+        self.c_calls = calls;
     }
 
     /// Puts the top where a call from Rust may push without overwriting the running frame.
@@ -755,9 +768,18 @@ impl Vm {
         }
     }
 
+    /// What is raised where one more nested call is too many.
     #[cold]
     fn c_stack_overflow(&mut self) -> Thrown {
-        self.run_error("C stack overflow")
+        if self.c_calls > MAX_C_CALLS { self.error_in_handling() } else { self.run_error("C stack overflow") }
+    }
+
+    /// A message handler has used up what it has beyond the limits. No handler sees this error.
+    #[cold]
+    fn error_in_handling(&mut self) -> Thrown {
+        let thrown = self.error_plain("error in error handling");
+        self.errors.handled = true;
+        thrown
     }
 
     /// Calls `f` with `args`; pushes `nresults` results (-1: all) and returns how many.

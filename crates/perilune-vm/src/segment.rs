@@ -24,7 +24,7 @@
 //! resume); continuations in every native, as PUC Lua's `lua_callk` (it splits each native in two and `sort` and `gsub` never got theirs).
 
 use crate::Vm;
-use crate::call::MAX_C_CALLS;
+use crate::call::{HANDLER_C_CALLS, MAX_C_CALLS};
 use crate::error::ErrorState;
 use crate::interp::{Flow, Step};
 use crate::native::{Native, Thrown};
@@ -429,7 +429,9 @@ impl Vm {
     /// Raises "C stack overflow" if one more nested call is too many.
     #[inline]
     pub(crate) fn too_deep(&self) -> bool {
-        self.c_calls >= MAX_C_CALLS || self.native_stack_low()
+        self.c_calls == MAX_C_CALLS
+            || self.c_calls >= MAX_C_CALLS + HANDLER_C_CALLS
+            || self.native_stack_low()
     }
 
     /// The object of a coroutine.
