@@ -190,7 +190,7 @@ function pool:parallel_find(lo, hi, f) end
 ---@return any[]
 function pool:map(list, f) end
 
----Sorts in place.
+---Sorts in place. The elements stay the same ones; `lt` sees copies of them.
 ---@param list any[]|perilune.array
 ---@param lt? fun(a: any, b: any): boolean
 function pool:sort(list, lt) end

@@ -57,6 +57,30 @@ local f = pl.array("f64", 50)
 for i = 1, 50 do f[i] = (i * 37) % 50 end
 pool:sort(f)
 print(f[1], f[25], f[50])
+-- records stay the same tables, with few and with many workers
+for _, workers in ipairs { 1, 2, 7 } do
+  local wide = pl.pool.new { workers = workers }
+  local records, known = {}, {}
+  for i = 1, 100 do
+    records[i] = { key = i * 37 % 50 }
+    known[records[i]] = true
+  end
+  wide:sort(records, function(a, b) return a.key < b.key end)
+  local same, ordered = true, true
+  for i = 1, 100 do
+    same = same and known[records[i]]
+    known[records[i]] = nil
+    ordered = ordered and (i == 1 or records[i - 1].key <= records[i].key)
+  end
+  print(same, ordered, #records, next(known))
+  print(pcall(wide.sort, wide, {}, error), select("#", wide:sort { {} }))
+  print(select(2, pcall(wide.sort, wide, { {}, {} })):match "attempt to compare two table values")
+  local mixed = { { 2 }, { 1 } }
+  local first = mixed[2]
+  wide:sort(mixed, function(a, b) return a[1] < b[1] end)
+  print(mixed[1] == first)
+  wide:close()
+end
 
 -- errors: the lowest index that was raised, once, and nothing runs afterwards
 for round = 1, 5 do

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
     };
     vm.write_snapshot_at_exit();
     vm.close();
+    vm.process_ends();
     vm.leave_main();
     if std::env::var_os("PERILUNE_GC_STATS").is_some_and(|v| !v.is_empty() && v != "0") {
         eprintln!("{:#?}", vm.heap().stats());

@@ -15,6 +15,8 @@ use crate::pool::{self, Work};
 use crate::program::program;
 use crate::races::{self, Strand};
 use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
+use crate::spawn;
+use crate::untold::Sweeps;
 use crate::wait::{self, Wait};
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Bytes, DomainId, Name};
@@ -61,6 +63,8 @@ struct Local {
     seat: Option<(Arc<pool::Inner>, Seat<Work>)>,
     /// All fibers', outside of pools; in one, that of the fiber that has just ended.
     strand: Option<Box<Strand>>,
+    /// Collections because of failures that nobody has been told of.
+    sweeps: Sweeps,
 }
 
 /// A domain.
@@ -87,6 +91,10 @@ pub struct Domain {
     root_waiter: Mutex<Option<Arc<Waiter>>>,
     /// The root chain is to be interrupted as soon as it runs.
     interrupted: AtomicBool,
+    /// It may have handles of tasks or domains.
+    has_handles: AtomicBool,
+    /// Dead ones among them are to be looked for.
+    looks_for_dead: AtomicBool,
 }
 
 // SAFETY: `local` and the Vm are touched by the owner only, of which the token allows one at a time (module essay).
@@ -151,6 +159,8 @@ impl Domain {
                 interrupt: Mutex::new(None),
                 root_waiter: Mutex::new(None),
                 interrupted: AtomicBool::new(false),
+                has_handles: AtomicBool::new(false),
+                looks_for_dead: AtomicBool::new(false),
             }
         });
         program().rest().register(&domain.waits);
@@ -382,10 +392,15 @@ impl Domain {
                     if self.serve_pool(vm) {
                         continue;
                     }
+                    if self.looks_for_dead.load(Ordering::Relaxed) {
+                        self.collect_dead_handles(vm);
+                        continue;
+                    }
                     vm.leave_thread();
                     if self.has_ended() && self.local().live == 0 {
                         return self.close();
                     }
+                    program().untold().domain_is_idle();
                     if self.token.try_leave() {
                         return;
                     }
@@ -430,6 +445,33 @@ impl Domain {
             return false;
         }
         !seat.settle()
+    }
+
+    /// The domain has met handles of tasks or domains: from now on somebody may want to look through them while its code blocks.
+    pub(crate) fn expect_handles(&self) {
+        if !self.has_handles.swap(true, Ordering::Relaxed) {
+            self.interested.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// There are failures that nobody has been told of: an idle domain that may have handles of them is to look for dead ones.
+    pub(crate) fn look_for_dead_handles(&self) {
+        if self.has_handles.load(Ordering::Relaxed) && !self.token.is_owned() {
+            self.looks_for_dead.store(true, Ordering::Relaxed);
+            self.token.poke();
+        }
+    }
+
+    /// Collects if a handle of an untold failure may be dead.
+    #[cold]
+    fn collect_dead_handles(&self, vm: &mut Vm) {
+        self.looks_for_dead.store(false, Ordering::Relaxed);
+        let Some(newest) = newest_untold(vm) else { return };
+        if self.local().sweeps.is_due(newest) {
+            vm.collect_full();
+            let left = newest_untold(vm);
+            self.local().sweeps.done(left);
+        }
     }
 
     /// The state, made if this is the first activation.
@@ -577,6 +619,13 @@ impl Domain {
     }
 }
 
+/// The newest failure that nobody has been told of and that the state has a handle of.
+fn newest_untold(vm: &Vm) -> Option<u64> {
+    vm.shared_objects()
+        .filter_map(|object| pool::outcome(object).or_else(|| spawn::outcome(object))?.untold())
+        .max()
+}
+
 /// Ends the process if it is dropped: a pump that panics leaves a domain in the middle of something, and everybody who waits for it would wait for ever.
 struct Bomb;
 
@@ -605,6 +654,7 @@ impl Host for Domain {
         {
             self.token.poke();
         }
+        program().untold().domain_is_idle();
         self.token.detach();
     }
     fn attach(&self) {
@@ -620,6 +670,7 @@ impl Host for Domain {
         *self.root_waiter.lock() = Some(root.clone());
         // An interrupt that came before the waiter was there to be woken.
         if !self.is_interrupted() {
+            program().untold().domain_is_idle();
             self.token.wait(&root);
         }
         *self.root_waiter.lock() = None;
@@ -643,6 +694,9 @@ impl Host for Domain {
     }
     fn live_fibers(&self) -> usize {
         self.local().live
+    }
+    fn process_ends(&self) {
+        program().untold().tell_all();
     }
     fn report_waits(&self) {
         for (at, slot) in self.local().fibers.iter().enumerate() {

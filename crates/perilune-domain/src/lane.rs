@@ -117,6 +117,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let whose = format!("a task of {}", lane.key.describe());
     let task = Task::new(vm, parcel, Some(lane.key.clone()), whose.into());
+    task.is_for(vm);
     let f = vm.arg(2);
     task.report_created(vm, f);
     let domain = Domain::of(vm)?;
@@ -138,8 +139,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
         // Submitting has counted it again.
         pool.finished();
     }
-    let task = vm.shared_ref(task);
-    vm.ret(task)
+    task.hand_out(vm)
 });
 
 /// `#lane`: how many tasks wait in it; the one that runs is not counted. Other domains may be adding to them.

@@ -24,6 +24,7 @@ mod snapshot;
 mod spawn;
 mod time;
 mod trace;
+mod untold;
 mod wait;
 
 pub use module::open;

@@ -1,12 +1,13 @@
 //! What a task or a domain comes to, for whoever waits for it.
 //!
-//! An outcome is set once and may be asked for any number of times, by any number of waiters. If it is an error and nobody ever asks, the
-//! last one to let go of it reports it on standard error: no failure is lost.
+//! An outcome is set once and may be asked for any number of times, by any number of waiters. If it is an error and nobody ever asks, it is
+//! reported on standard error: no failure is lost. `untold.rs` says by whom and when.
 
 use crate::objects::{Contents, freeze};
 use crate::program::program;
 use crate::races::Order;
 use crate::sched::{Reason, Waiter};
+use crate::untold;
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
 use perilune_trace::event::{CopyBegin, CopyEnd, Verb};
@@ -16,7 +17,7 @@ use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// How something ended.
@@ -73,8 +74,12 @@ enum State {
 /// The outcome of a task or a domain.
 pub struct Outcome {
     state: Mutex<State>,
-    /// Somebody has been given the outcome.
+    /// Somebody has been given the outcome, or it has been reported.
     observed: AtomicBool,
+    /// Nobody will ever ask: the call that made it wanted no handle.
+    is_nobodys: AtomicBool,
+    /// The number of the failure, once it is one.
+    number: AtomicU64,
     /// What has an outcome comes before what learns of it.
     pub(crate) order: Order,
     /// Whose it is: "task 'parse'".
@@ -90,6 +95,8 @@ impl Outcome {
         Arc::new(Outcome {
             state: Mutex::new(State::Pending(Vec::new())),
             observed: AtomicBool::new(false),
+            is_nobodys: AtomicBool::new(false),
+            number: AtomicU64::new(0),
             order: Order::new(),
             whose,
             registered: Registered::default(),
@@ -106,16 +113,24 @@ impl Outcome {
             });
         }
         let failure = match &end {
-            End::Failed(failure) if on(Category::User) => Some(Arc::clone(failure)),
+            End::Failed(failure) => Some(Arc::clone(failure)),
             _ => None,
         };
         let mut state = self.state.lock();
         let State::Pending(waiters) = &mut *state else { return false };
         let waiters = std::mem::take(waiters);
         *state = State::Done(end);
+        if failure.is_some() {
+            self.number.store(program().untold().next_number(), Ordering::Relaxed);
+        }
         drop(state);
         if let Some(failure) = failure {
             perilune_trace::emit::error(self.identity.get(), failure.text.as_bytes());
+            if self.is_nobodys.load(Ordering::Relaxed) {
+                self.tell();
+            } else {
+                program().untold().enter(self);
+            }
         }
         for (waiter, case) in waiters {
             drop(waiter.claim(Reason::Ready, case));
@@ -159,6 +174,38 @@ impl Outcome {
         }
     }
 
+    /// Nobody has a handle of it, and nobody will. To be called before it can be complete.
+    pub fn is_nobodys(&self) {
+        self.is_nobodys.store(true, Ordering::Relaxed);
+    }
+
+    /// The number of the failure, if it is one that nobody has been told of.
+    pub fn untold(&self) -> Option<u64> {
+        if self.observed.load(Ordering::Relaxed) {
+            return None;
+        }
+        match &*self.state.lock() {
+            State::Done(End::Failed(_)) => Some(self.number.load(Ordering::Relaxed)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a failure that nobody has been told of.
+    pub fn is_untold(&self) -> bool {
+        self.untold().is_some()
+    }
+
+    /// Reports a failure that nobody has been told of.
+    pub fn tell(&self) {
+        let failure = match &*self.state.lock() {
+            State::Done(End::Failed(failure)) => Arc::clone(failure),
+            _ => return,
+        };
+        if !self.observed.swap(true, Ordering::Relaxed) {
+            report(&self.whose, &failure);
+        }
+    }
+
     /// Nobody needs to be told of an error any more.
     pub fn dismiss(&self) {
         self.observed.store(true, Ordering::Relaxed);
@@ -199,14 +246,16 @@ impl Drop for Outcome {
         if let State::Done(End::Failed(failure)) = self.state.get_mut()
             && !*self.observed.get_mut()
         {
-            let Failure { error, whence, text } = &**failure;
-            let traceback = String::from_utf8_lossy(error.traceback());
-            eprintln!(
-                "perilune: {} failed and nobody waited for it: {text}\nin {whence}: {traceback}",
-                self.whose
-            );
+            report(&self.whose, failure);
         }
     }
+}
+
+fn report(whose: &str, Failure { error, whence, text }: &Failure) {
+    let traceback = String::from_utf8_lossy(error.traceback());
+    untold::say(&format!(
+        "perilune: {whose} failed and nobody waited for it: {text}\nin {whence}: {traceback}\n"
+    ));
 }
 
 /// For a native: waits for the outcome, and pushes the results or raises the error. `None` as time limit: for ever.

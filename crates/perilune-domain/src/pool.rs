@@ -27,6 +27,7 @@ use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::any::Any;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -272,6 +273,22 @@ impl Task {
         domain.begin_strand(fiber, strand);
     }
 
+    /// The running call has made it: if it wants no results, the task is nobody's. Before it is queued.
+    pub(crate) fn is_for(&self, vm: &Vm) {
+        if vm.results_are_discarded() {
+            self.outcome.is_nobodys();
+        }
+    }
+
+    /// What the call that made it returns.
+    pub(crate) fn hand_out(self: Arc<Task>, vm: &mut Vm) -> LuaResult<u32> {
+        if vm.results_are_discarded() {
+            return Ok(0);
+        }
+        let task = vm.shared_ref(self);
+        vm.ret(task)
+    }
+
     /// It will never run, and nobody is going to ask.
     pub(crate) fn dismiss(&self) {
         self.outcome.dismiss();
@@ -384,7 +401,14 @@ impl Task {
     }
 }
 
+/// The outcome of a task, if the object is one.
+pub(crate) fn outcome(object: &dyn SharedObject) -> Option<&Outcome> {
+    let object: &dyn Any = object;
+    object.downcast_ref::<Task>().map(|task| &*task.outcome)
+}
+
 fn open_task(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    Domain::of(vm)?.expect_handles();
     fill(vm, mt, &[&AWAIT, &CANCEL, &STATUS], &[])
 }
 
@@ -598,6 +622,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let task = Task::new(vm, parcel, None, "a task".into());
+    task.is_for(vm);
     let f = vm.arg(2);
     task.report_created(vm, f);
     let domain = Domain::of(vm)?;
@@ -605,8 +630,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
         task.dismiss();
         return Err(closed(vm, &pool));
     }
-    let task = vm.shared_ref(task);
-    vm.ret(task)
+    task.hand_out(vm)
 });
 
 /// `pool:workers()`: how many domains the pool may have.

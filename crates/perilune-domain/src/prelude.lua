@@ -247,7 +247,21 @@ local function sort_block(list, lo, hi, lt)
   return part
 end
 
-local function merge(a, b, lt)
+-- The same for what is to keep its identity: the elements' indices in order, instead of copies of the elements.
+local function order_block(list, before, lt)
+  local order = {}
+  for i = 1, #list do order[i] = before + i end
+  table.sort(order, function(i, j)
+    local a, b = list[i - before], list[j - before]
+    if lt then return lt(a, b) end
+    return a < b
+  end)
+  return order
+end
+
+-- Two sorted lists as one; or, of things that belong to their elements, those in this order.
+local function merge(a, b, lt, of_a, of_b)
+  local from_a, from_b = of_a or a, of_b or b
   local r, i, j, n, m = {}, 1, 1, #a, #b
   for k = 1, n + m do
     local take_b
@@ -257,31 +271,72 @@ local function merge(a, b, lt)
       if lt then take_b = lt(b[j], a[i]) else take_b = b[j] < a[i] end
     end
     if take_b then
-      r[k] = b[j]
+      r[k] = from_b[j]
       j = j + 1
     else
-      r[k] = a[i]
+      r[k] = from_a[i]
       i = i + 1
     end
   end
   return r
 end
 
--- Sorts in place, as table.sort does, but stably between blocks.
-function prelude.sort(pool, list, lt)
-  local n = #list
-  local size = math.max(1, -(-n // pool:workers()))
-  local parts = gather(blocks(pool, list, size, sort_block, lt))
-  local runs = table.move(parts, 2, parts.n, 1, {})
+-- The elements with these indices.
+local function pick(list, order)
+  local picked = {}
+  for k = 1, #order do picked[k] = list[order[k]] end
+  return picked
+end
+
+-- Whether a copy of each element is as good as the element.
+local function all_plain(list, n)
+  for i = 1, n do
+    local kind = type(list[i])
+    if kind ~= "number" and kind ~= "string" then return false end
+  end
+  return true
+end
+
+-- Makes one run of many: neighbours in tasks as long as there are more than two, the last two here.
+local function merge_runs(runs, async, here)
   while #runs > 2 do
     local tasks = {}
-    for k = 1, #runs - 1, 2 do tasks[#tasks + 1] = pool:async(merge, runs[k], runs[k + 1], lt) end
+    for k = 1, #runs - 1, 2 do tasks[#tasks + 1] = async(runs[k], runs[k + 1]) end
     local merged = gather(tasks)
     local rest = #runs % 2 == 1 and runs[#runs] or nil
     runs = table.move(merged, 2, merged.n, 1, {})
     runs[#runs + 1] = rest
   end
-  local sorted = #runs == 2 and merge(runs[1], runs[2], lt) or runs[1] or {}
+  return #runs == 2 and here(runs[1], runs[2]) or runs[1] or {}
+end
+
+-- Sorts in place, as table.sort does, but stably between blocks. Workers sort copies: of numbers and strings these are what comes
+-- back; of anything else the order comes back, and the elements themselves are moved here.
+function prelude.sort(pool, list, lt)
+  local n = #list
+  local size = math.max(1, -(-n // pool:workers()))
+  local sorted
+  if prelude.is_shared(list) or all_plain(list, n) then
+    local parts = gather(blocks(pool, list, size, sort_block, lt))
+    sorted = merge_runs(table.move(parts, 2, parts.n, 1, {}), function(a, b)
+      return pool:async(merge, a, b, lt)
+    end, function(a, b)
+      return merge(a, b, lt)
+    end)
+  else
+    local tasks = {}
+    for lo = 1, n, size do
+      local block = table.move(list, lo, math.min(lo + size - 1, n), 1, {})
+      tasks[#tasks + 1] = pool:async(order_block, block, lo - 1, lt)
+    end
+    local parts = gather(tasks)
+    local order = merge_runs(table.move(parts, 2, parts.n, 1, {}), function(a, b)
+      return pool:async(merge, pick(list, a), pick(list, b), lt, a, b)
+    end, function(a, b)
+      return merge(pick(list, a), pick(list, b), lt, a, b)
+    end)
+    sorted = pick(list, order)
+  end
   for i = 1, n do list[i] = sorted[i] end
 end
 

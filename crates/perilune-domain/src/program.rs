@@ -2,6 +2,7 @@
 
 use crate::domain::Domain;
 use crate::sched::{Rest, Waiter};
+use crate::untold::Untold;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -16,6 +17,7 @@ pub struct Program {
     next_id: AtomicU32,
     /// Who waited for what when nothing could happen any more.
     standstill: Mutex<String>,
+    untold: Untold,
 }
 
 /// The program.
@@ -26,6 +28,7 @@ pub fn program() -> &'static Program {
         domains: Mutex::new(Vec::new()),
         next_id: AtomicU32::new(1),
         standstill: Mutex::new(String::new()),
+        untold: Untold::default(),
     })
 }
 
@@ -33,6 +36,11 @@ impl Program {
     /// The count of what can still happen.
     pub fn rest(&self) -> &Arc<Rest> {
         &self.rest
+    }
+
+    /// Failures that nobody has been told of.
+    pub(crate) fn untold(&self) -> &Untold {
+        &self.untold
     }
 
     /// A number for a new domain: 1 is the main one.

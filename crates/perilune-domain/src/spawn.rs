@@ -10,6 +10,7 @@ use perilune_vm::cycles::{Held, Holder};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
+use std::any::Any;
 use std::sync::Arc;
 
 /// The kind of domains.
@@ -41,7 +42,14 @@ impl Holder for Handle {
     }
 }
 
+/// The outcome of a domain, if the object is a handle of one that was spawned.
+pub(crate) fn outcome(object: &dyn SharedObject) -> Option<&Outcome> {
+    let object: &dyn Any = object;
+    object.downcast_ref::<Handle>()?.outcome.as_deref()
+}
+
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    Domain::of(vm)?.expect_handles();
     crate::objects::fill(vm, mt, &[&JOIN, &NAME, &ID, &STATUS], &[])
 }
 
@@ -92,6 +100,10 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
         None => "a domain".into(),
     };
     let outcome = Outcome::new(whose, ObjectKind::Domain);
+    let discarded = vm.results_are_discarded();
+    if discarded {
+        outcome.is_nobodys();
+    }
     let result = Arc::clone(&outcome);
     let stamp = races::stamp(vm);
     let label = name.clone();
@@ -100,6 +112,9 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     outcome.identity.settle(domain.id as u64);
     if let Some(label) = label {
         names::label(ObjectRef::new(ObjectKind::Domain, domain.id as u64), label.as_bytes());
+    }
+    if discarded {
+        return Ok(0);
     }
     let handle = vm.shared_ref(Arc::new(Handle { domain, outcome: Some(outcome) }));
     vm.ret(handle)

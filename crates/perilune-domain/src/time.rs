@@ -164,7 +164,10 @@ fn report(domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
     if let FiberEnd::Failed { traceback } = end {
         let text = error_text(vm.stack_get(vm.nargs()));
         let traceback = String::from_utf8_lossy(&traceback).into_owned();
-        eprintln!("perilune: a timer of '{}' failed: {text}\n{traceback}", domain.name());
+        crate::untold::say(&format!(
+            "perilune: a timer of '{}' failed: {text}\n{traceback}\n",
+            domain.name()
+        ));
     }
 }
 

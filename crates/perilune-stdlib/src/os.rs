@@ -80,6 +80,7 @@ fn exit(vm: &mut Vm) -> LuaResult<u32> {
         vm.close_main_variables();
         vm.close();
     }
+    vm.process_ends();
     std::process::exit(code)
 }
 

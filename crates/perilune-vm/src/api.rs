@@ -1,7 +1,7 @@
 //! The interface that native functions are written against: arguments, results, tables by name, userdata, upvalues.
 
 use crate::Vm;
-use crate::frame::{CALL_GAP, F_NATIVE, frame};
+use crate::frame::{CALL_GAP, CONT_DISCARD, F_CONT, F_NATIVE, frame};
 use crate::native::{LuaResult, Native};
 use crate::num;
 use crate::object::{LuaString, NativeClosure, Table, Userdata};
@@ -26,6 +26,12 @@ impl Vm {
             // SAFETY: i <= nargs.
             unsafe { *self.base.add(i as usize - 1) }
         }
+    }
+    /// Whether the call of the running native is a statement of its own, or for another reason wants no results: what it returns is lost at once.
+    pub fn results_are_discarded(&self) -> bool {
+        // SAFETY: the running function has a frame below its base.
+        let f = unsafe { *frame(self.base) };
+        if f.flags & F_CONT == 0 { f.nresults == 0 } else { f.cont == CONT_DISCARD }
     }
     /// No argument `i` was passed.
     #[inline(always)]

@@ -50,6 +50,8 @@ pub trait Host: std::any::Any + Send + Sync {
     fn takes_interrupt(&self) -> bool {
         false
     }
+    /// The process is about to end: the last moment to say what has to be said.
+    fn process_ends(&self) {}
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
     fn report_waits(&self) {}
     /// For events: how many fibers there are. Called by the owner.
@@ -168,6 +170,13 @@ impl Vm {
     pub fn set_host(&mut self, host: Arc<dyn Host>) {
         self.host = Some(host);
         self.make_idle();
+    }
+
+    /// To be called at each way out of the process, when no code of the program's runs any more.
+    pub fn process_ends(&mut self) {
+        if let Some(host) = self.host.clone() {
+            host.process_ends();
+        }
     }
 
     /// The host, if there is one.

@@ -433,6 +433,12 @@ impl Vm {
         Ok(())
     }
 
+    /// The shared objects that this domain has references to.
+    pub fn shared_objects(&self) -> impl Iterator<Item = &dyn SharedObject> {
+        // SAFETY: the sweeps remove the dead.
+        self.shared_refs.all.iter().map(|&r| unsafe { &**(*r).object })
+    }
+
     /// Sets what is asked whether a userdata crosses to other domains.
     pub fn set_userdata_carrier(&mut self, carry: Carry) {
         self.userdata_carrier = Some(carry);

@@ -9,6 +9,7 @@ use super::plain::{self, Plain};
 use super::{Contents, fill, freeze, register};
 use crate::contention::{operation, waited};
 use crate::races::Order;
+use crate::races::cells::{Cells, Object};
 use parking_lot::Mutex;
 use perilune_trace::{Category, Identity, ObjectKind, clock, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
@@ -18,6 +19,19 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
+/// What reports of lost updates say.
+#[derive(Clone, Copy)]
+struct Words;
+
+impl Object<()> for Words {
+    fn cell(&self, (): &()) -> String {
+        "the atomic".to_owned()
+    }
+    fn remedy(&self) -> &'static str {
+        "Change it in one step, with a:add(n), a:update(f) or a:cas(old, new); or let one begin after the other has ended (await, a channel, a lane)"
+    }
+}
+
 /// The kind of atomics.
 pub static ATOMIC: SharedKind = SharedKind::new("atomic", open);
 
@@ -25,6 +39,7 @@ pub static ATOMIC: SharedKind = SharedKind::new("atomic", open);
 pub struct Atomic {
     cell: Cell,
     order: Order,
+    watched: Cells<()>,
     identity: Identity,
 }
 
@@ -36,13 +51,18 @@ enum Cell {
 }
 
 impl Atomic {
-    /// An atomic with a first value.
-    pub fn new(v: Plain) -> Atomic {
+    /// An atomic with a first value, which the running code makes.
+    fn new(vm: &Vm, v: Plain) -> Atomic {
         let cell = match v {
             Plain::Integer(i) => Cell::Integer(AtomicI64::new(i)),
             v => Cell::Any(Mutex::new(v), Registered::default()),
         };
-        Atomic { cell, order: Order::new(), identity: Identity::new(ObjectKind::Atomic) }
+        Atomic {
+            cell,
+            order: Order::new(),
+            watched: Cells::new(vm),
+            identity: Identity::new(ObjectKind::Atomic),
+        }
     }
 
     /// The value.
@@ -99,7 +119,7 @@ impl Contents for Plain {
 pub static NEW: Native = Native::leaf("atomic", |vm| {
     let v = if vm.arg_is_none(1) { Plain::Integer(0) } else { plain::check(vm, 1)? };
     let holds_counts = v.holds_counts();
-    let atomic = Arc::new(Atomic::new(v));
+    let atomic = Arc::new(Atomic::new(vm, v));
     super::report_made(vm, &atomic.identity);
     if holds_counts && let Cell::Any(_, registered) = &atomic.cell {
         registered.shared(|| SharedArc::from(atomic.clone()).downgrade());
@@ -137,6 +157,7 @@ fn ret(vm: &mut Vm, v: &Plain) -> LuaResult<u32> {
 static LOAD: Native = Native::leaf("load", |vm| {
     let a = this(vm)?;
     let v = a.load();
+    a.watched.load(vm, &(), Words);
     a.order.enter(vm);
     ret(vm, &v)
 });
@@ -145,6 +166,7 @@ static LOAD: Native = Native::leaf("load", |vm| {
 static STORE: Native = Native::leaf("store", |vm| {
     let a = this(vm)?;
     let v = value_for(vm, a, 2)?;
+    a.watched.store(vm, &(), Words);
     a.order.leave(vm);
     // What it held goes when the lock is free: it may be the last reference to much.
     let old = operation(&a.identity, || match (&a.cell, v) {
@@ -170,6 +192,7 @@ static EXCHANGE: Native = Native::leaf("exchange", |vm| {
         (Cell::Any(m, _), v) => std::mem::replace(&mut *m.lock(), v),
         (_, v) => v,
     });
+    a.watched.change(vm, &(), Words);
     a.order.enter(vm);
     ret(vm, &old)
 });
@@ -203,6 +226,7 @@ fn arithmetic(
                     }
                 }
             });
+            a.watched.change(vm, &(), Words);
             a.order.enter(vm);
             vm.ret(new)
         }
@@ -218,6 +242,7 @@ fn arithmetic(
             };
             *now = new.clone();
             drop(now);
+            a.watched.change(vm, &(), Words);
             a.order.enter(vm);
             ret(vm, &new)
         }
@@ -244,6 +269,9 @@ static CAS: Native = Native::leaf("cas", |vm| {
         Ok(old) => (true, old),
         Err(now) => (false, now),
     };
+    if done {
+        a.watched.change(vm, &(), Words);
+    }
     a.order.enter(vm);
     vm.push(done.into());
     let seen = seen.to_value(vm)?;
@@ -279,6 +307,7 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
         };
         a.order.leave(vm);
         if a.compare_exchange(&old, new.clone()).is_ok() {
+            a.watched.change(vm, &(), Words);
             return ret(vm, &new);
         }
         if began != 0 {

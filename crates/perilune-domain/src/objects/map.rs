@@ -8,6 +8,7 @@ use super::plain::{self, Plain};
 use super::{fill, register};
 use crate::contention::operation;
 use crate::races::Orders;
+use crate::races::cells::{Cells, Object};
 use parking_lot::{Mutex, MutexGuard};
 use perilune_heap::charge_messages;
 use perilune_trace::{Identity, ObjectKind};
@@ -24,6 +25,26 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 pub static MAP: SharedKind = SharedKind::new("map", open);
 
 const SHARDS: usize = 64;
+
+/// What reports of lost updates say.
+#[derive(Clone, Copy)]
+struct Words;
+
+impl Object<Key> for Words {
+    fn cell(&self, key: &Key) -> String {
+        let key = match &key.0 {
+            Plain::String(s) => format!("'{}'", String::from_utf8_lossy(s)),
+            Plain::Integer(i) => i.to_string(),
+            Plain::Float(x) => x.to_string(),
+            Plain::Boolean(b) => b.to_string(),
+            _ => return "a key of the map".to_owned(),
+        };
+        format!("key {key} of the map")
+    }
+    fn remedy(&self) -> &'static str {
+        "Change it in one step, with m:add(k, n), m:update(k, f) or m:cas(k, old, new); or let one begin after the other has ended (await, a channel, a lane)"
+    }
+}
 
 /// A key: equal if `==` says so in Lua.
 #[derive(Clone)]
@@ -61,17 +82,20 @@ pub struct Map {
     len: AtomicI64,
     registered: Registered,
     orders: Orders<Key>,
+    watched: Cells<Key>,
     identity: Identity,
 }
 
-impl Default for Map {
-    fn default() -> Map {
+impl Map {
+    /// An empty map, which the running code makes.
+    fn new(vm: &Vm) -> Map {
         Map {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             seed: foldhash::fast::RandomState::default(),
             len: AtomicI64::new(0),
             registered: Registered::default(),
             orders: Orders::new(),
+            watched: Cells::new(vm),
             identity: Identity::new(ObjectKind::Map),
         }
     }
@@ -174,7 +198,7 @@ impl Frozen for FrozenMap<'_> {
 
 /// `pl.map()`
 pub static NEW: Native = Native::leaf("map", |vm| {
-    let map = Map::default();
+    let map = Map::new(vm);
     super::report_made(vm, &map.identity);
     let r = vm.shared_ref(Arc::new(map));
     vm.ret(r)
@@ -223,6 +247,7 @@ static GET: Native = Native::leaf("get", |vm| {
     let m = this(vm)?;
     let k = key(vm, 2)?;
     let v = m.get(&k);
+    m.watched.load(vm, &k, Words);
     m.orders.enter(vm, Some(&k));
     ret(vm, &v)
 });
@@ -235,6 +260,7 @@ static SET: Native = Native::leaf("set", |vm| {
     Plain::ensure_room(vm, || m.get(&k))?;
     register(vm, &m.registered, &k.0);
     register(vm, &m.registered, &v);
+    m.watched.store(vm, &k, Words);
     let left = m.orders.leave(vm, &k);
     let (old, _) = m.change(k, |_| Some(v));
     m.orders.enter(vm, left.as_ref());
@@ -252,6 +278,7 @@ static ADD: Native = Native::leaf("add", |vm| {
         vm.arg(3)
     };
     register(vm, &m.registered, &k.0);
+    m.watched.change(vm, &k, Words);
     let left = m.orders.leave(vm, &k);
     let (old, new) = m.change(k, |old| {
         let old = if matches!(old, Plain::Nil) { Value::int(0) } else { old.number()? };
@@ -281,6 +308,9 @@ static CAS: Native = Native::leaf("cas", |vm| {
     register(vm, &m.registered, &new);
     let left = m.orders.leave(vm, &k);
     let (old, done) = m.change(k, |old| old.equals(&expected).then_some(new));
+    if let (Some(k), true) = (&left, done.is_some()) {
+        m.watched.change(vm, k, Words);
+    }
     m.orders.enter(vm, left.as_ref());
     vm.push(done.is_some().into());
     let old = old.to_value(vm)?;
@@ -303,6 +333,7 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
         register(vm, &m.registered, &new);
         m.orders.leave(vm, &k);
         if let (_, Some(stored)) = m.change(k.clone(), |now| now.equals(&before).then_some(new)) {
+            m.watched.change(vm, &k, Words);
             return ret(vm, &stored);
         }
     }

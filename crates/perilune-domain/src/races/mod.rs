@@ -1,7 +1,8 @@
-//! Finding races: with `PERILUNE_CHECK=races` in the environment, accesses to typed arrays are watched, and two that nothing orders are reported.
+//! Finding races: with `PERILUNE_CHECK=races` in the environment, accesses to what domains share are watched, and two that nothing orders are reported.
 //!
-//! Domains share no tables, so there is one place only where a program can lose an update: an element of an array, loaded by two tasks and stored by two. The interpreter does
-//! not prevent that, because the alternatives cost: here is how to find it.
+//! Domains share no tables, so there are two places only where a program can lose an update: an element of an array, loaded by two tasks and stored by two, and the value of an
+//! atomic or of a map's key, likewise. Nothing prevents that, because the alternatives cost: here is how to find it. What follows is about elements;
+//! `cells.rs` is about the others, whose operations are ordered by themselves and yet can be two steps where one is needed.
 //!
 //! # What is found
 //! Two accesses to one element, one of them a store, in two *strands*, such that neither *happened before* the other. Not whether they did meet in this run, but whether anything
@@ -28,14 +29,16 @@
 //! Off: a load and a branch at the operations of the table, 1 ns or so each, with everything else out of line. Reading and writing elements costs nothing, because an array that is watched is one whose elements the
 //! interpreter cannot reach by itself (`SharedObject::watched`). On: some 100 ns and up to 48 bytes for each element that is accessed.
 
+pub(crate) mod cells;
 pub(crate) mod clock;
 pub(crate) mod shadow;
 
 use crate::domain::Domain;
 use crate::module::PRELUDE_NAME;
+use crate::untold::say;
 use clock::{Clock, History, Instant};
 use foldhash::fast::FixedState;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use perilune_vm::debug::Site;
 use perilune_vm::parcel::Parcel;
 use perilune_vm::{Value, Vm};
@@ -94,6 +97,8 @@ struct Places {
     by_text: HashMap<String, u32>,
     texts: Vec<String>,
     reported: HashSet<(u32, u32)>,
+    /// As `reported`, of atomics and keys.
+    lost: HashSet<(u32, u32)>,
 }
 
 thread_local! {
@@ -104,6 +109,10 @@ thread_local! {
 static PLACES: LazyLock<Mutex<Places>> = LazyLock::new(Mutex::default);
 /// The kinds of strands by their number; there is no strand 0.
 static STRANDS: Mutex<Vec<Kind>> = Mutex::new(Vec::new());
+
+fn places() -> MutexGuard<'static, Places> {
+    PLACES.lock()
+}
 
 /// The number of the place where the running code is; the same for all instructions of a line.
 fn place(vm: &Vm) -> u32 {
@@ -152,11 +161,13 @@ pub(crate) struct Strand {
     outer: Option<Box<Strand>>,
     /// What has interrupted it, if that may go on.
     kept: Option<Box<Strand>>,
+    /// Atomics and keys that it has loaded, or has learned something by, newest last.
+    touched: Vec<cells::Touched>,
 }
 
 impl Strand {
     fn new(kind: Kind, history: History) -> Strand {
-        Strand { id: 0, time: 0, history, kind, dirty: false, outer: None, kept: None }
+        Strand { id: 0, time: 0, history, kind, dirty: false, outer: None, kept: None, touched: Vec::new() }
     }
 
     /// A strand that has seen nothing.
@@ -479,28 +490,6 @@ fn report(
         Some(name) if first != 0 => format!("the array of which {name} is a slice"),
         Some(name) => name,
     };
-    let line = |(access, mark): (Access, Mark)| {
-        let verb = match access {
-            Access::Load => "read",
-            Access::Store => "written",
-            Access::Change => "changed with add or cas",
-        };
-        let text = |n: u32| places.texts.get(n as usize).map_or("?", String::as_str);
-        let who = match STRANDS.lock().get(mark.strand as usize - 1) {
-            None | Some(Kind::Main) => "the main program".to_owned(),
-            Some(Kind::Domain(name)) => format!("domain '{name}'"),
-            Some(Kind::Task(n)) => format!("a task started at {}", text(*n)),
-            Some(Kind::Loop(n)) => format!("the parallel loop at {}", text(*n)),
-            Some(Kind::Iterations(n, lo, hi)) if lo == hi => {
-                format!("iteration {lo} of the parallel loop at {}", text(*n))
-            }
-            Some(Kind::Iterations(n, lo, hi)) => {
-                format!("iterations {lo} to {hi} of the parallel loop at {}", text(*n))
-            }
-            Some(Kind::Timer) => "a timer".to_owned(),
-        };
-        format!("\t{verb} at {} by {who}\n", text(mark.site))
-    };
     let both = [earlier.0, now.0];
     let why = if both.contains(&Access::Load) {
         "what is read is a matter of luck, and if it is written back changed an update is lost"
@@ -517,8 +506,37 @@ fn report(
         "perilune: race on element {} of {name} ({})\n{}{}\tNothing orders the two: {why}.\n\t{remedy}.\n",
         at + 1,
         shadow.whose,
-        line(earlier),
-        line(now),
+        line(&places, earlier),
+        line(&places, now),
     );
-    eprint!("{text}");
+    drop(places);
+    say(&text);
+}
+
+fn site_text(places: &Places, number: u32) -> &str {
+    places.texts.get(number as usize).map_or("?", String::as_str)
+}
+
+/// An access as a line of a report.
+fn line(places: &Places, (access, mark): (Access, Mark)) -> String {
+    let verb = match access {
+        Access::Load => "read",
+        Access::Store => "written",
+        Access::Change => "changed with add or cas",
+    };
+    let text = |n: u32| site_text(places, n);
+    let who = match STRANDS.lock().get(mark.strand as usize - 1) {
+        None | Some(Kind::Main) => "the main program".to_owned(),
+        Some(Kind::Domain(name)) => format!("domain '{name}'"),
+        Some(Kind::Task(n)) => format!("a task started at {}", text(*n)),
+        Some(Kind::Loop(n)) => format!("the parallel loop at {}", text(*n)),
+        Some(Kind::Iterations(n, lo, hi)) if lo == hi => {
+            format!("iteration {lo} of the parallel loop at {}", text(*n))
+        }
+        Some(Kind::Iterations(n, lo, hi)) => {
+            format!("iterations {lo} to {hi} of the parallel loop at {}", text(*n))
+        }
+        Some(Kind::Timer) => "a timer".to_owned(),
+    };
+    format!("\t{verb} at {} by {who}\n", text(mark.site))
 }
