@@ -179,6 +179,9 @@ fn rawset(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_any(2)?;
     vm.check_any(3)?;
     let (key, value) = (vm.arg(2), vm.arg(3));
+    if vm.is_task_environment(table) {
+        return Err(vm.global_error(Some(key)));
+    }
     vm.raw_set(table, key, value)?;
     vm.ret(table)
 }
@@ -369,9 +372,9 @@ fn loaded(vm: &mut Vm, result: Result<Gc<LuaClosure>, Value>) -> LuaResult<u32> 
     }
 }
 
-/// The environment argument `i`; `nil` is one too.
+/// The environment argument `i`; `nil` is one too. Without one, that of a task that calls; `None`: the table of globals.
 fn environment(vm: &mut Vm, i: u32) -> Option<Value> {
-    if vm.arg_is_none(i) { None } else { Some(vm.arg(i)) }
+    if vm.arg_is_none(i) { vm.caller_environment() } else { Some(vm.arg(i)) }
 }
 
 fn load(vm: &mut Vm) -> LuaResult<u32> {
@@ -455,7 +458,8 @@ fn loadfile(vm: &mut Vm) -> LuaResult<u32> {
 
 fn dofile(vm: &mut Vm) -> LuaResult<u32> {
     let name = vm.opt_str(1)?;
-    match chunk::load_file(vm, name.map(|n| n.bytes()), b"bt", None)? {
+    let env = vm.caller_environment();
+    match chunk::load_file(vm, name.map(|n| n.bytes()), b"bt", env)? {
         Ok(function) => vm.call_multi(function.into(), &[], -1),
         Err(message) => Err(vm.throw(message)),
     }

@@ -39,11 +39,16 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     vm.register(package, &[&LOADLIB, &SEARCHPATH])?;
     let searchers = vm.new_table(4, 0)?;
     vm.set_field(package, "searchers", searchers.into())?;
+    let standard = vm.new_table(4, 0)?;
     let natives = [&SEARCHER_PRELOAD, &SEARCHER_LUA, &SEARCHER_NATIVE, &SEARCHER_NATIVE_ROOT];
     for (i, native) in (1..).zip(natives) {
         let searcher = vm.new_native_closure(native, &[package.into()])?;
         vm.raw_set_int(searchers, i, searcher)?;
+        vm.raw_set_int(standard, i, searcher)?;
     }
+    // For domains that are told which of them another one has (`perilune_vm::parcel`).
+    let registry = vm.registry();
+    vm.set_field(registry, "_SEARCHERS", standard.into())?;
     set_path(vm, package, "path", "LUA_PATH", PATH)?;
     set_path(vm, package, "cpath", "LUA_CPATH", NATIVE_PATH)?;
     let config = vm.value_str(b"/\n;\n?\n!\n-\n")?;

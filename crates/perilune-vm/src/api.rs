@@ -278,6 +278,11 @@ impl Vm {
             (*self.base.sub(CALL_GAP)).as_native_closure()
         }
     }
+    /// The function that runs.
+    pub(crate) fn running_function(&self) -> Value {
+        // SAFETY: a function lies below the base of its frame.
+        unsafe { *self.base.sub(CALL_GAP) }
+    }
     /// Upvalue `i` (from 1) of the running native; nil if it has none such.
     #[inline]
     pub fn upvalue(&self, i: u32) -> Value {

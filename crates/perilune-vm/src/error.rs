@@ -202,6 +202,9 @@ impl Vm {
     #[cold]
     #[inline(never)]
     pub(crate) fn frozen_error(&mut self, t: crate::value::Gc<crate::object::Table>) -> Thrown {
+        if t.is_guarded() {
+            return self.global_error(None);
+        }
         // SAFETY: as `describe`.
         let operand = unsafe { names::operand_of(self.base, t.into()) };
         let name = self.describe(operand);

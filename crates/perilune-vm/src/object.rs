@@ -104,6 +104,8 @@ pub struct Table {
 pub(crate) const TABLE_IS_PROTO: u8 = 1;
 /// Bit of `Header::flags` of a table: its finaliser has been registered (`__gc`).
 pub(crate) const TABLE_FINALIZE: u8 = 2;
+/// Bit of `Header::flags` of a table: it is empty and stays so, because it stands for the globals of a task (`parcel/snapshot.rs`).
+pub(crate) const TABLE_GUARDED: u8 = 64;
 
 /// A node of a table's hash part: 24 bytes.
 #[derive(Clone, Copy)]
@@ -209,6 +211,14 @@ pub struct NativeClosure {
     pub(crate) native: &'static Native,
     pub(crate) num_upvalues: u32,
     pub(crate) upvals: [Value; 0],
+}
+
+impl NativeClosure {
+    /// Upvalue `n` (from 0), if it has so many.
+    pub(crate) fn upvalue(&self, n: u32) -> Option<Value> {
+        // SAFETY: in range: a native closure has room for as many as it says.
+        (n < self.num_upvalues).then(|| unsafe { *(&raw const self.upvals as *const Value).add(n as usize) })
+    }
 }
 
 /// A full userdata: a boxed Rust value, a metatable, user values.

@@ -154,6 +154,12 @@ impl Table {
         self.header.epoch & perilune_heap::FROZEN != 0
     }
 
+    /// Whether the table stands for the globals of a task: nothing may be written to it.
+    #[inline(always)]
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.header.flags & crate::object::TABLE_GUARDED != 0
+    }
+
     /// Whether the table cannot have string keys: spares the look-up of an interned twin.
     #[inline(always)]
     pub(crate) fn has_no_strings(&self) -> bool {
@@ -518,10 +524,10 @@ impl Vm {
         self.heap.free_buffer(buffer);
     }
 
-    /// Refuses a store into a table of an island. Every way to change a table that does not compare epochs itself begins with this.
+    /// Refuses a store into a table of an island, or into the globals of a task. Every way to change a table that does not compare epochs itself begins with this.
     #[inline(always)]
     pub(crate) fn check_writable(&mut self, t: Gc<Table>) -> LuaResult<()> {
-        if t.is_frozen() { Err(self.frozen_error(t)) } else { Ok(()) }
+        if t.is_frozen() || t.is_guarded() { Err(self.frozen_error(t)) } else { Ok(()) }
     }
 
     /// To be called when a key appears in a table, or its storage moves.

@@ -159,6 +159,27 @@ impl Vm {
         self.activations(th).nth(level as usize)
     }
 
+    /// What `f` finds in the innermost running Lua function in which it finds anything; of coroutines that wait for each other down to the first.
+    pub(crate) fn find_lua_frame<T>(
+        &self,
+        f: impl Fn(Gc<crate::object::LuaClosure>) -> Option<T>,
+    ) -> Option<T> {
+        let mut th: *mut Thread = self.thread;
+        while !th.is_null() {
+            // SAFETY: the chain of coroutines that wait for each other, down to the first.
+            let here = unsafe { Gc::from_ptr(th) };
+            let found = self.activations(here).filter(Activation::is_lua).find_map(|a| {
+                // SAFETY: a Lua frame of a live stack.
+                f(unsafe { Gc::from_ptr(crate::interp::frame_closure(a.base)) })
+            });
+            if found.is_some() {
+                return found;
+            }
+            th = here.resumer;
+        }
+        None
+    }
+
     /// Where the topmost Lua function of the running code is that is in another chunk than `except`; `None` if there is none.
     pub fn running_site(&self, except: Option<&[u8]>) -> Option<Site> {
         let mut th: *mut Thread = self.thread;

@@ -45,7 +45,7 @@ impl ErrorParcel {
         words.push(super::graph::code::STRING as u64 | (text.len() as u64) << 8);
         super::graph::put_bytes(&mut words, text.as_bytes());
         let graph = super::Graph::new(words, 1, None);
-        let value = Parcel(super::Repr::Graph { graph: Arc::new(graph), own_globals: false });
+        let value = Parcel(super::Repr::Graph { graph: Arc::new(graph), globals: super::Globals::Message });
         ErrorParcel { value, traceback: Arc::from(&b""[..]) }
     }
 }

@@ -110,8 +110,10 @@ pub(super) struct Refs {
     pub islands: Vec<perilune_heap::IslandRef>,
     pub known: Vec<Known>,
     pub modules: Vec<ModuleRef>,
-    /// `package.path` of the sender, if modules may have to be loaded.
-    pub path: Option<Arc<[u8]>>,
+    /// Some of the modules are no part of the standard library.
+    pub has_own_modules: bool,
+    /// What they, and others, are found by.
+    pub search: Option<Arc<super::search::Search>>,
     pub snapshots: Vec<Arc<super::snapshot::Snapshot>>,
     pub entries: Vec<Entry>,
     /// Number of environments of a snapshot.
@@ -121,13 +123,24 @@ pub(super) struct Refs {
 impl Refs {
     /// Whether there are counts of what may own counts itself.
     pub fn hold_counts(&self) -> bool {
-        !self.shared.is_empty() || !self.islands.is_empty() || self.snapshots.iter().any(|s| s.holds_counts())
+        !self.shared.is_empty()
+            || !self.islands.is_empty()
+            || self.snapshots.iter().any(|s| s.holds_counts())
+            || self.search.as_ref().is_some_and(|s| s.holds_counts())
     }
 
     fn held(&self, to: &mut Held<'_>) {
         self.shared.iter().for_each(|o| to.shared(o));
         self.islands.iter().for_each(|i| to.island(i));
         self.snapshots.iter().for_each(|s| to.counted(s));
+        self.search.iter().for_each(|s| to.counted(s));
+    }
+
+    /// Whether modules may have to be loaded.
+    pub fn needs_search(&self) -> bool {
+        let inside =
+            |s: &Arc<super::snapshot::Snapshot>| s.graph.refs.as_ref().is_some_and(|r| r.has_own_modules);
+        self.has_own_modules || self.snapshots.iter().any(inside)
     }
 }
 
@@ -172,6 +185,14 @@ impl Graph {
         graph.charge.0 = graph.bytes();
         perilune_heap::charge_messages(graph.charge.0 as isize);
         graph
+    }
+
+    /// Whether the table of globals is among its values.
+    pub fn names_globals(&self) -> bool {
+        let Some(refs) = &self.refs else { return false };
+        let is_globals =
+            |k: &Known| k.fields == [None, None] && *refs.modules[k.module as usize].name == *b"_G";
+        refs.known.iter().any(is_globals)
     }
 
     /// Bytes that it takes, what it refers to left out.

@@ -14,6 +14,7 @@
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
 //! | `modules.rs` | modules, found again by name |
+//! | `search.rs` | what `require` finds them by |
 //! | `outside.rs` | what is in islands |
 //! | `refusal.rs` | what may not cross, and the texts that say so |
 //! | `error.rs` | error values and tracebacks |
@@ -33,6 +34,7 @@ mod modules;
 mod outside;
 mod pack;
 mod refusal;
+mod search;
 mod seen;
 mod snapshot;
 mod unpack;
@@ -56,21 +58,34 @@ use std::sync::Arc;
 pub struct PackRules {
     /// What they are, for messages.
     pub role: Role,
-    /// Globals that travel become the receiver's own, which it may assign: for the function of a domain that is being spawned.
-    pub own_globals: bool,
+    /// What functions among them have as their globals over there.
+    pub globals: Globals,
+}
+
+/// What functions that cross have as their globals in the receiver; and what its `_G` is to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Globals {
+    /// A task's: what has travelled, over the receiver's, and nothing can be assigned.
+    Task,
+    /// The same for functions in messages, results and errors. In one without functions the receiver's `_G` is its own.
+    Message,
+    /// The receiver's own, and what has travelled becomes part of them: for the function of a domain that is being spawned.
+    Own,
+    /// The receiver's own, which what has travelled is added to as far as it is not there: for what loads modules.
+    Module,
 }
 
 impl PackRules {
     /// A task's function and its arguments.
-    pub const TASK: PackRules = PackRules { role: Role::Argument, own_globals: false };
+    pub const TASK: PackRules = PackRules { role: Role::Argument, globals: Globals::Task };
     /// The function of a new domain and its arguments.
-    pub const SPAWN: PackRules = PackRules { role: Role::Argument, own_globals: true };
+    pub const SPAWN: PackRules = PackRules { role: Role::Argument, globals: Globals::Own };
     /// Values sent through a channel or stored in a shared object.
-    pub const MESSAGE: PackRules = PackRules { role: Role::Message, own_globals: false };
+    pub const MESSAGE: PackRules = PackRules { role: Role::Message, globals: Globals::Message };
     /// Results.
-    pub const RESULT: PackRules = PackRules { role: Role::Result, own_globals: false };
+    pub const RESULT: PackRules = PackRules { role: Role::Result, globals: Globals::Message };
     /// The value of an error.
-    pub const ERROR: PackRules = PackRules { role: Role::Error, own_globals: false };
+    pub const ERROR: PackRules = PackRules { role: Role::Error, globals: Globals::Message };
 }
 
 /// Values on their way; see the module's essay.
@@ -89,7 +104,7 @@ enum Repr {
     Short(u8, [u8; INLINE]),
     Graph {
         graph: Arc<Graph>,
-        own_globals: bool,
+        globals: Globals,
     },
     /// Another parcel, and what its sender wants to tell whoever opens it.
     Noted(Box<(Parcel, Note)>),
@@ -192,6 +207,7 @@ pub(crate) struct ParcelState {
     /// Snapshots that have arrived.
     instances: Vec<snapshot::Instance>,
     pub(crate) modules: modules::Modules,
+    searching: search::Searching,
 }
 
 impl ParcelState {
@@ -200,6 +216,7 @@ impl ParcelState {
         for &t in self.instances.iter().flat_map(|i| &i.tables) {
             Obj::new(t.cast()).map(&mut mark);
         }
+        self.searching.trace(&mut mark);
     }
 
     /// The instance of a prototype is about to be freed.
@@ -237,6 +254,19 @@ impl Vm {
 
     #[inline(never)]
     fn pack_graph(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
+        let mut parcel = self.pack_plainly(values, rules)?;
+        if let Repr::Graph { graph, globals } = &mut parcel.0
+            && let Some(graph) = Arc::get_mut(graph)
+            && let Some(refs) = &mut graph.refs
+            && (*globals != Globals::Message || refs.needs_search())
+        {
+            refs.search = self.search();
+        }
+        Ok(parcel)
+    }
+
+    /// As [`Vm::pack`], for values that take a graph, and without what modules are found by.
+    fn pack_plainly(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
         self.modules_ready();
         for tracing in [false, true] {
             let mut packer = Packer::new(self, rules.role, tracing, None);
@@ -244,10 +274,7 @@ impl Vm {
             let (graph, ..) = packer.finish(values.len() as u32);
             match result {
                 Ok(()) => {
-                    return Ok(Parcel(Repr::Graph {
-                        graph: Arc::new(graph),
-                        own_globals: rules.own_globals,
-                    }));
+                    return Ok(Parcel(Repr::Graph { graph: Arc::new(graph), globals: rules.globals }));
                 }
                 Err(mut refusal) if tracing => {
                     (refusal.role, refusal.count) = (rules.role, values.len() as u32);
@@ -316,7 +343,7 @@ impl Vm {
                 self.push_str(&bytes[..*len as usize])?;
                 Ok(1)
             }
-            Repr::Graph { graph, own_globals } => self.unpack_graph(graph, *own_globals),
+            Repr::Graph { graph, globals } => self.unpack_graph(graph, *globals),
             Repr::Noted(both) => self.unpack_noted(&both.0),
         }
     }

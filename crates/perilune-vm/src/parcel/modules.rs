@@ -82,7 +82,6 @@ pub(crate) struct Modules {
     /// The first so many modules have their paths in `paths`.
     indexed: u32,
     string: Option<u32>,
-    path: Option<Arc<[u8]>>,
 }
 
 impl Modules {
@@ -141,7 +140,7 @@ fn mix(key: u64, v: Value) -> u64 {
 }
 
 /// Calls `f` with the fields of a table: those in slots, in the hash part, in a general array; the first [`MAX_FIELDS`] of each.
-fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value, Value)) {
+pub(super) fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value, Value)) {
     for slot in 0..shape::field_count(t.shape) {
         // SAFETY: a table has a slot for each field of its shape.
         let v = unsafe { *t.slots.add(slot as usize) };
@@ -161,7 +160,7 @@ fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value, Value)) {
 }
 
 /// A sum over the fields that changes when one does. Keys count as where they are, which is enough: no key gets another place unless one is added.
-fn fingerprint(t: Gc<Table>) -> u64 {
+pub(super) fn fingerprint(t: Gc<Table>) -> u64 {
     let mut sum = (t.shape as u64) << 32 | t.array_len as u64;
     for slot in 0..shape::field_count(t.shape) {
         // SAFETY: a table has a slot for each field of its shape.
@@ -283,7 +282,7 @@ impl Vm {
         }
     }
 
-    fn keep(&mut self, name: &[u8], values: &[Value]) -> LuaResult<()> {
+    pub(super) fn keep(&mut self, name: &[u8], values: &[Value]) -> LuaResult<()> {
         let registry = self.registry();
         let all = match self.get_field(registry, KEPT)?.as_table() {
             Some(t) => t,
@@ -391,18 +390,6 @@ impl Vm {
         self.parcel.modules.string
     }
 
-    /// `package.path`, which the receiver looks for modules by.
-    pub(super) fn module_path(&mut self) -> Option<Arc<[u8]>> {
-        let loaded = self.loaded()?;
-        let package = self.get_field(loaded, "package").ok()?.as_table()?;
-        let path = self.get_field(package, "path").ok()?.as_string()?;
-        let known = &mut self.parcel.modules.path;
-        if known.as_deref() != Some(path.bytes()) {
-            *known = Some(path.bytes().into());
-        }
-        known.clone()
-    }
-
     /// The fingerprint of a module, and what has been changed in it since it was sealed.
     pub(super) fn module_changes(&mut self, module: u32) -> (u64, Arc<[Change]>) {
         let m = &self.parcel.modules.list[module as usize];
@@ -494,7 +481,7 @@ fn standard_module(name: &[u8]) -> Option<&'static StandardModule> {
 }
 
 /// A key that is no string, for texts.
-fn key_text(key: Value) -> Arc<[u8]> {
+pub(super) fn key_text(key: Value) -> Arc<[u8]> {
     let text = if key.is_number() || key.tag() <= Tag::TRUE {
         format!("[{key:?}]")
     } else {

@@ -230,6 +230,13 @@ impl<'v> Packer<'v> {
         if self.vm.parcel.modules.may_know(v) && self.known(v)? {
             return Ok(());
         }
+        if t.is_guarded() {
+            // To the code of a task it is what `_G` is.
+            let globals = self.vm.globals().into();
+            if self.known(globals)? {
+                return Ok(());
+            }
+        }
         if held {
             return self.refuse(Reason::PlainTable);
         }
@@ -517,11 +524,8 @@ impl<'v> Packer<'v> {
         }
         let (print, changed) = self.vm.module_changes(module);
         let (name, standard) = self.vm.module_name(module);
-        let path = if standard { None } else { self.vm.module_path() };
         let refs = self.refs();
-        if path.is_some() {
-            refs.path = path;
-        }
+        refs.has_own_modules |= !standard;
         let n = push(&mut refs.modules, ModuleRef { name: name.clone() }) as u32;
         self.modules.push((module, print));
         for change in changed.iter() {

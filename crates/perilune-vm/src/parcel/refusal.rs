@@ -20,6 +20,8 @@ pub enum Role {
     Result,
     /// The value of an error.
     Error,
+    /// A function in `package.preload` or `package.searchers`.
+    Loader,
 }
 
 /// Where a function stands.
@@ -259,6 +261,7 @@ impl Refusal {
             Role::Message => format!("value {n} of the message"),
             Role::Result => format!("result {n}"),
             Role::Error => "the error value".into(),
+            Role::Loader => "it".into(),
         }
     }
 }

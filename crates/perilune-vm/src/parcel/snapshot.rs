@@ -13,18 +13,23 @@
 //! even if that global travelled, and costs nothing as long as nobody tries. All functions that arrive with the same snapshot
 //! share these tables.
 //!
+//! To these functions the first table is `_G`, too, wherever they have it from: their own code, an argument, a captured variable. It stays empty, by whatever way somebody
+//! stores into it (`TABLE_GUARDED`), and its metatable is hidden. So whose code it is that stores a global, a task's or a module's, needs no question at the store: the
+//! chunks that `require` loads in the receiver have the receiver's own globals, and nothing else has. What is loaded by `load` has the environment of the code that called it.
+//!
 //! In a domain that has been spawned for a function, globals are put into the domain's globals instead: it may do with them what it likes.
 //!
 //! Rejected: one table with the globals themselves, which `x = x + 1` would change silently; refusing functions that contain an assignment to a global
 //! when they cross, since it may never run.
 
 use super::graph::Graph;
+use super::modules::key_text;
 use super::pack::{Packed, Packer, Taken, Unit};
 use super::refusal::Role;
 use crate::Vm;
 use crate::meta::Event;
-use crate::native::{LuaResult, Native};
-use crate::object::{LuaString, Table};
+use crate::native::{LuaResult, Native, Thrown};
+use crate::object::{LuaString, TABLE_GUARDED, Table};
 use crate::value::{Gc, Value};
 use perilune_syntax::Proto;
 use std::sync::{Arc, LazyLock};
@@ -42,7 +47,8 @@ impl Snapshot {
 }
 
 /// That of functions that name no globals.
-static EMPTY: LazyLock<Arc<Snapshot>> = LazyLock::new(|| Arc::new(Snapshot { graph: Graph::default() }));
+pub(super) static EMPTY: LazyLock<Arc<Snapshot>> =
+    LazyLock::new(|| Arc::new(Snapshot { graph: Graph::default() }));
 
 /// A snapshot that may be used again.
 pub(super) struct Cached {
@@ -70,15 +76,38 @@ pub(super) const MAX_INSTANCES: usize = 64;
 static ASSIGN: Native = Native::leaf("assign_global", assign_global);
 
 fn assign_global(vm: &mut Vm) -> LuaResult<u32> {
-    let name = match vm.arg(2).as_string() {
-        Some(name) => name.to_text(),
-        None => "?".into(),
-    };
-    Err(vm.error(format!(
-        "a task may not assign the global '{name}': no other domain would see it, but later tasks of this one would. \
-         Make it a local variable and return it, or use pl.share, pl.atomic, pl.array or a channel"
-    )))
+    let key = vm.arg(2);
+    Err(vm.global_error(Some(key)))
 }
+
+/// `__pairs` of environments made from a snapshot: all that can be read there.
+static PAIRS: Native = Native::leaf("pairs", |vm| {
+    let all = vm.new_table(0, 64)?;
+    vm.push(Value::native(&NEXT));
+    vm.push(all.into());
+    let travelled = vm.arg(1).as_table().and_then(|env| vm.snapshot_globals(env));
+    for t in [Some(vm.globals()), travelled].into_iter().flatten() {
+        let mut key = Value::NIL;
+        while let Some((k, v)) = vm.raw_next(t, key)? {
+            vm.raw_set(all, k, v)?;
+            key = k;
+        }
+    }
+    Ok(2)
+});
+
+static NEXT: Native = Native::leaf("next", |vm| {
+    let table = vm.check_table(1)?;
+    let key = vm.arg(2);
+    match vm.raw_next(table, key)? {
+        Some((key, value)) => {
+            vm.push(key);
+            vm.push(value);
+            Ok(2)
+        }
+        None => vm.ret(Value::NIL),
+    }
+});
 
 /// The snapshot of what a function of this prototype names in `env`, its upvalue number `upvalue`.
 pub(super) fn obtain(
@@ -120,6 +149,43 @@ impl Vm {
             && cached.modules.iter().all(|&(module, print)| self.module_changes(module).0 == print)
     }
 
+    /// The error of a task that assigns a global, under this key if it is known.
+    #[cold]
+    pub fn global_error(&mut self, key: Option<Value>) -> Thrown {
+        let which = match key {
+            None => "a global".to_owned(),
+            Some(key) => match key.as_string() {
+                Some(name) => format!("the global '{}'", name.to_text()),
+                None => format!("the global {}", String::from_utf8_lossy(&key_text(key))),
+            },
+        };
+        self.error(format!(
+            "a task may not assign {which}: no other domain would see it, but later tasks of this one would. \
+             Make it a local variable and return it, or use pl.share, pl.atomic, pl.array or a channel"
+        ))
+    }
+
+    /// Whether a table is what the code of a task has as its globals.
+    pub fn is_task_environment(&self, t: Gc<Table>) -> bool {
+        t.is_guarded()
+    }
+
+    /// The environment of the Lua code that has called the running native, if that is a task's: what it loads without saying in which has the same.
+    pub fn caller_environment(&self) -> Option<Value> {
+        if self.parcel.instances.is_empty() {
+            return None;
+        }
+        self.find_lua_frame(|c| {
+            let upvalues = (0..c.inst().num_upvalues as usize).map(|n| {
+                // SAFETY: the upvalue is kept by the closure; its value is on a live stack or its own.
+                unsafe { *(*c.upvalue(n)).v }
+            });
+            upvalues.into_iter().find_map(|v| self.environment(v))
+        })
+        .filter(|env| env.is_guarded())
+        .map(Value::from)
+    }
+
     /// `v` as an environment: the table of globals, or one made from a snapshot.
     #[inline]
     pub(crate) fn environment(&self, v: Value) -> Option<Gc<Table>> {
@@ -129,7 +195,7 @@ impl Vm {
 
     /// The table with the globals that travelled, if `env` was made from a snapshot.
     fn snapshot_globals(&self, env: Gc<Table>) -> Option<Gc<Table>> {
-        if env.metatable.is_null() {
+        if !env.is_guarded() || env.metatable.is_null() {
             return None;
         }
         // SAFETY: not null, and kept by the table.
@@ -164,8 +230,13 @@ impl Vm {
         let mt = self.new_table(0, 2)?;
         self.set_field(mt, "__index", travelled.into())?;
         self.set_field(mt, "__newindex", Value::native(&ASSIGN))?;
+        self.set_field(mt, "__pairs", Value::native(&PAIRS))?;
+        self.set_field(mt, "__metatable", Value::FALSE)?;
         let env = self.new_table(0, 0)?;
         self.set_metatable_of(env.into(), Some(mt))?;
+        // SAFETY: just made; this thread owns the heap.
+        unsafe { (*env.ptr()).header.flags |= TABLE_GUARDED };
+        self.set_field(travelled, "_G", env.into())?;
         Ok((env, travelled))
     }
 }

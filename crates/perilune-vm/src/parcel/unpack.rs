@@ -8,9 +8,11 @@
 //! Unpacking that fails (no memory, a module that cannot be found) leaves nothing behind but garbage: an object is never in a state that the
 //! collector could not trace.
 
+use super::Globals;
 use super::graph::{Cursor, Entry, Graph, Refs, TableHead, code};
 use super::outside::island_value;
-use super::snapshot::{Instance, MAX_INSTANCES, Snapshot};
+use super::search::Search;
+use super::snapshot::{EMPTY, Instance, MAX_INSTANCES, Snapshot};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, LuaClosure, ProtoInst, Table, Upval};
@@ -43,41 +45,61 @@ struct Reader<'v, 'g> {
     filled: usize,
     /// What `ENVIRONMENT` means, by number.
     environments: Vec<Gc<Table>>,
+    /// What `_G` means, if not the table of globals.
+    globals: Option<Gc<Table>>,
+    /// Globals that are there already stay what they are.
+    keeps: bool,
     /// First of the graph's modules on the stack.
     modules: u32,
     shape: u32,
 }
 
 impl Vm {
-    /// Pushes the roots of a graph. `own`: globals that travel become this domain's.
-    pub(super) fn unpack_graph(&mut self, graph: &Graph, own: bool) -> LuaResult<u32> {
+    /// Pushes the roots of a graph.
+    pub(super) fn unpack_graph(&mut self, graph: &Graph, globals: Globals) -> LuaResult<u32> {
         let base = self.nargs();
-        let result = self.unpack_above(graph, own, base);
+        let result = self.unpack_above(graph, globals, base);
         if result.is_err() {
             self.give_up(base);
         }
         result
     }
 
-    fn unpack_above(&mut self, graph: &Graph, own: bool, base: u32) -> LuaResult<u32> {
+    fn unpack_above(&mut self, graph: &Graph, globals: Globals, base: u32) -> LuaResult<u32> {
         // It takes at least half of these bytes here, whatever it is: what is hopeless is not begun.
         if graph.bytes() > LARGE {
             self.ensure_room(graph.bytes() / 2)?;
         }
         self.ensure_stack(graph.roots as usize + 4)?;
         let mut environments = Vec::new();
+        let mut search = None;
         if let Some(refs) = &graph.refs {
+            match &refs.search {
+                Some(theirs) if globals != Globals::Message => self.adopt_search(theirs)?,
+                theirs => search = theirs.as_ref(),
+            }
             for snapshot in &refs.snapshots {
-                let env = if own { self.install(snapshot)? } else { self.instance(snapshot)? };
+                let env = match globals {
+                    Globals::Own => self.install(snapshot, false)?,
+                    Globals::Module => self.install(snapshot, true)?,
+                    Globals::Task | Globals::Message => self.instance(snapshot, search)?,
+                };
                 self.ensure_stack(graph.roots as usize + 4)?;
                 self.push(env.into());
                 environments.push(env);
             }
         }
+        let mut own = environments.first().copied();
+        if own.is_none() && globals == Globals::Task && graph.names_globals() {
+            let env = self.instance(&EMPTY, None)?;
+            self.ensure_stack(graph.roots as usize + 4)?;
+            self.push(env.into());
+            own = Some(env);
+        }
         let at = self.nargs();
-        self.push_modules(graph)?;
+        self.push_modules(graph, search)?;
         self.ensure_stack(graph.roots as usize + 4)?;
-        let mut reader = Reader::new(self, graph, environments, at + 1);
+        let mut reader = Reader::new(self, graph, environments, own, at + 1);
         let result = reader.roots(graph);
         reader.finish();
         result?;
@@ -94,7 +116,7 @@ impl Vm {
     }
 
     /// Everything that may run Lua code. Pushes the modules that a graph refers to, loading those that this domain has not got.
-    fn push_modules(&mut self, graph: &Graph) -> LuaResult<()> {
+    fn push_modules(&mut self, graph: &Graph, search: Option<&Arc<Search>>) -> LuaResult<()> {
         let Some(refs) = &graph.refs else { return Ok(()) };
         for object in &refs.shared {
             self.meet_kind(object)?;
@@ -109,29 +131,28 @@ impl Vm {
             let name = self.intern_bytes(&module.name)?;
             let mut v = loaded.as_table().map_or(Value::NIL, |t| self.raw_get_str(t, name));
             if v.is_falsy() {
-                if let Some(path) = &refs.path {
-                    self.set_module_path(path)?;
-                }
                 let require = self.get_field(self.registry(), "_REQUIRE")?;
-                v = self.call(require, &[name.into()])?;
+                v = match search {
+                    // Who gets a message keeps its own paths: theirs are for this module only.
+                    Some(theirs) => {
+                        let own = self.search();
+                        self.set_paths(theirs)?;
+                        let v = self.call(require, &[name.into()]);
+                        if let Some(own) = own {
+                            self.set_paths(&own)?;
+                        }
+                        v?
+                    }
+                    None => self.call(require, &[name.into()])?,
+                };
             }
             self.push(v);
         }
         Ok(())
     }
 
-    fn set_module_path(&mut self, path: &[u8]) -> LuaResult<()> {
-        let loaded = self.get_field(self.registry(), "_LOADED")?;
-        let Some(loaded) = loaded.as_table() else { return Ok(()) };
-        if let Some(package) = self.get_field(loaded, "package")?.as_table() {
-            let path = self.value_str(path)?;
-            self.set_field(package, "path", path)?;
-        }
-        Ok(())
-    }
-
     /// The environment that a snapshot is here.
-    fn instance(&mut self, snapshot: &Arc<Snapshot>) -> LuaResult<Gc<Table>> {
+    fn instance(&mut self, snapshot: &Arc<Snapshot>, search: Option<&Arc<Search>>) -> LuaResult<Gc<Table>> {
         let known = self.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
         if let Some(instance) = known {
             instance.used = true;
@@ -150,7 +171,7 @@ impl Vm {
             travelled.push(globals);
         }
         let tables = environments.iter().map(|t| t.ptr()).collect();
-        self.fill_snapshot(snapshot, environments, &travelled)?;
+        self.fill_snapshot(snapshot, environments, &travelled, search, false)?;
         self.truncate(at);
         if self.parcel.instances.len() >= MAX_INSTANCES {
             self.parcel.instances.remove(0);
@@ -160,11 +181,11 @@ impl Vm {
         Ok(unsafe { Gc::from_ptr(self.parcel.instances[self.parcel.instances.len() - 1].tables[0]) })
     }
 
-    /// Puts the globals of a snapshot into this domain's.
-    fn install(&mut self, snapshot: &Arc<Snapshot>) -> LuaResult<Gc<Table>> {
+    /// Puts the globals of a snapshot into this domain's; `keeps`: as far as it has none of that name.
+    fn install(&mut self, snapshot: &Arc<Snapshot>, keeps: bool) -> LuaResult<Gc<Table>> {
         let count = snapshot.graph.refs.as_deref().map_or(1, |r| r.environments.max(1)) as usize;
         let globals = self.globals();
-        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count])?;
+        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count], None, keeps)?;
         Ok(globals)
     }
 
@@ -173,10 +194,14 @@ impl Vm {
         snapshot: &Arc<Snapshot>,
         environments: Vec<Gc<Table>>,
         travelled: &[Gc<Table>],
+        search: Option<&Arc<Search>>,
+        keeps: bool,
     ) -> LuaResult<()> {
         let at = self.nargs();
-        self.push_modules(&snapshot.graph)?;
-        let mut reader = Reader::new(self, &snapshot.graph, environments, at + 1);
+        self.push_modules(&snapshot.graph, search)?;
+        let own = environments.first().copied();
+        let mut reader = Reader::new(self, &snapshot.graph, environments, own, at + 1);
+        reader.keeps = keeps;
         let result = reader.entries(travelled);
         reader.finish();
         self.truncate(at);
@@ -196,7 +221,13 @@ impl Vm {
 }
 
 impl<'v, 'g> Reader<'v, 'g> {
-    fn new(vm: &'v mut Vm, graph: &'g Graph, environments: Vec<Gc<Table>>, modules: u32) -> Reader<'v, 'g> {
+    fn new(
+        vm: &'v mut Vm,
+        graph: &'g Graph,
+        environments: Vec<Gc<Table>>,
+        globals: Option<Gc<Table>>,
+        modules: u32,
+    ) -> Reader<'v, 'g> {
         if let Some(refs) = &graph.refs {
             vm.adopt_all(refs);
         }
@@ -208,6 +239,8 @@ impl<'v, 'g> Reader<'v, 'g> {
             objects,
             filled: 0,
             environments,
+            globals,
+            keeps: false,
             modules,
             shape: shape::ROOT,
         }
@@ -241,7 +274,10 @@ impl<'v, 'g> Reader<'v, 'g> {
                 Entry::Global { environment, name } => {
                     if !v.is_nil() {
                         let name = self.vm.intern_bytes(name)?;
-                        self.vm.raw_set_field_const(travelled[*environment as usize], name, v)?;
+                        let to = travelled[*environment as usize];
+                        if !self.keeps || self.vm.raw_get_str(to, name).is_nil() {
+                            self.vm.raw_set_field_const(to, name, v)?;
+                        }
                     }
                 }
                 Entry::Patch { module, field } => {
@@ -361,6 +397,12 @@ impl<'v, 'g> Reader<'v, 'g> {
     fn known(&mut self, n: usize) -> LuaResult<Value> {
         let known = &self.refs().known[n];
         let mut v = self.module(known.module);
+        if let Some(globals) = self.globals
+            && known.fields == [None, None]
+            && *self.refs().modules[known.module as usize].name == *b"_G"
+        {
+            v = globals.into();
+        }
         for field in known.fields.iter().flatten() {
             let key = self.vm.intern_bytes(field)?;
             v = v.as_table().map_or(Value::NIL, |t| self.vm.raw_get_str(t, key));
