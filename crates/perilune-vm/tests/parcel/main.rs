@@ -64,7 +64,7 @@ fn unpacking_fails_as_lua_does() {
     small.verify_heap().expect("a sound heap");
 
     let source = "package.preload.only_here = function() return {f = function() return 1 end} end \
-        local m = require 'only_here' return function() return m.f() end";
+        local m = require 'only_here' package.preload.only_here = nil return function() return m.f() end";
     let values = run(&mut vm, source, "module.lua").expect("the program runs");
     let parcel = vm.pack(&values, PackRules::TASK).expect("it may cross");
     let mut other = new_vm();
