@@ -7,7 +7,7 @@ for i = 1, 64 do
   tasks[i] = pool:async(function()
     -- Spins: no wait lets another task of the same domain start.
     go:add(1)
-    local stop = pl.now() + 20
+    local stop = pl.now() + 100
     while go:load() < 64 and pl.now() < stop do end
     return pl.domain.self():name()
   end)

