@@ -297,9 +297,9 @@ fn a_script_is_looked_at_while_it_runs() {
     write(
         &folder,
         "grow.lua",
-        "local pl = require 'perilune' log = {} for n = 1, 40 do log[n] = ('x'):rep(1000) .. n pl.sleep(0.05) end",
+        "local pl = require 'perilune' log = {} for n = 1, 100 do log[n] = ('x'):rep(1000) .. n pl.sleep(0.05) end",
     );
-    let j = json(&folder, &["heap", "--json", "--at", "0.3", "--at", "1.3", "grow.lua"]);
+    let j = json(&folder, &["heap", "--json", "--at", "1", "--at", "4", "grow.lua"]);
     let first = &list(&j, "growth")[0];
     assert_eq!(text(first, "path"), "_G.log", "{first:?}");
     assert!(number(first, "bytes") > 5_000.0);

@@ -120,13 +120,17 @@ fn words_that_make_no_sense() {
 fn a_program_that_runs_is_profiled_and_goes_on() {
     let folder = Folder::new("attach");
     let mut program = Command::new(env!("CARGO_BIN_EXE_perilune"));
-    program.args(["busy.lua", "60"]).current_dir(&folder.0).stdin(Stdio::null()).stdout(Stdio::null());
+    program.args(["busy.lua", "600"]).current_dir(&folder.0).stdin(Stdio::null()).stdout(Stdio::null());
     let mut program = program.spawn().unwrap();
     let pid = program.id().to_string();
     // It must have come as far as to expect the signal.
     let mut output = folder.run(&["cpu", "--json", "--duration", "0.5", "--attach", &pid]);
-    for _ in 0..20 {
-        if output.status.success() {
+    // And to have got enough of the processors to be seen.
+    let seen = |output: &Output| {
+        output.status.success() && Json::parse(&text(&output.stdout)).number("samples") > 5.0
+    };
+    for _ in 0..200 {
+        if seen(&output) {
             break;
         }
         std::thread::sleep(Duration::from_millis(50));

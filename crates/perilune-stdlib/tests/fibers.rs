@@ -638,12 +638,17 @@ fn many_parked_fibers() {
     vm.collect_full();
     vm.collect_minor();
     // What has not run is not looked at.
-    let before = std::time::Instant::now();
-    for _ in 0..100 {
-        vm.collect_minor();
-    }
-    let each = before.elapsed() / 100;
-    assert!(each < std::time::Duration::from_millis(2), "a minor collection took {each:?}");
+    // The fastest of many is one that nothing has interrupted, however busy the machine is; what looks at all of them is there to compare.
+    let mut fastest = |runs: u32, collect: fn(&mut Vm)| {
+        let each = (0..runs).map(|_| {
+            let began = std::time::Instant::now();
+            collect(&mut vm);
+            began.elapsed()
+        });
+        each.min().expect("a run")
+    };
+    let (minor, full) = (fastest(200, Vm::collect_minor), fastest(3, Vm::collect_full));
+    assert!(minor * 4 < full, "a minor collection took {minor:?}, a full one {full:?}");
     for fiber in fibers {
         assert_eq!(finish(&mut vm, fiber), (0, "0".to_string()));
     }
