@@ -107,7 +107,7 @@ impl Tables {
     fn print(&self, vm: &Vm) -> Print {
         let text = |n| {
             let v = self.field(vm, n);
-            if v.as_string().is_some() { v.payload } else { 0 }
+            if v.as_string().is_some() { v.payload() } else { 0 }
         };
         let searchers = self.searchers(vm).map_or(0, |t| fingerprint(t) ^ t.address() as u64);
         Print { path: text(0), cpath: text(1), preload: fingerprint(self.preload), searchers }
