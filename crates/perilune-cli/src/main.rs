@@ -3,6 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `options.rs` | words to options |
+//! | `config.rs` | what the environment says, read once |
 //! | `commands/` | subcommands that `lua` does not have |
 //! | `run.rs` | what `lua` does with them: LUA_INIT, `-e`, `-l`, the script |
 //! | `protected.rs` | calls with a traceback, messages on standard error |
@@ -12,6 +13,7 @@
 //! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
 
 mod commands;
+mod config;
 mod options;
 mod protected;
 mod repl;
@@ -20,7 +22,7 @@ mod signals;
 mod terminal;
 
 use options::Request;
-use perilune_heap::HeapOptions;
+use perilune_domain::Runtime;
 use perilune_vm::Vm;
 use std::process::ExitCode;
 
@@ -51,10 +53,11 @@ fn main() -> ExitCode {
         // SAFETY: the process has one thread yet.
         unsafe { std::env::remove_var("PERILUNE_HEAP_AT_EXIT") };
     }
-    let mut vm = Vm::with_options(HeapOptions::from_env());
+    let runtime = Runtime::new(config::from_env(options.flags.ignore_environment));
+    let mut vm = Vm::with_options(runtime.config().heap.clone());
     vm.enter_main();
     protected::set_program(program);
-    let succeeded = match run::main(&mut vm, &options) {
+    let succeeded = match run::main(&mut vm, &runtime, &options) {
         Ok(succeeded) => succeeded,
         Err(thrown) => {
             protected::report(vm.host_error(thrown));

@@ -3,16 +3,18 @@
 
 use crate::options::{Options, Script};
 use crate::{protected, repl};
+use perilune_domain::Runtime;
 use perilune_stdlib::chunk;
 use perilune_vm::{LuaResult, Value, Vm};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 
 /// The command proper: true if no Lua code failed.
 ///
 /// # Errors
 /// Those that have no report of their own: `arg` is no table, a prompt cannot be made, no memory.
-pub fn main(vm: &mut Vm, options: &Options) -> LuaResult<bool> {
+pub fn main(vm: &mut Vm, runtime: &Arc<Runtime>, options: &Options) -> LuaResult<bool> {
     let flags = options.flags;
     if flags.version {
         print_version();
@@ -21,8 +23,8 @@ pub fn main(vm: &mut Vm, options: &Options) -> LuaResult<bool> {
         let registry = vm.registry();
         vm.set_field(registry, "LUA_NOENV", Value::TRUE)?;
     }
-    perilune_stdlib::open_libs(vm)?;
-    perilune_domain::open(vm)?;
+    perilune_stdlib::open_libs_with(vm, &runtime.config().paths)?;
+    perilune_domain::open(vm, runtime)?;
     set_arg_table(vm, options)?;
     let succeeded = (flags.ignore_environment || run_init(vm)?)
         && run_options(vm, options)?

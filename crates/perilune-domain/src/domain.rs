@@ -12,8 +12,8 @@
 
 use crate::module::PRELUDE_NAME;
 use crate::pool::{self, Work};
-use crate::program::program;
 use crate::races::{self, Strand};
+use crate::runtime::{self, Runtime};
 use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::spawn;
 use crate::untold::Sweeps;
@@ -70,8 +70,13 @@ struct Local {
 /// A domain.
 pub struct Domain {
     me: Weak<Domain>,
-    /// Its number: 1 is the main one.
+    runtime: Arc<Runtime>,
+    /// Its number in events: no other domain of the process has it.
     pub id: u32,
+    /// Its number as the program sees it: 1 is the main one.
+    pub number: u32,
+    /// The runtime's first, which has the program's own thread.
+    is_main: bool,
     name: Mutex<String>,
     token: Token<u64>,
     vm: AtomicPtr<Vm>,
@@ -105,19 +110,26 @@ unsafe impl Sync for Domain {}
 impl Domain {
     /// Makes the running state the main domain, owned by the calling thread.
     pub fn adopt(vm: &mut Vm) -> Arc<Domain> {
-        let domain = Domain::make("main".into(), vm, false, |activate| {
-            Token::owned(Arc::clone(program().rest()), activate)
+        let runtime = Runtime::of_state(vm);
+        let domain = Domain::make(&runtime, "main".into(), Some(vm), |activate| {
+            Token::owned(Arc::clone(runtime.rest()), activate)
         });
+        vm.set_domain_number(domain.id);
         vm.set_host(domain.clone());
         *domain.interrupt.lock() = Some(vm.interrupt_handle());
-        crate::signal::watch(Arc::downgrade(&domain));
+        crate::signal::watch(runtime.config().takes_interrupts.then(|| Arc::downgrade(&domain)));
         domain
     }
 
     /// A domain that runs `start` in a fresh state as soon as a thread takes it.
-    pub(crate) fn spawn(name: Option<String>, limit: Option<usize>, start: Start) -> Arc<Domain> {
-        let domain = Domain::make(name.unwrap_or_default(), std::ptr::null_mut(), true, |activate| {
-            Token::new(Arc::clone(program().rest()), activate)
+    pub(crate) fn spawn(
+        runtime: &Arc<Runtime>,
+        name: Option<String>,
+        limit: Option<usize>,
+        start: Start,
+    ) -> Arc<Domain> {
+        let domain = Domain::make(runtime, name.unwrap_or_default(), None, |activate| {
+            Token::new(Arc::clone(runtime.rest()), activate)
         });
         // SAFETY: nobody else knows the domain yet.
         unsafe {
@@ -128,19 +140,25 @@ impl Domain {
         domain
     }
 
+    /// `main`: the state of a main domain, which exists already.
     fn make(
+        runtime: &Arc<Runtime>,
         name: String,
-        vm: *mut Vm,
-        owned: bool,
+        main: Option<&mut Vm>,
         token: impl FnOnce(crate::sched::token::Activate) -> Token<u64>,
     ) -> Arc<Domain> {
-        let id = program().new_id();
-        let name = if name.is_empty() { format!("domain {id}") } else { name };
+        let (id, number) = (runtime::new_id(), runtime.new_number());
+        let (is_main, owned) = (main.is_some(), main.is_none());
+        let vm = main.map_or(std::ptr::null_mut(), |vm| vm as *mut Vm);
+        let name = if name.is_empty() { format!("domain {number}") } else { name };
         let domain = Arc::new_cyclic(|weak: &Weak<Domain>| {
             let me = weak.clone();
             Domain {
                 me: weak.clone(),
+                runtime: Arc::clone(runtime),
                 id,
+                number,
+                is_main,
                 name: Mutex::new(name),
                 token: token(Box::new(move || {
                     if let Some(domain) = me.upgrade() {
@@ -163,8 +181,8 @@ impl Domain {
                 looks_for_dead: AtomicBool::new(false),
             }
         });
-        program().rest().register(&domain.waits);
-        program().enlist(&domain);
+        runtime.rest().register(&domain.waits);
+        runtime.enlist(&domain);
         if owned && perilune_trace::is_live() {
             let name = Name(names::string(domain.name.lock().as_bytes()));
             emit(event::DomainBegin { domain: DomainId(id), name, existed: false });
@@ -187,6 +205,11 @@ impl Domain {
             Some(domain) => Ok(unsafe { &*(domain as *const Domain) }),
             None => Err(vm.error("require \"perilune\" first: this state is not a domain")),
         }
+    }
+
+    /// The program that it is part of.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
     }
 
     /// The domain, counted.
@@ -238,7 +261,7 @@ impl Domain {
     pub(crate) fn who(&self, fiber: Option<u64>) -> String {
         let name = self.name();
         match fiber {
-            None if self.id == 1 => "the main program".into(),
+            None if self.is_main => "the main program".into(),
             None => format!("'{name}'"),
             Some(id) => format!("fiber {} of '{name}'", id as u32),
         }
@@ -400,7 +423,7 @@ impl Domain {
                     if self.has_ended() && self.local().live == 0 {
                         return self.close();
                     }
-                    program().untold().domain_is_idle();
+                    self.runtime.untold().domain_is_idle();
                     if self.token.try_leave() {
                         return;
                     }
@@ -480,7 +503,7 @@ impl Domain {
         if !vm.is_null() {
             return vm;
         }
-        let mut vm = crate::module::new_state(self.local().limit);
+        let mut vm = crate::module::new_state(&self.runtime, self.local().limit);
         vm.set_domain_number(self.id);
         vm.set_domain_name(self.name());
         vm.set_host(self.clone());
@@ -576,7 +599,7 @@ impl Domain {
             return slot.strand.get_or_insert_with(|| Box::new(Strand::first(races::Kind::Timer)));
         }
         local.strand.get_or_insert_with(|| {
-            let kind = if self.id == 1 { races::Kind::Main } else { races::Kind::Domain(self.name()) };
+            let kind = if self.is_main { races::Kind::Main } else { races::Kind::Domain(self.name()) };
             Box::new(Strand::first(kind))
         })
     }
@@ -636,6 +659,14 @@ impl Drop for Bomb {
     }
 }
 
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if self.is_main {
+            self.runtime.main_has_gone();
+        }
+    }
+}
+
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
         let bomb = Bomb;
@@ -654,7 +685,7 @@ impl Host for Domain {
         {
             self.token.poke();
         }
-        program().untold().domain_is_idle();
+        self.runtime.untold().domain_is_idle();
         self.token.detach();
     }
     fn attach(&self) {
@@ -670,7 +701,7 @@ impl Host for Domain {
         *self.root_waiter.lock() = Some(root.clone());
         // An interrupt that came before the waiter was there to be woken.
         if !self.is_interrupted() {
-            program().untold().domain_is_idle();
+            self.runtime.untold().domain_is_idle();
             self.token.wait(&root);
         }
         *self.root_waiter.lock() = None;
@@ -685,18 +716,17 @@ impl Host for Domain {
         }
     }
     fn takes_interrupt(&self) -> bool {
-        let main = self.id == 1;
-        if main {
+        if self.is_main {
             self.interrupted.store(true, Ordering::SeqCst);
             self.interrupt_root();
         }
-        main
+        self.is_main
     }
     fn live_fibers(&self) -> usize {
         self.local().live
     }
     fn process_ends(&self) {
-        program().untold().tell_all();
+        self.runtime.untold().tell_all();
     }
     fn report_waits(&self) {
         for (at, slot) in self.local().fibers.iter().enumerate() {

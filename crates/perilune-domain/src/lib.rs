@@ -16,8 +16,8 @@ pub mod module;
 pub mod objects;
 mod outcome;
 mod pool;
-pub mod program;
 mod races;
+pub mod runtime;
 pub mod sched;
 pub mod signal;
 mod snapshot;
@@ -28,3 +28,4 @@ mod untold;
 mod wait;
 
 pub use module::open;
+pub use runtime::{Config, Runtime};

@@ -107,7 +107,7 @@ impl Loop {
     /// A part has ended.
     fn part_ended(&self) {
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.ended.complete(End::Cancelled);
+            self.ended.cancel();
         }
     }
 

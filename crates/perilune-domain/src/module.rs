@@ -4,16 +4,18 @@
 
 use crate::domain::Domain;
 use crate::objects::{array, atomic, map};
+use crate::runtime::Runtime;
 use crate::{channel, pool, spawn, time, trace};
 use perilune_heap::{LEAST_PROGRAM_LIMIT, program_bytes, program_limit, set_program_limit};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::sync::{Arc, OnceLock};
 
-/// Makes `require "perilune"` work in a state whose standard library is open.
+/// Makes `require "perilune"` work in a state whose standard library is open: as part of this program.
 ///
 /// # Errors
 /// "not enough memory"
-pub fn open(vm: &mut Vm) -> LuaResult<()> {
+pub fn open(vm: &mut Vm, runtime: &Arc<Runtime>) -> LuaResult<()> {
+    vm.set_embedder(runtime.clone());
     let package = vm.get_field(vm.globals(), "package")?;
     if let Some(package) = package.as_table()
         && let Some(preload) = vm.get_field(package, "preload")?.as_table()
@@ -27,7 +29,9 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     if vm.host().is_none() {
         Domain::adopt(vm);
     }
-    crate::races::init();
+    if Domain::of(vm)?.runtime().config().check_races {
+        crate::races::begin();
+    }
     vm.seal_modules();
     let pl = vm.new_table(0, 26)?;
     vm.push(pl.into());
@@ -56,13 +60,15 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
 });
 
 /// A fresh state with all libraries, for a domain whose heap may hold so many bytes.
-pub(crate) fn new_state(limit: Option<usize>) -> Box<Vm> {
-    let mut vm =
-        Vm::with_options(perilune_heap::HeapOptions { limit, ..perilune_heap::HeapOptions::from_env() });
+pub(crate) fn new_state(runtime: &Arc<Runtime>, limit: Option<usize>) -> Box<Vm> {
+    let config = runtime.config();
+    let limit = limit.or(config.heap.limit);
+    let mut vm = Vm::with_options(perilune_heap::HeapOptions { limit, ..config.heap.clone() });
     // Opening libraries allocates a little; it fails when the machine has no memory left. The program's limit has to wait for something
     // that can fail without ending the process: what the domain is for.
     vm.heap().set_exempt(true);
-    if perilune_stdlib::open_libs(&mut vm).and_then(|()| open(&mut vm)).is_err() {
+    if perilune_stdlib::open_libs_with(&mut vm, &config.paths).and_then(|()| open(&mut vm, runtime)).is_err()
+    {
         eprintln!("perilune: not enough memory for a domain");
         std::process::abort();
     }

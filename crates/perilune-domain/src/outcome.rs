@@ -4,8 +4,8 @@
 //! reported on standard error: no failure is lost. `untold.rs` says by whom and when.
 
 use crate::objects::{Contents, freeze};
-use crate::program::program;
 use crate::races::Order;
+use crate::runtime::Runtime;
 use crate::sched::{Reason, Waiter};
 use crate::untold;
 use crate::wait::{self, Object};
@@ -104,8 +104,17 @@ impl Outcome {
         })
     }
 
-    /// Sets the outcome, unless it is set, and wakes whoever waits for it.
-    pub fn complete(self: &Arc<Self>, end: End) -> bool {
+    /// It was cancelled before it began, or is nothing that can fail.
+    pub fn cancel(self: &Arc<Self>) {
+        self.set(End::Cancelled, None);
+    }
+
+    /// Sets the outcome, unless it is set, and wakes whoever waits for it. A failure is the runtime's to tell, if nobody asks.
+    pub fn complete(self: &Arc<Self>, end: End, runtime: &Runtime) -> bool {
+        self.set(end, Some(runtime))
+    }
+
+    fn set(self: &Arc<Self>, end: End, runtime: Option<&Runtime>) -> bool {
         if end.holds_counts() {
             self.registered.holder(|| {
                 let weak: Weak<Outcome> = Arc::downgrade(self);
@@ -120,16 +129,15 @@ impl Outcome {
         let State::Pending(waiters) = &mut *state else { return false };
         let waiters = std::mem::take(waiters);
         *state = State::Done(end);
-        if failure.is_some() {
-            self.number.store(program().untold().next_number(), Ordering::Relaxed);
+        if let (Some(_), Some(runtime)) = (&failure, runtime) {
+            self.number.store(runtime.untold().next_number(), Ordering::Relaxed);
         }
         drop(state);
         if let Some(failure) = failure {
             perilune_trace::emit::error(self.identity.get(), failure.text.as_bytes());
-            if self.is_nobodys.load(Ordering::Relaxed) {
-                self.tell();
-            } else {
-                program().untold().enter(self);
+            match runtime {
+                Some(runtime) if !self.is_nobodys.load(Ordering::Relaxed) => runtime.untold().enter(self),
+                _ => self.tell(),
             }
         }
         for (waiter, case) in waiters {
@@ -303,9 +311,4 @@ pub fn deliver(vm: &mut Vm, outcome: &Outcome, end: &End) -> LuaResult<u32> {
         End::Failed(failure) => Err(vm.raise_from(&failure.error, &failure.whence)),
         End::Cancelled => Err(vm.error(format!("{} was cancelled", outcome.whose))),
     }
-}
-
-/// The text of a standstill, for the error that each waiter gets.
-pub(crate) fn standstill() -> String {
-    program().standstill()
 }

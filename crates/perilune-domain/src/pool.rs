@@ -17,6 +17,7 @@ use crate::loops::{self, Part};
 use crate::objects::fill;
 use crate::outcome::{self, End, Outcome};
 use crate::races::{self, Order, Orders};
+use crate::runtime::Runtime;
 use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
 use crate::spawn::conclude;
 use crate::wait::{self, Object, Turn};
@@ -48,6 +49,7 @@ pub(crate) enum Work {
 
 /// The part of a pool that its domains know.
 pub(crate) struct Inner {
+    runtime: Weak<Runtime>,
     queue: OnceLock<Arc<Queue<Work>>>,
     seats: Mutex<Vec<Option<Seat<Work>>>>,
     domains: Box<[OnceLock<Arc<Domain>>]>,
@@ -92,8 +94,9 @@ impl Drop for Pool {
 }
 
 impl Inner {
-    fn new(workers: usize, name: String) -> Arc<Inner> {
+    fn new(runtime: &Arc<Runtime>, workers: usize, name: String) -> Arc<Inner> {
         let inner = Arc::new(Inner {
+            runtime: Arc::downgrade(runtime),
             queue: OnceLock::new(),
             seats: Mutex::new(Vec::new()),
             domains: (0..workers).map(|_| OnceLock::new()).collect(),
@@ -146,6 +149,8 @@ impl Inner {
             drop(self.seats.lock()[worker].take());
             return;
         }
+        // Nobody of the program is left to have called.
+        let Some(runtime) = self.runtime.upgrade() else { return };
         // Whoever comes while another thread makes the domain waits for it: its pump may have looked for work already.
         let domain = self.domains[worker].get_or_init(|| {
             let seat = self.seats.lock()[worker].take();
@@ -155,7 +160,7 @@ impl Inner {
                     domain.take_seat(pool, seat);
                 }
             });
-            Domain::spawn(Some(format!("{}/{}", self.name, worker + 1)), None, start)
+            Domain::spawn(&runtime, Some(format!("{}/{}", self.name, worker + 1)), None, start)
         });
         domain.poke();
     }
@@ -296,7 +301,7 @@ impl Task {
 
     /// It will never run.
     pub(crate) fn abandon(&self) {
-        self.outcome.complete(End::Cancelled);
+        self.outcome.cancel();
     }
 
     /// It has been made by the running code, to call `f`.
@@ -337,7 +342,7 @@ impl Task {
     ) -> Option<u64> {
         let parcel = self.parcel.lock().take();
         let Some(parcel) = parcel.filter(|_| !self.cancel.is_cancelled()) else {
-            self.outcome.complete(End::Cancelled);
+            self.outcome.cancel();
             pool.finished();
             return None;
         };
@@ -363,7 +368,7 @@ impl Task {
                     }
                     let end = conclude(vm, end, &domain.name());
                     task.ended(vm, &pool);
-                    task.outcome.complete(end);
+                    task.outcome.complete(end, domain.runtime());
                     pool.finished();
                     if let Some(lane) = &task.lane {
                         lane::go_on(lane, &pool, domain, vm, turns);
@@ -393,7 +398,7 @@ impl Task {
                 vm.push(value);
                 let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
                 vm.truncate(below);
-                self.outcome.complete(end);
+                self.outcome.complete(end, domain.runtime());
                 pool.finished();
                 None
             }
@@ -434,7 +439,7 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
             }
         } else if t.parcel.lock().is_some() {
             // Still queued: its outcome is known, and whoever takes it drops it.
-            t.outcome.complete(End::Cancelled);
+            t.outcome.cancel();
         }
     }
     vm.ret(pending)
@@ -588,17 +593,18 @@ static NEW: Native = Native::leaf("new", |vm| {
     if !(1..=MOST_WORKERS).contains(&workers) {
         return Err(vm.arg_error(1, &format!("'workers' must be from 1 to {MOST_WORKERS}")));
     }
-    let pool = vm.shared_ref(Arc::new(Pool { inner: Inner::new(workers as usize, name) }));
+    let runtime = Domain::of(vm)?.runtime();
+    let pool = vm.shared_ref(Arc::new(Pool { inner: Inner::new(runtime, workers as usize, name) }));
     vm.ret(pool)
 });
 
 /// `pl.pool.default()`: the program's common pool, one domain for each core that the process may use.
 static DEFAULT: Native = Native::leaf("default", |vm| {
-    static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
-    let pool = POOL.get_or_init(|| {
-        Arc::new(Pool { inner: Inner::new(threads::available_cores(), "default".to_owned()) })
+    let runtime = Domain::of(vm)?.runtime();
+    let pool = runtime.default_pool(|| {
+        Arc::new(Pool { inner: Inner::new(runtime, threads::available_cores(), "default".to_owned()) })
     });
-    let pool = vm.shared_ref(pool.clone());
+    let pool = vm.shared_ref(pool);
     vm.ret(pool)
 });
 

@@ -4,7 +4,8 @@
 //! session that it exists and what it waits for. The thread is started when the main program becomes a domain.
 
 use crate::domain::Domain;
-use crate::program::program;
+use crate::runtime::domains_of_process;
+use parking_lot::Mutex;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -35,8 +36,14 @@ fn ring() {
     }
 }
 
-/// Starts the thread that passes interrupts on to the main domain. Without it an interrupt is seen when the main program runs.
-pub(crate) fn watch(domain: Weak<Domain>) {
+/// The domain that is told of interrupts.
+static MAIN: Mutex<Weak<Domain>> = Mutex::new(Weak::new());
+
+/// Starts the thread that passes interrupts on, to `main` if that is one that takes them, and tools' requests. Without it an interrupt is seen when the main program runs.
+pub(crate) fn watch(main: Option<Weak<Domain>>) {
+    if let Some(main) = main {
+        *MAIN.lock() = main;
+    }
     // SAFETY: makes a descriptor.
     let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     if fd < 0 || EVENT.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_err() {
@@ -49,15 +56,17 @@ pub(crate) fn watch(domain: Weak<Domain>) {
         loop {
             // SAFETY: reads eight bytes into a local variable.
             let n = unsafe { libc::read(fd, (&raw mut count).cast(), 8) };
-            let Some(domain) = domain.upgrade() else { return };
             if n != 8 {
                 continue;
             }
-            if INTERRUPTED.swap(false, Ordering::AcqRel) {
-                domain.interrupt_root();
+            let main = MAIN.lock().upgrade();
+            if INTERRUPTED.swap(false, Ordering::AcqRel)
+                && let Some(main) = main
+            {
+                main.interrupt_root();
             }
             if SESSION.swap(false, Ordering::AcqRel) && perilune_trace::is_live() {
-                for domain in program().domains() {
+                for domain in domains_of_process() {
                     domain.poke();
                 }
                 crate::snapshot::serve_tools();

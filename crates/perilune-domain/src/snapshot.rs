@@ -4,7 +4,7 @@
 //! files. A domain that sleeps is run by a worker for this. One that is in a system call which nobody else may interrupt, or in native code that looks at no
 //! interrupt, has [`PATIENCE`]; then the request counts as answered, with a remark that names it.
 
-use crate::program::program;
+use crate::runtime::domains_of_process;
 use perilune_trace::attach::{self, Request};
 use perilune_vm::snapshot::path_for;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) fn serve_tools() {
 }
 
 fn gather(request: u32) {
-    let mut missing = program().domains();
+    let mut missing = domains_of_process();
     for domain in &missing {
         domain.look_at_tools();
     }

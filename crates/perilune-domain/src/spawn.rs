@@ -2,7 +2,6 @@
 
 use crate::domain::{Domain, Start};
 use crate::outcome::{self, End, Failure, Outcome};
-use crate::program::program;
 use crate::races;
 use perilune_trace::event::Verb;
 use perilune_trace::{ObjectKind, ObjectRef, names};
@@ -107,7 +106,7 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     let result = Arc::clone(&outcome);
     let stamp = races::stamp(vm);
     let label = name.clone();
-    let domain = Domain::spawn(name, limit, body(parcel, result, stamp));
+    let domain = Domain::spawn(Domain::of(vm)?.runtime(), name, limit, body(parcel, result, stamp));
     // A join waits for the domain: events call it by the domain's number.
     outcome.identity.settle(domain.id as u64);
     if let Some(label) = label {
@@ -139,7 +138,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
                     let end = conclude(vm, end, &domain.name());
                     finished.order.leave(vm);
                     domain.end(vm);
-                    finished.complete(end);
+                    finished.complete(end, domain.runtime());
                 }),
             )
         });
@@ -149,7 +148,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
             vm.push(value);
             let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
             domain.end(vm);
-            outcome.complete(end);
+            outcome.complete(end, domain.runtime());
         }
         vm.truncate(below);
     })
@@ -196,7 +195,7 @@ static SELF: Native = Native::leaf("self", |vm| {
 
 /// `pl.domain.count()`: the domains that have not ended.
 static COUNT: Native = Native::leaf("count", |vm| {
-    let n = program().domains().len() as i64;
+    let n = Domain::of(vm)?.runtime().domains().len() as i64;
     vm.ret(n)
 });
 
@@ -224,8 +223,8 @@ static NAME: Native = Native::leaf("name", |vm| {
 
 /// `d:id()`: 1 is the main domain.
 static ID: Native = Native::leaf("id", |vm| {
-    let id = this(vm)?.domain.id as i64;
-    vm.ret(id)
+    let number = this(vm)?.domain.number as i64;
+    vm.ret(number)
 });
 
 /// `d:status()`: "running" until its function is over, then "ended".

@@ -13,7 +13,7 @@
 //! there is another failure the domain collects again after twice the time only. A program without untold failures sets no alarm.
 
 use crate::outcome::Outcome;
-use crate::program::program;
+use crate::runtime::Runtime;
 use crate::sched::timer;
 use parking_lot::Mutex;
 use std::io::Write;
@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(64);
 
 /// The failures of a program that may still have to be told.
-#[derive(Default)]
 pub(crate) struct Untold {
+    runtime: Weak<Runtime>,
     /// In the order in which they failed.
     list: Mutex<Vec<Weak<Outcome>>>,
     /// Whether the list may have any. A hint for [`Untold::domain_is_idle`].
@@ -40,6 +40,17 @@ pub(crate) struct Untold {
 }
 
 impl Untold {
+    /// Those of a runtime in which nothing has happened yet.
+    pub fn new(runtime: Weak<Runtime>) -> Untold {
+        Untold {
+            runtime,
+            list: Mutex::default(),
+            any: AtomicBool::new(false),
+            armed: AtomicBool::new(false),
+            count: AtomicU64::new(0),
+        }
+    }
+
     /// The number of the next failure, from 1.
     pub fn next_number(&self) -> u64 {
         self.count.fetch_add(1, Ordering::Relaxed) + 1
@@ -70,14 +81,19 @@ impl Untold {
     #[cold]
     fn set_alarm(&self) {
         if !self.armed.swap(true, Ordering::AcqRel) {
-            timer::after(Instant::now() + PATIENCE, || program().untold().ring());
+            let runtime = self.runtime.clone();
+            timer::after(Instant::now() + PATIENCE, move || {
+                if let Some(runtime) = runtime.upgrade() {
+                    runtime.untold().ring(&runtime);
+                }
+            });
         }
     }
 
-    fn ring(&self) {
+    fn ring(&self, runtime: &Runtime) {
         self.armed.store(false, Ordering::Release);
         if self.prune() {
-            for domain in program().domains() {
+            for domain in runtime.domains() {
                 domain.look_for_dead_handles();
             }
         }

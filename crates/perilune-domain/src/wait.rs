@@ -18,8 +18,7 @@
 
 use crate::channel::Channel;
 use crate::domain::Domain;
-use crate::outcome::{Outcome, standstill};
-use crate::program::program;
+use crate::outcome::Outcome;
 use crate::sched::token::Root;
 use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
 use perilune_trace::event::{self, Ns, Parking, Stack, Verb};
@@ -170,7 +169,8 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
         Some(id) => (Waiter::new(Fiber { id, what, events }), None),
         None => {
-            let root = Root::new(Arc::clone(program().rest()), events, Box::new(move || what.describe()));
+            let root =
+                Root::new(Arc::clone(domain.runtime().rest()), events, Box::new(move || what.describe()));
             let root = Waiter::new(root);
             (root.clone(), Some(root))
         }
@@ -192,7 +192,7 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
     let domain = Domain::of(vm)?;
     if let (Some(wait), Some(deadline)) = (domain.wait(vm), deadline) {
         let waiter = Arc::clone(&wait.waiter);
-        let hold = program().rest().hold();
+        let hold = domain.runtime().rest().hold();
         let fiber = wait.events.0;
         if on(Category::Timer) {
             let span = deadline.saturating_duration_since(Instant::now());
@@ -221,10 +221,11 @@ pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
         None => Ok(Turn::Asleep),
         Some((Reason::Deadlock, _)) => {
             let me = wait.waiter.sleeper().describe();
+            let standstill = domain.runtime().standstill();
             finish(vm);
             Err(vm.error(format!(
                 "deadlock: nothing can end this wait any more\n\t{me}\nall waits:{}",
-                standstill()
+                standstill
             )))
         }
         Some((Reason::Cancelled, _)) => {

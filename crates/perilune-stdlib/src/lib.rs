@@ -38,15 +38,24 @@ pub mod string;
 pub mod table;
 pub mod utf8;
 
+pub use package::Paths;
 use perilune_vm::{LuaResult, Vm};
 
-/// Opens all standard libraries, as `lua` does at its start.
+/// Opens all standard libraries, with the default paths of modules. Nothing is read from the environment.
 ///
 /// # Errors
 /// Only when memory runs out.
 pub fn open_libs(vm: &mut Vm) -> LuaResult<()> {
+    open_libs_with(vm, &Paths::default())
+}
+
+/// Opens all standard libraries, with these paths of modules.
+///
+/// # Errors
+/// Only when memory runs out.
+pub fn open_libs_with(vm: &mut Vm, paths: &Paths) -> LuaResult<()> {
     base::open(vm)?;
-    package::open(vm)?;
+    package::open(vm, paths)?;
     table::open(vm)?;
     io::open(vm)?;
     os::open(vm)?;

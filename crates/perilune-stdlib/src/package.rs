@@ -27,12 +27,37 @@ const NATIVE_PATH: &str = "/usr/local/lib/lua/5.4/?.so;/usr/local/lib/lua/5.4/lo
 /// What `loadlib` says, always.
 const NO_DYNAMIC_LIBRARIES: &str = "dynamic libraries not enabled; check your Lua installation";
 
-/// Makes the table `package` and the function `require`. A true field `LUA_NOENV` of the registry hides the
-/// environment variables.
+/// Where modules are looked for at first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// `package.path`
+    pub path: Vec<u8>,
+    /// `package.cpath`
+    pub cpath: Vec<u8>,
+}
+
+impl Default for Paths {
+    fn default() -> Paths {
+        Paths { path: PATH.into(), cpath: NATIVE_PATH.into() }
+    }
+}
+
+impl Paths {
+    /// As the environment has them: `LUA_PATH_5_4` or `LUA_PATH`, `LUA_CPATH_5_4` or `LUA_CPATH`. For whoever runs a program, once.
+    pub fn from_env() -> Paths {
+        let of = |variable: &str, default: &str| {
+            let value = std::env::var_os(format!("{variable}_5_4")).or_else(|| std::env::var_os(variable));
+            value.map_or(default.into(), |value| with_default(value.as_bytes(), default.as_bytes()))
+        };
+        Paths { path: of("LUA_PATH", PATH), cpath: of("LUA_CPATH", NATIVE_PATH) }
+    }
+}
+
+/// Makes the table `package` and the function `require`.
 ///
 /// # Errors
 /// Only when memory runs out.
-pub fn open(vm: &mut Vm) -> LuaResult<()> {
+pub fn open(vm: &mut Vm, paths: &Paths) -> LuaResult<()> {
     let package = vm.new_table(0, 8)?;
     vm.set_loaded("package", package.into())?;
     vm.set_global("package", package.into())?;
@@ -49,8 +74,10 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     // For domains that are told which of them another one has (`perilune_vm::parcel`).
     let registry = vm.registry();
     vm.set_field(registry, "_SEARCHERS", standard.into())?;
-    set_path(vm, package, "path", "LUA_PATH", PATH)?;
-    set_path(vm, package, "cpath", "LUA_CPATH", NATIVE_PATH)?;
+    for (field, path) in [("path", &paths.path), ("cpath", &paths.cpath)] {
+        let path = vm.value_str(path)?;
+        vm.set_field(package, field, path)?;
+    }
     let config = vm.value_str(b"/\n;\n?\n!\n-\n")?;
     vm.set_field(package, "config", config)?;
     let loaded = registry_table(vm, "_LOADED")?;
@@ -72,18 +99,6 @@ fn registry_table(vm: &mut Vm, name: &str) -> LuaResult<Gc<Table>> {
     let table = vm.new_table(0, 8)?;
     vm.set_field(registry, name, table.into())?;
     Ok(table)
-}
-
-fn set_path(vm: &mut Vm, package: Gc<Table>, field: &str, variable: &str, default: &str) -> LuaResult<()> {
-    let registry = vm.registry();
-    let ignore = vm.get_field(registry, "LUA_NOENV")?.is_truthy();
-    let value = std::env::var_os(format!("{variable}_5_4")).or_else(|| std::env::var_os(variable));
-    let path = match value {
-        Some(value) if !ignore => with_default(value.as_bytes(), default.as_bytes()),
-        _ => default.as_bytes().to_vec(),
-    };
-    let path = vm.value_str(&path)?;
-    vm.set_field(package, field, path)
 }
 
 /// A path from the environment, its first ";;" replaced by the default.

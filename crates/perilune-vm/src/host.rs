@@ -172,6 +172,16 @@ impl Vm {
         self.make_idle();
     }
 
+    /// Keeps something for whoever made the state: what it is part of.
+    pub fn set_embedder(&mut self, embedder: Arc<dyn std::any::Any + Send + Sync>) {
+        self.embedder = Some(embedder);
+    }
+
+    /// What [`Vm::set_embedder`] has been given.
+    pub fn embedder(&self) -> Option<&Arc<dyn std::any::Any + Send + Sync>> {
+        self.embedder.as_ref()
+    }
+
     /// To be called at each way out of the process, when no code of the program's runs any more.
     pub fn process_ends(&mut self) {
         if let Some(host) = self.host.clone() {

@@ -57,6 +57,7 @@ impl Vm {
             stacks: Default::default(),
             fibers: Default::default(),
             host: None,
+            embedder: None,
             owners: Default::default(),
             base_thread: null_mut(),
             strings: Default::default(),

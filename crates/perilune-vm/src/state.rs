@@ -53,6 +53,7 @@ pub struct Vm {
     /// Who else runs this domain.
     pub(crate) host: Option<std::sync::Arc<dyn crate::host::Host>>,
     pub(crate) owners: crate::host::Owners,
+    pub(crate) embedder: Option<std::sync::Arc<dyn std::any::Any + Send + Sync>>,
     /// The lowest coroutine of what the owning thread runs: the main one, or that of a thread that has entered.
     pub(crate) base_thread: *mut Thread,
     pub(crate) strings: StringTable,

@@ -47,22 +47,13 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Once};
+use std::sync::{Arc, LazyLock};
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Looks into the environment. Before the first array and the first other domain.
-pub(crate) fn init() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let wanted = std::env::var("PERILUNE_CHECK").unwrap_or_default();
-        for word in wanted.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-            match word {
-                "races" => ON.store(true, Ordering::Relaxed),
-                _ => eprintln!("perilune: PERILUNE_CHECK: there is no check '{word}' (there is 'races')"),
-            }
-        }
-    });
+/// Races are looked for from now on. Before the first array and the first other domain.
+pub(crate) fn begin() {
+    ON.store(true, Ordering::Relaxed);
 }
 
 /// Whether races are looked for.
