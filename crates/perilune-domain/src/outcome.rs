@@ -11,7 +11,7 @@ use crate::untold;
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
 use perilune_trace::event::{CopyBegin, CopyEnd, Verb};
-use perilune_trace::{Category, Identity, ObjectKind, emit, on};
+use perilune_trace::{Identity, ObjectKind, emit};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
