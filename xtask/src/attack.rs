@@ -97,6 +97,11 @@ impl State {
         &mut self.targets[at]
     }
 
+    /// How long a target has run.
+    fn seconds(&self, name: &str) -> f64 {
+        self.targets.iter().find(|p| p.name == name).map_or(0.0, |p| p.seconds)
+    }
+
     /// Writes the file anew; one that is stopped meanwhile leaves the old one.
     fn save(&self) -> std::io::Result<()> {
         let new = self.file.with_extension("new");
@@ -180,16 +185,14 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     let end = Instant::now() + Duration::from_secs_f64(hours * 3600.0);
     let failures = |state: &State| state.targets.iter().map(|p| p.failures).sum::<u64>();
     let before = failures(&state);
-    'attack: loop {
-        for job in &jobs {
-            let left = end.saturating_duration_since(Instant::now()).as_secs();
-            if left == 0 {
-                break 'attack;
-            }
-            let bin = if job.sanitized { address.as_deref().unwrap_or(&plain) } else { &plain };
-            one_slice(job, bin, &folder, seed, slice.min(left), state.of(&job.name))?;
-            state.save()?;
-        }
+    // Whoever has had the least time is next: also when attacks are short.
+    while let left @ 1.. = end.saturating_duration_since(Instant::now()).as_secs()
+        && let Some(job) =
+            jobs.iter().min_by(|a, b| state.seconds(&a.name).total_cmp(&state.seconds(&b.name)))
+    {
+        let bin = if job.sanitized { address.as_deref().unwrap_or(&plain) } else { &plain };
+        one_slice(job, bin, &folder, seed, slice.min(left), state.of(&job.name))?;
+        state.save()?;
     }
     print!("{}", state.table());
     Ok(Outcome::from_ok(failures(&state) == before))
