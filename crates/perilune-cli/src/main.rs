@@ -26,6 +26,10 @@ use perilune_domain::Runtime;
 use perilune_vm::Vm;
 use std::process::ExitCode;
 
+/// Outlives the end of memory until Lua code can be told of it.
+#[global_allocator]
+static ALLOCATOR: perilune_heap::shortage::Allocator = perilune_heap::shortage::Allocator;
+
 fn main() -> ExitCode {
     signals::set_up();
     let words = options::words(std::env::args_os());
@@ -54,7 +58,10 @@ fn main() -> ExitCode {
         unsafe { std::env::remove_var("PERILUNE_HEAP_AT_EXIT") };
     }
     let runtime = Runtime::new(config::from_env(options.flags.ignore_environment));
-    let mut vm = Vm::with_options(runtime.config().heap.clone());
+    let Ok(mut vm) = Vm::try_with_options(runtime.config().heap.clone()) else {
+        protected::write_error(b"perilune: not enough memory\n");
+        return ExitCode::FAILURE;
+    };
     vm.enter_main();
     protected::set_program(program);
     let succeeded = match run::main(&mut vm, &runtime, &options) {

@@ -30,8 +30,8 @@ use std::sync::{Arc, Weak};
 
 /// Called when a fiber has ended, by the owner, with the results or the error on top of the stack.
 pub(crate) type Done = Box<dyn FnOnce(&Arc<Domain>, &mut Vm, FiberEnd) + Send>;
-/// The first thing that a spawned domain does in its fresh state.
-pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, &mut Vm) + Send>;
+/// The first thing that a spawned domain does in its fresh state; `None`: there is no memory for one.
+pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, Option<&mut Vm>) + Send>;
 
 /// What a hybrid native has taken from somewhere and could not hand on yet: a message, and the case of a `select` that it came by.
 pub(crate) type Stash = (u32, Parcel);
@@ -390,11 +390,12 @@ impl Domain {
         if !self.token.begin() {
             return;
         }
+        let Some(vm) = self.state() else { return self.go_without_state() };
         // SAFETY: the owner.
-        let vm = unsafe { &mut *self.state() };
+        let vm = unsafe { &mut *vm };
         vm.enter_thread();
         if let Some(start) = self.local().start.take() {
-            start(self, vm);
+            start(self, Some(vm));
         }
         loop {
             self.serve_cancels(vm);
@@ -431,6 +432,55 @@ impl Domain {
                 }
             }
         }
+    }
+
+    /// There is no memory for a state: what the domain was made for fails. One of a pool leaves the work to the others; the only one refuses it, and tries again
+    /// when there is more.
+    #[cold]
+    fn go_without_state(self: &Arc<Self>) {
+        if let Some(start) = self.local().start.take() {
+            start(self, None);
+        }
+        loop {
+            match self.token.next() {
+                // There are no fibers; what is cancelled or wanted by tools is neither.
+                Next::Fiber(_) => {}
+                Next::HandOver => return self.token.hand_over(),
+                Next::Empty => {
+                    if let Some((pool, seat)) = &mut self.local().seat {
+                        if pool.has_state() {
+                            self.ending.store(true, Ordering::Release);
+                            self.local().seat = None;
+                        } else if let Some(work) = seat.take() {
+                            let pool = Arc::clone(pool);
+                            pool.refuse(work);
+                            continue;
+                        } else if pool.queue().is_closed() {
+                            self.ending.store(true, Ordering::Release);
+                            self.local().seat = None;
+                        } else if !seat.settle() {
+                            continue;
+                        }
+                    }
+                    if self.has_ended() {
+                        return self.close();
+                    }
+                    if self.token.try_leave() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether its state has been made, and is there still.
+    pub(crate) fn has_state(&self) -> bool {
+        !self.vm.load(Ordering::Relaxed).is_null()
+    }
+
+    /// The domain had nothing to run in: its body is over.
+    pub(crate) fn end_without_state(&self) {
+        self.ending.store(true, Ordering::Release);
     }
 
     /// Unwinds the fibers that are to be cancelled and do not run.
@@ -497,20 +547,20 @@ impl Domain {
         }
     }
 
-    /// The state, made if this is the first activation.
-    fn state(self: &Arc<Self>) -> *mut Vm {
+    /// The state, made if there is none yet; `None`: there is no memory for one.
+    fn state(self: &Arc<Self>) -> Option<*mut Vm> {
         let vm = self.vm.load(Ordering::Relaxed);
         if !vm.is_null() {
-            return vm;
+            return Some(vm);
         }
-        let mut vm = crate::module::new_state(&self.runtime, self.local().limit);
+        let mut vm = crate::module::new_state(&self.runtime, self.local().limit)?;
         vm.set_domain_number(self.id);
         vm.set_domain_name(self.name());
         vm.set_host(self.clone());
         *self.interrupt.lock() = Some(vm.interrupt_handle());
         let vm = Box::into_raw(vm);
         self.vm.store(vm, Ordering::Relaxed);
-        vm
+        Some(vm)
     }
 
     /// The body is over: what else runs in the domain is cancelled, and the domain freed when it has unwound.

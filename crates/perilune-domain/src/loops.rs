@@ -136,6 +136,15 @@ impl Loop {
     }
 }
 
+/// A part fails with this: there is nothing to run it in.
+pub(crate) fn refuse(part: Part, pool: &Inner, end: End) {
+    if !part.of.stop.load(Ordering::Relaxed) {
+        part.of.fail(part.lo, end, None);
+    }
+    part.of.part_ended();
+    pool.finished();
+}
+
 /// Starts a part in a domain of the pool.
 pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm) {
     let of = Arc::clone(&part.of);

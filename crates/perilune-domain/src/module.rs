@@ -59,21 +59,23 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     vm.ret(pl)
 });
 
-/// A fresh state with all libraries, for a domain whose heap may hold so many bytes.
-pub(crate) fn new_state(runtime: &Arc<Runtime>, limit: Option<usize>) -> Box<Vm> {
+/// Bytes of address space that a fresh state takes.
+const LEAST_STATE: usize = 6 << 20;
+
+/// A fresh state with all libraries, for a domain whose heap may hold so many bytes; `None`: the system has no memory for one.
+pub(crate) fn new_state(runtime: &Arc<Runtime>, limit: Option<usize>) -> Option<Box<Vm>> {
     let config = runtime.config();
     let limit = limit.or(config.heap.limit);
-    let mut vm = Vm::with_options(perilune_heap::HeapOptions { limit, ..config.heap.clone() });
-    // Opening libraries allocates a little; it fails when the machine has no memory left. The program's limit has to wait for something
-    // that can fail without ending the process: what the domain is for.
-    vm.heap().set_exempt(true);
-    if perilune_stdlib::open_libs_with(&mut vm, &config.paths).and_then(|()| open(&mut vm, runtime)).is_err()
-    {
-        eprintln!("perilune: not enough memory for a domain");
-        std::process::abort();
+    if !perilune_heap::shortage::has_headroom(LEAST_STATE) {
+        return None;
     }
+    let options = perilune_heap::HeapOptions { limit, ..config.heap.clone() };
+    let mut vm = Vm::try_with_options(options).ok()?;
+    // The program's limit has to wait for what the domain is for: that is refused with an error of its own.
+    vm.heap().set_exempt(true);
+    perilune_stdlib::open_libs_with(&mut vm, &config.paths).and_then(|()| open(&mut vm, runtime)).ok()?;
     vm.heap().set_exempt(false);
-    vm
+    Some(vm)
 }
 
 /// A function of the module's part that is written in Lua.

@@ -47,6 +47,16 @@ impl Failure {
         let text = crate::module::error_text(v);
         Failure { error: vm.pack_error(v, traceback), whence, text }
     }
+
+    /// There was no memory for the state of this domain.
+    pub fn no_memory(domain: &str) -> Failure {
+        let text = "not enough memory for a domain";
+        Failure {
+            error: ErrorParcel::from_text(text),
+            whence: format!("domain '{domain}'"),
+            text: text.into(),
+        }
+    }
 }
 
 impl Holder for Failure {

@@ -15,7 +15,7 @@ use crate::domain::Domain;
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
-use crate::outcome::{self, End, Outcome};
+use crate::outcome::{self, End, Failure, Outcome};
 use crate::races::{self, Order, Orders};
 use crate::runtime::Runtime;
 use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
@@ -198,6 +198,29 @@ impl Inner {
         if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
             for waiter in std::mem::take(&mut *self.closers.lock()) {
                 waiter.wake(Reason::Ready);
+            }
+        }
+    }
+
+    /// Whether one of its domains has a state to work in.
+    pub(crate) fn has_state(&self) -> bool {
+        self.domains.iter().any(|d| d.get().is_some_and(|d| d.has_state()))
+    }
+
+    /// Work fails because no domain of the pool has a state to do it in.
+    #[cold]
+    pub(crate) fn refuse(self: &Arc<Self>, work: Work) {
+        let failure = End::Failed(Arc::new(Failure::no_memory(&self.name)));
+        match work {
+            Work::Part(part) => loops::refuse(part, self, failure),
+            Work::Task(task) => {
+                let lane = task.lane.clone();
+                task.outcome.complete(failure.clone());
+                self.finished();
+                while let Some(task) = lane.as_ref().and_then(|lane| self.lanes.next(lane)) {
+                    task.outcome.complete(failure.clone());
+                    self.finished();
+                }
             }
         }
     }

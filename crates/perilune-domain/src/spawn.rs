@@ -122,6 +122,11 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
 /// Runs the function of a parcel as the body of a fresh domain.
 fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
     Box::new(move |domain, vm| {
+        let Some(vm) = vm else {
+            domain.end_without_state();
+            outcome.complete(End::Failed(Arc::new(Failure::no_memory(&domain.name()))));
+            return;
+        };
         let below = vm.nargs();
         if stamp.is_some() {
             domain.begin_own_strand(races::started(&stamp, |_| races::Kind::Domain(domain.name())));

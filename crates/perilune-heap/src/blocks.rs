@@ -113,6 +113,16 @@ impl BlockSpace {
         Some(block)
     }
 
+    /// A first chunk, if there is none, and a reserve; false if the system refuses.
+    pub fn prepare(&mut self, table: &mut ChunkTable) -> bool {
+        if self.chunks.is_empty() {
+            let Some(fresh) = self.fresh_chunk(table) else { return false };
+            self.avail.push(fresh);
+        }
+        self.replenish();
+        self.reserve.is_some()
+    }
+
     /// Whether a block without any object is at hand.
     pub fn has_free(&self) -> bool {
         !self.warm.is_empty() || self.avail.iter().any(|c| c.head().free != 0)
@@ -362,7 +372,7 @@ impl BlockSpace {
 
     /// Refills the reserve after a refusal, if there is memory again.
     pub fn replenish(&mut self) {
-        if self.refused {
+        if self.refused || self.reserve.is_none() {
             let idle = || {
                 let at = self.idle.pop()?.chunk.0;
                 os::discard(at, CHUNK);

@@ -16,7 +16,7 @@ use crate::layout::*;
 use crate::pace::Pace;
 use crate::stats::HeapStats;
 use crate::table::ChunkTable;
-use crate::{Header, HeapOptions, Obj, OutOfMemory, Params};
+use crate::{Header, HeapOptions, Obj, OutOfMemory, Params, shortage};
 use perilune_trace::emit;
 use perilune_trace::event::{self, Bytes};
 use std::time::Instant;
@@ -181,6 +181,15 @@ impl Heap {
         }
     }
 
+    /// Takes what a heap needs to begin with: memory for its first objects, and the reserve for the moment when there is no more. After that small
+    /// objects can be allocated until the next safepoint, whatever the system says.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn prepare(&mut self) -> Result<(), OutOfMemory> {
+        if self.blocks.prepare(&mut self.table) { Ok(()) } else { Err(self.refuse(2 * CHUNK)) }
+    }
+
     /// Nanoseconds on the heap's clock, at least 1.
     pub(crate) fn now(&self) -> u64 {
         self.clock.elapsed().as_nanos() as u64 + 1
@@ -188,7 +197,7 @@ impl Heap {
 
     /// Allocates `bytes` (header included) and initialises the header: current epoch, `kind`, no flags. The caller
     /// initialises the body before the next allocation or safepoint. Never collects, takes no notice of the limit (see
-    /// [`Heap::over_limit`]); aborts only if the system has no memory left at all.
+    /// [`Heap::over_limit`]); aborts only if the system gives none and the reserve ([`Heap::prepare`]) is used up too.
     #[inline(always)]
     pub fn alloc(&mut self, kind: u8, bytes: usize) -> Obj {
         let at = self.cursor;
@@ -419,7 +428,7 @@ impl Heap {
         if self.budget <= 0 {
             self.due = self.running;
         }
-        if self.blocks.refused {
+        if self.blocks.refused || shortage::is_short() {
             self.due = true;
         }
         self.account.since += bytes;
@@ -612,7 +621,10 @@ impl Heap {
     /// and the heap lives on its reserve of 2 MiB. The interpreter looks at safepoints: it collects fully and raises an error if that
     /// did not help.
     pub fn over_limit(&self) -> bool {
-        self.live_bytes() > self.limit || self.blocks.refused || self.account.room() == Some(0)
+        self.live_bytes() > self.limit
+            || self.blocks.refused
+            || shortage::is_short()
+            || self.account.room() == Some(0)
     }
 
     /// Whether the system has refused memory and the heap lives on its reserve.
@@ -664,6 +676,7 @@ impl Heap {
     /// Whether the program is to be told that there is no memory, after a complete collection. One that has been told and has not grown
     /// by more than a portion since is not told again: what it has given up may still be in its registers.
     pub fn refuses(&mut self) -> bool {
+        shortage::is_over();
         if !self.over_limit() {
             self.account.refused_at = usize::MAX;
             return false;

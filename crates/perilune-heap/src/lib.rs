@@ -73,6 +73,7 @@ mod os;
 mod pace;
 mod resize;
 mod sample;
+pub mod shortage;
 mod stats;
 mod table;
 mod verify;

@@ -33,8 +33,16 @@ impl Vm {
         Vm::with_options(HeapOptions::default())
     }
 
-    /// A fresh state over a heap with these options.
+    /// A fresh state over a heap with these options. Ends the process if the system has no memory for one.
     pub fn with_options(options: HeapOptions) -> Box<Vm> {
+        Vm::try_with_options(options).unwrap_or_else(|_| std::process::abort())
+    }
+
+    /// As [`Vm::with_options`].
+    ///
+    /// # Errors
+    /// The system has no memory for a state.
+    pub fn try_with_options(options: HeapOptions) -> Result<Box<Vm>, perilune_heap::OutOfMemory> {
         let mut vm = Box::new(Vm {
             base: null_mut(),
             top: null_mut(),
@@ -85,9 +93,10 @@ impl Vm {
         vm.owners.home = crate::host::native_stack();
         let (low, end) = vm.owners.home;
         vm.stacks.running.set_bounds(low, end);
-        // Nothing below can fail short of an exhausted machine: all allocations are small.
-        vm.set_up().unwrap_or_else(|_| std::process::abort());
-        vm
+        vm.heap.prepare()?;
+        // With this, only the first stack can be refused.
+        vm.set_up().map_err(|_| perilune_heap::OutOfMemory)?;
+        Ok(vm)
     }
 
     fn set_up(&mut self) -> LuaResult<()> {

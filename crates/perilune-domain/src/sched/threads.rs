@@ -126,6 +126,10 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    // A new thread that lacks memory for what the C library needs in it ends the process. The first one is worth the risk: nothing runs without it.
+    if live() > 1 && !perilune_heap::shortage::has_headroom(STACK) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     std::thread::Builder::new()
         .name(format!("perilune-worker-{number}"))
         .stack_size(STACK)

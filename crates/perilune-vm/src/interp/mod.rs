@@ -217,7 +217,8 @@ impl Vm {
                 return false;
             }
             // Without room the error that is on its way stands; it says the same.
-            if self.ensure_room(bytes).is_err() {
+            // Nor is there anything to be found if it was not for a limit that the table was refused.
+            if self.heap.has_room(bytes) || self.ensure_room(bytes).is_err() {
                 return false;
             }
             self.errors.take_value();
