@@ -30,3 +30,37 @@ fn chains_and_deep_values_need_no_native_stack() {
         assert!(out.stdout == expected, "{name}: {stderr}{}", String::from_utf8_lossy(&out.stdout));
     }
 }
+
+/// Programs that take all the memory there is, each in its way, and then go on.
+const GREEDY: &[&str] = &[
+    "local t = {} print(pcall(function() for i = 1, 1e9 do t[i] = ('x'):rep(10000) .. i end end))",
+    "print(pcall(string.rep, 'x', 1 << 30))",
+    "print(pcall(function() local s = 'x' while true do s = s .. s end end))",
+    "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = i end end))",
+    "print(pcall(function() local t = {} for i = 1, 1e9 do t['k' .. i] = i end end))",
+    "print(pcall(function() local s = ('x'):rep(1 << 20) local t = {} for i = 1, 1000 do t[i] = s end return table.concat(t) end))",
+    "print(pcall(function() return ('x'):rep(1 << 22):gsub('x', ('y'):rep(1000)) end))",
+    "print(pcall(function() return #io.open('/dev/zero'):read(1 << 30) end))",
+    "local pl = require 'perilune' local ds, ended = {}, 0 \
+     for i = 1, 50 do \
+       ds[i] = pl.domain.spawn(function() local t = {} for i = 1, 20000 do t[i] = {i} end return #t end) \
+     end \
+     for _, d in ipairs(ds) do \
+       local ok, e = pcall(d.join, d) assert(ok or tostring(e):find('not enough memory'), e) ended = ended + 1 \
+     end \
+     print(false, 'not enough memory', ended)",
+];
+
+#[test]
+fn the_end_of_address_space_is_an_error_that_a_program_catches() {
+    for kib in [60_000, 200_000] {
+        for program in GREEDY {
+            let limit = format!("ulimit -v {kib}");
+            let out = limited(&limit, Path::new("-e"), &[program]);
+            let (stdout, stderr) =
+                (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+            assert_eq!(out.status.code(), Some(0), "{kib} {program}: {stdout}{stderr}");
+            assert!(stdout.starts_with("false\tnot enough memory"), "{kib} {program}: {stdout}{stderr}");
+        }
+    }
+}

@@ -453,7 +453,7 @@ impl Domain {
                             self.local().seat = None;
                         } else if let Some(work) = seat.take() {
                             let pool = Arc::clone(pool);
-                            pool.refuse(work);
+                            pool.refuse(work, &self.runtime);
                             continue;
                         } else if pool.queue().is_closed() {
                             self.ending.store(true, Ordering::Release);

@@ -209,16 +209,16 @@ impl Inner {
 
     /// Work fails because no domain of the pool has a state to do it in.
     #[cold]
-    pub(crate) fn refuse(self: &Arc<Self>, work: Work) {
+    pub(crate) fn refuse(self: &Arc<Self>, work: Work, runtime: &Runtime) {
         let failure = End::Failed(Arc::new(Failure::no_memory(&self.name)));
         match work {
             Work::Part(part) => loops::refuse(part, self, failure),
             Work::Task(task) => {
                 let lane = task.lane.clone();
-                task.outcome.complete(failure.clone());
+                task.outcome.complete(failure.clone(), runtime);
                 self.finished();
                 while let Some(task) = lane.as_ref().and_then(|lane| self.lanes.next(lane)) {
-                    task.outcome.complete(failure.clone());
+                    task.outcome.complete(failure.clone(), runtime);
                     self.finished();
                 }
             }

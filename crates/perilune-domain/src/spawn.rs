@@ -124,7 +124,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
     Box::new(move |domain, vm| {
         let Some(vm) = vm else {
             domain.end_without_state();
-            outcome.complete(End::Failed(Arc::new(Failure::no_memory(&domain.name()))));
+            outcome.complete(End::Failed(Arc::new(Failure::no_memory(&domain.name()))), domain.runtime());
             return;
         };
         let below = vm.nargs();

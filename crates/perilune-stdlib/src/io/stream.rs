@@ -274,6 +274,7 @@ impl Stream {
                 self.spill = Vec::new();
                 return Err(Errno::NOMEM.into());
             }
+            reserve(&mut self.spill, self.end - self.start)?;
             self.spill.extend_from_slice(&self.input[self.start..self.end]);
             self.start = self.end;
             if !self.fill()? {
@@ -281,6 +282,7 @@ impl Stream {
             }
             if let Some(length) = memchr::memchr(b'\n', self.unread()) {
                 let piece = &self.input[..length + usize::from(keep_newline)];
+                reserve(&mut self.spill, piece.len())?;
                 self.spill.extend_from_slice(piece);
                 self.start += length + 1;
                 return Ok(true);
@@ -310,6 +312,7 @@ impl Stream {
                 return Err(Errno::NOMEM.into());
             }
             let taken = (count - text.len()).min(self.end);
+            reserve(&mut text, taken)?;
             text.extend_from_slice(&self.input[..taken]);
             self.start = taken;
         }
@@ -511,6 +514,11 @@ impl Stream {
         flushed?;
         Ok(status)
     }
+}
+
+/// Room for `more` bytes of what a program reads: it decides how much that is.
+fn reserve(text: &mut Vec<u8>, more: usize) -> Result<(), Failure> {
+    text.try_reserve(more).map_err(|_| Errno::NOMEM.into())
 }
 
 impl Drop for Stream {
