@@ -53,11 +53,14 @@ static CLASS: [u8; 256] = {
     class
 };
 
+/// Appends the next piece of a source, and says whether there was one.
+pub type More<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
+
 /// The state of reading one source.
 pub struct Lexer<'s> {
     source: Cow<'s, [u8]>,
     /// Who appends to it, until there is nothing to append.
-    more: Option<&'s mut dyn FnMut(&mut Vec<u8>) -> bool>,
+    more: Option<More<'s>>,
     /// The next byte to read.
     at: usize,
     /// Where the token read last starts; it ends at `at`.

@@ -362,7 +362,8 @@ impl Replay {
     pub fn step(&mut self, e: &Event, what: &What, out: &mut Vec<Change>) {
         match *what {
             What::TaskCreated(of) => {
-                if !self.early.remove(&of.task) {
+                let has_started = self.early.remove(&of.task);
+                if !has_started {
                     let task = self.tasks.entry(of.task).or_default();
                     (task.made, task.name) = (Some(e.ns), of.name.0 as u64);
                 }

@@ -6,8 +6,8 @@ use crate::analyse::latency::{Delay, latency};
 use crate::analyse::offcpu::OffCpu;
 
 fn trace(domain: u32, events: Vec<(u64, What)>, end: u64) -> Trace {
-    let mut t = Trace::default();
-    t.events = events.into_iter().map(|(ns, what)| Event::new(ns, Who::Domain(domain), what)).collect();
+    let events = events.into_iter().map(|(ns, what)| Event::new(ns, Who::Domain(domain), what)).collect();
+    let mut t = Trace { events, ..Trace::default() };
     t.finish(end);
     t
 }

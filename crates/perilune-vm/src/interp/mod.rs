@@ -171,10 +171,8 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
             }
             Err(thrown) => {
                 // SAFETY: vm is the running state.
-                debug_assert!(
-                    thrown.signal() == unsafe { (*vm).errors.signal },
-                    "{thrown:?} is not what is on its way"
-                );
+                let signal = unsafe { (*vm).errors.signal };
+                debug_assert!(thrown.signal() == signal, "{thrown:?} is not what is on its way");
                 // SAFETY: vm is the running state.
                 let outcome = unsafe {
                     if (*(*vm).thread).tbc != 0 && (*vm).needs_segment() {
