@@ -105,7 +105,7 @@ pub(crate) const TABLE_IS_PROTO: u8 = 1;
 /// Bit of `Header::flags` of a table: its finaliser has been registered (`__gc`).
 pub(crate) const TABLE_FINALIZE: u8 = 2;
 /// Bit of `Header::flags` of a table: it is empty and stays so, because it stands for the globals of a task (`parcel/snapshot.rs`).
-pub(crate) const TABLE_GUARDED: u8 = 64;
+pub(crate) const TABLE_GUARDED: u8 = 128;
 
 /// A node of a table's hash part: 24 bytes.
 #[derive(Clone, Copy)]

@@ -78,6 +78,26 @@ pub(crate) const TABLE_UNMEASURED: u8 = 32;
 /// Bit of `Header::flags` of a table: the size of its array part is yet to be settled (`table/array.rs`).
 pub(crate) const TABLE_YOUNG: u8 = 64;
 
+/// The bits of `Header::flags` of a table are declared in two files: each has one of its own.
+const _: () = {
+    let all = [
+        TABLE_IS_PROTO,
+        crate::object::TABLE_FINALIZE,
+        crate::object::TABLE_GUARDED,
+        TABLE_INT_NODES,
+        TABLE_HOLES,
+        TABLE_REF_NODES,
+        TABLE_UNMEASURED,
+        TABLE_YOUNG,
+    ];
+    let (mut n, mut taken) = (0, 0u8);
+    while n < all.len() {
+        assert!(all[n].is_power_of_two() && taken & all[n] == 0, "two flags of tables are the same bit");
+        taken |= all[n];
+        n += 1;
+    }
+};
+
 /// Largest object that the heap allocates without a chance of failure, in bytes.
 const SMALL: usize = 8192;
 /// Most fields that a constructor's hint keeps in slots.
