@@ -34,9 +34,15 @@ local function canon(root)
       local values = table.pack(v())
       for i = 1, values.n do out[#out + 1] = "captures " .. text(values[i]) end
     else
-      out[#out + 1] = "length " .. #v
-      local keys = {}
-      for k in next, v do keys[#keys + 1] = k end
+      local keys, count, last = {}, 0, 0
+      for k in next, v do
+        keys[#keys + 1] = k
+        if math.type(k) == "integer" and k > 0 then count, last = count + 1, math.max(last, k) end
+      end
+      -- Where there are holes, which border `#` finds depends on what was read before.
+      local length = #v
+      assert((length == 0 or rawget(v, length) ~= nil) and rawget(v, length + 1) == nil, "a border")
+      out[#out + 1] = "length " .. (count == last and length or "of one of its borders")
       -- Keys that are tables have a name of their own to be sorted by.
       local function name(k) return type(k) == "table" and "table " .. k.name or type(k) .. " " .. plain(k) end
       table.sort(keys, function(a, b) return name(a) < name(b) end)
