@@ -15,7 +15,7 @@ impl Vm {
     #[inline(always)]
     pub fn nargs(&self) -> u32 {
         // SAFETY: both point into the running stack.
-        unsafe { self.top.offset_from(self.base) as u32 }
+        unsafe { self.lua.top.offset_from(self.lua.base) as u32 }
     }
     /// Argument `i` (from 1); nil if there is none.
     #[inline(always)]
@@ -24,13 +24,13 @@ impl Vm {
             Value::NIL
         } else {
             // SAFETY: i <= nargs.
-            unsafe { *self.base.add(i as usize - 1) }
+            unsafe { *self.lua.base.add(i as usize - 1) }
         }
     }
     /// Whether the call of the running native is a statement of its own, or for another reason wants no results: what it returns is lost at once.
     pub fn results_are_discarded(&self) -> bool {
         // SAFETY: the running function has a frame below its base.
-        let f = unsafe { *frame(self.base) };
+        let f = unsafe { *frame(self.lua.base) };
         if f.flags & F_CONT == 0 { f.nresults == 0 } else { f.cont == CONT_DISCARD }
     }
     /// No argument `i` was passed.
@@ -47,7 +47,7 @@ impl Vm {
     pub fn set_arg(&mut self, i: u32, v: Value) {
         assert!(!self.arg_is_none(i), "set_arg of an argument that was not passed");
         // SAFETY: just checked.
-        unsafe { *self.base.add(i as usize - 1) = v };
+        unsafe { *self.lua.base.add(i as usize - 1) = v };
     }
     /// The argument as an integer: integers, floats with an integral value, strings that convert to one of them.
     #[inline]
@@ -150,11 +150,11 @@ impl Vm {
     /// Pushes a value. A native may push 20 values without asking; [`Vm::ensure_stack`] makes room for more.
     #[inline(always)]
     pub fn push(&mut self, v: Value) {
-        assert!(self.top <= self.stack_limit, "push without ensure_stack");
+        assert!(self.lua.top <= self.lua.stack_limit, "push without ensure_stack");
         // SAFETY: some slots above the limit are always there.
         unsafe {
-            *self.top = v;
-            self.top = self.top.add(1);
+            *self.lua.top = v;
+            self.lua.top = self.lua.top.add(1);
         }
     }
     /// Pushes a new string.
@@ -181,22 +181,22 @@ impl Vm {
     /// Makes room for `n` more values. Errors: "stack overflow".
     pub fn ensure_stack(&mut self, n: usize) -> LuaResult<()> {
         // SAFETY: top is on the running stack.
-        unsafe { self.reserve(self.top, n + 1).map(|_| ()) }
+        unsafe { self.reserve(self.lua.top, n + 1).map(|_| ()) }
     }
     /// As [`Vm::ensure_stack`], but false instead of an error (and no side effect) when the stack cannot grow that much.
     pub fn check_stack(&mut self, n: usize) -> bool {
         // SAFETY: top is on the running stack.
-        let used = unsafe { self.top.offset_from((*self.thread).stack) } as usize;
+        let used = unsafe { self.lua.top.offset_from((*self.lua.thread).stack) } as usize;
         used.saturating_add(n).saturating_add(64) < crate::call::MAX_STACK && self.ensure_stack(n).is_ok()
     }
     /// Removes the topmost value and returns it.
     #[inline]
     pub fn pop(&mut self) -> Value {
-        assert!(self.top > self.base, "pop of an empty frame");
+        assert!(self.lua.top > self.lua.base, "pop of an empty frame");
         // SAFETY: not empty.
         unsafe {
-            self.top = self.top.sub(1);
-            *self.top
+            self.lua.top = self.lua.top.sub(1);
+            *self.lua.top
         }
     }
     /// Number of values above the base.
@@ -208,7 +208,7 @@ impl Vm {
     pub fn truncate(&mut self, n: u32) {
         if n < self.nargs() {
             // SAFETY: within the frame.
-            self.top = unsafe { self.base.add(n as usize) };
+            self.lua.top = unsafe { self.lua.base.add(n as usize) };
         }
     }
     /// Value number `i` (from 1) of the frame: arguments first, pushed values after them.
@@ -274,14 +274,14 @@ impl Vm {
     fn running_native_closure(&self) -> Option<Gc<NativeClosure>> {
         // SAFETY: base is a frame of the running stack.
         unsafe {
-            debug_assert!((*frame(self.base)).flags & F_NATIVE != 0);
-            (*self.base.sub(CALL_GAP)).as_native_closure()
+            debug_assert!((*frame(self.lua.base)).flags & F_NATIVE != 0);
+            (*self.lua.base.sub(CALL_GAP)).as_native_closure()
         }
     }
     /// The function that runs.
     pub(crate) fn running_function(&self) -> Value {
         // SAFETY: a function lies below the base of its frame.
-        unsafe { *self.base.sub(CALL_GAP) }
+        unsafe { *self.lua.base.sub(CALL_GAP) }
     }
     /// Upvalue `i` (from 1) of the running native; nil if it has none such.
     #[inline]
@@ -311,7 +311,7 @@ impl Vm {
     /// # Errors
     /// It is to be run again, where it may call Lua.
     pub fn begin_effects(&mut self) -> LuaResult<()> {
-        if self.errors.leaf { Err(self.set_signal(crate::native::Signal::RunAgain)) } else { Ok(()) }
+        if self.lua.errors.leaf { Err(self.set_signal(crate::native::Signal::RunAgain)) } else { Ok(()) }
     }
 
     // -- Userdata -----------------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ impl Vm {
             for n in 0..user_values as usize {
                 *v.add(n) = Value::NIL;
             }
-            self.gc.userdata.push(u);
+            self.lua.gc.userdata.push(u);
             Ok(Gc::from_ptr(u))
         }
     }
@@ -369,7 +369,7 @@ impl Vm {
 
     /// Whether finalisers are being called, during which the collector takes no orders.
     pub fn is_finalizing(&self) -> bool {
-        self.gc.finalizing
+        self.lua.gc.finalizing
     }
 }
 

@@ -43,13 +43,13 @@ fn arena(vm: &mut Vm) -> LuaResult<u32> {
         }
     };
     let start = vm.scope_start();
-    let scope = vm.heap.open_scope(vm.thread as usize);
+    let scope = vm.heap.open_scope(vm.lua.thread as usize);
     let result = vm.unwound_call(f, args);
     if !vm.heap.close_idle_scope(scope) {
         vm.end_arena(scope, start);
     }
     if !vm.heap.in_scope() {
-        vm.strings.leave_scopes();
+        vm.lua.interned.strings.leave_scopes();
     }
     result
 }
@@ -58,21 +58,21 @@ impl Vm {
     /// Ends a scope in which something was allocated. The results, if there are any, are on top of the stack.
     #[inline(never)]
     fn end_arena(&mut self, scope: u32, start: ScopeStart) {
-        if self.errors.is_discarding() {
+        if self.lua.errors.is_discarding() {
             // Native calls are being discarded, perhaps by the collector's own hand.
             return self.heap.spoil_scopes();
         }
-        self.gc.scope = start;
+        self.lua.gc.scope = start;
         forget_the_past();
         self.with_client(|heap, client| {
             heap.close_scope(client, scope);
         });
-        if !self.gc.pending.is_empty() {
+        if !self.lua.gc.pending.is_empty() {
             // SAFETY: offsets into the running stack; finalisers leave it as it was, though perhaps elsewhere.
             unsafe {
-                let top = self.top.offset_from((*self.thread).stack);
+                let top = self.lua.top.offset_from((*self.lua.thread).stack);
                 self.run_finalizers();
-                self.top = (*self.thread).stack.offset(top);
+                self.lua.top = (*self.lua.thread).stack.offset(top);
             }
         }
     }

@@ -49,7 +49,7 @@ pub(crate) unsafe fn deliver_results(
             copy(dest.add(j), from.add(j));
         }
         if wanted < 0 {
-            (*vm).top = dest.add(n);
+            (*vm).lua.top = dest.add(n);
         } else {
             for j in take..wanted as usize {
                 *dest.add(j) = Value::NIL;
@@ -62,7 +62,7 @@ impl Vm {
     /// Makes sure that `n` slots from `at` on may be used; returns where `at` is now (the stack may move; `base`, `top` follow).
     #[inline]
     pub(crate) unsafe fn reserve(&mut self, at: *mut Value, n: usize) -> LuaResult<*mut Value> {
-        if (at as usize) + n * size_of::<Value>() <= self.stack_limit as usize {
+        if (at as usize) + n * size_of::<Value>() <= self.lua.stack_limit as usize {
             return Ok(at);
         }
         // SAFETY: `at` is on the running stack.
@@ -74,7 +74,7 @@ impl Vm {
     unsafe fn grow_stack(&mut self, at: *mut Value, n: usize) -> LuaResult<*mut Value> {
         // SAFETY: the running thread owns its stack; everything that points into it is adjusted here: base, top, open upvalues.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             let used = at.offset_from((*th).stack) as usize;
             let need = used + n + STACK_EXTRA;
             let size = (*th).stack_size;
@@ -83,7 +83,7 @@ impl Vm {
                     // Overflow while an overflow is being handled: no message handler sees this one.
                     let v = self.intern_bytes(b"error in error handling")?;
                     let e = self.throw(v.into());
-                    self.errors.handled = true;
+                    self.lua.errors.handled = true;
                     return Err(e);
                 }
                 self.resize_stack(th, MAX_STACK + ERROR_STACK)?;
@@ -109,10 +109,10 @@ impl Vm {
             let keep = old_size.min(size);
             std::ptr::copy_nonoverlapping(old as *const [u8; 16], new as *mut [u8; 16], keep);
             let moved = |p: *mut Value| new.add(p.offset_from(old) as usize);
-            if th == self.thread {
-                self.base = moved(self.base);
-                self.top = moved(self.top);
-                self.stack_limit = new.add(size - STACK_EXTRA);
+            if th == self.lua.thread {
+                self.lua.base = moved(self.lua.base);
+                self.lua.top = moved(self.lua.top);
+                self.lua.stack_limit = new.add(size - STACK_EXTRA);
             } else {
                 (*th).base = moved((*th).base);
                 (*th).top = moved((*th).top);
@@ -153,19 +153,22 @@ impl Vm {
         cont: u8,
         aux: u16,
     ) -> LuaResult<()> {
-        debug_assert!(!self.errors.is_discarding(), "Lua code runs while native frames are being discarded");
+        debug_assert!(
+            !self.lua.errors.is_discarding(),
+            "Lua code runs while native frames are being discarded"
+        );
         // SAFETY: `func` holds a closure; arguments up to top; reserve keeps pointers fresh.
         unsafe {
             let p = (*((*func).payload() as *const LuaClosure)).proto;
             let delta_parent = parent.map(|b| func.offset_from(b) + CALL_GAP as isize);
-            let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+            let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;
             let need = CALL_GAP + ((*p).max_stack as usize).max(nargs) + 1;
             let func = self.reserve(func, need)?;
             let base = func.add(CALL_GAP);
             for n in nargs..(*p).num_params as usize {
                 *base.add(n) = Value::NIL;
             }
-            self.top = base.add(nargs.max((*p).num_params as usize));
+            self.lua.top = base.add(nargs.max((*p).num_params as usize));
             *frame(base) = Frame {
                 pc: (*p).code,
                 tag0: Tag::FRAME,
@@ -178,7 +181,7 @@ impl Vm {
                 aux,
                 shift: 0,
             };
-            self.base = base;
+            self.lua.base = base;
             Ok(())
         }
     }
@@ -201,11 +204,11 @@ impl Vm {
             loop {
                 let tag = (*func).tag();
                 if tag == Tag::CLOSURE {
-                    if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
+                    if self.lua.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
                         self.handle_interrupt()?;
                         // Nothing moves: the handler only raises or returns.
                     }
-                    let parent = if parent_is_bottom { None } else { Some(self.base) };
+                    let parent = if parent_is_bottom { None } else { Some(self.lua.base) };
                     self.enter_lua(func, parent, nresults, flags, cont, aux)?;
                     return Ok(Step::Continue);
                 }
@@ -213,12 +216,12 @@ impl Vm {
                     func = self.resolve_call(func)?;
                     continue;
                 };
-                let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;
                 func = self.reserve(func, CALL_GAP + nargs + NATIVE_STACK + 4)?;
                 let base = func.add(CALL_GAP);
-                let delta = if parent_is_bottom { 0 } else { base.offset_from(self.base) as u32 };
+                let delta = if parent_is_bottom { 0 } else { base.offset_from(self.lua.base) as u32 };
                 *frame(base) = Frame { flags: flags | F_NATIVE, cont, aux, ..Frame::native(nresults, delta) };
-                self.base = base;
+                self.lua.base = base;
                 parent_is_bottom = false;
                 let mut base = base;
                 if self.hooks_active()
@@ -228,7 +231,7 @@ impl Vm {
                     )
                 {
                     self.hook_call()?;
-                    base = self.base;
+                    base = self.lua.base;
                 }
                 match native.kind {
                     Kind::Pcall | Kind::Xpcall => {
@@ -238,16 +241,16 @@ impl Vm {
                         } else {
                             self.check_any(1)?;
                         }
-                        let nested = (*self.thread).pcalls;
-                        let limit = if self.c_calls > MAX_C_CALLS {
+                        let nested = (*self.lua.thread).pcalls;
+                        let limit = if self.lua.c_calls > MAX_C_CALLS {
                             MAX_C_CALLS + HANDLER_C_CALLS
                         } else {
-                            MAX_C_CALLS - self.c_calls
+                            MAX_C_CALLS - self.lua.c_calls
                         };
                         if nested >= limit {
                             return Err(self.c_stack_overflow());
                         }
-                        (*self.thread).pcalls = nested + 1;
+                        (*self.lua.thread).pcalls = nested + 1;
                         (*frame(base)).shift = nested;
                         (*frame(base)).flags |= F_PCALL;
                         let mut f = base;
@@ -257,9 +260,9 @@ impl Vm {
                             (*frame(base)).aux = 1;
                             f = base.add(1);
                         }
-                        let n = self.top.offset_from(f) as usize - 1;
+                        let n = self.lua.top.offset_from(f) as usize - 1;
                         std::ptr::copy(f.add(1) as *const [u8; 16], f.add(CALL_GAP) as *mut [u8; 16], n);
-                        self.top = f.add(CALL_GAP + n);
+                        self.lua.top = f.add(CALL_GAP + n);
                         (func, nresults, flags, cont, aux) = (f, -1, F_CONT, CONT_PCALL, 0);
                     }
                     Kind::Resume => return self.resume_from(base, nargs, false),
@@ -296,7 +299,7 @@ impl Vm {
     /// Runs a native function in its frame, the running one. If something is on its way that the native ought to have passed on, it has.
     pub(crate) fn call_native(&mut self, native: &'static Native) -> LuaResult<u32> {
         let result = native.run(self);
-        if self.errors.signal != Signal::None && result.is_ok() {
+        if self.lua.errors.signal != Signal::None && result.is_ok() {
             return Err(self.passed_on(native));
         }
         result
@@ -305,7 +308,7 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn passed_on(&mut self, native: &'static Native) -> Thrown {
-        let signal = self.errors.signal;
+        let signal = self.lua.errors.signal;
         debug_assert!(
             matches!(signal, Signal::Cancel | Signal::Discard),
             "'{}' has dropped {signal:?} and returned",
@@ -321,12 +324,12 @@ impl Vm {
             if self.hooks_active() {
                 return self.on_segment(native);
             }
-            self.errors.leaf = true;
+            self.lua.errors.leaf = true;
             let result = self.call_native(native);
-            self.errors.leaf = false;
-            if self.errors.signal == Signal::RunAgain {
-                self.errors.signal = Signal::None;
-                self.top = self.base.add(nargs);
+            self.lua.errors.leaf = false;
+            if self.lua.errors.signal == Signal::RunAgain {
+                self.lua.errors.signal = Signal::None;
+                self.lua.top = self.lua.base.add(nargs);
                 return self.on_segment(native);
             }
             self.finish_native(result? as usize)
@@ -341,7 +344,7 @@ impl Vm {
             self.safepoint_open()?;
         }
         // SAFETY: the native's results are the topmost n values.
-        unsafe { self.finish_return(self.base, self.top.sub(n), n) }
+        unsafe { self.finish_return(self.lua.base, self.lua.top.sub(n), n) }
     }
 
     /// Puts the `__call` metamethod of the value at `func` before it, and so on until there is a function; in place of a function in an island, this
@@ -361,12 +364,12 @@ impl Vm {
                 if depth > 100_000 {
                     return Err(self.error("'__call' chain too long"));
                 }
-                let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;
                 func = self.reserve(func, CALL_GAP + nargs + 2)?;
                 let first = func.add(CALL_GAP);
                 std::ptr::copy(first as *const [u8; 16], first.add(1) as *mut [u8; 16], nargs);
                 copy(first, func);
-                self.top = first.add(nargs + 1);
+                self.lua.top = first.add(nargs + 1);
                 *func = f;
             }
             if let Some(f) = (*func).as_shared_function() {
@@ -394,32 +397,32 @@ impl Vm {
                 let parent = base.sub(f.delta as usize);
                 if f.flags & F_CONT == 0 {
                     deliver_results(self, dest, first, n, f.nresults as i32);
-                    self.base = parent;
+                    self.lua.base = parent;
                     return Ok(if f.flags & F_ENTRY != 0 { Step::Return } else { Step::Continue });
                 }
                 let value = if n > 0 { *first } else { Value::NIL };
                 match f.cont {
                     CONT_STORE => {
-                        self.base = parent;
+                        self.lua.base = parent;
                         let i = *(*frame(parent)).pc.sub(1);
                         copy(parent.add(i.a() as usize), &value);
                         return Ok(Step::Continue);
                     }
                     CONT_COMPARE => {
-                        self.base = parent;
+                        self.lua.base = parent;
                         self.finish_compare(value.is_truthy() != (f.aux != 0));
                         return Ok(Step::Continue);
                     }
                     CONT_DISCARD => {
-                        self.base = parent;
+                        self.lua.base = parent;
                         return Ok(Step::Continue);
                     }
                     CONT_CONCAT => {
-                        self.base = parent;
+                        self.lua.base = parent;
                         let i = *(*frame(parent)).pc.sub(1);
                         let left = f.aux as usize;
                         copy(parent.add(i.a() as usize + left - 2), &value);
-                        self.top = frame_ceiling(parent);
+                        self.lua.top = frame_ceiling(parent);
                         return crate::interp::arith::concat_flow(self, parent, i, left - 1);
                     }
                     CONT_PCALL => {
@@ -428,7 +431,7 @@ impl Vm {
                         first = dest;
                         n += 1;
                         base = parent;
-                        (*self.thread).pcalls = (*frame(base)).shift;
+                        (*self.lua.thread).pcalls = (*frame(base)).shift;
                         if self.hooks_active() {
                             (base, first) = self.hook_finished(base, first, n)?;
                         }
@@ -456,9 +459,9 @@ impl Vm {
         // SAFETY: as `finish_return`.
         unsafe {
             (*frame(base)).flags &= !F_PCALL;
-            self.base = base;
+            self.lua.base = base;
             let first = self.hook_return(first, n)?;
-            Ok((self.base, first))
+            Ok((self.lua.base, first))
         }
     }
 
@@ -466,7 +469,7 @@ impl Vm {
     pub(crate) unsafe fn finish_compare(&mut self, jump: bool) {
         // SAFETY: the frame at base is a Lua frame whose last instruction was a conditional jump.
         unsafe {
-            let f = frame(self.base);
+            let f = frame(self.lua.base);
             if jump {
                 let i = *(*f).pc.sub(1);
                 (*f).pc = (*f).pc.offset(i.sj() as isize);
@@ -479,12 +482,12 @@ impl Vm {
     pub(crate) fn call_meta_general(&mut self, f: Value, args: &[Value], cont: u8, aux: u16) -> Flow {
         // SAFETY: top is the end of the frame's registers.
         unsafe {
-            let func = self.reserve(self.top, CALL_GAP + args.len() + 1)?;
+            let func = self.reserve(self.lua.top, CALL_GAP + args.len() + 1)?;
             *func = f;
             for (n, v) in args.iter().enumerate() {
                 copy(func.add(CALL_GAP + n), v);
             }
-            self.top = func.add(CALL_GAP + args.len());
+            self.lua.top = func.add(CALL_GAP + args.len());
             self.start_call(func, 1, 0, cont, aux)
         }
     }
@@ -495,30 +498,30 @@ impl Vm {
         // SAFETY: frames below base are intact: nothing pops them on the way of an error.
         unsafe {
             self.run_message_handler();
-            let mut base = self.base;
-            let reached = self.top.offset_from((*self.thread).stack) as usize;
+            let mut base = self.lua.base;
+            let reached = self.lua.top.offset_from((*self.lua.thread).stack) as usize;
             loop {
                 let f = *frame(base);
                 if f.flags & F_PCALL != 0 {
-                    (*self.thread).pcalls = f.shift;
+                    (*self.lua.thread).pcalls = f.shift;
                     if let Thrown::Error(_) = &thrown {
-                        self.base = base;
+                        self.lua.base = base;
                         if let Err(worse) = self.close_after_error(base.add(f.aux as usize)) {
                             thrown = worse;
-                            base = self.base;
+                            base = self.lua.base;
                         }
                     }
                 }
                 if f.flags & F_PCALL != 0
                     && let Thrown::Error(raised) = thrown
                 {
-                    let base = self.base;
-                    self.errors.handled = false;
+                    let base = self.lua.base;
+                    self.lua.errors.handled = false;
                     *base = Value::FALSE;
                     *base.add(1) = self.take_error(raised);
                     self.shrink_after_overflow();
-                    let base = self.base;
-                    self.top = base.add(2);
+                    let base = self.lua.base;
+                    self.lua.top = base.add(2);
                     if self.heap.gc_due() {
                         self.clear_up_to(reached);
                     }
@@ -530,13 +533,13 @@ impl Vm {
                     return Ok(Some(step));
                 }
                 if f.flags & F_ENTRY != 0 {
-                    self.base = base;
+                    self.lua.base = base;
                     if let Err(worse) = self.close_after_error(base.sub(CALL_GAP + f.shift_or_zero())) {
-                        debug_assert!(worse.signal() == self.errors.signal);
+                        debug_assert!(worse.signal() == self.lua.errors.signal);
                     }
-                    let base = self.base;
-                    self.top = base.sub(CALL_GAP + f.shift_or_zero());
-                    self.base = base.sub(f.delta as usize);
+                    let base = self.lua.base;
+                    self.lua.top = base.sub(CALL_GAP + f.shift_or_zero());
+                    self.lua.base = base.sub(f.delta as usize);
                     return Ok(None);
                 }
                 if f.flags & F_CONT != 0 && f.cont == CONT_COROUTINE {
@@ -554,8 +557,8 @@ impl Vm {
     unsafe fn clear_up_to(&mut self, reached: usize) {
         // SAFETY: slots of the running stack above the top.
         unsafe {
-            let end = (*self.thread).stack.add(reached.min((*self.thread).stack_size));
-            let mut at = self.top;
+            let end = (*self.lua.thread).stack.add(reached.min((*self.lua.thread).stack_size));
+            let mut at = self.lua.top;
             while at < end {
                 *at = Value::NIL;
                 at = at.add(1);
@@ -567,10 +570,10 @@ impl Vm {
     unsafe fn shrink_after_overflow(&mut self) {
         // SAFETY: the running thread; only what is above the catching frame goes.
         unsafe {
-            let th = self.thread;
-            let used = self.base.offset_from((*th).stack) as usize + NATIVE_STACK;
+            let th = self.lua.thread;
+            let used = self.lua.base.offset_from((*th).stack) as usize + NATIVE_STACK;
             if (*th).stack_size > MAX_STACK && used < MAX_STACK / 2 {
-                self.top = self.base.add(2);
+                self.lua.top = self.lua.base.add(2);
                 let _ = self.resize_stack(th, (used * 2).max(1024));
             }
         }
@@ -578,14 +581,14 @@ impl Vm {
 
     /// Calls the message handler of the nearest `xpcall`, once per error, while the frames that failed are still there.
     unsafe fn run_message_handler(&mut self) {
-        if self.errors.handled || self.errors.signal != Signal::None {
+        if self.lua.errors.handled || self.lua.errors.signal != Signal::None {
             return;
         }
-        self.errors.handled = true;
+        self.lua.errors.handled = true;
         // SAFETY: walks the frames of the running stack.
         unsafe {
-            let mut base = self.base;
-            let floor = (*self.thread).stack.add((*self.thread).handler_floor as usize);
+            let mut base = self.lua.base;
+            let floor = (*self.lua.thread).stack.add((*self.lua.thread).handler_floor as usize);
             while base > floor {
                 let f = *frame(base);
                 if f.flags & F_PCALL != 0 {
@@ -605,46 +608,46 @@ impl Vm {
 
     /// An error in the handler goes to the handler too (the nested run of the interpreter calls it), until the nesting is too deep.
     fn call_message_handler(&mut self, handler: Value) {
-        let calls = self.c_calls;
+        let calls = self.lua.c_calls;
         if calls >= MAX_C_CALLS + HANDLER_C_CALLS {
             // Each error in the handler has been handled by the handler. That ends here.
             let _ = self.error_in_handling();
             return;
         }
         // SAFETY: there is always a running coroutine.
-        if calls <= MAX_C_CALLS && calls + unsafe { (*self.thread).pcalls } >= MAX_C_CALLS {
-            self.c_calls = MAX_C_CALLS + 1;
+        if calls <= MAX_C_CALLS && calls + unsafe { (*self.lua.thread).pcalls } >= MAX_C_CALLS {
+            self.lua.c_calls = MAX_C_CALLS + 1;
         }
-        self.no_yield += 1;
-        let error = self.errors.take_value();
+        self.lua.no_yield += 1;
+        let error = self.lua.errors.take_value();
         // SAFETY: the frame at base is the one that failed; everything above its registers is free.
         unsafe { self.set_top_for_call() };
         match self.call(handler, &[error]) {
-            Ok(v) => self.errors.value = v,
-            Err(_) if !self.errors.handled => {
+            Ok(v) => self.lua.errors.value = v,
+            Err(_) if !self.lua.errors.handled => {
                 // The handler is a native function, whose error nobody has unwound yet.
-                self.c_calls += 1;
+                self.lua.c_calls += 1;
                 self.call_message_handler(handler);
-                self.c_calls -= 1;
+                self.lua.c_calls -= 1;
             }
             Err(_) => {}
         }
-        self.errors.handled = true;
-        self.no_yield -= 1;
-        self.c_calls = calls;
+        self.lua.errors.handled = true;
+        self.lua.no_yield -= 1;
+        self.lua.c_calls = calls;
     }
 
     /// Puts the top where a call from Rust may push without overwriting the running frame.
     pub(crate) unsafe fn set_top_for_call(&mut self) {
         // SAFETY: base is a frame of the running stack.
         unsafe {
-            if (*frame(self.base)).flags & F_NATIVE == 0 {
-                let ceiling = frame_ceiling(self.base);
-                if self.top < ceiling {
-                    self.top = ceiling;
+            if (*frame(self.lua.base)).flags & F_NATIVE == 0 {
+                let ceiling = frame_ceiling(self.lua.base);
+                if self.lua.top < ceiling {
+                    self.lua.top = ceiling;
                 }
-            } else if self.top < self.base {
-                self.top = self.base;
+            } else if self.lua.top < self.lua.base {
+                self.lua.top = self.lua.base;
             }
         }
     }
@@ -655,10 +658,10 @@ impl Vm {
     pub fn begin_call(&mut self, f: Value) -> LuaResult<()> {
         // SAFETY: top is the end of the running native's values.
         unsafe {
-            let at = self.reserve(self.top, CALL_GAP + NATIVE_STACK)?;
+            let at = self.reserve(self.lua.top, CALL_GAP + NATIVE_STACK)?;
             *at = f;
             *frame(at.add(CALL_GAP)) = Frame::native(0, 0);
-            self.top = at.add(CALL_GAP);
+            self.lua.top = at.add(CALL_GAP);
         }
         Ok(())
     }
@@ -668,27 +671,27 @@ impl Vm {
     pub fn finish_call(&mut self, nargs: u32, nresults: i32) -> LuaResult<u32> {
         // SAFETY: begin_call put function and record below the arguments.
         unsafe {
-            let func = self.top.sub(nargs as usize + CALL_GAP);
+            let func = self.lua.top.sub(nargs as usize + CALL_GAP);
             self.call_at(func, nresults)
         }
     }
 
     /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
     pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
-        if self.errors.leaf && self.errors.signal == Signal::None {
+        if self.lua.errors.leaf && self.lua.errors.signal == Signal::None {
             return Err(self.set_signal(Signal::RunAgain));
         }
-        if self.errors.signal != Signal::None {
-            return Err(self.errors.signal.thrown());
+        if self.lua.errors.signal != Signal::None {
+            return Err(self.lua.errors.signal.thrown());
         }
         if self.too_deep() {
             return Err(self.c_stack_overflow());
         }
-        let calls = self.c_calls;
-        self.c_calls += 1;
+        let calls = self.lua.c_calls;
+        self.lua.c_calls += 1;
         // SAFETY: the caller's promise.
         let result = unsafe { self.call_at_counted(func, nresults) };
-        self.c_calls = calls;
+        self.lua.c_calls = calls;
         result
     }
 
@@ -699,12 +702,12 @@ impl Vm {
             if !(*func).is_function() || (*func).tag() == Tag::SHARED_FUNCTION {
                 func = self.resolve_call(func)?;
             }
-            let offset = func.offset_from((*self.thread).stack) as usize;
+            let offset = func.offset_from((*self.lua.thread).stack) as usize;
             match (*func).as_native() {
                 None => {
-                    self.enter_lua(func, Some(self.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
+                    self.enter_lua(func, Some(self.lua.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
                     if execute(self) == Exit::Error {
-                        return Err(self.errors.signal.thrown());
+                        return Err(self.lua.errors.signal.thrown());
                     }
                 }
                 Some(native)
@@ -713,72 +716,76 @@ impl Vm {
                         Kind::Leaf | Kind::Reentrant | Kind::Hybrid | Kind::Next | Kind::IpairsStep
                     ) =>
                 {
-                    let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                    let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;
                     let func = self.reserve(func, CALL_GAP + nargs + NATIVE_STACK)?;
                     let base = func.add(CALL_GAP);
-                    let caller = self.base.offset_from((*self.thread).stack) as usize;
-                    let delta = base.offset_from(self.base) as u32;
+                    let caller = self.lua.base.offset_from((*self.lua.thread).stack) as usize;
+                    let delta = base.offset_from(self.lua.base) as u32;
                     *frame(base) = Frame::native(nresults as i16, delta);
-                    self.base = base;
+                    self.lua.base = base;
                     if self.hooks_active() {
                         self.hook_call()?;
                     }
                     // The native that calls this one lies on the native stack too, and no `execute` between them marks where.
-                    let scan_from = std::mem::replace(&mut self.stacks.running.scan_from, 0);
+                    let scan_from = std::mem::replace(&mut self.lua.stacks.running.scan_from, 0);
                     let mut outcome = self.call_native(native);
                     while let Err(Thrown::Park(_)) = outcome {
                         outcome = self.park_nested().and_then(|()| self.call_native(native));
                     }
-                    self.stacks.running.scan_from = scan_from;
+                    self.lua.stacks.running.scan_from = scan_from;
                     let n = outcome? as usize;
                     if self.hooks_active() {
-                        self.hook_return(self.top.sub(n), n)?;
+                        self.hook_return(self.lua.top.sub(n), n)?;
                     }
-                    let stack = (*self.thread).stack;
-                    deliver_results(self, stack.add(offset), self.top.sub(n), n, nresults);
-                    self.base = stack.add(caller);
+                    let stack = (*self.lua.thread).stack;
+                    deliver_results(self, stack.add(offset), self.lua.top.sub(n), n, nresults);
+                    self.lua.base = stack.add(caller);
                 }
                 Some(native) if native.kind == Kind::Yield && self.called_by_native() => {
                     return Err(self.error_plain("attempt to yield across a C-call boundary"));
                 }
                 Some(_) => {
                     // pcall, coroutine.resume and the like need the interpreter: a stub of Lua code makes the call.
-                    let nargs = self.top.offset_from(func) as usize - CALL_GAP;
+                    let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;
                     let func = self.reserve(func, 2 * CALL_GAP + nargs + NATIVE_STACK)?;
                     std::ptr::copy(
                         func as *const [u8; 16],
                         func.add(CALL_GAP) as *mut [u8; 16],
                         CALL_GAP + nargs,
                     );
-                    *func = Value::from(Gc::from_ptr(self.call_stub));
-                    self.top = func.add(CALL_GAP);
-                    self.enter_lua(func, Some(self.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
-                    let stack = (*self.thread).stack;
-                    self.top = stack.add(offset + 2 * CALL_GAP + nargs);
+                    *func = Value::from(Gc::from_ptr(self.lua.roots.call_stub));
+                    self.lua.top = func.add(CALL_GAP);
+                    self.enter_lua(func, Some(self.lua.base), nresults as i16, F_ENTRY, CONT_NONE, 0)?;
+                    let stack = (*self.lua.thread).stack;
+                    self.lua.top = stack.add(offset + 2 * CALL_GAP + nargs);
                     if execute(self) == Exit::Error {
-                        return Err(self.errors.signal.thrown());
+                        return Err(self.lua.errors.signal.thrown());
                     }
                 }
             }
-            let dest = (*self.thread).stack.add(offset);
+            let dest = (*self.lua.thread).stack.add(offset);
             if nresults >= 0 {
-                self.top = dest.add(nresults as usize);
+                self.lua.top = dest.add(nresults as usize);
             }
-            Ok(self.top.offset_from(dest) as u32)
+            Ok(self.lua.top.offset_from(dest) as u32)
         }
     }
 
     /// What is raised where one more nested call is too many.
     #[cold]
     fn c_stack_overflow(&mut self) -> Thrown {
-        if self.c_calls > MAX_C_CALLS { self.error_in_handling() } else { self.run_error("C stack overflow") }
+        if self.lua.c_calls > MAX_C_CALLS {
+            self.error_in_handling()
+        } else {
+            self.run_error("C stack overflow")
+        }
     }
 
     /// A message handler has used up what it has beyond the limits. No handler sees this error.
     #[cold]
     fn error_in_handling(&mut self) -> Thrown {
         let thrown = self.error_plain("error in error handling");
-        self.errors.handled = true;
+        self.lua.errors.handled = true;
         thrown
     }
 
@@ -806,8 +813,8 @@ impl Vm {
     pub fn protected_call(&mut self, f: Value, args: &[Value]) -> LuaResult<Result<u32, Value>> {
         // SAFETY: the running thread; it is the same after the call.
         unsafe {
-            let th = self.thread;
-            let here = self.base.offset_from((*th).stack) as u32;
+            let th = self.lua.thread;
+            let here = self.lua.base.offset_from((*th).stack) as u32;
             let floor = std::mem::replace(&mut (*th).handler_floor, here);
             let result = self.observed_call(f, args);
             (*th).handler_floor = floor;
@@ -833,7 +840,7 @@ impl Vm {
     pub fn observed_error(&mut self, thrown: Thrown) -> LuaResult<Value> {
         // SAFETY: the running native's frame is intact.
         unsafe { self.run_message_handler() };
-        self.errors.handled = false;
+        self.lua.errors.handled = false;
         self.catch(thrown)
     }
 
@@ -845,7 +852,7 @@ impl Vm {
         match self.unwound_call(f, args) {
             Ok(n) => Ok(Ok(n)),
             Err(thrown) => {
-                self.errors.handled = false;
+                self.lua.errors.handled = false;
                 self.catch(thrown).map(Err)
             }
         }
@@ -856,23 +863,23 @@ impl Vm {
     pub(crate) fn unwound_call(&mut self, f: Value, args: &[Value]) -> LuaResult<u32> {
         // SAFETY: offsets into the running stack; the thread is the same after the call.
         unsafe {
-            let stack = (*self.thread).stack;
-            let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
-            let (c_calls, no_yield) = (self.c_calls, self.no_yield);
+            let stack = (*self.lua.thread).stack;
+            let (base, top) = (self.lua.base.offset_from(stack), self.lua.top.offset_from(stack));
+            let (c_calls, no_yield) = (self.lua.c_calls, self.lua.no_yield);
             let thrown = match self.call_multi(f, args, -1) {
                 Err(thrown @ (Thrown::Error(_) | Thrown::Cancel(_))) => thrown,
                 other => return other,
             };
             // If a native was called directly, nobody has unwound its error yet.
             self.run_message_handler();
-            let stack = (*self.thread).stack;
-            self.base = stack.offset(base);
-            self.top = stack.offset(top);
-            let closed = self.close_after_error(self.top);
-            self.top = (*self.thread).stack.offset(top);
-            self.c_calls = c_calls;
-            self.no_yield = no_yield;
-            self.errors.handled = true;
+            let stack = (*self.lua.thread).stack;
+            self.lua.base = stack.offset(base);
+            self.lua.top = stack.offset(top);
+            let closed = self.close_after_error(self.lua.top);
+            self.lua.top = (*self.lua.thread).stack.offset(top);
+            self.lua.c_calls = c_calls;
+            self.lua.no_yield = no_yield;
+            self.lua.errors.handled = true;
             Err(closed.err().unwrap_or(thrown))
         }
     }
@@ -909,7 +916,9 @@ impl Vm {
     /// Whether the running thread may be suspended.
     pub fn is_yieldable(&self) -> bool {
         // SAFETY: there is always a running coroutine.
-        self.thread != self.main_thread && self.no_yield == 0 && unsafe { (*self.thread).fiber.is_null() }
+        self.lua.thread != self.lua.roots.main_thread
+            && self.lua.no_yield == 0
+            && unsafe { (*self.lua.thread).fiber.is_null() }
     }
 }
 
@@ -949,7 +958,7 @@ impl Vm {
     fn called_by_native(&self) -> bool {
         // SAFETY: base is a frame of the running stack.
         unsafe {
-            let f = *frame(self.base);
+            let f = *frame(self.lua.base);
             f.flags & F_NATIVE != 0 && f.flags & F_PCALL == 0 && f.delta != 0
         }
     }

@@ -3,16 +3,16 @@
 //!
 //! Collections take this for granted and look at tags alone; a nil with another payload is harmless to them and wrong as a key.
 
-use crate::Vm;
 use crate::object::{LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, Userdata};
+use crate::state::State;
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
 
 /// Panics if an object holds a value that is not canonical.
 ///
 /// # Safety
-/// `obj` is a live, initialised object of the heap of `vm`.
-pub(crate) unsafe fn check_object(vm: *mut Vm, obj: Obj) {
+/// `obj` is a live, initialised object of the heap beside `lua`.
+pub(crate) unsafe fn check_object(lua: &State, obj: Obj) {
     // SAFETY: the caller's promise; kinds tell layouts, as in `gc.rs`.
     unsafe {
         let p = obj.as_ptr();
@@ -54,18 +54,18 @@ pub(crate) unsafe fn check_object(vm: *mut Vm, obj: Obj) {
                 let inst = p as *mut ProtoInst;
                 (0..(*inst).proto().constants.len()).for_each(|n| held(*(*inst).k.add(n), "a constant"));
             }
-            Tag::THREAD => check_stack(vm, p as *mut Thread),
+            Tag::THREAD => check_stack(lua, p as *mut Thread),
             _ => {}
         }
     }
 }
 
 /// The slots of a stack may hold frame records; their values are canonical.
-unsafe fn check_stack(vm: *mut Vm, th: *mut Thread) {
+unsafe fn check_stack(lua: &State, th: *mut Thread) {
     // SAFETY: as `check_object`; the running coroutine's top is in the Vm.
     unsafe {
-        let running = th == (*vm).thread;
-        let top = if running { (*vm).top } else { (*th).top };
+        let running = th == lua.thread;
+        let top = if running { lua.top } else { (*th).top };
         // As the collector sees it: a coroutine that is over may have a smaller stack than it had.
         let top = top.min((*th).stack.add((*th).stack_size));
         let mut at = (*th).stack;

@@ -25,7 +25,7 @@ impl Vm {
     pub(crate) unsafe fn find_upvalue(&mut self, slot: *mut Value) -> *mut Upval {
         // SAFETY: the list belongs to the running thread and is ordered by address.
         unsafe {
-            let mut link: *mut *mut Upval = &raw mut (*self.thread).open_upvals;
+            let mut link: *mut *mut Upval = &raw mut (*self.lua.thread).open_upvals;
             while !(*link).is_null() && (**link).v >= slot {
                 if (**link).v == slot {
                     return *link;
@@ -36,7 +36,7 @@ impl Vm {
             let next = *link;
             let obj = self.heap.alloc(Tag::UPVAL.0, size_of::<Upval>());
             let uv = obj.as_ptr() as *mut Upval;
-            (*uv).open(slot, next, self.thread);
+            (*uv).open(slot, next, self.lua.thread);
             *link = uv;
             uv
         }
@@ -61,7 +61,7 @@ impl Vm {
     pub(crate) unsafe fn close_upvalues(&mut self, level: *mut Value) {
         // SAFETY: as `find_upvalue`.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             loop {
                 let uv = (*th).open_upvals;
                 if uv.is_null() || (*uv).v < level {
@@ -88,7 +88,7 @@ impl Vm {
                 let name = self.local_name_at(slot).unwrap_or_else(|| "?".into());
                 return Err(self.error(format!("variable '{name}' got a non-closable value")));
             }
-            let th = self.thread;
+            let th = self.lua.thread;
             let at = slot.offset_from((*th).stack) as u32;
             while self.pop_tbc(slot).is_some() {}
             *tbc_delta(slot) = at - (*th).tbc;
@@ -101,7 +101,7 @@ impl Vm {
     unsafe fn pop_tbc(&mut self, level: *mut Value) -> Option<*mut Value> {
         // SAFETY: the list holds slots of the running stack.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             if (*th).tbc == 0 {
                 return None;
             }
@@ -120,7 +120,7 @@ impl Vm {
         // SAFETY: the running frame; the stack may move in every call, so the level is recomputed.
         unsafe {
             loop {
-                let level = self.base.add(a);
+                let level = self.lua.base.add(a);
                 let Some(slot) = self.pop_tbc(level) else {
                     self.close_upvalues(level);
                     return Ok(());
@@ -139,10 +139,10 @@ impl Vm {
             return Err(self.error(format!("attempt to call a {kind} value (metamethod 'close')")));
         }
         // SAFETY: the top is above everything in use.
-        let mark = unsafe { self.top.offset_from((*self.thread).stack) };
+        let mark = unsafe { self.lua.top.offset_from((*self.lua.thread).stack) };
         self.call_multi(f, &[v, error], 0)?;
         // SAFETY: back to where it was, in the stack as it is now.
-        unsafe { self.top = (*self.thread).stack.offset(mark) };
+        unsafe { self.lua.top = (*self.lua.thread).stack.offset(mark) };
         Ok(())
     }
 
@@ -150,13 +150,15 @@ impl Vm {
     pub(crate) unsafe fn return_closing(&mut self, base: *mut Value, first: *mut Value, n: usize) -> Flow {
         // SAFETY: the running frame; offsets survive a move of the stack.
         unsafe {
-            if (*self.thread).tbc != 0 && (*self.thread).stack.add((*self.thread).tbc as usize) >= base {
+            if (*self.lua.thread).tbc != 0
+                && (*self.lua.thread).stack.add((*self.lua.thread).tbc as usize) >= base
+            {
                 let offset = first.offset_from(base);
                 let end = first.add(n);
                 let ceiling = crate::interp::frame_ceiling(base);
-                self.top = if end > ceiling { end } else { ceiling };
+                self.lua.top = if end > ceiling { end } else { ceiling };
                 self.close_level(0)?;
-                let base = self.base;
+                let base = self.lua.base;
                 return self.return_hooked(base.offset(offset), n);
             }
             self.close_upvalues(base);
@@ -171,7 +173,7 @@ impl Vm {
             if self.hooks_active() {
                 first = self.hook_return(first, n)?;
             }
-            self.finish_return(self.base, first, n)
+            self.finish_return(self.lua.base, first, n)
         }
     }
 
@@ -183,15 +185,16 @@ impl Vm {
     pub(crate) unsafe fn close_after_error(&mut self, level: *mut Value) -> LuaResult<()> {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
-            if self.errors.is_discarding() {
+            if self.lua.errors.is_discarding() {
                 // Only native frames are made to return; the variables are closed by `close_coroutine`, or never.
                 return Ok(());
             }
             // The methods run as if nothing was on its way.
-            let outer = self.errors.set_aside();
+            let outer = self.lua.errors.set_aside();
             match self.close_with(level, Some(outer.value)) {
                 Ok(error) => {
-                    self.errors = ErrorState { value: error.unwrap_or(Value::NIL), handled: true, ..outer };
+                    self.lua.errors =
+                        ErrorState { value: error.unwrap_or(Value::NIL), handled: true, ..outer };
                     Ok(())
                 }
                 Err(thrown) => Err(thrown),
@@ -204,19 +207,19 @@ impl Vm {
     pub fn close_main_variables(&mut self) {
         // SAFETY: the frames that are still there are given up; the lowest record becomes that of a native that stays.
         unsafe {
-            if self.thread != self.main_thread {
-                self.switch_to(self.main_thread);
+            if self.lua.thread != self.lua.roots.main_thread {
+                self.switch_to(self.lua.roots.main_thread);
             }
-            self.base = (*self.thread).stack.add(CALL_GAP);
-            *frame(self.base) = Frame::native(0, 0);
-            self.no_yield += 1;
-            (*self.thread).closing = true;
+            self.lua.base = (*self.lua.thread).stack.add(CALL_GAP);
+            *frame(self.lua.base) = Frame::native(0, 0);
+            self.lua.no_yield += 1;
+            (*self.lua.thread).closing = true;
             // Nobody is left to be told.
-            let _ = self.close_with((*self.thread).stack, None);
-            self.errors = ErrorState::NONE;
-            (*self.thread).closing = false;
-            self.no_yield -= 1;
-            self.top = self.base;
+            let _ = self.close_with((*self.lua.thread).stack, None);
+            self.lua.errors = ErrorState::NONE;
+            (*self.lua.thread).closing = false;
+            self.lua.no_yield -= 1;
+            self.lua.top = self.lua.base;
         }
     }
 
@@ -232,15 +235,15 @@ impl Vm {
     ) -> LuaResult<Option<Value>> {
         // SAFETY: offsets survive moves of the stack.
         unsafe {
-            let level = level.offset_from((*self.thread).stack);
+            let level = level.offset_from((*self.lua.thread).stack);
             let mut cancelled = false;
             loop {
-                let at = (*self.thread).stack.offset(level);
+                let at = (*self.lua.thread).stack.offset(level);
                 let Some(slot) = self.pop_tbc(at) else {
                     self.close_upvalues(at);
                     if cancelled {
-                        self.errors.value = error.unwrap_or(Value::NIL);
-                        self.errors.handled = true;
+                        self.lua.errors.value = error.unwrap_or(Value::NIL);
+                        self.lua.errors.handled = true;
                         return Err(self.set_signal(Signal::Cancel));
                     }
                     return Ok(error);
@@ -250,23 +253,23 @@ impl Vm {
                 // Keep the error alive above the variable while the method runs.
                 let argument = error.unwrap_or(Value::NIL);
                 *slot.add(1) = argument;
-                self.top = slot.add(2);
+                self.lua.top = slot.add(2);
                 let f = self.metamethod(v, Event::Close);
-                let base = self.base.offset_from((*self.thread).stack);
-                let c_calls = self.c_calls;
-                self.errors.handled = false;
+                let base = self.lua.base.offset_from((*self.lua.thread).stack);
+                let c_calls = self.lua.c_calls;
+                self.lua.errors.handled = false;
                 match self.call_close(f, v, argument) {
                     Ok(()) => {}
                     Err(thrown @ Thrown::Discard(_)) => return Err(thrown),
                     Err(thrown) => {
                         cancelled |= thrown.signal() == Signal::Cancel;
-                        self.errors.signal = Signal::None;
-                        self.c_calls = c_calls;
-                        error = Some(self.errors.take_value());
+                        self.lua.errors.signal = Signal::None;
+                        self.lua.c_calls = c_calls;
+                        error = Some(self.lua.errors.take_value());
                     }
                 }
-                self.base = (*self.thread).stack.offset(base);
-                self.errors.handled = true;
+                self.lua.base = (*self.lua.thread).stack.offset(base);
+                self.lua.errors.handled = true;
             }
         }
     }
@@ -275,7 +278,7 @@ impl Vm {
     unsafe fn local_name_at(&self, slot: *mut Value) -> Option<String> {
         // SAFETY: the running frame is a Lua frame; its pc was stored.
         unsafe {
-            let base = self.base;
+            let base = self.lua.base;
             let register = slot.offset_from(base) as u8;
             let inst = (*crate::interp::frame_closure(base)).inst();
             let pc = (*frame(base)).pc.offset_from(inst.code) as u32;

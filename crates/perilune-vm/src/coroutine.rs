@@ -23,17 +23,17 @@ impl Vm {
     pub(crate) unsafe fn switch_to(&mut self, th: *mut Thread) {
         // SAFETY: both are live coroutines of this domain.
         unsafe {
-            let old = self.thread;
-            (*old).base = self.base;
-            (*old).top = self.top;
-            (*old).no_yield = self.no_yield;
+            let old = self.lua.thread;
+            (*old).base = self.lua.base;
+            (*old).top = self.lua.top;
+            (*old).no_yield = self.lua.no_yield;
             self.heap.barrier(Gc::from_ptr(old).obj());
             self.heap.barrier(Gc::from_ptr(th).obj());
-            self.thread = th;
-            self.base = (*th).base;
-            self.top = (*th).top;
-            self.no_yield = (*th).no_yield;
-            self.stack_limit = (*th).stack.add((*th).stack_size - crate::call::STACK_EXTRA);
+            self.lua.thread = th;
+            self.lua.base = (*th).base;
+            self.lua.top = (*th).top;
+            self.lua.no_yield = (*th).no_yield;
+            self.lua.stack_limit = (*th).stack.add((*th).stack_size - crate::call::STACK_EXTRA);
             self.update_dispatch();
         }
     }
@@ -57,7 +57,7 @@ impl Vm {
             if let Some(text) = refusal {
                 return self.resume_refused(text, wrap);
             }
-            if self.c_calls + (*th).depth >= crate::call::MAX_C_CALLS {
+            if self.lua.c_calls + (*th).depth >= crate::call::MAX_C_CALLS {
                 return self.resume_refused("C stack overflow", wrap);
             }
             let from = base.add(first);
@@ -75,10 +75,10 @@ impl Vm {
             }
             (*th).top = to.add(n);
             // Nested coroutines count as nested native calls do, so that endless nesting ends in an error.
-            (*th).calls_below = self.c_calls;
-            self.c_calls += 1 + (*th).depth;
-            (*self.thread).status = Status::Normal;
-            (*th).resumer = self.thread;
+            (*th).calls_below = self.lua.c_calls;
+            self.lua.c_calls += 1 + (*th).depth;
+            (*self.lua.thread).status = Status::Normal;
+            (*th).resumer = self.lua.thread;
             (*th).status = Status::Running;
             perilune_trace::emit(event::Resume { coroutine: event::Coroutine(th as u64) });
             self.switch_to(th);
@@ -97,9 +97,12 @@ impl Vm {
     pub(crate) unsafe fn start_body(&mut self) -> Flow {
         // SAFETY: as described.
         unsafe {
-            let func = self.base.sub(CALL_GAP);
+            let func = self.lua.base.sub(CALL_GAP);
             let flow = self.start_call(func, -1, 0, CONT_COROUTINE, 0);
-            if flow.is_err() && (*frame(self.base)).flags & F_CONT == 0 && (*frame(self.base)).delta == 0 {
+            if flow.is_err()
+                && (*frame(self.lua.base)).flags & F_CONT == 0
+                && (*frame(self.lua.base)).delta == 0
+            {
                 // An interrupt, or no memory: there is no frame yet that an unwinding would find.
                 return self.coroutine_failed();
             }
@@ -111,8 +114,8 @@ impl Vm {
     pub(crate) unsafe fn finish_yield(&mut self) -> Flow {
         // SAFETY: the running coroutine's top frame is that of `yield`, its base the first value.
         unsafe {
-            let base = self.base;
-            let n = self.top.offset_from(base) as usize;
+            let base = self.lua.base;
+            let n = self.lua.top.offset_from(base) as usize;
             self.finish_return(base, base, n)
         }
     }
@@ -124,10 +127,10 @@ impl Vm {
         // SAFETY: the frame of resume is the running one.
         unsafe {
             let message = self.value_str(text.as_bytes())?;
-            let base = self.base;
+            let base = self.lua.base;
             *base = Value::FALSE;
             *base.add(1) = message;
-            self.top = base.add(2);
+            self.lua.top = base.add(2);
             self.finish_return(base, base, 2)
         }
     }
@@ -137,19 +140,21 @@ impl Vm {
         // SAFETY: the native frame of yield is the running one.
         unsafe {
             if !self.is_yieldable() {
-                return Err(if self.thread == self.main_thread || !(*self.thread).fiber.is_null() {
-                    self.run_error("attempt to yield from outside a coroutine")
-                } else {
-                    self.run_error("attempt to yield across a C-call boundary")
-                });
+                return Err(
+                    if self.lua.thread == self.lua.roots.main_thread || !(*self.lua.thread).fiber.is_null() {
+                        self.run_error("attempt to yield from outside a coroutine")
+                    } else {
+                        self.run_error("attempt to yield across a C-call boundary")
+                    },
+                );
             }
-            let th = self.thread;
+            let th = self.lua.thread;
             if self.heap.scope_owner() == Some(th as usize) {
                 // It is left with a scope open, and may never come back.
                 self.heap.spoil_scopes();
             }
             // What a resume brings is put from the base on.
-            self.top = base;
+            self.lua.top = base;
             (*th).status = Status::Suspended;
             let outcome = self.hand_back(base, nargs, true);
             if !(*th).segment.is_null() {
@@ -163,18 +168,18 @@ impl Vm {
     unsafe fn hand_back(&mut self, first: *mut Value, n: usize, ok: bool) -> Flow {
         // SAFETY: the resumer's top frame is that of `resume` or of a wrap function.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             let resumer = (*th).resumer;
             (*th).resumer = std::ptr::null_mut();
-            (*th).depth = self.c_calls - (*th).calls_below - 1;
-            self.c_calls = (*th).calls_below;
+            (*th).depth = self.lua.c_calls - (*th).calls_below - 1;
+            self.lua.c_calls = (*th).calls_below;
             let ended = (*th).status != Status::Suspended;
             perilune_trace::emit(event::Yield { coroutine: event::Coroutine(th as u64), ended });
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
-            let base = self.base;
+            let base = self.lua.base;
             let wrap = (*base.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
-            self.top = base;
+            self.lua.top = base;
             let base = self.reserve(base, n + 2)?;
             let mut to = base;
             if !wrap {
@@ -184,8 +189,8 @@ impl Vm {
             for j in 0..n {
                 copy(to.add(j), first.add(j));
             }
-            self.top = to.add(n);
-            let total = self.top.offset_from(base) as usize;
+            self.lua.top = to.add(n);
+            let total = self.lua.top.offset_from(base) as usize;
             self.finish_return(base, base, total)
         }
     }
@@ -194,15 +199,15 @@ impl Vm {
     pub(crate) unsafe fn coroutine_finished(&mut self, first: *mut Value, n: usize) -> Flow {
         // SAFETY: the frame that returned was the first of its stack.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             if !(*th).fiber.is_null() {
                 return self.fiber_finished(first, n);
             }
             (*th).status = Status::Dead;
-            self.c_calls = (*th).calls_below + 1;
-            self.base = (*th).stack.add(CALL_GAP);
-            *frame(self.base) = crate::frame::Frame::native(0, 0);
-            self.top = self.base;
+            self.lua.c_calls = (*th).calls_below + 1;
+            self.lua.base = (*th).stack.add(CALL_GAP);
+            *frame(self.lua.base) = crate::frame::Frame::native(0, 0);
+            self.lua.top = self.lua.base;
             self.hand_back(first, n, true)
         }
     }
@@ -211,20 +216,20 @@ impl Vm {
     pub(crate) unsafe fn coroutine_failed(&mut self) -> Flow {
         // SAFETY: as `coroutine_finished`; the frames that failed stay, for `debug.traceback` and `coroutine.close`.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             let resumer = (*th).resumer;
-            if self.errors.is_discarding() {
+            if self.lua.errors.is_discarding() {
                 // Native frames below are to be unwound too, if this is a fiber's.
                 (*th).resumer = std::ptr::null_mut();
                 self.switch_to(resumer);
-                return Err(self.errors.signal.thrown());
+                return Err(self.lua.errors.signal.thrown());
             }
             if !(*th).fiber.is_null() {
                 return self.fiber_failed();
             }
             (*th).status = Status::Dead;
             (*th).depth = 0;
-            let failed = self.errors.set_aside();
+            let failed = self.lua.errors.set_aside();
             let cancelled = failed.signal == Signal::Cancel;
             let wrap_frame = (*resumer).base;
             let wrap = (*wrap_frame.sub(CALL_GAP)).as_native().is_some_and(|f| f.kind == Kind::Wrap);
@@ -234,14 +239,14 @@ impl Vm {
                 return self.hand_back(&error as *const Value as *mut Value, 1, false);
             }
             (*th).resumer = std::ptr::null_mut();
-            self.c_calls = (*th).calls_below;
+            self.lua.c_calls = (*th).calls_below;
             self.switch_to(resumer);
             (*resumer).status = Status::Running;
             // A wrap function closes the coroutine and passes the error on, with its own position before a message.
             let closed = self.close_coroutine(Gc::from_ptr(th), Some(error))?;
             let error = closed.err().unwrap_or(Value::NIL);
             if cancelled {
-                self.errors = ErrorState { value: error, handled: true, ..failed };
+                self.lua.errors = ErrorState { value: error, handled: true, ..failed };
                 return Err(failed.signal.thrown());
             }
             if let Some(s) = error.as_string() {
@@ -287,7 +292,7 @@ impl Vm {
             (*th).status = Status::Dead;
             (*th).pcalls = 0;
             if (*th).tbc == 0 {
-                let previous = self.thread;
+                let previous = self.lua.thread;
                 if !(*th).open_upvals.is_null() {
                     self.switch_to(th);
                     let bottom = (*th).stack;
@@ -299,27 +304,27 @@ impl Vm {
                 *frame((*th).base) = crate::frame::Frame::native(0, 0);
                 return Ok(error.map_or(Ok(()), Err));
             }
-            let previous = self.thread;
+            let previous = self.lua.thread;
             (*previous).status = Status::Normal;
             (*th).status = Status::Running;
             (*th).resumer = previous;
-            let kept = self.errors.set_aside();
+            let kept = self.lua.errors.set_aside();
             self.switch_to(th);
-            self.base = (*th).stack.add(CALL_GAP);
-            *frame(self.base) = crate::frame::Frame::native(0, 0);
-            self.no_yield += 1;
+            self.lua.base = (*th).stack.add(CALL_GAP);
+            *frame(self.lua.base) = crate::frame::Frame::native(0, 0);
+            self.lua.no_yield += 1;
             (*th).closing = true;
             let closed = self.close_with((*th).stack, error);
             (*th).closing = false;
-            self.no_yield -= 1;
+            self.lua.no_yield -= 1;
             (*th).status = Status::Dead;
-            self.base = (*th).stack.add(CALL_GAP);
-            self.top = self.base;
+            self.lua.base = (*th).stack.add(CALL_GAP);
+            self.lua.top = self.lua.base;
             (*th).resumer = std::ptr::null_mut();
             self.switch_to(previous);
             (*previous).status = Status::Running;
             let error = closed?;
-            self.errors = kept;
+            self.lua.errors = kept;
             Ok(error.map_or(Ok(()), Err))
         }
     }
@@ -366,17 +371,17 @@ fn running(vm: &mut Vm) -> LuaResult<u32> {
     // SAFETY: the running coroutine. A fiber whose coroutine Lua code knows is not used again.
     unsafe { (*th.ptr()).escaped = true };
     vm.push(th.into());
-    vm.push(Value::bool(vm.thread == vm.main_thread));
+    vm.push(Value::bool(vm.lua.thread == vm.lua.roots.main_thread));
     Ok(2)
 }
 
 /// Answers as PUC Lua would: false in a callback of `sort`, `gsub` and the like, although a yield works there.
 fn is_yieldable(vm: &mut Vm) -> LuaResult<u32> {
     let co = if vm.arg_is_none(1) { vm.thread() } else { check_coroutine(vm)? };
-    let yes = if co.ptr() == vm.thread {
+    let yes = if co.ptr() == vm.lua.thread {
         vm.is_yieldable() && !vm.in_native_callback()
     } else {
-        co.ptr() != vm.main_thread && co.fiber.is_null()
+        co.ptr() != vm.lua.roots.main_thread && co.fiber.is_null()
     };
     vm.ret(yes)
 }

@@ -58,22 +58,22 @@ impl ErrorState {
 impl Vm {
     /// Raises `value` as an error: keeps it and returns what to return. While something that is no error is on its way, that goes on instead.
     pub fn throw(&mut self, value: Value) -> Thrown {
-        if self.errors.signal == Signal::None {
-            self.errors.value = value;
-            self.errors.handled = false;
+        if self.lua.errors.signal == Signal::None {
+            self.lua.errors.value = value;
+            self.lua.errors.handled = false;
         }
-        self.errors.signal.thrown()
+        self.lua.errors.signal.thrown()
     }
 
     /// Lets `signal` be what is on its way from now on.
     pub(crate) fn set_signal(&mut self, signal: Signal) -> Thrown {
-        self.errors.signal = signal;
+        self.lua.errors.signal = signal;
         signal.thrown()
     }
 
     /// Takes the value of an error that was caught in Rust.
     pub fn take_error(&mut self, _caught: Raised) -> Value {
-        self.errors.take_value()
+        self.lua.errors.take_value()
     }
 
     /// For natives that catch errors: the value of one. What is none is to be passed on.
@@ -93,9 +93,9 @@ impl Vm {
             Thrown::Error(raised) => self.take_error(raised),
             Thrown::Cancel(_) => {
                 if self.is_at_host() {
-                    self.errors.signal = Signal::None;
+                    self.lua.errors.signal = Signal::None;
                 }
-                self.errors.take_value()
+                self.lua.errors.take_value()
             }
             // Whoever discards, parks or runs again gets its signal back from the `Vm`.
             Thrown::Park(_) | Thrown::RunAgain(_) | Thrown::Discard(_) => Value::NIL,
@@ -105,7 +105,7 @@ impl Vm {
     /// Does no Lua code wait for the running one?
     fn is_at_host(&self) -> bool {
         // SAFETY: base is a frame of the running stack.
-        self.thread == self.base_thread && unsafe { (*frame(self.base)).delta == 0 }
+        self.lua.thread == self.lua.roots.base_thread && unsafe { (*frame(self.lua.base)).delta == 0 }
     }
 
     /// Raises `msg` without a position.
@@ -119,7 +119,7 @@ impl Vm {
     /// Raises `msg`, an error of an operation: with the position if Lua code is what runs, without if a native does (`luaG_runerror`).
     pub(crate) fn run_error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
         // SAFETY: base is a frame of the running stack.
-        let native = unsafe { (*frame(self.base)).flags & F_NATIVE != 0 };
+        let native = unsafe { (*frame(self.lua.base)).flags & F_NATIVE != 0 };
         if native { self.error_plain(msg) } else { self.error(msg) }
     }
 
@@ -127,7 +127,7 @@ impl Vm {
     /// caller (`luaG_runerror`, `luaL_error`).
     pub fn error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
         // SAFETY: base is a frame of the running stack.
-        let native = unsafe { (*frame(self.base)).flags & F_NATIVE != 0 };
+        let native = unsafe { (*frame(self.lua.base)).flags & F_NATIVE != 0 };
         let mut text = self.where_(native as u32);
         if text.is_empty() && !native {
             // An operation of stripped code, which has neither a source nor lines.
@@ -142,7 +142,7 @@ impl Vm {
     pub fn where_(&self, level: u32) -> Vec<u8> {
         // SAFETY: walks the frames of the running stack.
         unsafe {
-            let mut base = self.base;
+            let mut base = self.lua.base;
             for _ in 0..level {
                 let delta = (*frame(base)).delta;
                 if delta == 0 {
@@ -178,7 +178,7 @@ impl Vm {
     /// " (local 'x')" and the like for the operand of the running instruction.
     fn describe(&self, operand: Operand) -> String {
         // SAFETY: base is a frame of the running stack, its pc stored.
-        match unsafe { names::describe(self.base, operand) } {
+        match unsafe { names::describe(self.lua.base, operand) } {
             Some((kind, name)) => format!(" ({kind} '{}')", String::from_utf8_lossy(&name)),
             None => String::new(),
         }
@@ -194,7 +194,7 @@ impl Vm {
     #[cold]
     pub(crate) fn operand_error(&mut self, verb: &str, v: Value) -> Thrown {
         // SAFETY: as `describe`.
-        let operand = unsafe { names::operand_of(self.base, v) };
+        let operand = unsafe { names::operand_of(self.lua.base, v) };
         self.type_error_message(verb, v, operand)
     }
 
@@ -206,7 +206,7 @@ impl Vm {
             return self.global_error(None);
         }
         // SAFETY: as `describe`.
-        let operand = unsafe { names::operand_of(self.base, t.into()) };
+        let operand = unsafe { names::operand_of(self.lua.base, t.into()) };
         let name = self.describe(operand);
         self.run_error(format!("attempt to modify a shared table{name}"))
     }
@@ -226,7 +226,7 @@ impl Vm {
             // One of them is a float without an integer value.
             let culprit = if num::number_to_int(a).is_none() { a } else { b };
             // SAFETY: as `describe`.
-            let operand = unsafe { names::operand_of(self.base, culprit) };
+            let operand = unsafe { names::operand_of(self.lua.base, culprit) };
             let name = self.describe(operand);
             return self.run_error(format!("number{name} has no integer representation"));
         }
@@ -260,7 +260,7 @@ impl Vm {
     #[cold]
     pub(crate) unsafe fn call_error(&mut self, func: *mut Value) -> Thrown {
         // SAFETY: a slot of the running stack; base is a frame.
-        let (v, name) = unsafe { (*func, names::name_of_call(self.base)) };
+        let (v, name) = unsafe { (*func, names::name_of_call(self.lua.base)) };
         let kind = self.typename_for_message(v);
         let name = match name {
             Some((kind, name)) => format!(" ({kind} '{}')", String::from_utf8_lossy(&name)),
@@ -275,7 +275,7 @@ impl Vm {
     #[cold]
     pub fn arg_error(&mut self, i: u32, msg: &str) -> Thrown {
         // SAFETY: base is a frame of the running stack.
-        let (base, how) = unsafe { (self.base, names::function_name(self.base)) };
+        let (base, how) = unsafe { (self.lua.base, names::function_name(self.lua.base)) };
         let mut i = i;
         let name = match how {
             Some((kind, name)) => {

@@ -48,29 +48,29 @@ impl Default for Events {
 impl Vm {
     /// The number under which this domain reports its events; 1 until it is set.
     pub fn domain_number(&self) -> u32 {
-        self.events.domain
+        self.lua.seen.events.domain
     }
 
     /// Gives the domain another number. Before anybody has entered.
     pub fn set_domain_number(&mut self, number: u32) {
-        self.events.domain = number;
-        self.events.writer.set_domain(number);
+        self.lua.seen.events.domain = number;
+        self.lua.seen.events.writer.set_domain(number);
     }
 
     /// The domain's name.
     pub fn domain_name(&self) -> &str {
-        &self.events.name
+        &self.lua.seen.events.name
     }
 
     /// Is this the first time that the domain hears of request `n` of the session?
     pub(crate) fn is_new_request(&mut self, n: u32) -> bool {
         let request = (perilune_trace::emit::session_number(), n);
-        std::mem::replace(&mut self.events.request, request) != request
+        std::mem::replace(&mut self.lua.seen.events.request, request) != request
     }
 
     /// Gives the domain another name.
     pub fn set_domain_name(&mut self, name: String) {
-        self.events.name = name;
+        self.lua.seen.events.name = name;
     }
 
     /// Says what there is, to a session that began after it did: the domain and its name, who owns it and what runs, and, by the host, what waits.
@@ -86,15 +86,15 @@ impl Vm {
 
     /// Does the session that there is know of the domain?
     fn is_known(&self) -> bool {
-        self.events.known_to == perilune_trace::emit::session_number()
+        self.lua.seen.events.known_to == perilune_trace::emit::session_number()
     }
 
     /// The domain exists, and these of its fibers wait.
     fn report_birth(&mut self, is_new: bool) {
-        self.events.known_to = perilune_trace::emit::session_number();
-        let name = Name(names::string(self.events.name.as_bytes()));
-        emit(event::DomainBegin { domain: DomainId(self.events.domain), name, existed: !is_new });
-        if let Some(host) = self.host.clone() {
+        self.lua.seen.events.known_to = perilune_trace::emit::session_number();
+        let name = Name(names::string(self.lua.seen.events.name.as_bytes()));
+        emit(event::DomainBegin { domain: DomainId(self.lua.seen.events.domain), name, existed: !is_new });
+        if let Some(host) = self.lua.hosting.host.clone() {
             host.report_waits();
         }
     }
@@ -103,13 +103,13 @@ impl Vm {
     pub fn running_fiber_ref(&self) -> FiberRef {
         match self.current_fiber() {
             Some(fiber) => self.fiber_ref(self.fiber_tag(fiber)),
-            None => FiberRef::root(self.events.domain),
+            None => FiberRef::root(self.lua.seen.events.domain),
         }
     }
 
     /// The fiber with this tag as events name it: the low half is the index, the high one the generation.
     pub fn fiber_ref(&self, tag: u64) -> FiberRef {
-        FiberRef::new(self.events.domain, (tag >> 32) as u32, tag as u32)
+        FiberRef::new(self.lua.seen.events.domain, (tag >> 32) as u32, tag as u32)
     }
 
     /// The number of a function's name for events: where it is defined, `main.lua:12`; that of a native is its name.
@@ -120,7 +120,7 @@ impl Vm {
                 None => 0,
             };
         };
-        if let Some((source, line, n)) = self.events.functions.get(&(proto as *const Proto))
+        if let Some((source, line, n)) = self.lua.seen.events.functions.get(&(proto as *const Proto))
             && Arc::ptr_eq(source, &proto.source)
             && *line == proto.line_defined
         {
@@ -131,10 +131,10 @@ impl Vm {
             name.extend_from_slice(format!(":{}", proto.line_defined).as_bytes());
         }
         let n = names::string(&name);
-        if self.events.functions.len() >= MOST_FUNCTIONS {
-            self.events.functions.clear();
+        if self.lua.seen.events.functions.len() >= MOST_FUNCTIONS {
+            self.lua.seen.events.functions.clear();
         }
-        self.events.functions.insert(proto, (Arc::clone(&proto.source), proto.line_defined, n));
+        self.lua.seen.events.functions.insert(proto, (Arc::clone(&proto.source), proto.line_defined, n));
         n
     }
 
@@ -153,10 +153,10 @@ impl Vm {
     fn running_native_number(&self) -> u32 {
         // SAFETY: the base is that of a frame of the running stack; below a native's lies the function.
         let f = unsafe {
-            if (*frame(self.base)).flags & F_NATIVE == 0 {
+            if (*frame(self.lua.base)).flags & F_NATIVE == 0 {
                 return 0;
             }
-            *self.base.sub(CALL_GAP)
+            *self.lua.base.sub(CALL_GAP)
         };
         f.as_native().map_or(0, |native| names::string_often(native.name.as_bytes()))
     }
@@ -189,22 +189,22 @@ impl Vm {
         self.report_park(Parking::Returned);
         self.report_leave(false);
         let young = Bytes::from(self.heap.bytes_since_collection());
-        emit(event::DomainEnd { domain: DomainId(self.events.domain), young });
+        emit(event::DomainEnd { domain: DomainId(self.lua.seen.events.domain), young });
     }
 
     /// The calling thread owns the domain.
     pub(crate) fn report_enter(&mut self) {
         // SAFETY: the owner's events; it calls `report_leave` before another thread can own the domain, and the box outlives that.
-        unsafe { perilune_trace::emit::enter(&raw mut *self.events.writer) };
+        unsafe { perilune_trace::emit::enter(&raw mut *self.lua.seen.events.writer) };
         self.sampler_enter();
         if perilune_trace::is_live() {
             if !self.is_known() {
-                self.report_birth(!self.events.entered);
+                self.report_birth(!self.lua.seen.events.entered);
             }
             self.report_owner();
             perilune_trace::cputime::report();
         }
-        self.events.entered = true;
+        self.lua.seen.events.entered = true;
     }
 
     /// It gives it up. `detached`: in the middle of something.
@@ -213,7 +213,7 @@ impl Vm {
         if perilune_trace::is_live() {
             let why = if detached { Leaving::Detached } else { Leaving::Idle };
             let fibers = Count::from(self.fibers_under_way(detached));
-            emit(event::DomainLeave { domain: DomainId(self.events.domain), fibers, why });
+            emit(event::DomainLeave { domain: DomainId(self.lua.seen.events.domain), fibers, why });
         }
         self.sampler_leave();
         perilune_trace::emit::leave();
@@ -222,15 +222,16 @@ impl Vm {
     /// Who owns the domain.
     fn report_owner(&self) {
         let thread = Tid(perilune_trace::emit::thread_id());
-        emit(event::DomainEnter { domain: DomainId(self.events.domain), thread });
+        emit(event::DomainEnter { domain: DomainId(self.lua.seen.events.domain), thread });
     }
 
     /// Fibers that exist, the code that is in none among them if it is in the middle of something. With this a reader who has missed events knows again whether the
     /// domain waits or is idle.
     fn fibers_under_way(&self, detached: bool) -> usize {
-        let is_root = self.current_fiber().is_none() && self.base_thread == self.main_thread;
-        let root = self.owners.has_root_aside() || detached && is_root;
-        self.host.as_ref().map_or(0, |host| host.live_fibers()) + root as usize
+        let is_root =
+            self.current_fiber().is_none() && self.lua.roots.base_thread == self.lua.roots.main_thread;
+        let root = self.lua.hosting.owners.has_root_aside() || detached && is_root;
+        self.lua.hosting.host.as_ref().map_or(0, |host| host.live_fibers()) + root as usize
     }
 
     /// The current fiber (or the root) runs.

@@ -113,6 +113,13 @@ pub(crate) struct Fibers {
     live: usize,
 }
 
+impl Fibers {
+    /// What a collection starts from.
+    pub fn roots(&self) -> [*mut Thread; 3] {
+        [self.head, self.spare, self.current]
+    }
+}
+
 impl Default for Fibers {
     fn default() -> Fibers {
         Fibers { head: null_mut(), spare: null_mut(), spare_count: 0, current: null_mut(), live: 0 }
@@ -150,14 +157,14 @@ impl Vm {
     /// # Errors
     /// Out of memory.
     pub fn new_fiber(&mut self, f: Value, args: &[Value]) -> LuaResult<Gc<Thread>> {
-        let th = self.fibers.spare;
+        let th = self.lua.fibers.spare;
         let th = if th.is_null() { self.make_fiber()? } else { th };
         // SAFETY: a fiber of the spare list or a new one: no frames, nobody else knows it.
         unsafe {
             let state = (*th).fiber;
-            if th == self.fibers.spare {
-                self.fibers.spare = (*state).next;
-                self.fibers.spare_count -= 1;
+            if th == self.lua.fibers.spare {
+                self.lua.fibers.spare = (*state).next;
+                self.lua.fibers.spare_count -= 1;
                 (*state).next = null_mut();
                 self.heap.barrier(Gc::from_ptr(th).obj());
             }
@@ -176,13 +183,13 @@ impl Vm {
             }
             (*th).base = base;
             (*th).top = base.add(args.len());
-            let head = self.fibers.head;
+            let head = self.lua.fibers.head;
             (*state).next = head;
             if !head.is_null() {
                 (*(*head).fiber).prev = th;
             }
-            self.fibers.head = th;
-            self.fibers.live += 1;
+            self.lua.fibers.head = th;
+            self.lua.fibers.live += 1;
             Ok(Gc::from_ptr(th))
         }
     }
@@ -226,10 +233,10 @@ impl Vm {
             (*state).cancel = Cancel::No;
             (*state).tag = 0;
             (*state).prev = null_mut();
-            (*state).next = self.fibers.spare;
+            (*state).next = self.lua.fibers.spare;
             self.heap.barrier(Gc::from_ptr(th).obj());
-            self.fibers.spare = th;
-            self.fibers.spare_count += 1;
+            self.lua.fibers.spare = th;
+            self.lua.fibers.spare_count += 1;
         }
     }
 
@@ -240,7 +247,7 @@ impl Vm {
             let state = (*th).fiber;
             let (prev, next) = ((*state).prev, (*state).next);
             if prev.is_null() {
-                self.fibers.head = next;
+                self.lua.fibers.head = next;
             } else {
                 (*(*prev).fiber).next = next;
                 self.heap.barrier(Gc::from_ptr(prev).obj());
@@ -248,7 +255,7 @@ impl Vm {
             if !next.is_null() {
                 (*(*next).fiber).prev = prev;
             }
-            self.fibers.live -= 1;
+            self.lua.fibers.live -= 1;
             (*state).data = None;
             (*state).top = null_mut();
             (*state).inner = null_mut();
@@ -259,7 +266,7 @@ impl Vm {
                 && (*th).tbc == 0
                 && (*th).segment.is_null()
                 && (*th).stack_size <= 4 * crate::new::INITIAL_STACK
-                && self.fibers.spare_count < MOST_SPARE;
+                && self.lua.fibers.spare_count < MOST_SPARE;
             if reusable {
                 (*th).base = (*th).stack.add(CALL_GAP);
                 (*th).top = (*th).base;
@@ -275,13 +282,13 @@ impl Vm {
 
     /// Gives up most of the spare fibers.
     pub(crate) fn trim_fibers(&mut self) {
-        while self.fibers.spare_count > SPARE_AFTER_FULL {
-            let th = self.fibers.spare;
+        while self.lua.fibers.spare_count > SPARE_AFTER_FULL {
+            let th = self.lua.fibers.spare;
             // SAFETY: a spare fiber; the collector finds it dead.
             unsafe {
                 let state = (*th).fiber;
-                self.fibers.spare = (*state).next;
-                self.fibers.spare_count -= 1;
+                self.lua.fibers.spare = (*state).next;
+                self.lua.fibers.spare_count -= 1;
                 (*th).fiber = null_mut();
                 drop(Box::from_raw(state));
             }
@@ -290,7 +297,7 @@ impl Vm {
 
     /// Number of fibers that have not ended.
     pub fn live_fibers(&self) -> usize {
-        self.fibers.live
+        self.lua.fibers.live
     }
 
     // -- The host's data -------------------------------------------------------------------------------------------------------
@@ -322,7 +329,7 @@ impl Vm {
     /// The fiber that runs; `None` in the root chain.
     #[inline]
     pub fn current_fiber(&self) -> Option<Gc<Thread>> {
-        let th = self.fibers.current;
+        let th = self.lua.fibers.current;
         // SAFETY: live fibers are roots.
         if th.is_null() { None } else { Some(unsafe { Gc::from_ptr(th) }) }
     }
@@ -338,7 +345,10 @@ impl Vm {
     /// For a pump: Rust code that no Lua function has called, in the base coroutine of its thread ([`Vm::enter_thread`]) or the main one.
     pub fn run_fiber(&mut self, fiber: Gc<Thread>) -> FiberStep {
         let th = fiber.ptr();
-        assert!(!fiber.fiber.is_null() && self.fibers.current.is_null(), "not a fiber, or one is running");
+        assert!(
+            !fiber.fiber.is_null() && self.lua.fibers.current.is_null(),
+            "not a fiber, or one is running"
+        );
         let state = fiber.fiber;
         if self.heap.scope_owner().is_some() {
             // Whoever opened it is parked, or waits for this fiber.
@@ -359,23 +369,23 @@ impl Vm {
                 self.forget_fiber(th);
                 return FiberStep::Done(FiberEnd::Cancelled);
             }
-            let outside = (self.thread, self.c_calls, self.errors.set_aside());
+            let outside = (self.lua.thread, self.lua.c_calls, self.lua.errors.set_aside());
             (*outside.0).status = Status::Normal;
             (*th).resumer = outside.0;
             (*state).phase = Phase::Running;
-            self.fibers.current = th;
+            self.lua.fibers.current = th;
             self.drop_stale_hint();
             self.report_run();
             let exit = if parked {
-                self.c_calls = (*state).c_calls;
-                self.errors = (*state).errors.set_aside();
+                self.lua.c_calls = (*state).c_calls;
+                self.lua.errors = (*state).errors.set_aside();
                 // The link is one while the fiber is parked only: its coroutines may end.
                 let top = std::mem::replace(&mut (*state).top, null_mut());
                 self.switch_to(top);
                 (*top).status = Status::Running;
                 execute_with(self, |vm| vm.continue_fiber())
             } else {
-                self.c_calls = 0;
+                self.lua.c_calls = 0;
                 (*th).status = Status::Running;
                 (*th).started = true;
                 self.switch_to(th);
@@ -385,11 +395,11 @@ impl Vm {
                 self.report_park(parking(exit, &*state));
                 self.abandon_samples();
             }
-            self.fibers.current = null_mut();
+            self.lua.fibers.current = null_mut();
             if exit == Exit::Error {
                 // Its end could not be delivered: memory is short, or an interrupt hit the call of its function, before there was a frame.
-                let failed = self.errors;
-                if self.thread != outside.0 {
+                let failed = self.lua.errors;
+                if self.lua.thread != outside.0 {
                     self.switch_to(outside.0);
                 }
                 (*state).phase = Phase::Ended;
@@ -400,8 +410,8 @@ impl Vm {
                     FiberEnd::Failed { traceback: std::mem::take(&mut (*state).traceback) }
                 });
             }
-            debug_assert!(self.thread == outside.0);
-            (_, self.c_calls, self.errors) = outside;
+            debug_assert!(self.lua.thread == outside.0);
+            (_, self.lua.c_calls, self.lua.errors) = outside;
             if (*state).phase == Phase::Parked {
                 return FiberStep::Parked;
             }
@@ -415,7 +425,7 @@ impl Vm {
     unsafe fn start_fiber(&mut self) -> Exit {
         // SAFETY: the fiber is the running coroutine; its function lies below its arguments.
         unsafe {
-            (*(*self.fibers.current).fiber).entry = self.stacks.running.scan_from;
+            (*(*self.lua.fibers.current).fiber).entry = self.lua.stacks.running.scan_from;
             let flow = self.start_body();
             proceed(self, flow)
         }
@@ -425,8 +435,8 @@ impl Vm {
     unsafe fn continue_fiber(&mut self) -> Exit {
         // SAFETY: the coroutine that parked is the running one.
         unsafe {
-            let state = (*self.fibers.current).fiber;
-            (*state).entry = self.stacks.running.scan_from;
+            let state = (*self.lua.fibers.current).fiber;
+            (*state).entry = self.lua.stacks.running.scan_from;
             let inner = std::mem::replace(&mut (*state).inner, null_mut());
             let flow = if inner.is_null() {
                 match self.woken() {
@@ -444,7 +454,7 @@ impl Vm {
     pub(crate) unsafe fn fiber_finished(&mut self, first: *mut Value, n: usize) -> Flow {
         // SAFETY: the running coroutine is the fiber's root; its resumer is the pump's base coroutine.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             let state = (*th).fiber;
             (*th).status = Status::Dead;
             (*state).phase = Phase::Ended;
@@ -453,11 +463,11 @@ impl Vm {
                 // Native code has caught the cancellation, and nothing came after it.
                 return Ok(Step::Return);
             }
-            let to = self.reserve(self.top, n + 2)?;
+            let to = self.reserve(self.lua.top, n + 2)?;
             for j in 0..n {
                 copy(to.add(j), first.add(j));
             }
-            self.top = to.add(n);
+            self.lua.top = to.add(n);
             (*state).end = Some(FiberEnd::Returned(n as u32));
             Ok(Step::Return)
         }
@@ -467,14 +477,14 @@ impl Vm {
     pub(crate) unsafe fn fiber_failed(&mut self) -> Flow {
         // SAFETY: as `fiber_finished`.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             let state = (*th).fiber;
-            let failed = self.errors.set_aside();
+            let failed = self.lua.errors.set_aside();
             let closed = self.close_fiber(th, failed.value);
             if let Err(discard @ Thrown::Discard(_)) = closed {
                 return Err(discard);
             }
-            self.errors = ErrorState::NONE;
+            self.lua.errors = ErrorState::NONE;
             (*th).status = Status::Dead;
             (*state).phase = Phase::Ended;
             self.leave_fiber(th);
@@ -486,9 +496,9 @@ impl Vm {
                     return Ok(Step::Return);
                 }
             };
-            let to = self.reserve(self.top, 2)?;
+            let to = self.reserve(self.lua.top, 2)?;
             *to = error;
-            self.top = to.add(1);
+            self.lua.top = to.add(1);
             let traceback = std::mem::take(&mut (*state).traceback);
             (*state).end = Some(FiberEnd::Failed { traceback });
             Ok(Step::Return)
@@ -501,15 +511,15 @@ impl Vm {
         unsafe {
             (*th).pcalls = 0;
             let bottom = (*th).stack;
-            self.base = bottom.add(CALL_GAP);
-            *frame(self.base) = Frame::native(0, 0);
-            self.no_yield += 1;
+            self.lua.base = bottom.add(CALL_GAP);
+            *frame(self.lua.base) = Frame::native(0, 0);
+            self.lua.no_yield += 1;
             (*th).closing = true;
             let closed = self.close_with(bottom, Some(error));
             (*th).closing = false;
-            self.no_yield -= 1;
-            self.base = (*th).stack.add(CALL_GAP);
-            self.top = self.base;
+            self.lua.no_yield -= 1;
+            self.lua.base = (*th).stack.add(CALL_GAP);
+            self.lua.top = self.lua.base;
             Ok(closed?.unwrap_or(Value::NIL))
         }
     }
@@ -522,11 +532,6 @@ impl Vm {
             self.switch_to(pump);
             (*pump).status = Status::Running;
         }
-    }
-
-    /// What a collection starts from.
-    pub(crate) fn fiber_roots(&self) -> [*mut Thread; 3] {
-        [self.fibers.head, self.fibers.spare, self.fibers.current]
     }
 }
 
@@ -565,13 +570,13 @@ pub(crate) unsafe fn trace_fiber(
 /// Live fibers, for whoever looks at everything.
 pub(crate) fn live_fibers_of(vm: &Vm) -> Vec<Gc<Thread>> {
     // SAFETY: the list's members are live.
-    unsafe { list(vm.fibers.head) }
+    unsafe { list(vm.lua.fibers.head) }
 }
 
 /// Ended fibers that are kept to be used again.
 pub(crate) fn spare_fibers_of(vm: &Vm) -> Vec<Gc<Thread>> {
     // SAFETY: as above.
-    unsafe { list(vm.fibers.spare) }
+    unsafe { list(vm.lua.fibers.spare) }
 }
 
 unsafe fn list(head: *mut Thread) -> Vec<Gc<Thread>> {

@@ -116,6 +116,36 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
+    /// Reports what detached code holds: coroutines, values, ranges of native stacks.
+    pub fn scan_aside(
+        &self,
+        thread: &mut dyn FnMut(*mut Thread),
+        value: &mut dyn FnMut(Value),
+        range: &mut dyn FnMut(usize, usize),
+    ) {
+        for &base in &self.bases {
+            thread(base);
+        }
+        thread(self.idle);
+        for &record in &self.aside {
+            // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept alive by this.
+            unsafe {
+                let mut th = (*record).thread;
+                while !th.is_null() {
+                    thread(th);
+                    th = (*th).resumer;
+                }
+                thread((*record).base_thread);
+                thread((*record).fiber);
+                value((*record).errors.value);
+                range((*record).low, (*record).stacks.end);
+                for &(low, end) in &(*record).stacks.chain {
+                    range(low, end);
+                }
+            }
+        }
+    }
+
     /// The code that is in no fiber is in the middle of something and put aside.
     pub(crate) fn has_root_aside(&self) -> bool {
         !self.root.is_null()
@@ -168,38 +198,38 @@ fn ask_native_stack() -> (usize, usize) {
 impl Vm {
     /// Sets the host. Without one, nothing detaches and the root chain cannot wait.
     pub fn set_host(&mut self, host: Arc<dyn Host>) {
-        self.host = Some(host);
+        self.lua.hosting.host = Some(host);
         self.make_idle();
     }
 
     /// Keeps something for whoever made the state: what it is part of.
     pub fn set_embedder(&mut self, embedder: Arc<dyn std::any::Any + Send + Sync>) {
-        self.embedder = Some(embedder);
+        self.lua.hosting.embedder = Some(embedder);
     }
 
     /// What [`Vm::set_embedder`] has been given.
     pub fn embedder(&self) -> Option<&Arc<dyn std::any::Any + Send + Sync>> {
-        self.embedder.as_ref()
+        self.lua.hosting.embedder.as_ref()
     }
 
     /// To be called at each way out of the process, when no code of the program's runs any more.
     pub fn process_ends(&mut self) {
-        if let Some(host) = self.host.clone() {
+        if let Some(host) = self.lua.hosting.host.clone() {
             host.process_ends();
         }
     }
 
     /// The host, if there is one.
     pub fn host(&self) -> Option<&Arc<dyn Host>> {
-        self.host.as_ref()
+        self.lua.hosting.host.as_ref()
     }
 
     /// Makes the coroutine that stands for nobody, and a base one to begin with.
     fn make_idle(&mut self) {
-        if self.owners.idle.is_null() {
-            self.owners.idle = self.new_base();
+        if self.lua.hosting.owners.idle.is_null() {
+            self.lua.hosting.owners.idle = self.new_base();
             let base = self.new_base();
-            self.owners.bases.push(base);
+            self.lua.hosting.owners.bases.push(base);
         }
     }
 
@@ -221,58 +251,61 @@ impl Vm {
     /// main coroutine is between two calls from the host.
     pub fn enter_thread(&mut self) {
         self.make_idle();
-        assert!(self.fibers.current.is_null() && self.stacks.running.chain.is_empty(), "somebody is in");
-        let base = self.owners.bases.pop().unwrap_or_else(|| self.new_base());
+        assert!(
+            self.lua.fibers.current.is_null() && self.lua.stacks.running.chain.is_empty(),
+            "somebody is in"
+        );
+        let base = self.lua.hosting.owners.bases.pop().unwrap_or_else(|| self.new_base());
         let (low, end) = native_stack();
         // SAFETY: a base coroutine; the one that the Vm rested on keeps its registers.
         unsafe {
             self.switch_to(base);
             (*base).status = Status::Running;
         }
-        self.base_thread = base;
-        self.c_calls = 0;
-        self.stacks.running.set_bounds(low, end);
+        self.lua.roots.base_thread = base;
+        self.lua.c_calls = 0;
+        self.lua.stacks.running.set_bounds(low, end);
         self.report_enter();
     }
 
     /// The calling thread has no fiber in the middle of anything, and gives up what [`Vm::enter_thread`] gave it. What lies on the base coroutine's stack is gone.
     pub fn leave_thread(&mut self) {
-        let base = self.base_thread;
-        assert!(base != self.main_thread, "nobody has entered");
+        let base = self.lua.roots.base_thread;
+        assert!(base != self.lua.roots.main_thread, "nobody has entered");
         assert!(
-            self.thread == base,
+            self.lua.thread == base,
             "a coroutine is left running: {:?}, current {:?}",
-            self.thread,
-            self.fibers.current
+            self.lua.thread,
+            self.lua.fibers.current
         );
         self.report_leave(false);
         // SAFETY: the base coroutine of this thread.
         unsafe {
-            self.base = (*base).stack.add(crate::frame::CALL_GAP);
-            self.top = self.base;
+            self.lua.base = (*base).stack.add(crate::frame::CALL_GAP);
+            self.lua.top = self.lua.base;
             self.rest();
             (*base).status = Status::Normal;
         }
-        self.owners.bases.push(base);
+        self.lua.hosting.owners.bases.push(base);
     }
 
     /// Nobody is in any more.
     unsafe fn rest(&mut self) {
         // SAFETY: the coroutine that ran keeps its registers; the one rested on exists.
         unsafe {
-            self.fibers.current = null_mut();
-            self.errors = ErrorState::NONE;
-            self.c_calls = 0;
-            let (low, end) = self.owners.home;
-            if self.owners.root.is_null() {
-                self.switch_to(self.main_thread);
-                (*self.main_thread).status = Status::Running;
-                self.base_thread = self.main_thread;
-                self.stacks.running.set_bounds(low, end);
+            self.lua.fibers.current = null_mut();
+            self.lua.errors = ErrorState::NONE;
+            self.lua.c_calls = 0;
+            let (low, end) = self.lua.hosting.owners.home;
+            if self.lua.hosting.owners.root.is_null() {
+                self.switch_to(self.lua.roots.main_thread);
+                (*self.lua.roots.main_thread).status = Status::Running;
+                self.lua.roots.base_thread = self.lua.roots.main_thread;
+                self.lua.stacks.running.set_bounds(low, end);
             } else {
-                self.switch_to(self.owners.idle);
-                self.base_thread = self.owners.idle;
-                self.stacks.running.set_bounds(usize::MAX - NATIVE_RESERVE, usize::MAX);
+                self.switch_to(self.lua.hosting.owners.idle);
+                self.lua.roots.base_thread = self.lua.hosting.owners.idle;
+                self.lua.stacks.running.set_bounds(usize::MAX - NATIVE_RESERVE, usize::MAX);
             }
         }
     }
@@ -291,7 +324,7 @@ impl Vm {
     }
 
     fn blocking_silently<R>(&mut self, f: impl FnOnce() -> R) -> R {
-        match &self.host {
+        match &self.lua.hosting.host {
             Some(host) if self.detaches() => {
                 let host = host.clone();
                 self.put_aside(Parking::Detached, || {
@@ -309,7 +342,11 @@ impl Vm {
     #[inline]
     pub fn detaches(&self) -> bool {
         // Whoever has detached wants it back.
-        self.host.as_ref().is_some_and(|host| !self.owners.aside.is_empty() || host.is_wanted())
+        self.lua
+            .hosting
+            .host
+            .as_ref()
+            .is_some_and(|host| !self.lua.hosting.owners.aside.is_empty() || host.is_wanted())
     }
 
     /// A way to call [`Vm::blocking`] for code that has no `Vm` at hand.
@@ -331,10 +368,10 @@ impl Vm {
                 (*vm).report_leave(true);
                 let mut aside = (*vm).take_state(here);
                 let record: *mut Aside = &raw mut aside;
-                (*vm).owners.aside.push(record);
+                (*vm).lua.hosting.owners.aside.push(record);
                 (*vm).rest();
                 let result = f();
-                (*vm).owners.aside.retain(|&r| r != record);
+                (*vm).lua.hosting.owners.aside.retain(|&r| r != record);
                 (*vm).load_state(&mut *record);
                 (*vm).report_enter();
                 (*vm).report_run();
@@ -344,21 +381,21 @@ impl Vm {
     }
 
     unsafe fn take_state(&mut self, low: usize) -> Aside {
-        let th = self.thread;
+        let th = self.lua.thread;
         // SAFETY: the running coroutine.
         unsafe {
             (*th).status = Status::Normal;
-            if self.base_thread == self.main_thread && self.fibers.current.is_null() {
-                self.owners.root = th;
+            if self.lua.roots.base_thread == self.lua.roots.main_thread && self.lua.fibers.current.is_null() {
+                self.lua.hosting.owners.root = th;
             }
         }
         Aside {
             thread: th,
-            base_thread: self.base_thread,
-            fiber: self.fibers.current,
-            c_calls: self.c_calls,
-            errors: self.errors.set_aside(),
-            stacks: std::mem::take(&mut self.stacks.running),
+            base_thread: self.lua.roots.base_thread,
+            fiber: self.lua.fibers.current,
+            c_calls: self.lua.c_calls,
+            errors: self.lua.errors.set_aside(),
+            stacks: std::mem::take(&mut self.lua.stacks.running),
             low,
         }
     }
@@ -368,72 +405,42 @@ impl Vm {
         unsafe {
             self.switch_to(aside.thread);
             (*aside.thread).status = Status::Running;
-            if self.owners.root == aside.thread {
-                self.owners.root = null_mut();
+            if self.lua.hosting.owners.root == aside.thread {
+                self.lua.hosting.owners.root = null_mut();
             }
-            self.base_thread = aside.base_thread;
-            self.fibers.current = aside.fiber;
-            self.c_calls = aside.c_calls;
-            self.errors = aside.errors.set_aside();
-            self.stacks.running = std::mem::take(&mut aside.stacks);
+            self.lua.roots.base_thread = aside.base_thread;
+            self.lua.fibers.current = aside.fiber;
+            self.lua.c_calls = aside.c_calls;
+            self.lua.errors = aside.errors.set_aside();
+            self.lua.stacks.running = std::mem::take(&mut aside.stacks);
         }
         // A hint that came meanwhile was seen by others.
         if self.cancellation_due() {
-            self.interrupt.fetch_or(crate::interrupt::CANCEL, std::sync::atomic::Ordering::Relaxed);
+            self.lua.interrupt.fetch_or(crate::interrupt::CANCEL, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
     /// The coroutine of the root chain that runs or waits.
     pub(crate) fn root_chain_top(&self) -> *mut Thread {
-        if !self.owners.root.is_null() {
-            self.owners.root
-        } else if self.base_thread == self.main_thread && self.fibers.current.is_null() {
-            self.thread
+        if !self.lua.hosting.owners.root.is_null() {
+            self.lua.hosting.owners.root
+        } else if self.lua.roots.base_thread == self.lua.roots.main_thread
+            && self.lua.fibers.current.is_null()
+        {
+            self.lua.thread
         } else {
-            self.main_thread
-        }
-    }
-
-    // -- The collector -------------------------------------------------------------------------------------------------------------------
-
-    /// Reports what detached code holds: coroutines, values, ranges of native stacks.
-    pub(crate) fn scan_aside(
-        &self,
-        thread: &mut dyn FnMut(*mut Thread),
-        value: &mut dyn FnMut(Value),
-        range: &mut dyn FnMut(usize, usize),
-    ) {
-        for &base in &self.owners.bases {
-            thread(base);
-        }
-        thread(self.owners.idle);
-        for &record in &self.owners.aside {
-            // SAFETY: the record lies on the native stack of a thread that waits; its coroutines are kept alive by this.
-            unsafe {
-                let mut th = (*record).thread;
-                while !th.is_null() {
-                    thread(th);
-                    th = (*th).resumer;
-                }
-                thread((*record).base_thread);
-                thread((*record).fiber);
-                value((*record).errors.value);
-                range((*record).low, (*record).stacks.end);
-                for &(low, end) in &(*record).stacks.chain {
-                    range(low, end);
-                }
-            }
+            self.lua.roots.main_thread
         }
     }
 
     /// Whether code of this state has detached on some thread.
     pub fn has_detached(&self) -> bool {
-        !self.owners.aside.is_empty()
+        !self.lua.hosting.owners.aside.is_empty()
     }
 
     /// The base coroutine of the thread that is in: on its stack [`Vm::run_fiber`] leaves results.
     pub fn base_coroutine(&self) -> Gc<Thread> {
         // SAFETY: there is always one.
-        unsafe { Gc::from_ptr(self.base_thread) }
+        unsafe { Gc::from_ptr(self.lua.roots.base_thread) }
     }
 }

@@ -45,7 +45,7 @@ impl Vm {
             (*inst).children = std::ptr::null_mut();
             (*inst).proto = Arc::into_raw(proto);
             self.heap.charge_external(external);
-            self.gc.protos.push(inst);
+            self.lua.gc.protos.push(inst);
             Ok(inst)
         }
     }

@@ -52,20 +52,20 @@ impl InterruptHandle {
     /// Is this a handle of `vm`?
     #[inline]
     pub fn is_of(&self, vm: &Vm) -> bool {
-        Arc::ptr_eq(&self.0, &vm.interrupt)
+        Arc::ptr_eq(&self.0, &vm.lua.interrupt)
     }
 }
 
 impl Vm {
     /// A handle to interrupt this state.
     pub fn interrupt_handle(&self) -> InterruptHandle {
-        InterruptHandle(Arc::clone(&self.interrupt))
+        InterruptHandle(Arc::clone(&self.lua.interrupt))
     }
 
     /// The interrupt word was seen to be set: clears it and acts on its causes.
     #[cold]
     pub(crate) fn handle_interrupt(&mut self) -> LuaResult<()> {
-        let causes = self.interrupt.swap(0, Ordering::Relaxed);
+        let causes = self.lua.interrupt.swap(0, Ordering::Relaxed);
         if causes & TRACE != 0 {
             self.follow_switches();
             self.report_presence();
@@ -73,13 +73,15 @@ impl Vm {
         }
         if causes & CANCEL != 0 && self.cancellation_due() {
             if !self.in_uncancellable() {
-                self.interrupt.fetch_or(causes & !(CANCEL | TRACE), Ordering::Relaxed);
+                self.lua.interrupt.fetch_or(causes & !(CANCEL | TRACE), Ordering::Relaxed);
                 return Err(self.throw_cancellation());
             }
-            self.interrupt.fetch_or(CANCEL, Ordering::Relaxed);
+            self.lua.interrupt.fetch_or(CANCEL, Ordering::Relaxed);
         }
         if causes & USER != 0 {
-            if self.current_fiber().is_some() && self.host.as_ref().is_some_and(|h| h.takes_interrupt()) {
+            if self.current_fiber().is_some()
+                && self.lua.hosting.host.as_ref().is_some_and(|h| h.takes_interrupt())
+            {
                 return Ok(());
             }
             return Err(self.error("interrupted!"));
@@ -90,17 +92,17 @@ impl Vm {
     /// Another fiber runs now: a hint at a cancellation that does not concern it would only make natives give up for nothing.
     #[inline]
     pub(crate) fn drop_stale_hint(&mut self) {
-        if self.interrupt.load(Ordering::Relaxed) & CANCEL != 0 && !self.cancellation_due() {
-            self.interrupt.fetch_and(!CANCEL, Ordering::Relaxed);
+        if self.lua.interrupt.load(Ordering::Relaxed) & CANCEL != 0 && !self.cancellation_due() {
+            self.lua.interrupt.fetch_and(!CANCEL, Ordering::Relaxed);
         }
     }
 
     /// Is there an interrupt that concerns the running code?
     pub fn interrupt_pending(&mut self) -> bool {
-        let causes = self.interrupt.load(Ordering::Relaxed);
+        let causes = self.lua.interrupt.load(Ordering::Relaxed);
         causes != 0 && {
             self.drop_stale_hint();
-            self.interrupt.load(Ordering::Relaxed) & (USER | CANCEL) != 0
+            self.lua.interrupt.load(Ordering::Relaxed) & (USER | CANCEL) != 0
         }
     }
 
@@ -110,11 +112,11 @@ impl Vm {
     /// "interrupted!", or a cancellation, if one is.
     #[inline]
     pub fn poll_interrupt(&mut self) -> LuaResult<()> {
-        if self.interrupt.load(Ordering::Relaxed) != 0 { self.handle_interrupt() } else { Ok(()) }
+        if self.lua.interrupt.load(Ordering::Relaxed) != 0 { self.handle_interrupt() } else { Ok(()) }
     }
 
     /// Forgets an interrupt that nobody saw.
     pub fn clear_interrupt(&self) {
-        self.interrupt.fetch_and(TRACE, Ordering::Relaxed);
+        self.lua.interrupt.fetch_and(TRACE, Ordering::Relaxed);
     }
 }

@@ -79,7 +79,7 @@ impl Vm {
             Tag::TABLE => v.gc::<Table>().metatable,
             Tag::USERDATA => v.gc::<crate::object::Userdata>().metatable,
             Tag::SHARED => return self.known_shared_metatable(v.gc()),
-            _ => self.type_metatables[v.type_of() as usize],
+            _ => self.lua.roots.type_metatables[v.type_of() as usize],
         };
         if p.is_null() {
             None
@@ -98,7 +98,7 @@ impl Vm {
                 let t: Gc<Table> = v.gc();
                 self.check_writable(t)?;
                 if t.header.flags & crate::object::TABLE_IS_PROTO != 0 {
-                    self.proto_version = self.proto_version.wrapping_add(1);
+                    self.lua.proto_version = self.lua.proto_version.wrapping_add(1);
                 }
                 self.heap.barrier(t.obj());
                 // SAFETY: this thread owns the heap.
@@ -110,7 +110,7 @@ impl Vm {
                 // SAFETY: as above.
                 unsafe { (*u.ptr()).metatable = p };
             }
-            _ => self.type_metatables[v.type_of() as usize] = p,
+            _ => self.lua.roots.type_metatables[v.type_of() as usize] = p,
         }
         if let Some(mt) = mt {
             // Prime the cache of absence, which the store handlers look at.
@@ -125,8 +125,7 @@ impl Vm {
     /// The interned name of an event.
     #[inline(always)]
     pub(crate) fn event_name(&self, e: Event) -> Gc<LuaString> {
-        // SAFETY: set at creation; roots.
-        unsafe { Gc::from_ptr(self.event_names[e as usize]) }
+        self.lua.roots.event_name(e)
     }
 
     /// The metamethod for `e` in metatable `mt`; absence of the first eight is remembered in the table.

@@ -6,6 +6,7 @@ use crate::interp::HANDLERS;
 use crate::meta::{EVENT_COUNT, Event};
 use crate::native::LuaResult;
 use crate::object::{LuaClosure, Status, Thread};
+use crate::state::{Hosting, Roots, State};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Heap, HeapOptions};
 use perilune_syntax::{Bounds, Instr, Op, Proto, Source};
@@ -43,56 +44,45 @@ impl Vm {
     /// # Errors
     /// The system has no memory for a state.
     pub fn try_with_options(options: HeapOptions) -> Result<Box<Vm>, perilune_heap::OutOfMemory> {
-        let mut vm = Box::new(Vm {
+        let lua = State {
             base: null_mut(),
             top: null_mut(),
             stack_limit: null_mut(),
             dispatch: &raw const HANDLERS,
-            heap: Heap::new(options),
             thread: null_mut(),
             interrupt: Arc::new(AtomicU32::new(0)),
+            proto_version: 0,
+            c_calls: 0,
+            no_yield: 0,
             #[cfg(debug_assertions)]
             loop_pc: std::ptr::null(),
             #[cfg(debug_assertions)]
             loop_k: std::ptr::null(),
-            proto_version: 0,
-            c_calls: 0,
             errors: crate::error::ErrorState::NONE,
-            no_yield: 0,
-            call_stub: null_mut(),
-            shared: Default::default(),
-            drained: Default::default(),
+            roots: Roots {
+                main_thread: null_mut(),
+                base_thread: null_mut(),
+                registry: null_mut(),
+                globals: null_mut(),
+                type_metatables: [null_mut(); 9],
+                event_names: [null_mut(); EVENT_COUNT],
+                call_stub: null_mut(),
+            },
+            caches: Default::default(),
+            interned: Default::default(),
             stacks: Default::default(),
             fibers: Default::default(),
-            host: None,
-            embedder: None,
-            owners: Default::default(),
-            base_thread: null_mut(),
-            strings: Default::default(),
-            shapes: Default::default(),
-            main_thread: null_mut(),
-            registry: null_mut(),
-            globals: null_mut(),
-            type_metatables: [null_mut(); 9],
-            event_names: [null_mut(); EVENT_COUNT],
-            island_shapes: Default::default(),
-            functions: Default::default(),
-            lookups: Default::default(),
-            scratch: Default::default(),
-            wanted_room: 0,
-            refusals: 0,
-            userdata_carrier: None,
-            shared_refs: Default::default(),
-            parcel: Default::default(),
+            hosting: Hosting { host: None, owners: Default::default(), embedder: None },
+            crossing: Default::default(),
+            islands: Default::default(),
             gc: Default::default(),
-            events: Default::default(),
-            sampler: Default::default(),
-            checker: None,
+            seen: Default::default(),
             warn: Default::default(),
-        });
-        vm.owners.home = crate::host::native_stack();
-        let (low, end) = vm.owners.home;
-        vm.stacks.running.set_bounds(low, end);
+        };
+        let mut vm = Box::new(Vm { lua, heap: Heap::new(options) });
+        vm.lua.hosting.owners.home = crate::host::native_stack();
+        let (low, end) = vm.lua.hosting.owners.home;
+        vm.lua.stacks.running.set_bounds(low, end);
         vm.heap.prepare()?;
         // With this, only the first stack can be refused.
         vm.set_up().map_err(|_| perilune_heap::OutOfMemory)?;
@@ -101,22 +91,22 @@ impl Vm {
 
     fn set_up(&mut self) -> LuaResult<()> {
         let main = self.alloc_thread(INITIAL_STACK * 8)?;
-        self.main_thread = main;
-        self.thread = main;
-        self.base_thread = main;
+        self.lua.roots.main_thread = main;
+        self.lua.thread = main;
+        self.lua.roots.base_thread = main;
         // SAFETY: the main thread was just made; its first frame is a native one that stands for the host.
         unsafe {
             (*main).status = Status::Running;
-            self.base = (*main).stack.add(CALL_GAP);
-            self.top = self.base;
-            self.stack_limit = (*main).stack.add((*main).stack_size - crate::call::STACK_EXTRA);
-            *frame(self.base) = Frame::native(0, 0);
+            self.lua.base = (*main).stack.add(CALL_GAP);
+            self.lua.top = self.lua.base;
+            self.lua.stack_limit = (*main).stack.add((*main).stack_size - crate::call::STACK_EXTRA);
+            *frame(self.lua.base) = Frame::native(0, 0);
         }
         for n in 0..EVENT_COUNT {
-            self.event_names[n] = self.intern_bytes(Event::NAMES[n].as_bytes())?.ptr();
+            self.lua.roots.event_names[n] = self.intern_bytes(Event::NAMES[n].as_bytes())?.ptr();
         }
-        self.registry = self.new_table(0, 40)?.ptr();
-        self.globals = self.new_table(0, 64)?.ptr();
+        self.lua.roots.registry = self.new_table(0, 40)?.ptr();
+        self.lua.roots.globals = self.new_table(0, 64)?.ptr();
         let loaded = self.new_table(0, 40)?;
         self.set_field(self.registry(), "_LOADED", loaded.into())?;
         let stub = Proto {
@@ -136,7 +126,7 @@ impl Vm {
             last_line_defined: 0,
             mentions: Default::default(),
         };
-        self.call_stub = self.new_main_closure(Arc::new(stub), Value::NIL)?.ptr();
+        self.lua.roots.call_stub = self.new_main_closure(Arc::new(stub), Value::NIL)?.ptr();
         Ok(())
     }
 

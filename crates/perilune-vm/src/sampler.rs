@@ -121,7 +121,7 @@ impl Sampler {
     fn running_native(&self) -> Option<(usize, usize)> {
         // SAFETY: the thread runs the domain, and `Vm::base` is the base of a frame (`clock.rs`).
         unsafe {
-            let base = (&raw const (*self.vm.load(RELAXED)).base).read_volatile();
+            let base = (&raw const (*self.vm.load(RELAXED)).lua.base).read_volatile();
             if base.is_null() {
                 return None;
             }
@@ -221,13 +221,13 @@ impl Vm {
     pub(crate) fn sampler_enter(&mut self) {
         let runner = clock::own();
         let vm = &raw mut *self;
-        self.sampler.vm.store(vm, RELAXED);
-        runner.enter(&raw mut *self.sampler, Arc::as_ptr(&self.interrupt).cast_mut());
+        self.lua.seen.sampler.vm.store(vm, RELAXED);
+        runner.enter(&raw mut *self.lua.seen.sampler, Arc::as_ptr(&self.lua.interrupt).cast_mut());
         self.follow_switches();
         let outside = runner.take_outside();
         if outside != 0 && perilune_trace::on(event::Category::Cpu) {
             // SAFETY: the running frame; that of a native if a call that may sleep is over.
-            let within = unsafe { (*frame(self.base)).delta != 0 };
+            let within = unsafe { (*frame(self.lua.base)).delta != 0 };
             let stack =
                 if within { self.path(Innermost::Within, Leaf::default()) } else { self.runtime_path() };
             emit(CpuSample { stack: Stack(stack), used: Ns(outside), activity: Activity::Native });
@@ -241,8 +241,8 @@ impl Vm {
 
     /// The domain is about to be freed.
     pub(crate) fn sampler_forget(&mut self) {
-        if !self.sampler.vm.load(RELAXED).is_null() {
-            clock::own().forget(&raw mut *self.sampler);
+        if !self.lua.seen.sampler.vm.load(RELAXED).is_null() {
+            clock::own().forget(&raw mut *self.lua.seen.sampler);
         }
     }
 
@@ -252,26 +252,26 @@ impl Vm {
         clock::own().set_rate(hz);
         let interval = perilune_trace::emit::alloc_interval();
         let on = hz != 0 || interval != 0;
-        if self.sampler.interval != interval {
-            self.sampler.interval = interval;
-            self.sampler.allocations.clear();
-            let notify: Notify = (heap_has_sampled, (&raw mut *self.sampler).cast());
+        if self.lua.seen.sampler.interval != interval {
+            self.lua.seen.sampler.interval = interval;
+            self.lua.seen.sampler.allocations.clear();
+            let notify: Notify = (heap_has_sampled, (&raw mut *self.lua.seen.sampler).cast());
             let seed = (&raw const *self as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
                 ^ perilune_trace::clock::ticks();
             self.heap.set_sampling(interval, seed, (interval != 0).then_some(notify));
         }
-        if on == self.sampler.on.load(RELAXED) {
+        if on == self.lua.seen.sampler.on.load(RELAXED) {
             return;
         }
-        if on && self.sampler.table.load(RELAXED).is_null() {
+        if on && self.lua.seen.sampler.table.load(RELAXED).is_null() {
             natives::find();
             let table = Box::new(Handlers(HANDLERS.0));
-            self.sampler.table.store(Box::into_raw(table), RELAXED);
+            self.lua.seen.sampler.table.store(Box::into_raw(table), RELAXED);
         }
-        self.sampler.on.store(on, RELAXED);
+        self.lua.seen.sampler.on.store(on, RELAXED);
         if !on {
-            self.sampler.restore();
-            for spent in &self.sampler.spent {
+            self.lua.seen.sampler.restore();
+            for spent in &self.lua.seen.sampler.spent {
                 spent.ns.store(0, RELAXED);
             }
         }
@@ -283,26 +283,26 @@ impl Vm {
 
     /// A chunk is about to be run for the first time.
     pub(crate) fn sampler_loads(&self, proto: &std::sync::Arc<perilune_syntax::Proto>) {
-        if self.sampler.on.load(RELAXED) {
+        if self.lua.seen.sampler.on.load(RELAXED) {
             named::learn(proto);
         }
     }
 
     /// The running native is about to park its fiber: what has been asked for is its time.
     pub(crate) fn take_samples_of_native(&mut self) {
-        if self.sampler.is_sprung() {
+        if self.lua.seen.sampler.is_sprung() {
             self.take(Innermost::Within);
         }
     }
 
     /// A fiber is over, and so are its frames: what they used last counts as the runtime's.
     pub(crate) fn abandon_samples(&mut self) {
-        if self.sampler.is_sprung() {
-            self.sampler.restore();
-            let ns = self.sampler.spent.iter().map(|s| s.ns.swap(0, RELAXED)).sum();
+        if self.lua.seen.sampler.is_sprung() {
+            self.lua.seen.sampler.restore();
+            let ns = self.lua.seen.sampler.spent.iter().map(|s| s.ns.swap(0, RELAXED)).sum();
             clock::own().add_outside(ns);
-            let stack = if self.sampler.allocations.is_empty() { 0 } else { self.runtime_path() };
-            for _ in std::mem::take(&mut self.sampler.allocations) {
+            let stack = if self.lua.seen.sampler.allocations.is_empty() { 0 } else { self.runtime_path() };
+            for _ in std::mem::take(&mut self.lua.seen.sampler.allocations) {
                 self.heap.name_sample(stack);
             }
         }
@@ -320,9 +320,9 @@ impl Vm {
     }
 
     fn take(&mut self, innermost: Innermost) {
-        self.sampler.restore();
+        self.lua.seen.sampler.restore();
         for (kind, &(activity, _)) in Activity::ALL.iter().enumerate() {
-            let spent = &self.sampler.spent[kind];
+            let spent = &self.lua.seen.sampler.spent[kind];
             if spent.ns.load(RELAXED) == 0 {
                 continue;
             }
@@ -337,7 +337,7 @@ impl Vm {
                 emit(CpuSample { stack: Stack(stack), used: Ns(ns), activity });
             }
         }
-        if !self.sampler.allocations.is_empty() {
+        if !self.lua.seen.sampler.allocations.is_empty() {
             self.take_allocations(innermost);
         }
     }
@@ -345,13 +345,13 @@ impl Vm {
     #[cold]
     fn take_allocations(&mut self, innermost: Innermost) {
         // Looking names up may allocate, and be sampled: those are for the next time.
-        let mut list = std::mem::take(&mut self.sampler.allocations);
+        let mut list = std::mem::take(&mut self.lua.seen.sampler.allocations);
         for leaf in list.drain(..) {
             let stack = self.path(innermost, leaf);
             self.heap.name_sample(stack);
         }
-        if self.sampler.allocations.is_empty() {
-            self.sampler.allocations = list;
+        if self.lua.seen.sampler.allocations.is_empty() {
+            self.lua.seen.sampler.allocations = list;
         }
     }
 }

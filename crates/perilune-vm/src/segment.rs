@@ -29,7 +29,6 @@ use crate::error::ErrorState;
 use crate::interp::{Flow, Step};
 use crate::native::{Native, Thrown};
 use crate::object::{Status, Thread};
-use crate::value::Gc;
 use corosensei::stack::{Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::num::NonZeroUsize;
@@ -82,6 +81,18 @@ pub(crate) struct NativeStacks {
     pub running: Running,
     /// The coroutine whose segment has just handed on [`Step::Park`]; null: the native parked on the pump's own stack.
     pub parked: *mut Thread,
+}
+
+impl NativeStacks {
+    /// Reports the native stacks in use: the running one, and those that wait for it.
+    pub fn scan(&self, range: &mut dyn FnMut(usize, usize)) {
+        let low = if self.running.scan_from != 0 { self.running.scan_from } else { stack_pointer() };
+        range(low, self.running.end);
+        for n in 0..self.running.chain.len() {
+            let (low, end) = self.running.chain[n];
+            range(low, end);
+        }
+    }
 }
 
 /// The native stacks of the OS thread that owns the `Vm`.
@@ -200,7 +211,7 @@ impl Vm {
     pub(crate) fn in_native_callback(&self) -> bool {
         // SAFETY: there is always a running coroutine.
         unsafe {
-            let segment = (*self.thread).segment;
+            let segment = (*self.lua.thread).segment;
             !segment.is_null() && (*segment).native.is_some_and(|n| n.name != "dofile")
         }
     }
@@ -209,13 +220,15 @@ impl Vm {
     #[inline]
     pub(crate) fn needs_segment(&self) -> bool {
         // SAFETY: there is always a running coroutine.
-        self.thread != self.main_thread && self.no_yield == 0 && unsafe { (*self.thread).segment.is_null() }
+        self.lua.thread != self.lua.roots.main_thread
+            && self.lua.no_yield == 0
+            && unsafe { (*self.lua.thread).segment.is_null() }
     }
 
     /// Is there too little native stack left for a nested call?
     #[inline]
     pub(crate) fn native_stack_low(&self) -> bool {
-        stack_pointer() < self.stacks.running.limit
+        stack_pointer() < self.lua.stacks.running.limit
     }
 
     /// Runs the native whose frame is at `base` on a segment of the running coroutine's own.
@@ -228,7 +241,7 @@ impl Vm {
     pub(crate) unsafe fn closing_on_segment(&mut self, f: impl FnOnce(&mut Vm) -> Flow) -> Flow {
         // SAFETY: the running coroutine.
         unsafe {
-            if (*self.thread).tbc != 0 && self.needs_segment() {
+            if (*self.lua.thread).tbc != 0 && self.needs_segment() {
                 self.run_on_segment(None, f)
             } else {
                 f(self)
@@ -242,10 +255,10 @@ impl Vm {
         native: Option<&'static Native>,
         f: impl FnOnce(&mut Vm) -> Flow,
     ) -> Flow {
-        let Some(low) = self.stacks.take() else {
+        let Some(low) = self.lua.stacks.take() else {
             return Err(self.out_of_memory());
         };
-        let th = self.thread;
+        let th = self.lua.thread;
         let vm: *mut Vm = self;
         let segment = Box::into_raw(Box::new(Segment {
             run: None,
@@ -266,7 +279,7 @@ impl Vm {
                 },
             ));
             (*th).segment = segment;
-            self.gc.segments.push(th);
+            self.lua.gc.segments.push(th);
             self.run_segment(th)
         }
     }
@@ -279,31 +292,34 @@ impl Vm {
             let Some(mut run) = (*segment).run.take() else {
                 return Err(self.error("cannot resume non-suspended coroutine"));
             };
-            let (end, limit, scan_from) =
-                (self.stacks.running.end, self.stacks.running.limit, self.stacks.running.scan_from);
-            self.stacks.running.end = (*segment).low + SEGMENT_SIZE;
-            self.stacks.running.limit = (*segment).low + NATIVE_RESERVE;
+            let (end, limit, scan_from) = (
+                self.lua.stacks.running.end,
+                self.lua.stacks.running.limit,
+                self.lua.stacks.running.scan_from,
+            );
+            self.lua.stacks.running.end = (*segment).low + SEGMENT_SIZE;
+            self.lua.stacks.running.limit = (*segment).low + NATIVE_RESERVE;
             (*segment).suspended_at = 0;
-            let outer = std::mem::replace(&mut self.stacks.running.current, th);
+            let outer = std::mem::replace(&mut self.lua.stacks.running.current, th);
             let mut outcome = None;
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
                 let low = if scan_from != 0 { scan_from } else { here };
-                (*vm).stacks.running.chain.push((low, end));
-                (*vm).stacks.running.scan_from = (*segment).scan_from;
+                (*vm).lua.stacks.running.chain.push((low, end));
+                (*vm).lua.stacks.running.scan_from = (*segment).scan_from;
                 outcome = Some(run.resume(()));
-                (*vm).stacks.running.chain.pop();
+                (*vm).lua.stacks.running.chain.pop();
             });
-            self.stacks.running.end = end;
-            self.stacks.running.limit = limit;
-            self.stacks.running.scan_from = scan_from;
-            self.stacks.running.current = outer;
+            self.lua.stacks.running.end = end;
+            self.lua.stacks.running.limit = limit;
+            self.lua.stacks.running.scan_from = scan_from;
+            self.lua.stacks.running.current = outer;
             match outcome {
                 Some(CoroutineResult::Return(flow)) => {
                     let memory = run.into_stack();
-                    self.stacks.give_back(memory.low);
+                    self.lua.stacks.give_back(memory.low);
                     (*th).segment = null_mut();
-                    self.gc.segments.retain(|&t| t != th);
+                    self.lua.gc.segments.retain(|&t| t != th);
                     drop(Box::from_raw(segment));
                     flow
                 }
@@ -311,7 +327,7 @@ impl Vm {
                     (*segment).run = Some(run);
                     let flow = (*segment).hand_off.take().unwrap_or(Ok(Step::Continue));
                     if matches!(flow, Ok(Step::Park)) {
-                        self.stacks.parked = th;
+                        self.lua.stacks.parked = th;
                     }
                     flow
                 }
@@ -328,13 +344,13 @@ impl Vm {
             (*segment).hand_off = Some(outcome);
             let vm: *mut Vm = self;
             spill_registers(vm, |_, here| {
-                (*segment).scan_from = (*vm).stacks.running.scan_from;
+                (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
                 (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });
-            if self.errors.is_discarding() {
-                return Err(self.errors.signal.thrown());
+            if self.lua.errors.is_discarding() {
+                return Err(self.lua.errors.signal.thrown());
             }
             self.finish_yield()
         }
@@ -344,11 +360,11 @@ impl Vm {
     pub(crate) unsafe fn suspend_parked(&mut self) {
         // SAFETY: called on the segment of a coroutine.
         unsafe {
-            let segment = (*self.stacks.running.current).segment;
+            let segment = (*self.lua.stacks.running.current).segment;
             (*segment).hand_off = Some(Ok(Step::Park));
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
-                (*segment).scan_from = (*vm).stacks.running.scan_from;
+                (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
                 (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
@@ -366,14 +382,14 @@ impl Vm {
     pub(crate) unsafe fn cancel_segment(&mut self, th: *mut Thread) {
         // SAFETY: a suspended coroutine; the state is put back as it was.
         unsafe {
-            let previous = self.thread;
-            let kept = std::mem::replace(&mut self.errors, ErrorState::discarding());
-            let c_calls = self.c_calls;
+            let previous = self.lua.thread;
+            let kept = std::mem::replace(&mut self.lua.errors, ErrorState::discarding());
+            let c_calls = self.lua.c_calls;
             (*th).resumer = previous;
             self.switch_to(th);
             self.discard_on_segment(th);
-            self.errors = kept;
-            self.c_calls = c_calls;
+            self.lua.errors = kept;
+            self.lua.c_calls = c_calls;
             (*th).resumer = null_mut();
             (*th).status = Status::Dead;
             self.switch_to(previous);
@@ -394,7 +410,7 @@ impl Vm {
 
     /// Discards the segments of coroutines that the collector found dead.
     pub(crate) fn cancel_dead_segments(&mut self) {
-        while let Some(th) = self.gc.cancelled.pop() {
+        while let Some(th) = self.lua.gc.cancelled.pop() {
             // SAFETY: the collector kept these coroutines for one more cycle.
             unsafe {
                 if self.is_on_suspended_segment(th) {
@@ -404,39 +420,22 @@ impl Vm {
         }
     }
 
-    /// Reports the native stacks in use: the running one, and those that wait for it.
-    pub(crate) fn scan_native_stacks(&mut self, range: &mut dyn FnMut(usize, usize)) {
-        let low =
-            if self.stacks.running.scan_from != 0 { self.stacks.running.scan_from } else { stack_pointer() };
-        range(low, self.stacks.running.end);
-        for n in 0..self.stacks.running.chain.len() {
-            let (low, end) = self.stacks.running.chain[n];
-            range(low, end);
-        }
-    }
-
-    /// Reports the suspended segment of `th`, if it has one.
-    pub(crate) unsafe fn scan_segment(&mut self, th: *mut Thread, range: &mut dyn FnMut(usize, usize)) {
-        // SAFETY: a live coroutine.
-        unsafe {
-            let segment = (*th).segment;
-            if !segment.is_null() && (*segment).suspended_at != 0 {
-                range((*segment).suspended_at, (*segment).low + SEGMENT_SIZE);
-            }
-        }
-    }
-
     /// Raises "C stack overflow" if one more nested call is too many.
     #[inline]
     pub(crate) fn too_deep(&self) -> bool {
-        self.c_calls == MAX_C_CALLS
-            || self.c_calls >= MAX_C_CALLS + HANDLER_C_CALLS
+        self.lua.c_calls == MAX_C_CALLS
+            || self.lua.c_calls >= MAX_C_CALLS + HANDLER_C_CALLS
             || self.native_stack_low()
     }
+}
 
-    /// The object of a coroutine.
-    pub(crate) unsafe fn thread_obj(th: *mut Thread) -> perilune_heap::Obj {
-        // SAFETY: the caller passes a live coroutine.
-        unsafe { Gc::from_ptr(th).obj() }
+/// Reports the suspended segment of `th`, if it has one.
+pub(crate) unsafe fn scan_suspended(th: *mut Thread, range: &mut dyn FnMut(usize, usize)) {
+    // SAFETY: a live coroutine.
+    unsafe {
+        let segment = (*th).segment;
+        if !segment.is_null() && (*segment).suspended_at != 0 {
+            range((*segment).suspended_at, (*segment).low + SEGMENT_SIZE);
+        }
     }
 }

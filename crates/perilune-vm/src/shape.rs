@@ -349,7 +349,7 @@ impl Vm {
     #[inline]
     pub(crate) fn shape_transition(&mut self, id: u32, key: Gc<LuaString>) -> Option<u32> {
         debug_assert!(id != DICT && lookup(id, key).is_none());
-        match self.shapes.known_transition(id, key) {
+        match self.lua.interned.shapes.known_transition(id, key) {
             None => self.shape_transition_slow(id, key),
             child => child,
         }
@@ -362,8 +362,9 @@ impl Vm {
             return None;
         }
         let (child, atom) = make_child(id, key.bytes())?;
-        self.shapes.adopt(key, atom);
-        self.shapes.cache[ShapeTable::cache_slot(id, atom)] = ((id as u64) << 32 | atom as u64, child);
+        self.lua.interned.shapes.adopt(key, atom);
+        self.lua.interned.shapes.cache[ShapeTable::cache_slot(id, atom)] =
+            ((id as u64) << 32 | atom as u64, child);
         Some(child)
     }
 
@@ -383,7 +384,7 @@ impl Vm {
     #[inline]
     pub(crate) fn key_at(&mut self, id: u32, slot: u32) -> Gc<LuaString> {
         let atom = atom_at(id, slot);
-        match self.shapes.known_name(atom) {
+        match self.lua.interned.shapes.known_name(atom) {
             // SAFETY: adopted strings are roots.
             name if !name.is_null() => unsafe { Gc::from_ptr(name) },
             _ => self.adopt_atom(atom),
@@ -396,7 +397,7 @@ impl Vm {
         let name = self
             .intern_bytes(text)
             .unwrap_or_else(|_| unreachable!("names are shorter than the heap's small limit"));
-        self.shapes.adopt(name, atom);
+        self.lua.interned.shapes.adopt(name, atom);
         name
     }
 
@@ -468,13 +469,13 @@ mod tests {
         let k = vm.intern_bytes(b"a name adopted here").unwrap();
         vm.shape_for_keys(&[k]).unwrap();
         let mut seen = Vec::new();
-        vm.shapes.trace(true, |o| seen.push(o));
+        vm.lua.interned.shapes.trace(true, |o| seen.push(o));
         assert!(seen.contains(&k.obj()));
-        vm.shapes.collected();
+        vm.lua.interned.shapes.collected();
         let mut minor = 0;
-        vm.shapes.trace(true, |_| minor += 1);
+        vm.lua.interned.shapes.trace(true, |_| minor += 1);
         let mut major = 0;
-        vm.shapes.trace(false, |_| major += 1);
+        vm.lua.interned.shapes.trace(false, |_| major += 1);
         assert_eq!((minor, major), (0, seen.len()));
     }
 }

@@ -399,7 +399,7 @@ impl Vm {
 
     fn reference_to(&mut self, object: SharedArc) -> Gc<SharedRef> {
         let identity = object.address();
-        if let Some(&known) = self.shared_refs.known.get(&identity) {
+        if let Some(&known) = self.lua.crossing.shared_refs.known.get(&identity) {
             // SAFETY: the sweeps remove the dead.
             return unsafe { Gc::from_ptr(known) };
         }
@@ -407,8 +407,8 @@ impl Vm {
         let r: *mut SharedRef = self.heap.alloc(Tag::SHARED.0, size_of::<SharedRef>()).as_ptr().cast();
         // SAFETY: freshly allocated.
         unsafe { SharedRef::init(r, object) };
-        self.shared_refs.known.insert(identity, r);
-        self.shared_refs.all.push(r);
+        self.lua.crossing.shared_refs.known.insert(identity, r);
+        self.lua.crossing.shared_refs.all.push(r);
         self.heap.charge_common(external as isize);
         // SAFETY: just made; it is in this frame while the metatable's maker runs.
         let r = unsafe { Gc::from_ptr(r) };
@@ -424,7 +424,7 @@ impl Vm {
     /// Makes the metatable of an object's kind, if this domain has none: so that [`Vm::shared_ref`] runs nothing and collects nothing for it.
     pub(crate) fn meet_kind(&mut self, object: &SharedArc) -> LuaResult<()> {
         let at = object.kind().index() as usize;
-        let known = self.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null());
+        let known = self.lua.crossing.shared_refs.metatables.get(at).is_some_and(|mt| !mt.is_null());
         if known || object.kind().revive.is_some() {
             return Ok(());
         }
@@ -436,18 +436,18 @@ impl Vm {
     /// The shared objects that this domain has references to.
     pub fn shared_objects(&self) -> impl Iterator<Item = &dyn SharedObject> {
         // SAFETY: the sweeps remove the dead.
-        self.shared_refs.all.iter().map(|&r| unsafe { &**(*r).object })
+        self.lua.crossing.shared_refs.all.iter().map(|&r| unsafe { &**(*r).object })
     }
 
     /// Sets what is asked whether a userdata crosses to other domains.
     pub fn set_userdata_carrier(&mut self, carry: Carry) {
-        self.userdata_carrier = Some(carry);
+        self.lua.crossing.carry_userdata = Some(carry);
     }
 
     /// The reference through which this domain knows the object of `r`, if there is one.
     pub(crate) fn known_shared(&self, r: Gc<SharedRef>) -> Option<Gc<SharedRef>> {
         // SAFETY: the sweeps remove the dead.
-        self.shared_refs.known.get(&r.identity()).map(|&known| unsafe { Gc::from_ptr(known) })
+        self.lua.crossing.shared_refs.known.get(&r.identity()).map(|&known| unsafe { Gc::from_ptr(known) })
     }
 
     /// The reference through which this domain knows the object of `r`, which may be one inside an island.
@@ -499,10 +499,10 @@ impl Vm {
         let kind = r.object.kind();
         let mt = self.new_table(0, 24)?;
         let at = r.kind as usize;
-        if self.shared_refs.metatables.len() <= at {
-            self.shared_refs.metatables.resize(at + 1, null_mut());
+        if self.lua.crossing.shared_refs.metatables.len() <= at {
+            self.lua.crossing.shared_refs.metatables.resize(at + 1, null_mut());
         }
-        self.shared_refs.metatables[at] = mt.ptr();
+        self.lua.crossing.shared_refs.metatables[at] = mt.ptr();
         let name = self.value_str(kind.name.as_bytes())?;
         self.set_field(mt, "__name", name)?;
         self.set_field(mt, "__metatable", name)?;
@@ -514,7 +514,7 @@ impl Vm {
     /// The metatable of the kind of `r`, if this domain has met the kind.
     #[inline]
     pub(crate) fn known_shared_metatable(&self, r: Gc<SharedRef>) -> Option<Gc<Table>> {
-        let mt = *self.shared_refs.metatables.get(r.kind as usize)?;
+        let mt = *self.lua.crossing.shared_refs.metatables.get(r.kind as usize)?;
         // SAFETY: metatables in the list are roots.
         if mt.is_null() { None } else { Some(unsafe { Gc::from_ptr(mt) }) }
     }

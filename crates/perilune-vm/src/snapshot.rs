@@ -140,7 +140,7 @@ impl Vm {
             name: &name,
         };
         let out = Writer::new(out, &head);
-        let outer = self.sampler.set_collecting(true);
+        let outer = self.lua.seen.sampler.set_collecting(true);
         let result = crate::segment::spill_registers(self, |vm, _| {
             let mut walk = Walk {
                 // SAFETY: the caller's reference, which it does not use meanwhile.
@@ -161,7 +161,7 @@ impl Vm {
             let live = walk.vm.heap.live_bytes() as u64;
             walk.out.finish(live)
         });
-        self.sampler.set_collecting(outer);
+        self.lua.seen.sampler.set_collecting(outer);
         result
     }
 }
@@ -312,7 +312,7 @@ impl<W: Write> Walk<'_, W> {
             if meta.is_null() {
                 return (false, false);
             }
-            self.vm.weakness(Gc::from_ptr(meta)).unwrap_or((false, false))
+            self.vm.lua.weakness(Gc::from_ptr(meta)).unwrap_or((false, false))
         }
     }
 

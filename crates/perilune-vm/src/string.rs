@@ -373,7 +373,7 @@ impl Vm {
     #[inline]
     fn short_str(&mut self, bytes: &[u8]) -> Gc<LuaString> {
         let at = bytes.first().map_or(256, |&b| b as usize);
-        let s = self.strings.short[at];
+        let s = self.lua.interned.strings.short[at];
         if s.is_null() {
             return self.make_short_str(at, bytes);
         }
@@ -384,7 +384,7 @@ impl Vm {
     #[cold]
     fn make_short_str(&mut self, at: usize, bytes: &[u8]) -> Gc<LuaString> {
         let hash = hash_bytes(bytes);
-        let s = match self.strings.find(&self.heap, hash, bytes) {
+        let s = match self.lua.interned.strings.find(&self.heap, hash, bytes) {
             Some(s) => s,
             None => {
                 let s = self.alloc_small_str(bytes.len());
@@ -399,7 +399,7 @@ impl Vm {
                 self.intern(s)
             }
         };
-        self.strings.short[at] = s.ptr();
+        self.lua.interned.strings.short[at] = s.ptr();
         s
     }
 
@@ -467,7 +467,7 @@ impl Vm {
             (*s.ptr()).header.flags |= STRING_INTERNED;
             (*s.ptr()).atom = 0;
         }
-        self.strings.enter(s, self.heap.in_scope());
+        self.lua.interned.strings.enter(s, self.heap.in_scope());
         s
     }
 
@@ -482,7 +482,7 @@ impl Vm {
             (*copy.ptr()).hash = s.hash;
             (*copy.ptr()).header.flags |= STRING_INTERNED;
         }
-        self.strings.enter(copy, self.heap.in_scope());
+        self.lua.interned.strings.enter(copy, self.heap.in_scope());
         copy
     }
 
@@ -491,7 +491,7 @@ impl Vm {
     /// # Errors
     /// As [`Vm::new_str`].
     pub(crate) fn intern_bytes(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
-        match self.strings.find(&self.heap, hash_bytes(bytes), bytes) {
+        match self.lua.interned.strings.find(&self.heap, hash_bytes(bytes), bytes) {
             Some(s) => Ok(s),
             None => {
                 let s = self.new_str(bytes)?;
@@ -507,12 +507,12 @@ impl Vm {
             return Some(s);
         }
         // SAFETY: a live string that is not interned.
-        let mut twin = unsafe { self.strings.known_twin(s.ptr()) };
+        let mut twin = unsafe { self.lua.interned.strings.known_twin(s.ptr()) };
         if twin.is_null() && s.is_frozen() {
-            twin = self.strings.twins.frozen_twin(s);
+            twin = self.lua.interned.strings.twins.frozen_twin(s);
         }
         if twin.is_null() {
-            return self.strings.find(&self.heap, s.hash(), s.bytes());
+            return self.lua.interned.strings.find(&self.heap, s.hash(), s.bytes());
         }
         // SAFETY: not null, and no collection has come since it was entered.
         Some(unsafe { Gc::from_ptr(twin) })
@@ -523,29 +523,29 @@ impl Vm {
     pub(crate) fn find_twin(&mut self, s: Gc<LuaString>) -> Option<Gc<LuaString>> {
         debug_assert!(!s.is_interned());
         // SAFETY: a live string that is not interned.
-        let mut known = unsafe { self.strings.known_twin(s.ptr()) };
+        let mut known = unsafe { self.lua.interned.strings.known_twin(s.ptr()) };
         if s.is_frozen() {
-            known = self.strings.twins.frozen_twin(s);
+            known = self.lua.interned.strings.twins.frozen_twin(s);
         }
         if !known.is_null() {
             // SAFETY: not null, and no collection has come since it was entered.
             return Some(unsafe { Gc::from_ptr(known) });
         }
-        let twin = self.strings.find(&self.heap, s.hash(), s.bytes())?;
-        self.strings.twins.put(s, twin);
+        let twin = self.lua.interned.strings.find(&self.heap, s.hash(), s.bytes())?;
+        self.lua.interned.strings.twins.put(s, twin);
         Some(twin)
     }
 
     /// How often memory has been refused: whether an error that has just been raised was such a refusal.
     pub fn memory_refusals(&self) -> u32 {
-        self.refusals
+        self.lua.gc.refusals
     }
 
     /// Raises "not enough memory".
     #[cold]
     pub fn out_of_memory(&mut self) -> Thrown {
         self.heap.want_full();
-        self.refusals = self.refusals.wrapping_add(1);
+        self.lua.gc.refusals = self.lua.gc.refusals.wrapping_add(1);
         let text = b"not enough memory";
         let s = self.alloc_small_str(text.len());
         // SAFETY: the new string has room for its bytes. Small allocations do not fail.
@@ -601,21 +601,21 @@ mod tests {
             let s = unsafe { Gc::<LuaString>::from_ptr(o.as_ptr().cast()) };
             s.bytes().ends_with(b"7")
         };
-        vm.strings.sweep_minor(keep, keep);
-        assert_eq!(vm.strings.len(), 100);
+        vm.lua.interned.strings.sweep_minor(keep, keep);
+        assert_eq!(vm.lua.interned.strings.len(), 100);
         for (i, &s) in strings.iter().enumerate() {
-            let found = vm.strings.find(&vm.heap, s.hash(), s.bytes());
+            let found = vm.lua.interned.strings.find(&vm.heap, s.hash(), s.bytes());
             assert_eq!(found == Some(s), i % 10 == 7, "{i}");
         }
         let again = vm.intern_bytes(b"key 3").unwrap();
         assert!(again != strings[3]);
         // Old strings survive a minor collection that knows nothing of them, not a major one.
-        vm.strings.sweep_minor(|_| false, |_| false);
-        assert_eq!(vm.strings.len(), 100);
+        vm.lua.interned.strings.sweep_minor(|_| false, |_| false);
+        assert_eq!(vm.lua.interned.strings.len(), 100);
         let only = |o| o == strings[17].obj();
-        vm.strings.sweep_major(only, only);
-        assert_eq!(vm.strings.len(), 1);
-        assert!(vm.strings.find(&vm.heap, strings[17].hash(), b"key 17") == Some(strings[17]));
+        vm.lua.interned.strings.sweep_major(only, only);
+        assert_eq!(vm.lua.interned.strings.len(), 1);
+        assert!(vm.lua.interned.strings.find(&vm.heap, strings[17].hash(), b"key 17") == Some(strings[17]));
     }
 
     #[test]

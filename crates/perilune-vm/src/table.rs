@@ -525,7 +525,7 @@ impl Vm {
     #[cold]
     fn no_room(&mut self, bytes: usize) -> Thrown {
         let thrown = self.out_of_memory();
-        self.wanted_room = bytes;
+        self.lua.gc.wanted_room = bytes;
         thrown
     }
 
@@ -554,7 +554,7 @@ impl Vm {
     #[inline(always)]
     fn structure_changed(&mut self, t: Gc<Table>) {
         if t.header.flags & TABLE_IS_PROTO != 0 {
-            self.proto_version = self.proto_version.wrapping_add(1);
+            self.lua.proto_version = self.lua.proto_version.wrapping_add(1);
         }
     }
 
@@ -571,7 +571,7 @@ impl Vm {
     #[cold]
     fn key_error(&mut self, message: &str) -> Thrown {
         // SAFETY: the running function has a frame below its base.
-        if unsafe { (*frame(self.base)).flags } & F_NATIVE != 0 {
+        if unsafe { (*frame(self.lua.base)).flags } & F_NATIVE != 0 {
             self.error_plain(message)
         } else {
             self.error(message)

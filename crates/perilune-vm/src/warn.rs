@@ -15,28 +15,28 @@ pub struct WarnState {
 impl Vm {
     /// The warning state.
     pub fn warn_state(&mut self) -> &mut WarnState {
-        &mut self.warn
+        &mut self.lua.warn
     }
 
     /// One piece of a warning, as `warn` and `lua_warning` treat it: control messages "@on" and "@off", pieces that continue.
     pub fn warn_piece(&mut self, piece: &[u8], to_be_continued: bool) {
-        if !self.warn.continues && !to_be_continued && piece.first() == Some(&b'@') {
+        if !self.lua.warn.continues && !to_be_continued && piece.first() == Some(&b'@') {
             match piece {
-                b"@on" => self.warn.on = true,
-                b"@off" => self.warn.on = false,
+                b"@on" => self.lua.warn.on = true,
+                b"@off" => self.lua.warn.on = false,
                 _ => {}
             }
             return;
         }
-        if self.warn.on {
+        if self.lua.warn.on {
             let mut err = std::io::stderr().lock();
-            let _ = if self.warn.continues { Ok(()) } else { err.write_all(b"Lua warning: ") };
+            let _ = if self.lua.warn.continues { Ok(()) } else { err.write_all(b"Lua warning: ") };
             let _ = err.write_all(piece);
             if !to_be_continued {
                 let _ = err.write_all(b"\n");
             }
         }
-        self.warn.continues = to_be_continued;
+        self.lua.warn.continues = to_be_continued;
     }
 
     /// A complete warning of the machine itself.

@@ -139,20 +139,21 @@ impl Vm {
     /// What a frame of this function is to those who look.
     #[inline]
     pub(crate) fn role_of(&self, function: Value) -> Role {
-        Role::of(function, self.call_stub)
+        Role::of(function, self.lua.roots.call_stub)
     }
 
     /// What the running frame is to those who look.
     #[inline]
     pub(crate) fn running_role(&self) -> Role {
         // SAFETY: the function is below the record of the running frame.
-        self.role_of(unsafe { *self.base.sub(CALL_GAP) })
+        self.role_of(unsafe { *self.lua.base.sub(CALL_GAP) })
     }
 
     /// The activations of `th`.
     pub(crate) fn activations(&self, th: Gc<Thread>) -> Activations {
-        let (base, limit) = if th.ptr() == self.thread { (self.base, self.top) } else { (th.base, th.top) };
-        Activations { at: Some(Activation { base, limit }), stub: self.call_stub }
+        let (base, limit) =
+            if th.ptr() == self.lua.thread { (self.lua.base, self.lua.top) } else { (th.base, th.top) };
+        Activations { at: Some(Activation { base, limit }), stub: self.lua.roots.call_stub }
     }
 
     pub(crate) fn activation(&self, th: Gc<Thread>, level: u32) -> Option<Activation> {
@@ -164,7 +165,7 @@ impl Vm {
         &self,
         f: impl Fn(Gc<crate::object::LuaClosure>) -> Option<T>,
     ) -> Option<T> {
-        let mut th: *mut Thread = self.thread;
+        let mut th: *mut Thread = self.lua.thread;
         while !th.is_null() {
             // SAFETY: the chain of coroutines that wait for each other, down to the first.
             let here = unsafe { Gc::from_ptr(th) };
@@ -182,7 +183,7 @@ impl Vm {
 
     /// Where the topmost Lua function of the running code is that is in another chunk than `except`; `None` if there is none.
     pub fn running_site(&self, except: Option<&[u8]>) -> Option<Site> {
-        let mut th: *mut Thread = self.thread;
+        let mut th: *mut Thread = self.lua.thread;
         while !th.is_null() {
             // SAFETY: the chain of coroutines that wait for each other, down to the first.
             let here = unsafe { Gc::from_ptr(th) };
@@ -210,7 +211,7 @@ impl Vm {
     /// By which name the running instruction knows its operand `v`: "upvalue 'list'". `None`: by none, or native code runs.
     pub fn operand_name(&self, v: Value) -> Option<String> {
         // SAFETY: base is a frame of the running stack, its pc stored.
-        let (kind, name) = unsafe { names::describe(self.base, names::operand_of(self.base, v)) }?;
+        let (kind, name) = unsafe { names::describe(self.lua.base, names::operand_of(self.lua.base, v)) }?;
         Some(format!("{kind} '{}'", String::from_utf8_lossy(&name)))
     }
 

@@ -20,21 +20,21 @@ impl Vm {
         if state.cancel == Cancel::No {
             state.cancel = Cancel::Requested;
         }
-        if self.fibers.current == fiber.ptr() {
-            self.interrupt.fetch_or(crate::interrupt::CANCEL, Ordering::Relaxed);
+        if self.lua.fibers.current == fiber.ptr() {
+            self.lua.interrupt.fetch_or(crate::interrupt::CANCEL, Ordering::Relaxed);
         }
     }
 
     /// Is the running fiber, or the root chain, to be cancelled?
     pub(crate) fn cancellation_due(&mut self) -> bool {
         let Some(fiber) = self.current_fiber() else {
-            return self.host.as_ref().is_some_and(|h| h.is_cancelled(None));
+            return self.lua.hosting.host.as_ref().is_some_and(|h| h.is_cancelled(None));
         };
         let state = self.fiber_state(fiber);
         match state.cancel {
             Cancel::Raised => false,
             Cancel::Requested => true,
-            Cancel::No => self.host.as_ref().is_some_and(|h| h.is_cancelled(Some(state.tag))),
+            Cancel::No => self.lua.hosting.host.as_ref().is_some_and(|h| h.is_cancelled(Some(state.tag))),
         }
     }
 
@@ -45,7 +45,7 @@ impl Vm {
         }
         // Its value is what closing methods get as the error, and hosts.
         let _ = self.error_plain("cancelled");
-        self.errors.handled = true;
+        self.lua.errors.handled = true;
         self.set_signal(Signal::Cancel)
     }
 
@@ -61,19 +61,19 @@ impl Vm {
                 Phase::Parked => {
                     let top = (*state).top;
                     let inner = (*state).inner;
-                    let previous = self.thread;
-                    let kept = (self.c_calls, self.fibers.current);
+                    let previous = self.lua.thread;
+                    let kept = (self.lua.c_calls, self.lua.fibers.current);
                     if !inner.is_null() {
                         (*th).resumer = previous;
-                        self.fibers.current = th;
-                        self.c_calls = (*state).c_calls;
-                        let errors = std::mem::replace(&mut self.errors, ErrorState::discarding());
+                        self.lua.fibers.current = th;
+                        self.lua.c_calls = (*state).c_calls;
+                        let errors = std::mem::replace(&mut self.lua.errors, ErrorState::discarding());
                         self.switch_to(top);
                         self.discard_on_segment(inner);
-                        self.errors = errors;
+                        self.lua.errors = errors;
                         self.switch_to(previous);
                     }
-                    (self.c_calls, self.fibers.current) = kept;
+                    (self.lua.c_calls, self.lua.fibers.current) = kept;
                     let mut co = top;
                     while !co.is_null() && co != previous {
                         (*co).status = Status::Dead;
@@ -100,7 +100,7 @@ impl Vm {
             (*th).depth = 0;
             (*th).no_yield = 0;
             (*th).closing = false;
-            let previous = self.thread;
+            let previous = self.lua.thread;
             if !(*th).open_upvals.is_null() {
                 self.switch_to(th);
                 let bottom = (*th).stack;
@@ -126,8 +126,8 @@ impl Vm {
 
     /// All live fibers.
     pub fn fibers(&self) -> Vec<Gc<Thread>> {
-        let mut all = Vec::with_capacity(self.fibers.live);
-        let mut th = self.fibers.head;
+        let mut all = Vec::with_capacity(self.lua.fibers.live);
+        let mut th = self.lua.fibers.head;
         while !th.is_null() {
             // SAFETY: live fibers are roots, linked through their states.
             unsafe {
@@ -145,15 +145,15 @@ impl Vm {
                 self.drop_fiber(fiber);
             }
         }
-        while !self.fibers.spare.is_null() {
-            let th = self.fibers.spare;
+        while !self.lua.fibers.spare.is_null() {
+            let th = self.lua.fibers.spare;
             // SAFETY: spare fibers own their states.
             unsafe {
                 let state = Box::from_raw((*th).fiber);
                 (*th).fiber = null_mut();
-                self.fibers.spare = state.next;
+                self.lua.fibers.spare = state.next;
             }
         }
-        self.fibers.spare_count = 0;
+        self.lua.fibers.spare_count = 0;
     }
 }

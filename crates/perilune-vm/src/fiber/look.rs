@@ -10,8 +10,8 @@ impl Vm {
     pub(crate) unsafe fn note_fiber_error(&mut self) {
         // SAFETY: the running coroutine.
         unsafe {
-            let th = self.thread;
-            if !(*th).fiber.is_null() && th == self.fibers.current {
+            let th = self.lua.thread;
+            if !(*th).fiber.is_null() && th == self.lua.fibers.current {
                 let text = self.traceback(Gc::from_ptr(th), None, 0);
                 (*(*th).fiber).traceback = text;
             }
@@ -26,7 +26,7 @@ impl Vm {
         unsafe {
             let mut th = match state.phase {
                 Phase::Parked => state.top,
-                Phase::Running if self.fibers.current == fiber.ptr() => self.thread,
+                Phase::Running if self.lua.fibers.current == fiber.ptr() => self.lua.thread,
                 _ => fiber.ptr(),
             };
             while !th.is_null() {
@@ -78,7 +78,7 @@ impl Vm {
             Some(fiber) => self.fiber_position(fiber),
             None => {
                 let mut chain = Vec::new();
-                let mut th = self.thread;
+                let mut th = self.lua.thread;
                 while !th.is_null() {
                     // SAFETY: the chain of the running coroutines.
                     unsafe {

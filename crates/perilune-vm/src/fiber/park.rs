@@ -21,8 +21,8 @@ impl Vm {
     /// Where nothing can wait (a finaliser, a hook, a message handler) the result is an ordinary error: then the native must take its waiter back. Better ask
     /// [`Vm::may_wait`] first.
     pub fn park(&mut self) -> Thrown {
-        if self.errors.signal != Signal::None {
-            return self.errors.signal.thrown();
+        if self.lua.errors.signal != Signal::None {
+            return self.lua.errors.signal.thrown();
         }
         if let Err(e) = self.may_wait() {
             return e;
@@ -50,17 +50,20 @@ impl Vm {
     fn frames_in_the_way(&self) -> Option<&'static str> {
         // SAFETY: the chain of running coroutines.
         unsafe {
-            let mut th = self.thread;
-            let mut no_yield = self.no_yield;
-            let stop =
-                if self.fibers.current.is_null() { null_mut() } else { (*self.fibers.current).resumer };
+            let mut th = self.lua.thread;
+            let mut no_yield = self.lua.no_yield;
+            let stop = if self.lua.fibers.current.is_null() {
+                null_mut()
+            } else {
+                (*self.lua.fibers.current).resumer
+            };
             while th != stop {
                 if no_yield > (*th).closing as u32 {
-                    return Some(if self.gc.finalizing {
+                    return Some(if self.lua.gc.finalizing {
                         "attempt to wait inside a finalizer"
                     } else if (*th).in_hook {
                         "attempt to wait inside a hook"
-                    } else if th == self.base_thread && th != self.main_thread {
+                    } else if th == self.lua.roots.base_thread && th != self.lua.roots.main_thread {
                         "attempt to wait outside a fiber"
                     } else {
                         "attempt to wait inside a message handler"
@@ -83,15 +86,15 @@ impl Vm {
         }
         // SAFETY: the running fiber's state.
         unsafe {
-            if self.fibers.current.is_null() {
-                return if self.host.is_none() {
+            if self.lua.fibers.current.is_null() {
+                return if self.lua.hosting.host.is_none() {
                     Some("attempt to wait where nothing else can run")
                 } else {
                     None
                 };
             }
-            let entry = (*(*self.fibers.current).fiber).entry;
-            if self.stacks.running.current.is_null() && self.stacks.running.scan_from != entry {
+            let entry = (*(*self.lua.fibers.current).fiber).entry;
+            if self.lua.stacks.running.current.is_null() && self.lua.stacks.running.scan_from != entry {
                 return Some("attempt to wait across a native call");
             }
             None
@@ -106,11 +109,11 @@ impl Vm {
         // SAFETY: as described.
         unsafe {
             self.before_wait()?;
-            if self.fibers.current.is_null() {
+            if self.lua.fibers.current.is_null() {
                 self.wait_in_root()?;
             } else {
                 self.suspend_fiber();
-                if self.stacks.running.current.is_null() {
+                if self.lua.stacks.running.current.is_null() {
                     return Ok(Step::Park);
                 }
                 self.suspend_parked();
@@ -127,7 +130,7 @@ impl Vm {
         // SAFETY: as described. `may_wait` has seen to it that a fiber is on a segment.
         unsafe {
             self.before_wait()?;
-            if self.fibers.current.is_null() {
+            if self.lua.fibers.current.is_null() {
                 return self.wait_in_root();
             }
             self.suspend_fiber();
@@ -139,8 +142,8 @@ impl Vm {
     /// An interrupt that has come by now must not be slept over.
     unsafe fn before_wait(&mut self) -> LuaResult<()> {
         self.take_samples_of_native();
-        self.errors.signal = Signal::None;
-        if self.interrupt.load(Ordering::Relaxed) != 0 {
+        self.lua.errors.signal = Signal::None;
+        if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {
                 self.withdraw();
@@ -152,7 +155,7 @@ impl Vm {
 
     /// The wait of the running fiber or root chain has ended without its native being called again.
     fn withdraw(&mut self) {
-        if let Some(host) = self.host.clone() {
+        if let Some(host) = self.lua.hosting.host.clone() {
             let tag = self.current_fiber().map(|f| self.fiber_tag(f));
             host.withdraw(tag);
         }
@@ -160,11 +163,11 @@ impl Vm {
 
     /// The root chain waits.
     unsafe fn wait_in_root(&mut self) -> LuaResult<()> {
-        let Some(host) = self.host.clone() else {
+        let Some(host) = self.lua.hosting.host.clone() else {
             return Err(self.error("attempt to wait where nothing else can run"));
         };
         self.put_aside(perilune_trace::event::Parking::Waits, || host.wait_root());
-        if self.interrupt.load(Ordering::Relaxed) != 0 {
+        if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {
                 self.withdraw();
@@ -178,9 +181,9 @@ impl Vm {
     unsafe fn suspend_fiber(&mut self) {
         // SAFETY: a fiber runs; its chain ends at its root.
         unsafe {
-            let root = self.fibers.current;
+            let root = self.lua.fibers.current;
             let state = (*root).fiber;
-            let top = self.thread;
+            let top = self.lua.thread;
             let mut th = top;
             loop {
                 // Native stacks of the chain have changed since they were last looked at.
@@ -193,9 +196,9 @@ impl Vm {
             (*top).status = Status::Normal;
             (*state).top = top;
             (*state).phase = Phase::Parked;
-            (*state).c_calls = self.c_calls;
-            (*state).errors = self.errors.set_aside();
-            self.stacks.parked = null_mut();
+            (*state).c_calls = self.lua.c_calls;
+            (*state).errors = self.lua.errors.set_aside();
+            self.lua.stacks.parked = null_mut();
             self.leave_fiber(root);
         }
     }
@@ -207,9 +210,9 @@ impl Vm {
     pub(crate) unsafe fn pass_park(&mut self) -> Option<Flow> {
         // SAFETY: a fiber has just parked.
         unsafe {
-            let inner = self.stacks.parked;
-            if self.stacks.running.current.is_null() {
-                (*(*self.fibers.current).fiber).inner = inner;
+            let inner = self.lua.stacks.parked;
+            if self.lua.stacks.running.current.is_null() {
+                (*(*self.lua.fibers.current).fiber).inner = inner;
                 return None;
             }
             self.suspend_parked();
@@ -219,11 +222,11 @@ impl Vm {
 
     /// The fiber goes on where it parked: is it to be cancelled?
     pub(super) unsafe fn woken(&mut self) -> LuaResult<()> {
-        if self.errors.is_discarding() {
-            return Err(self.errors.signal.thrown());
+        if self.lua.errors.is_discarding() {
+            return Err(self.lua.errors.signal.thrown());
         }
         // SAFETY: a fiber runs.
-        let cancel = unsafe { (*(*self.fibers.current).fiber).cancel };
+        let cancel = unsafe { (*(*self.lua.fibers.current).fiber).cancel };
         if cancel == Cancel::Requested {
             self.withdraw();
             return Err(self.throw_cancellation());
@@ -235,10 +238,10 @@ impl Vm {
     pub(super) unsafe fn call_again(&mut self) -> Flow {
         // SAFETY: the frame of a native that has pushed nothing.
         unsafe {
-            let Some(native) = (*self.base.sub(CALL_GAP)).as_native() else {
+            let Some(native) = (*self.lua.base.sub(CALL_GAP)).as_native() else {
                 return Err(self.error("attempt to wait in a function that is none"));
             };
-            let nargs = self.top.offset_from(self.base) as usize;
+            let nargs = self.lua.top.offset_from(self.lua.base) as usize;
             match native.kind {
                 Kind::Hybrid | Kind::IpairsStep if self.needs_segment() => self.as_leaf_first(native, nargs),
                 Kind::Reentrant if self.needs_segment() => self.on_segment(native),

@@ -330,7 +330,7 @@ op!(
     /// Conversions, errors and metamethods of all arithmetic and bitwise instructions.
     #[inline(never)] slow_arith(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, arith_flow(&mut *vm, base, k, i))
 });
 
@@ -375,7 +375,7 @@ op!(op_len(vm, base, pc, k, i, tab) {
 
 op!(#[inline(never)] slow_len(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, len_flow(&mut *vm, base, i))
 });
 
@@ -398,7 +398,7 @@ unsafe fn len_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
 
 op!(op_concat(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     if (*vm).concat_in_place(base.add(i.a() as usize), i.b() as usize) {
         super::next_gc!(vm, base, pc, k, i, tab)
     }

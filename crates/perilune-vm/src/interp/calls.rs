@@ -33,10 +33,10 @@ op!(op_call(vm, base, pc, k, i, tab) {
     let p = (*((*func).payload() as *mut LuaClosure)).proto;
     let new_base = func.add(CALL_GAP);
     // Arguments lie within the caller's frame, or below a top that has been looked after.
-    if new_base.add((*p).max_stack as usize) >= (*vm).stack_limit || (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+    if new_base.add((*p).max_stack as usize) >= (*vm).lua.stack_limit || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
         tail!(slow_closure_call, vm, base, std::ptr::null(), std::ptr::null(), i, tab)
     }
-    let mut args_end = if i.b() != 0 { new_base.add(i.b() as usize - 1) } else { (*vm).top };
+    let mut args_end = if i.b() != 0 { new_base.add(i.b() as usize - 1) } else { (*vm).lua.top };
     let params_end = new_base.add((*p).num_params as usize);
     while args_end < params_end {
         Value::store_nil(args_end);
@@ -44,7 +44,7 @@ op!(op_call(vm, base, pc, k, i, tab) {
     }
     if (*p).is_vararg {
         // VARARGPREP finds its arguments by the top.
-        (*vm).top = args_end;
+        (*vm).lua.top = args_end;
     }
     let f = frame(new_base);
     (*f).tag0 = Tag::FRAME;
@@ -60,10 +60,10 @@ op!(op_call(vm, base, pc, k, i, tab) {
 op!(
     /// The stack is full, or the interrupt flag is set. `pc` is in the frame already.
     #[cold] #[inline(never)] slow_closure_call(vm, base, pc, k, i, tab) {
-    (*vm).base = base;
+    (*vm).lua.base = base;
     let func = base.add(i.a() as usize);
     if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+        (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))
 });
@@ -74,7 +74,7 @@ op!(
     save!(vm, base, pc);
     let func = base.add(i.a() as usize);
     if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+        (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     // A leaf native, the commonest case, without further ado.
     let native = native_at(func);
@@ -88,24 +88,24 @@ op!(
             }
             _ => false,
         };
-        if quick && (*vm).top.add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
+        if quick && (*vm).lua.top.add(crate::call::NATIVE_STACK) < (*vm).lua.stack_limit {
             let f = frame(new_base);
             *f = Frame::native(i.c() as i16 - 1, slots(base, new_base));
-            (*vm).base = new_base;
+            (*vm).lua.base = new_base;
             match (*native).run(&mut *vm) {
                 Ok(n) => {
-                    if (*vm).base != new_base || (*vm).dispatch != tab {
+                    if (*vm).lua.base != new_base || (*vm).lua.dispatch != tab {
                         // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
                         flow!(vm, (*vm).finish_native(n as usize))
                     }
                     let wanted = i.c() as usize;
-                    let from = (*vm).top.sub(n as usize);
+                    let from = (*vm).lua.top.sub(n as usize);
                     if wanted == 2 {
                         if n > 0 { copy(func, from) } else { *func = Value::NIL }
                     } else {
                         crate::call::deliver_results(vm, func, from, n as usize, wanted as i32 - 1);
                     }
-                    (*vm).base = base;
+                    (*vm).lua.base = base;
                     if (*vm).heap.gc_due() {
                         tail!(after_native, vm, base, pc, k, i, tab)
                     }
@@ -131,7 +131,7 @@ op!(
     /// A leaf native has returned and a collection is due.
     #[inline(never)] after_native(vm, base, pc, k, i, tab) {
     if i.c() != 0 {
-        (*vm).top = frame_ceiling(base);
+        (*vm).lua.top = frame_ceiling(base);
     }
     flow!(vm, (*vm).safepoint_open().map(|()| Step::Continue))
 });
@@ -142,7 +142,7 @@ op!(op_tailcall(vm, base, pc, k, i, tab) {
     if (*func).tag() == Tag::CLOSURE && i.d() == 0 && (*f).flags & F_VARARG == 0 {
         let p = (*((*func).payload() as *mut LuaClosure)).proto;
         let mut from = func.add(CALL_GAP);
-        let args_end = if i.b() != 0 { from.add(i.b() as usize - 1) } else { (*vm).top };
+        let args_end = if i.b() != 0 { from.add(i.b() as usize - 1) } else { (*vm).lua.top };
         if has_room(vm, p, base, args_end) {
             copy(base.sub(CALL_GAP), func);
             let mut to = base;
@@ -157,7 +157,7 @@ op!(op_tailcall(vm, base, pc, k, i, tab) {
                 to = to.add(1);
             }
             if (*p).is_vararg {
-                (*vm).top = to;
+                (*vm).lua.top = to;
             }
             (*f).flags |= F_TAIL;
             (*f).k = (*p).k;
@@ -174,7 +174,7 @@ op!(op_tailcall(vm, base, pc, k, i, tab) {
 pub(super) unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
     // SAFETY: called with the running frame's registers; arguments end at vm.top.
     unsafe {
-        if vm.interrupt.load(Ordering::Relaxed) != 0 {
+        if vm.lua.interrupt.load(Ordering::Relaxed) != 0 {
             vm.handle_interrupt()?;
         }
         if i.d() == 1 {
@@ -185,16 +185,16 @@ pub(super) unsafe fn tailcall_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> F
             func = vm.resolve_call(func)?;
         }
         // `resolve_call` may have moved the stack.
-        let base = vm.base;
+        let base = vm.lua.base;
         let f = *frame(base);
         if (*func).tag() != Tag::CLOSURE {
             // The frame of a native replaces nothing: its results become this frame's.
             return vm.start_call(func, -1, 0, crate::frame::CONT_RETURN, 0);
         }
-        let count = vm.top.offset_from(func) as usize;
+        let count = vm.lua.top.offset_from(func) as usize;
         let target = base.sub(CALL_GAP + f.shift_or_zero());
         std::ptr::copy(func as *const [u8; 16], target as *mut [u8; 16], count);
-        vm.top = target.add(count);
+        vm.lua.top = target.add(count);
         let delta = f.delta as usize;
         // The frame record moves down with the arguments when extra arguments lay below it.
         let parent = if delta == 0 { None } else { Some(base.sub(delta)) };
@@ -212,7 +212,7 @@ op!(op_return0(vm, base, pc, k, i, tab) {
     let mut dest = base.sub(CALL_GAP);
     let parent = base.sub((*f).delta as usize);
     if wanted < 0 {
-        (*vm).top = dest;
+        (*vm).lua.top = dest;
     } else {
         let end = dest.add(wanted as usize);
         while dest < end {
@@ -235,7 +235,7 @@ op!(op_return1(vm, base, pc, k, i, tab) {
     copy(dest, base.add(i.a() as usize));
     if wanted != 1 {
         if wanted < 0 {
-            (*vm).top = dest.add(1);
+            (*vm).lua.top = dest.add(1);
         } else {
             let mut at = dest.add(1);
             let end = dest.add(wanted as usize);
@@ -251,7 +251,7 @@ op!(op_return1(vm, base, pc, k, i, tab) {
 
 op!(op_return(vm, base, pc, k, i, tab) {
     let first = base.add(i.a() as usize);
-    let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
+    let n = if i.b() == 0 { (*vm).lua.top.offset_from(first) as usize } else { i.b() as usize - 1 };
     if i.d() == 0 && (*frame(base)).flags & F_SLOW_RETURN == 0 {
         let f = frame(base);
         let dest = base.sub(CALL_GAP);
@@ -268,7 +268,7 @@ op!(
     /// Whatever `slow_return` has no quick way for.
     #[inline(never)] general_return(vm, base, pc, k, i, tab) {
     let first = base.add(i.a() as usize);
-    let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
+    let n = if i.b() == 0 { (*vm).lua.top.offset_from(first) as usize } else { i.b() as usize - 1 };
     save!(vm, base, pc);
     if i.d() == 1 {
         flow!(vm, return_closing_flow(&mut *vm, base, first, n))
@@ -289,9 +289,9 @@ unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
 }
 
 op!(op_varargprep(vm, base, pc, k, i, tab) {
-    let top = (*vm).top;
+    let top = (*vm).lua.top;
     let new_base = top.add(CALL_GAP);
-    if new_base.add((*(*frame_closure(base)).proto).max_stack as usize) < (*vm).stack_limit {
+    if new_base.add((*(*frame_closure(base)).proto).max_stack as usize) < (*vm).lua.stack_limit {
         let (old, f) = (frame(base), frame(new_base));
         let shift = slots(base, new_base);
         copy(new_base.sub(CALL_GAP), base.sub(CALL_GAP));
@@ -325,9 +325,9 @@ op!(#[inline(never)] slow_varargprep(vm, base, pc, k, i, tab) {
 unsafe fn varargprep_flow(vm: &mut Vm, base: *mut Value, params: usize) -> Flow {
     // SAFETY: the arguments lie between base and vm.top; `enter_lua` filled up the fixed ones.
     unsafe {
-        let actual = vm.top.offset_from(base) as usize;
+        let actual = vm.lua.top.offset_from(base) as usize;
         let need = CALL_GAP + (*(*frame_closure(base)).proto).max_stack as usize;
-        let base = vm.reserve(vm.top, need)?.sub(actual);
+        let base = vm.reserve(vm.lua.top, need)?.sub(actual);
         let shift = actual + CALL_GAP;
         let new_base = base.add(shift);
         std::ptr::copy_nonoverlapping(
@@ -345,7 +345,7 @@ unsafe fn varargprep_flow(vm: &mut Vm, base: *mut Value, params: usize) -> Flow 
         if (*f).delta != 0 {
             (*f).delta += shift as u32;
         }
-        vm.base = new_base;
+        vm.lua.base = new_base;
         Ok(Step::Continue)
     }
 }
@@ -355,13 +355,13 @@ op!(op_vararg(vm, base, pc, k, i, tab) {
     let first = base.sub(CALL_GAP + extra);
     let mut a = base.add(i.a() as usize);
     if i.c() == 0 {
-        if a.add(extra + 1) >= (*vm).stack_limit {
+        if a.add(extra + 1) >= (*vm).lua.stack_limit {
             tail!(slow_vararg, vm, base, pc, k, i, tab)
         }
         for j in 0..extra {
             copy(a.add(j), first.add(j));
         }
-        (*vm).top = a.add(extra);
+        (*vm).lua.top = a.add(extra);
         next!(vm, base, pc, k, tab)
     }
     let wanted = i.c() as usize - 1;
@@ -391,11 +391,11 @@ unsafe fn vararg_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
         let extra =
             (*frame(base)).shift as usize - CALL_GAP - (*(*frame_closure(base)).proto).num_params as usize;
         let a = vm.reserve(base.add(i.a() as usize), extra + 1)?;
-        let first = vm.base.sub(CALL_GAP + extra);
+        let first = vm.lua.base.sub(CALL_GAP + extra);
         for j in 0..extra {
             copy(a.add(j), first.add(j));
         }
-        vm.top = a.add(extra);
+        vm.lua.top = a.add(extra);
         Ok(Step::Continue)
     }
 }
@@ -412,11 +412,11 @@ unsafe fn lift_flow(vm: &mut Vm, i: Instr) -> Flow {
     // SAFETY: called for the running frame; the open values lie between R[a] and the top.
     unsafe {
         let by = i.b() as usize;
-        let top = vm.reserve(vm.top, by + 1)?;
-        let from = vm.base.add(i.a() as usize);
+        let top = vm.reserve(vm.lua.top, by + 1)?;
+        let from = vm.lua.base.add(i.a() as usize);
         let n = top.offset_from(from) as usize;
         std::ptr::copy(from as *const [u8; 16], from.add(by) as *mut [u8; 16], n);
-        vm.top = top.add(by);
+        vm.lua.top = top.add(by);
         Ok(Step::Continue)
     }
 }
@@ -432,12 +432,12 @@ op!(op_closure(vm, base, pc, k, i, tab) {
 op!(
     /// Memory ran out while a function was made; the error has been raised.
     #[cold] #[inline(never)] closure_failed(vm, base, pc, k, i, tab) {
-    flow!(vm, Err((*vm).errors.signal.thrown()))
+    flow!(vm, Err((*vm).lua.errors.signal.thrown()))
 });
 
 op!(op_close(vm, base, pc, k, i, tab) {
     let level = base.add(i.a() as usize);
-    if (*(*vm).thread).tbc == 0 {
+    if (*(*vm).lua.thread).tbc == 0 {
         (*vm).close_upvalues(level);
         next!(vm, base, pc, k, tab)
     }
@@ -446,12 +446,12 @@ op!(op_close(vm, base, pc, k, i, tab) {
 
 op!(#[inline(never)] slow_close(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, close_flow(&mut *vm, i.a() as usize))
 });
 
 op!(#[inline(never)] op_tbc(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, (*vm).mark_tbc(base.add(i.a() as usize)).map(|()| Step::Continue))
 });

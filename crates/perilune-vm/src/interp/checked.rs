@@ -69,24 +69,24 @@ op!(
 impl Vm {
     /// From now on every instruction is compared with what its operands declare; a difference is a panic. Hooks and samplers put this off.
     pub fn check_operands(&mut self) {
-        self.checker = Some(Box::default());
+        self.lua.seen.checker = Some(Box::default());
         self.update_dispatch();
     }
 
     /// How many instructions have been compared.
     pub fn operands_checked(&self) -> u64 {
-        self.checker.as_ref().map_or(0, |c| c.seen)
+        self.lua.seen.checker.as_ref().map_or(0, |c| c.seen)
     }
 
     /// Instruction `i` is about to run: looks at the one before it, and remembers.
     #[inline(never)]
     unsafe fn check_instruction(&mut self, base: *mut Value, pc: *const Instr, k: *const Value, i: Instr) {
-        let Some(mut checker) = self.checker.take() else { return };
+        let Some(mut checker) = self.lua.seen.checker.take() else { return };
         // SAFETY: the running frame is a Lua frame with its pc stored, and `k` are its constants.
         unsafe {
             let inst = (*frame_closure(base)).inst();
             let at = pc.offset_from(inst.code) as usize - 1;
-            let stack = (*self.thread).stack;
+            let stack = (*self.lua.thread).stack;
             if checker.base == base && checker.stack == stack && checker.k == k && checker.leads_to(at) {
                 self.compare(&checker, at);
                 checker.seen += 1;
@@ -109,7 +109,7 @@ impl Vm {
             (checker.base, checker.stack, checker.k) = (base, stack, k);
             (checker.epoch, checker.at, checker.instr) = (self.heap.epoch(), at, i);
         }
-        self.checker = Some(checker);
+        self.lua.seen.checker = Some(checker);
     }
 
     /// Compares what instruction `checker.instr`, which led to instruction `to` of the same frame, has done with what it declares.
@@ -141,7 +141,7 @@ impl Vm {
     fn is_captured(&self, slot: *mut Value) -> bool {
         // SAFETY: the list belongs to the running coroutine.
         unsafe {
-            let mut upvalue = (*self.thread).open_upvals;
+            let mut upvalue = (*self.lua.thread).open_upvals;
             while !upvalue.is_null() {
                 if (*upvalue).v == slot {
                     return true;

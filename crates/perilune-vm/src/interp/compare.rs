@@ -128,7 +128,7 @@ op!(
         jump_if!(vm, base, pc, k, i, tab, r != negated)
     }
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, order_flow(&mut *vm, x, y, or_equal, negated))
 });
 
@@ -183,7 +183,7 @@ op!(
         jump_if!(vm, base, pc, k, i, tab, negated)
     }
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, eq_flow(&mut *vm, x, y, negated))
 });
 

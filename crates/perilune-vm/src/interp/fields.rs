@@ -45,7 +45,7 @@ macro_rules! try_node_get {
 /// As [`try_own_get`], for what a class has.
 macro_rules! try_proto_get {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $tab:ident, $t:ident, $c:ident, $dest:expr) => {{
-        if (*$t).metatable == (*$c).meta && (*$c).aux == (*$vm).proto_version {
+        if (*$t).metatable == (*$c).meta && (*$c).aux == (*$vm).lua.proto_version {
             let kind = (*$c).kind;
             if kind == PROTO_SLOT {
                 let v = (*$c).loc as *const Value;
@@ -72,7 +72,7 @@ macro_rules! try_frozen_get {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $tab:ident, $t:ident, $c:ident, $dest:expr) => {{
         let slot = (*$c).slot;
         if (*$c).kind == FROZEN_NODE
-            && (*$c).aux == (*$vm).proto_version
+            && (*$c).aux == (*$vm).lua.proto_version
             && !(*$t).nodes.is_null()
             && slot >> (*$t).log2_nodes == 0
         {
@@ -94,7 +94,7 @@ macro_rules! call_cached {
     ($vm:ident, $base:ident, $pc:ident, $tab:ident, $t:expr, $c:expr, $f:expr, $cont:expr, [$($arg:expr),*]) => {{
         let c: *const Ic = $c;
         let f: *const Value = $f;
-        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).proto_version && (*f).tag() == Tag::CLOSURE {
+        if (*$t).metatable == (*c).meta && (*c).aux == (*$vm).lua.proto_version && (*f).tag() == Tag::CLOSURE {
             let p = (*((*f).payload() as *const LuaClosure)).proto;
             let func = frame_ceiling($base);
             let callee = func.wrapping_add(CALL_GAP);
@@ -198,7 +198,7 @@ op!(
     #[inline(never)] call_shared_index(vm, base, pc, k, i, tab) {
     let obj = base.add(i.b() as usize);
     let t = (*obj).payload() as *mut Table;
-    if (*t).metatable == (*ic(k, i.d())).meta && (*ic(k, i.d())).aux == (*vm).proto_version {
+    if (*t).metatable == (*ic(k, i.d())).meta && (*ic(k, i.d())).aux == (*vm).lua.proto_version {
         let f = (*vm).own_function_place((*ic(k, i.d())).loc as *const Value);
         call_cached!(vm, base, pc, tab, t, ic(k, i.d()), f, CONT_STORE, [obj, k.add(i.c() as usize)]);
     }
@@ -254,11 +254,11 @@ op!(
     if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
         let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
-        if let Some(slot) = (*vm).shared.find_own((*t).shape, key) {
+        if let Some(slot) = (*vm).lua.caches.shared.find_own((*t).shape, key) {
             let v = (*t).slots.add(slot as usize);
-            let ticks = (*vm).shared.ticks;
+            let ticks = (*vm).lua.caches.shared.ticks;
             if !(*v).is_nil() && !ticks.is_multiple_of(32) {
-                (*vm).shared.ticks = ticks.wrapping_add(1);
+                (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
                 copy(base.add(i.a() as usize), v);
                 next!(vm, base, pc, k, tab)
             }
@@ -273,15 +273,15 @@ op!(
     #[inline(never)] shared_getfield(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
-    let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
-    let ticks = (*vm).shared.ticks;
+    let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, key);
+    let ticks = (*vm).lua.caches.shared.ticks;
     if !e.is_null() {
         if !ticks.is_multiple_of(32) && !shape::is_dict((*t).shape) {
-            (*vm).shared.ticks = ticks.wrapping_add(1);
+            (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
             let c = &raw const (*e).ic;
             let v = if (*c).kind == OWN {
                 (*t).slots.add((*c).slot as usize) as *const Value
-            } else if (*c).kind == PROTO_SLOT && (*c).aux == (*vm).proto_version {
+            } else if (*c).kind == PROTO_SLOT && (*c).aux == (*vm).lua.proto_version {
                 (*c).loc as *const Value
             } else {
                 tail!(found_getfield, vm, base, pc, k, i, tab)
@@ -294,7 +294,7 @@ op!(
         }
         tail!(found_getfield, vm, base, pc, k, i, tab)
     }
-    (*vm).shared.ticks = ticks.wrapping_add(1);
+    (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
@@ -303,9 +303,9 @@ op!(
     #[inline(never)] found_getfield(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
-    let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
-    let ticks = (*vm).shared.ticks;
-    (*vm).shared.ticks = ticks.wrapping_add(1);
+    let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, key);
+    let ticks = (*vm).lua.caches.shared.ticks;
+    (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
     if !e.is_null() {
         if shape::is_dict((*t).shape) {
             if !(*t).get_str(Gc::from_ptr(key)).is_nil() {
@@ -333,7 +333,7 @@ op!(
     /// GETTABUP, GETFIELD and SELF past all caches.
     #[inline(never)] uncached_getfield(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, getfield_flow(&mut *vm, base, k, i))
 });
 
@@ -522,10 +522,10 @@ op!(
     if (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
         let key = (*k.add(i.b() as usize)).payload() as *mut LuaString;
-        let e = (*vm).shared.find((*t).shape, (*t).metatable, key);
+        let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, key);
         if !e.is_null() && (*e).ic.kind == OWN {
-            (*vm).shared.ticks = (*vm).shared.ticks.wrapping_add(1);
-            if (*vm).shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
+            (*vm).lua.caches.shared.ticks = (*vm).lua.caches.shared.ticks.wrapping_add(1);
+            if (*vm).lua.caches.shared.ticks.is_multiple_of(32) && i.d() != NO_IC {
                 *ic(k, i.d()) = (*e).ic;
             }
             let v = (*t).slots.add((*e).ic.slot as usize);
@@ -544,7 +544,7 @@ op!(
     /// SETTABUP and SETFIELD past their caches.
     #[inline(never)] slow_setfield(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, setfield_flow(&mut *vm, base, k, i))
 });
 
@@ -609,7 +609,7 @@ unsafe fn fill_set(
         } else if let Some(slot) = shape::lookup(t.shape, name) {
             if before == t.shape {
                 *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
-                vm.shared.put(*c, t.metatable, name);
+                vm.lua.caches.shared.put(*c, t.metatable, name);
             } else if before != shape::DICT {
                 *c = Ic { shape: before, kind: ADD, slot, aux: t.shape, ..Ic::CLEAR };
             }
@@ -646,7 +646,7 @@ op!(
     /// The first execution of a NEWTABLE site, large constructors, and templates that have no shape.
     #[inline(never)] slow_newtable(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, newtable_flow(&mut *vm, base, k, i))
 });
 
@@ -709,7 +709,7 @@ op!(op_setslot(vm, base, pc, k, i, tab) {
 
 op!(#[inline(never)] slow_setslot(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, setslot_flow(&mut *vm, base, pc, k, i))
 });
 
@@ -745,13 +745,13 @@ unsafe fn setslot_flow(vm: &mut Vm, base: *mut Value, pc: *const Instr, k: *cons
 
 op!(#[inline(never)] op_setlist(vm, base, pc, k, i, tab) {
     let a = base.add(i.a() as usize);
-    let n = if i.b() == 0 { (*vm).top.offset_from(a) as usize - 1 } else { i.b() as usize };
+    let n = if i.b() == 0 { (*vm).lua.top.offset_from(a) as usize - 1 } else { i.b() as usize };
     save!(vm, base, pc);
     if i.b() != 0 {
-        (*vm).top = frame_ceiling(base);
+        (*vm).lua.top = frame_ceiling(base);
     }
     let result = (*vm).set_list(a, n, i.bx() as i64);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, result.map(|()| Step::Continue))
 });
 

@@ -41,8 +41,8 @@ op!(
     if let Err(e) = (*vm).trace(i) {
         flow!(vm, Err(e))
     }
-    let base = (*vm).base;
-    let tab = (*vm).dispatch;
+    let base = (*vm).lua.base;
+    let tab = (*vm).lua.dispatch;
     if i.op_byte() == Op::Call as u8 && (*base.add(i.a() as usize)).tag() != Tag::CLOSURE {
         // Past the short way for leaves, which knows no hooks.
         return super::hooks::op_hooked_call(vm, base, pc, k, i.0, tab);
@@ -55,7 +55,7 @@ op!(
     #[inline(never)] op_hooked_call(vm, base, pc, k, i, tab) {
     let func = base.add(i.a() as usize);
     if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+        (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))
 });
@@ -64,12 +64,12 @@ impl Vm {
     /// Picks the dispatch table for the running coroutine's hooks.
     pub(crate) fn update_dispatch(&mut self) {
         // SAFETY: there is always a running coroutine.
-        let hooked = unsafe { (*self.thread).hook_mask != 0 };
-        let own = self.sampler.table();
-        self.dispatch = match hooked {
+        let hooked = unsafe { (*self.lua.thread).hook_mask != 0 };
+        let own = self.lua.seen.sampler.table();
+        self.lua.dispatch = match hooked {
             true => &raw const super::HOOKED,
             false if !own.is_null() => own,
-            false if self.checker.is_some() => &raw const super::checked::CHECKED,
+            false if self.lua.seen.checker.is_some() => &raw const super::checked::CHECKED,
             false => &raw const super::HANDLERS,
         };
     }
@@ -77,7 +77,7 @@ impl Vm {
     /// Whether the running coroutine has a hook.
     #[inline(always)]
     pub(crate) fn hooks_active(&self) -> bool {
-        self.dispatch == &raw const super::HOOKED
+        self.lua.dispatch == &raw const super::HOOKED
     }
 
     /// Sets the hook of a coroutine: a function, the events it wants (`HOOK_CALL` and so on), and for counts every how many instructions.
@@ -105,28 +105,28 @@ impl Vm {
     unsafe fn trace(&mut self, i: Instr) -> LuaResult<()> {
         // SAFETY: the running frame is a Lua frame; it is looked up again after each event.
         unsafe {
-            if self.sampler.is_sprung() {
+            if self.lua.seen.sampler.is_sprung() {
                 self.take_samples();
             }
             if self.running_role() != Role::Program {
                 return Ok(());
             }
-            let th = self.thread;
-            let proto = (*frame_closure(self.base)).inst().proto();
-            let pc = names::current_pc(self.base);
+            let th = self.lua.thread;
+            let proto = (*frame_closure(self.lua.base)).inst().proto();
+            let pc = names::current_pc(self.lua.base);
             if pc == 0 && proto.is_vararg {
                 return Ok(());
             }
             // The mask is read anew for each event: a hook may set another one.
             let open = i.uses_top();
             if !open {
-                self.top = frame_ceiling(self.base);
+                self.lua.top = frame_ceiling(self.lua.base);
             }
             let looped = std::mem::replace(&mut (*th).hook_looped, false);
             if pc == proto.is_vararg as usize && !looped {
                 (*th).hook_pc = pc as i32;
                 if (*th).hook_mask & HOOK_CALL != 0 {
-                    let tail = (*frame(self.base)).flags & F_TAIL != 0;
+                    let tail = (*frame(self.lua.base)).flags & F_TAIL != 0;
                     let event = if tail { "tail call" } else { "call" };
                     self.run_hook(event, None, (1, proto.num_params as u32))?;
                     (*th).hook_pc = pc as i32;
@@ -151,11 +151,11 @@ impl Vm {
                     let target = pc as i64 + 1 + i.sj() as i64;
                     (*th).hook_looped = target == proto.is_vararg as i64;
                 }
-                Some(Op::Return0) => self.hook_return(self.base.add(i.a() as usize), 0).map(|_| ())?,
-                Some(Op::Return1) => self.hook_return(self.base.add(i.a() as usize), 1).map(|_| ())?,
+                Some(Op::Return0) => self.hook_return(self.lua.base.add(i.a() as usize), 0).map(|_| ())?,
+                Some(Op::Return1) => self.hook_return(self.lua.base.add(i.a() as usize), 1).map(|_| ())?,
                 Some(Op::Return) if i.d() == 0 => {
-                    let first = self.base.add(i.a() as usize);
-                    let n = if open { self.top.offset_from(first) as usize } else { i.b() as usize - 1 };
+                    let first = self.lua.base.add(i.a() as usize);
+                    let n = if open { self.lua.top.offset_from(first) as usize } else { i.b() as usize - 1 };
                     self.hook_return(first, n)?;
                 }
                 _ => {}
@@ -168,7 +168,7 @@ impl Vm {
     #[cold]
     pub(crate) fn hook_call(&mut self) -> LuaResult<()> {
         // SAFETY: there is always a running coroutine.
-        if unsafe { (*self.thread).hook_mask } & HOOK_CALL == 0 {
+        if unsafe { (*self.lua.thread).hook_mask } & HOOK_CALL == 0 {
             return Ok(());
         }
         self.run_hook("call", None, (1, self.nargs()))
@@ -179,20 +179,20 @@ impl Vm {
     pub(crate) unsafe fn hook_return(&mut self, first: *mut Value, n: usize) -> LuaResult<*mut Value> {
         // SAFETY: the values lie above the running frame's base; offsets survive a move of the stack.
         unsafe {
-            let th = self.thread;
+            let th = self.lua.thread;
             let mut first = first;
             if (*th).hook_mask & HOOK_RETURN != 0 {
-                let f = frame(self.base);
-                let offset = first.offset_from(self.base);
+                let f = frame(self.lua.base);
+                let offset = first.offset_from(self.lua.base);
                 let end = first.add(n);
                 let native = (*f).flags & F_NATIVE != 0;
-                self.top = if native { end } else { end.max(frame_ceiling(self.base)) };
+                self.lua.top = if native { end } else { end.max(frame_ceiling(self.lua.base)) };
                 self.run_hook("return", None, ((offset + 1) as u32, n as u32))?;
-                first = self.base.offset(offset);
-                self.top = first.add(n);
+                first = self.lua.base.offset(offset);
+                self.lua.top = first.add(n);
             }
-            let delta = (*frame(self.base)).delta as usize;
-            let parent = self.base.sub(delta);
+            let delta = (*frame(self.lua.base)).delta as usize;
+            let parent = self.lua.base.sub(delta);
             if delta != 0 && (*frame(parent)).flags & F_NATIVE == 0 {
                 (*th).hook_pc = names::current_pc(parent) as i32;
             }
@@ -203,7 +203,7 @@ impl Vm {
     /// Calls the hook of the running coroutine, if none is running, and leaves base and top as they were (in a stack that may have moved).
     #[inline(never)]
     fn run_hook(&mut self, event: &str, line: Option<u32>, transfer: (u32, u32)) -> LuaResult<()> {
-        let th = self.thread;
+        let th = self.lua.thread;
         // SAFETY: the running coroutine stays alive and comes back to this stack; offsets survive a move of it.
         unsafe {
             let hook = (*th).hook;
@@ -211,24 +211,24 @@ impl Vm {
                 return Ok(());
             }
             let stack = (*th).stack;
-            let (base, top) = (self.base.offset_from(stack), self.top.offset_from(stack));
+            let (base, top) = (self.lua.base.offset_from(stack), self.lua.top.offset_from(stack));
             let event = self.value_str(event.as_bytes())?;
             let line = line.map_or(Value::NIL, |n| Value::int(n as i64));
             (*th).in_hook = true;
             // Without values there is no first one.
             (*th).transfer_first = if transfer.1 == 0 { 0 } else { transfer.0 };
             (*th).transfer_count = transfer.1;
-            self.no_yield += 1;
-            (*frame(self.base)).flags |= F_HOOK;
+            self.lua.no_yield += 1;
+            (*frame(self.lua.base)).flags |= F_HOOK;
             self.set_top_for_call();
             let result = self.call_multi(hook, &[event, line], 0);
             let stack = (*th).stack;
             (*frame(stack.offset(base))).flags &= !F_HOOK;
-            self.no_yield -= 1;
+            self.lua.no_yield -= 1;
             (*th).in_hook = false;
             result?;
-            self.base = stack.offset(base);
-            self.top = stack.offset(top);
+            self.lua.base = stack.offset(base);
+            self.lua.top = stack.offset(top);
             Ok(())
         }
     }

@@ -218,13 +218,13 @@ impl Vm {
                     if !shape::is_dict(t.shape) {
                         if let Some(slot) = shape::lookup(t.shape, key) {
                             *c = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
-                            self.shared.put(*c, t.metatable, key);
-                            self.shared.put_own(t.shape, key, slot);
+                            self.lua.caches.shared.put(*c, t.metatable, key);
+                            self.lua.caches.shared.put_own(t.shape, key, slot);
                         }
                     } else if t.shape == shape::FROZEN_DICT {
                         if let Some(slot) = node_index(t, key) {
                             let loc = (*t.nodes.add(slot as usize)).key as *mut u8;
-                            let (shape, aux) = (t.shape, self.proto_version);
+                            let (shape, aux) = (t.shape, self.lua.proto_version);
                             *c = Ic { shape, kind: FROZEN_NODE, slot, aux, meta: NO_META, loc };
                         }
                     } else if let Some(node) = node_index(t, key) {
@@ -286,7 +286,7 @@ impl Vm {
                             shape: t.shape,
                             kind,
                             slot: 0,
-                            aux: self.proto_version,
+                            aux: self.lua.proto_version,
                             meta: t.metatable,
                             loc,
                         };
@@ -294,7 +294,7 @@ impl Vm {
                         if d != NO_IC && !shape::is_dict(t.shape) {
                             *ic(k, d) = found;
                         }
-                        self.shared.put(found, t.metatable, key);
+                        self.lua.caches.shared.put(found, t.metatable, key);
                     }
                     return Ok(Found::Value(v));
                 }
@@ -334,7 +334,7 @@ impl Vm {
                 shape: t.shape,
                 kind: if event == Event::Index { INDEX_CALL } else { NEWINDEX_CALL },
                 slot: 0,
-                aux: self.proto_version,
+                aux: self.lua.proto_version,
                 meta: t.metatable,
                 loc: meta.slots.add(slot as usize) as *mut u8,
             };
@@ -374,7 +374,7 @@ impl Vm {
         if t.header.flags & TABLE_IS_PROTO == 0 && !t.is_frozen() {
             // SAFETY: the heap's one thread writes the header's client flags.
             unsafe { (*t.ptr()).header.flags |= TABLE_IS_PROTO };
-            self.gc.flagged_young = true;
+            self.lua.gc.flagged_young = true;
         }
     }
 }

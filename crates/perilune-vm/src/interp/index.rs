@@ -118,7 +118,7 @@ op!(
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
     if (*t).shape == shape::FROZEN_DICT {
-        let known = (*vm).lookups.find(t, key);
+        let known = (*vm).lua.islands.lookups.find(t, key);
         if known.is_null() {
             tail!(frozen_getindex_otherwise, vm, base, pc, k, i, tab)
         }
@@ -130,7 +130,7 @@ op!(
 op!(#[inline(never)] frozen_getindex_otherwise(vm, base, pc, k, i, tab) {
     let t = (*base.add(i.b() as usize)).payload() as *mut Table;
     let key = (*base.add(i.c() as usize)).payload() as *mut LuaString;
-    match (*vm).lookups.otherwise(t, key) {
+    match (*vm).lua.islands.lookups.otherwise(t, key) {
         Otherwise::Answer(known) => deliver_known!(vm, base, pc, k, i, tab, known),
         Otherwise::Compare => tail!(compared_getindex, vm, base, pc, k, i, tab),
         Otherwise::Ask => tail!(asked_getindex, vm, base, pc, k, i, tab),
@@ -187,7 +187,7 @@ op!(
         }
         tail!(frozen_getindex, vm, base, pc, k, i, tab)
     }
-    let twin = (*vm).strings.known_twin_anywhere((*key).payload() as *mut LuaString);
+    let twin = (*vm).lua.interned.strings.known_twin_anywhere((*key).payload() as *mut LuaString);
     if !twin.is_null() {
         // The two have one hash. The twin itself need not be touched.
         let hash = (*((*key).payload() as *mut LuaString)).hash;
@@ -299,7 +299,7 @@ op!(
 
 op!(#[inline(never)] slow_getindex(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, getindex_flow(&mut *vm, base, i))
 });
 
@@ -403,7 +403,7 @@ op!(
     /// SETINDEX by a string that is not interned: as [`twin_getindex`].
     #[inline(never)] twin_setindex(vm, base, pc, k, i, tab) {
     let key = base.add(i.b() as usize);
-    let twin = (*vm).strings.known_twin_anywhere((*key).payload() as *mut LuaString);
+    let twin = (*vm).lua.interned.strings.known_twin_anywhere((*key).payload() as *mut LuaString);
     if !twin.is_null() {
         Value::store_payload(key, Tag::STRING, twin as u64);
         tail!(string_setindex, vm, base, pc, k, i, tab)
@@ -477,7 +477,7 @@ op!(
     #[inline(never)] raw_setindex(vm, base, pc, k, i, tab) {
     let t: Gc<Table> = (*base.add(i.a() as usize)).gc();
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     if let Err(e) = (*vm).raw_set(t, *base.add(i.b() as usize), *rk(base, k, i.c())) {
         flow!(vm, Err(e))
     }
@@ -497,7 +497,7 @@ op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
         }
     }
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, setindex_flow(&mut *vm, base, k, i))
 });
 

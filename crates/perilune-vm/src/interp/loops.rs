@@ -109,7 +109,7 @@ op!(op_forloop(vm, base, pc, k, i, tab) {
             Value::store_payload(a, Tag::INT, idx as u64);
             set_int!(a.add(3), idx);
             let pc = pc.offset(i.sj() as isize);
-            if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+            if (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
                 tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
             }
             next!(vm, base, pc, k, tab)
@@ -123,7 +123,7 @@ op!(op_forloop(vm, base, pc, k, i, tab) {
         Value::store_payload(a, Tag::FLOAT, idx.to_bits());
         set_float!(a.add(3), idx);
         let pc = pc.offset(i.sj() as isize);
-        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+        if (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
             tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
         }
         next!(vm, base, pc, k, tab)
@@ -143,7 +143,7 @@ op!(op_tforprep(vm, base, pc, k, i, tab) {
 op!(#[inline(never)] slow_tforprep(vm, base, pc, k, i, tab) {
     let target = pc.offset(i.sj() as isize);
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     if let Err(e) = (*vm).mark_tbc(base.add(i.a() as usize + 3)) {
         flow!(vm, Err(e))
     }
@@ -179,7 +179,7 @@ macro_rules! next_item {
         }
         let next = *$pc;
         let pc = $pc.add(1).offset(next.sj() as isize);
-        if (*$vm).interrupt.load(Ordering::Relaxed) != 0 {
+        if (*$vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
             tail!(super::slow_interrupt, $vm, $base, pc, $k, $i, $tab)
         }
         next!($vm, $base, pc, $k, $tab)
@@ -262,7 +262,7 @@ op!(
             && (*last).atom == shape::atom_at(t.shape, slot - 1)
             && !(*v).is_nil()
         {
-            let name = (*vm).shapes.known_name(shape::atom_at(t.shape, slot));
+            let name = (*vm).lua.interned.shapes.known_name(shape::atom_at(t.shape, slot));
             if !name.is_null() {
                 Value::store_payload(control, Tag::STRING, name as u64);
                 Value::store(a.add(4), Tag::STRING, name as u64);
@@ -282,7 +282,7 @@ op!(
         ForNext::Item => {
             let next = *pc;
             let pc = pc.add(1).offset(next.sj() as isize);
-            if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+            if (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
                 tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
             }
             next!(vm, base, pc, k, tab)
@@ -382,7 +382,7 @@ op!(
     copy(own, a.add(1));
     copy(own.add(1), a.add(2));
     save!(vm, base, pc);
-    (*vm).top = top;
+    (*vm).lua.top = top;
     let wanted = i.b() as i16;
     if (*func).tag() == Tag::CLOSURE {
         let p = (*((*func).payload() as *mut LuaClosure)).proto;
@@ -394,23 +394,23 @@ op!(
         }
     }
     let native = native_at(func);
-    if !native.is_null() && (*vm).dispatch != &raw const super::HOOKED {
+    if !native.is_null() && (*vm).lua.dispatch != &raw const super::HOOKED {
         let quick = match (*native).kind {
             Kind::Leaf => true,
             Kind::Hybrid => !(*vm).needs_segment(),
             _ => false,
         };
-        if quick && top.wrapping_add(crate::call::NATIVE_STACK) < (*vm).stack_limit {
+        if quick && top.wrapping_add(crate::call::NATIVE_STACK) < (*vm).lua.stack_limit {
             *frame(own) = Frame::native(wanted, slots(base, own));
-            (*vm).base = own;
+            (*vm).lua.base = own;
             match (*native).run(&mut *vm) {
                 Ok(n) => {
-                    if (*vm).base != own || (*vm).dispatch != tab {
+                    if (*vm).lua.base != own || (*vm).lua.dispatch != tab {
                         flow!(vm, (*vm).finish_native(n as usize))
                     }
                     let n = n as usize;
-                    crate::call::deliver_results(vm, func, (*vm).top.sub(n), n, wanted as i32);
-                    (*vm).base = base;
+                    crate::call::deliver_results(vm, func, (*vm).lua.top.sub(n), n, wanted as i32);
+                    (*vm).lua.base = base;
                     if (*vm).heap.gc_due() {
                         tail!(after_tforcall, vm, base, pc, k, i, tab)
                     }
@@ -432,7 +432,7 @@ op!(
 op!(
     /// A native iterator has returned and a collection is due.
     #[inline(never)] after_tforcall(vm, base, pc, k, i, tab) {
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, (*vm).safepoint_open().map(|()| super::Step::Continue))
 });
 
@@ -441,7 +441,7 @@ op!(op_tforloop(vm, base, pc, k, i, tab) {
     if !(*a.add(4)).is_nil() {
         copy(a.add(2), a.add(4));
         let pc = pc.offset(i.sj() as isize);
-        if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+        if (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
             tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
         }
         next!(vm, base, pc, k, tab)

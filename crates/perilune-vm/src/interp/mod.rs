@@ -116,9 +116,9 @@ macro_rules! next {
 macro_rules! next {
     ($vm:ident, $base:expr, $pc:expr, $k:expr, $tab:expr) => {{
         let base = $base;
-        (*$vm).base = base;
-        (*$vm).loop_pc = $pc;
-        (*$vm).loop_k = $k;
+        (*$vm).lua.base = base;
+        (*$vm).lua.loop_pc = $pc;
+        (*$vm).lua.loop_k = $k;
         return crate::interp::Exit::Next;
     }};
 }
@@ -136,7 +136,7 @@ pub(crate) use tail;
 macro_rules! save {
     ($vm:ident, $base:expr, $pc:expr) => {{
         (*crate::frame::frame($base)).pc = $pc;
-        (*$vm).base = $base;
+        (*$vm).lua.base = $base;
     }};
 }
 pub(crate) use save;
@@ -166,16 +166,16 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
             // SAFETY: vm is the running state; the native's frame is on top.
             Err(Thrown::Park(_)) => flow = unsafe { (*vm).park_here() },
             // SAFETY: vm is the running state.
-            Err(Thrown::Error(_)) if unsafe { (*vm).wanted_room != 0 && (*vm).store_again() } => {
+            Err(Thrown::Error(_)) if unsafe { (*vm).lua.gc.wanted_room != 0 && (*vm).store_again() } => {
                 flow = Ok(Step::Continue);
             }
             Err(thrown) => {
                 // SAFETY: vm is the running state.
-                let signal = unsafe { (*vm).errors.signal };
+                let signal = unsafe { (*vm).lua.errors.signal };
                 debug_assert!(thrown.signal() == signal, "{thrown:?} is not what is on its way");
                 // SAFETY: vm is the running state.
                 let outcome = unsafe {
-                    if (*(*vm).thread).tbc != 0 && (*vm).needs_segment() {
+                    if (*(*vm).lua.thread).tbc != 0 && (*vm).needs_segment() {
                         // A coroutine whose variables are closed on the way of the error may yield in their methods; none of its frames is an entry frame.
                         let unwound =
                             |vm: &mut Vm| vm.unwind(thrown).map(|step| step.unwrap_or(Step::Return));
@@ -200,10 +200,10 @@ impl Vm {
     #[cold]
     #[inline(never)]
     unsafe fn store_again(&mut self) -> bool {
-        let bytes = std::mem::take(&mut self.wanted_room);
+        let bytes = std::mem::take(&mut self.lua.gc.wanted_room);
         // SAFETY: called with a frame at `base`, the `pc` of a Lua one behind the instruction that failed.
         unsafe {
-            let f = frame(self.base);
+            let f = frame(self.lua.base);
             if (*f).flags & crate::frame::F_NATIVE != 0 {
                 return false;
             }
@@ -219,7 +219,7 @@ impl Vm {
             if self.heap.has_room(bytes) || self.ensure_room(bytes).is_err() {
                 return false;
             }
-            self.errors.take_value();
+            self.lua.errors.take_value();
             (*f).pc = (*f).pc.sub(1);
             true
         }
@@ -231,10 +231,10 @@ impl Vm {
 unsafe fn reload(vm: *mut Vm) -> Exit {
     // SAFETY: the caller's promise: a Lua frame at `vm.base`.
     unsafe {
-        let base = (*vm).base;
+        let base = (*vm).lua.base;
         let f = frame(base);
         debug_assert!(!(*f).pc.is_null());
-        let _tab = (*vm).dispatch;
+        let _tab = (*vm).lua.dispatch;
         next!(vm, base, (*f).pc, (*f).k, _tab)
     }
 }
@@ -252,17 +252,24 @@ pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> 
     crate::segment::spill_registers(vm, |vm, here| {
         // SAFETY: `first` leaves the state as handlers do.
         unsafe {
-            let outer = std::mem::replace(&mut (*vm).stacks.running.scan_from, here);
+            let outer = std::mem::replace(&mut (*vm).lua.stacks.running.scan_from, here);
             #[allow(unused_mut)]
             let mut exit = first(&mut *vm);
             #[cfg(debug_assertions)]
             while exit == Exit::Next {
-                let pc = (*vm).loop_pc;
-                let tab = (*vm).dispatch;
+                let pc = (*vm).lua.loop_pc;
+                let tab = (*vm).lua.dispatch;
                 let insn = (*pc).0;
-                exit = (*tab).0[(insn & 0xff) as usize](vm, (*vm).base, pc.add(1), (*vm).loop_k, insn, tab);
+                exit = (*tab).0[(insn & 0xff) as usize](
+                    vm,
+                    (*vm).lua.base,
+                    pc.add(1),
+                    (*vm).lua.loop_k,
+                    insn,
+                    tab,
+                );
             }
-            (*vm).stacks.running.scan_from = outer;
+            (*vm).lua.stacks.running.scan_from = outer;
             exit
         }
     })
@@ -301,11 +308,11 @@ op!(
     /// A collection is due: does a step of it and goes on with the next instruction.
     #[inline(never)] slow_gc(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     if matches!(i.op(), Some(Op::NewTable | Op::Closure | Op::Concat)) {
         // The compiler puts a new object above everything live: what stale registers refer to may be garbage.
         let mut stale = base.add(i.a() as usize + 1);
-        while stale < (*vm).top {
+        while stale < (*vm).lua.top {
             *stale = Value::NIL;
             stale = stale.add(1);
         }
@@ -317,7 +324,7 @@ op!(
     /// The interrupt flag is set: acts on it and goes on with the next instruction.
     #[cold] #[inline(never)] slow_interrupt(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
-    (*vm).top = frame_ceiling(base);
+    (*vm).lua.top = frame_ceiling(base);
     flow!(vm, (*vm).handle_interrupt().map(|()| Step::Continue))
 });
 

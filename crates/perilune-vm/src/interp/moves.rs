@@ -86,7 +86,7 @@ op!(op_jump(vm, base, pc, k, i, tab) {
 
 op!(op_jumpback(vm, base, pc, k, i, tab) {
     let pc = pc.offset(i.sj() as isize);
-    if (*vm).interrupt.load(Ordering::Relaxed) != 0 {
+    if (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
         tail!(super::slow_interrupt, vm, base, pc, k, i, tab)
     }
     next!(vm, base, pc, k, tab)

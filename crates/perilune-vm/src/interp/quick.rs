@@ -28,10 +28,10 @@ pub(crate) unsafe fn has_room(
 ) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
-        let limit = (*vm).stack_limit;
+        let limit = (*vm).lua.stack_limit;
         new_base.wrapping_add((*p).max_stack as usize) < limit
             && args_end < limit
-            && (*vm).interrupt.load(Ordering::Relaxed) == 0
+            && (*vm).lua.interrupt.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) unsafe fn push_lua(
             Value::store_nil(args_end);
             args_end = args_end.add(1);
         }
-        (*vm).top = args_end;
+        (*vm).lua.top = args_end;
         let f = frame(new_base);
         (*f).pc = (*p).code;
         (*f).tag0 = Tag::FRAME;
@@ -136,7 +136,7 @@ macro_rules! quick_return {
                 {
                     // The caller of `pcall` is a Lua function.
                     let pf = crate::frame::frame(parent);
-                    (*(*$vm).thread).pcalls = (*pf).shift;
+                    (*(*$vm).lua.thread).pcalls = (*pf).shift;
                     let dest = parent.sub(crate::frame::CALL_GAP);
                     let parent = parent.sub((*pf).delta as usize);
                     let wanted = (*pf).nresults as i32;
@@ -177,16 +177,16 @@ unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults:
     // SAFETY: called for a call of `pcall` at `func`, arguments up to top.
     unsafe {
         let callee = func.add(CALL_GAP);
-        let top = (*vm).top;
+        let top = (*vm).lua.top;
         if top <= callee || (*callee).tag() != Tag::CLOSURE {
             return null_mut();
         }
         let p = (*((*callee).payload() as *const LuaClosure)).proto;
         let new_base = callee.add(CALL_GAP);
         let args_end = top.add(CALL_GAP - 1);
-        let th = (*vm).thread;
+        let th = (*vm).lua.thread;
         let nested = (*th).pcalls;
-        if nested + (*vm).c_calls >= MAX_C_CALLS || !has_room(vm, p, new_base, args_end) {
+        if nested + (*vm).lua.c_calls >= MAX_C_CALLS || !has_room(vm, p, new_base, args_end) {
             return null_mut();
         }
         // Room for the callee's record below its arguments.
@@ -219,11 +219,11 @@ op!(
     let func = base.add(i.a() as usize);
     super::save!(vm, base, pc);
     if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+        (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     let co = func.add(CALL_GAP);
-    if tab != &raw const HOOKED && (*vm).top > co && (*co).tag() == Tag::THREAD {
-        if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, (*co).payload() as *mut Thread) {
+    if tab != &raw const HOOKED && (*vm).lua.top > co && (*co).tag() == Tag::THREAD {
+        if is_unlogged(vm, (*vm).lua.thread) || is_unlogged(vm, (*co).payload() as *mut Thread) {
             tail!(log_and_resume, vm, base, pc, k, i, tab)
         }
         let to = quick_resume::<true>(vm, base, func, i.c() as i16 - 1);
@@ -236,7 +236,7 @@ op!(
 
 op!(#[inline(never)] log_and_resume(vm, base, pc, k, i, tab) {
     let co = (*base.add(i.a() as usize + CALL_GAP)).payload() as *mut Thread;
-    (*vm).heap.barrier(Gc::from_ptr((*vm).thread).obj());
+    (*vm).heap.barrier(Gc::from_ptr((*vm).lua.thread).obj());
     (*vm).heap.barrier(Gc::from_ptr(co).obj());
     tail!(call_resume, vm, base, pc, k, i, tab)
 });
@@ -247,11 +247,11 @@ op!(
     let func = base.add(i.a() as usize);
     super::save!(vm, base, pc);
     if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+        (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
-    let resumer = (*(*vm).thread).resumer;
+    let resumer = (*(*vm).lua.thread).resumer;
     if tab != &raw const HOOKED && !resumer.is_null() {
-        if is_unlogged(vm, (*vm).thread) || is_unlogged(vm, resumer) {
+        if is_unlogged(vm, (*vm).lua.thread) || is_unlogged(vm, resumer) {
             tail!(log_and_yield, vm, base, pc, k, i, tab)
         }
         let to = quick_yield::<true>(vm, base, func, Frame::native(i.c() as i16 - 1, 0));
@@ -263,8 +263,8 @@ op!(
 });
 
 op!(#[inline(never)] log_and_yield(vm, base, pc, k, i, tab) {
-    (*vm).heap.barrier(Gc::from_ptr((*vm).thread).obj());
-    (*vm).heap.barrier(Gc::from_ptr((*(*vm).thread).resumer).obj());
+    (*vm).heap.barrier(Gc::from_ptr((*vm).lua.thread).obj());
+    (*vm).heap.barrier(Gc::from_ptr((*(*vm).lua.thread).resumer).obj());
     tail!(call_yield, vm, base, pc, k, i, tab)
 });
 
@@ -273,17 +273,17 @@ op!(#[inline(never)] log_and_yield(vm, base, pc, k, i, tab) {
 unsafe fn switch<const LOGGED: bool>(vm: *mut Vm, to: *mut Thread, base: *mut Value, top: *mut Value) {
     // SAFETY: both are live; `base` is the top frame that the running one is left with.
     unsafe {
-        let old = (*vm).thread;
+        let old = (*vm).lua.thread;
         (*old).base = base;
         (*old).top = top;
-        (*old).no_yield = (*vm).no_yield;
+        (*old).no_yield = (*vm).lua.no_yield;
         if !LOGGED {
             (*vm).heap.barrier(Gc::from_ptr(old).obj());
             (*vm).heap.barrier(Gc::from_ptr(to).obj());
         }
-        (*vm).thread = to;
-        (*vm).no_yield = (*to).no_yield;
-        (*vm).stack_limit = (*to).stack.add((*to).stack_size - STACK_EXTRA);
+        (*vm).lua.thread = to;
+        (*vm).lua.no_yield = (*to).no_yield;
+        (*vm).lua.stack_limit = (*to).stack.add((*to).stack_size - STACK_EXTRA);
     }
 }
 
@@ -298,7 +298,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
     // SAFETY: called for a call of `resume` or a wrap function at `func`, arguments up to top.
     unsafe {
         let own = func.add(CALL_GAP);
-        let top = (*vm).top;
+        let top = (*vm).lua.top;
         let mut first = own;
         let co = if (*func).tag() == Tag::NATIVE {
             if top <= own {
@@ -317,7 +317,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
             || !(*th).started
             || !(*th).segment.is_null()
             || (*th).hook_mask != 0
-            || (*vm).c_calls + (*th).depth >= MAX_C_CALLS
+            || (*vm).lua.c_calls + (*th).depth >= MAX_C_CALLS
             || perilune_trace::on(perilune_trace::Category::Coroutine)
         {
             return null_mut();
@@ -340,10 +340,10 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
         }
         let record = frame(taker);
         *frame(own) = Frame::native(nresults, slots(base, own));
-        (*th).calls_below = (*vm).c_calls;
-        (*vm).c_calls += 1 + (*th).depth;
-        (*(*vm).thread).status = Status::Normal;
-        (*th).resumer = (*vm).thread;
+        (*th).calls_below = (*vm).lua.c_calls;
+        (*vm).lua.c_calls += 1 + (*th).depth;
+        (*(*vm).lua.thread).status = Status::Normal;
+        (*th).resumer = (*vm).lua.thread;
         (*th).status = Status::Running;
         switch::<LOGGED>(vm, th, own, top);
         let dest = taker.sub(CALL_GAP + (*record).shift_or_zero());
@@ -364,19 +364,19 @@ unsafe fn quick_yield<const LOGGED: bool>(
     // SAFETY: called for a call of `yield` at `func`, arguments up to top.
     unsafe {
         let own = func.add(CALL_GAP);
-        let th = (*vm).thread;
+        let th = (*vm).lua.thread;
         let resumer = (*th).resumer;
         if resumer.is_null()
-            || (*vm).no_yield != 0
+            || (*vm).lua.no_yield != 0
             || !(*th).segment.is_null()
             || (*resumer).hook_mask != 0
-            || own.wrapping_add(NATIVE_STACK) >= (*vm).stack_limit
+            || own.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit
         {
             return null_mut();
         }
         let waiting = (*resumer).base;
         let resumed = frame(waiting);
-        let n = (*vm).top.offset_from(own) as usize;
+        let n = (*vm).lua.top.offset_from(own) as usize;
         let end = (*resumer).stack.add((*resumer).stack_size - STACK_EXTRA);
         if (*resumed).flags != F_NATIVE
             || waiting.wrapping_add(n + NATIVE_STACK) >= end
@@ -396,8 +396,8 @@ unsafe fn quick_yield<const LOGGED: bool>(
         *frame(own) = Frame { delta: slots(base, own), ..record };
         (*th).status = Status::Suspended;
         (*th).resumer = null_mut();
-        (*th).depth = (*vm).c_calls - (*th).calls_below - 1;
-        (*vm).c_calls = (*th).calls_below;
+        (*th).depth = (*vm).lua.c_calls - (*th).calls_below - 1;
+        (*vm).lua.c_calls = (*th).calls_below;
         // What a resume brings is put from the base on.
         switch::<LOGGED>(vm, resumer, own, own);
         (*resumer).status = Status::Running;
@@ -423,7 +423,7 @@ impl Vm {
         cont: u8,
         aux: u16,
     ) -> Flow {
-        let func = self.top;
+        let func = self.lua.top;
         // SAFETY: top is the end of the frame's registers.
         unsafe {
             let f = *self.own_function_place(&f);
@@ -436,8 +436,8 @@ impl Vm {
                     for (n, v) in args.iter().enumerate() {
                         copy(new_base.add(n), v);
                     }
-                    push_lua(self, self.base, new_base, p, args_end, 1, (cont, aux));
-                    self.base = new_base;
+                    push_lua(self, self.lua.base, new_base, p, args_end, 1, (cont, aux));
+                    self.lua.base = new_base;
                     return Ok(super::Step::Continue);
                 }
             }
@@ -452,26 +452,26 @@ op!(
     super::save!(vm, base, pc);
     let func = base.add(i.a() as usize);
     if i.b() != 0 {
-        (*vm).top = func.add(CALL_GAP + i.b() as usize - 1);
+        (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     let native = native_at(func);
     if !native.is_null() && (*native).kind == Kind::Leaf && i.d() == 0 && tab != &raw const HOOKED {
         let own = func.add(CALL_GAP);
-        if (*vm).top.wrapping_add(NATIVE_STACK) < (*vm).stack_limit {
+        if (*vm).lua.top.wrapping_add(NATIVE_STACK) < (*vm).lua.stack_limit {
             *frame(own) = Frame {
                 flags: F_NATIVE | F_CONT,
                 cont: CONT_RETURN,
                 ..Frame::native(-1, slots(base, own))
             };
-            (*vm).base = own;
+            (*vm).lua.base = own;
             match (*native).run(&mut *vm) {
                 Ok(n) => {
                     let n = n as usize;
-                    if (*vm).base == own && (*vm).dispatch == tab && !(*vm).heap.gc_due() {
-                        (*vm).base = base;
-                        let first = (*vm).top.sub(n);
+                    if (*vm).lua.base == own && (*vm).lua.dispatch == tab && !(*vm).heap.gc_due() {
+                        (*vm).lua.base = base;
+                        let first = (*vm).lua.top.sub(n);
                         quick_return!(vm, base, pc, k, i, tab, first, n);
-                        (*vm).base = own;
+                        (*vm).lua.base = own;
                     }
                     flow!(vm, (*vm).finish_native(n))
                 }
@@ -512,12 +512,12 @@ op!(
 op!(
     /// As [`slow_return0`], with any number of results; variables that closures refer to are closed.
     #[inline(never)] slow_return(vm, base, pc, k, i, tab) {
-    if tab != &raw const HOOKED && (i.d() == 0 || (*(*vm).thread).tbc == 0) {
+    if tab != &raw const HOOKED && (i.d() == 0 || (*(*vm).lua.thread).tbc == 0) {
         if i.d() != 0 {
             (*vm).close_upvalues(base);
         }
         let first = base.add(i.a() as usize);
-        let n = if i.b() == 0 { (*vm).top.offset_from(first) as usize } else { i.b() as usize - 1 };
+        let n = if i.b() == 0 { (*vm).lua.top.offset_from(first) as usize } else { i.b() as usize - 1 };
         quick_return!(vm, base, pc, k, i, tab, first, n)
     }
     tail!(super::calls::general_return, vm, base, pc, k, i, tab)

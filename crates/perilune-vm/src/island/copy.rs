@@ -113,7 +113,7 @@ pub(super) fn copy(vm: &mut Vm, v: Value) -> LuaResult<(Value, IslandRef)> {
 
 fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
     let island = IslandBuilder::new()?;
-    let (entries, texts) = vm.scratch.take();
+    let (entries, texts) = vm.lua.islands.scratch.take();
     let mut c = Copier {
         vm,
         island,
@@ -130,7 +130,7 @@ fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
     };
     let root = c.forward(v).and_then(|root| c.run().map(|()| root));
     let Copier { vm, island, entries, texts, protos, shared, shapes, .. } = c;
-    vm.scratch.give(entries, texts);
+    vm.lua.islands.scratch.give(entries, texts);
     let root = root?;
     let none = protos.is_empty() && shared.is_empty() && shapes.is_empty();
     let contents = Contents { protos, shared, shapes };

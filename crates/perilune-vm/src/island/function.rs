@@ -122,7 +122,7 @@ impl Vm {
     /// This domain's own function for `f`, a function in an island, if it is at hand.
     #[inline(always)]
     pub(crate) fn known_own_function(&self, f: *mut SharedFunction) -> Option<Value> {
-        let (of, own) = self.functions.front[FunctionCache::place(f)];
+        let (of, own) = self.lua.islands.functions.front[FunctionCache::place(f)];
         if of == f { Some(own) } else { None }
     }
 
@@ -134,7 +134,8 @@ impl Vm {
     pub(crate) unsafe fn own_function_place(&self, f: *const Value) -> *const Value {
         // SAFETY: the caller's promise.
         let v = unsafe { *f };
-        let (of, own) = &self.functions.front[FunctionCache::place(v.payload() as *mut SharedFunction)];
+        let (of, own) =
+            &self.lua.islands.functions.front[FunctionCache::place(v.payload() as *mut SharedFunction)];
         if v.tag() == Tag::SHARED_FUNCTION && *of as u64 == v.payload() { own } else { f }
     }
 
@@ -147,16 +148,16 @@ impl Vm {
         if let Some(own) = self.known_own_function(f.ptr()) {
             return Ok(own);
         }
-        let own = match self.functions.all.get(&f.ptr()) {
+        let own = match self.lua.islands.functions.all.get(&f.ptr()) {
             Some(own) => **own,
             None => {
                 let own = self.make_own_function(f)?;
-                self.functions.all.insert(f.ptr(), Box::new(own));
-                self.functions.recent.push(own);
+                self.lua.islands.functions.all.insert(f.ptr(), Box::new(own));
+                self.lua.islands.functions.recent.push(own);
                 own
             }
         };
-        self.functions.front[FunctionCache::place(f.ptr())] = (f.ptr(), own);
+        self.lua.islands.functions.front[FunctionCache::place(f.ptr())] = (f.ptr(), own);
         Ok(own)
     }
 
@@ -166,7 +167,7 @@ impl Vm {
             // The call that follows meets the same error.
             let _ = self.catch(thrown);
         }
-        let own: &Value = self.functions.all.get(&f.ptr())?;
+        let own: &Value = self.lua.islands.functions.all.get(&f.ptr())?;
         (own.tag() == Tag::CLOSURE).then_some(own)
     }
 

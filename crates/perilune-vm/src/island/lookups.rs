@@ -211,7 +211,7 @@ impl Vm {
         }
         if key.header.flags & (STRING_INTERNED | STRING_MET) != 0 {
             let is_young = self.heap.is_young(key.obj());
-            self.lookups.enter(t, key, is_young, v);
+            self.lua.islands.lookups.enter(t, key, is_young, v);
         } else {
             // SAFETY: a live string of this domain, whose flags only its thread touches.
             unsafe { (*key.ptr()).header.flags |= STRING_MET };

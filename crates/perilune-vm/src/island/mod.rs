@@ -102,7 +102,7 @@ impl Vm {
             }
         });
         for shape in arrived {
-            if self.island_shapes.insert(shape) {
+            if self.lua.islands.shapes.insert(shape) {
                 self.adopt_shape(shape);
             }
         }

@@ -368,9 +368,9 @@ impl Vm {
 
     /// Drops what is kept for parcels that might come: for a domain that has become idle.
     pub fn forget_snapshots(&mut self) {
-        self.parcel.snapshots.clear();
-        self.parcel.instances.clear();
-        self.parcel.buffers = Buffers::default();
+        self.lua.crossing.parcel.snapshots.clear();
+        self.lua.crossing.parcel.instances.clear();
+        self.lua.crossing.parcel.buffers = Buffers::default();
     }
 }
 

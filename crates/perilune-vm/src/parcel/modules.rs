@@ -202,7 +202,7 @@ impl Vm {
     /// From now on modules are sealed; those that are loaded already are now. To be called when the program begins to use several
     /// domains; packing does it otherwise.
     pub fn seal_modules(&mut self) {
-        if std::mem::replace(&mut self.parcel.modules.active, true) {
+        if std::mem::replace(&mut self.lua.crossing.parcel.modules.active, true) {
             return;
         }
         let Some(loaded) = self.loaded() else { return };
@@ -222,7 +222,9 @@ impl Vm {
 
     /// To be called when `require` has loaded a module.
     pub fn module_required(&mut self, name: &[u8], value: Value) {
-        if self.parcel.modules.active && !self.parcel.modules.list.iter().any(|m| *m.name == *name) {
+        if self.lua.crossing.parcel.modules.active
+            && !self.lua.crossing.parcel.modules.list.iter().any(|m| *m.name == *name)
+        {
             self.seal(name, value);
         }
     }
@@ -232,10 +234,10 @@ impl Vm {
     }
 
     fn seal(&mut self, name: &[u8], value: Value) {
-        let module = self.parcel.modules.list.len() as u32;
+        let module = self.lua.crossing.parcel.modules.list.len() as u32;
         let standard = standard_module(name);
         if name == b"string" {
-            self.parcel.modules.string = Some(module);
+            self.lua.crossing.parcel.modules.string = Some(module);
         }
         let mut sealed = Vec::new();
         let mut kept = vec![value];
@@ -253,7 +255,7 @@ impl Vm {
         if standard.is_none() {
             let _ = self.keep(name, &kept);
         }
-        self.parcel.modules.list.push(Module {
+        self.lua.crossing.parcel.modules.list.push(Module {
             name: name.into(),
             value: (value.tag().0, value.payload()),
             standard,
@@ -266,7 +268,7 @@ impl Vm {
     /// Seals what is loaded, and makes paths to it known: before packing.
     #[inline]
     pub(super) fn modules_ready(&mut self) {
-        let modules = &self.parcel.modules;
+        let modules = &self.lua.crossing.parcel.modules;
         if !modules.active || (modules.indexed as usize) < modules.list.len() {
             self.index_modules();
         }
@@ -275,10 +277,12 @@ impl Vm {
     #[inline(never)]
     fn index_modules(&mut self) {
         self.seal_modules();
-        while let Some(m) = self.parcel.modules.list.get(self.parcel.modules.indexed as usize) {
+        while let Some(m) =
+            self.lua.crossing.parcel.modules.list.get(self.lua.crossing.parcel.modules.indexed as usize)
+        {
             let value = Value::raw(Tag(m.value.0), m.value.1);
-            self.index_module(self.parcel.modules.indexed, value);
-            self.parcel.modules.indexed += 1;
+            self.index_module(self.lua.crossing.parcel.modules.indexed, value);
+            self.lua.crossing.parcel.modules.indexed += 1;
         }
     }
 
@@ -303,7 +307,7 @@ impl Vm {
     fn index_module(&mut self, module: u32, value: Value) {
         self.add_path(value, || KnownPath { module, fields: [None, None] });
         let Some(t) = value.as_table() else { return };
-        let Module { name, standard, .. } = &self.parcel.modules.list[module as usize];
+        let Module { name, standard, .. } = &self.lua.crossing.parcel.modules.list[module as usize];
         let (name, standard) = (name.clone(), *standard);
         let mut tables = Vec::new();
         let mut count = 0;
@@ -342,23 +346,23 @@ impl Vm {
     /// The first path to something stays.
     fn add_path(&mut self, v: Value, path: impl FnOnce() -> KnownPath) {
         if matches!(v.tag(), Tag::TABLE | Tag::CLOSURE | Tag::NATIVE_CLOSURE | Tag::USERDATA) {
-            self.parcel.modules.paths.entry(v.payload()).or_insert_with(path);
+            self.lua.crossing.parcel.modules.paths.entry(v.payload()).or_insert_with(path);
         }
     }
 
     /// The path to `v`, if it is part of a module.
     pub(super) fn known_path(&mut self, v: Value) -> Option<KnownPath> {
-        let path = self.parcel.modules.paths.get(&v.payload())?.clone();
+        let path = self.lua.crossing.parcel.modules.paths.get(&v.payload())?.clone();
         if self.follow(&path).is_some_and(|found| found.same(v)) {
             return Some(path);
         }
-        self.parcel.modules.paths.remove(&v.payload());
+        self.lua.crossing.parcel.modules.paths.remove(&v.payload());
         None
     }
 
     /// What a path leads to here.
     fn follow(&mut self, path: &KnownPath) -> Option<Value> {
-        let name = self.parcel.modules.list[path.module as usize].name.clone();
+        let name = self.lua.crossing.parcel.modules.list[path.module as usize].name.clone();
         let loaded = self.loaded()?;
         let key = self.intern_bytes(&name).ok()?;
         let mut v = self.raw_get_str(loaded, key);
@@ -371,13 +375,13 @@ impl Vm {
 
     /// The name of a module, and whether it is the standard library's.
     pub(super) fn module_name(&self, module: u32) -> (Arc<[u8]>, bool) {
-        let m = &self.parcel.modules.list[module as usize];
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
         (m.name.clone(), m.standard.is_some())
     }
 
     /// A field of a module as it is now.
     pub(super) fn module_field(&mut self, module: u32, field: &[u8]) -> Value {
-        let (tag, payload) = self.parcel.modules.list[module as usize].value;
+        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
         let value = Value::raw(Tag(tag), payload);
         match (value.as_table(), self.intern_bytes(field)) {
             (Some(t), Ok(key)) => self.raw_get_str(t, key),
@@ -387,12 +391,12 @@ impl Vm {
 
     /// The module of the string functions.
     pub(super) fn string_module(&self) -> Option<u32> {
-        self.parcel.modules.string
+        self.lua.crossing.parcel.modules.string
     }
 
     /// The fingerprint of a module, and what has been changed in it since it was sealed.
     pub(super) fn module_changes(&mut self, module: u32) -> (u64, Arc<[Change]>) {
-        let m = &self.parcel.modules.list[module as usize];
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
         let (tag, payload) = m.value;
         let Some(t) = Value::raw(Tag(tag), payload).as_table() else { return (0, m.changes.clone()) };
         if matches!(&*m.name, b"_G" | b"package") {
@@ -407,7 +411,7 @@ impl Vm {
             None => self.sealed_changes(t, module),
         }
         .into();
-        let m = &mut self.parcel.modules.list[module as usize];
+        let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
         m.print = Some(print);
         m.changes = changes.clone();
         (print, changes)
@@ -438,7 +442,7 @@ impl Vm {
 
     fn sealed_changes(&mut self, t: Gc<Table>, module: u32) -> Vec<Change> {
         let mut changes = Vec::new();
-        let sealed = std::mem::take(&mut self.parcel.modules.list[module as usize].sealed);
+        let sealed = std::mem::take(&mut self.lua.crossing.parcel.modules.list[module as usize].sealed);
         let mut still_there = 0;
         fields(self, t, |_, key, v| {
             let key_mix = mix_value(key);
@@ -456,7 +460,7 @@ impl Vm {
         if still_there < sealed.len() {
             changes.push(Change { field: self.removed_field(t, &sealed), what: What::Removed });
         }
-        self.parcel.modules.list[module as usize].sealed = sealed;
+        self.lua.crossing.parcel.modules.list[module as usize].sealed = sealed;
         changes
     }
 

@@ -80,7 +80,7 @@ pub(super) struct Packer<'v> {
 impl<'v> Packer<'v> {
     pub fn new(vm: &'v mut Vm, role: Role, tracing: bool, unit: Option<Unit>) -> Packer<'v> {
         // A snapshot is made while a root graph is under way, and then finds no buffers here.
-        let buffers = &mut vm.parcel.buffers;
+        let buffers = &mut vm.lua.crossing.parcel.buffers;
         let (words, seen) = (std::mem::take(&mut buffers.words), std::mem::take(&mut buffers.seen));
         Packer {
             vm,
@@ -118,7 +118,7 @@ impl<'v> Packer<'v> {
         };
         self.words.clear();
         self.seen.clear();
-        let buffers = &mut self.vm.parcel.buffers;
+        let buffers = &mut self.vm.lua.crossing.parcel.buffers;
         (buffers.words, buffers.seen) = (self.words, self.seen);
         (Graph::new(words, roots, self.refs), self.modules, self.unit)
     }
@@ -227,7 +227,7 @@ impl<'v> Packer<'v> {
             self.island(v);
             return Ok(());
         }
-        if self.vm.parcel.modules.may_know(v) && self.known(v)? {
+        if self.vm.lua.crossing.parcel.modules.may_know(v) && self.known(v)? {
             return Ok(());
         }
         if t.is_guarded() {
@@ -297,7 +297,7 @@ impl<'v> Packer<'v> {
                 self.refuse(if wrap { Reason::Wrap } else { Reason::NativeFunction(native.name) })
             }
             _ => {
-                if let (Some(carry), Some(u)) = (self.vm.userdata_carrier, v.as_userdata())
+                if let (Some(carry), Some(u)) = (self.vm.lua.crossing.carry_userdata, v.as_userdata())
                     && let Some(object) = carry(u)
                 {
                     let n = push(&mut self.refs().shared, object);

@@ -116,7 +116,7 @@ impl Tables {
 
 impl Vm {
     fn search_tables(&mut self) -> Option<Tables> {
-        if self.parcel.searching.tables.is_none() {
+        if self.lua.crossing.parcel.searching.tables.is_none() {
             let registry = self.registry();
             // `require` looks into the table that it was made with, whatever `package` is by now.
             let require = self.get_field(registry, "_REQUIRE").ok()?.as_native_closure()?;
@@ -124,23 +124,23 @@ impl Vm {
             let preload = self.get_field(registry, "_PRELOAD").ok()?.as_table()?;
             let [path, cpath, searchers] = NAMES.map(|name| self.intern_bytes(name.as_bytes()).ok());
             let keys = [path?, cpath?, searchers?];
-            self.parcel.searching.tables = Some(Tables { package, preload, keys });
+            self.lua.crossing.parcel.searching.tables = Some(Tables { package, preload, keys });
         }
-        self.parcel.searching.tables
+        self.lua.crossing.parcel.searching.tables
     }
 
     /// What modules are found by here. Runs no Lua code and collects nothing.
     pub(super) fn search(&mut self) -> Option<Arc<Search>> {
         let tables = self.search_tables()?;
         let print = tables.print(self);
-        let searching = &self.parcel.searching;
+        let searching = &self.lua.crossing.parcel.searching;
         for (known, search) in searching.known.iter().chain(&searching.arrived) {
             if *known == print {
                 return Some(search.clone());
             }
         }
         let search = Arc::new(self.make_search(&tables));
-        self.parcel.searching.known = Some((print, search.clone()));
+        self.lua.crossing.parcel.searching.known = Some((print, search.clone()));
         Some(search)
     }
 
@@ -214,7 +214,7 @@ impl Vm {
     pub(super) fn adopt_search(&mut self, search: &Arc<Search>) -> LuaResult<()> {
         let Some(tables) = self.search_tables() else { return Ok(()) };
         let print = tables.print(self);
-        let searching = &self.parcel.searching;
+        let searching = &self.lua.crossing.parcel.searching;
         if searching
             .known
             .iter()
@@ -225,7 +225,7 @@ impl Vm {
         }
         self.set_paths(search)?;
         let mut kept = Vec::new();
-        let before = self.parcel.searching.arrived.take().map(|(_, search)| search);
+        let before = self.lua.crossing.parcel.searching.arrived.take().map(|(_, search)| search);
         if let Some(before) = &before {
             // What came with the last one and not with this one is gone.
             for (name, _) in &before.preload {
@@ -249,8 +249,8 @@ impl Vm {
         let print = tables.print(self);
         kept.extend([0, 1, 2].map(|n| tables.field(self, n)));
         self.keep(KEPT_ARRIVED, &kept)?;
-        self.parcel.searching.known = None;
-        self.parcel.searching.arrived = Some((print, search.clone()));
+        self.lua.crossing.parcel.searching.known = None;
+        self.lua.crossing.parcel.searching.arrived = Some((print, search.clone()));
         Ok(())
     }
 
@@ -301,7 +301,8 @@ impl Vm {
         }
         let c = v.as_native_closure()?;
         let (at, number) = (c.upvalue(0)?.as_int()? as usize, c.upvalue(1)?.as_int()?);
-        let (_, search) = self.parcel.searching.arrived.as_ref().filter(|(_, s)| s.number == number)?;
+        let (_, search) =
+            self.lua.crossing.parcel.searching.arrived.as_ref().filter(|(_, s)| s.number == number)?;
         if std::ptr::eq(c.native, &LOAD) {
             return search.preload.get(at).map(|(_, loader)| loader);
         }

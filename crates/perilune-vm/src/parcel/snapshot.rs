@@ -118,11 +118,11 @@ pub(super) fn obtain(
     tracing: bool,
 ) -> Packed<Arc<Snapshot>> {
     let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue);
-    if let Some(cached) = vm.parcel.snapshots.remove(&key)
+    if let Some(cached) = vm.lua.crossing.parcel.snapshots.remove(&key)
         && vm.still_holds(&cached)
     {
         let snapshot = cached.snapshot.clone();
-        vm.parcel.snapshots.insert(key, cached);
+        vm.lua.crossing.parcel.snapshots.insert(key, cached);
         return Ok(snapshot);
     }
     let mut packer = Packer::new(vm, Role::Argument, tracing, Some(Unit::default()));
@@ -138,7 +138,11 @@ pub(super) fn obtain(
         }
         _ => EMPTY.clone(),
     };
-    vm.parcel.snapshots.insert(key, Cached { snapshot: snapshot.clone(), taken: unit.taken, modules });
+    vm.lua
+        .crossing
+        .parcel
+        .snapshots
+        .insert(key, Cached { snapshot: snapshot.clone(), taken: unit.taken, modules });
     Ok(snapshot)
 }
 
@@ -172,7 +176,7 @@ impl Vm {
 
     /// The environment of the Lua code that has called the running native, if that is a task's: what it loads without saying in which has the same.
     pub fn caller_environment(&self) -> Option<Value> {
-        if self.parcel.instances.is_empty() {
+        if self.lua.crossing.parcel.instances.is_empty() {
             return None;
         }
         self.find_lua_frame(|c| {

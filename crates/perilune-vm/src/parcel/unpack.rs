@@ -153,7 +153,8 @@ impl Vm {
 
     /// The environment that a snapshot is here.
     fn instance(&mut self, snapshot: &Arc<Snapshot>, search: Option<&Arc<Search>>) -> LuaResult<Gc<Table>> {
-        let known = self.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
+        let known =
+            self.lua.crossing.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
         if let Some(instance) = known {
             instance.used = true;
             // SAFETY: a root as long as it is listed.
@@ -173,12 +174,16 @@ impl Vm {
         let tables = environments.iter().map(|t| t.ptr()).collect();
         self.fill_snapshot(snapshot, environments, &travelled, search, false)?;
         self.truncate(at);
-        if self.parcel.instances.len() >= MAX_INSTANCES {
-            self.parcel.instances.remove(0);
+        if self.lua.crossing.parcel.instances.len() >= MAX_INSTANCES {
+            self.lua.crossing.parcel.instances.remove(0);
         }
-        self.parcel.instances.push(Instance { snapshot: snapshot.clone(), tables, used: true });
+        self.lua.crossing.parcel.instances.push(Instance { snapshot: snapshot.clone(), tables, used: true });
         // SAFETY: just made, and listed.
-        Ok(unsafe { Gc::from_ptr(self.parcel.instances[self.parcel.instances.len() - 1].tables[0]) })
+        Ok(unsafe {
+            Gc::from_ptr(
+                self.lua.crossing.parcel.instances[self.lua.crossing.parcel.instances.len() - 1].tables[0],
+            )
+        })
     }
 
     /// Puts the globals of a snapshot into this domain's; `keeps`: as far as it has none of that name.
@@ -211,11 +216,11 @@ impl Vm {
     /// This domain's instance of a prototype that has arrived.
     fn arrived_instance(&mut self, proto: &Arc<perilune_syntax::Proto>) -> LuaResult<*mut ProtoInst> {
         let key = Arc::as_ptr(proto) as usize;
-        if let Some(&inst) = self.parcel.protos.get(&key) {
+        if let Some(&inst) = self.lua.crossing.parcel.protos.get(&key) {
             return Ok(inst);
         }
         let inst = self.instantiate(proto.clone())?;
-        self.parcel.protos.insert(key, inst);
+        self.lua.crossing.parcel.protos.insert(key, inst);
         Ok(inst)
     }
 }
@@ -231,7 +236,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         if let Some(refs) = &graph.refs {
             vm.adopt_all(refs);
         }
-        let objects = std::mem::take(&mut vm.parcel.buffers.made);
+        let objects = std::mem::take(&mut vm.lua.crossing.parcel.buffers.made);
         Reader {
             vm,
             words: Cursor::new(&graph.words),
@@ -251,7 +256,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         const KEPT: usize = 1 << 10;
         if self.objects.capacity() <= KEPT {
             self.objects.clear();
-            self.vm.parcel.buffers.made = self.objects;
+            self.vm.lua.crossing.parcel.buffers.made = self.objects;
         }
     }
 
@@ -350,7 +355,7 @@ impl<'v, 'g> Reader<'v, 'g> {
     /// Makes the names of a shape known here.
     fn adopt(&mut self, shape: u32) {
         self.shape = shape;
-        let adopted = &mut self.vm.parcel.adopted;
+        let adopted = &mut self.vm.lua.crossing.parcel.adopted;
         let (at, bit) = (shape as usize / 64, 1 << (shape % 64));
         if adopted.len() <= at {
             adopted.resize(at + 1, 0);

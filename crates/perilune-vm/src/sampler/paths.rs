@@ -145,11 +145,13 @@ impl Vm {
 
     /// The number of the running call path.
     pub(super) fn path(&mut self, innermost: Innermost, leaf: Leaf) -> u32 {
-        if self.sampler.paths.nodes.len() > MOST || self.sampler.paths.functions.len() > MOST_FUNCTIONS {
-            self.sampler.paths.forget();
+        if self.lua.seen.sampler.paths.nodes.len() > MOST
+            || self.lua.seen.sampler.paths.functions.len() > MOST_FUNCTIONS
+        {
+            self.lua.seen.sampler.paths.forget();
         }
-        let mut steps = std::mem::take(&mut self.sampler.paths.steps);
-        let mut last = std::mem::take(&mut self.sampler.paths.last);
+        let mut steps = std::mem::take(&mut self.lua.seen.sampler.paths.steps);
+        let mut last = std::mem::take(&mut self.lua.seen.sampler.paths.last);
         steps.clear();
         let mut missing = leaf.native;
         self.walk(innermost, &mut steps, leaf, &mut missing);
@@ -178,8 +180,8 @@ impl Vm {
         if leaf.collector {
             number = self.node(number, COLLECTING, std::ptr::null_mut());
         }
-        self.sampler.paths.steps = steps;
-        self.sampler.paths.last = last;
+        self.lua.seen.sampler.paths.steps = steps;
+        self.lua.seen.sampler.paths.last = last;
         number
     }
 
@@ -191,8 +193,8 @@ impl Vm {
         leaf: Leaf,
         missing: &mut usize,
     ) {
-        let fiber = self.fibers.current;
-        let mut th: *mut Thread = self.thread;
+        let fiber = self.lua.fibers.current;
+        let mut th: *mut Thread = self.lua.thread;
         // Natives that have been seen since the last Lua function.
         let mut host_side = 0;
         while !th.is_null() {
@@ -229,7 +231,7 @@ impl Vm {
 
     /// The number of a node.
     fn node(&mut self, parent: u32, step: Step, base: *mut Value) -> u32 {
-        match self.sampler.paths.nodes.get(&(parent, step)) {
+        match self.lua.seen.sampler.paths.nodes.get(&(parent, step)) {
             Some(&number) => number,
             None => self.new_node(parent, step, base),
         }
@@ -256,7 +258,7 @@ impl Vm {
             _ => self.lua_node(parent, step, base),
         };
         let number = node.map_or(parent, trace_names::stack);
-        self.sampler.paths.nodes.insert((parent, step), number);
+        self.lua.seen.sampler.paths.nodes.insert((parent, step), number);
         number
     }
 
@@ -283,10 +285,10 @@ impl Vm {
             true => charged(proto, pc)?,
             false => pc,
         };
-        if self.sampler.paths.functions.get(&step.what).is_none_or(|f| f.nameless) {
+        if self.lua.seen.sampler.paths.functions.get(&step.what).is_none_or(|f| f.nameless) {
             self.name_function(step.what, base);
         }
-        let f = self.sampler.paths.functions.get(&step.what)?;
+        let f = self.lua.seen.sampler.paths.functions.get(&step.what)?;
         Some(StackNode {
             parent,
             function: f.name,
@@ -299,9 +301,9 @@ impl Vm {
 
     /// Reads the chunks that this domain has loaded since the last time.
     pub(super) fn learn_chunks(&mut self) {
-        let count = self.gc.protos.len();
-        if std::mem::replace(&mut self.sampler.paths.chunks_read, count) != count {
-            for &inst in &self.gc.protos {
+        let count = self.lua.gc.protos.len();
+        if std::mem::replace(&mut self.lua.seen.sampler.paths.chunks_read, count) != count {
+            for &inst in &self.lua.gc.protos {
                 // SAFETY: instances that are listed are alive and own a count of their prototype.
                 let chunk = unsafe {
                     let proto = (*inst).proto;
@@ -364,7 +366,7 @@ impl Vm {
             defined: proto.line_defined,
             _proto: Some(proto),
         };
-        self.sampler.paths.functions.insert(what, function);
+        self.lua.seen.sampler.paths.functions.insert(what, function);
     }
 }
 

@@ -56,8 +56,8 @@ impl Vm {
 
     /// A tool may have asked for something: does it, once. By the owner.
     pub fn serve_tools(&mut self) {
-        if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) & crate::interrupt::TRACE != 0 {
-            self.interrupt.fetch_and(!crate::interrupt::TRACE, std::sync::atomic::Ordering::Relaxed);
+        if self.lua.interrupt.load(std::sync::atomic::Ordering::Relaxed) & crate::interrupt::TRACE != 0 {
+            self.lua.interrupt.fetch_and(!crate::interrupt::TRACE, std::sync::atomic::Ordering::Relaxed);
             self.follow_switches();
             self.report_presence();
             self.answer_request();

@@ -17,8 +17,9 @@ impl<W: Write> Walk<'_, W> {
     pub(super) unsafe fn thread(&mut self, th: *mut Thread) -> Description<'static> {
         // SAFETY: a live coroutine that does not run, or the one that runs with its frame complete; as `gc.rs` reads it.
         unsafe {
-            let running = th == self.vm.thread;
-            let (base, mut top) = if running { (self.vm.base, self.vm.top) } else { ((*th).base, (*th).top) };
+            let running = th == self.vm.lua.thread;
+            let (base, mut top) =
+                if running { (self.vm.lua.base, self.vm.lua.top) } else { ((*th).base, (*th).top) };
             if !(*frame(base)).pc.is_null() && (*base.sub(CALL_GAP)).tag() == Tag::CLOSURE {
                 top = top.max(crate::interp::frame_ceiling(base));
             }
@@ -55,7 +56,7 @@ impl<W: Write> Walk<'_, W> {
             self.pointer(Label::Resumer, 0, top);
             self.value(Label::Other, text, error);
             let mut ranges = Vec::new();
-            self.vm.scan_segment(th, &mut |lo, hi| ranges.push((lo, hi)));
+            crate::segment::scan_suspended(th, &mut |lo, hi| ranges.push((lo, hi)));
             for (lo, hi) in ranges {
                 for at in (lo & !7..hi).step_by(8) {
                     if let Some(found) = self.word(perilune_heap::stack_word(at)) {

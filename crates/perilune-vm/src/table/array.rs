@@ -352,12 +352,12 @@ impl Vm {
                 }
             };
             super::count_work(len);
-            self.drained.forget();
+            self.lua.caches.drained.forget();
             edit(t).array = new;
             return Ok(());
         }
         let new = self.alloc_buffer(bytes)?;
-        self.drained.forget();
+        self.lua.caches.drained.forget();
         self.heap.barrier(t.obj());
         super::count_work(len);
         let table = edit(t);
@@ -396,7 +396,7 @@ impl Vm {
 
     /// Makes the array one that may have nils.
     pub(super) fn open_holes(&mut self, t: Gc<Table>) -> LuaResult<()> {
-        self.drained.forget();
+        self.lua.caches.drained.forget();
         if !t.has_holes() {
             edit(t).settle_size();
             self.widen(t)?;
@@ -436,7 +436,7 @@ impl Vm {
             self.open_holes(t)?;
         }
         if !v.is_nil() {
-            self.drained.filled(t.array);
+            self.lua.caches.drained.filled(t.array);
         }
         self.element_barrier(t, at, v);
         edit(t).set_with_holes(at, v);

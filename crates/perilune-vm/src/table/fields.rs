@@ -42,7 +42,7 @@ impl Vm {
         if v.is_nil() {
             return Ok(());
         }
-        let child = self.shapes.known_transition(t.shape, key);
+        let child = self.lua.interned.shapes.known_transition(t.shape, key);
         self.add_field(t, child, key, v)
     }
 

@@ -80,7 +80,7 @@ impl Vm {
     pub(crate) fn next_at(&mut self, t: Gc<Table>, position: &mut u32) -> Option<(Value, Value)> {
         let is_first = *position == 0 && t.has_holes();
         if is_first {
-            *position = self.drained.start(t.array);
+            *position = self.lua.caches.drained.start(t.array);
         }
         while (*position as usize) < t.extent() {
             let at = *position;
@@ -89,7 +89,7 @@ impl Vm {
             let v = unsafe { t.element(at as usize) };
             if !v.is_nil() {
                 if is_first {
-                    self.drained.found(t.array, at);
+                    self.lua.caches.drained.found(t.array, at);
                 }
                 return Some((Value::int(at as i64 + 1), v));
             }
@@ -112,13 +112,13 @@ impl Vm {
         let nodes = t.node_slice();
         let is_first = *position == BEYOND + slots;
         if is_first {
-            *position += self.drained.start(t.nodes.cast());
+            *position += self.lua.caches.drained.start(t.nodes.cast());
         }
         while let Some(node) = nodes.get((*position - BEYOND - slots) as usize) {
             *position += 1;
             if node.is_live() {
                 if is_first {
-                    self.drained.found(t.nodes.cast(), *position - BEYOND - slots - 1);
+                    self.lua.caches.drained.found(t.nodes.cast(), *position - BEYOND - slots - 1);
                 }
                 return Some((node.key(), node.value()));
             }

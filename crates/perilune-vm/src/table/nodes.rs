@@ -349,7 +349,7 @@ impl Vm {
         if revived {
             // A dead key is not traced, so that it counts as new.
             self.structure_changed(t);
-            self.drained.filled(t.nodes.cast());
+            self.lua.caches.drained.filled(t.nodes.cast());
             self.new_node_barrier(t, node);
         } else {
             self.node_barrier(t, node, v);
@@ -361,7 +361,7 @@ impl Vm {
     #[inline(never)]
     pub(super) fn insert_key(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
         self.structure_changed(t);
-        self.drained.filled(t.nodes.cast());
+        self.lua.caches.drained.filled(t.nodes.cast());
         edit(t).settle_size();
         let Some((home, moved)) = edit(t).insert(key, v) else { return self.rehash(t, key, v) };
         self.new_node_barrier(t, home);
@@ -391,7 +391,7 @@ impl Vm {
     pub(super) fn exchange_nodes<'a>(&mut self, t: Gc<Table>, nodes: (*mut Node, u8)) -> &'a [Node] {
         self.heap.barrier(t.obj());
         self.structure_changed(t);
-        self.drained.forget();
+        self.lua.caches.drained.forget();
         let table = edit(t);
         let old = (table.nodes, table.node_count());
         (table.nodes, table.log2_nodes) = nodes;

@@ -16,8 +16,8 @@ pub(crate) fn bare_vm() -> ManuallyDrop<Box<Vm>> {
     // SAFETY: the fields that tests of tables and strings touch are initialised here; the others are neither read nor dropped.
     unsafe {
         (&raw mut (*p).heap).write(Heap::new(HeapOptions { poison: true, ..HeapOptions::default() }));
-        (&raw mut (*p).strings).write(Default::default());
-        (&raw mut (*p).shapes).write(Default::default());
+        (&raw mut (*p).lua.interned.strings).write(Default::default());
+        (&raw mut (*p).lua.interned.shapes).write(Default::default());
         ManuallyDrop::new(vm.assume_init())
     }
 }
@@ -35,7 +35,8 @@ pub(crate) enum Collect {
 
 /// Collects in a `Vm` that holds only strings and tables without weak references; `roots` stay.
 pub(crate) fn collect(vm: &mut Vm, roots: &[Gc<Table>], how: Collect) {
-    let Vm { heap, strings, shapes, .. } = vm;
+    let Vm { heap, lua } = vm;
+    let crate::state::Interned { strings, shapes } = &mut lua.interned;
     let client = &mut TestClient { roots, strings, shapes };
     match how {
         Collect::Minor => heap.collect_minor(client),

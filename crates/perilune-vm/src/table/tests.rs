@@ -339,7 +339,7 @@ proptest! {
             let key = vm.intern_bytes(Key::text(name).as_bytes()).unwrap();
             let was_absent = vm.raw_get_str(t, key).is_nil();
             let place = (t.shape, t.slots, t.nodes);
-            let version = vm.proto_version;
+            let version = vm.lua.proto_version;
             edit(t).absent = 0xff;
             let v = if remove { Value::NIL } else { Value::TRUE };
             if constant {
@@ -348,7 +348,7 @@ proptest! {
                 vm.raw_set_str(t, key, v).unwrap();
             }
             if (was_absent && !remove) || place != (t.shape, t.slots, t.nodes) {
-                assert_ne!(version, vm.proto_version);
+                assert_ne!(version, vm.lua.proto_version);
             }
             if name == 0 && !(was_absent && remove) {
                 assert_eq!(t.absent, 0);
