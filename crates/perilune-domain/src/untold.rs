@@ -10,7 +10,8 @@
 //! A domain that is idle collects nothing, so a dead handle in it would stay untold for as long as it sleeps. While there is an untold failure, domains that go idle ask for
 //! an alarm ([`PATIENCE`]), and so does the failure itself. The alarm has each domain that is idle by then and may have handles look through its references
 //! (`Domain::look_for_dead_handles`); one that finds an untold failure among them collects. If that failure is in use, the collection was for nothing: until
-//! there is another failure the domain collects again after twice the time only. A program without untold failures sets no alarm.
+//! there is another failure the domain collects again after twice the time only. Because a domain may have been about to fall asleep when the alarm came, or may have to
+//! look again, alarms follow each other as long as there is an untold failure, ever more rarely. A program without untold failures sets none.
 
 use crate::outcome::Outcome;
 use crate::runtime::Runtime;
@@ -33,10 +34,18 @@ pub(crate) struct Untold {
     list: Mutex<Vec<Weak<Outcome>>>,
     /// Whether the list may have any. A hint for [`Untold::domain_is_idle`].
     any: AtomicBool,
-    /// An alarm is set.
-    armed: AtomicBool,
+    alarm: Mutex<Alarm>,
     /// Failures so far.
     count: AtomicU64,
+}
+
+/// When domains are asked to look for dead handles next.
+#[derive(Default)]
+struct Alarm {
+    /// The earliest of the times that are set.
+    at: Option<Instant>,
+    /// How long after an alarm the next one comes if nothing else happens.
+    pause: Duration,
 }
 
 impl Untold {
@@ -46,7 +55,7 @@ impl Untold {
             runtime,
             list: Mutex::default(),
             any: AtomicBool::new(false),
-            armed: AtomicBool::new(false),
+            alarm: Mutex::default(),
             count: AtomicU64::new(0),
         }
     }
@@ -67,35 +76,51 @@ impl Untold {
         list.push(Arc::downgrade(outcome));
         self.any.store(true, Ordering::Relaxed);
         drop(list);
-        self.set_alarm();
+        self.alarm.lock().pause = PATIENCE;
+        self.set_alarm(PATIENCE);
     }
 
     /// A domain has nothing to do for now.
     #[inline]
     pub fn domain_is_idle(&self) {
         if self.any.load(Ordering::Relaxed) {
-            self.set_alarm();
+            self.set_alarm(PATIENCE);
         }
     }
 
     #[cold]
-    fn set_alarm(&self) {
-        if !self.armed.swap(true, Ordering::AcqRel) {
-            let runtime = self.runtime.clone();
-            timer::after(Instant::now() + PATIENCE, move || {
-                if let Some(runtime) = runtime.upgrade() {
-                    runtime.untold().ring(&runtime);
-                }
-            });
+    fn set_alarm(&self, pause: Duration) {
+        let at = Instant::now() + pause;
+        let mut alarm = self.alarm.lock();
+        if alarm.at.is_some_and(|set| set <= at) {
+            return;
         }
+        alarm.at = Some(at);
+        drop(alarm);
+        let runtime = self.runtime.clone();
+        timer::after(at, move || {
+            if let Some(runtime) = runtime.upgrade() {
+                runtime.untold().ring(&runtime, at);
+            }
+        });
     }
 
-    fn ring(&self, runtime: &Runtime) {
-        self.armed.store(false, Ordering::Release);
+    fn ring(&self, runtime: &Runtime, at: Instant) {
+        let pause = {
+            let mut alarm = self.alarm.lock();
+            if alarm.at != Some(at) {
+                // An earlier one has come in between.
+                return;
+            }
+            alarm.at = None;
+            alarm.pause = (alarm.pause * 2).clamp(PATIENCE, LONGEST);
+            alarm.pause
+        };
         if self.prune() {
             for domain in runtime.domains() {
                 domain.look_for_dead_handles();
             }
+            self.set_alarm(pause);
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! Collections take this for granted and look at tags alone; a nil with another payload is harmless to them and wrong as a key.
 
+use crate::State;
 use crate::object::{LuaClosure, NativeClosure, ProtoInst, Table, Thread, Upval, Userdata};
-use crate::state::State;
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
 

@@ -195,7 +195,7 @@ impl Vm {
     }
 
     fn make_fiber(&mut self) -> LuaResult<*mut Thread> {
-        let th = self.alloc_thread(crate::new::INITIAL_STACK)?;
+        let th = self.alloc_thread(crate::coroutine::INITIAL_STACK)?;
         let state = Box::new(FiberState {
             phase: Phase::New,
             cancel: Cancel::No,
@@ -265,7 +265,7 @@ impl Vm {
                 && (*th).open_upvals.is_null()
                 && (*th).tbc == 0
                 && (*th).segment.is_null()
-                && (*th).stack_size <= 4 * crate::new::INITIAL_STACK
+                && (*th).stack_size <= 4 * crate::coroutine::INITIAL_STACK
                 && self.lua.fibers.spare_count < MOST_SPARE;
             if reusable {
                 (*th).base = (*th).stack.add(CALL_GAP);

@@ -234,7 +234,7 @@ impl Vm {
     }
 
     fn new_base(&mut self) -> *mut Thread {
-        let th = self.alloc_thread_always(crate::new::INITIAL_STACK);
+        let th = self.alloc_thread_always(crate::coroutine::INITIAL_STACK);
         // SAFETY: freshly made.
         unsafe {
             // Nothing in a base coroutine can be suspended: native frames that belong to nobody else lie below.

@@ -98,5 +98,6 @@ pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERR
 pub use native::{Kind, LuaResult, Native, NativeBody, NativeFn, Raised, Signalled, Thrown};
 pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
+pub(crate) use state::State;
 pub use state::Vm;
 pub use value::{Gc, Tag, Type, Value};

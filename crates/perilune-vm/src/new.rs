@@ -1,6 +1,7 @@
 //! Making a `Vm`, loading chunks.
 
 use crate::Vm;
+use crate::coroutine::INITIAL_STACK;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::HANDLERS;
 use crate::meta::{EVENT_COUNT, Event};
@@ -24,9 +25,6 @@ pub enum LoadMode {
     /// "bt"
     Both,
 }
-
-/// Slots of a new coroutine's stack: room for a small function and a native below it.
-pub(crate) const INITIAL_STACK: usize = 56;
 
 impl Vm {
     /// A fresh state without any library.

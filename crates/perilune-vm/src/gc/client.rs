@@ -1,10 +1,10 @@
 //! The heap's [`Client`]: how each kind of object is traced, the roots, weak tables, what the end of a cycle frees.
 
 use super::{Old, Weak};
+use crate::State;
 use crate::frame::{CALL_GAP, frame};
 use crate::meta::Event;
 use crate::object::{LuaClosure, NativeClosure, Node, ProtoInst, Table, Thread, Upval, Userdata};
-use crate::state::State;
 use crate::table::trace::{Range, WHOLE};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::{Client, Cycle, Marker, Mode, Obj};

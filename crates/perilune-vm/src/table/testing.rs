@@ -36,7 +36,7 @@ pub(crate) enum Collect {
 /// Collects in a `Vm` that holds only strings and tables without weak references; `roots` stay.
 pub(crate) fn collect(vm: &mut Vm, roots: &[Gc<Table>], how: Collect) {
     let Vm { heap, lua } = vm;
-    let crate::state::Interned { strings, shapes } = &mut lua.interned;
+    let (strings, shapes) = (&mut lua.interned.strings, &mut lua.interned.shapes);
     let client = &mut TestClient { roots, strings, shapes };
     match how {
         Collect::Minor => heap.collect_minor(client),
