@@ -1,4 +1,4 @@
-//! What the linker is told: the order of functions, and a short form for relocations.
+//! What the linker is told: the order of functions, and a short form for relocations; and what `--version` says.
 //!
 //! `layout.ld`, written by `cargo xtask layout` (which says why), puts the functions that programs run side by
 //! side. It is an addition to the linker's own script, as GNU ld and LLVM's lld take it. A linker that takes
@@ -11,9 +11,11 @@
 
 use std::env;
 use std::path::Path;
+use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=layout.ld");
+    tell_version();
     println!("cargo:rerun-if-env-changed=PERILUNE_LAYOUT");
     let set = |name: &str| env::var(name).unwrap_or_default();
     if set("CARGO_CFG_TARGET_OS") != "linux" || set("PROFILE") != "release" {
@@ -36,6 +38,28 @@ fn main() {
     if here && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+}
+
+/// What `--version` says: the commit (of PERILUNE_COMMIT where the sources are no checkout), the profile, the target.
+fn tell_version() {
+    println!("cargo:rerun-if-env-changed=PERILUNE_COMMIT");
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).output().ok().filter(|o| o.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    // The log of HEAD grows with every commit and checkout.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]).filter(|log| Path::new(log).exists()) {
+        println!("cargo:rerun-if-changed={log}");
+    }
+    let commit = env::var("PERILUNE_COMMIT").ok().filter(|c| !c.is_empty());
+    let commit = commit.or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
+    println!("cargo:rustc-env=PERILUNE_COMMIT={}", commit.as_deref().unwrap_or("not known"));
+    // `target/PROFILE/build/...`: nothing else names a profile of our own.
+    let out = env::var("OUT_DIR").unwrap_or_default();
+    let mut parts = Path::new(&out).components().rev().skip_while(|part| part.as_os_str() != "build").skip(1);
+    let profile = parts.next().map(|p| p.as_os_str().to_string_lossy().into_owned());
+    println!("cargo:rustc-env=PERILUNE_PROFILE={}", profile.as_deref().unwrap_or("unknown"));
+    println!("cargo:rustc-env=PERILUNE_TARGET={}", env::var("TARGET").unwrap_or_default());
 }
 
 /// The version of the C library that this script runs with.

@@ -21,6 +21,7 @@ mod run;
 mod signals;
 mod terminal;
 
+use commands::manual;
 use options::Request;
 use perilune_domain::Runtime;
 use perilune_vm::Vm;
@@ -36,7 +37,9 @@ fn main() -> ExitCode {
     let program = options::program_name(&words).to_vec();
     let options = match options::parse(&words) {
         Ok(Request::Lua(options)) => options,
-        Ok(Request::Command(command)) => return (command.run)(&words),
+        Ok(Request::Command(command)) => return command.run(&words),
+        Ok(Request::Help) => return manual::print(&manual::help()),
+        Ok(Request::Version) => return manual::print(&manual::version()),
         Err(bad) => {
             protected::write_error(&options::usage(&program, &bad));
             return ExitCode::FAILURE;

@@ -7,7 +7,7 @@
 //! A first word that is a subcommand (here, or in `commands/`) counts as one only under the command's own name
 //! and if no file of that name exists, so that `perilune` can stand wherever `lua` stood.
 
-use crate::commands::{self, Command};
+use crate::commands::manual::{self, Command, Kind};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -51,9 +51,10 @@ pub struct Options {
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadOption(pub Vec<u8>);
 
-/// The name by which the command calls itself in messages: its first word, as `lua` does.
+/// The name by which the command calls itself in messages: as `lua` it is its first word, as `lua` does; else it is
+/// `perilune`, wherever the executable lies.
 pub fn program_name(words: &[Vec<u8>]) -> &[u8] {
-    words.first().filter(|w| !w.is_empty()).map_or(b"perilune", |w| w)
+    words.first().filter(|w| !w.is_empty() && is_lua(w)).map_or(b"perilune", |w| w)
 }
 
 /// The command line's words, as bytes; never empty.
@@ -69,8 +70,12 @@ pub fn words(args: impl Iterator<Item = OsString>) -> Vec<Vec<u8>> {
 pub enum Request {
     /// What `lua` does.
     Lua(Options),
-    /// A subcommand that is not about running one program as `lua` would.
+    /// A subcommand that is not about running one program as `lua` would, or the help of one.
     Command(&'static Command),
+    /// `--help`
+    Help,
+    /// `--version`
+    Version,
 }
 
 /// Reads the command line.
@@ -78,24 +83,26 @@ pub enum Request {
 /// # Errors
 /// The first word that is no option, or an option without its argument.
 pub fn parse(words: &[Vec<u8>]) -> Result<Request, BadOption> {
-    Ok(Request::Lua(match subcommand(words) {
-        Some(Subcommand::Run) => {
-            Options { flags: Flags::default(), script: Script::At(2), options_end: 1, words: words.to_vec() }
-        }
-        Some(Subcommand::Repl) => {
-            let flags = Flags { interactive: true, version: true, ..Flags::default() };
-            let script = if words.len() > 2 { Script::At(2) } else { Script::Absent };
-            Options { flags, script, options_end: 1, words: words.to_vec() }
-        }
-        Some(Subcommand::Other(command)) => return Ok(Request::Command(command)),
-        None => read_options(words)?,
+    if is_lua(&words[0]) {
+        return Ok(Request::Lua(read_options(words)?));
+    }
+    match words.get(1).map(Vec::as_slice) {
+        Some(b"--help" | b"-h") => return Ok(Request::Help),
+        Some(b"--version") => return Ok(Request::Version),
+        _ => {}
+    }
+    let Some(command) = subcommand(words) else { return Ok(Request::Lua(read_options(words)?)) };
+    let asks_for_help = words.get(2).is_some_and(|word| matches!(word.as_slice(), b"--help" | b"-h"));
+    if !matches!(command.kind, Kind::Lua) || asks_for_help {
+        return Ok(Request::Command(command));
+    }
+    let interactive = command.words == "repl";
+    Ok(Request::Lua(Options {
+        flags: Flags { interactive, version: interactive, ..Flags::default() },
+        script: if words.len() > 2 { Script::At(2) } else { Script::Absent },
+        options_end: 1,
+        words: words.to_vec(),
     }))
-}
-
-enum Subcommand {
-    Run,
-    Repl,
-    Other(&'static Command),
 }
 
 /// Called under a name of Lua's, the command is exactly `lua`.
@@ -104,18 +111,47 @@ fn is_lua(program: &[u8]) -> bool {
     name.is_none_or(|name| name.as_bytes().starts_with(b"lua"))
 }
 
-fn subcommand(words: &[Vec<u8>]) -> Option<Subcommand> {
-    if is_lua(&words[0]) {
-        return None;
-    }
-    let which = match words.get(1)?.as_slice() {
-        b"run" if words.len() > 2 => Subcommand::Run,
-        b"repl" => Subcommand::Repl,
-        other => Subcommand::Other(commands::named(other)?),
-    };
+fn subcommand(words: &[Vec<u8>]) -> Option<&'static Command> {
+    let command = manual::find(&words[1..])?;
     // A folder of that name is no script.
     let file = Path::new(std::ffi::OsStr::from_bytes(&words[1]));
-    (!file.exists() || file.is_dir()).then_some(which)
+    let is_free = !file.exists() || file.is_dir();
+    // Without a script to run, `run` is the name of one.
+    (is_free && (command.words != "run" || words.len() > 2)).then_some(command)
+}
+
+/// What somebody may have meant who named this script, which does not exist: a line for people, under the command's own
+/// name only.
+pub fn hint(options: &Options, n: usize) -> Option<String> {
+    if is_lua(&options.words[0]) {
+        return None;
+    }
+    let word = String::from_utf8_lossy(&options.words[n]);
+    let path = Path::new(&*word);
+    if path.exists() {
+        return None;
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let files: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    // The ending alone is more than a slip.
+    if files.contains(&format!("{name}.lua")) {
+        return Some(format!("did you mean '{word}.lua'?"));
+    }
+    let near = manual::nearest(&name, files.iter().map(String::as_str));
+    let in_folder = |file: String| match folder {
+        Some(folder) => folder.join(file).display().to_string(),
+        None => file,
+    };
+    let mut near: Vec<String> = near.into_iter().map(in_folder).collect();
+    if n == 1 {
+        let commands = manual::nearest(&word, manual::top().map(|c| c.words));
+        near.extend(commands.into_iter().map(|c| format!("perilune {c}")));
+    }
+    near.truncate(3);
+    let near: Vec<_> = near.iter().map(|n| format!("'{n}'")).collect();
+    (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
 }
 
 fn read_options(words: &[Vec<u8>]) -> Result<Options, BadOption> {
@@ -188,7 +224,7 @@ pub fn usage(program: &[u8], bad: &BadOption) -> Vec<u8> {
         -         stop handling options and execute stdin\n",
     );
     if !is_lua(program) {
-        let names: Vec<&str> = ["run", "repl"].into_iter().chain(crate::commands::names()).collect();
+        let names: Vec<&str> = manual::top().map(|c| c.words).collect();
         let list = format!("Commands ('perilune COMMAND --help' tells more):\n  {}\n", names.join(" "));
         text.extend_from_slice(list.as_bytes());
     }
@@ -202,7 +238,8 @@ mod tests {
     fn read(line: &str) -> Result<Options, BadOption> {
         parse(&words(line.split(' ').map(OsString::from))).map(|request| match request {
             Request::Lua(options) => options,
-            Request::Command(command) => panic!("{line}: {}", command.name),
+            Request::Command(command) => panic!("{line}: {}", command.words),
+            Request::Help | Request::Version => panic!("{line}"),
         })
     }
 
@@ -238,7 +275,7 @@ mod tests {
         assert!(read("perilune repl").unwrap().flags.interactive);
         assert_eq!(read("perilune run").unwrap().script, Script::At(1));
         let bench = parse(&words(["bin/perilune", "bench", "-v"].map(OsString::from).into_iter()));
-        assert!(matches!(bench, Ok(Request::Command(Command { name: "bench", .. }))));
+        assert!(matches!(bench, Ok(Request::Command(Command { words: "bench", .. }))));
         assert_eq!(read("lua bench x.lua").unwrap().script, Script::At(1));
         assert_eq!(read("perilune run bench").unwrap().script, Script::At(2));
     }

@@ -1,7 +1,7 @@
 //! What `lua` does with its command line: version, libraries, `arg`, LUA_INIT, options in order, script,
 //! interactive mode.
 
-use crate::options::{Options, Script};
+use crate::options::{self, Options, Script};
 use crate::{protected, repl};
 use perilune_domain::Runtime;
 use perilune_stdlib::chunk;
@@ -162,6 +162,9 @@ fn run_script(vm: &mut Vm, options: &Options, n: usize) -> LuaResult<bool> {
         Ok(f) => Value::from(f),
         Err(message) => {
             protected::report(message);
+            if let Some(hint) = options::hint(options, n).filter(|_| !is_stdin) {
+                protected::write_message(hint.as_bytes());
+            }
             return Ok(false);
         }
     };

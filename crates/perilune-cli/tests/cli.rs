@@ -489,7 +489,7 @@ fn subcommands() {
     assert_eq!(run(&["run", "args.lua", "a"], "").0, "1\targs.lua\ta\n");
     assert_eq!(run(&["run", "neg.lua"], "").0, "0=neg.lua -1=run -2=perilune \n");
     assert!(run(&["repl"], "1 + 1\n").0.ends_with("> 2\n> \n"));
-    assert_eq!(run(&["run"], "").1, "./perilune: cannot open run: No such file or directory\n");
+    assert_eq!(run(&["run"], "").1, "perilune: cannot open run: No such file or directory\n");
     // A file of that name is what is meant.
     fs::write(place.0.join("run"), "print('file', ...)").unwrap();
     assert_eq!(run(&["run", "args.lua"], "").0, "file\targs.lua\n");

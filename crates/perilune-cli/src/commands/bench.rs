@@ -16,6 +16,7 @@
 
 mod report;
 
+use super::manual;
 use perilune_measure::on_path;
 use perilune_measure::process::{self, Job};
 use report::{Cell, Report, Row};
@@ -25,18 +26,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-
-const USAGE: &str = "\
-usage: perilune bench [options] FILE|FOLDER... [-- ARGUMENTS]
-Runs Lua programs several times, each run in a process of its own, and says what they cost.
-A folder stands for all files below it whose names end in .lua.
-Available options are:
-  --against COMMAND  measure COMMAND beside this, in turns (repeatable): a name on PATH or a file, with options
-  --runs N           rounds that count (7)
-  --warmup N         rounds before these that do not count (1)
-  --timeout S        end a run after S seconds (600)
-  --json             write the figures as JSON
-";
 
 /// Something that runs `FILE ARGUMENTS` as `lua` does.
 struct Contender {
@@ -91,15 +80,23 @@ impl Options {
         o.arguments = text(words.get(end + 1..).unwrap_or(&[]));
         let mut parser = lexopt::Parser::from_args(text(&words[..end]));
         while let Some(word) = parser.next()? {
-            match word {
-                Value(path) => o.paths.push(path.into()),
-                Long("against") => o.against.push(parser.value()?),
-                Long("runs") => o.runs = parser.value()?.parse::<u32>()?.max(1),
-                Long("warmup") => o.warmup = parser.value()?.parse()?,
-                Long("timeout") => o.timeout = Duration::from_secs(parser.value()?.parse()?),
-                Long("json") => o.json = true,
+            let name = match word {
+                Value(path) => {
+                    o.paths.push(path.into());
+                    continue;
+                }
                 Long("help") | Short('h') => return Ok(None),
-                _ => return Err(word.unexpected()),
+                Long(name) => format!("--{name}"),
+                Short(name) => format!("-{name}"),
+            };
+            manual::entry("bench").option(&name)?;
+            match name.as_str() {
+                "--against" => o.against.push(parser.value()?),
+                "--runs" => o.runs = parser.value()?.parse::<u32>()?.max(1),
+                "--warmup" => o.warmup = parser.value()?.parse()?,
+                "--timeout" => o.timeout = Duration::from_secs(parser.value()?.parse()?),
+                "--json" => o.json = true,
+                _ => unreachable!("{name} is in the table, and nobody reads it"),
             }
         }
         if o.paths.is_empty() {
@@ -114,10 +111,9 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
     let options = match Options::parse(&words[2..]) {
         Ok(Some(options)) => options,
         Ok(None) => {
-            print!("{USAGE}");
-            return ExitCode::SUCCESS;
+            return manual::print(&manual::entry("bench").help());
         }
-        Err(e) => return senseless(&format!("{e}\n{USAGE}")),
+        Err(e) => return manual::entry("bench").refuse(&e.to_string()),
     };
     let report = match measure(&options) {
         Ok(report) => report,

@@ -4,7 +4,7 @@
 //! table can be checked by adding its columns: existing = cpu + waiting of the collector + displaced + ready + blocked + waiting + idle, and
 //! cpu = lua + scheduler + collector.
 
-use super::observe::{self, OPTIONS};
+use super::observe;
 use super::table::{Table, percent};
 use super::trace::describe::{Describe, bytes, time};
 use perilune_measure::json::Json;
@@ -16,13 +16,6 @@ use perilune_see::analyse::state::{State, Times};
 use perilune_trace::Category;
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-const USAGE: &str = "\
-usage: perilune gc-stats [options] [--] SCRIPT [ARGUMENTS]
-       perilune gc-stats [options] --attach PID
-       perilune gc-stats [options] FILE
-Writes where each domain's time went, its collector's pauses, and what went through its memory.
-";
 
 /// What is recorded unless `--events` says otherwise: all that times of domains are made of.
 const EVENTS: u32 = Category::Life as u32
@@ -39,8 +32,7 @@ const MOST_WAITS: usize = 20;
 
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let usage = format!("{USAGE}{OPTIONS}");
-    let request = match observe::read("gc-stats", &usage, &words[2..], &mut |_, _| Ok(false)) {
+    let request = match observe::read("gc-stats", &words[2..], &mut |_, _| Ok(false)) {
         Ok(request) => request,
         Err(code) => return code,
     };

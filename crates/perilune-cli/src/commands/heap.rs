@@ -7,7 +7,7 @@
 mod report;
 mod take;
 
-use super::observe::{self, OPTIONS, Request, Source};
+use super::observe::{self, Request, Source};
 use perilune_see::heapshot::{Graph, Snapshot};
 use perilune_see::profile::Profile;
 use std::io::{self, Write};
@@ -37,28 +37,11 @@ struct Taken {
     code: u8,
 }
 
-fn usage() -> String {
-    format!(
-        "usage: perilune heap [options] script [args]      at the script's end
-       perilune heap [options] --at S [--at S] script [args]
-       perilune heap [options] --attach PID
-       perilune heap [options] FILE [NEWER]
-  --at S              when: so long after the beginning; two of them are compared
-  --top N             rows of each table (20)
-  --retainers WHAT    paths from roots to: an address (0x...), a path, a field's name, or a
-                      part of a type's name
-  --sites             alive bytes by allocation site (sampled)
-  --rate BYTES        bytes allocated between two samples, on average (65536)
-  --save FILE         keep the snapshot (several: FILE.1, FILE.2)
-{OPTIONS}"
-    )
-}
-
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
     let mut own =
         Own { top: 20, retainers: Vec::new(), at: Vec::new(), sites: false, rate: 64 << 10, save: None };
-    let request = observe::read("heap", &usage(), &words[2..], &mut |name, parser| {
+    let request = observe::read("heap", &words[2..], &mut |name, parser| {
         match name {
             "--top" => own.top = number(parser, name)? as usize,
             "--retainers" => own.retainers.push(parser.value()?.to_string_lossy().into_owned()),

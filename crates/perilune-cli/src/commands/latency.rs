@@ -4,7 +4,7 @@
 //! have a section of their own (`loops.rs`).
 
 use super::loops;
-use super::observe::{self, OPTIONS};
+use super::observe;
 use super::table::Table;
 use super::trace::describe::{Describe, time};
 use perilune_measure::json::Json;
@@ -14,15 +14,6 @@ use perilune_see::{Trace, Who};
 use perilune_trace::{Category, ObjectRef};
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-const USAGE: &str = "\
-usage: perilune latency [options] [--] SCRIPT [ARGUMENTS]
-       perilune latency [options] --attach PID
-       perilune latency [options] FILE
-Writes how long the collector stopped the program, tasks lay in queues, who was woken waited for a turn, timers were late; and the slowest of it.
-Of parallel loops: how evenly domains shared the work.
-  --top N             how many of the slowest (30)
-";
 
 /// What is recorded unless `--events` says otherwise.
 const EVENTS: u32 = Category::Life as u32
@@ -34,9 +25,8 @@ const EVENTS: u32 = Category::Life as u32
 
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let usage = format!("{USAGE}{OPTIONS}");
     let mut top = 30usize;
-    let request = match observe::read("latency", &usage, &words[2..], &mut |name, parser| match name {
+    let request = match observe::read("latency", &words[2..], &mut |name, parser| match name {
         "--top" => {
             let word = parser.value()?;
             let text = word.to_string_lossy();

@@ -7,7 +7,7 @@
 //! ```ignore
 //! pub fn run(words: &[Vec<u8>]) -> ExitCode {
 //!     let mut top = 30;
-//!     let request = match observe::read("latency", USAGE, &words[2..], &mut |name, parser| {
+//!     let request = match observe::read("latency", &words[2..], &mut |name, parser| {
 //!         match name {
 //!             "--top" => top = parser.value()?.parse()?,
 //!             _ => return Ok(false),
@@ -35,6 +35,7 @@
 //! Ctrl-C on a terminal reaches the tool and the script alike: the script decides what it means, and the tool reports when the script has ended. A signal that was
 //! sent to the tool alone is passed on to the script. A process that was attached to gets nothing of all this: the observation ends and is reported.
 
+use crate::commands::manual;
 use lexopt::Parser;
 use perilune_see::Reader;
 use perilune_see::kernel::{self, Kernel};
@@ -58,17 +59,6 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
-
-/// The options that all observing commands have, for their usage texts.
-pub const OPTIONS: &str = "  --attach PID        watch a process that runs
-  --duration S        watch for S seconds (250ms, 10s, 2m)
-  --events LIST       what is recorded: categories joined by commas; -NAME leaves one out
-  --ring N            events that a domain's ring holds (262144)
-  --sched             ask the kernel too: who ran when, who displaced whom
-  --from-file FILE    read a recording or an event file instead of running anything
-  --json              write JSON; what the script prints goes to standard error then
-  -o FILE             write to FILE instead of standard output
-";
 
 /// Events that a ring holds when a tool reads it.
 const RING_EVENTS: u32 = 1 << 18;
@@ -117,35 +107,31 @@ pub struct Seen {
     pub code: u8,
 }
 
-/// Reads the words after a command's name. `own` is asked about each option (`--name` or `-n`) that is not common to all and answers whether it knows it; it may
-/// take the option's value from the parser. A mistake is reported with the usage text.
+/// Reads the words after a command's name. `own` is asked about each option that the table has for the command, under
+/// the last of its names, and answers whether it is one of those that are not common to all; it takes the option's value,
+/// if it has one, from the parser. A mistake is reported.
 ///
 /// # Errors
 /// The exit code: 0 after `--help`, 2 if the words make no sense.
 pub fn read(
     command: &'static str,
-    usage: &str,
     words: &[Vec<u8>],
     own: &mut dyn FnMut(&str, &mut Parser) -> Result<bool, lexopt::Error>,
 ) -> Result<Request, ExitCode> {
-    match parse(command, words, own) {
+    let entry = manual::entry(command);
+    match parse(entry, words, own) {
         Ok(Some(request)) => Ok(request),
-        Ok(None) => {
-            print!("{usage}");
-            Err(ExitCode::SUCCESS)
-        }
-        Err(e) => {
-            eprint!("perilune {command}: {e}\n{usage}");
-            Err(ExitCode::from(2))
-        }
+        Ok(None) => Err(manual::print(&entry.help())),
+        Err(e) => Err(entry.refuse(&e.to_string())),
     }
 }
 
 fn parse(
-    command: &'static str,
+    entry: &'static manual::Command,
     words: &[Vec<u8>],
     own: &mut dyn FnMut(&str, &mut Parser) -> Result<bool, lexopt::Error>,
 ) -> Result<Option<Request>, lexopt::Error> {
+    let command = entry.words;
     let (mut attach, mut files, mut script) = (None, Vec::new(), None);
     let mut request = Request {
         command,
@@ -182,9 +168,13 @@ fn parse(
             Some(lexopt::Arg::Long(name)) => format!("--{name}"),
             Some(lexopt::Arg::Short(name)) => format!("-{name}"),
         };
-        match name.as_str() {
-            _ if own(&name, &mut parser)? => {}
-            "--help" | "-h" => return Ok(None),
+        if matches!(name.as_str(), "--help" | "-h") {
+            return Ok(None);
+        }
+        let names = entry.option(&name)?.names;
+        let name = names[names.len() - 1];
+        match name {
+            _ if own(name, &mut parser)? => {}
             "--attach" => attach = Some(pid(&parser.value()?)?),
             "--duration" => {
                 let text = parser.value()?;
@@ -195,8 +185,8 @@ fn parse(
             "--from-file" => files.push(PathBuf::from(parser.value()?)),
             "--json" => request.json = true,
             "--sched" => request.sched = true,
-            "-o" | "--output" => request.output = Some(parser.value()?.into()),
-            _ => return Err(format!("unknown option '{name}'").into()),
+            "--output" => request.output = Some(parser.value()?.into()),
+            _ => unreachable!("perilune {command}: {name} is in the table, and nobody reads it"),
         }
     }
     request.source = match (attach, &files[..], script) {
@@ -358,6 +348,11 @@ impl Request {
             Some(path) => Box::new(BufWriter::new(create(path)?)),
             None => Box::new(BufWriter::new(io::stdout().lock())),
         })
+    }
+
+    /// Says on standard error that the words make no sense; the exit code.
+    pub fn refuse(&self, message: &str) -> ExitCode {
+        manual::entry(self.command).refuse(message)
     }
 
     /// The exit code; says on standard error what went wrong.

@@ -3,9 +3,9 @@
 //! The program is sampled (`perilune-vm`'s sampler); the samples are added up by call path (`perilune_see::profile`) and written as tables for people, as JSON, or to files in the
 //! formats that their names end in. Shares are of all samples; the table says how many there were, since with few of them small shares mean little.
 
-mod offcpu;
+pub mod offcpu;
 
-use super::observe::{self, OPTIONS, Request};
+use super::observe::{self, Request};
 use perilune_see::profile::flame::{self, amount};
 use perilune_see::profile::tree::{Grain, paths, table};
 use perilune_see::profile::{Profile, formats};
@@ -34,65 +34,27 @@ struct Shown {
     rate: u64,
 }
 
-fn usage(what: What) -> String {
-    let (name, own) = match what {
-        What::Cpu => {
-            ("cpu", "  --hz N              samples per second of processor time of each thread (997)\n")
-        }
-        What::Alloc => {
-            ("alloc", "  --rate BYTES        bytes allocated between two samples, on average (524288)\n")
-        }
-    };
-    format!(
-        "usage: perilune prof {name} [options] script [args]
-{own}  --top N             rows of each table (20)
-  --lines             rows are lines, not functions
-  --domain N          only this domain
-  -o FILE             write the profile; may be given several times. FILE's end says how:
-                      .svg .html (flame graphs), .folded, .pb (pprof), .speedscope.json, .json, .txt
-{OPTIONS}"
-    )
+/// Carries out `prof cpu`.
+pub fn cpu(words: &[Vec<u8>]) -> ExitCode {
+    profile(What::Cpu, &words[3..])
 }
 
-/// Carries out the subcommand.
-pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    match words.get(2).map(Vec::as_slice) {
-        Some(b"cpu") => profile(What::Cpu, &words[3..]),
-        Some(b"alloc") => profile(What::Alloc, &words[3..]),
-        Some(b"offcpu") => offcpu::run(&words[3..]),
-        Some(b"--help" | b"-h") => {
-            print!("{USAGE}");
-            ExitCode::SUCCESS
-        }
-        Some(other) => {
-            eprint!("perilune prof: there is no '{}'\n{USAGE}", String::from_utf8_lossy(other));
-            ExitCode::from(2)
-        }
-        None => {
-            eprint!("{USAGE}");
-            ExitCode::from(2)
-        }
-    }
+/// Carries out `prof alloc`.
+pub fn alloc(words: &[Vec<u8>]) -> ExitCode {
+    profile(What::Alloc, &words[3..])
 }
-
-const USAGE: &str = "\
-usage: perilune prof COMMAND ... (perilune prof COMMAND --help tells more)
-  cpu      where processor time goes, by function and call path
-  alloc    who allocates, and how much of it survives
-  offcpu   where the program waits, for what, and who woke it
-";
 
 fn profile(what: What, words: &[Vec<u8>]) -> ExitCode {
     let mut own = Shown { top: 20, lines: false, domain: None, files: Vec::new(), hz: 997, rate: 512 << 10 };
     let command = if what == What::Cpu { "prof cpu" } else { "prof alloc" };
-    let request = observe::read(command, &usage(what), words, &mut |name, parser| {
+    let request = observe::read(command, words, &mut |name, parser| {
         match name {
             "--top" => own.top = number(parser, name)? as usize,
             "--lines" => own.lines = true,
             "--domain" => own.domain = Some(number(parser, name)? as u32),
             "--hz" if what == What::Cpu => own.hz = number(parser, name)?.clamp(1, 20_000) as u32,
             "--rate" if what == What::Alloc => own.rate = number(parser, name)?.max(1),
-            "-o" | "--output" => own.files.push(parser.value()?.into()),
+            "--output" => own.files.push(parser.value()?.into()),
             _ => return Ok(false),
         }
         Ok(true)

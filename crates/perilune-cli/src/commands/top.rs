@@ -10,7 +10,7 @@ mod model;
 mod report;
 mod screen;
 
-use super::observe::{self, OPTIONS, Request, Source};
+use super::observe::{self, Request, Source};
 use model::Model;
 use perilune_trace::clock;
 use screen::Screen;
@@ -20,16 +20,6 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-
-const USAGE: &str = "\
-usage: perilune top [options] --attach PID
-       perilune top [options] [--] SCRIPT [ARGUMENTS]
-Shows what a program does: its domains, tasks, heaps, collections, busiest functions. q or Ctrl-C ends it.
-  --interval S        show anew every S seconds (1s)
-  -n N                end after N times
-  --batch             write blocks of text, also on a terminal
-  --cpu HZ            samples of processor time per second, for the busiest functions (97); 0: none
-";
 
 struct Own {
     interval: Duration,
@@ -41,8 +31,7 @@ struct Own {
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
     let mut own = Own { interval: Duration::from_secs(1), times: u64::MAX, batch: false, cpu_hz: 97 };
-    let usage = format!("{USAGE}{OPTIONS}");
-    let request = observe::read("top", &usage, &words[2..], &mut |name, parser| {
+    let request = observe::read("top", &words[2..], &mut |name, parser| {
         use lexopt::ValueExt;
         match name {
             "--interval" => {

@@ -8,7 +8,7 @@
 //! With `--sched` the kernel is asked too: who displaced domains that could go on, and who had the processors while one was late.
 
 use super::{Format, percent, write_profile};
-use crate::commands::observe::{self, OPTIONS, Request};
+use crate::commands::observe::{self, Request};
 use perilune_measure::json::Json;
 use perilune_see::analyse::contention::{Contended, contended};
 use perilune_see::analyse::domains::{Accounts, account};
@@ -24,25 +24,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-fn usage() -> String {
-    format!(
-        "usage: perilune prof offcpu [options] script [args]
-  --top N             lines of the table (20)
-  --domain N          only this domain
-  -o FILE             write it, or a profile of waiting; may be given several times. FILE's end says how:
-                      .svg .html (flame graphs), .folded, .pb (pprof), .speedscope.json, .json, .txt
-{OPTIONS}"
-    )
-}
-
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
     let (mut top, mut domain, mut files) = (20, None, Vec::<PathBuf>::new());
-    let request = observe::read("prof offcpu", &usage(), words, &mut |name, parser| {
+    let request = observe::read("prof offcpu", &words[3..], &mut |name, parser| {
         match name {
             "--top" => top = super::number(parser, name)? as usize,
             "--domain" => domain = Some(super::number(parser, name)? as u32),
-            "-o" | "--output" => files.push(parser.value()?.into()),
+            "--output" => files.push(parser.value()?.into()),
             _ => return Ok(false),
         }
         Ok(true)

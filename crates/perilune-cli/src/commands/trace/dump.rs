@@ -4,7 +4,7 @@
 //! line of JSON is an object that holds the same, numbers as they are and names beside them.
 
 use super::describe::{Describe, Durations, time};
-use crate::commands::observe::{self, OPTIONS};
+use crate::commands::observe;
 use perilune_measure::json;
 use perilune_see::{Event, Trace, Who};
 use perilune_trace::event::{Notation, Phase};
@@ -14,17 +14,9 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-usage: perilune trace dump [options] FILE
-       perilune trace dump [options] [--] SCRIPT [ARGUMENTS]
-       perilune trace dump [options] --attach PID
-Writes events as text, one line each: time in seconds, who, what, how long, arguments.
-";
-
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let usage = format!("{USAGE}{OPTIONS}");
-    let request = match observe::read("trace dump", &usage, &words[3..], &mut |_, _| Ok(false)) {
+    let request = match observe::read("trace dump", &words[3..], &mut |_, _| Ok(false)) {
         Ok(request) => request,
         Err(code) => return code,
     };

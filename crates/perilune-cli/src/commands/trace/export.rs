@@ -1,19 +1,10 @@
 //! `perilune trace export`: a trace in the formats of other viewers.
 
-use crate::commands::observe::{self, OPTIONS};
+use crate::commands::observe;
 use perilune_see::export::{chrome, perfetto};
 use perilune_see::view::Timeline;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-
-const USAGE: &str = "\
-usage: perilune trace export --to FORMAT [options] FILE
-       perilune trace export --to FORMAT [options] [--] SCRIPT [ARGUMENTS]
-       perilune trace export --to FORMAT [options] --attach PID
-Writes a trace in a format that other tools read:
-  --to perfetto       protobuf, for ui.perfetto.dev and trace_processor
-  --to chrome         JSON, for chrome://tracing, Perfetto, Speedscope
-";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -24,8 +15,7 @@ enum Format {
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
     let mut format = None;
-    let usage = format!("{USAGE}{OPTIONS}");
-    let request = observe::read("trace export", &usage, &words[3..], &mut |name, parser| {
+    let request = observe::read("trace export", &words[3..], &mut |name, parser| {
         if name != "--to" {
             return Ok(false);
         }
@@ -45,8 +35,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
         Err(code) => return code,
     };
     let Some(format) = format else {
-        eprint!("perilune trace export: --to says which format\n{usage}");
-        return ExitCode::from(2);
+        return request.refuse("--to says which format");
     };
     if format == Format::Perfetto && request.output.is_none() && io::stdout().is_terminal() {
         eprintln!("perilune trace export: this format is no text; -o FILE says where it goes");

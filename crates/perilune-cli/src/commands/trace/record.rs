@@ -3,7 +3,7 @@
 use super::flight::{Flight, Trigger};
 use super::show::{self, Show};
 use super::spool::Spool;
-use crate::commands::observe::{self, OPTIONS, Request};
+use crate::commands::observe::{self, Request};
 use perilune_see::Trace;
 use perilune_trace::recording::{self, Chunk, Recorder};
 use std::io::{self, Write};
@@ -11,31 +11,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-const RECORD: &str = "\
-usage: perilune trace record -o FILE [options] [--] SCRIPT [ARGUMENTS]
-       perilune trace record -o FILE [options] --attach PID
-Writes what happens in a program to FILE, until it ends (or, attached, until Ctrl-C).
-  --cpu HZ            sample processor time so many times per second
-  --alloc BYTES       sample one allocation in so many bytes
-  --snapshot-when T   keep the last moments in memory, and write them when T happens (may be repeated):
-                      pause>TIME       the collector stops a domain for longer
-                      task-late>TIME   a task waits longer before it starts
-                      timer-late>TIME  a timer rings later
-                      error            an error leaves the program, a task or a domain
-                      mark:NAME        pl.trace.mark(NAME)
-  --keep S            how much is kept for a snapshot (10s)
-  --snapshots N       end after N snapshots (1): FILE, then FILE with a number before its ending
-";
-const RUN: &str = "\
-usage: perilune trace run [options] [--] SCRIPT [ARGUMENTS]
-       perilune trace run [options] --attach PID
-Records what happens in a program, then opens the viewer in a browser. With -o the recording is kept.
-  --no-open           only say where the viewer is
-  --link TEMPLATE     what a line of source text links to, as in trace show
-  --cpu HZ            sample processor time so many times per second
-  --alloc BYTES       sample one allocation in so many bytes
-";
 
 /// How often what was recorded reaches the file, should the tool be killed.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -49,7 +24,7 @@ struct Own {
     show: Show,
 }
 
-fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Request, Own), ExitCode> {
+fn read(command: &'static str, words: &[Vec<u8>]) -> Result<(Request, Own), ExitCode> {
     let mut own = Own {
         cpu_hz: 0,
         alloc_interval: 0,
@@ -59,8 +34,7 @@ fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Reques
         show: Show::default(),
     };
     let flight = command == "trace record";
-    let usage = format!("{usage}{OPTIONS}");
-    let request = observe::read(command, &usage, &words[3..], &mut |name, parser| {
+    let request = observe::read(command, &words[3..], &mut |name, parser| {
         use lexopt::ValueExt;
         match name {
             "--cpu" => own.cpu_hz = parser.value()?.parse()?,
@@ -81,13 +55,12 @@ fn read(command: &'static str, usage: &str, words: &[Vec<u8>]) -> Result<(Reques
 
 /// Carries out `trace record`.
 pub fn record(words: &[Vec<u8>]) -> ExitCode {
-    let (request, own) = match read("trace record", RECORD, words) {
+    let (request, own) = match read("trace record", words) {
         Ok(read) => read,
         Err(code) => return code,
     };
     let Some(file) = request.output.clone() else {
-        eprint!("perilune trace record: name a file with -o\n{RECORD}{OPTIONS}");
-        return ExitCode::from(2);
+        return request.refuse("name a file with -o");
     };
     let result = match own.triggers.is_empty() {
         true => record_to(&request, &own, &file),
@@ -98,7 +71,7 @@ pub fn record(words: &[Vec<u8>]) -> ExitCode {
 
 /// Carries out `trace run`.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let (request, own) = match read("trace run", RUN, words) {
+    let (request, own) = match read("trace run", words) {
         Ok(read) => read,
         Err(code) => return code,
     };

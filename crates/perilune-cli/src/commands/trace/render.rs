@@ -1,29 +1,17 @@
 //! `perilune trace render`: a trace as a page or a picture that needs nothing else.
 
-use crate::commands::observe::{self, OPTIONS, read_duration};
+use crate::commands::observe::{self, read_duration};
 use perilune_see::view::page::{self, PageOptions};
 use perilune_see::view::{Timeline, svg};
 use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str = "\
-usage: perilune trace render -o OUT.html|OUT.svg [options] FILE
-       perilune trace render -o OUT.html|OUT.svg [options] [--] SCRIPT [ARGUMENTS]
-Writes a trace as a page that needs nothing else, or as a picture.
-  --from S            leave out what was before (250ms, 10s)
-  --show S            show so much (default: all; --duration does the same for a FILE)
-  --bars N            about so many bars one by one, shorter ones added up (400000)
-  --width N           width of a picture in pixels (1600)
-  --link TEMPLATE     what source places link to (vscode://file{path}:{line})
-";
-
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let usage = format!("{USAGE}{OPTIONS}");
     let mut options = PageOptions { directory: directory(), ..PageOptions::default() };
     let (mut from, mut length, mut width) = (Duration::ZERO, None, 1600u32);
-    let request = observe::read("trace render", &usage, &words[3..], &mut |name, parser| {
+    let request = observe::read("trace render", &words[3..], &mut |name, parser| {
         match name {
             "--from" => from = read_duration(&parser.value()?.to_string_lossy(), "s")?,
             "--show" => length = Some(read_duration(&parser.value()?.to_string_lossy(), "s")?),
@@ -42,8 +30,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
         Some(path) if path.extension().is_some_and(|e| e == "svg") => true,
         Some(path) if path.extension().is_some_and(|e| e == "html" || e == "htm") => false,
         _ => {
-            eprint!("perilune trace render: -o FILE.html or -o FILE.svg says what is made\n{usage}");
-            return ExitCode::from(2);
+            return request.refuse("-o FILE.html or -o FILE.svg says what is made");
         }
     };
     // Of a file, `--duration` can only mean the stretch that is shown.

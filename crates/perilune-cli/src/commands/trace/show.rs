@@ -4,7 +4,7 @@
 //! pages of other origins in the browser, do not know it. It ends with Ctrl-C. Requests are short and answered from memory, so one thread for each connection does.
 
 use super::render::directory;
-use crate::commands::observe::{self, OPTIONS};
+use crate::commands::observe;
 use perilune_see::Trace;
 use perilune_see::view::Timeline;
 use perilune_see::view::page::PageOptions;
@@ -14,15 +14,6 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-const USAGE: &str = "\
-usage: perilune trace show [options] FILE
-       perilune trace show [options] [--] SCRIPT [ARGUMENTS]
-       perilune trace show [options] --attach PID
-Shows a trace in the browser, until Ctrl-C. The address is printed.
-  --no-open           only print the address
-  --link TEMPLATE     what source places link to (vscode://file{path}:{line})
-";
 
 /// How to show.
 pub struct Show {
@@ -40,9 +31,8 @@ impl Default for Show {
 
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
-    let usage = format!("{USAGE}{OPTIONS}");
     let mut show = Show::default();
-    let request = observe::read("trace show", &usage, &words[3..], &mut |name, parser| {
+    let request = observe::read("trace show", &words[3..], &mut |name, parser| {
         match name {
             "--no-open" => show.open = false,
             "--link" => show.page.link = parser.value()?.to_string_lossy().into_owned(),
