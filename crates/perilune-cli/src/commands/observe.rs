@@ -587,7 +587,7 @@ mod tests {
     fn line(text: &str) -> Result<Option<Request>, String> {
         let words: Vec<Vec<u8>> =
             text.split(' ').filter(|w| !w.is_empty()).map(|w| w.as_bytes().to_vec()).collect();
-        parse("x", &words, &mut |name, parser| {
+        parse(manual::entry("latency"), &words, &mut |name, parser| {
             if name == "--top" {
                 parser.value()?;
             }
