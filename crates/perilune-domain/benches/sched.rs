@@ -66,26 +66,28 @@ fn main() {
 }
 
 fn tokens() {
-    let token: Token<u32> = Token::owned(rest(), Box::new(|| {}));
+    let (token, mut owned) = Token::<u32>::owned(rest(), Box::new(|| {}));
     report("post + next, same thread", 9, 1_000_000, |n| {
         spent(n, |i| {
             token.post(i).unwrap();
-            assert_eq!(token.next(), Next::Fiber(i));
+            assert_eq!(token.next(&mut owned), Next::Fiber(i));
         })
     });
+    let mut owned = Some(owned);
     report("detach + attach, uncontended", 9, 1_000_000, |n| {
         spent(n, |_| {
-            token.detach();
-            assert!(token.attach());
+            token.detach(owned.take().unwrap());
+            owned = token.attach();
         })
     });
+    let mut owned = owned.unwrap();
     let idle: Token<u32> = Token::new(rest(), Box::new(|| {}));
     report("post to idle + begin + next + try_leave", 9, 1_000_000, |n| {
         spent(n, |i| {
             idle.post(i).unwrap();
-            assert!(idle.begin());
-            black_box(idle.next());
-            assert!(idle.try_leave());
+            let mut owned = idle.begin().unwrap();
+            black_box(idle.next(&mut owned));
+            assert!(idle.try_leave(owned).is_ok());
         })
     });
     let token = Arc::new(token);
@@ -95,7 +97,7 @@ fn tokens() {
         let thread = std::thread::spawn(move || (0..n).for_each(|i| poster.post(i).unwrap()));
         let mut got = 0;
         while got < n {
-            if let Next::Fiber(_) = token.next() {
+            if let Next::Fiber(_) = token.next(&mut owned) {
                 got += 1;
             }
         }
@@ -220,7 +222,8 @@ fn wakes() {
     });
     report("root wait: detach, sleep, woken, attach", 5, 10_000, |n| {
         let rest = rest();
-        let token: Token<u32> = Token::owned(rest.clone(), Box::new(|| {}));
+        let (token, owned) = Token::<u32>::owned(rest.clone(), Box::new(|| {}));
+        let mut owned = Some(owned);
         let guard = rest.hold();
         let (sender, receiver) = mpsc::channel::<Arc<Waiter<Root>>>();
         let waker = std::thread::spawn(move || {
@@ -232,7 +235,7 @@ fn wakes() {
             let waiter =
                 Waiter::new(Root::new(rest.clone(), (FiberRef(0), ObjectRef::NONE), Box::new(String::new)));
             sender.send(waiter.clone()).unwrap();
-            assert!(token.wait(&waiter));
+            owned = token.wait(owned.take().unwrap(), &waiter);
         });
         drop(sender);
         waker.join().unwrap();
@@ -253,11 +256,9 @@ struct Domain {
 
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
-        if !self.token.begin() {
-            return;
-        }
+        let Some(mut owned) = self.token.begin() else { return };
         loop {
-            match self.token.next() {
+            match self.token.next(&mut owned) {
                 Next::Fiber(f) => {
                     if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
                         self.done.store(true, Ordering::Release);
@@ -266,12 +267,11 @@ impl threads::Job for Domain {
                         peer.token.post(f).unwrap();
                     }
                 }
-                Next::HandOver => return self.token.hand_over(),
-                Next::Empty => {
-                    if self.token.try_leave() {
-                        return;
-                    }
-                }
+                Next::HandOver => return self.token.hand_over(owned),
+                Next::Empty => match self.token.try_leave(owned) {
+                    Ok(()) => return,
+                    Err(back) => owned = back,
+                },
             }
         }
     }

@@ -448,7 +448,7 @@ fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResul
     let result = vm.unpack(&message);
     match result {
         Err(Thrown::Park(_) | Thrown::RunAgain(_)) => {
-            if let Some(stash) = Domain::of(vm)?.stash(vm) {
+            if let Some(stash) = Domain::of(vm)?.stash() {
                 *stash = Some((case, message));
             }
         }
@@ -460,7 +460,7 @@ fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResul
 
 /// The message that the native had when it was called before, and its case.
 fn stashed(vm: &mut Vm) -> LuaResult<Option<(u32, Parcel)>> {
-    Ok(Domain::of(vm)?.stash(vm).and_then(Option::take))
+    Ok(Domain::of(vm)?.stash().and_then(Option::take))
 }
 
 /// The outcome of a receive: a message, or why there is none.
@@ -615,14 +615,14 @@ static SELECT: Native = Native::hybrid("select", |vm| {
         return Err(vm.park());
     }
     if let Turn::Woken(reason, case) = turn {
-        let selection = wait::data::<Selection>(vm);
+        let selection = wait::take_data::<Selection>(vm);
         let message = selection.as_ref().and_then(|s| s.place.lock().take());
         match selection.as_ref().and_then(|s| s.cases.get(case as usize)) {
             Some(case) if reason == Reason::Closed => case.channel().closing.enter(vm),
             Some(Case::Send(c, _)) => c.found_room(vm),
             _ => {}
         }
-        let ended = selection.and_then(|s| s.cases.get(case as usize));
+        let ended = selection.as_ref().and_then(|s| s.cases.get(case as usize));
         let sends = matches!(ended, Some(Case::Send(..)));
         let c = ended.map(|case| Arc::clone(case.channel()));
         wait::finish(vm);

@@ -4,6 +4,12 @@
 //! The `Vm` and [`Local`] belong to the domain's owner, of which there is at most one at a time: the pump on a worker thread, or the root
 //! chain on its own thread (`sched/token.rs`). Everything else may be used by any thread.
 //!
+//! # Proofs
+//! Whoever touches what is the owner's shows that it is the owner. There are two proofs. The token's [`Owned`] is the pump's, while no code of the domain runs. To run code the pump
+//! borrows the `Vm` *from its proof* ([`Domain::state_of`]): as long as `&mut Vm` is about, the proof is out of reach, and `&mut Vm` of the domain's own state is the other proof. Natives have
+//! that one. Either makes an [`Owner`], which borrows what it was made of: so there is never a second reference to [`Local`], nor one beside running code.
+//! Code that blocks gives the domain up although `&mut Vm` exists further up its stack: that is what makes `Host::detach` and `Host::wait_root` unsafe.
+//!
 //! # Life
 //! The main domain exists before this room does: its `Vm` is the command's, and it becomes a [`Domain`] when the module is first required. A spawned domain
 //! makes its `Vm` at its first activation, on the worker thread, so that the spawning domain goes on at once.
@@ -14,7 +20,7 @@ use crate::module::PRELUDE_NAME;
 use crate::pool::{self, Work};
 use crate::races::{self, Strand};
 use crate::runtime::{self, Runtime};
-use crate::sched::{Next, Reason, Seat, Token, WaitList, Waiter, threads};
+use crate::sched::{Next, Owned, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::spawn;
 use crate::untold::Sweeps;
 use crate::wait::{self, Wait};
@@ -25,13 +31,14 @@ use perilune_vm::parcel::Parcel;
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Called when a fiber has ended, by the owner, with the results or the error on top of the stack.
 pub(crate) type Done = Box<dyn FnOnce(&Arc<Domain>, &mut Vm, FiberEnd) + Send>;
-/// The first thing that a spawned domain does in its fresh state; `None`: there is no memory for one.
-pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, Option<&mut Vm>) + Send>;
+/// The first thing that a spawned domain does in its fresh state. `Err`: there is no memory for one.
+pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, Result<&mut Vm, &mut Owned>) + Send>;
 
 /// What a hybrid native has taken from somewhere and could not hand on yet: a message, and the case of a `select` that it came by.
 pub(crate) type Stash = (u32, Parcel);
@@ -53,7 +60,6 @@ struct Slot {
 struct Local {
     fibers: Vec<Result<Slot, u32>>,
     free: Vec<u32>,
-    live: usize,
     root_wait: Option<Wait>,
     root_stash: Option<Stash>,
     start: Option<Start>,
@@ -87,6 +93,8 @@ pub struct Domain {
     /// Others than the running code may want the domain: fibers, timers, a pool.
     interested: AtomicUsize,
     ending: AtomicBool,
+    /// Fibers that have not ended. Changed by the owner.
+    live: AtomicUsize,
     /// Fibers that are to be cancelled.
     cancels: Mutex<Vec<u64>>,
     /// Whether there are any.
@@ -102,17 +110,158 @@ pub struct Domain {
     looks_for_dead: AtomicBool,
 }
 
-// SAFETY: `local` and the Vm are touched by the owner only, of which the token allows one at a time (module essay).
+// SAFETY: `local` is reached through an `Owner` and the Vm through the token's proof only, of which there is one at a time (module essay).
 unsafe impl Send for Domain {}
 // SAFETY: as above.
 unsafe impl Sync for Domain {}
+
+/// A domain in the hands of its owner, for as long as it borrows the proof (module essay).
+///
+/// ```compile_fail,E0499
+/// # use perilune_domain::domain::Domain;
+/// # fn f(vm: &mut perilune_vm::Vm) -> perilune_vm::LuaResult<()> {
+/// let one = Domain::of(vm)?;
+/// let other = Domain::of(vm)?; // while the first may still be used
+/// let both = (one, other);
+/// # Ok(()) }
+/// ```
+/// ```compile_fail,E0502
+/// # use perilune_domain::domain::Domain;
+/// # fn f(vm: &mut perilune_vm::Vm) -> perilune_vm::LuaResult<()> {
+/// let owner = Domain::of(vm)?;
+/// let n = vm.nargs(); // code of the domain, beside its owner
+/// drop((owner, n));
+/// # Ok(()) }
+/// ```
+pub struct Owner<'a> {
+    /// The domain, for what needs no proof.
+    pub domain: &'a Domain,
+    fiber: Option<u64>,
+    proof: PhantomData<&'a mut Vm>,
+}
+
+impl<'a> Owner<'a> {
+    /// What only the owner touches.
+    fn local(self) -> &'a mut Local {
+        // SAFETY: this is made of an exclusive borrow of the only proof, for as long as that lasts; and there is one reference for each that is made.
+        unsafe { &mut *self.domain.local.get() }
+    }
+
+    fn slot(self, id: u64) -> Option<&'a mut Slot> {
+        self.local().slot(id)
+    }
+
+    fn wait_place(self, fiber: Option<u64>) -> Option<&'a mut Option<Wait>> {
+        match fiber {
+            None => Some(&mut self.local().root_wait),
+            Some(id) => self.slot(id).map(|s| &mut s.wait),
+        }
+    }
+
+    fn my_wait_place(self) -> Option<&'a mut Option<Wait>> {
+        let fiber = self.fiber;
+        self.wait_place(fiber)
+    }
+
+    /// The wait of what runs.
+    pub(crate) fn wait(self) -> Option<&'a mut Wait> {
+        self.my_wait_place()?.as_mut()
+    }
+
+    pub(crate) fn set_wait(self, wait: Wait) {
+        if let Some(place) = self.my_wait_place() {
+            debug_assert!(place.is_none(), "one wait at a time");
+            *place = Some(wait);
+        }
+    }
+
+    pub(crate) fn take_wait(self) -> Option<Wait> {
+        self.my_wait_place()?.take()
+    }
+
+    /// Where a native that is called again keeps what it must not lose.
+    pub(crate) fn stash(self) -> Option<&'a mut Option<Stash>> {
+        match self.fiber {
+            None => Some(&mut self.local().root_stash),
+            Some(id) => self.slot(id).map(|s| &mut s.stash),
+        }
+    }
+
+    /// The domain works for a pool from now on.
+    pub(crate) fn take_seat(self, pool: Arc<pool::Inner>, seat: Seat<Work>) {
+        self.domain.interested.fetch_add(1, Ordering::Relaxed);
+        self.local().seat = Some((pool, seat));
+    }
+
+    /// The domain's seat in this pool.
+    pub(crate) fn seat_in(self, pool: &Arc<pool::Inner>) -> Option<&'a mut Seat<Work>> {
+        match &mut self.local().seat {
+            Some((mine, seat)) if Arc::ptr_eq(mine, pool) => Some(seat),
+            _ => None,
+        }
+    }
+
+    /// The strand that runs (`races`).
+    pub(crate) fn strand(self) -> &'a mut Strand {
+        let (domain, fiber) = (self.domain, self.fiber);
+        let local = self.local();
+        if local.seat.is_some()
+            && let Some(at) = fiber.and_then(|id| local.place(id))
+            && let Ok(slot) = &mut local.fibers[at]
+        {
+            return slot.strand.get_or_insert_with(|| Box::new(Strand::first(races::Kind::Timer)));
+        }
+        local.strand.get_or_insert_with(|| {
+            let kind = if domain.is_main { races::Kind::Main } else { races::Kind::Domain(domain.name()) };
+            Box::new(Strand::first(kind))
+        })
+    }
+
+    /// A fiber of a pool's domain is this strand.
+    pub(crate) fn begin_strand(self, fiber: u64, strand: Strand) {
+        let local = self.local();
+        if local.seat.is_some()
+            && let Some(slot) = local.slot(fiber)
+        {
+            slot.strand = Some(Box::new(strand));
+        }
+    }
+
+    /// A domain that is in no pool is this strand.
+    pub(crate) fn begin_own_strand(self, strand: Strand) {
+        self.local().strand = Some(Box::new(strand));
+    }
+}
+
+impl Local {
+    /// Where the fiber is, if it has not ended.
+    fn place(&self, id: u64) -> Option<usize> {
+        let at = id as u32 as usize;
+        match self.fibers.get(at) {
+            Some(Ok(slot)) if slot.generation == (id >> 32) as u32 => Some(at),
+            _ => None,
+        }
+    }
+
+    fn slot(&mut self, id: u64) -> Option<&mut Slot> {
+        let at = self.place(id)?;
+        self.fibers[at].as_mut().ok()
+    }
+}
+
+/// The id of the fiber that runs; `None`: the root chain does.
+pub(crate) fn running_fiber(vm: &Vm) -> Option<u64> {
+    vm.current_fiber().map(|f| vm.fiber_tag(f))
+}
 
 impl Domain {
     /// Makes the running state the main domain, owned by the calling thread.
     pub fn adopt(vm: &mut Vm) -> Arc<Domain> {
         let runtime = Runtime::of_state(vm);
-        let domain = Domain::make(&runtime, "main".into(), Some(vm), |activate| {
-            Token::owned(Arc::clone(runtime.rest()), activate)
+        let domain = Domain::make(&runtime, "main".into(), Some(vm), Local::default(), |activate| {
+            let (token, owned) = Token::owned(Arc::clone(runtime.rest()), activate);
+            owned.lend();
+            token
         });
         vm.set_domain_number(domain.id);
         vm.set_host(domain.clone());
@@ -128,14 +277,10 @@ impl Domain {
         limit: Option<usize>,
         start: Start,
     ) -> Arc<Domain> {
-        let domain = Domain::make(runtime, name.unwrap_or_default(), None, |activate| {
+        let local = Local { start: Some(start), limit, ..Local::default() };
+        let domain = Domain::make(runtime, name.unwrap_or_default(), None, local, |activate| {
             Token::new(Arc::clone(runtime.rest()), activate)
         });
-        // SAFETY: nobody else knows the domain yet.
-        unsafe {
-            (*domain.local.get()).start = Some(start);
-            (*domain.local.get()).limit = limit;
-        }
         domain.token.poke();
         domain
     }
@@ -145,6 +290,7 @@ impl Domain {
         runtime: &Arc<Runtime>,
         name: String,
         main: Option<&mut Vm>,
+        local: Local,
         token: impl FnOnce(crate::sched::token::Activate) -> Token<u64>,
     ) -> Arc<Domain> {
         let (id, number) = (runtime::new_id(), runtime.new_number());
@@ -168,10 +314,11 @@ impl Domain {
                 })),
                 vm: AtomicPtr::new(vm),
                 owned,
-                local: UnsafeCell::default(),
+                local: UnsafeCell::new(local),
                 waits: WaitList::new(),
                 interested: AtomicUsize::new(0),
                 ending: AtomicBool::new(false),
+                live: AtomicUsize::new(0),
                 cancels: Mutex::new(Vec::new()),
                 has_cancels: AtomicBool::new(false),
                 interrupt: Mutex::new(None),
@@ -190,21 +337,37 @@ impl Domain {
         domain
     }
 
-    /// The domain of a state.
+    /// The domain of a state, in the hands of whoever has the state.
     ///
     /// # Errors
     /// It has none: the module has not been required in it.
     #[inline]
-    pub fn of<'a>(vm: &mut Vm) -> LuaResult<&'a Domain> {
+    pub fn of(vm: &mut Vm) -> LuaResult<Owner<'_>> {
         let found = vm.host().and_then(|host| {
             let any: &dyn Any = &**host;
             any.downcast_ref::<Domain>()
         });
         match found {
-            // SAFETY: a state keeps its host for as long as it lives, and natives run while it does.
-            Some(domain) => Ok(unsafe { &*(domain as *const Domain) }),
+            Some(domain) => {
+                let domain: *const Domain = domain;
+                // SAFETY: the state is borrowed for as long as the reference lives, so it keeps its host.
+                Ok(unsafe { &*domain }.owner(vm))
+            }
             None => Err(vm.error("require \"perilune\" first: this state is not a domain")),
         }
+    }
+
+    /// The proof of code that runs in the domain.
+    #[inline]
+    pub(crate) fn owner<'a>(&'a self, vm: &'a mut Vm) -> Owner<'a> {
+        assert!(std::ptr::eq(self.vm.load(Ordering::Relaxed), vm), "another domain's state");
+        Owner { domain: self, fiber: running_fiber(vm), proof: PhantomData }
+    }
+
+    /// The proof of the pump.
+    pub(crate) fn holder<'a>(&'a self, owned: &'a mut Owned) -> Owner<'a> {
+        assert!(self.token.is_owned_by(owned), "another domain's proof");
+        Owner { domain: self, fiber: None, proof: PhantomData }
     }
 
     /// The program that it is part of.
@@ -246,17 +409,6 @@ impl Domain {
 
     // -- By the owner --------------------------------------------------------------------------------------------------------
 
-    #[allow(clippy::mut_from_ref)]
-    fn local(&self) -> &mut Local {
-        // SAFETY: called by the owner only, which keeps no reference over a run of a fiber.
-        unsafe { &mut *self.local.get() }
-    }
-
-    /// The id of the fiber that runs; `None`: the root chain does.
-    pub(crate) fn running_fiber(&self, vm: &Vm) -> Option<u64> {
-        vm.current_fiber().map(|f| vm.fiber_tag(f))
-    }
-
     /// A fiber of the domain, or its root chain, for reports.
     pub(crate) fn who(&self, fiber: Option<u64>) -> String {
         let name = self.name();
@@ -265,47 +417,6 @@ impl Domain {
             None => format!("'{name}'"),
             Some(id) => format!("fiber {} of '{name}'", id as u32),
         }
-    }
-
-    fn slot(&self, id: u64) -> Option<&mut Slot> {
-        match self.local().fibers.get_mut(id as u32 as usize) {
-            Some(Ok(slot)) if slot.generation == (id >> 32) as u32 => Some(slot),
-            _ => None,
-        }
-    }
-
-    fn wait_place(&self, fiber: Option<u64>) -> Option<&mut Option<Wait>> {
-        match fiber {
-            None => Some(&mut self.local().root_wait),
-            Some(id) => self.slot(id).map(|s| &mut s.wait),
-        }
-    }
-
-    /// The wait of what runs.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn wait<'a>(&self, vm: &Vm) -> Option<&'a mut Wait> {
-        let wait = self.wait_place(self.running_fiber(vm))?.as_mut()?;
-        // SAFETY: the domain lives as long as the state; the wait is the owner's.
-        Some(unsafe { &mut *(wait as *mut Wait) })
-    }
-
-    pub(crate) fn set_wait(&self, vm: &Vm, wait: Wait) {
-        if let Some(place) = self.wait_place(self.running_fiber(vm)) {
-            debug_assert!(place.is_none(), "one wait at a time");
-            *place = Some(wait);
-        }
-    }
-
-    /// Where a native that is called again keeps what it must not lose.
-    pub(crate) fn stash(&self, vm: &Vm) -> Option<&mut Option<Stash>> {
-        match self.running_fiber(vm) {
-            None => Some(&mut self.local().root_stash),
-            Some(id) => self.slot(id).map(|s| &mut s.stash),
-        }
-    }
-
-    pub(crate) fn take_wait(&self, vm: &Vm) -> Option<Wait> {
-        self.wait_place(self.running_fiber(vm))?.take()
     }
 
     /// Starts a fiber that calls `f`; `done` is called when it has ended. It runs when its turn comes.
@@ -320,7 +431,7 @@ impl Domain {
 
     pub(crate) fn add_fiber(&self, vm: &mut Vm, f: Value, args: &[Value], done: Done) -> LuaResult<u64> {
         let thread = vm.new_fiber(f, args)?;
-        let local = self.local();
+        let local = self.owner(vm).local();
         let at = local.free.pop().unwrap_or_else(|| {
             local.fibers.push(Err(0));
             local.fibers.len() as u32 - 1
@@ -331,7 +442,7 @@ impl Domain {
             Ok(s) => s.generation,
         };
         *place = Ok(Slot { thread, done, wait: None, stash: None, started: false, generation, strand: None });
-        local.live += 1;
+        self.live.fetch_add(1, Ordering::Relaxed);
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
         if on(Category::Life) {
@@ -347,25 +458,25 @@ impl Domain {
 
     /// Runs a fiber until it parks or ends.
     pub(crate) fn run(self: &Arc<Self>, vm: &mut Vm, id: u64) {
-        let Some(slot) = self.slot(id) else { return };
+        let Some(slot) = self.owner(vm).slot(id) else { return };
         // A wake that came after its wait had been taken back.
         if slot.wait.as_ref().is_some_and(|w| w.waiter.woken().is_none()) {
             return;
         }
-        let thread = slot.thread;
+        let (thread, started) = (slot.thread, std::mem::replace(&mut slot.started, true));
         // Or it is in a blocking call by now.
-        if std::mem::replace(&mut slot.started, true) && !vm.is_parked(thread) {
+        if started && !vm.is_parked(thread) {
             return;
         }
         match vm.run_fiber(thread) {
             FiberStep::Parked => {}
             FiberStep::Done(end) => {
-                let local = self.local();
+                let local = self.owner(vm).local();
                 let at = id as u32;
                 let next = Err(((id >> 32) as u32).wrapping_add(1));
                 let Ok(slot) = std::mem::replace(&mut local.fibers[at as usize], next) else { return };
                 local.free.push(at);
-                local.live -= 1;
+                self.live.fetch_sub(1, Ordering::Relaxed);
                 self.interested.fetch_sub(1, Ordering::Relaxed);
                 if let Some(wait) = slot.wait {
                     wait::end(self, wait);
@@ -387,32 +498,30 @@ impl Domain {
 
     /// Runs the domain on a worker thread until there is nothing to do.
     fn pump(self: &Arc<Self>) {
-        if !self.token.begin() {
-            return;
-        }
-        let Some(vm) = self.state() else { return self.go_without_state() };
-        // SAFETY: the owner.
-        let vm = unsafe { &mut *vm };
+        let Some(mut owned) = self.token.begin() else { return };
+        let Some(vm) = self.make_state(&mut owned) else { return self.go_without_state(owned) };
         vm.enter_thread();
-        if let Some(start) = self.local().start.take() {
-            start(self, Some(vm));
+        let start = self.owner(vm).local().start.take();
+        if let Some(start) = start {
+            start(self, Ok(vm));
         }
         loop {
+            let vm = self.state_of(&mut owned);
             self.serve_cancels(vm);
             vm.serve_tools();
-            match self.token.next() {
+            match self.token.next(&mut owned) {
                 Next::Fiber(id) => {
-                    if let Some((_, seat)) = &mut self.local().seat {
+                    if let Some((_, seat)) = &mut self.holder(&mut owned).local().seat {
                         seat.busy();
                     }
-                    self.run(vm, id);
+                    self.run(self.state_of(&mut owned), id);
                 }
                 Next::HandOver => {
-                    vm.leave_thread();
-                    self.token.hand_over();
-                    return;
+                    self.state_of(&mut owned).leave_thread();
+                    return self.token.hand_over(owned);
                 }
                 Next::Empty => {
+                    let vm = self.state_of(&mut owned);
                     if self.serve_pool(vm) {
                         continue;
                     }
@@ -421,14 +530,15 @@ impl Domain {
                         continue;
                     }
                     vm.leave_thread();
-                    if self.has_ended() && self.local().live == 0 {
-                        return self.close();
+                    if self.has_ended() && self.live_fibers() == 0 {
+                        return self.close(owned);
                     }
                     self.runtime.untold().domain_is_idle();
-                    if self.token.try_leave() {
-                        return;
+                    match self.token.try_leave(owned) {
+                        Ok(()) => return,
+                        Err(back) => owned = back,
                     }
-                    vm.enter_thread();
+                    self.state_of(&mut owned).enter_thread();
                 }
             }
         }
@@ -437,36 +547,39 @@ impl Domain {
     /// There is no memory for a state: what the domain was made for fails. One of a pool leaves the work to the others; the only one refuses it, and tries again
     /// when there is more.
     #[cold]
-    fn go_without_state(self: &Arc<Self>) {
-        if let Some(start) = self.local().start.take() {
-            start(self, None);
+    fn go_without_state(self: &Arc<Self>, mut owned: Owned) {
+        let start = self.holder(&mut owned).local().start.take();
+        if let Some(start) = start {
+            start(self, Err(&mut owned));
         }
         loop {
-            match self.token.next() {
+            match self.token.next(&mut owned) {
                 // There are no fibers; what is cancelled or wanted by tools is neither.
                 Next::Fiber(_) => {}
-                Next::HandOver => return self.token.hand_over(),
+                Next::HandOver => return self.token.hand_over(owned),
                 Next::Empty => {
-                    if let Some((pool, seat)) = &mut self.local().seat {
+                    let local = self.holder(&mut owned).local();
+                    if let Some((pool, seat)) = &mut local.seat {
                         if pool.has_state() {
                             self.ending.store(true, Ordering::Release);
-                            self.local().seat = None;
+                            local.seat = None;
                         } else if let Some(work) = seat.take() {
                             let pool = Arc::clone(pool);
                             pool.refuse(work, &self.runtime);
                             continue;
                         } else if pool.queue().is_closed() {
                             self.ending.store(true, Ordering::Release);
-                            self.local().seat = None;
+                            local.seat = None;
                         } else if !seat.settle() {
                             continue;
                         }
                     }
                     if self.has_ended() {
-                        return self.close();
+                        return self.close(owned);
                     }
-                    if self.token.try_leave() {
-                        return;
+                    match self.token.try_leave(owned) {
+                        Ok(()) => return,
+                        Err(back) => owned = back,
                     }
                 }
             }
@@ -488,13 +601,11 @@ impl Domain {
         while self.has_cancels.swap(false, Ordering::Acquire) {
             let list = std::mem::take(&mut *self.cancels.lock());
             for id in list {
-                let Some(slot) = self.slot(id) else { continue };
-                let thread = slot.thread;
+                let Some(slot) = self.owner(vm).slot(id) else { continue };
+                let (thread, started) = (slot.thread, slot.started);
                 vm.cancel_fiber(thread);
-                if !slot.started || vm.is_parked(thread) {
-                    if let Some(wait) = slot.wait.take() {
-                        wait::end(self, wait);
-                    }
+                if !started || vm.is_parked(thread) {
+                    self.withdraw(vm, Some(id));
                     self.run(vm, id);
                 }
             }
@@ -503,7 +614,8 @@ impl Domain {
 
     /// Does some of the pool's work. False: there is none; the domain is to be left.
     fn serve_pool(self: &Arc<Self>, vm: &mut Vm) -> bool {
-        let Some((pool, seat)) = &mut self.local().seat else { return false };
+        let local = self.owner(vm).local();
+        let Some((pool, seat)) = &mut local.seat else { return false };
         if let Some(work) = seat.take() {
             if let (Work::Task(task), Some(victim)) = (&work, seat.stolen_from()) {
                 task.report_stolen(victim);
@@ -512,9 +624,9 @@ impl Domain {
             pool.start(self, vm, work);
             return true;
         }
-        if pool.queue().is_closed() && self.local().live == 0 {
+        if pool.queue().is_closed() && self.live_fibers() == 0 {
             self.ending.store(true, Ordering::Release);
-            self.local().seat = None;
+            local.seat = None;
             return false;
         }
         !seat.settle()
@@ -540,33 +652,41 @@ impl Domain {
     fn collect_dead_handles(&self, vm: &mut Vm) {
         self.looks_for_dead.store(false, Ordering::Relaxed);
         let Some(newest) = newest_untold(vm) else { return };
-        if self.local().sweeps.is_due(newest) {
+        if self.owner(vm).local().sweeps.is_due(newest) {
             vm.collect_full();
             let left = newest_untold(vm);
-            self.local().sweeps.done(left);
+            self.owner(vm).local().sweeps.done(left);
         }
     }
 
     /// The state, made if there is none yet; `None`: there is no memory for one.
-    fn state(self: &Arc<Self>) -> Option<*mut Vm> {
-        let vm = self.vm.load(Ordering::Relaxed);
-        if !vm.is_null() {
-            return Some(vm);
+    fn make_state<'a>(self: &Arc<Self>, owned: &'a mut Owned) -> Option<&'a mut Vm> {
+        if !self.has_state() {
+            let limit = self.holder(owned).local().limit;
+            let mut vm = crate::module::new_state(&self.runtime, limit)?;
+            vm.set_domain_number(self.id);
+            vm.set_domain_name(self.name());
+            vm.set_host(self.clone());
+            *self.interrupt.lock() = Some(vm.interrupt_handle());
+            self.vm.store(Box::into_raw(vm), Ordering::Relaxed);
         }
-        let mut vm = crate::module::new_state(&self.runtime, self.local().limit)?;
-        vm.set_domain_number(self.id);
-        vm.set_domain_name(self.name());
-        vm.set_host(self.clone());
-        *self.interrupt.lock() = Some(vm.interrupt_handle());
-        let vm = Box::into_raw(vm);
-        self.vm.store(vm, Ordering::Relaxed);
-        Some(vm)
+        Some(self.state_of(owned))
+    }
+
+    /// The state, which has been made.
+    fn state_of<'a>(&self, owned: &'a mut Owned) -> &'a mut Vm {
+        assert!(self.token.is_owned_by(owned), "another domain's proof");
+        let vm = self.vm.load(Ordering::Relaxed);
+        assert!(!vm.is_null(), "no state has been made");
+        // SAFETY: a state lives until the owner closes the domain, which consumes the proof; and the proof is borrowed for as long as the reference lives.
+        unsafe { &mut *vm }
     }
 
     /// The body is over: what else runs in the domain is cancelled, and the domain freed when it has unwound.
     pub(crate) fn end(&self, vm: &mut Vm) {
         self.ending.store(true, Ordering::Release);
         let live: Vec<(u64, Gc<Thread>)> = self
+            .owner(vm)
             .local()
             .fibers
             .iter()
@@ -577,43 +697,24 @@ impl Domain {
             .collect();
         for (id, thread) in live {
             vm.cancel_fiber(thread);
-            if let Some(slot) = self.slot(id)
-                && let Some(wait) = slot.wait.take()
-            {
-                wait::end(self, wait);
-            }
+            self.withdraw(vm, Some(id));
             let _ = self.token.post(id);
         }
     }
 
     /// Frees the domain's state. The owner's last act.
-    fn close(self: &Arc<Self>) {
+    fn close(self: &Arc<Self>, owned: Owned) {
         *self.interrupt.lock() = None;
         let vm = self.vm.swap(std::ptr::null_mut(), Ordering::Relaxed);
         let mut young = 0;
         if self.owned && !vm.is_null() {
-            // SAFETY: made by `state`; nothing runs in it, and only the owner frees it.
+            // SAFETY: made by `make_state`; nothing runs in it, and only the owner frees it.
             let mut vm = unsafe { Box::from_raw(vm) };
             young = vm.heap().bytes_since_collection();
             drop(vm);
         }
         emit(event::DomainEnd { domain: DomainId(self.id), young: Bytes::from(young) });
-        self.token.close();
-    }
-
-    /// The domain works for a pool from now on.
-    pub(crate) fn take_seat(&self, pool: Arc<pool::Inner>, seat: Seat<Work>) {
-        self.interested.fetch_add(1, Ordering::Relaxed);
-        self.local().seat = Some((pool, seat));
-    }
-
-    /// The domain's seat in this pool, by its owner.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn seat_in(&self, pool: &Arc<pool::Inner>) -> Option<&mut Seat<Work>> {
-        match &mut self.local().seat {
-            Some((mine, seat)) if Arc::ptr_eq(mine, pool) => Some(seat),
-            _ => None,
-        }
+        self.token.close(owned);
     }
 
     /// The user's interrupt has been raised: ends the root chain's wait, if it waits. It sees the interrupt when it runs.
@@ -637,35 +738,6 @@ impl Domain {
         {
             handle.raise();
         }
-    }
-
-    /// The strand that runs (`races`).
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn strand(&self, vm: &Vm) -> &mut Strand {
-        let local = self.local();
-        if local.seat.is_some()
-            && let Some(slot) = self.running_fiber(vm).and_then(|id| self.slot(id))
-        {
-            return slot.strand.get_or_insert_with(|| Box::new(Strand::first(races::Kind::Timer)));
-        }
-        local.strand.get_or_insert_with(|| {
-            let kind = if self.is_main { races::Kind::Main } else { races::Kind::Domain(self.name()) };
-            Box::new(Strand::first(kind))
-        })
-    }
-
-    /// A fiber of a pool's domain is this strand.
-    pub(crate) fn begin_strand(&self, fiber: u64, strand: Strand) {
-        if self.local().seat.is_some()
-            && let Some(slot) = self.slot(fiber)
-        {
-            slot.strand = Some(Box::new(strand));
-        }
-    }
-
-    /// A domain that is in no pool is this strand.
-    pub(crate) fn begin_own_strand(&self, strand: Strand) {
-        self.local().strand = Some(Box::new(strand));
     }
 
     /// A tool wants something: whoever runs the domain is to look at it, and somebody is to run it.
@@ -729,39 +801,50 @@ impl Host for Domain {
     fn is_wanted(&self) -> bool {
         self.interested.load(Ordering::Relaxed) != 0
     }
-    fn detach(&self) {
-        if let Some((_, seat)) = &mut self.local().seat
+    unsafe fn detach(&self) {
+        // SAFETY: the caller owns the domain, by its state, and uses neither before it has it again.
+        let mut owned = unsafe { self.token.reclaim() };
+        if let Some((_, seat)) = &mut self.holder(&mut owned).local().seat
             && seat.lend()
         {
             self.token.poke();
         }
         self.runtime.untold().domain_is_idle();
-        self.token.detach();
+        self.token.detach(owned);
     }
-    fn attach(&self) {
-        // A domain is not closed while a fiber of it is alive.
-        self.token.attach();
+    unsafe fn attach(&self) {
+        let Some(mut owned) = self.token.attach() else {
+            unreachable!("a domain is not closed while a fiber of it is alive");
+        };
         self.pass_interrupt();
-        if let Some((_, seat)) = &mut self.local().seat {
+        if let Some((_, seat)) = &mut self.holder(&mut owned).local().seat {
             seat.busy();
         }
+        owned.lend();
     }
-    fn wait_root(&self) {
-        let Some(root) = self.local().root_wait.as_ref().and_then(|w| w.root.clone()) else { return };
+    unsafe fn wait_root(&self) {
+        // SAFETY: as in `detach`.
+        let mut owned = unsafe { self.token.reclaim() };
+        let wait = self.holder(&mut owned).local().root_wait.as_ref();
+        let Some(root) = wait.and_then(|w| w.root.clone()) else { return owned.lend() };
         *self.root_waiter.lock() = Some(root.clone());
         // An interrupt that came before the waiter was there to be woken.
         if !self.is_interrupted() {
             self.runtime.untold().domain_is_idle();
-            self.token.wait(&root);
+            match self.token.wait(owned, &root) {
+                Some(back) => owned = back,
+                None => unreachable!("the main domain is not closed while its program runs"),
+            }
         }
+        owned.lend();
         *self.root_waiter.lock() = None;
         if self.is_interrupted() {
             root.wake(Reason::Cancelled);
         }
         self.pass_interrupt();
     }
-    fn withdraw(&self, fiber: Option<u64>) {
-        if let Some(wait) = self.wait_place(fiber).and_then(Option::take) {
+    fn withdraw(&self, vm: &mut Vm, fiber: Option<u64>) {
+        if let Some(wait) = self.owner(vm).wait_place(fiber).and_then(Option::take) {
             wait::end(self, wait);
         }
     }
@@ -773,13 +856,14 @@ impl Host for Domain {
         self.is_main
     }
     fn live_fibers(&self) -> usize {
-        self.local().live
+        self.live.load(Ordering::Relaxed)
     }
     fn process_ends(&self) {
         self.runtime.untold().tell_all();
     }
-    fn report_waits(&self) {
-        for (at, slot) in self.local().fibers.iter().enumerate() {
+    fn report_waits(&self, vm: &mut Vm) {
+        let local = self.owner(vm).local();
+        for (at, slot) in local.fibers.iter().enumerate() {
             if let Ok(slot) = slot {
                 let fiber = FiberRef::new(self.id, slot.generation, at as u32);
                 emit(event::FiberBegin { fiber, name: Name(0) });
@@ -788,7 +872,7 @@ impl Host for Domain {
                 }
             }
         }
-        if let Some(wait) = &self.local().root_wait {
+        if let Some(wait) = &local.root_wait {
             wait.report(FiberRef::root(self.id));
         }
     }

@@ -120,12 +120,11 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     task.is_for(vm);
     let f = vm.arg(2);
     task.report_created(vm, f);
-    let domain = Domain::of(vm)?;
     pool.expect();
     if pool.lanes.push(lane.key.clone(), Arc::clone(&task)) {
         // Nobody else takes from a lane that has just become busy.
         let first = pool.lanes.next(&lane.key);
-        let refused = first.and_then(|t| pool.submit(domain, Work::Task(t)).err());
+        let refused = first.and_then(|t| pool.submit(vm, Work::Task(t)).err());
         if let Some(Work::Task(refused)) = refused {
             // The pool was closed at this moment. Others may have come behind the task.
             refused.dismiss();

@@ -15,7 +15,7 @@
 //!
 //! The index at which a body failed is read from the loop's own frame by the message handler, so that a loop without errors does nothing for it.
 
-use crate::domain::Domain;
+use crate::domain::{Domain, running_fiber};
 use crate::module::{PRELUDE_NAME, prelude};
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
@@ -207,7 +207,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     match started {
         Ok(id) => {
             if of.stamp.is_some() {
-                domain.begin_strand(id, races::started(&of.stamp, races::Kind::Loop));
+                domain.owner(vm).begin_strand(id, races::started(&of.stamp, races::Kind::Loop));
             }
             if on(Category::Task)
                 && let Some(state) = weak.upgrade()
@@ -251,7 +251,6 @@ fn part(vm: &mut Vm) -> LuaResult<Arc<PartState>> {
 /// `part:take()`: the next bite, first and last index; nothing if the part is done.
 static TAKE: Native = Native::leaf("take", |vm| {
     let part = part(vm)?;
-    let domain = Domain::of(vm)?;
     let of = &part.of;
     if of.stop.load(Ordering::Relaxed) {
         return Ok(0);
@@ -275,14 +274,14 @@ static TAKE: Native = Native::leaf("take", |vm| {
         }
     }
     let size = range.size as u64;
-    if left > size && domain.seat_in(&part.pool).is_some_and(|s| s.hungry()) {
+    if left > size && Domain::of(vm)?.seat_in(&part.pool).is_some_and(|s| s.hungry()) {
         // The upper half goes, in whole chunks.
         let keep = (left / 2).div_ceil(size).saturating_mul(size).min(left - 1).max(size);
         let mid = range.lo.wrapping_add(keep as i64);
         of.pending.fetch_add(1, Ordering::Relaxed);
         let upper = Part { of: Arc::clone(of), lo: mid, hi: range.hi };
         range.hi = mid - 1;
-        part.pool.submit_part(domain, upper);
+        part.pool.submit_part(Domain::of(vm)?, upper);
     }
     let lo = range.lo;
     let hi = range.hi.min(lo.saturating_add(range.size - 1));
@@ -332,7 +331,7 @@ static FOUND: Native = Native::leaf("found", |vm| {
     let parcel = vm.pack_or_raise(&values, PackRules::RESULT)?;
     part.of.partials.lock().push((index, parcel));
     part.of.bound.fetch_min(index, Ordering::Relaxed);
-    let me = Domain::of(vm)?.running_fiber(vm);
+    let me = running_fiber(vm);
     part.of.cancel_running(|p| p.range.lock().lo > index.saturating_add(1) && p.first > index, me);
     Ok(0)
 });
@@ -351,12 +350,11 @@ static NOTE: Native = Native::reentrant("note", |vm| {
     let value = vm.arg(1);
     let index = failed_index(vm).unwrap_or(part.first);
     let of = Arc::clone(&part.of);
-    let domain = Domain::of(vm)?;
+    let whence = format!("domain '{}'", Domain::of(vm)?.domain.name());
     let thread = vm.thread();
     let traceback = vm.traceback(thread, None, 1);
-    let whence = format!("domain '{}'", domain.name());
     let end = End::Failed(Arc::new(Failure::new(vm, value, &traceback, whence)));
-    of.fail(index, end, domain.running_fiber(vm));
+    of.fail(index, end, running_fiber(vm));
     Ok(0)
 });
 
@@ -419,11 +417,10 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&of.ended)))?;
             wait::set_data(vm, Arc::clone(&of));
             of.ended.watch(&waiter, 0);
-            let domain = Domain::of(vm)?;
             let whole = Part { of, lo, hi };
-            if domain.seat_in(&pool).is_some() {
-                pool.submit_part(domain, whole);
-            } else if pool.submit(domain, Work::Part(whole)).is_err() {
+            if Domain::of(vm)?.seat_in(&pool).is_some() {
+                pool.submit_part(Domain::of(vm)?, whole);
+            } else if pool.submit(vm, Work::Part(whole)).is_err() {
                 wait::finish(vm);
                 return Err(pool::closed(vm, &pool));
             }

@@ -29,7 +29,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     if vm.host().is_none() {
         Domain::adopt(vm);
     }
-    if Domain::of(vm)?.runtime().config().check_races {
+    if Domain::of(vm)?.domain.runtime().config().check_races {
         crate::races::begin();
     }
     vm.seal_modules();

@@ -11,7 +11,7 @@
 //! # Closing
 //! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool that no program can reach any more is closed.
 
-use crate::domain::Domain;
+use crate::domain::{Domain, Owner};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
@@ -155,9 +155,12 @@ impl Inner {
         let domain = self.domains[worker].get_or_init(|| {
             let seat = self.seats.lock()[worker].take();
             let pool = Arc::clone(self);
-            let start: crate::domain::Start = Box::new(move |domain, _| {
+            let start: crate::domain::Start = Box::new(move |domain, proof| {
                 if let Some(seat) = seat {
-                    domain.take_seat(pool, seat);
+                    match proof {
+                        Ok(vm) => domain.owner(vm).take_seat(pool, seat),
+                        Err(owned) => domain.holder(owned).take_seat(pool, seat),
+                    }
                 }
             });
             Domain::spawn(&runtime, Some(format!("{}/{}", self.name, worker + 1)), None, start)
@@ -166,9 +169,9 @@ impl Inner {
     }
 
     /// Queues work, from a domain of the pool or any other. It comes back if the pool is closed.
-    pub(crate) fn submit(self: &Arc<Self>, domain: &Domain, work: Work) -> Result<(), Work> {
+    pub(crate) fn submit(self: &Arc<Self>, vm: &mut Vm, work: Work) -> Result<(), Work> {
         self.unfinished.fetch_add(1, Ordering::Relaxed);
-        let refused = match domain.seat_in(self) {
+        let refused = match Domain::of(vm).ok().and_then(|owner| owner.seat_in(self)) {
             Some(seat) => seat.push(work),
             None => self.queue().inject(work),
         };
@@ -179,9 +182,9 @@ impl Inner {
     }
 
     /// Queues a part of work that runs in this domain, also if the pool is closed.
-    pub(crate) fn submit_part(self: &Arc<Self>, domain: &Domain, part: Part) {
+    pub(crate) fn submit_part(self: &Arc<Self>, owner: Owner<'_>, part: Part) {
         self.unfinished.fetch_add(1, Ordering::Relaxed);
-        if let Some(seat) = domain.seat_in(self) {
+        if let Some(seat) = owner.seat_in(self) {
             seat.push_part(Work::Part(part));
         } else {
             debug_assert!(false, "parts are split off by the pool's domains");
@@ -293,12 +296,12 @@ impl Task {
     /// It comes after what started it, and after the tasks of its lane before it.
     #[cold]
     #[inline(never)]
-    fn begin_strand(&self, pool: &Inner, domain: &Domain, fiber: u64, parcel: &Parcel) {
+    fn begin_strand(&self, pool: &Inner, owner: Owner<'_>, fiber: u64, parcel: &Parcel) {
         let mut strand = races::started(&races::moment(parcel), races::Kind::Task);
         if let Some(lane) = &self.lane {
             pool.lane_orders.begin(&mut strand, lane);
         }
-        domain.begin_strand(fiber, strand);
+        owner.begin_strand(fiber, strand);
     }
 
     /// The running call has made it: if it wants no results, the task is nobody's. Before it is queued.
@@ -402,7 +405,7 @@ impl Task {
         if let Ok(id) = started
             && races::on()
         {
-            self.begin_strand(pool, domain, id, &parcel);
+            self.begin_strand(pool, domain.owner(vm), id, &parcel);
         }
         drop(parcel);
         match started {
@@ -436,7 +439,7 @@ pub(crate) fn outcome(object: &dyn SharedObject) -> Option<&Outcome> {
 }
 
 fn open_task(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    Domain::of(vm)?.expect_handles();
+    Domain::of(vm)?.domain.expect_handles();
     fill(vm, mt, &[&AWAIT, &CANCEL, &STATUS], &[])
 }
 
@@ -616,16 +619,16 @@ static NEW: Native = Native::leaf("new", |vm| {
     if !(1..=MOST_WORKERS).contains(&workers) {
         return Err(vm.arg_error(1, &format!("'workers' must be from 1 to {MOST_WORKERS}")));
     }
-    let runtime = Domain::of(vm)?.runtime();
-    let pool = vm.shared_ref(Arc::new(Pool { inner: Inner::new(runtime, workers as usize, name) }));
+    let runtime = Arc::clone(Domain::of(vm)?.domain.runtime());
+    let pool = vm.shared_ref(Arc::new(Pool { inner: Inner::new(&runtime, workers as usize, name) }));
     vm.ret(pool)
 });
 
 /// `pl.pool.default()`: the program's common pool, one domain for each core that the process may use.
 static DEFAULT: Native = Native::leaf("default", |vm| {
-    let runtime = Domain::of(vm)?.runtime();
+    let runtime = Arc::clone(Domain::of(vm)?.domain.runtime());
     let pool = runtime.default_pool(|| {
-        Arc::new(Pool { inner: Inner::new(runtime, threads::available_cores(), "default".to_owned()) })
+        Arc::new(Pool { inner: Inner::new(&runtime, threads::available_cores(), "default".to_owned()) })
     });
     let pool = vm.shared_ref(pool);
     vm.ret(pool)
@@ -654,8 +657,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     task.is_for(vm);
     let f = vm.arg(2);
     task.report_created(vm, f);
-    let domain = Domain::of(vm)?;
-    if pool.submit(domain, Work::Task(Arc::clone(&task))).is_err() {
+    if pool.submit(vm, Work::Task(Arc::clone(&task))).is_err() {
         task.dismiss();
         return Err(closed(vm, &pool));
     }

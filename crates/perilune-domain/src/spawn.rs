@@ -48,7 +48,7 @@ pub(crate) fn outcome(object: &dyn SharedObject) -> Option<&Outcome> {
 }
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    Domain::of(vm)?.expect_handles();
+    Domain::of(vm)?.domain.expect_handles();
     crate::objects::fill(vm, mt, &[&JOIN, &NAME, &ID, &STATUS], &[])
 }
 
@@ -106,7 +106,7 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
     let result = Arc::clone(&outcome);
     let stamp = races::stamp(vm);
     let label = name.clone();
-    let domain = Domain::spawn(Domain::of(vm)?.runtime(), name, limit, body(parcel, result, stamp));
+    let domain = Domain::spawn(Domain::of(vm)?.domain.runtime(), name, limit, body(parcel, result, stamp));
     // A join waits for the domain: events call it by the domain's number.
     outcome.identity.settle(domain.id as u64);
     if let Some(label) = label {
@@ -122,14 +122,14 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
 /// Runs the function of a parcel as the body of a fresh domain.
 fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
     Box::new(move |domain, vm| {
-        let Some(vm) = vm else {
+        let Ok(vm) = vm else {
             domain.end_without_state();
             outcome.complete(End::Failed(Arc::new(Failure::no_memory(&domain.name()))), domain.runtime());
             return;
         };
         let below = vm.nargs();
         if stamp.is_some() {
-            domain.begin_own_strand(races::started(&stamp, |_| races::Kind::Domain(domain.name())));
+            domain.owner(vm).begin_own_strand(races::started(&stamp, |_| races::Kind::Domain(domain.name())));
         }
         let finished = Arc::clone(&outcome);
         finished.identity.settle(domain.id as u64);
@@ -187,7 +187,7 @@ fn failed(vm: &mut Vm, value: Value, traceback: &[u8], whose: &str) -> End {
 
 /// `pl.domain.self()`
 static SELF: Native = Native::leaf("self", |vm| {
-    let domain = Domain::of(vm)?.counted();
+    let domain = Domain::of(vm)?.domain.counted();
     // A reference per domain and object: made once.
     let known = vm.get_field(vm.registry(), "perilune.self")?;
     if !known.is_nil() {
@@ -200,7 +200,7 @@ static SELF: Native = Native::leaf("self", |vm| {
 
 /// `pl.domain.count()`: the domains that have not ended.
 static COUNT: Native = Native::leaf("count", |vm| {
-    let n = Domain::of(vm)?.runtime().domains().len() as i64;
+    let n = Domain::of(vm)?.domain.runtime().domains().len() as i64;
     vm.ret(n)
 });
 
@@ -214,7 +214,7 @@ static JOIN: Native = Native::hybrid("join", |vm| {
     let Some(outcome) = handle.outcome.clone() else {
         return Err(vm.error("this handle is a domain's own: only who spawned it can join it"));
     };
-    if std::ptr::eq(&*handle.domain, Domain::of(vm)?) {
+    if std::ptr::eq(&*handle.domain, Domain::of(vm)?.domain) {
         return Err(vm.error("a domain cannot join itself"));
     }
     outcome::wait_for(vm, &outcome, Verb::Joins)

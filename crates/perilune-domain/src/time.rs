@@ -139,7 +139,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
 fn start(vm: &mut Vm, body: &str) -> LuaResult<u32> {
     let span = check_span(vm, 1)?.unwrap_or(Duration::from_secs(LONGEST as u64));
     vm.check_type(2, Type::Function)?;
-    let domain = Domain::of(vm)?;
+    let domain = Domain::of(vm)?.domain.counted();
     let timer = Arc::new(Timer {
         start: Instant::now(),
         span,
@@ -154,7 +154,7 @@ fn start(vm: &mut Vm, body: &str) -> LuaResult<u32> {
     let stamp = races::stamp(vm);
     let fiber = domain.start_fiber(vm, body, &args, Box::new(report))?;
     if stamp.is_some() {
-        domain.begin_strand(fiber, races::started(&stamp, |_| races::Kind::Timer));
+        domain.owner(vm).begin_strand(fiber, races::started(&stamp, |_| races::Kind::Timer));
     }
     vm.ret(timer)
 }

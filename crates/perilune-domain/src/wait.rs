@@ -17,7 +17,7 @@
 //! standstill is an error, raised by [`woken`] for all natives alike.
 
 use crate::channel::Channel;
-use crate::domain::Domain;
+use crate::domain::{Domain, running_fiber};
 use crate::outcome::Outcome;
 use crate::sched::token::Root;
 use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
@@ -159,13 +159,13 @@ impl Sleeper for Fiber {
 /// Nothing can wait here (a finaliser, a hook); or the module was not loaded.
 pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Waiter>> {
     vm.may_wait()?;
-    let domain = Domain::of(vm)?;
-    let fiber = domain.running_fiber(vm);
+    let domain = Domain::of(vm)?.domain.counted();
+    let fiber = running_fiber(vm);
     let events = (vm.running_fiber_ref(), object.reference());
     if on(Category::Wait) {
         emit(event::WaitBegin { verb, object: events.1, stack: Stack(vm.event_stack()) });
     }
-    let what = What { verb, object, place: vm.running_site(None), domain: domain.counted(), fiber };
+    let what = What { verb, object, place: vm.running_site(None), domain: Arc::clone(&domain), fiber };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
         Some(id) => (Waiter::new(Fiber { id, what, events }), None),
         None => {
@@ -177,7 +177,7 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
     };
     let slot = domain.waits().add(Arc::clone(&waiter));
     let wait = Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None, events, verb };
-    domain.set_wait(vm, wait);
+    domain.owner(vm).set_wait(wait);
     Ok(waiter)
 }
 
@@ -189,8 +189,9 @@ pub(crate) fn limit(vm: &mut Vm, timeout: Duration) -> LuaResult<()> {
 
 /// Lets the wait that has begun end at this time; `None` is too far away to matter.
 pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
-    let domain = Domain::of(vm)?;
-    if let (Some(wait), Some(deadline)) = (domain.wait(vm), deadline) {
+    let owner = Domain::of(vm)?;
+    let domain = owner.domain;
+    if let (Some(wait), Some(deadline)) = (owner.wait(), deadline) {
         let waiter = Arc::clone(&wait.waiter);
         let hold = domain.runtime().rest().hold();
         let fiber = wait.events.0;
@@ -215,8 +216,9 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
 /// # Errors
 /// The wait has been given up because nothing can end it, or by an interrupt.
 pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
-    let domain = Domain::of(vm)?;
-    let Some(wait) = domain.wait(vm) else { return Ok(Turn::First) };
+    let owner = Domain::of(vm)?;
+    let domain = owner.domain;
+    let Some(wait) = owner.wait() else { return Ok(Turn::First) };
     match wait.waiter.woken() {
         None => Ok(Turn::Asleep),
         Some((Reason::Deadlock, _)) => {
@@ -238,15 +240,26 @@ pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
 }
 
 /// What the native has put aside for its next turn.
-pub(crate) fn data<'a, T: 'static>(vm: &mut Vm) -> Option<&'a mut T> {
-    let domain = Domain::of(vm).ok()?;
-    domain.wait(vm)?.data.as_mut()?.downcast_mut()
+pub(crate) fn data<T: 'static>(vm: &mut Vm) -> Option<&mut T> {
+    Domain::of(vm).ok()?.wait()?.data.as_mut()?.downcast_mut()
+}
+
+/// The same, which the wait has no more: what a native does with the state while it looks at it.
+pub(crate) fn take_data<T: 'static>(vm: &mut Vm) -> Option<Box<T>> {
+    let place = &mut Domain::of(vm).ok()?.wait()?.data;
+    match place.take()?.downcast() {
+        Ok(data) => Some(data),
+        Err(other) => {
+            *place = Some(other);
+            None
+        }
+    }
 }
 
 /// Puts something aside for the native's next turn.
 pub(crate) fn set_data<T: Any + Send>(vm: &mut Vm, data: T) {
-    if let Ok(domain) = Domain::of(vm)
-        && let Some(wait) = domain.wait(vm)
+    if let Ok(owner) = Domain::of(vm)
+        && let Some(wait) = owner.wait()
     {
         wait.data = Some(Box::new(data));
     }
@@ -254,7 +267,7 @@ pub(crate) fn set_data<T: Any + Send>(vm: &mut Vm, data: T) {
 
 /// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended already.
 pub(crate) fn sleeps(vm: &mut Vm) -> bool {
-    match Domain::of(vm).ok().and_then(|d| d.wait(vm)) {
+    match Domain::of(vm).ok().and_then(|owner| owner.wait()) {
         // The root chain's is put to sleep when its thread is.
         Some(Wait { root: Some(_), waiter, .. }) => waiter.woken().is_none(),
         Some(wait) => wait.waiter.sleep(),
@@ -264,10 +277,11 @@ pub(crate) fn sleeps(vm: &mut Vm) -> bool {
 
 /// The wait is over, if there was one.
 pub(crate) fn finish(vm: &mut Vm) {
-    if let Ok(domain) = Domain::of(vm)
-        && let Some(wait) = domain.take_wait(vm)
-    {
-        end(domain, wait);
+    if let Ok(owner) = Domain::of(vm) {
+        let domain = owner.domain;
+        if let Some(wait) = owner.take_wait() {
+            end(domain, wait);
+        }
     }
 }
 

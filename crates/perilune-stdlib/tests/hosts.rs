@@ -49,19 +49,19 @@ impl Host for Toy {
     fn is_wanted(&self) -> bool {
         true
     }
-    fn detach(&self) {
+    unsafe fn detach(&self) {
         self.release();
     }
-    fn attach(&self) {
+    unsafe fn attach(&self) {
         self.take();
     }
-    fn wait_root(&self) {
+    unsafe fn wait_root(&self) {
         let seen = self.turns();
         self.release();
         self.await_turn(seen);
         self.take();
     }
-    fn withdraw(&self, _fiber: Option<u64>) {
+    fn withdraw(&self, _vm: &mut Vm, _fiber: Option<u64>) {
         self.state.lock().unwrap().withdrawn += 1;
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
@@ -358,7 +358,8 @@ fn blocked_code_goes_on_in_any_order() {
             let host: Arc<dyn Host> = vm.host().expect("set").clone();
             std::thread::spawn(move || {
                 for _ in 0..30 {
-                    host.attach();
+                    // SAFETY: the test's other code of this state blocks, or runs after this has detached.
+                    unsafe { host.attach() };
                     // SAFETY: just taken.
                     let vm = unsafe { address.vm() };
                     vm.enter_thread();
@@ -367,7 +368,8 @@ fn blocked_code_goes_on_in_any_order() {
                     let fiber = vm.new_fiber(f, &[]).unwrap();
                     assert_eq!(finish(vm, fiber), "12345");
                     vm.leave_thread();
-                    host.detach();
+                    // SAFETY: nothing of the state is used before it is taken again.
+                    unsafe { host.detach() };
                 }
             })
         };

@@ -95,7 +95,7 @@ impl Vm {
         let name = Name(names::string(self.lua.seen.events.name.as_bytes()));
         emit(event::DomainBegin { domain: DomainId(self.lua.seen.events.domain), name, existed: !is_new });
         if let Some(host) = self.lua.hosting.host.clone() {
-            host.report_waits();
+            host.report_waits(self);
         }
     }
 

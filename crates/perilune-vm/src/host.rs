@@ -35,15 +35,24 @@ pub trait Host: std::any::Any + Send + Sync {
     /// May anybody else want this domain while the running code blocks? Called before each call that may sleep, so it should cost no more than a load.
     fn is_wanted(&self) -> bool;
     /// Gives the domain up. From here on another thread may [`Vm::enter_thread`].
-    fn detach(&self);
-    /// Called by a thread that owns nothing: sleeps until it owns the domain again, and nobody else is in.
-    fn attach(&self);
+    ///
+    /// # Safety
+    /// The caller owns the `Vm`, has put the running code aside, and touches neither the `Vm` nor what belongs to it until [`Host::attach`] has returned.
+    unsafe fn detach(&self);
+    /// Sleeps until the caller owns the domain again, and nobody else is in.
+    ///
+    /// # Safety
+    /// The calling thread has detached, and goes on where it was with the `Vm`.
+    unsafe fn attach(&self);
     /// A native of the root chain has parked: gives the domain up as `detach` does, sleeps until the root chain's waiter has been woken (or an interrupt is
     /// pending), takes the domain again as `attach` does. The native is called again afterwards, and may park again: waking too often does no harm.
-    fn wait_root(&self);
+    ///
+    /// # Safety
+    /// As of [`Host::detach`], for the time of the call.
+    unsafe fn wait_root(&self);
     /// The wait of the fiber with this tag ([`Vm::fiber_tag`]; `None`: of the root chain) is over without its native being called again. Its waiter must be taken
     /// back from whatever it waits for, or ignored when it is woken.
-    fn withdraw(&self, fiber: Option<u64>);
+    fn withdraw(&self, vm: &mut Vm, fiber: Option<u64>);
     /// The cause `CANCEL` of an interrupt has been seen: is the fiber with this tag, which runs (`None`: the root chain), to be cancelled?
     fn is_cancelled(&self, fiber: Option<u64>) -> bool;
     /// A fiber has seen the cause `USER` of an interrupt. True: the host passes it on to whom it is meant for, and the fiber goes on.
@@ -53,8 +62,8 @@ pub trait Host: std::any::Any + Send + Sync {
     /// The process is about to end: the last moment to say what has to be said.
     fn process_ends(&self) {}
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
-    fn report_waits(&self) {}
-    /// For events: how many fibers there are. Called by the owner.
+    fn report_waits(&self, _vm: &mut Vm) {}
+    /// For events: how many fibers there are.
     fn live_fibers(&self) -> usize {
         0
     }
@@ -328,9 +337,11 @@ impl Vm {
             Some(host) if self.detaches() => {
                 let host = host.clone();
                 self.put_aside(Parking::Detached, || {
-                    host.detach();
+                    // SAFETY: this thread owns the Vm, whose state is put aside; `put_aside` touches it again when this has returned.
+                    unsafe { host.detach() };
                     let result = f();
-                    host.attach();
+                    // SAFETY: detached above.
+                    unsafe { host.attach() };
                     result
                 })
             }

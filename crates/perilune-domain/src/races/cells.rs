@@ -174,8 +174,8 @@ impl<K: Hash + Eq + Clone> Watched<K> {
     #[inline(never)]
     fn step(&self, vm: &mut Vm, key: &K, step: Step, object: impl Object<K>) {
         let site = super::place(vm);
-        let Ok(domain) = Domain::of(vm) else { return };
-        let strand = domain.strand(vm);
+        let Ok(owner) = Domain::of(vm) else { return };
+        let strand = owner.strand();
         let mut cells = self.cells.lock();
         let cell = cells.entry(key.clone()).or_insert_with(Cell::new);
         let lost = match step {

@@ -229,7 +229,7 @@ pub(crate) fn stamp(vm: &mut Vm) -> Stamp {
 #[inline(never)]
 fn stamp_now(vm: &mut Vm) -> Stamp {
     let place = place(vm);
-    let (told, moment) = Domain::of(vm).ok()?.strand(vm).tell();
+    let (told, moment) = Domain::of(vm).ok()?.strand().tell();
     Some(Arc::new(Moment { told, moment, place }))
 }
 
@@ -261,9 +261,9 @@ pub(crate) fn received(vm: &mut Vm, message: &Parcel) {
 #[inline(never)]
 fn learn_moment(vm: &mut Vm, message: &Parcel) {
     if let Some(moment) = moment(message)
-        && let Ok(domain) = Domain::of(vm)
+        && let Ok(owner) = Domain::of(vm)
     {
-        domain.strand(vm).learn(&moment.told);
+        owner.strand().learn(&moment.told);
     }
 }
 
@@ -309,8 +309,8 @@ impl Order {
 #[cold]
 #[inline(never)]
 fn leave(clock: &Mutex<Clock>, vm: &mut Vm) {
-    if let Ok(domain) = Domain::of(vm) {
-        let (told, _) = domain.strand(vm).tell();
+    if let Ok(owner) = Domain::of(vm) {
+        let (told, _) = owner.strand().tell();
         clock.lock().learn(&told);
     }
 }
@@ -318,8 +318,8 @@ fn leave(clock: &Mutex<Clock>, vm: &mut Vm) {
 #[cold]
 #[inline(never)]
 fn enter(clock: &Mutex<Clock>, vm: &mut Vm) {
-    if let Ok(domain) = Domain::of(vm) {
-        domain.strand(vm).join(&clock.lock());
+    if let Ok(owner) = Domain::of(vm) {
+        owner.strand().join(&clock.lock());
     }
 }
 
@@ -335,7 +335,7 @@ impl<K: Hash + Eq + Clone> Keyed<K> {
     #[cold]
     #[inline(never)]
     fn leave(&self, vm: &mut Vm, key: &K) -> Option<K> {
-        let (told, _) = Domain::of(vm).ok()?.strand(vm).tell();
+        let (told, _) = Domain::of(vm).ok()?.strand().tell();
         self.all.lock().learn(&told);
         self.keys.lock().entry(key.clone()).or_default().learn(&told);
         Some(key.clone())
@@ -344,10 +344,10 @@ impl<K: Hash + Eq + Clone> Keyed<K> {
     #[cold]
     #[inline(never)]
     fn enter(&self, vm: &mut Vm, key: &K) {
-        if let Ok(domain) = Domain::of(vm)
+        if let Ok(owner) = Domain::of(vm)
             && let Some(clock) = self.keys.lock().get(key)
         {
-            domain.strand(vm).join(clock);
+            owner.strand().join(clock);
         }
     }
 }
@@ -392,8 +392,8 @@ impl<K: Hash + Eq + Clone> Orders<K> {
 
 /// The running strand is left for one that knows what happened before `stamp` only: an iteration. Or for the one that it was left for last, to `go_on`.
 pub(crate) fn apart(vm: &mut Vm, stamp: &Stamp, (lo, hi): (i64, i64), go_on: bool) {
-    if let Ok(domain) = Domain::of(vm) {
-        let strand = domain.strand(vm);
+    if let Ok(owner) = Domain::of(vm) {
+        let strand = owner.strand();
         let inner = match strand.kept.take() {
             Some(inner) if go_on => *inner,
             _ => started(stamp, |place| Kind::Iterations(place, lo, hi)),
@@ -405,8 +405,8 @@ pub(crate) fn apart(vm: &mut Vm, stamp: &Stamp, (lo, hi): (i64, i64), go_on: boo
 
 /// The strand that was left goes on, after the other.
 pub(crate) fn rejoin(vm: &mut Vm) {
-    if let Ok(domain) = Domain::of(vm) {
-        let strand = domain.strand(vm);
+    if let Ok(owner) = Domain::of(vm) {
+        let strand = owner.strand();
         if let Some(outer) = strand.outer.take() {
             let mut inner = std::mem::replace(strand, *outer);
             strand.learn(&inner.tell().0);
@@ -436,9 +436,9 @@ pub(crate) fn access(
     access: Access,
 ) {
     let site = place(vm);
-    let Ok(domain) = Domain::of(vm) else { return };
     for n in at..at + count {
-        let strand = domain.strand(vm);
+        let Ok(owner) = Domain::of(vm) else { return };
+        let strand = owner.strand();
         let mark = strand.mark(site);
         if let Some(earlier) = shadow.access(first + n, access, mark, strand.history.clock()) {
             report(vm, shadow, array, (first, first + n), earlier, (access, mark));
@@ -448,17 +448,17 @@ pub(crate) fn access(
 
 /// The running code is about to change an element atomically.
 pub(crate) fn before_change(vm: &mut Vm, shadow: &Shadow, at: usize) {
-    if let Ok(domain) = Domain::of(vm) {
-        shadow.leave(at, &domain.strand(vm).tell().0);
+    if let Ok(owner) = Domain::of(vm) {
+        shadow.leave(at, &owner.strand().tell().0);
     }
 }
 
 /// The running code has changed an element atomically.
 pub(crate) fn after_change(vm: &mut Vm, shadow: &Shadow, at: usize) {
-    if let Ok(domain) = Domain::of(vm)
+    if let Ok(owner) = Domain::of(vm)
         && let Some(clock) = shadow.changes(at)
     {
-        domain.strand(vm).join(&clock);
+        owner.strand().join(&clock);
     }
 }
 

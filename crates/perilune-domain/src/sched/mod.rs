@@ -24,10 +24,12 @@
 //! loop {
 //!     match token.next() {
 //!         Next::Fiber(f) => { seat.busy(); resume(f) }
-//!         Next::HandOver => { token.hand_over(); return }   // the returning thread calls seat.busy()
+//!         Next::HandOver => return token.hand_over(owned),   // the returning thread calls seat.busy()
 //!         Next::Empty => match seat.take() {
 //!             Some(task) => start(task),
-//!             None => if seat.settle() && token.try_leave() { return }
+//!             None => if seat.settle() {
+//!                 match token.try_leave(owned) { Ok(()) => return, Err(back) => owned = back }
+//!             }
 //!         }
 //!     }
 //! }
@@ -62,5 +64,5 @@ pub use ordered::Lanes;
 pub use queue::{Queue, Seat};
 pub use rest::{Hold, Rest, WaitList};
 pub use timer::TimerId;
-pub use token::{Next, Token};
+pub use token::{Next, Owned, Token};
 pub use waiter::{Reason, Sleeper, Waiter};

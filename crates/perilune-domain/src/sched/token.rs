@@ -39,6 +39,12 @@
 //! If a fiber's turn comes while all threads of the cache wait to return, nobody is left to run the pump. Who waits
 //! longer than [`RESCUE`] for a domain that is ready but not begun therefore takes it for the first of the list.
 //!
+//! # The proof
+//!
+//! Whoever brings the phase to owned gets an [`Owned`], and every step that only an owner may take asks for it: by value if the step brings the phase out of owned. It cannot be
+//! copied or made otherwise, so of one token there is at most one, and who holds `&mut Owned` is alone with what the token guards. While code of the domain runs, its
+//! Lua state stands for the proof (`domain.rs`): [`Token::reclaim`], which is unsafe, is the way back, for the calls in which such code gives the domain up.
+//!
 //! # Units
 //!
 //! An owned or ready domain has one unit of [`Rest`]. A detached thread has one too: it is in a call that will end. So an
@@ -50,7 +56,7 @@
 //!
 //! A mutex around everything: a blocking call would cost two lock pairs, and the kernel's queue of a mutex is not
 //! fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended, and costs less than the
-//! allocation of a node.
+//! allocation of a node. A proof that borrows the token: the pump holds it while fibers run, which may be where the domain, and so the token, is dropped last.
 
 use super::linger::Linger;
 use super::rest::Rest;
@@ -59,7 +65,9 @@ use super::waiter::{Reason, Sleeper, Waiter};
 use perilune_trace::event::Wake;
 use perilune_trace::{FiberRef, ObjectRef, emit};
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 const PHASE: u32 = 3;
@@ -91,8 +99,38 @@ pub enum Next<F> {
     Empty,
 }
 
+/// Proof that the calling code owns the domain of one token. Moved, never copied, and never to another thread: who gives the domain up gives this up.
+///
+/// ```compile_fail,E0382
+/// # fn f(token: &perilune_domain::sched::Token<u64>) {
+/// if let Some(owned) = token.begin() {
+///     token.detach(owned);
+///     let _ = token.try_leave(owned); // owned no more
+/// }
+/// # }
+/// ```
+/// ```compile_fail,E0277
+/// # fn f(token: &perilune_domain::sched::Token<u64>) {
+/// let owned = token.begin();
+/// std::thread::scope(|s| s.spawn(move || drop(owned)).join()).ok();
+/// # }
+/// ```
+#[must_use = "the domain stays owned: give it up by one of the token's methods"]
+#[derive(Debug)]
+pub struct Owned {
+    token: u64,
+    here: PhantomData<*mut ()>,
+}
+
+impl Owned {
+    /// The domain's state stands for the proof from here on: code that has `&mut` to the state owns the domain.
+    pub fn lend(self) {}
+}
+
 /// The right to touch a domain, and its queue of ready fibers `F`.
 pub struct Token<F> {
+    /// Which token a proof is of.
+    id: u64,
     state: AtomicU32,
     ready: Mutex<VecDeque<F>>,
     returning: Mutex<VecDeque<Arc<Returning>>>,
@@ -128,9 +166,11 @@ fn may_take(state: u32) -> bool {
 
 impl<F> Token<F> {
     /// A token owned by the calling thread, which has entered `rest` for it: the domain's unit is taken here.
-    pub fn owned(rest: Arc<Rest>, activate: Activate) -> Token<F> {
+    pub fn owned(rest: Arc<Rest>, activate: Activate) -> (Token<F>, Owned) {
         rest.enter();
-        Token::in_state(OWNED, rest, activate)
+        let token = Token::in_state(OWNED, rest, activate);
+        let owned = token.proof();
+        (token, owned)
     }
 
     /// The token of an idle domain.
@@ -139,7 +179,9 @@ impl<F> Token<F> {
     }
 
     fn in_state(state: u32, rest: Arc<Rest>, activate: Activate) -> Token<F> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Token {
+            id: NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             state: AtomicU32::new(state),
             ready: Mutex::new(VecDeque::new()),
             returning: Mutex::new(VecDeque::new()),
@@ -148,6 +190,30 @@ impl<F> Token<F> {
             pump: Linger::default(),
             root: Linger::default(),
         }
+    }
+
+    fn proof(&self) -> Owned {
+        Owned { token: self.id, here: PhantomData }
+    }
+
+    /// The proof that was lent to the domain's state ([`Owned::lend`]).
+    ///
+    /// # Safety
+    /// The calling code owns the domain through its state, and uses nothing that the state stands for as long as the proof exists.
+    pub unsafe fn reclaim(&self) -> Owned {
+        self.proof()
+    }
+
+    /// Whether the proof is of this token.
+    #[inline]
+    pub fn is_owned_by(&self, owned: &Owned) -> bool {
+        owned.token == self.id
+    }
+
+    #[track_caller]
+    fn check(&self, owned: &Owned) {
+        assert!(self.is_owned_by(owned), "a proof of another token");
+        debug_assert_eq!(self.state.load(Ordering::Relaxed) & PHASE, OWNED);
     }
 
     /// The count of the program that the domain belongs to.
@@ -227,16 +293,16 @@ impl<F> Token<F> {
 
     // On a worker thread that an activation has brought.
 
-    /// Takes the domain if it is still ready. False: somebody else has taken it; there is nothing to do.
-    pub fn begin(&self) -> bool {
+    /// Takes the domain if it is still ready. `None`: somebody else has taken it; there is nothing to do.
+    pub fn begin(&self) -> Option<Owned> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             if state & PHASE != READY {
-                return false;
+                return None;
             }
             let new = (state & !PHASE) | OWNED;
             match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return true,
+                Ok(_) => return Some(self.proof()),
                 Err(now) => state = now,
             }
         }
@@ -244,10 +310,10 @@ impl<F> Token<F> {
 
     // By the owner.
 
-    /// What the pump does next. The caller owns the domain before and after.
-    pub fn next(&self) -> Next<F> {
+    /// What the pump does next.
+    pub fn next(&self, owned: &mut Owned) -> Next<F> {
+        self.check(owned);
         let state = self.state.load(Ordering::Acquire);
-        debug_assert_eq!(state & PHASE, OWNED);
         if returning_goes_next(state) {
             return Next::HandOver;
         }
@@ -267,30 +333,34 @@ impl<F> Token<F> {
         fiber.map_or(Next::Empty, Next::Fiber)
     }
 
-    /// Grants the domain to the first returning thread, after [`Next::HandOver`]. The caller does not own it afterwards.
-    pub fn hand_over(&self) {
+    /// Grants the domain to the first returning thread, after [`Next::HandOver`].
+    pub fn hand_over(&self, owned: Owned) {
+        self.check(&owned);
         self.grant();
         // The thread came with a unit and the domain keeps its own. Never the last: those two are left.
         self.rest.leave();
     }
 
-    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. True: the caller does not own it
-    /// any more. False: it does, and must look again, for tasks too. Before it leaves it may wait for a moment (`linger.rs`).
-    pub fn try_leave(&self) -> bool {
+    /// Leaves the domain idle, if nothing is ready, nobody returning, and nobody has poked. Before it leaves it may wait for a moment (`linger.rs`).
+    ///
+    /// # Errors
+    /// The caller owns the domain still, and must look again, for tasks too.
+    pub fn try_leave(&self, owned: Owned) -> Result<(), Owned> {
+        self.check(&owned);
         if self.pump.until(|| self.state.load(Ordering::Relaxed) & NEWS != 0) {
-            return false;
+            return Err(owned);
         }
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             debug_assert_eq!(state & PHASE, OWNED);
             if state & NEWS != 0 {
-                return false;
+                return Err(owned);
             }
             let new = (state & !(PHASE | TURN)) | IDLE;
             match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     self.rest.leave();
-                    return true;
+                    return Ok(());
                 }
                 Err(now) => state = now,
             }
@@ -298,7 +368,8 @@ impl<F> Token<F> {
     }
 
     /// Leaves the domain to others for the time of a call that may block. The caller owns a unit until [`Token::attach`].
-    pub fn detach(&self) {
+    pub fn detach(&self, owned: Owned) {
+        self.check(&owned);
         let mut unit = false;
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -351,10 +422,11 @@ impl<F> Token<F> {
     }
 
     /// Ends the domain: nothing runs in it any more. What was still ready is returned. Later posts are refused, and
-    /// threads that want to return are told ([`Token::attach`] is false). The caller does not own it afterwards.
+    /// threads that want to return are told ([`Token::attach`] is `None`).
     ///
     /// The one place where two locks are held: the queue's, then the list's.
-    pub fn close(&self) -> VecDeque<F> {
+    pub fn close(&self, owned: Owned) -> VecDeque<F> {
+        self.check(&owned);
         let (left, threads) = {
             let mut queue = lock(&self.ready);
             let mut list = lock(&self.returning);
@@ -371,9 +443,9 @@ impl<F> Token<F> {
 
     // By a thread that has detached, or by a host that wants to use the domain.
 
-    /// Takes the domain, and waits for it if it is owned. The caller brings a unit, which the domain then has. False: the
+    /// Takes the domain, and waits for it if it is owned. The caller brings a unit, which the domain then has. `None`: the
     /// domain has ended; the caller keeps its unit.
-    pub fn attach(&self) -> bool {
+    pub fn attach(&self) -> Option<Owned> {
         let mut state = self.state.load(Ordering::Relaxed);
         while may_take(state) {
             match self.take(state) {
@@ -385,20 +457,20 @@ impl<F> Token<F> {
     }
 
     /// Takes a domain that was seen to be free.
-    fn take(&self, state: u32) -> Result<bool, u32> {
+    fn take(&self, state: u32) -> Result<Option<Owned>, u32> {
         if state & CLOSED != 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let new = (state & !PHASE) | OWNED;
         self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed)?;
         if state & PHASE == READY {
             self.rest.leave(); // the domain had one of its own; never the last
         }
-        Ok(true)
+        Ok(Some(self.proof()))
     }
 
     #[cold]
-    fn attach_slowly(&self) -> bool {
+    fn attach_slowly(&self) -> Option<Owned> {
         let me = Arc::new(Returning { thread: current(), granted: AtomicBool::new(false) });
         let mut list = lock(&self.returning);
         let mut state = self.state.load(Ordering::Relaxed);
@@ -423,20 +495,22 @@ impl<F> Token<F> {
         list.push_back(me.clone());
         drop(list);
         while !me.granted.load(Ordering::Acquire) {
-            if park_for(RESCUE) && self.begin() {
-                self.hand_over();
+            if park_for(RESCUE)
+                && let Some(owned) = self.begin()
+            {
+                self.hand_over(owned);
             }
         }
-        !self.is_closed()
+        (!self.is_closed()).then(|| self.proof())
     }
 
     /// The main program waits: sleeps without the domain until `waiter` is woken, and returns with the domain. The caller
-    /// owns it and has left the waiter with whatever may wake it. False: the domain has ended meanwhile.
-    pub fn wait(&self, waiter: &Waiter<Root>) -> bool {
+    /// has left the waiter with whatever may wake it. `None`: the domain has ended meanwhile.
+    pub fn wait(&self, owned: Owned, waiter: &Waiter<Root>) -> Option<Owned> {
         if !waiter.sleep() {
-            return true;
+            return Some(owned);
         }
-        self.detach();
+        self.detach(owned);
         self.rest.leave();
         let roused = || waiter.sleeper().roused.load(Ordering::Acquire);
         if !self.root.until(roused) {
@@ -445,7 +519,7 @@ impl<F> Token<F> {
             }
         }
         let taken = self.attach();
-        if !taken {
+        if taken.is_none() {
             self.rest.leave();
         }
         taken

@@ -112,13 +112,11 @@ impl Pool {
     }
 
     fn pump(&self) {
-        if !self.token.begin() {
-            return;
-        }
+        let Some(mut owned) = self.token.begin() else { return };
         loop {
-            match self.token.next() {
+            match self.token.next(&mut owned) {
                 Next::Fiber(_) => self.busy(),
-                Next::HandOver => return self.token.hand_over(),
+                Next::HandOver => return self.token.hand_over(owned),
                 Next::Empty => match self.take() {
                     Some(task) => {
                         let waiter = self.waiters.get().and_then(|w| w.get(task));
@@ -127,8 +125,11 @@ impl Pool {
                         }
                     }
                     None => {
-                        if self.settle() && self.token.try_leave() {
-                            return;
+                        if self.settle() {
+                            match self.token.try_leave(owned) {
+                                Ok(()) => return,
+                                Err(back) => owned = back,
+                            }
                         }
                     }
                 },

@@ -2,7 +2,7 @@
 
 use super::explore;
 use super::sched::rest::Rest;
-use super::sched::token::{Next, Root, Token};
+use super::sched::token::{Next, Owned, Root, Token};
 use super::sched::waiter::{Reason, Sleeper, Waiter};
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -59,8 +59,26 @@ impl Asked {
 }
 
 impl Domain {
-    /// Idle, unless `owned`: then by the caller, who has the domain's unit. `outside` units are taken for the model's own threads.
-    fn new(owned: bool, outside: usize) -> Arc<Domain> {
+    /// An idle one. `outside` units are taken for the model's own threads.
+    fn new(outside: usize) -> Arc<Domain> {
+        Domain::make(outside, Token::new)
+    }
+
+    /// The same, owned by the caller, who has its unit.
+    fn new_owned(outside: usize) -> (Arc<Domain>, Owned) {
+        let mut proof = None;
+        let domain = Domain::make(outside, |rest, activate| {
+            let (token, owned) = Token::owned(rest, activate);
+            proof = Some(owned);
+            token
+        });
+        (domain, proof.unwrap())
+    }
+
+    fn make(
+        outside: usize,
+        token: impl FnOnce(Arc<Rest>, Box<dyn Fn() + Send + Sync>) -> Token<u32>,
+    ) -> Arc<Domain> {
         let asked = Arc::new(Asked {
             queue: loom::sync::Mutex::new((0, false)),
             changed: loom::sync::Condvar::new(),
@@ -75,33 +93,30 @@ impl Domain {
         }
         let ask = asked.clone();
         let activate: Box<dyn Fn() + Send + Sync> = Box::new(move || ask.ask());
-        let token =
-            if owned { Token::owned(rest.clone(), activate) } else { Token::new(rest.clone(), activate) };
+        let token = token(rest.clone(), activate);
         Arc::new(Domain { token, heap: loom::cell::UnsafeCell::new(0), asked, rest, deadlocks })
     }
 
-    fn touch(&self) {
-        // SAFETY: the caller owns the token; loom reports a race if two threads do.
+    fn touch(&self, owned: &mut Owned) {
+        assert!(self.token.is_owned_by(owned));
+        // SAFETY: the caller has the proof; loom reports a race if two threads do.
         self.heap.with_mut(|p| unsafe { *p += 1 });
     }
 
     /// The pump of one activation; what it ran is appended to `ran`.
     fn pump(&self, ran: &mut Vec<u32>, mut tasks: impl FnMut() -> Option<u32>) {
-        if !self.token.begin() {
-            return;
-        }
+        let Some(mut owned) = self.token.begin() else { return };
         loop {
-            self.touch();
-            match self.token.next() {
+            self.touch(&mut owned);
+            match self.token.next(&mut owned) {
                 Next::Fiber(f) => ran.push(f),
-                Next::HandOver => return self.token.hand_over(),
+                Next::HandOver => return self.token.hand_over(owned),
                 Next::Empty => match tasks() {
                     Some(t) => ran.push(t),
-                    None => {
-                        if self.token.try_leave() {
-                            return;
-                        }
-                    }
+                    None => match self.token.try_leave(owned) {
+                        Ok(()) => return,
+                        Err(back) => owned = back,
+                    },
                 },
             }
         }
@@ -122,7 +137,7 @@ impl Domain {
 #[test]
 fn every_post_runs_once() {
     explore(3, || {
-        let domain = Domain::new(false, 2);
+        let domain = Domain::new(2);
         let worker = domain.worker();
         let other = {
             let domain = domain.clone();
@@ -145,7 +160,7 @@ fn every_post_runs_once() {
 #[test]
 fn a_poke_finds_its_task() {
     explore(3, || {
-        let domain = Domain::new(false, 1);
+        let domain = Domain::new(1);
         let tasks = Arc::new(loom::sync::Mutex::new(VecDeque::new()));
         let worker = {
             let (domain, tasks) = (domain.clone(), tasks.clone());
@@ -172,7 +187,7 @@ fn a_poke_finds_its_task() {
 #[test]
 fn a_blocking_call_gets_its_domain_back() {
     explore(2, || {
-        let domain = Domain::new(true, 1);
+        let (domain, mut owned) = Domain::new_owned(1);
         let worker = domain.worker();
         let poster = {
             let domain = domain.clone();
@@ -181,22 +196,21 @@ fn a_blocking_call_gets_its_domain_back() {
                 domain.rest.leave();
             })
         };
-        domain.touch();
-        domain.token.detach();
-        assert!(domain.token.attach());
-        domain.touch();
+        domain.touch(&mut owned);
+        domain.token.detach(owned);
+        let mut owned = domain.token.attach().unwrap();
+        domain.touch(&mut owned);
         poster.join().unwrap();
         // The fiber, if no worker has run it: the caller's pump goes on as the owner.
         let mut ran = Vec::new();
         loop {
-            match domain.token.next() {
+            match domain.token.next(&mut owned) {
                 Next::Fiber(f) => ran.push(f),
                 Next::HandOver => unreachable!("nobody else has left"),
-                Next::Empty => {
-                    if domain.token.try_leave() {
-                        break;
-                    }
-                }
+                Next::Empty => match domain.token.try_leave(owned) {
+                    Ok(()) => break,
+                    Err(back) => owned = back,
+                },
             }
         }
         domain.asked.end();
@@ -206,21 +220,20 @@ fn a_blocking_call_gets_its_domain_back() {
     });
 }
 
-fn pump_with_blocking_fibers(domain: &Domain) {
+fn pump_with_blocking_fibers(domain: &Domain, mut owned: Owned) {
     loop {
-        match domain.token.next() {
+        match domain.token.next(&mut owned) {
             Next::Fiber(_) => {
-                domain.touch();
-                domain.token.detach();
-                assert!(domain.token.attach());
-                domain.touch();
+                domain.touch(&mut owned);
+                domain.token.detach(owned);
+                owned = domain.token.attach().unwrap();
+                domain.touch(&mut owned);
             }
-            Next::HandOver => return domain.token.hand_over(),
-            Next::Empty => {
-                if domain.token.try_leave() {
-                    return;
-                }
-            }
+            Next::HandOver => return domain.token.hand_over(owned),
+            Next::Empty => match domain.token.try_leave(owned) {
+                Ok(()) => return,
+                Err(back) => owned = back,
+            },
         }
     }
 }
@@ -229,23 +242,23 @@ fn pump_with_blocking_fibers(domain: &Domain) {
 #[test]
 fn two_blocking_calls_return_one_after_the_other() {
     explore(2, || {
-        let domain = Domain::new(true, 0);
+        let (domain, mut owned) = Domain::new_owned(0);
         let other = {
             let domain = domain.clone();
             thread::spawn(move || {
                 while domain.asked.wait() {
-                    if domain.token.begin() {
-                        pump_with_blocking_fibers(&domain);
+                    if let Some(owned) = domain.token.begin() {
+                        pump_with_blocking_fibers(&domain, owned);
                     }
                 }
             })
         };
         domain.token.post(1).unwrap();
-        domain.touch();
-        domain.token.detach();
-        assert!(domain.token.attach());
-        domain.touch();
-        domain.token.detach();
+        domain.touch(&mut owned);
+        domain.token.detach(owned);
+        let mut owned = domain.token.attach().unwrap();
+        domain.touch(&mut owned);
+        domain.token.detach(owned);
         domain.rest.leave();
         domain.asked.end();
         other.join().unwrap();
@@ -258,24 +271,24 @@ fn two_blocking_calls_return_one_after_the_other() {
 #[test]
 fn returning_threads_and_fibers_take_turns() {
     explore(2, || {
-        let domain = Domain::new(true, 1);
+        let (domain, mut owned) = Domain::new_owned(1);
         let worker = domain.worker();
         let other = {
             let domain = domain.clone();
             thread::spawn(move || {
-                assert!(domain.token.attach());
-                domain.touch();
-                domain.token.detach();
+                let mut owned = domain.token.attach().unwrap();
+                domain.touch(&mut owned);
+                domain.token.detach(owned);
                 domain.rest.leave();
             })
         };
         domain.token.post(1).unwrap();
-        domain.touch();
-        domain.token.detach();
-        assert!(domain.token.attach());
-        domain.touch();
+        domain.touch(&mut owned);
+        domain.token.detach(owned);
+        let mut owned = domain.token.attach().unwrap();
+        domain.touch(&mut owned);
         domain.token.post(2).unwrap();
-        domain.token.detach();
+        domain.token.detach(owned);
         domain.rest.leave();
         other.join().unwrap();
         domain.asked.end();
@@ -289,7 +302,7 @@ fn returning_threads_and_fibers_take_turns() {
 #[test]
 fn the_main_program_is_woken() {
     explore(2, || {
-        let domain = Domain::new(true, 0);
+        let (domain, owned) = Domain::new_owned(0);
         let waiter = Waiter::new(Root::new(
             domain.rest.clone(),
             (FiberRef(0), ObjectRef::NONE),
@@ -302,29 +315,29 @@ fn the_main_program_is_woken() {
         let worker = {
             let (domain, waiter) = (domain.clone(), waiter.clone());
             thread::spawn(move || {
-                if !domain.asked.wait() || !domain.token.begin() {
+                if !domain.asked.wait() {
                     return;
                 }
+                let Some(mut owned) = domain.token.begin() else { return };
                 loop {
-                    match domain.token.next() {
+                    match domain.token.next(&mut owned) {
                         Next::Fiber(_) => assert!(waiter.wake(Reason::Ready)),
-                        Next::HandOver => return domain.token.hand_over(),
-                        Next::Empty => {
-                            if domain.token.try_leave() {
-                                return;
-                            }
-                        }
+                        Next::HandOver => return domain.token.hand_over(owned),
+                        Next::Empty => match domain.token.try_leave(owned) {
+                            Ok(()) => return,
+                            Err(back) => owned = back,
+                        },
                     }
-                    domain.touch();
+                    domain.touch(&mut owned);
                 }
             })
         };
-        assert!(domain.token.wait(&waiter));
-        domain.touch();
+        let mut owned = domain.token.wait(owned, &waiter).unwrap();
+        domain.touch(&mut owned);
         assert_eq!(waiter.woken(), Some((Reason::Ready, 0)));
         list.remove(slot);
         worker.join().unwrap();
-        assert!(domain.token.try_leave());
+        assert!(domain.token.try_leave(owned).is_ok());
         assert_eq!(domain.rest.units(), 0);
         assert_eq!(domain.deadlocks.load(Ordering::SeqCst), 0);
     });
@@ -335,7 +348,7 @@ fn the_main_program_is_woken() {
 #[test]
 fn a_unit_is_there_before_the_domain_is_ready() {
     explore(3, || {
-        let domain = Domain::new(false, 2);
+        let domain = Domain::new(2);
         let waiter: Arc<Waiter> = Waiter::new(Parked(domain.rest.clone()));
         let list = super::sched::rest::WaitList::new();
         domain.rest.register(&list);
@@ -344,10 +357,10 @@ fn a_unit_is_there_before_the_domain_is_ready() {
         let guest = {
             let domain = domain.clone();
             thread::spawn(move || {
-                assert!(domain.token.attach());
-                domain.touch();
-                let ran = domain.token.next() == Next::Fiber(1);
-                domain.token.detach();
+                let mut owned = domain.token.attach().unwrap();
+                domain.touch(&mut owned);
+                let ran = domain.token.next(&mut owned) == Next::Fiber(1);
+                domain.token.detach(owned);
                 domain.rest.leave();
                 ran
             })
@@ -377,7 +390,7 @@ impl Sleeper for Parked {
 #[test]
 fn closing_refuses_or_hands_out_what_is_left() {
     explore(3, || {
-        let domain = Domain::new(true, 2);
+        let (domain, mut owned) = Domain::new_owned(2);
         let poster = {
             let domain = domain.clone();
             thread::spawn(move || {
@@ -389,23 +402,20 @@ fn closing_refuses_or_hands_out_what_is_left() {
         let guest = {
             let domain = domain.clone();
             thread::spawn(move || {
-                let taken = domain.token.attach();
-                if taken {
-                    domain.touch();
-                    domain.token.detach();
+                if let Some(mut owned) = domain.token.attach() {
+                    domain.touch(&mut owned);
+                    domain.token.detach(owned);
                 }
                 domain.rest.leave();
             })
         };
-        domain.touch();
+        domain.touch(&mut owned);
         // The guest may be there already: it goes first, as the pump would let it.
-        let left = if domain.token.next() == Next::HandOver {
-            domain.token.detach();
-            assert!(domain.token.attach());
-            domain.token.close()
-        } else {
-            domain.token.close()
-        };
+        if domain.token.next(&mut owned) == Next::HandOver {
+            domain.token.detach(owned);
+            owned = domain.token.attach().unwrap();
+        }
+        let left = domain.token.close(owned);
         let refused = poster.join().unwrap();
         guest.join().unwrap();
         assert_eq!(left.len() + usize::from(refused), 1);

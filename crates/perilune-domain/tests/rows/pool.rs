@@ -5,7 +5,10 @@
 //! owners at once would be a panic.
 
 use perilune_domain::sched::token::Activate;
-use perilune_domain::sched::{Lanes, Next, Queue, Rest, Seat, Sleeper, Token, WaitList, Waiter, threads};
+use perilune_domain::sched::{
+    Lanes, Next, Owned, Queue, Rest, Seat, Sleeper, Token, WaitList, Waiter, threads,
+};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
@@ -59,6 +62,7 @@ struct Fiber {
 pub struct Ctx<'a> {
     pub domain: &'a Arc<Domain>,
     pub fiber: usize,
+    owned: Cell<Option<Owned>>,
 }
 
 impl Pool {
@@ -125,7 +129,7 @@ impl Domain {
         self.inside.try_lock().expect("a domain has one owner")
     }
 
-    fn run_fiber(self: &Arc<Self>, fiber: usize) {
+    fn run_fiber(self: &Arc<Self>, fiber: usize, owned: Owned) -> Owned {
         let taken = {
             let mut inside = self.inside();
             if let Some(slot) = inside.fibers[fiber].wait.take() {
@@ -134,12 +138,14 @@ impl Domain {
             inside.fibers[fiber].task.take()
         };
         let mut task = taken.expect("a ready fiber has a task");
-        let step = task(&Ctx { domain: self, fiber });
+        let ctx = Ctx { domain: self, fiber, owned: Cell::new(Some(owned)) };
+        let step = task(&ctx);
         let mut inside = self.inside();
         match step {
             Step::Parked => inside.fibers[fiber].task = Some(task),
             Step::Done => inside.free.push(fiber),
         }
+        ctx.owned.take().expect("put back after each blocking call")
     }
 }
 
@@ -161,28 +167,29 @@ impl Inside {
 
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
-        if !self.token.begin() {
-            return;
-        }
+        let Some(mut owned) = self.token.begin() else { return };
         loop {
-            match self.token.next() {
+            match self.token.next(&mut owned) {
                 Next::Fiber(fiber) => {
                     self.inside().seat.busy();
-                    self.run_fiber(fiber);
+                    owned = self.run_fiber(fiber, owned);
                 }
-                Next::HandOver => return self.token.hand_over(),
+                Next::HandOver => return self.token.hand_over(owned),
                 Next::Empty => {
                     let mut inside = self.inside();
                     if let Some(task) = inside.seat.take() {
                         let fiber = inside.add(task);
                         drop(inside);
-                        self.run_fiber(fiber);
+                        owned = self.run_fiber(fiber, owned);
                         continue;
                     }
                     let quiet = inside.seat.settle();
                     drop(inside);
-                    if quiet && self.token.try_leave() {
-                        return;
+                    if quiet {
+                        match self.token.try_leave(owned) {
+                            Ok(()) => return,
+                            Err(back) => owned = back,
+                        }
                     }
                 }
             }
@@ -196,9 +203,9 @@ impl Ctx<'_> {
         if self.domain.inside().seat.lend() {
             self.domain.token.poke();
         }
-        self.domain.token.detach();
+        self.domain.token.detach(self.owned.take().expect("the fiber's"));
         let result = f();
-        assert!(self.domain.token.attach());
+        self.owned.set(self.domain.token.attach());
         self.domain.inside().seat.busy();
         result
     }

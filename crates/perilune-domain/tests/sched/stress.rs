@@ -32,20 +32,18 @@ impl Domain {
 
 impl threads::Job for Domain {
     fn run(self: Arc<Self>) {
-        if !self.token.begin() {
-            return;
-        }
+        let Some(mut owned) = self.token.begin() else { return };
         let mut n = 0u32;
         loop {
-            match self.token.next() {
+            match self.token.next(&mut owned) {
                 Next::Fiber(fiber) => {
                     n += 1;
                     if fiber % 1000 == 1 {
-                        self.token.detach();
+                        self.token.detach(owned);
                         if fiber % 10_000 == 1 {
                             std::thread::sleep(Duration::from_micros(50));
                         }
-                        assert!(self.token.attach());
+                        owned = self.token.attach().expect("never closed");
                     }
                     self.touch(fiber);
                     if n.is_multiple_of(64) || fiber % 1000 == 1 {
@@ -56,10 +54,11 @@ impl threads::Job for Domain {
                 last => {
                     self.ran.fetch_add(u64::from(std::mem::take(&mut n)), Ordering::AcqRel);
                     if last == Next::HandOver {
-                        return self.token.hand_over();
+                        return self.token.hand_over(owned);
                     }
-                    if self.token.try_leave() {
-                        return;
+                    match self.token.try_leave(owned) {
+                        Ok(()) => return,
+                        Err(back) => owned = back,
                     }
                 }
             }

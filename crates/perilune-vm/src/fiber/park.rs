@@ -157,7 +157,7 @@ impl Vm {
     fn withdraw(&mut self) {
         if let Some(host) = self.lua.hosting.host.clone() {
             let tag = self.current_fiber().map(|f| self.fiber_tag(f));
-            host.withdraw(tag);
+            host.withdraw(self, tag);
         }
     }
 
@@ -166,7 +166,8 @@ impl Vm {
         let Some(host) = self.lua.hosting.host.clone() else {
             return Err(self.error("attempt to wait where nothing else can run"));
         };
-        self.put_aside(perilune_trace::event::Parking::Waits, || host.wait_root());
+        // SAFETY: this thread owns the Vm, whose state is put aside for the time of the call.
+        self.put_aside(perilune_trace::event::Parking::Waits, || unsafe { host.wait_root() });
         if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {
