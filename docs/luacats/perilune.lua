@@ -50,6 +50,21 @@ function perilune.share(v) end
 ---@return boolean
 function perilune.is_shared(v) end
 
+---A value as text for people: tables with their contents, cycles and shared tables marked, strings quoted so that they can be read back.
+---@param value any
+---@param options? perilune.inspect
+---@return string
+function perilune.inspect(value, options) end
+
+---@class perilune.inspect how much is shown, and how
+---@field width? integer columns of a line (80)
+---@field depth? integer tables within tables (8; 100 at most)
+---@field items? integer entries of one table, sequence and other keys each (200)
+---@field string? integer bytes of one string (4096)
+---@field total? integer values in all (10000)
+---@field metatables? boolean whether metatables are shown; by default those without `__name` and `__tostring`
+---@field colour? boolean escape sequences of terminals (false)
+
 ---Runs `f(...)`; at its end everything that it allocated and did not let out is freed at once.
 ---@param f fun(...: any): ...
 ---@param ... any

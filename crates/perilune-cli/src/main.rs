@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     vm.enter_main();
-    protected::set_program(program);
+    protected::set_program(program, options::is_lua(&options.words[0]));
     let succeeded = match run::main(&mut vm, &runtime, &options) {
         Ok(succeeded) => succeeded,
         Err(thrown) => {

@@ -106,7 +106,7 @@ pub fn parse(words: &[Vec<u8>]) -> Result<Request, BadOption> {
 }
 
 /// Called under a name of Lua's, the command is exactly `lua`.
-fn is_lua(program: &[u8]) -> bool {
+pub fn is_lua(program: &[u8]) -> bool {
     let name = Path::new(std::ffi::OsStr::from_bytes(program)).file_name();
     name.is_none_or(|name| name.as_bytes().starts_with(b"lua"))
 }

@@ -2,16 +2,22 @@
 //! into a Lua error (`signals.rs`).
 
 use crate::signals;
+use perilune_domain::inspect::INSPECT;
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name in front of messages; none in interactive mode.
 static PROGRAM: RwLock<Option<Vec<u8>>> = RwLock::new(None);
 static MESSAGE_HANDLER: Native = Native::reentrant("msgh", message_handler);
 
-/// Sets the name in front of messages.
-pub fn set_program(name: Vec<u8>) {
+/// Whether messages of errors that are tables show what is in them. Under a name of Lua's they say what `lua` says.
+static SHOWS_TABLES: AtomicBool = AtomicBool::new(false);
+
+/// Sets the name in front of messages; under our own name, messages show error values that are tables.
+pub fn set_program(name: Vec<u8>, is_lua: bool) {
     *PROGRAM.write().expect("no one panics holding it") = Some(name);
+    SHOWS_TABLES.store(!is_lua, Ordering::Relaxed);
 }
 
 /// Messages have no name in front while `f` runs.
@@ -76,10 +82,32 @@ fn message_handler(vm: &mut Vm) -> LuaResult<u32> {
                     return vm.ret(text);
                 }
             }
-            format!("(error object is a {} value)", error.type_name()).into_bytes()
+            let contents = contents(vm, error)?.map(|text| format!(": {text}")).unwrap_or_default();
+            format!("(error object is a {} value{contents})", error.type_name()).into_bytes()
         }
     };
     let thread = vm.thread();
     let text = vm.traceback(thread, Some(&message), 1);
     vm.ret_str(&text)
+}
+
+/// What is in an error value that is a table, if messages are to say that. Should it not be possible to say (the stack is
+/// used up, there is no memory), the message goes without.
+fn contents(vm: &mut Vm, error: Value) -> LuaResult<Option<String>> {
+    if error.as_table().is_none() || !SHOWS_TABLES.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let options = vm.new_table(0, 4)?;
+    vm.push(options.into());
+    for (name, n) in [("width", 100), ("depth", 4), ("items", 20), ("total", 200), ("string", 500)] {
+        vm.set_field(options, name, Value::int(n))?;
+    }
+    let depth = vm.stack_top() as u32;
+    let shown = vm.protected_call(Value::native(&INSPECT), &[error, options.into()])?;
+    let text = match shown {
+        Ok(_) => vm.stack_get(depth + 1).as_string().map(|s| s.to_text()),
+        Err(_) => None,
+    };
+    vm.truncate(depth - 1);
+    Ok(text)
 }

@@ -10,6 +10,7 @@
 mod channel;
 mod contention;
 pub mod domain;
+pub mod inspect;
 mod lane;
 mod loops;
 pub mod module;

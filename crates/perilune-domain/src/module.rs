@@ -33,7 +33,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
         crate::races::begin();
     }
     vm.seal_modules();
-    let pl = vm.new_table(0, 26)?;
+    let pl = vm.new_table(0, 27)?;
     vm.push(pl.into());
     vm.register(
         pl,
@@ -42,6 +42,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
             &IS_SHARED,
             &LIMIT,
             &MEMORY,
+            &crate::inspect::INSPECT,
             &perilune_vm::ARENA,
             &array::NEW,
             &atomic::NEW,
