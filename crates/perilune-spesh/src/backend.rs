@@ -1,0 +1,236 @@
+//! Instructions out of intermediate form: the only module that knows Cranelift.
+//!
+//! Whoever compiles is handed a builder ([`clif::FunctionBuilder`]), makes the function with it, and gets bytes that run wherever they lie. Cranelift
+//! is used for what it does well: selecting instructions and allocating registers. What optimises is our own form above it,
+//! so Cranelift's level is `none`: as fast code as `speed` makes of what we give it, in two thirds of the time. The
+//! allocator is the backtracking one; the single-pass one makes code 2 to 10 times slower.
+//!
+//! # What a function may refer to
+//! Nothing by name but itself. Helpers are called by their absolute addresses, constants of 64 bits, through a register: they may
+//! lie anywhere, and no code has to change when it is put in its place. A call of itself is relative, and resolved here. Any other
+//! relocation is an error ([`CompileError::Relocation`]), as from an instruction that becomes a call of a library function on this
+//! processor.
+//!
+//! # Panics and unwinding
+//! There is no unwind information for machine code: a panic must not reach it, helpers return a status. Cranelift panics on
+//! intermediate form that makes no sense; catch that around [`Backend::compile`] and drop the backend, whose state is undefined then.
+//!
+//! # Stack
+//! Frames are as large as their spills and slots need, [`Compiled::frame`] says how large, and who enters machine code checks that there is
+//! room. Frames of a page and more touch each of their pages in order when they begin, so none reaches past a guard page.
+
+use crate::positions::{Place, Positions};
+use crate::target;
+use cranelift_codegen::binemit::Reloc;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
+use cranelift_frontend::FunctionBuilderContext;
+use std::fmt;
+
+/// The words of intermediate form, for those who build functions.
+pub mod clif {
+    pub use cranelift_codegen::ir::*;
+    pub use cranelift_codegen::isa::CallConv;
+    pub use cranelift_frontend::{FunctionBuilder, Switch, Variable};
+}
+
+use clif::{ExtFuncData, ExternalName, FuncRef, FunctionBuilder, Signature, UserExternalName, UserFuncName};
+
+/// How much a backend checks and tells, besides compiling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Check the intermediate form of each function, and what the register allocator made of it. Builds with assertions always do the first.
+    pub verify: bool,
+    /// Write down the instructions of each function, as text ([`Compiled::listing`]).
+    pub listing: bool,
+}
+
+/// Why no backend could be made: what the processor lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsupported(&'static str);
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no machine code: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unsupported {}
+
+/// Why a function was not compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompileError {
+    /// The verifier found the intermediate form wrong: a fault of whoever built it. Its report.
+    Invalid(String),
+    /// More code or more values than the code generator can number.
+    TooLarge,
+    /// The code generator has no instructions for something, or its own checks failed. What it says.
+    Unsupported(String),
+    /// An instruction refers to something besides the function itself: offset and kind.
+    Relocation(String),
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Invalid(report) => write!(f, "invalid intermediate form: {report}"),
+            CompileError::TooLarge => f.write_str("the function is too large"),
+            CompileError::Unsupported(what) => write!(f, "the code generator gives up: {what}"),
+            CompileError::Relocation(what) => write!(f, "the code refers to something outside: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// A function as bytes that run wherever they lie.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Instructions, and the constants that they read.
+    pub bytes: Vec<u8>,
+    /// Which instruction belongs to which place, as [`set_place`] said.
+    pub positions: Positions,
+    /// Bytes of native stack that it takes for itself, without return address and saved frame pointer.
+    pub frame: u32,
+    /// Its instructions as text, if [`Options::listing`] asks for them.
+    pub listing: Option<String>,
+}
+
+/// A code generator for the processor at hand. It keeps its buffers from one function to the next; each compiling thread has one.
+pub struct Backend {
+    isa: OwnedTargetIsa,
+    context: Context,
+    builder: FunctionBuilderContext,
+    options: Options,
+}
+
+/// The name that a function goes by in itself.
+const ITSELF: UserExternalName = UserExternalName { namespace: 0, index: 0 };
+
+impl Backend {
+    /// A backend for this processor.
+    pub fn new(options: Options) -> Result<Backend, Unsupported> {
+        let features = target::features().map_err(Unsupported)?;
+        let flags = Flags::new(shared_settings(options));
+        let host = cranelift_codegen::isa::lookup_by_name("x86_64-unknown-linux-gnu");
+        let mut isa = host.expect("the feature of this processor is in Cargo.toml");
+        for feature in features {
+            isa.enable(feature).expect("target.rs has Cranelift's names");
+        }
+        let isa = isa.finish(flags).expect("these settings go together");
+        let (context, builder) = (Context::new(), FunctionBuilderContext::new());
+        Ok(Backend { isa, context, builder, options })
+    }
+
+    /// Compiles a function of this signature. `build` makes its body; it seals all blocks, fills them, and finalises nothing.
+    ///
+    /// Panics if the body has blocks that are not filled, and on some bodies that the verifier would find invalid.
+    pub fn compile(
+        &mut self,
+        signature: Signature,
+        build: impl FnOnce(&mut FunctionBuilder<'_>),
+    ) -> Result<Compiled, CompileError> {
+        self.context.clear();
+        self.context.set_disasm(self.options.listing);
+        self.context.func.name = UserFuncName::User(ITSELF);
+        self.context.func.signature = signature;
+        let mut builder = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
+        build(&mut builder);
+        builder.finalize(self.isa.frontend_config());
+        let done = self.context.compile(&*self.isa, &mut ControlPlane::default());
+        done.map_err(|error| explain(error.inner))?;
+        let code = self.context.take_compiled_code().expect("compiled without an error");
+        let mut bytes = code.code_buffer().to_vec();
+        for relocation in code.buffer.relocs() {
+            resolve(&mut bytes, relocation, &self.context.func)?;
+        }
+        let frame = code.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset);
+        Ok(Compiled { bytes, positions: positions(&code), frame, listing: code.vcode })
+    }
+}
+
+/// The function itself, to be called by it: any number of references in one body.
+pub fn itself(builder: &mut FunctionBuilder<'_>) -> FuncRef {
+    let signature = builder.func.signature.clone();
+    let signature = builder.import_signature(signature);
+    let name = ExternalName::user(builder.func.declare_imported_user_function(ITSELF));
+    builder.import_function(ExtFuncData { name, signature, colocated: true, patchable: false })
+}
+
+/// What is built from now on belongs to `place` (not `u32::MAX`).
+pub fn set_place(builder: &mut FunctionBuilder<'_>, place: Place) {
+    let location = clif::SourceLoc::new(place.0);
+    assert!(!location.is_default(), "a place that stands for none");
+    builder.set_srcloc(location);
+}
+
+fn shared_settings(options: Options) -> settings::Builder {
+    let mut flags = settings::builder();
+    let verify = if options.verify || cfg!(debug_assertions) { "true" } else { "false" };
+    for (name, value) in [
+        ("opt_level", "none"),
+        ("regalloc_algorithm", "backtracking"),
+        ("regalloc_checker", if options.verify { "true" } else { "false" }),
+        ("enable_verifier", verify),
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
+        ("unwind_info", "false"),
+        // Loads and stores are checked by us, where they need it.
+        ("enable_heap_access_spectre_mitigation", "false"),
+        ("enable_table_access_spectre_mitigation", "false"),
+    ] {
+        flags.set(name, value).expect("a setting of this version");
+    }
+    flags
+}
+
+fn explain(error: cranelift_codegen::CodegenError) -> CompileError {
+    use cranelift_codegen::CodegenError;
+    match error {
+        CodegenError::Verifier(errors) => CompileError::Invalid(errors.to_string()),
+        CodegenError::CodeTooLarge | CodegenError::ImplLimitExceeded => CompileError::TooLarge,
+        other => CompileError::Unsupported(other.to_string()),
+    }
+}
+
+/// Applies a relocation that refers to the function itself.
+fn resolve(
+    bytes: &mut [u8],
+    relocation: &FinalizedMachReloc,
+    function: &clif::Function,
+) -> Result<(), CompileError> {
+    let outside = || {
+        let (offset, kind) = (relocation.offset, relocation.kind);
+        let to = relocation.target.display(Some(&function.params));
+        CompileError::Relocation(format!("{to} at {offset:#x} ({kind})"))
+    };
+    let to = match &relocation.target {
+        FinalizedRelocTarget::ExternalName(ExternalName::User(name))
+            if function.params.user_named_funcs()[*name] == ITSELF =>
+        {
+            0
+        }
+        FinalizedRelocTarget::Func(offset) => i64::from(*offset),
+        FinalizedRelocTarget::ExternalName(_) => return Err(outside()),
+    };
+    if !matches!(relocation.kind, Reloc::X86CallPCRel4 | Reloc::X86PCRel4) {
+        return Err(outside());
+    }
+    // Relative to the field itself; the addend accounts for its four bytes.
+    let distance = to + relocation.addend - i64::from(relocation.offset);
+    let distance = i32::try_from(distance).map_err(|_| CompileError::TooLarge)?;
+    let at = relocation.offset as usize;
+    bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    Ok(())
+}
+
+fn positions(code: &CompiledCode) -> Positions {
+    let known =
+        code.buffer.get_srclocs_sorted().iter().filter(|at| !at.loc.is_default() && at.start < at.end);
+    Positions::from_ranges(known.map(|at| (at.start..at.end, Place(at.loc.bits()))))
+}
+
+#[cfg(test)]
+mod tests;

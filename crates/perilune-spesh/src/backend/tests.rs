@@ -1,0 +1,236 @@
+//! Small functions compiled, installed, called and freed.
+
+use super::clif::{AbiParam, CallConv, InstBuilder, MemFlagsData, types};
+use super::*;
+use crate::memory::{Code, CodeMemory, Kind};
+use std::sync::Arc;
+
+fn backend() -> Backend {
+    Backend::new(Options { verify: true, listing: false }).unwrap()
+}
+
+fn memory() -> Arc<CodeMemory> {
+    CodeMemory::reserve(1 << 20).unwrap()
+}
+
+/// A signature of C from integers of 64 bits to one.
+fn signature(parameters: usize) -> Signature {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params = vec![AbiParam::new(types::I64); parameters];
+    signature.returns = vec![AbiParam::new(types::I64)];
+    signature
+}
+
+/// Opens the only block of a function that goes straight through, and returns its parameters.
+fn begin(builder: &mut FunctionBuilder<'_>) -> Vec<clif::Value> {
+    let block = builder.create_block();
+    builder.append_block_params_for_function_params(block);
+    builder.switch_to_block(block);
+    builder.seal_block(block);
+    builder.block_params(block).to_vec()
+}
+
+fn call1(code: &Code, a: i64) -> i64 {
+    // SAFETY: callers pass code of a function with this signature, which is installed.
+    let f: extern "C" fn(i64) -> i64 = unsafe { std::mem::transmute(code.address()) };
+    f(a)
+}
+
+/// `a + n`.
+fn add(backend: &mut Backend, n: i64) -> Compiled {
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let sum = builder.ins().iadd_imm_s(a, n);
+        builder.ins().return_(&[sum]);
+    };
+    backend.compile(signature(1), build).unwrap()
+}
+
+#[test]
+fn a_function_is_compiled_installed_and_called() {
+    let memory = memory();
+    let compiled = add(&mut backend(), 42);
+    let code = memory.install(&compiled.bytes, Kind::Function).unwrap();
+    assert!(code.address().is_multiple_of(32));
+    assert_eq!(call1(&code, 100), 142);
+    assert_eq!(code.bytes(), compiled.bytes);
+}
+
+#[test]
+fn helpers_are_called_by_address() {
+    extern "C" fn helper(a: i64) -> i64 {
+        a * 3
+    }
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let signature = builder.import_signature(signature(1));
+        let address = builder.ins().iconst(types::I64, helper as *const () as i64);
+        let call = builder.ins().call_indirect(signature, address, &[a]);
+        let tripled = builder.inst_results(call)[0];
+        let sum = builder.ins().iadd(tripled, a);
+        builder.ins().return_(&[sum]);
+    };
+    let compiled = backend().compile(signature(1), build).unwrap();
+    let code = memory().install(&compiled.bytes, Kind::Function).unwrap();
+    assert_eq!(call1(&code, 7), 28);
+}
+
+/// The naive Fibonacci function.
+fn fibonacci(builder: &mut FunctionBuilder<'_>) {
+    let n = begin(builder)[0];
+    let (small, large) = (builder.create_block(), builder.create_block());
+    let is_small = builder.ins().icmp_imm_s(clif::condcodes::IntCC::SignedLessThan, n, 2);
+    builder.ins().brif(is_small, small, &[], large, &[]);
+    builder.seal_block(small);
+    builder.seal_block(large);
+    builder.switch_to_block(small);
+    builder.ins().return_(&[n]);
+    builder.switch_to_block(large);
+    let itself = itself(builder);
+    let mut results = [1, 2].map(|less| {
+        let argument = builder.ins().iadd_imm_s(n, -less);
+        let call = builder.ins().call(itself, &[argument]);
+        builder.inst_results(call)[0]
+    });
+    results[0] = builder.ins().iadd(results[0], results[1]);
+    builder.ins().return_(&results[..1]);
+}
+
+#[test]
+fn a_function_can_call_itself() {
+    let compiled = backend().compile(signature(1), fibonacci).unwrap();
+    let memory = memory();
+    // Wherever it lies.
+    let first = memory.install(&compiled.bytes, Kind::Function).unwrap();
+    let second = memory.install(&compiled.bytes, Kind::Stub).unwrap();
+    assert_eq!(call1(&first, 20), 6765);
+    assert_eq!(call1(&second, 21), 10946);
+}
+
+#[test]
+fn constants_travel_with_the_code() {
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let float = builder.ins().fcvt_from_sint(types::F64, a);
+        let factor = builder.ins().f64const(0.1);
+        let product = builder.ins().fmul(float, factor);
+        let rounded = builder.ins().ceil(product);
+        let bits = builder.ins().bitcast(types::I64, MemFlagsData::new(), rounded);
+        builder.ins().return_(&[bits]);
+    };
+    let compiled = backend().compile(signature(1), build).unwrap();
+    let code = memory().install(&compiled.bytes, Kind::Function).unwrap();
+    assert_eq!(f64::from_bits(call1(&code, 41) as u64), 5.0);
+}
+
+#[test]
+fn a_reference_to_anything_else_is_an_error() {
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let other = UserExternalName { namespace: 3, index: 4 };
+        let name = ExternalName::user(builder.func.declare_imported_user_function(other));
+        let signature = builder.import_signature(signature(1));
+        let colocated = true;
+        let data = ExtFuncData { name, signature, colocated, patchable: false };
+        let function = builder.import_function(data);
+        let call = builder.ins().call(function, &[a]);
+        let result = builder.inst_results(call)[0];
+        builder.ins().return_(&[result]);
+    };
+    let error = backend().compile(signature(1), build).unwrap_err();
+    assert!(matches!(&error, CompileError::Relocation(what) if what.contains("u3:4")), "{error}");
+    // A fused multiply-add becomes a call of the C library, since the processor's is not used.
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let float = builder.ins().bitcast(types::F64, MemFlagsData::new(), a);
+        let fused = builder.ins().fma(float, float, float);
+        let bits = builder.ins().bitcast(types::I64, MemFlagsData::new(), fused);
+        builder.ins().return_(&[bits]);
+    };
+    let error = backend().compile(signature(1), build).unwrap_err();
+    assert!(matches!(error, CompileError::Relocation(_)), "{error}");
+}
+
+#[test]
+fn the_verifier_speaks_up() {
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        // One value too many.
+        builder.ins().return_(&[a, a]);
+    };
+    let error = backend().compile(signature(1), build).unwrap_err();
+    assert!(matches!(error, CompileError::Invalid(_)), "{error}");
+    // The next function is not affected.
+    let mut backend = backend();
+    assert!(backend.compile(signature(1), build).is_err());
+    let code = memory().install(&add(&mut backend, 1).bytes, Kind::Function).unwrap();
+    assert_eq!(call1(&code, 1), 2);
+}
+
+#[test]
+fn instructions_know_their_place() {
+    extern "C" fn helper(a: i64) -> i64 {
+        a
+    }
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let signature = builder.import_signature(signature(1));
+        let address = builder.ins().iconst(types::I64, helper as *const () as i64);
+        let mut value = a;
+        for place in [5, 6, 5] {
+            set_place(builder, Place(place));
+            let call = builder.ins().call_indirect(signature, address, &[value]);
+            value = builder.inst_results(call)[0];
+        }
+        set_place(builder, Place(9));
+        builder.ins().return_(&[value]);
+    };
+    let compiled = backend().compile(signature(1), build).unwrap();
+    let starts: Vec<_> = compiled.positions.starts().collect();
+    assert_eq!(starts.iter().map(|(_, place)| place.0).collect::<Vec<_>>(), [5, 6, 5, 9]);
+    // The prologue belongs to nobody; what lies in between belongs to what it lies behind.
+    assert_eq!(compiled.positions.at(0), None);
+    assert_eq!(compiled.positions.at(starts[1].0), Some(Place(6)));
+    assert_eq!(compiled.positions.at(starts[2].0 - 1), Some(Place(6)));
+    assert_eq!(compiled.positions.at(compiled.bytes.len() as u32 - 1), Some(Place(9)));
+}
+
+#[test]
+fn frames_are_measured_and_large_ones_touch_their_pages() {
+    let with_slot = |size: u32| {
+        backend().compile(signature(1), |builder| {
+            let a = begin(builder)[0];
+            let kind = clif::StackSlotKind::ExplicitSlot;
+            let slot = builder.create_sized_stack_slot(clif::StackSlotData::new(kind, size, 4));
+            builder.ins().stack_store(types::I64, a, slot, 8);
+            let b = builder.ins().stack_load(types::I64, types::I64, slot, 8);
+            builder.ins().return_(&[b]);
+        })
+    };
+    let (small, large) = (with_slot(64).unwrap(), with_slot(64 << 10).unwrap());
+    assert_eq!((small.frame, large.frame), (64, 64 << 10));
+    let memory = memory();
+    for compiled in [small, large] {
+        let code = memory.install(&compiled.bytes, Kind::Function).unwrap();
+        assert_eq!(call1(&code, 3), 3);
+    }
+}
+
+#[test]
+fn a_listing_is_written_when_asked_for() {
+    let mut backend = Backend::new(Options { verify: false, listing: true }).unwrap();
+    assert!(add(&mut backend, 1).listing.unwrap().contains("ret"));
+}
+
+#[test]
+fn ten_thousand_functions_fit_into_little_memory_when_they_are_freed() {
+    let (memory, mut backend) = (CodeMemory::reserve(64 << 10).unwrap(), backend());
+    for n in 0..10_000 {
+        let compiled = add(&mut backend, n);
+        let code = memory.install(&compiled.bytes, Kind::Function).unwrap();
+        assert_eq!(call1(&code, 1), n + 1);
+        // SAFETY: nobody else has its address, and the call is over.
+        unsafe { code.free() };
+    }
+    assert_eq!(memory.usage().unwrap().pieces, 0);
+}

@@ -1,0 +1,194 @@
+//! What a fork does to code memory, and who may write after it.
+//!
+//! # The trouble
+//! Code memory is mapped twice, which only shared mappings can be. A child of `fork` gets a mapping of the *same* pages: if the
+//! child wrote to them, it would change its parent's code; when the parent frees code and puts other code there, the child
+//! would run that. The child's thread may be in the middle of machine code, below a C function that forked.
+//!
+//! # What is done
+//! 1. The writable view is not inherited at all (`MADV_DONTFORK`): in a child it does not exist.
+//! 2. In the child, before `fork` returns, each region's executable view is replaced by a private copy of the part in use, at
+//!    the same address. Until that is done the parent holds back what is freed and does not use it again. It knows from a
+//!    counter in memory that both processes share: [`prepare`] counts up before the process divides, the child counts down when
+//!    it has its copies.
+//! 3. A [`Lineage`] tells objects with a lock that they are in a child now. They do nothing there: the lock may be held by a
+//!    thread that only the parent has.
+//!
+//! All of the child's part is system calls and a copy, without allocation or locks, as is fit for a handler of `pthread_atfork`.
+//!
+//! # What can go wrong, and then
+//! If the fork fails, or the child is killed or finds no memory before it has its copies, the counter never falls, and what the
+//! parent frees from then on is held back for good. Machine code goes on, until memory is used up and further code is
+//! interpreted. `vfork` and `posix_spawn` (`io.popen` and the like) run no handlers and need none: their child runs no Lua
+//! code. A child of a bare `clone` system call has no copies; its process number gives it away, so that it installs nothing
+//! either.
+//!
+//! # Rejected
+//! *Never using again what was there at a fork* needs no copy, but a program that compiles all the time and forks now and then
+//! would run out of code memory. *Leaving machine code in the child* needs machine code to return through. *Waiting in the parent* until the child
+//! has its copies would stop a thread for as long as the scheduler likes.
+
+use std::io;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// How many forks lie between this process and the one that first made code memory.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The counter of forks whose children have no copies yet, in a page that children share until they have. Null before
+/// [`register`], and in a child that could not get a page of its own.
+static PENDING: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
+
+/// How many regions there can be at once. A program has one; tests have more.
+const REGIONS: usize = 64;
+
+/// The executable views of this process's own regions. A slot is free if `base` is 0.
+static TABLE: [Slot; REGIONS] = [const { Slot::new() }; REGIONS];
+
+struct Slot {
+    base: AtomicUsize,
+    /// How many bytes from `base` on may hold code.
+    used: AtomicUsize,
+}
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot { base: AtomicUsize::new(0), used: AtomicUsize::new(0) }
+    }
+}
+
+/// Which process made something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    generation: u32,
+    pid: u32,
+}
+
+impl Lineage {
+    /// This process.
+    pub fn current() -> Lineage {
+        // Without handlers the generation would not count; the process number still tells.
+        let _ = register();
+        Lineage { generation: GENERATION.load(Ordering::Relaxed), pid: std::process::id() }
+    }
+
+    /// Whether it was made by a process of which this one is a child.
+    pub fn is_inherited(self) -> bool {
+        self.generation != GENERATION.load(Ordering::Relaxed) || self.pid != std::process::id()
+    }
+}
+
+/// Whether a child may still be running the same memory as we do: what is freed must not be used again yet.
+pub fn copies_pending() -> bool {
+    // SAFETY: the page is never unmapped in the process that mapped it.
+    unsafe { PENDING.load(Ordering::Acquire).as_ref() }.is_none_or(|n| n.load(Ordering::Acquire) != 0)
+}
+
+/// An executable view that children are to copy. Dropping it ends that.
+#[derive(Debug)]
+pub struct Watched(usize);
+
+impl Watched {
+    /// Registers the view at `base` (page-aligned, not 0), of which nothing is in use yet.
+    pub fn new(base: usize) -> io::Result<Watched> {
+        register()?;
+        let free =
+            |slot: &Slot| slot.base.compare_exchange(0, base, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let index = TABLE.iter().position(free).ok_or(io::Error::from_raw_os_error(libc::ENOSPC))?;
+        Ok(Watched(index))
+    }
+
+    /// Says that the first `bytes` (a multiple of the page size) may hold code from now on. To be called before they are written.
+    pub fn set_used(&self, bytes: usize) {
+        TABLE[self.0].used.store(bytes, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        TABLE[self.0].used.store(0, Ordering::SeqCst);
+        TABLE[self.0].base.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Maps the shared counter and registers the handlers, once in a process and its children.
+fn register() -> io::Result<()> {
+    static DONE: OnceLock<i32> = OnceLock::new();
+    let errno = *DONE.get_or_init(|| {
+        let page = shared_counter();
+        if page.is_null() {
+            return io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM);
+        }
+        // The counter is there before a handler can look for it, so a child counts down what its parent counted up.
+        PENDING.store(page, Ordering::Release);
+        // SAFETY: the three handlers are functions of this file and never go away.
+        unsafe { libc::pthread_atfork(Some(prepare), None, Some(child)) }
+    });
+    match errno {
+        0 if PENDING.load(Ordering::Relaxed).is_null() => Err(io::Error::from_raw_os_error(libc::ENOMEM)),
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}
+
+fn shared_counter() -> *mut AtomicU32 {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing. It is filled with zeros.
+    let page = unsafe { libc::mmap(null_mut(), 4096, protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED { null_mut() } else { page.cast() }
+}
+
+/// Before the process divides: from now on nothing freed is used again, until the child has its copies.
+extern "C" fn prepare() {
+    // SAFETY: as in `copies_pending`.
+    if let Some(pending) = unsafe { PENDING.load(Ordering::Acquire).as_ref() } {
+        pending.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// In the child, before `fork` returns. Its only thread runs this.
+extern "C" fn child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    let mut complete = true;
+    for slot in &TABLE {
+        let (base, used) = (slot.base.load(Ordering::SeqCst), slot.used.load(Ordering::SeqCst));
+        // A region of a parent is none of ours: a child of this child inherits the copy as it does all private memory.
+        slot.used.store(0, Ordering::SeqCst);
+        slot.base.store(0, Ordering::SeqCst);
+        if base != 0 && used != 0 {
+            // SAFETY: a region in the table is mapped, its first `used` bytes can be read, and no other thread is here.
+            complete &= unsafe { make_private(base, used) };
+        }
+    }
+    let parents = PENDING.load(Ordering::Relaxed);
+    PENDING.store(shared_counter(), Ordering::Release);
+    // SAFETY: still mapped, and shared with the parent.
+    if let Some(pending) = unsafe { parents.as_ref() } {
+        if complete {
+            pending.fetch_sub(1, Ordering::SeqCst);
+        }
+        // SAFETY: mapped by the parent's `shared_counter`; nobody in this process has its address any more.
+        unsafe { libc::munmap(parents.cast(), 4096) };
+    }
+}
+
+/// Puts a private, executable copy of `len` bytes in their own place. Whether the system had memory for that.
+///
+/// # Safety
+/// The range is mapped and readable, and no other thread runs.
+unsafe fn make_private(base: usize, len: usize) -> bool {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a fresh mapping; then a copy into it from a range that the caller vouches for. `mremap` puts it over that range in
+    // one step, with the same bytes, so that a return into it finds what was there.
+    unsafe {
+        let copy = libc::mmap(null_mut(), len, protection, flags, -1, 0);
+        if copy == libc::MAP_FAILED {
+            return false;
+        }
+        std::ptr::copy_nonoverlapping(base as *const u8, copy.cast::<u8>(), len);
+        let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        libc::mprotect(copy, len, libc::PROT_READ | libc::PROT_EXEC) == 0
+            && libc::mremap(copy, len, len, fixed, base as *mut libc::c_void) != libc::MAP_FAILED
+    }
+}

@@ -1,0 +1,149 @@
+//! The same pages, mapped twice: to be written, and to be executed.
+//!
+//! Anonymous shared memory is mapped once, and `mremap` with an old size of 0 makes the second mapping of the same pages.
+//! The alternative, a `memfd_create` file mapped twice, takes two steps more, a descriptor for a moment (which may be out of
+//! reach, or be inherited by a program that another thread starts just then), and hides from `perf` what it shows: addresses in a mapping of
+//! `/memfd:name` are looked up in a file of that name instead of in the process's perf map, while `/dev/zero`, as shared
+//! anonymous memory is called there, counts as anonymous.
+//!
+//! The executable view becomes executable by `mprotect`, which is where systems that allow no new code (SELinux without `execmem`,
+//! `MemoryDenyWriteExecute`, `PR_SET_MDWE`) refuse. Mapping it executable from the start would get past some of them; whoever sets them up means to
+//! have no code made at run time, and is heard.
+
+use crate::fork::{Lineage, Watched};
+use crate::target;
+use std::fmt;
+use std::io;
+use std::ptr::null_mut;
+
+const PAGE: usize = 4096;
+
+/// Which step the system refused in mapping memory for code, and why. Everything is interpreted.
+#[derive(Debug)]
+pub struct Refused {
+    step: &'static str,
+    reason: io::Error,
+}
+
+impl Refused {
+    fn last(step: &'static str) -> Refused {
+        Refused { step, reason: io::Error::last_os_error() }
+    }
+
+    /// What the system said.
+    pub fn reason(&self) -> &io::Error {
+        &self.reason
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the system refuses memory for machine code ({}: {})", self.step, self.reason)
+    }
+}
+
+impl std::error::Error for Refused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.reason)
+    }
+}
+
+/// Both views of a region. Unmapped when dropped.
+#[derive(Debug)]
+pub struct Views {
+    writable: Mapping,
+    executable: Mapping,
+    watched: Watched,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    base: usize,
+    len: usize,
+    lineage: Lineage,
+}
+
+impl Mapping {
+    fn new(base: usize, len: usize) -> Mapping {
+        Mapping { base, len, lineage: Lineage::current() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // A child does not have the writable view, and something else may lie there.
+        if !self.lineage.is_inherited() {
+            // SAFETY: a mapping of ours; whoever drops it has no address in it in use (`Code` keeps the region alive).
+            unsafe { libc::munmap(self.base as *mut libc::c_void, self.len) };
+        }
+    }
+}
+
+impl Views {
+    /// Maps `len` bytes (a multiple of the page size) twice.
+    pub fn map(len: usize) -> Result<Views, Refused> {
+        let (protection, shared) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing.
+        let base = unsafe { libc::mmap(null_mut(), len, protection, shared | libc::MAP_NORESERVE, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(Refused::last("mmap"));
+        }
+        let writable = Mapping::new(base as usize, len);
+        // SAFETY: with an old size of 0 the mapping stays, and its pages are mapped a second time, elsewhere.
+        let second = unsafe { libc::mremap(base, 0, len, libc::MREMAP_MAYMOVE) };
+        if second == libc::MAP_FAILED {
+            return Err(Refused::last("mremap"));
+        }
+        let executable = Mapping::new(second as usize, len);
+        // SAFETY: a mapping of ours that nobody uses yet.
+        if unsafe { libc::mprotect(second, len, libc::PROT_READ | libc::PROT_EXEC) } != 0 {
+            return Err(Refused::last("mprotect"));
+        }
+        // SAFETY: as above.
+        if unsafe { libc::madvise(base, len, libc::MADV_DONTFORK) } != 0 {
+            return Err(Refused::last("madvise"));
+        }
+        let watched = Watched::new(executable.base)
+            .map_err(|reason| Refused { step: "preparing for forks", reason })?;
+        Ok(Views { writable, executable, watched })
+    }
+
+    /// The address of the executable view.
+    pub fn executable(&self) -> usize {
+        self.executable.base
+    }
+
+    /// The address of the writable view.
+    #[cfg(test)]
+    pub fn writable(&self) -> usize {
+        self.writable.base
+    }
+
+    /// Bytes of each view.
+    pub fn len(&self) -> usize {
+        self.executable.len
+    }
+
+    /// Says that the first `bytes` hold code from now on.
+    pub fn set_used(&self, bytes: usize) {
+        self.watched.set_used(bytes.next_multiple_of(PAGE));
+    }
+
+    /// Writes `bytes` at `offset` and fills up with traps to `len` bytes.
+    ///
+    /// # Safety
+    /// The `len` bytes at `offset` belong to the caller, lie in the region, and are executed by nobody. The process is the one that
+    /// made the views.
+    pub unsafe fn write(&self, offset: usize, bytes: &[u8], len: usize) {
+        debug_assert!(
+            bytes.len() <= len && offset + len <= self.len() && !self.writable.lineage.is_inherited()
+        );
+        let at = (self.writable.base + offset) as *mut u8;
+        // SAFETY: the caller owns the range, which is mapped for writing.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
+            std::ptr::write_bytes(at.add(bytes.len()), target::TRAP, len - bytes.len());
+        }
+    }
+}
