@@ -4,6 +4,8 @@ use crate::protected::write_error;
 use perilune_domain::Config;
 use perilune_heap::HeapOptions;
 use perilune_stdlib::Paths;
+use perilune_vm::machine::{Specializer, Stepper};
+use std::sync::Arc;
 
 /// The configuration of a program that the command runs. `-E` hides Lua's own variables.
 pub fn from_env(ignore_lua: bool) -> Config {
@@ -12,6 +14,7 @@ pub fn from_env(ignore_lua: bool) -> Config {
         paths: if ignore_lua { Paths::default() } else { Paths::from_env() },
         check_races: wants_races(&std::env::var("PERILUNE_CHECK").unwrap_or_default()),
         takes_interrupts: true,
+        specializer: specializer(&std::env::var("PERILUNE_SPESH").unwrap_or_default()),
     }
 }
 
@@ -29,4 +32,18 @@ fn wants_races(checks: &str) -> bool {
         }
     }
     races
+}
+
+/// What makes machine code, as `mode` says.
+fn specializer(mode: &str) -> Option<Arc<dyn Specializer>> {
+    match mode {
+        "" | "off" => None,
+        "step" => Some(Arc::new(Stepper::default())),
+        _ => {
+            let text =
+                format!("perilune: PERILUNE_SPESH: there is no mode '{mode}' (there are 'off' and 'step')\n");
+            write_error(text.as_bytes());
+            None
+        }
+    }
 }

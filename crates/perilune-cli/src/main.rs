@@ -26,6 +26,7 @@ use options::Request;
 use perilune_domain::Runtime;
 use perilune_vm::Vm;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Outlives the end of memory until Lua code can be told of it.
 #[global_allocator]
@@ -65,6 +66,9 @@ fn main() -> ExitCode {
         protected::write_error(b"perilune: not enough memory\n");
         return ExitCode::FAILURE;
     };
+    if let Some(specializer) = &runtime.config().specializer {
+        vm.set_specializer(Arc::clone(specializer));
+    }
     vm.enter_main();
     protected::set_program(program, options::is_lua(&options.words[0]));
     let succeeded = match run::main(&mut vm, &runtime, &options) {

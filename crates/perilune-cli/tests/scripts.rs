@@ -30,6 +30,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(900);
 enum Mode {
     Plain,
     Stress,
+    /// Every function is entered as machine code that leaves each instruction to the interpreter.
+    Step,
 }
 
 struct Script {
@@ -98,6 +100,9 @@ fn run(script: &Script, mode: Mode) -> Outcome {
     }
     if mode == Mode::Stress {
         command.env("PERILUNE_GC_STRESS", "1");
+    }
+    if mode == Mode::Step {
+        command.env("PERILUNE_SPESH", "step");
     }
     let start = Instant::now();
     let mut child = command.spawn().expect("the command starts");
@@ -191,7 +196,7 @@ fn judge(script: &Script, outcome: &Outcome) -> Result<(), String> {
 
 fn run_all(suite: &str, mode: Mode) {
     let scripts: Vec<Script> =
-        scripts(suite).into_iter().filter(|s| mode == Mode::Plain || s.stress).collect();
+        scripts(suite).into_iter().filter(|s| mode != Mode::Stress || s.stress).collect();
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get()).min(scripts.len());
@@ -235,4 +240,10 @@ fn every_parallel_script_prints_what_was_recorded() {
 #[test]
 fn every_parallel_script_prints_the_same_when_each_allocation_collects() {
     run_all("parallel", Mode::Stress);
+}
+
+#[test]
+fn every_script_prints_the_same_where_machine_code_steps() {
+    run_all("lua", Mode::Step);
+    run_all("parallel", Mode::Step);
 }

@@ -74,6 +74,9 @@ pub(crate) fn new_state(runtime: &Arc<Runtime>, limit: Option<usize>) -> Option<
     let mut vm = Vm::try_with_options(options).ok()?;
     // The program's limit has to wait for what the domain is for: that is refused with an error of its own.
     vm.heap().set_exempt(true);
+    if let Some(specializer) = &config.specializer {
+        vm.set_specializer(Arc::clone(specializer));
+    }
     perilune_stdlib::open_libs_with(&mut vm, &config.paths).and_then(|()| open(&mut vm, runtime)).ok()?;
     vm.heap().set_exempt(false);
     Some(vm)

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use perilune_heap::HeapOptions;
 use perilune_stdlib::Paths;
 use perilune_vm::Vm;
+use perilune_vm::machine::Specializer;
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -34,6 +35,8 @@ pub struct Config {
     pub check_races: bool,
     /// The main domain is told of an interrupt by the user. One runtime of a process should ask for it: that of the command.
     pub takes_interrupts: bool,
+    /// Makes machine code for all domains; `None`: everything is interpreted.
+    pub specializer: Option<Arc<dyn Specializer>>,
 }
 
 /// One program: see the module's essay.

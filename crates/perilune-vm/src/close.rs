@@ -281,7 +281,7 @@ impl Vm {
             let base = self.lua.base;
             let register = slot.offset_from(base) as u8;
             let inst = (*crate::interp::frame_closure(base)).inst();
-            let pc = (*frame(base)).pc.offset_from(inst.code) as u32;
+            let pc = inst.position((*frame(base)).pc) as u32;
             inst.proto()
                 .locals
                 .iter()

@@ -293,7 +293,9 @@ impl Vm {
         unsafe {
             for i in self.lua.gc.protos.drain(..) {
                 drop(Arc::from_raw((*i).proto));
+                self.lua.machine.forget((*i).machine);
             }
+            self.lua.machine.abandon();
             self.lua.crossing.shared_refs.release();
             for u in self.lua.gc.userdata.drain(..) {
                 if !(*u).data.is_null() {

@@ -43,6 +43,8 @@ impl Vm {
             (*inst).num_upvalues = proto.upvalues.len() as u8;
             (*inst).ic_slots = ics as u32;
             (*inst).children = std::ptr::null_mut();
+            (*inst).machine = std::ptr::null();
+            self.find_machine_code(inst, &proto);
             (*inst).proto = Arc::into_raw(proto);
             self.heap.charge_external(external);
             self.lua.gc.protos.push(inst);

@@ -8,6 +8,8 @@
 //! | [`TRACE`] | whoever changes a trace's switches | samplers begin or end (`sampler.rs`), snapshots of the heap are written (`snapshot/request.rs`) |
 //! | [`CANCEL`] | the host | if the running fiber (or root chain) is to be cancelled, it unwinds (`fiber.rs`) |
 //!
+//! | [`SAMPLE`] | a sampler, while machine code runs | the samples are taken here |
+//!
 //! The other bits are ignored and kept for what comes: requests to give way.
 
 use crate::Vm;
@@ -21,6 +23,8 @@ pub const USER: u32 = 1;
 pub const CANCEL: u32 = 2;
 /// The switches of the trace have changed.
 pub const TRACE: u32 = 4;
+/// A sample is to be taken of machine code.
+pub const SAMPLE: u32 = 8;
 
 /// A way to interrupt a running state from another thread or a signal handler. It may outlive the state; then it does nothing.
 #[derive(Clone)]
@@ -70,6 +74,9 @@ impl Vm {
             self.follow_switches();
             self.report_presence();
             self.answer_request();
+        }
+        if causes & SAMPLE != 0 && self.lua.seen.sampler.is_sprung() {
+            self.take_samples();
         }
         if causes & CANCEL != 0 && self.cancellation_due() {
             if !self.in_uncancellable() {

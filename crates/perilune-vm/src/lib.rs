@@ -71,6 +71,7 @@ mod inst;
 pub mod interp;
 pub mod interrupt;
 pub mod island;
+pub mod machine;
 pub mod meta;
 mod names;
 mod native;

@@ -27,7 +27,7 @@ pub(crate) unsafe fn current_pc(base: *mut Value) -> usize {
     // SAFETY: the caller passes a Lua frame with its pc stored.
     unsafe {
         let inst = (*frame_closure(base)).inst();
-        ((*frame(base)).pc.offset_from(inst.code) as usize).saturating_sub(1)
+        inst.position((*frame(base)).pc).saturating_sub(1)
     }
 }
 

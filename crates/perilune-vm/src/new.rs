@@ -74,6 +74,7 @@ impl Vm {
             crossing: Default::default(),
             islands: Default::default(),
             gc: Default::default(),
+            machine: Default::default(),
             seen: Default::default(),
             warn: Default::default(),
         };

@@ -125,6 +125,7 @@ pub struct Node {
 #[repr(C)]
 pub struct ProtoInst {
     pub(crate) header: Header,
+    /// Where its calls begin: its first instruction, or a stub that stands before it.
     pub(crate) code: *const Instr,
     /// Constants from here upwards; inline caches from here downwards (`ic.rs`); in a buffer.
     pub(crate) k: *mut Value,
@@ -138,9 +139,21 @@ pub struct ProtoInst {
     pub(crate) children: *mut *mut ProtoInst,
     /// Owned: one strong count of the `Arc`.
     pub(crate) proto: *const Proto,
+    /// Owned likewise; null: none. If there is some, `code` is its stub (`machine.rs`).
+    pub(crate) machine: *const crate::machine::MachineCode,
 }
 
 impl ProtoInst {
+    /// The number of the instruction at `pc`, which is the `pc` of a frame of this instance.
+    #[inline(always)]
+    pub(crate) fn position(&self, pc: *const Instr) -> usize {
+        if pc == self.code {
+            return 0;
+        }
+        // SAFETY: all other positions are in the prototype's code.
+        unsafe { pc.offset_from(self.proto().code.as_ptr()) as usize }
+    }
+
     /// The shared prototype.
     #[inline]
     pub fn proto(&self) -> &Proto {

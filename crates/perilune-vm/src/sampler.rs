@@ -29,6 +29,7 @@ mod paths;
 use crate::Vm;
 use crate::frame::{F_CONT, F_NATIVE, F_PCALL, frame};
 use crate::interp::{HANDLERS, Handlers};
+use crate::machine::LOOPS;
 use crate::native::Kind as NativeKind;
 use crate::value::{Tag, Value};
 use paths::{Innermost, Leaf, Paths};
@@ -159,14 +160,29 @@ impl Sampler {
             return;
         }
         fill(table, |_| crate::interp::sampled::op_sampled);
+        // SAFETY: the thread runs the domain.
+        unsafe {
+            let vm = self.vm.load(RELAXED);
+            if !vm.is_null() && (*vm).lua.machine.running {
+                // Machine code does not dispatch; it polls.
+                (*vm).lua.interrupt.fetch_or(crate::interrupt::SAMPLE, RELAXED);
+            }
+        }
     }
 
     /// Undoes that.
     fn restore(&self) {
         // In this order: a tick that comes in between is noted, and springs the table again.
         let table = self.table.load(RELAXED);
-        fill(table, |n| HANDLERS.0[n]);
+        fill(table, |n| self.plain().0[n]);
         self.sprung.store(false, RELAXED);
+    }
+
+    /// The table that the domain's own one is a copy of.
+    fn plain(&self) -> &'static Handlers {
+        let vm = self.vm.load(RELAXED);
+        // SAFETY: the thread runs the domain.
+        if !vm.is_null() && unsafe { (*vm).lua.machine.any } { &LOOPS } else { &HANDLERS }
     }
 
     /// Is there something to be taken?
@@ -265,7 +281,7 @@ impl Vm {
         }
         if on && self.lua.seen.sampler.table.load(RELAXED).is_null() {
             natives::find();
-            let table = Box::new(Handlers(HANDLERS.0));
+            let table = Box::new(Handlers(self.lua.seen.sampler.plain().0));
             self.lua.seen.sampler.table.store(Box::into_raw(table), RELAXED);
         }
         self.lua.seen.sampler.on.store(on, RELAXED);

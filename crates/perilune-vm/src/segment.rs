@@ -301,6 +301,7 @@ impl Vm {
             self.lua.stacks.running.limit = (*segment).low + NATIVE_RESERVE;
             (*segment).suspended_at = 0;
             let outer = std::mem::replace(&mut self.lua.stacks.running.current, th);
+            let machine = self.set_machine_running(false);
             let mut outcome = None;
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
@@ -314,6 +315,7 @@ impl Vm {
             self.lua.stacks.running.limit = limit;
             self.lua.stacks.running.scan_from = scan_from;
             self.lua.stacks.running.current = outer;
+            self.set_machine_running(machine);
             match outcome {
                 Some(CoroutineResult::Return(flow)) => {
                     let memory = run.into_stack();
@@ -342,6 +344,7 @@ impl Vm {
         unsafe {
             let segment = (*th).segment;
             (*segment).hand_off = Some(outcome);
+            let machine = self.lua.machine.running;
             let vm: *mut Vm = self;
             spill_registers(vm, |_, here| {
                 (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
@@ -349,6 +352,7 @@ impl Vm {
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });
+            self.set_machine_running(machine);
             if self.lua.errors.is_discarding() {
                 return Err(self.lua.errors.signal.thrown());
             }
@@ -362,6 +366,7 @@ impl Vm {
         unsafe {
             let segment = (*self.lua.stacks.running.current).segment;
             (*segment).hand_off = Some(Ok(Step::Park));
+            let machine = self.lua.machine.running;
             let vm: *mut Vm = self;
             spill_registers(vm, |vm, here| {
                 (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
@@ -369,6 +374,7 @@ impl Vm {
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });
+            self.set_machine_running(machine);
         }
     }
 

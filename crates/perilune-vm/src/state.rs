@@ -59,6 +59,7 @@ pub(crate) struct State {
     pub crossing: Crossing,
     pub islands: Islands,
     pub gc: crate::gc::GcState,
+    pub machine: crate::machine::Machine,
     pub seen: Seen,
     /// The warning state of `warn`.
     pub warn: crate::warn::WarnState,

@@ -385,9 +385,11 @@ impl Client for LuaClient<'_> {
                     freed += (*(*i).proto).heap_bytes() as isize;
                     self.lua.crossing.parcel.forget_instance(i, (*i).proto as usize);
                     drop(Arc::from_raw((*i).proto));
+                    self.lua.machine.forget((*i).machine);
                 }
                 keep
             });
+            self.lua.machine.bury();
             retain_from(&mut self.lua.gc.userdata, from.userdata, |u| {
                 let keep = m.is_marked(Gc::from_ptr(u).obj());
                 if !keep && !(*u).data.is_null() {

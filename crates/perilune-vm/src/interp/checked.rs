@@ -19,7 +19,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The table whose every entry is [`op_checked`].
-pub(crate) static CHECKED: Handlers = Handlers([op_checked; 256]);
+pub(crate) static CHECKED: Handlers = Handlers(watched());
+
+const fn watched() -> [super::Handler; 256] {
+    let mut table: [super::Handler; 256] = [op_checked; 256];
+    table[crate::machine::ENTER as usize] = crate::machine::op_enter_plain;
+    table
+}
 
 /// What no register holds by right: a light userdata with this address.
 const NOTHING: u64 = 0x0dea_dbee;
@@ -85,7 +91,7 @@ impl Vm {
         // SAFETY: the running frame is a Lua frame with its pc stored, and `k` are its constants.
         unsafe {
             let inst = (*frame_closure(base)).inst();
-            let at = pc.offset_from(inst.code) as usize - 1;
+            let at = inst.position(pc) - 1;
             let stack = (*self.lua.thread).stack;
             if checker.base == base && checker.stack == stack && checker.k == k && checker.leads_to(at) {
                 self.compare(&checker, at);

@@ -721,7 +721,7 @@ unsafe fn setslot_flow(vm: &mut Vm, base: *mut Value, pc: *const Instr, k: *cons
         let inst = &*(*super::frame_closure(base)).proto;
         let proto = inst.proto();
         // The NEWTABLE that shares the register is the nearest one before.
-        let mut at = pc.offset_from(inst.code) as usize - 1;
+        let mut at = inst.position(pc) - 1;
         let template = loop {
             let n = proto.code[at];
             if n.op_byte() == Op::NewTable as u8 && n.a() == i.a() && n.b() > 0 {

@@ -19,6 +19,7 @@ use super::{flow, frame_ceiling, frame_closure, op, save};
 use crate::Vm;
 use crate::debug::Role;
 use crate::frame::{CALL_GAP, CONT_NONE, F_HOOK, F_NATIVE, F_TAIL, frame};
+use crate::machine::{LOOPS, Machine, STOP, STOP_WATCHED};
 use crate::names;
 use crate::native::LuaResult;
 use crate::object::Thread;
@@ -61,23 +62,29 @@ op!(
 });
 
 impl Vm {
-    /// Picks the dispatch table for the running coroutine's hooks.
+    /// Picks the dispatch table: there are several reasons for another than the plain one, and they may come together.
     pub(crate) fn update_dispatch(&mut self) {
         // SAFETY: there is always a running coroutine.
         let hooked = unsafe { (*self.lua.thread).hook_mask != 0 };
         let own = self.lua.seen.sampler.table();
-        self.lua.dispatch = match hooked {
-            true => &raw const super::HOOKED,
-            false if !own.is_null() => own,
-            false if self.lua.seen.checker.is_some() => &raw const super::checked::CHECKED,
-            false => &raw const super::HANDLERS,
+        self.lua.machine.watched = hooked || self.lua.seen.checker.is_some();
+        // Machine code that runs has to have every instruction left to it. Who looks at instructions comes before who does them faster.
+        self.lua.dispatch = match self.lua.machine {
+            Machine { running: true, watched: true, .. } => &raw const STOP_WATCHED,
+            Machine { running: true, .. } => &raw const STOP,
+            _ if hooked => &raw const super::HOOKED,
+            _ if !own.is_null() => own,
+            _ if self.lua.seen.checker.is_some() => &raw const super::checked::CHECKED,
+            Machine { any: true, .. } => &raw const LOOPS,
+            _ => &raw const super::HANDLERS,
         };
     }
 
     /// Whether the running coroutine has a hook.
     #[inline(always)]
     pub(crate) fn hooks_active(&self) -> bool {
-        self.lua.dispatch == &raw const super::HOOKED
+        // SAFETY: there is always a running coroutine.
+        unsafe { (*self.lua.thread).hook_mask != 0 }
     }
 
     /// Sets the hook of a coroutine: a function, the events it wants (`HOOK_CALL` and so on), and for counts every how many instructions.

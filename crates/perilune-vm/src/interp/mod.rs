@@ -253,6 +253,7 @@ pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> 
         // SAFETY: `first` leaves the state as handlers do.
         unsafe {
             let outer = std::mem::replace(&mut (*vm).lua.stacks.running.scan_from, here);
+            let machine = (*vm).set_machine_running(false);
             #[allow(unused_mut)]
             let mut exit = first(&mut *vm);
             #[cfg(debug_assertions)]
@@ -269,6 +270,7 @@ pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> 
                     tab,
                 );
             }
+            (*vm).set_machine_running(machine);
             (*vm).lua.stacks.running.scan_from = outer;
             exit
         }
@@ -394,6 +396,8 @@ const fn table(hooked: bool) -> [Handler; 256] {
         t[n] = if hooked { hooks::op_hooked } else { handler_of(Op::ALL[n]) };
         n += 1;
     }
+    t[crate::machine::ENTER as usize] =
+        if hooked { crate::machine::op_enter_plain } else { crate::machine::op_enter };
     t
 }
 

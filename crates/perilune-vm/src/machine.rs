@@ -1,0 +1,248 @@
+//! Machine code: how the interpreter enters it, what it may do, how it leaves.
+//!
+//! What makes machine code is no part of this crate: a [`Specializer`] is told of prototype instances and answers with [`MachineCode`], which any number of
+//! domains can run. This module is the border between that code and the interpreter.
+//!
+//! # Entering
+//! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`).
+//! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its first instruction, one [`ENTER`] that no chunk
+//!   contains. So a call of a function without machine code costs nothing more than before.
+//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code its dispatch table is [`LOOPS`],
+//!   whose three entries for these opcodes look whether the running function has some.
+//!
+//! Both say so by calling [`Run`], with the frame complete: `base` and `pc` stored, every value in its register.
+//!
+//! # Running
+//! Machine code may keep registers of the frame in registers of the processor, as long as they are stored before anything that may look at them. What it does
+//! not do by itself it leaves to [`step`], which has the interpreter do one instruction. For this the domain's dispatch table
+//! is [`STOP`] while machine code runs: whatever an instruction comes to (the next one, a callee's first, the handler of an error, another coroutine),
+//! the interpreter stops there, stores `pc` and `base`, and `step` returns. It says [`STAY`] if the running frame is still the one that machine code runs, and nobody wants to see its instructions:
+//! then machine code goes on at the frame's `pc`. Else, or if it does not know that place, it *leaves*.
+//!
+//! Natives that call Lua code begin a run of the interpreter of their own, with the table that belongs there (`interp::execute_with`); native stacks
+//! that are switched take along whether machine code runs on them (`segment.rs`).
+//!
+//! # Leaving
+//! Machine code returns how the run of the interpreter that it was entered from goes on ([`LEAVE`] and the other codes). Everything that counts is in frame records, so frames of machine code on the native
+//! stack mean nothing: an error, a yield or a hook drops them by returning.
+//!
+//! # Whose memory it is
+//! An instance owns one count of its machine code, as it does of its prototype. The instance of a running function may die before machine code returns (a tail call
+//! takes its frame): what dies is kept in [`Machine::dying`] while a run of it is in the list of those under way.
+//!
+//! Rejected: a copy of the bytecode with other opcodes in each instance (it costs nothing where no loop has machine code, but frames then hold positions in
+//! either text, and everything that reads one has to ask which); handlers that look for machine code at each call and loop in all domains.
+
+mod entry;
+pub mod layout;
+mod stepper;
+
+pub use stepper::Stepper;
+
+pub(crate) use entry::{LOOPS, STOP, STOP_WATCHED, op_enter, op_enter_plain, step};
+
+use crate::Vm;
+use crate::object::ProtoInst;
+use crate::value::Value;
+use perilune_syntax::{Instr, Op, Proto};
+use std::any::Any;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// The opcode of the stub that instances with machine code begin with. No chunk contains it.
+pub(crate) const ENTER: u8 = 255;
+
+/// The run of the interpreter is over: its entry frame has returned.
+pub const RETURNED: u32 = crate::interp::Exit::Return as u32;
+/// The run of the interpreter is over: an error has left it.
+pub const FAILED: u32 = crate::interp::Exit::Error as u32;
+/// The interpreter goes on with the frame at `base`, at the `pc` of its record.
+pub const LEAVE: u32 = crate::interp::Exit::Next as u32;
+/// Nothing has been done: the entry does not suit the values that are there. The interpreter does the instruction itself.
+pub const REFUSED: u32 = 3;
+/// What [`layout::step`] answers if machine code may go on, at the `pc` that it finds in the frame's record.
+pub const STAY: u32 = 4;
+
+/// The code of a prototype: runs it from entry `entry` on for the complete frame at `base`, a frame of a closure of `inst`. The result is one of [`RETURNED`], [`FAILED`], [`LEAVE`],
+/// [`REFUSED`].
+pub type Run =
+    unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, inst: *const ProtoInst, entry: u32) -> u32;
+
+/// The opcodes of the instructions at which a loop can be entered.
+pub const LOOP_ENTRIES: [Op; 3] = [Op::ForLoop, Op::JumpBack, Op::TForCall];
+
+/// Machine code of one prototype. It holds no pointer into any heap: all domains may run it.
+pub struct MachineCode {
+    stub: [Instr; 1],
+    run: Run,
+    /// For each instruction, one more than the number of its entry; 0: none.
+    entries: Box<[u32]>,
+    proto: Arc<Proto>,
+    _memory: Box<dyn Any + Send + Sync>,
+}
+
+impl MachineCode {
+    /// Entry of the function's start: what its calls pass to `run`.
+    pub const START: u32 = 0;
+
+    /// The code at `run` for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
+    /// all of [`LOOP_ENTRIES`]. `memory` owns the code.
+    ///
+    /// # Safety
+    /// `run` does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
+    ///
+    /// # Panics
+    /// An entry is no instruction of the prototype at which a loop can be entered.
+    pub unsafe fn new(
+        proto: Arc<Proto>,
+        run: Run,
+        entries: &[(u32, u32)],
+        memory: Box<dyn Any + Send + Sync>,
+    ) -> Arc<MachineCode> {
+        let mut numbers = vec![0; proto.code.len()].into_boxed_slice();
+        for &(at, number) in entries {
+            let op = proto.code[at as usize].op();
+            assert!(op.is_some_and(|op| LOOP_ENTRIES.contains(&op)), "no loop can be entered at {op:?}");
+            numbers[at as usize] = number + 1;
+        }
+        let stub = [Instr(ENTER as u64)];
+        Arc::new(MachineCode { stub, run, entries: numbers, proto, _memory: memory })
+    }
+
+    /// Whose code it is.
+    pub fn proto(&self) -> &Arc<Proto> {
+        &self.proto
+    }
+}
+
+/// What makes machine code. It is asked from the threads of all domains.
+pub trait Specializer: std::fmt::Debug + Send + Sync {
+    /// A domain has made an instance of `proto`: its machine code, if there is some by now.
+    fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>>;
+}
+
+/// What a domain knows of machine code.
+pub(crate) struct Machine {
+    specializer: Option<Arc<dyn Specializer>>,
+    /// Some instance has machine code.
+    pub any: bool,
+    /// Machine code runs on the running native stack, and not the interpreter above it.
+    pub running: bool,
+    /// Hooks or checks want to see every instruction: machine code leaves at the next that it does not do itself.
+    pub watched: bool,
+    /// Runs under way, on whichever native stack, innermost first.
+    runs: *mut Active,
+    /// Codes whose instances are dead; [`Vm::bury_machine_code`] frees those that no run is in.
+    dying: Vec<Arc<MachineCode>>,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            specializer: None,
+            any: false,
+            running: false,
+            watched: false,
+            runs: null_mut(),
+            dying: Vec::new(),
+        }
+    }
+}
+
+/// A run of machine code, on the native stack it runs on.
+struct Active {
+    code: *const MachineCode,
+    previous: *mut Active,
+    next: *mut Active,
+}
+
+impl Machine {
+    /// The instance of this code is dead.
+    pub fn forget(&mut self, code: *const MachineCode) {
+        if !code.is_null() {
+            // SAFETY: the instance owned a count, which ends here.
+            self.dying.push(unsafe { Arc::from_raw(code) });
+        }
+    }
+
+    /// # Safety
+    /// `run` stays where it is until `end` is called with it, by the thread that owns the domain.
+    unsafe fn begin(&mut self, run: *mut Active) {
+        // SAFETY: the list's members are on native stacks that live.
+        unsafe {
+            (*run).next = self.runs;
+            if !self.runs.is_null() {
+                (*self.runs).previous = run;
+            }
+            self.runs = run;
+        }
+    }
+
+    /// # Safety
+    /// `run` is in the list.
+    unsafe fn end(&mut self, run: *mut Active) {
+        // SAFETY: as `begin`.
+        unsafe {
+            let (previous, next) = ((*run).previous, (*run).next);
+            match previous.is_null() {
+                true => self.runs = next,
+                false => (*previous).next = next,
+            }
+            if !next.is_null() {
+                (*next).previous = previous;
+            }
+        }
+    }
+
+    fn is_under_way(&self, code: *const MachineCode) -> bool {
+        let mut run = self.runs;
+        while !run.is_null() {
+            // SAFETY: the list's members are on native stacks that live.
+            unsafe {
+                if (*run).code == code {
+                    return true;
+                }
+                run = (*run).next;
+            }
+        }
+        false
+    }
+
+    /// Frees the code of dead instances that is not being run.
+    pub fn bury(&mut self) {
+        let mut dying = std::mem::take(&mut self.dying);
+        dying.retain(|code| self.is_under_way(Arc::as_ptr(code)));
+        self.dying = dying;
+    }
+
+    /// The domain ends. A run under way never goes on, but it stands on its code.
+    pub fn abandon(&mut self) {
+        self.bury();
+        self.dying.drain(..).for_each(std::mem::forget);
+    }
+}
+
+impl Vm {
+    /// From now on prototypes that are instantiated are shown to `specializer`.
+    pub fn set_specializer(&mut self, specializer: Arc<dyn Specializer>) {
+        self.lua.machine.specializer = Some(specializer);
+    }
+
+    /// A new instance: gets its prototype's machine code if there is some.
+    #[inline]
+    pub(crate) fn find_machine_code(&mut self, inst: *mut ProtoInst, proto: &Arc<Proto>) {
+        if let Some(specializer) = &self.lua.machine.specializer
+            && let Some(code) = specializer.code_of(proto)
+        {
+            assert!(Arc::ptr_eq(code.proto(), proto), "machine code of another prototype");
+            // SAFETY: a live instance of this prototype without machine code yet.
+            unsafe {
+                (*inst).code = code.stub.as_ptr();
+                (*inst).machine = Arc::into_raw(code);
+            }
+            if !std::mem::replace(&mut self.lua.machine.any, true) {
+                self.update_dispatch();
+            }
+        }
+    }
+}

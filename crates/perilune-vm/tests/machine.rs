@@ -1,0 +1,161 @@
+//! The border between the interpreter and machine code (`perilune_vm::machine`), with machine code that counts how often it is entered and leaves every
+//! instruction to the interpreter.
+
+use perilune_syntax::Proto;
+use perilune_vm::machine::{LOOP_ENTRIES, MachineCode, STAY, Specializer, layout};
+use perilune_vm::object::ProtoInst;
+use perilune_vm::{LoadMode, Value, Vm};
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+thread_local! {
+    static STARTS: Cell<usize> = const { Cell::new(0) };
+    static ROUNDS: Cell<usize> = const { Cell::new(0) };
+    /// Codes that may not be freed, because they run.
+    static RUNNING: Cell<usize> = const { Cell::new(0) };
+}
+
+type Step = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, *const u8, *const u64) -> u32;
+
+unsafe extern "C-unwind" fn counted(
+    vm: *mut Vm,
+    mut base: *mut Value,
+    inst: *const ProtoInst,
+    entry: u32,
+) -> u32 {
+    let count = if entry == MachineCode::START { &STARTS } else { &ROUNDS };
+    count.set(count.get() + 1);
+    RUNNING.set(RUNNING.get() + 1);
+    // SAFETY: the layouts are those of the VM, and the interpreter calls this as it calls machine code.
+    let exit = unsafe {
+        let step: Step = std::mem::transmute(layout::step());
+        let k = inst.byte_offset(layout::INST_CONSTANTS as isize).cast::<*const u8>().read();
+        loop {
+            let pc = base.byte_offset(layout::FRAME_PC as isize).cast::<*const u64>().read();
+            let exit = step(vm, base, k, pc);
+            if exit != STAY {
+                break exit;
+            }
+            base = vm.byte_offset(layout::VM_BASE as isize).cast::<*mut Value>().read();
+        }
+    };
+    RUNNING.set(RUNNING.get() - 1);
+    exit
+}
+
+/// Stands for the memory of a code.
+struct Memory(Arc<AtomicUsize>);
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+        assert!(RUNNING.get() == 0 || self.0.load(Ordering::Relaxed) > 0, "the code that runs is freed");
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// Codes that live.
+    alive: Arc<AtomicUsize>,
+    refuse: Mutex<bool>,
+}
+
+impl Specializer for Counted {
+    fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>> {
+        if *self.refuse.lock().unwrap() {
+            return None;
+        }
+        self.alive.fetch_add(1, Ordering::Relaxed);
+        let memory: Box<dyn Any + Send + Sync> = Box::new(Memory(self.alive.clone()));
+        let loops = proto.code.iter().enumerate();
+        let loops = loops.filter(|(_, i)| i.op().is_some_and(|op| LOOP_ENTRIES.contains(&op)));
+        let entries: Vec<_> = loops.map(|(at, _)| (at as u32, 1)).collect();
+        // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
+        Some(unsafe { MachineCode::new(Arc::clone(proto), counted, &entries, memory) })
+    }
+}
+
+fn state() -> (Box<Vm>, Arc<Counted>) {
+    let mut vm = Vm::new();
+    perilune_stdlib::open_libs(&mut vm).unwrap();
+    let counted = Arc::new(Counted::default());
+    vm.set_specializer(counted.clone());
+    (vm, counted)
+}
+
+/// Runs a chunk: how many functions and loops it has entered.
+fn run(vm: &mut Vm, source: &str) -> (usize, usize) {
+    let (starts, rounds) = (STARTS.get(), ROUNDS.get());
+    let chunk = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).expect("a chunk");
+    if let Err(error) = vm.host_call(chunk.into(), &[]) {
+        panic!("{:?}", error.as_string().map(|s| s.to_text()));
+    }
+    assert_eq!(RUNNING.get(), 0, "a run of machine code has not ended");
+    (STARTS.get() - starts, ROUNDS.get() - rounds)
+}
+
+#[test]
+fn functions_and_loops_are_entered() {
+    let (mut vm, _) = state();
+    assert_eq!(run(&mut vm, "local x = 1"), (1, 0));
+    assert_eq!(run(&mut vm, "local function f() return 1 end local x = f() + f()"), (3, 0));
+    // A call leaves the caller; its loop is entered again where it comes round, even the last time.
+    assert_eq!(run(&mut vm, "local function f() end for i = 1, 5 do f() end"), (6, 5));
+    assert_eq!(run(&mut vm, "local function f() end local i = 0 while i < 5 do i = i + 1 f() end"), (6, 5));
+    assert_eq!(run(&mut vm, "local function f() end for k in pairs {1, 2, 3} do f() end"), (4, 3));
+    // A loop without calls is one run.
+    assert_eq!(run(&mut vm, "local s = 0 for i = 1, 1000 do s = s + i end assert(s == 500500)"), (1, 0));
+    // So is one in a function whose frame `...` has moved.
+    assert_eq!(
+        run(&mut vm, "local n = select('#', ...) for i = 1, 10 do n = n + i end assert(n == 55)"),
+        (1, 0)
+    );
+}
+
+#[test]
+fn hooks_see_every_instruction() {
+    let (mut vm, _) = state();
+    let source = "local n = 0
+        debug.sethook(function() n = n + 1 end, '', 1)
+        for i = 1, 100 do end
+        debug.sethook()
+        assert(n > 100, n)";
+    assert_eq!(run(&mut vm, source).0, 1);
+}
+
+#[test]
+fn machine_code_that_is_set_later_is_for_later_functions() {
+    let (mut vm, counted) = state();
+    *counted.refuse.lock().unwrap() = true;
+    assert_eq!(run(&mut vm, "function late() return 1 end for i = 1, 10 do late() end"), (0, 0));
+    *counted.refuse.lock().unwrap() = false;
+    assert_eq!(run(&mut vm, "for i = 1, 10 do late() end"), (1, 10));
+}
+
+#[test]
+fn code_lives_as_long_as_somebody_can_run_it() {
+    let (mut vm, counted) = state();
+    run(&mut vm, "for i = 1, 100 do load 'local x = 1 for i = 1, 2 do x = x + i end return x' () end");
+    run(&mut vm, "collectgarbage() collectgarbage()");
+    assert!(counted.alive.load(Ordering::Relaxed) <= 3, "{:?}", counted.alive);
+    // The function that runs loses its frame to a native, which collects it: machine code returns into what was its own all the same.
+    let source = "local function tail() return collectgarbage() end
+        local chunk = load 'local collect = ... return collect()'
+        chunk(function() chunk = nil return tail() end)
+        local co = coroutine.wrap(load 'local yield = ... for i = 1, 3 do yield(i) end return yield(4)')
+        for i = 1, 4 do assert(co(coroutine.yield) == i) collectgarbage() end";
+    run(&mut vm, source);
+    // A coroutine that waits in a native, with machine code below it, is dropped.
+    let source = "for i = 1, 10 do
+            local co = coroutine.create(load [[local yield = coroutine.yield
+                table.sort({3, 1, 2}, function(a, b) yield() return a < b end)]])
+            assert(coroutine.resume(co))
+        end
+        collectgarbage() collectgarbage()";
+    run(&mut vm, source);
+    vm.close();
+    drop(vm);
+    assert_eq!(counted.alive.load(Ordering::Relaxed), 0);
+}
