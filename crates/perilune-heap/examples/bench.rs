@@ -39,20 +39,24 @@ impl Client for Bench {
         let n = count_of(obj);
         // SAFETY: as above.
         if unsafe { (*obj.as_ptr()).granules == 0 } {
-            return m.trace_later(obj, 1);
+            // SAFETY: a live object of the test's own heap.
+            return unsafe { m.trace_later(obj, 1) };
         }
         for child in fields(obj, n).iter().flatten() {
-            m.mark(*child);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(*child) };
         }
     }
     unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
         let n = count_of(obj);
         let end = (at + 1024).min(n);
         for child in fields(obj, n)[at..end].iter().flatten() {
-            m.mark(*child);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(*child) };
         }
         if end < n {
-            m.trace_later(obj, end);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.trace_later(obj, end) };
         }
     }
     unsafe fn trace_range(&mut self, obj: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
@@ -60,12 +64,14 @@ impl Client for Bench {
         let first = obj.as_ptr() as usize + 8;
         let (lo, hi) = (lo.saturating_sub(first) / 8, (hi.saturating_sub(first) / 8).min(n));
         for child in fields(obj, n)[lo.max(1)..hi].iter().flatten() {
-            m.mark(*child);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(*child) };
         }
     }
     fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
         for root in &self.roots {
-            m.mark(*root);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(*root) };
         }
     }
     fn converge(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) -> bool {
@@ -136,7 +142,8 @@ impl Run {
     fn set(&mut self, big: Obj, i: usize, obj: Obj) {
         let n = count_of(big);
         let slot = &mut fields(big, n)[i + 1];
-        self.heap.barrier_at(big, big, slot as *mut _ as usize);
+        // SAFETY: a live object of the test's own heap.
+        unsafe { self.heap.barrier_at(big, big, slot as *mut _ as usize) };
         *slot = Some(obj);
     }
     fn report(&mut self, name: &str) {
@@ -275,7 +282,8 @@ fn build_random(run: &mut Run, n: usize, bytes: usize) {
         }
         let obj = run.node(bytes);
         let spine = *run.spines.last().unwrap();
-        run.heap.barrier(spine);
+        // SAFETY: a live object of the test's own heap.
+        unsafe { run.heap.barrier(spine) };
         fields(spine, width)[i % width] = Some(obj);
         for k in 0..2 {
             let other = run.random(i + 1);
@@ -299,7 +307,8 @@ fn live() {
         fields(obj, 2)[0] = fields(run.spines[at / WIDTH], WIDTH)[run.seed as usize % WIDTH];
         if run.seed.is_multiple_of(8) {
             let spine = run.spines[at / WIDTH];
-            run.heap.barrier(spine);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { run.heap.barrier(spine) };
             fields(spine, WIDTH)[at % WIDTH] = Some(obj);
         }
     }

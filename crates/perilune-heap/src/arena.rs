@@ -209,7 +209,7 @@ impl Heap {
 
         let log = core::mem::take(&mut self.log);
         let ranges = self.peek_card_log();
-        let blocks = self.blocks.touched[touched..].iter().map(|b| b.0);
+        let blocks = self.blocks.touched[touched..].iter().map(|b| b.at());
         let range = match large {
             0 => (blocks.clone().min().unwrap_or(0), blocks.max().map_or(0, |b| b + BLOCK)),
             _ => (0, usize::MAX),
@@ -297,12 +297,13 @@ impl Heap {
             self.log.extend(scope.log);
         }
         let mut log = core::mem::take(&mut self.log);
-        log.retain(|obj| !self.is_young(*obj));
+        // SAFETY: what has been logged since the last collection has not been freed by one.
+        log.retain(|obj| !unsafe { self.is_young(*obj) });
         log.sort_unstable();
         log.dedup();
         self.log = log;
         for block in &self.blocks.touched {
-            block.chunk().head().depth[block.index()] = 0;
+            block.chunk().head().depth[block.index()].set(0);
         }
         self.stats.scopes_dissolved += 1;
     }
@@ -312,7 +313,7 @@ impl Heap {
         match self.table.find(word) {
             None => false,
             Some(chunk) if chunk.head().kind == ChunkKind::Small => {
-                chunk.head().depth[(word & (CHUNK - 1)) / BLOCK] == depth
+                chunk.head().depth[(word & (CHUNK - 1)) / BLOCK].get() == depth
             }
             Some(_) => true,
         }
@@ -321,23 +322,30 @@ impl Heap {
     /// Whether `obj`, which is not old, was allocated outside the scope of depth `depth`.
     #[inline(always)]
     pub(crate) fn is_outside(&self, obj: Obj, depth: u8) -> bool {
-        depth_of(obj) < depth
+        // SAFETY: the marker has it from `Marker::mark`, whose caller promises that it is an object.
+        unsafe { depth_of(obj) < depth }
     }
 
     /// Is `obj` young, and does it belong to the scope of that depth (0: to none)?
     fn is_newborn_at(&self, obj: Obj, depth: u8) -> bool {
-        self.is_young(obj) && depth_of(obj) == depth
+        // SAFETY: an object that a scope has allocated or logged, and that nothing has freed.
+        unsafe { self.is_young(obj) && depth_of(obj) == depth }
     }
 }
 
 /// The depth of an object that is not old.
+///
+/// # Safety
+/// `obj` is an object of the calling heap that has not been freed.
 #[inline(always)]
-fn depth_of(obj: Obj) -> u8 {
+unsafe fn depth_of(obj: Obj) -> u8 {
     let at = obj.as_ptr() as usize;
-    let chunk = ChunkRef(chunk_base(at));
+    // SAFETY: the caller's promise.
+    let chunk = unsafe { ChunkRef::of(obj) };
     match chunk.head().kind {
-        ChunkKind::Small => chunk.head().depth[(at & (CHUNK - 1)) / BLOCK],
-        _ => crate::large::depth_of(obj),
+        ChunkKind::Small => chunk.head().depth[(at & (CHUNK - 1)) / BLOCK].get(),
+        // SAFETY: in a chunk of large objects, it is one.
+        _ => unsafe { crate::large::depth_of(obj) },
     }
 }
 
@@ -354,7 +362,7 @@ fn end_blocks(blocks: &mut BlockSpace, from: usize, side: Side, depth: u8, epoch
         // SAFETY: the tables of a mapped chunk are mapped, distinct, and only this thread uses them.
         let (starts, marks) = unsafe { (&mut *block.words(STARTS), &mut *block.words(side.offset())) };
         blocks.poison_dead(block, side);
-        let set_depth = |to| block.chunk().head().depth[block.index()] = to;
+        let set_depth = |to| block.chunk().head().depth[block.index()].set(to);
         if marks.iter().all(|w| *w == 0) {
             starts.fill(0);
             set_depth(0);
@@ -365,7 +373,7 @@ fn end_blocks(blocks: &mut BlockSpace, from: usize, side: Side, depth: u8, epoch
             *s &= *m;
             let mut left = core::mem::take(m);
             while left != 0 {
-                let at = block.0 + (word * 64 + left.trailing_zeros() as usize) * GRANULE;
+                let at = block.at() + (word * 64 + left.trailing_zeros() as usize) * GRANULE;
                 left &= left - 1;
                 // SAFETY: not null.
                 stamp(unsafe { obj_at(at) }, epoch);

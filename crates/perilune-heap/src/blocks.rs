@@ -125,7 +125,7 @@ impl BlockSpace {
 
     /// Whether a block without any object is at hand.
     pub fn has_free(&self) -> bool {
-        !self.warm.is_empty() || self.avail.iter().any(|c| c.head().free != 0)
+        !self.warm.is_empty() || self.avail.iter().any(|c| c.head().free.get() != 0)
     }
 
     /// As [`BlockSpace::acquire_free`], for a scope.
@@ -136,7 +136,7 @@ impl BlockSpace {
         now: impl Fn() -> u64,
     ) -> Option<BlockRef> {
         let block = self.acquire_free(table, now)?;
-        block.chunk().head().depth[block.index()] = depth;
+        block.chunk().head().depth[block.index()].set(depth);
         Some(block)
     }
 
@@ -153,7 +153,7 @@ impl BlockSpace {
         let warm = MOST_WARM.saturating_sub(self.warm.len()).min(self.scope_freed.len());
         let cold = self.scope_freed.len() - warm;
         for block in self.scope_freed.drain(warm..) {
-            block.chunk().head().free |= block.bit();
+            raise(&block.chunk().head().free, block.bit());
         }
         self.warm.extend(self.scope_freed.drain(..).rev());
         if cold != 0 {
@@ -183,15 +183,16 @@ impl BlockSpace {
                 continue;
             };
             let head = chunk.head();
-            if head.free == 0 {
+            let free = head.free.get();
+            if free == 0 {
                 self.avail.pop();
                 continue;
             }
-            let index = head.free.trailing_zeros() as usize;
-            head.free &= head.free - 1;
-            head.taken |= 1 << index;
-            head.returned &= !(1 << index);
-            head.quiet_since = now();
+            let index = free.trailing_zeros() as usize;
+            head.free.set(free & (free - 1));
+            raise(&head.taken, 1 << index);
+            clear(&head.returned, 1 << index);
+            head.quiet_since.set(now());
             return Some(chunk.block(index));
         }
     }
@@ -221,7 +222,8 @@ impl BlockSpace {
                     self.refused = true;
                     self.reserve.take()
                 })?;
-                (ChunkRef(base), huge, 0)
+                // SAFETY: just mapped, for this heap alone; the header is written before anybody else has it.
+                (unsafe { ChunkRef::at(base) }, huge, 0)
             }
         };
         if !self.refused && self.reserve.is_none() {
@@ -231,20 +233,11 @@ impl BlockSpace {
     }
 
     fn write_head(chunk: ChunkRef, huge_pages: bool, taken: u64) {
-        let head = Chunk {
-            kind: ChunkKind::Small,
-            huge_pages,
-            mapped: CHUNK,
-            free: ALL_BLOCKS,
-            unswept: 0,
-            returned: 0,
-            taken,
-            quiet_since: 0,
-            pages: [0; 8],
-            depth: [0; CHUNK / BLOCK],
-        };
+        let head = Chunk::new(ChunkKind::Small, huge_pages, CHUNK);
+        head.free.set(ALL_BLOCKS);
+        head.taken.set(taken);
         // SAFETY: the chunk is mapped and its header room is used for nothing else.
-        unsafe { (chunk.0 as *mut Chunk).write(head) };
+        unsafe { (chunk.base() as *mut Chunk).write(head) };
     }
 
     /// Drops the start bits of unmarked objects in a block, poisons what they covered, counts the free lines.
@@ -295,12 +288,12 @@ impl BlockSpace {
     pub fn begin_sweep(&mut self) {
         debug_assert!(self.touched.is_empty() && self.sweep_at.is_none());
         for block in self.warm.drain(..) {
-            block.chunk().head().free |= block.bit();
+            raise(&block.chunk().head().free, block.bit());
         }
         self.holey.clear();
         for chunk in &self.chunks {
             let head = chunk.head();
-            head.unswept = ALL_BLOCKS & !head.free;
+            head.unswept.set(ALL_BLOCKS & !head.free.get());
         }
         self.swept_lines = (0, 0);
         self.sweep_at = Some(0);
@@ -316,9 +309,10 @@ impl BlockSpace {
         let mut at = self.sweep_at?;
         while let Some(chunk) = self.chunks.get(at) {
             let head = chunk.head();
-            if head.unswept != 0 {
-                let index = head.unswept.trailing_zeros() as usize;
-                head.unswept &= head.unswept - 1;
+            let unswept = head.unswept.get();
+            if unswept != 0 {
+                let index = unswept.trailing_zeros() as usize;
+                head.unswept.set(unswept & (unswept - 1));
                 self.sweep_at = Some(at);
                 return Some(chunk.block(index));
             }
@@ -358,7 +352,7 @@ impl BlockSpace {
             let (found, used) = self.sweep_block(block, side, true);
             match found {
                 Swept::Free => {
-                    block.chunk().head().free |= block.bit();
+                    raise(&block.chunk().head().free, block.bit());
                     continue;
                 }
                 Swept::Holey => self.holey.push(block),
@@ -374,7 +368,7 @@ impl BlockSpace {
     pub fn replenish(&mut self) {
         if self.refused || self.reserve.is_none() {
             let idle = || {
-                let at = self.idle.pop()?.chunk.0;
+                let at = self.idle.pop()?.chunk.base();
                 os::discard(at, CHUNK);
                 Some(at)
             };
@@ -388,7 +382,7 @@ impl BlockSpace {
         let idle = &mut self.idle;
         self.chunks.retain(|&chunk| {
             let head = chunk.head();
-            let empty = head.free == ALL_BLOCKS;
+            let empty = head.free.get() == ALL_BLOCKS;
             if empty {
                 table.remove(chunk, CHUNK);
                 idle.push(Idle { chunk, huge_pages: head.huge_pages, since: now, released: false });
@@ -400,9 +394,9 @@ impl BlockSpace {
     /// Finds the chunks that have cold blocks.
     fn sort_avail(&mut self) {
         self.avail.clear();
-        self.avail.extend(self.chunks.iter().filter(|c| c.head().free != 0));
+        self.avail.extend(self.chunks.iter().filter(|c| c.head().free.get() != 0));
         // Cached: the headers of a thousand chunks compete for one set of a cache.
-        self.avail.sort_by_cached_key(|c| core::cmp::Reverse(c.head().free.count_ones()));
+        self.avail.sort_by_cached_key(|c| core::cmp::Reverse(c.head().free.get().count_ones()));
     }
 
     /// Gives rested memory back, about `left` bytes at most, from which it takes off what it has given. `now` is on the clock of the
@@ -415,37 +409,37 @@ impl BlockSpace {
             }
             *left = left.saturating_sub(CHUNK);
             if age >= RETURN_AFTER {
-                os::unmap(idle.chunk.0, CHUNK);
+                os::unmap(idle.chunk.base(), CHUNK);
                 return false;
             }
-            os::release(idle.chunk.0, CHUNK);
+            os::release(idle.chunk.base(), CHUNK);
             idle.released = true;
             true
         });
         for chunk in &self.avail {
             let head = chunk.head();
-            let rested = now.saturating_sub(head.quiet_since) >= RETURN_AFTER;
+            let rested = now.saturating_sub(head.quiet_since.get()) >= RETURN_AFTER;
             if *left == 0 {
                 break;
             }
-            if !rested || head.free.count_ones() < 31 || head.free & !head.returned == 0 {
+            if !rested || head.free.get().count_ones() < 31 || head.free.get() & !head.returned.get() == 0 {
                 continue;
             }
-            let mut blocks = head.free & !head.returned;
+            let mut blocks = head.free.get() & !head.returned.get();
             while blocks != 0 {
                 let first = blocks.trailing_zeros();
                 let run = (blocks >> first).trailing_ones();
-                os::discard(chunk.block(first as usize).0, run as usize * BLOCK);
+                os::discard(chunk.block(first as usize).at(), run as usize * BLOCK);
                 *left = left.saturating_sub(run as usize * BLOCK);
                 blocks &= !(((1u128 << run) - 1) << first) as u64;
             }
-            head.returned = head.free;
+            head.returned.set(head.free.get());
         }
     }
 
     /// (blocks in use, free blocks outside idle chunks, idle chunks)
     pub fn census(&self) -> (usize, usize, usize) {
-        let free: usize = self.chunks.iter().map(|c| c.head().free.count_ones() as usize).sum();
+        let free: usize = self.chunks.iter().map(|c| c.head().free.get().count_ones() as usize).sum();
         let all = self.chunks.len() * ALL_BLOCKS.count_ones() as usize;
         (all - free - self.warm.len(), free + self.warm.len(), self.idle.len())
     }
@@ -467,7 +461,7 @@ impl BlockSpace {
         }
         let idle = self.idle.drain(..).map(|i| i.chunk);
         for chunk in self.chunks.drain(..).chain(idle) {
-            os::unmap(chunk.0, CHUNK);
+            os::unmap(chunk.base(), CHUNK);
         }
         if let Some(base) = self.reserve.take() {
             os::unmap(base, CHUNK);
@@ -481,7 +475,7 @@ fn poison_dead(block: BlockRef, side: Side) {
         // SAFETY: the tables of a mapped chunk are mapped.
         let mut dead = unsafe { (&*block.words(STARTS))[word] & !(&*block.words(side.offset()))[word] };
         while dead != 0 {
-            let at = block.0 + (word * 64 + dead.trailing_zeros() as usize) * GRANULE;
+            let at = block.at() + (word * 64 + dead.trailing_zeros() as usize) * GRANULE;
             dead &= dead - 1;
             // SAFETY: an unmarked object with a start bit is intact, dead, and ends within its block.
             unsafe {

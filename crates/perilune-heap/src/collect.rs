@@ -282,7 +282,8 @@ impl Heap {
         let mut ranges: Vec<(Obj, usize, usize)> = Vec::new();
         let mut log = core::mem::take(&mut self.card_log);
         for (owner, buffer, card) in log.drain(..) {
-            let (lo, hi) = take_card(buffer, card);
+            // SAFETY: whoever frees or replaces a buffer takes its cards out of the log.
+            let (lo, hi) = unsafe { take_card(buffer, card) };
             // SAFETY: logged objects are old, hence alive until the end of a major.
             if unsafe { (*owner.as_ptr()).epoch } == self.epoch() {
                 continue;
@@ -300,7 +301,8 @@ impl Heap {
     /// The ranges of large buffers that were stored into, which stay logged.
     pub(crate) fn peek_card_log(&self) -> Vec<(Obj, usize, usize)> {
         let range = |&(owner, buffer, card): &(Obj, Obj, u32)| {
-            let (lo, hi) = crate::large::card_range(buffer, card);
+            // SAFETY: as in `take_card_log`.
+            let (lo, hi) = unsafe { crate::large::card_range(buffer, card) };
             (owner, lo, hi)
         };
         self.card_log.iter().map(range).collect()
@@ -316,8 +318,11 @@ impl Heap {
                 // SAFETY: logged objects are old: their chunks are mapped.
                 if unsafe { get_bit(at, next) } {
                     // SAFETY: as above.
-                    unsafe { clear_bit(at, next) };
-                    self.major.bytes = self.major.bytes.wrapping_sub(self.size_of(obj));
+                    let size = unsafe {
+                        clear_bit(at, next);
+                        self.size_of(obj)
+                    };
+                    self.major.bytes = self.major.bytes.wrapping_sub(size);
                     self.major.regrey.push(obj);
                 }
             }
@@ -371,7 +376,8 @@ impl Heap {
         let mut done = m.run(client, budget);
         if done {
             for &obj in &regrey {
-                m.mark(obj);
+                // SAFETY: it was marked when it was regreyed, and this major has freed nothing yet.
+                unsafe { m.mark(obj) };
             }
             client.roots(&mut m, Cycle::Major);
             let left = budget.less(m.bytes.wrapping_sub(before));
@@ -439,14 +445,14 @@ impl Heap {
             let head = chunk.head();
             for index in FIRST_BLOCK..CHUNK / BLOCK {
                 let block = chunk.block(index);
-                let unswept = head.unswept & block.bit() != 0;
+                let unswept = head.unswept.get() & block.bit() != 0;
                 for word in 0..WORDS_PER_BLOCK {
                     // SAFETY: the tables of a mapped chunk are mapped.
                     let (starts, marks) =
                         unsafe { ((*block.words(STARTS))[word], (*block.words(self.side.offset()))[word]) };
                     let mut valid = if unswept { starts & marks } else { starts };
                     while valid != 0 {
-                        let at = block.0 + (word * 64 + valid.trailing_zeros() as usize) * GRANULE;
+                        let at = block.at() + (word * 64 + valid.trailing_zeros() as usize) * GRANULE;
                         valid &= valid - 1;
                         // SAFETY: not null.
                         f(unsafe { obj_at(at) });

@@ -305,8 +305,8 @@ impl Heap {
         };
         self.filled += self.overflow.cursor - self.overflow.start;
         self.budget += (self.overflow.end - self.overflow.cursor) as isize;
-        self.overflow = Span { cursor: block.0, start: block.0, end: block.0 + BLOCK };
-        self.open_span(block.0, BLOCK);
+        self.overflow = Span { cursor: block.at(), start: block.at(), end: block.at() + BLOCK };
+        self.open_span(block.at(), BLOCK);
         Some(())
     }
 
@@ -322,7 +322,7 @@ impl Heap {
                 if lines * LINE < size {
                     continue;
                 }
-                self.cursor = block.0 + first * LINE;
+                self.cursor = block.at() + first * LINE;
                 self.start = self.cursor;
                 self.end = self.cursor + lines * LINE;
                 self.open_span(self.cursor, lines * LINE);
@@ -480,22 +480,41 @@ impl Heap {
 
     /// Must be called with every store of a reference into `obj`, before or after it, with no safepoint in between. Logs an
     /// object that is older than the current epoch, once per epoch.
+    ///
+    /// ```compile_fail,E0133
+    /// # fn f(heap: &mut perilune_heap::Heap, obj: perilune_heap::Obj) {
+    /// heap.barrier(obj); // whose?
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that has not been freed. Islands are none of a heap.
     #[inline(always)]
-    pub fn barrier(&mut self, obj: Obj) {
-        // SAFETY: `obj` is a live object of this heap.
-        if unsafe { (*obj.as_ptr()).epoch } != self.epoch {
-            self.barrier_slow(obj);
+    pub unsafe fn barrier(&mut self, obj: Obj) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if (*obj.as_ptr()).epoch != self.epoch {
+                self.barrier_slow(obj);
+            }
         }
     }
 
     /// The cold half of [`Heap::barrier`]: logs `obj` and stamps it with the current epoch.
+    ///
+    /// # Safety
+    /// As for [`Heap::barrier`].
     #[cold]
     #[inline(never)]
-    pub fn barrier_slow(&mut self, obj: Obj) {
+    pub unsafe fn barrier_slow(&mut self, obj: Obj) {
         debug_assert!(!crate::island::held::is_island_object(obj), "a store into an island");
-        debug_assert!(self.scopes.depth() != 0 || !self.is_young(obj), "a newborn carries the current epoch");
-        // SAFETY: `obj` is a live object of this heap.
-        unsafe { (*obj.as_ptr()).epoch = self.epoch };
+        // SAFETY: the caller's promise.
+        unsafe {
+            debug_assert!(
+                self.scopes.depth() != 0 || !self.is_young(obj),
+                "a newborn carries the current epoch"
+            );
+            (*obj.as_ptr()).epoch = self.epoch;
+        }
         self.log.push(obj);
     }
 
@@ -503,26 +522,36 @@ impl Heap {
     /// If the buffer is over 8 KiB, collections then look at the part of it that was stored into, through
     /// [`Client::trace_range`](crate::Client::trace_range), instead of all of it. An operation that stores into several
     /// places of a buffer (a hash insertion that moves an entry) needs one call for each, or one `barrier`.
+    ///
+    /// # Safety
+    /// `owner` and `buffer` are objects of this heap that have not been freed; `slot` lies in `buffer`.
     #[inline(always)]
-    pub fn barrier_at(&mut self, owner: Obj, buffer: Obj, slot: usize) {
-        // SAFETY: `owner` is a live object of this heap.
-        if unsafe { (*owner.as_ptr()).epoch } != self.epoch {
-            self.barrier_at_slow(owner, buffer, slot);
+    pub unsafe fn barrier_at(&mut self, owner: Obj, buffer: Obj, slot: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if (*owner.as_ptr()).epoch != self.epoch {
+                self.barrier_at_slow(owner, buffer, slot);
+            }
         }
     }
 
     /// The cold half of [`Heap::barrier_at`].
+    ///
+    /// # Safety
+    /// As for [`Heap::barrier_at`].
     #[cold]
     #[inline(never)]
-    pub fn barrier_at_slow(&mut self, owner: Obj, buffer: Obj, slot: usize) {
-        // SAFETY: `buffer` is a live object of this heap.
-        if unsafe { (*buffer.as_ptr()).granules } != 0 || self.is_young(buffer) {
-            return self.barrier_slow(owner);
-        }
-        match mark_card(buffer, slot - buffer.as_ptr() as usize) {
-            CardMark::New(card) => self.card_log.push((owner, buffer, card)),
-            CardMark::Known => {}
-            CardMark::TooMany => self.barrier_slow(owner),
+    pub unsafe fn barrier_at_slow(&mut self, owner: Obj, buffer: Obj, slot: usize) {
+        // SAFETY: the caller's promise; without a size in its header the buffer is a large object.
+        unsafe {
+            if (*buffer.as_ptr()).granules != 0 || self.is_young(buffer) {
+                return self.barrier_slow(owner);
+            }
+            match mark_card(buffer, slot - buffer.as_ptr() as usize) {
+                CardMark::New(card) => self.card_log.push((owner, buffer, card)),
+                CardMark::Known => {}
+                CardMark::TooMany => self.barrier_slow(owner),
+            }
         }
     }
 
@@ -543,18 +572,26 @@ impl Heap {
     }
 
     /// Bytes of `obj`, header included, rounded up to 16.
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap or of an island that has not been freed.
     #[inline]
-    pub fn size_of(&self, obj: Obj) -> usize {
-        // SAFETY: `obj` is a live object of this heap.
-        match unsafe { (*obj.as_ptr()).granules } {
-            0 => size_of_large(obj),
-            g => g as usize * GRANULE,
+    pub unsafe fn size_of(&self, obj: Obj) -> usize {
+        // SAFETY: the caller's promise; without a size in its header it is a large object.
+        unsafe {
+            match (*obj.as_ptr()).granules {
+                0 => size_of_large(obj),
+                g => g as usize * GRANULE,
+            }
         }
     }
 
     /// Whether `obj` was born since the last collection.
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that has not been freed.
     #[inline]
-    pub fn is_young(&self, obj: Obj) -> bool {
+    pub unsafe fn is_young(&self, obj: Obj) -> bool {
         // SAFETY: `obj` is a live object of this heap.
         !unsafe { get_bit(obj.as_ptr() as usize, self.side.offset()) }
     }
@@ -746,13 +783,13 @@ impl Heap {
         if head.kind != ChunkKind::Small {
             return self.large.find(chunk, word, self.side);
         }
-        let offset = word - chunk.0;
+        let offset = word - chunk.base();
         if offset < META {
             return None;
         }
         let block = chunk.block(offset / BLOCK);
         // Dead objects of an unswept block still have start bits.
-        let unswept = head.unswept & block.bit() != 0;
+        let unswept = head.unswept.get() & block.bit() != 0;
         // SAFETY: the tables of a mapped chunk are mapped.
         let (starts, marks) = unsafe { (&*block.words(STARTS), &*block.words(self.side.offset())) };
         let granule = offset % BLOCK / GRANULE;
@@ -761,10 +798,10 @@ impl Heap {
         loop {
             let valid = if unswept { starts[at] & marks[at] } else { starts[at] } & mask;
             if valid != 0 {
-                let start = block.0 + (at * 64 + 63 - valid.leading_zeros() as usize) * GRANULE;
+                let start = block.at() + (at * 64 + 63 - valid.leading_zeros() as usize) * GRANULE;
                 // SAFETY: an object with a start bit has an intact header.
-                let obj = unsafe { obj_at(start) };
-                return (word < start + self.size_of(obj)).then_some(obj);
+                let (obj, size) = unsafe { (obj_at(start), self.size_of(obj_at(start))) };
+                return (word < start + size).then_some(obj);
             }
             if at == 0 {
                 return None;

@@ -69,8 +69,11 @@ fn record(at: usize) -> *mut PageRecord {
 }
 
 /// Bytes of a large object, header included.
+///
+/// # Safety
+/// `obj` is a large object that has not been freed.
 #[inline]
-pub fn size_of_large(obj: Obj) -> usize {
+pub unsafe fn size_of_large(obj: Obj) -> usize {
     // SAFETY: a large object begins on a page that has a record.
     unsafe { (*record(obj.as_ptr() as usize)).size }
 }
@@ -93,7 +96,10 @@ pub enum CardMark {
 }
 
 /// Marks the card of the large object `buffer` that covers `offset`.
-pub fn mark_card(buffer: Obj, offset: usize) -> CardMark {
+///
+/// # Safety
+/// `buffer` is a large object that has not been freed.
+pub unsafe fn mark_card(buffer: Obj, offset: usize) -> CardMark {
     // SAFETY: a live large object has a record on its first page; its card table has an entry for every offset.
     unsafe {
         let r = &mut *record(buffer.as_ptr() as usize);
@@ -114,7 +120,10 @@ pub fn mark_card(buffer: Obj, offset: usize) -> CardMark {
 }
 
 /// The addresses that a logged card covers.
-pub fn card_range(buffer: Obj, card: u32) -> (usize, usize) {
+///
+/// # Safety
+/// `buffer` is a large object that has not been freed.
+pub unsafe fn card_range(buffer: Obj, card: u32) -> (usize, usize) {
     let at = buffer.as_ptr() as usize;
     let first = card as usize * CARD;
     // SAFETY: a live large object has a record on its first page.
@@ -122,13 +131,19 @@ pub fn card_range(buffer: Obj, card: u32) -> (usize, usize) {
 }
 
 /// The number of scopes that were open when a young large object was allocated.
-pub fn depth_of(obj: Obj) -> u8 {
+///
+/// # Safety
+/// `obj` is a large object that has not been freed.
+pub unsafe fn depth_of(obj: Obj) -> u8 {
     // SAFETY: as above.
     unsafe { (*record(obj.as_ptr() as usize)).depth }
 }
 
 /// Takes back the mark of a logged card: the addresses that it covers.
-pub fn take_card(buffer: Obj, card: u32) -> (usize, usize) {
+///
+/// # Safety
+/// `buffer` is a large object that has not been freed.
+pub unsafe fn take_card(buffer: Obj, card: u32) -> (usize, usize) {
     let at = buffer.as_ptr() as usize;
     let first = card as usize * CARD;
     // SAFETY: as above; a logged card has an entry.
@@ -141,7 +156,10 @@ pub fn take_card(buffer: Obj, card: u32) -> (usize, usize) {
 }
 
 /// Drops all marks of the object's cards; true if there may have been some.
-pub fn forget_cards(buffer: Obj) -> bool {
+///
+/// # Safety
+/// `buffer` is a large object that has not been freed.
+pub unsafe fn forget_cards(buffer: Obj) -> bool {
     let at = buffer.as_ptr() as usize;
     // SAFETY: as above.
     let r = unsafe { &mut *record(at) };
@@ -152,7 +170,10 @@ pub fn forget_cards(buffer: Obj) -> bool {
 }
 
 /// Gives the card table of an object that had `old` bytes, if it has one, the length that goes with its size now.
-pub fn extend_cards(buffer: Obj, old: usize) {
+///
+/// # Safety
+/// `buffer` is a large object that has not been freed.
+pub unsafe fn extend_cards(buffer: Obj, old: usize) {
     // SAFETY: as above; the table was made from a box of this length.
     unsafe {
         let r = &mut *record(buffer.as_ptr() as usize);
@@ -232,23 +253,24 @@ impl LargeSpace {
     }
 
     fn run(&mut self, table: &mut ChunkTable, pages: usize) -> Option<usize> {
-        let found = self.chunks.iter().find_map(|c| find_run(&c.head().pages, pages).map(|p| (*c, p)));
+        let found =
+            self.chunks.iter().find_map(|c| find_run(&c.head().pages_in_use(), pages).map(|p| (*c, p)));
         let (chunk, first) = match found {
             Some(x) => x,
             None => {
                 let chunk = self.map(table, CHUNK, ChunkKind::Large)?;
                 let head = chunk.head();
-                head.pages[0] = (1 << FIRST_PAGE) - 1;
+                head.pages[0].set((1 << FIRST_PAGE) - 1);
                 self.chunks.push(chunk);
                 (chunk, FIRST_PAGE)
             }
         };
         let head = chunk.head();
-        let at = chunk.0 + first * PAGE;
+        let at = chunk.base() + first * PAGE;
         for page in first..first + pages {
-            head.pages[page / 64] |= 1 << (page % 64);
+            raise(&head.pages[page / 64], 1 << (page % 64));
             // SAFETY: pages of a chunk of large objects have records.
-            unsafe { (*record(chunk.0 + page * PAGE)).first = first as u16 };
+            unsafe { (*record(chunk.base() + page * PAGE)).first = first as u16 };
         }
         // SAFETY: as above.
         unsafe { (*record(at)).pages = pages as u16 };
@@ -258,7 +280,7 @@ impl LargeSpace {
     fn huge(&mut self, table: &mut ChunkTable, size: usize) -> Option<usize> {
         let mapped = size.checked_add(META)?.checked_next_multiple_of(PAGE)?;
         let chunk = self.map(table, mapped, ChunkKind::Huge)?;
-        Some(chunk.0 + META)
+        Some(chunk.base() + META)
     }
 
     fn map(&mut self, table: &mut ChunkTable, mapped: usize, kind: ChunkKind) -> Option<ChunkRef> {
@@ -274,25 +296,15 @@ impl LargeSpace {
             }
             None => {
                 let huge_pages = self.mapped >= 2 * CHUNK || mapped >= 2 * CHUNK;
-                let chunk = ChunkRef(os::map(mapped, huge_pages)?);
+                // SAFETY: just mapped, for this heap alone; the header is written below.
+                let chunk = unsafe { ChunkRef::at(os::map(mapped, huge_pages)?) };
                 self.mapped += mapped;
                 (chunk, mapped)
             }
         };
-        let head = Chunk {
-            kind,
-            huge_pages: false,
-            mapped,
-            free: 0,
-            unswept: 0,
-            returned: 0,
-            taken: 0,
-            quiet_since: 0,
-            pages: [0; 8],
-            depth: [0; CHUNK / BLOCK],
-        };
+        let head = Chunk::new(kind, false, mapped);
         // SAFETY: the chunk is mapped and nobody else uses it.
-        unsafe { (chunk.0 as *mut Chunk).write(head) };
+        unsafe { (chunk.base() as *mut Chunk).write(head) };
         table.insert(chunk, mapped);
         Some(chunk)
     }
@@ -300,19 +312,24 @@ impl LargeSpace {
     /// Gives the live object `obj` room for `size` bytes (a multiple of 16), more than it has, without copying: `None` if
     /// that is impossible. Its address may change; all that is known about it is kept. A card table has
     /// the wrong length now.
-    pub fn grow(&mut self, table: &mut ChunkTable, obj: Obj, size: usize) -> Option<Obj> {
+    ///
+    /// # Safety
+    /// `obj` is a live object of this space.
+    pub unsafe fn grow(&mut self, table: &mut ChunkTable, obj: Obj, size: usize) -> Option<Obj> {
         let at = obj.as_ptr() as usize;
-        let chunk = ChunkRef(chunk_base(at));
+        // SAFETY: the caller's promise.
+        let chunk = unsafe { ChunkRef::of(obj) };
         let head = chunk.head();
         let (new, old) = match head.kind {
             ChunkKind::Huge => {
                 let mapped = size.checked_add(META)?.checked_next_multiple_of(PAGE)?;
-                let have = head.mapped;
-                let base = if mapped <= have { chunk.0 } else { os::remap(chunk.0, have, mapped)? };
+                let have = head.mapped.get();
+                let base = if mapped <= have { chunk.base() } else { os::remap(chunk.base(), have, mapped)? };
                 let mapped = mapped.max(have);
                 table.remove(chunk, have);
-                let chunk = ChunkRef(base);
-                chunk.head().mapped = mapped;
+                // SAFETY: the same chunk where it is mapped now.
+                let chunk = unsafe { ChunkRef::at(base) };
+                chunk.head().mapped.set(mapped);
                 table.insert(chunk, mapped);
                 self.mapped += mapped - have;
                 let at = base + META;
@@ -320,21 +337,21 @@ impl LargeSpace {
                 (at, unsafe { (*record(at)).size })
             }
             _ => {
-                let first = (at - chunk.0) / PAGE;
+                let first = (at - chunk.base()) / PAGE;
                 // SAFETY: a live large object has a record on its first page.
                 let r = unsafe { &mut *record(at) };
                 let (have, pages) = (r.pages as usize, size.div_ceil(PAGE));
                 let end = first + pages;
                 if size > LARGEST_RUN
                     || end > PAGES
-                    || longest_clear(&head.pages, first + have, pages - have).is_err()
+                    || longest_clear(&head.pages_in_use(), first + have, pages - have).is_err()
                 {
                     return None;
                 }
                 for page in first + have..end {
-                    head.pages[page / 64] |= 1 << (page % 64);
+                    raise(&head.pages[page / 64], 1 << (page % 64));
                     // SAFETY: pages of a chunk of large objects have records.
-                    unsafe { (*record(chunk.0 + page * PAGE)).first = first as u16 };
+                    unsafe { (*record(chunk.base() + page * PAGE)).first = first as u16 };
                 }
                 r.pages = pages as u16;
                 (at, r.size)
@@ -376,7 +393,8 @@ impl LargeSpace {
 
     fn free(&mut self, table: &mut ChunkTable, obj: Obj, now: u64) {
         let at = obj.as_ptr() as usize;
-        let chunk = ChunkRef(chunk_base(at));
+        // SAFETY: an object of this heap, whose chunk is mapped until after this.
+        let chunk = unsafe { ChunkRef::of(obj) };
         drop_cards(at);
         // SAFETY: the object is dead and in no list; its chunk is mapped.
         unsafe {
@@ -394,17 +412,18 @@ impl LargeSpace {
             let empty = match head.kind {
                 ChunkKind::Huge => true,
                 _ => {
-                    let first = (at - chunk.0) / PAGE;
+                    let first = (at - chunk.base()) / PAGE;
                     for page in first..first + pages {
-                        head.pages[page / 64] &= !(1 << (page % 64));
+                        clear(&head.pages[page / 64], 1 << (page % 64));
                     }
-                    head.pages[0] == (1 << FIRST_PAGE) - 1 && head.pages[1..].iter().all(|w| *w == 0)
+                    head.pages[0].get() == (1 << FIRST_PAGE) - 1
+                        && head.pages[1..].iter().all(|w| w.get() == 0)
                 }
             };
             if empty {
                 self.chunks.retain(|c| *c != chunk);
-                table.remove(chunk, head.mapped);
-                self.resting.push((chunk, head.mapped, now));
+                table.remove(chunk, head.mapped.get());
+                self.resting.push((chunk, head.mapped.get(), now));
             }
         }
     }
@@ -422,7 +441,7 @@ impl LargeSpace {
             }
             let gone = (*left).min(*bytes);
             let rest = *bytes - gone;
-            os::unmap(chunk.0 + rest, gone);
+            os::unmap(chunk.base() + rest, gone);
             *left -= gone;
             *mapped -= gone;
             *bytes = rest;
@@ -513,14 +532,14 @@ impl LargeSpace {
     pub fn find(&self, chunk: ChunkRef, word: usize, side: Side) -> Option<Obj> {
         let head = chunk.head();
         let at = match head.kind {
-            ChunkKind::Huge => chunk.0 + META,
+            ChunkKind::Huge => chunk.base() + META,
             _ => {
-                let page = (word - chunk.0) / PAGE;
-                if page < FIRST_PAGE || head.pages[page / 64] >> (page % 64) & 1 == 0 {
+                let page = (word - chunk.base()) / PAGE;
+                if page < FIRST_PAGE || head.pages[page / 64].get() >> (page % 64) & 1 == 0 {
                     return None;
                 }
                 // SAFETY: a page in use has a record.
-                chunk.0 + unsafe { (*record(word)).first } as usize * PAGE
+                chunk.base() + unsafe { (*record(word)).first } as usize * PAGE
             }
         };
         // SAFETY: `at` begins a run or a huge object of a mapped chunk.
@@ -548,16 +567,17 @@ impl LargeSpace {
             .chain(self.unswept.drain(..))
         {
             drop_cards(obj.as_ptr() as usize);
-            let chunk = ChunkRef(chunk_base(obj.as_ptr() as usize));
+            // SAFETY: as in `free`.
+            let chunk = unsafe { ChunkRef::of(obj) };
             if chunk.head().kind == ChunkKind::Huge {
-                os::unmap(chunk.0, chunk.head().mapped);
+                os::unmap(chunk.base(), chunk.head().mapped.get());
             }
         }
         for chunk in self.chunks.drain(..) {
-            os::unmap(chunk.0, CHUNK);
+            os::unmap(chunk.base(), CHUNK);
         }
         for (chunk, bytes, _) in self.resting.drain(..) {
-            os::unmap(chunk.0, bytes);
+            os::unmap(chunk.base(), bytes);
         }
     }
 }

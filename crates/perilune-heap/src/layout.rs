@@ -19,6 +19,7 @@
 //! (`large.rs`). Marking never asks which sort of chunk it is in: bits are at the same place in all of them.
 
 use crate::{Header, Obj};
+use core::cell::Cell;
 
 /// Bytes of a chunk, and its alignment.
 pub const CHUNK: usize = 2 << 20;
@@ -143,7 +144,7 @@ pub enum ChunkKind {
     Huge = 3,
 }
 
-/// The header of a chunk. Plain data: the spaces that own the chunks keep it true.
+/// The header of a chunk. Plain data in cells, because whoever has a [`ChunkRef`] may look at it and change it: the spaces that own the chunks keep it true.
 #[repr(C)]
 pub struct Chunk {
     /// What lives here.
@@ -151,50 +152,110 @@ pub struct Chunk {
     /// Huge pages were asked for.
     pub huge_pages: bool,
     /// Bytes mapped from the base on.
-    pub mapped: usize,
+    pub mapped: Cell<usize>,
     /// Small: blocks that are free and in no list. Invariant: all their metadata is zero.
-    pub free: u64,
+    pub free: Cell<u64>,
     /// Small: blocks whose starts and marks have not been reconciled since the last major. Dead objects in them still
     /// have their start bits, so an object there is valid only if it is marked.
-    pub unswept: u64,
+    pub unswept: Cell<u64>,
     /// Small: free blocks whose pages were handed back.
-    pub returned: u64,
+    pub returned: Cell<u64>,
     /// Small: blocks that may have pages, used or not.
-    pub taken: u64,
+    pub taken: Cell<u64>,
     /// Nanoseconds on the heap's clock when `free` last shrank.
-    pub quiet_since: u64,
+    pub quiet_since: Cell<u64>,
     /// Large: pages in use.
-    pub pages: [u64; 8],
+    pub pages: [Cell<u64>; 8],
     /// Small: the number of scopes that were open when a block that is touched now was taken (`arena.rs`).
-    pub depth: [u8; CHUNK / BLOCK],
+    pub depth: [Cell<u8>; CHUNK / BLOCK],
 }
 
 const _: () = assert!(size_of::<Chunk>() <= 512);
 
-/// A mapped chunk of this heap.
+impl Chunk {
+    /// The header of a chunk that nothing has happened in, of which so much is mapped.
+    pub fn new(kind: ChunkKind, huge_pages: bool, mapped: usize) -> Chunk {
+        Chunk {
+            kind,
+            huge_pages,
+            mapped: Cell::new(mapped),
+            free: Cell::new(0),
+            unswept: Cell::new(0),
+            returned: Cell::new(0),
+            taken: Cell::new(0),
+            quiet_since: Cell::new(0),
+            pages: [const { Cell::new(0) }; 8],
+            depth: [const { Cell::new(0) }; CHUNK / BLOCK],
+        }
+    }
+
+    /// Large: the set of pages in use.
+    pub fn pages_in_use(&self) -> [u64; 8] {
+        core::array::from_fn(|n| self.pages[n].get())
+    }
+}
+
+/// Sets these bits of a set.
+#[inline(always)]
+pub fn raise(set: &Cell<u64>, bits: u64) {
+    set.set(set.get() | bits);
+}
+
+/// Clears these bits of a set.
+#[inline(always)]
+pub fn clear(set: &Cell<u64>, bits: u64) {
+    set.set(set.get() & !bits);
+}
+
+/// A mapped chunk of this heap, by its address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ChunkRef(pub usize);
+pub struct ChunkRef(usize);
 
 impl ChunkRef {
+    /// The chunk at this address.
+    ///
+    /// # Safety
+    /// As long as this or a copy of it is used, the chunk is mapped, one thread at a time uses it, and before [`ChunkRef::head`] is called, a header has been written.
+    #[inline(always)]
+    pub unsafe fn at(base: usize) -> ChunkRef {
+        ChunkRef(base)
+    }
+    /// The chunk that `obj` begins in.
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that has not been freed, and [`ChunkRef::at`]'s promise holds for its chunk.
+    #[inline(always)]
+    pub unsafe fn of(obj: Obj) -> ChunkRef {
+        ChunkRef(chunk_base(obj.as_ptr() as usize))
+    }
+    /// Its address.
+    #[inline(always)]
+    pub fn base(self) -> usize {
+        self.0
+    }
     /// The header.
     #[inline(always)]
-    #[allow(clippy::mut_from_ref)]
-    pub fn head(&self) -> &mut Chunk {
-        // SAFETY: a ChunkRef is made for mapped chunks only and dropped from all lists before the chunk is unmapped; the
-        // heap is used by one thread, and no two of these short-lived references overlap.
-        unsafe { &mut *(self.0 as *mut Chunk) }
+    pub fn head(&self) -> &Chunk {
+        // SAFETY: mapped, written and this thread's, as whoever made the ChunkRef has promised; everything that changes is in cells.
+        unsafe { &*(self.0 as *const Chunk) }
     }
     /// The block of that index.
     pub fn block(self, index: usize) -> BlockRef {
+        debug_assert!(index < CHUNK / BLOCK);
         BlockRef(self.0 + index * BLOCK)
     }
 }
 
 /// A block of a small chunk of this heap, by its address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BlockRef(pub usize);
+pub struct BlockRef(usize);
 
 impl BlockRef {
+    /// Its address.
+    #[inline(always)]
+    pub fn at(self) -> usize {
+        self.0
+    }
     /// The chunk.
     #[inline(always)]
     pub fn chunk(self) -> ChunkRef {
@@ -225,7 +286,7 @@ impl BlockRef {
     pub fn occupancy(self, side: Side) -> [u64; 4] {
         let select = side.line_bit() as u64 * 0x0101_0101_0101_0101;
         let mut used = [0u64; 4];
-        // SAFETY: the tables of a mapped chunk are mapped, aligned, and only this thread uses them.
+        // SAFETY: a block is made of a ChunkRef: the tables of its chunk are mapped, aligned, and this thread's.
         let (marks, lines) =
             unsafe { (&*self.words(side.offset()), &*(self.lines() as *const [u64; WORDS_PER_BLOCK])) };
         for (i, (m, l)) in marks.iter().zip(lines).enumerate() {
@@ -257,7 +318,8 @@ mod tests {
     fn occupancy_gathers_marks_and_covered_lines() {
         let mut room = vec![0u8; 2 * CHUNK];
         let base = (room.as_mut_ptr() as usize).next_multiple_of(CHUNK);
-        let block = ChunkRef(base).block(5);
+        // SAFETY: `room` covers the chunk, and is this function's. The header is not asked for.
+        let block = unsafe { ChunkRef::at(base) }.block(5);
         for side in [Side(0), Side(1)] {
             // SAFETY: `room` covers the chunk.
             unsafe {

@@ -151,8 +151,17 @@ impl<'a> Marker<'a> {
 
     /// Marks `obj` and queues it for tracing unless it is marked already. True if this call marked it. Of an object in an island, the
     /// island is marked.
+    ///
+    /// ```compile_fail,E0133
+    /// # fn f(m: &mut perilune_heap::Marker<'_>) {
+    /// m.mark(std::ptr::NonNull::dangling());
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that has not been freed, all written for [`Client::trace`]; or one of an island that the heap holds.
     #[inline(always)]
-    pub fn mark(&mut self, obj: Obj) -> bool {
+    pub unsafe fn mark(&mut self, obj: Obj) -> bool {
         if is_island_object(obj) {
             return self.mark_island(obj.as_ptr() as usize);
         }
@@ -175,15 +184,22 @@ impl<'a> Marker<'a> {
     }
 
     /// Traces `obj` even if it is marked already (the running coroutine, whose stack changes without barriers).
-    pub fn trace_again(&mut self, obj: Obj) {
-        if !self.mark(obj) || self.verifying {
+    ///
+    /// # Safety
+    /// As for [`Marker::mark`].
+    pub unsafe fn trace_again(&mut self, obj: Obj) {
+        // SAFETY: the caller's promise.
+        if !unsafe { self.mark(obj) } || self.verifying {
             self.again.push(obj);
         }
     }
 
     /// Asks for a call of [`Client::trace_part`] with `obj` and `at`, after what is queued. For objects whose contents
     /// take longer to trace than a slice may take: the client traces a portion and asks for the next one.
-    pub fn trace_later(&mut self, obj: Obj, at: usize) {
+    ///
+    /// # Safety
+    /// As for [`Marker::mark`], as long as the object is reachable.
+    pub unsafe fn trace_later(&mut self, obj: Obj, at: usize) {
         self.parts.push((obj, at));
     }
 
@@ -213,13 +229,17 @@ impl<'a> Marker<'a> {
             return;
         }
         if let Some(obj) = self.heap.find_object(word) {
-            self.mark(obj);
+            // SAFETY: the heap has just found it.
+            unsafe { self.mark(obj) };
         }
     }
 
     /// Whether `obj` has been reached in this cycle; in a minor collection, old objects have.
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that this collection has not freed, or one of an island.
     #[inline(always)]
-    pub fn is_marked(&self, obj: Obj) -> bool {
+    pub unsafe fn is_marked(&self, obj: Obj) -> bool {
         if is_island_object(obj) {
             return self.is_island_marked(obj.as_ptr() as usize);
         }

@@ -28,9 +28,13 @@ impl Heap {
     ///
     /// # Errors
     /// [`OutOfMemory`] as for [`Heap::try_alloc`]; the contents of `buffer` are unchanged, but its owner must be logged.
-    pub fn try_grow(&mut self, buffer: Obj, bytes: usize) -> Result<Obj, OutOfMemory> {
-        let old = self.size_of(buffer);
-        debug_assert!(bytes >= old);
+    ///
+    /// # Safety
+    /// `buffer` is an object of this heap that has not been freed, and refers to nothing by itself: its owner's trace does. What is said above about its owner and its old address.
+    pub unsafe fn try_grow(&mut self, buffer: Obj, bytes: usize) -> Result<Obj, OutOfMemory> {
+        // SAFETY: the caller's promise.
+        let old = unsafe { self.size_of(buffer) };
+        assert!(bytes >= old, "a buffer does not shrink");
         if old > LARGEST_SMALL {
             let size = bytes.checked_next_multiple_of(GRANULE).ok_or(OutOfMemory)?;
             let more = size - old;
@@ -39,7 +43,8 @@ impl Heap {
             }
             // A card table would have the wrong length. The owner is logged as a whole anyway.
             self.forget_cards(buffer);
-            if let Some(grown) = self.large.grow(&mut self.table, buffer, size) {
+            // SAFETY: a large object of this heap.
+            if let Some(grown) = unsafe { self.large.grow(&mut self.table, buffer, size) } {
                 self.after_growth(buffer, grown, more);
                 return Ok(grown);
             }
@@ -52,22 +57,28 @@ impl Heap {
             let skip = size_of::<crate::Header>();
             let from = buffer.as_ptr().cast::<u8>().add(skip);
             core::ptr::copy_nonoverlapping(from, new.as_ptr().cast::<u8>().add(skip), old - skip);
+            self.free_buffer(buffer);
         }
-        self.free_buffer(buffer);
         Ok(new)
     }
 
     /// As [`Heap::try_grow`], but only if the contents need not be copied, else `None`; and the owner need not be logged: it is told
     /// the new address, and what has been said with [`Heap::barrier_at`] about the old one holds for the new one.
-    pub fn try_extend(&mut self, buffer: Obj, bytes: usize) -> Option<Obj> {
-        let old = self.size_of(buffer);
-        debug_assert!(bytes >= old);
+    ///
+    /// # Safety
+    /// As for [`Heap::try_grow`], but that the owner need not be logged.
+    pub unsafe fn try_extend(&mut self, buffer: Obj, bytes: usize) -> Option<Obj> {
+        // SAFETY: the caller's promise.
+        let old = unsafe { self.size_of(buffer) };
+        assert!(bytes >= old, "a buffer does not shrink");
         let size = bytes.checked_next_multiple_of(GRANULE)?;
         if old <= LARGEST_SMALL || !self.has_room(size - old) {
             return None;
         }
-        let grown = self.large.grow(&mut self.table, buffer, size)?;
-        crate::large::extend_cards(grown, old);
+        // SAFETY: a large object of this heap.
+        let grown = unsafe { self.large.grow(&mut self.table, buffer, size)? };
+        // SAFETY: the same object where it is now.
+        unsafe { crate::large::extend_cards(grown, old) };
         self.after_growth(buffer, grown, size - old);
         if grown != buffer {
             for (_, b, _) in self.card_log.iter_mut().filter(|c| c.1 == buffer) {
@@ -83,14 +94,18 @@ impl Heap {
 
     /// Frees `buffer` now if it is large; a small one is left to the collector. As for [`Heap::try_grow`], only its owner, which no
     /// longer does, has referred to it, and the owner is logged before the next safepoint.
-    pub fn free_buffer(&mut self, buffer: Obj) {
-        let size = self.size_of(buffer);
+    ///
+    /// # Safety
+    /// `buffer` is an object of this heap that has not been freed; it is not used again, and nobody refers to it.
+    pub unsafe fn free_buffer(&mut self, buffer: Obj) {
+        // SAFETY: the caller's promise.
+        let (size, is_young) = unsafe { (self.size_of(buffer), self.is_young(buffer)) };
         if size <= LARGEST_SMALL {
             return;
         }
         self.forget_cards(buffer);
         self.move_sample(buffer, None);
-        if self.is_young(buffer) {
+        if is_young {
             self.young_large -= size;
             self.budget += size as isize;
         } else {
@@ -110,7 +125,8 @@ impl Heap {
 
     /// The accounts, after `old` has become `new` with `more` bytes. Its mark bits have gone with it.
     fn after_growth(&mut self, old: Obj, new: Obj, more: usize) {
-        if self.is_young(new) {
+        // SAFETY: the object that has just grown.
+        if unsafe { self.is_young(new) } {
             self.young_large += more;
         } else {
             self.old_bytes += more;
@@ -134,7 +150,8 @@ impl Heap {
     }
 
     fn forget_cards(&mut self, buffer: Obj) {
-        if crate::large::forget_cards(buffer) {
+        // SAFETY: the large object that grows or goes.
+        if unsafe { crate::large::forget_cards(buffer) } {
             self.card_log.retain(|(_, b, _)| *b != buffer);
         }
     }

@@ -154,10 +154,9 @@ impl Heap {
         if s.entries.len() >= MOST {
             return;
         }
-        // SAFETY: an object whose header has been written.
-        let kind = unsafe { (*obj.as_ptr()).kind };
         let weight = s.weight(size);
-        let old = !self.is_young(obj);
+        // SAFETY: an object whose header has been written.
+        let (kind, old) = unsafe { ((*obj.as_ptr()).kind, !self.is_young(obj)) };
         self.sampling.entries.push(Entry { obj, weight, stack: UNNAMED, kind, old, dead: false });
         notify(argument);
     }

@@ -36,7 +36,8 @@ impl ChunkTable {
         let mut i = self.home(base);
         loop {
             match self.slots[i] {
-                (b, owner) if b == base => return Some(ChunkRef(owner)),
+                // SAFETY: a chunk that was entered, and is mapped until it has been removed.
+                (b, owner) if b == base => return Some(unsafe { ChunkRef::at(owner) }),
                 (0, _) => return None,
                 _ => i = (i + 1) & (self.slots.len() - 1),
             }
@@ -45,9 +46,9 @@ impl ChunkTable {
 
     /// Enters `chunk`, which covers `bytes` from its base.
     pub fn insert(&mut self, chunk: ChunkRef, bytes: usize) {
-        self.lowest = self.lowest.min(chunk.0);
-        self.highest = self.highest.max(chunk.0 + bytes);
-        for base in (chunk.0..chunk.0 + bytes).step_by(CHUNK) {
+        self.lowest = self.lowest.min(chunk.base());
+        self.highest = self.highest.max(chunk.base() + bytes);
+        for base in (chunk.base()..chunk.base() + bytes).step_by(CHUNK) {
             if (self.used + 1) * 2 > self.slots.len() {
                 let bigger = vec![(0, 0); (self.slots.len() * 2).max(16)];
                 for (b, owner) in core::mem::replace(&mut self.slots, bigger) {
@@ -56,7 +57,7 @@ impl ChunkTable {
                     }
                 }
             }
-            self.put(base, chunk.0);
+            self.put(base, chunk.base());
             self.used += 1;
         }
     }
@@ -72,7 +73,7 @@ impl ChunkTable {
     /// Removes `chunk`, entered with the same `bytes`.
     pub fn remove(&mut self, chunk: ChunkRef, bytes: usize) {
         let mask = self.slots.len() - 1;
-        for base in (chunk.0..chunk.0 + bytes).step_by(CHUNK) {
+        for base in (chunk.base()..chunk.base() + bytes).step_by(CHUNK) {
             let mut hole = self.home(base);
             while self.slots[hole].0 != base {
                 hole = (hole + 1) & mask;
@@ -113,16 +114,18 @@ mod tests {
             seed ^= seed << 17;
             let base = (1 + (seed % 61) as usize * 4) * CHUNK;
             let bytes = 4096 + (seed >> 32) as usize % (3 * CHUNK);
+            // SAFETY: nobody looks into the chunk; addresses are all that the table knows.
+            let chunk = unsafe { ChunkRef::at(base) };
             if let Some(bytes) = model.remove(&base) {
-                table.remove(ChunkRef(base), bytes);
+                table.remove(chunk, bytes);
             } else {
                 model.insert(base, bytes);
-                table.insert(ChunkRef(base), bytes);
+                table.insert(chunk, bytes);
             }
             for probe in 0..260 {
                 let word = probe * CHUNK + 12345;
                 let want = model.range(..=word).next_back().filter(|(b, n)| chunk_base(word) < *b + **n);
-                assert_eq!(table.find(word).map(|c| c.0), want.map(|(b, _)| *b));
+                assert_eq!(table.find(word).map(|c| c.base()), want.map(|(b, _)| *b));
             }
         }
     }

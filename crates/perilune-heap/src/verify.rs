@@ -41,7 +41,11 @@ impl Heap {
         let mut all = Vec::new();
         self.for_each_object(|obj| all.push(obj));
         if !self.major.active {
-            let total: usize = all.iter().map(|o| self.size_of(*o)).sum();
+            let total: usize = all
+                .iter()
+                // SAFETY: an object of this heap.
+                .map(|o| unsafe { self.size_of(*o) })
+                .sum();
             let counted = self.live_bytes() - self.external_bytes();
             if total != counted {
                 return Err(format!("objects take {total} bytes, the accounts say {counted}"));
@@ -94,8 +98,7 @@ impl Heap {
         }
         for &obj in all {
             // SAFETY: an object of this heap.
-            let header = unsafe { *obj.as_ptr() };
-            let young = self.is_young(obj);
+            let (header, young) = unsafe { (*obj.as_ptr(), self.is_young(obj)) };
             let fresh = header.epoch == self.epoch();
             let stamped = !in_scope && !client.owns_epoch(header.kind);
             if young && !fresh && stamped {
@@ -114,12 +117,14 @@ impl Heap {
                 if in_scope {
                     continue;
                 }
+                // SAFETY: just found to be an object.
+                let young_child = unsafe { self.is_young(child) };
                 let exempt = sets.carded.contains(&obj) || sets.restless.contains(&obj);
-                if !young && !fresh && !exempt && self.is_young(child) {
+                if !young && !fresh && !exempt && young_child {
                     return Err(edge("an unlogged store of a newborn into an old object".into()));
                 }
                 let is_black = sets.black.contains(&obj) && !sets.waiting.contains(&obj);
-                if is_black && !fresh && !exempt && !sets.black.contains(&child) && !self.is_young(child) {
+                if is_black && !fresh && !exempt && !sets.black.contains(&child) && !young_child {
                     return Err(edge("an unlogged store of a white object into a black one".into()));
                 }
             }
@@ -158,7 +163,7 @@ impl Heap {
 
     /// Saves and wipes the bitmap at offset `table` everywhere, or restores it.
     fn swap_side(&mut self, table: usize, saved: Option<&Vec<Vec<u64>>>) -> Vec<Vec<u64>> {
-        let mut bases: Vec<usize> = self.blocks.chunks.iter().map(|c| c.0).collect();
+        let mut bases: Vec<usize> = self.blocks.chunks.iter().map(|c| c.base()).collect();
         let mut large: Vec<usize> = self.large.all().map(|o| chunk_base(o.as_ptr() as usize)).collect();
         large.sort();
         large.dedup();
@@ -181,16 +186,16 @@ impl Heap {
     fn verify_blocks(&self) -> Result<(), String> {
         for chunk in &self.blocks.chunks {
             let head = chunk.head();
-            if head.free & head.unswept != 0 {
-                return Err(format!("chunk {:#x} has free blocks that await their sweep", chunk.0));
+            if head.free.get() & head.unswept.get() != 0 {
+                return Err(format!("chunk {:#x} has free blocks that await their sweep", chunk.base()));
             }
             for index in FIRST_BLOCK..CHUNK / BLOCK {
                 self.verify_block(
                     chunk.block(index),
-                    head.free >> index & 1 == 1,
-                    head.unswept >> index & 1 == 1,
+                    head.free.get() >> index & 1 == 1,
+                    head.unswept.get() >> index & 1 == 1,
                 )
-                .map_err(|e| format!("block {index} of chunk {:#x}: {e}", chunk.0))?;
+                .map_err(|e| format!("block {index} of chunk {:#x}: {e}", chunk.base()))?;
             }
         }
         Ok(())
@@ -230,7 +235,7 @@ impl Heap {
                 return Err(format!("the object at granule {granule} overlaps its predecessor"));
             }
             // SAFETY: an object with a start bit has an intact header.
-            let size = unsafe { (*obj_at(block.0 + granule * GRANULE).as_ptr()).granules as usize };
+            let size = unsafe { (*obj_at(block.at() + granule * GRANULE).as_ptr()).granules as usize };
             end = granule + size;
             if size == 0 || end > BLOCK / GRANULE {
                 return Err(format!("the object at granule {granule} has {size} granules"));
@@ -248,17 +253,17 @@ impl Heap {
         let Some(chunk) = self.table.find(word) else { return format!("{word:#x} is outside the heap") };
         let head = chunk.head();
         if head.kind != ChunkKind::Small {
-            return format!("{word:#x} is in chunk {:#x} of large objects", chunk.0);
+            return format!("{word:#x} is in chunk {:#x} of large objects", chunk.base());
         }
-        let block = BlockRef(word & !(BLOCK - 1));
+        let block = chunk.block((word & (CHUNK - 1)) / BLOCK);
         // SAFETY: the tables of a mapped chunk are mapped.
         let bits = [STARTS, Side(0).offset(), Side(1).offset()].map(|t| unsafe { get_bit(word, t) } as u8);
         format!(
             "{word:#x} is in block {} of chunk {:#x} (free {}, unswept {}), start {} marks {} {}, side {}",
             block.index(),
-            chunk.0,
-            head.free & block.bit() != 0,
-            head.unswept & block.bit() != 0,
+            chunk.base(),
+            head.free.get() & block.bit() != 0,
+            head.unswept.get() & block.bit() != 0,
             bits[0],
             bits[1],
             bits[2],

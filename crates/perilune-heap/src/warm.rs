@@ -84,7 +84,7 @@ pub fn release_warm_chunks(rested: Duration) {
 }
 
 fn unmap(warm: Warm) {
-    os::unmap(warm.chunk.0, CHUNK);
+    os::unmap(warm.chunk.base(), CHUNK);
     if let Some(base) = warm.reserve {
         os::unmap(base, CHUNK);
     }
@@ -93,7 +93,7 @@ fn unmap(warm: Warm) {
 /// Makes the metadata of all blocks zero, and returns the pages of most.
 fn clean(chunk: ChunkRef, poison: Option<u8>) {
     let head = chunk.head();
-    let mut used = ALL_BLOCKS & !head.free;
+    let mut used = ALL_BLOCKS & !head.free.get();
     while used != 0 {
         let block = chunk.block(used.trailing_zeros() as usize);
         used &= used - 1;
@@ -105,13 +105,13 @@ fn clean(chunk: ChunkRef, poison: Option<u8>) {
             }
             (*block.lines()).fill(0);
             if let Some(pattern) = poison {
-                core::ptr::write_bytes(block.0 as *mut u8, pattern, BLOCK);
+                core::ptr::write_bytes(block.at() as *mut u8, pattern, BLOCK);
             }
         }
     }
     let first = FIRST_BLOCK + BLOCKS_KEPT;
-    if head.taken & !TAKEN != 0 {
-        os::discard(chunk.block(first).0, CHUNK - first * BLOCK);
+    if head.taken.get() & !TAKEN != 0 {
+        os::discard(chunk.block(first).at(), CHUNK - first * BLOCK);
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
             drop(filled(n, 3));
             let left = (0..MOST).map_while(|_| take()).collect::<Vec<_>>();
             for warm in &left {
-                let base = warm.chunk.0;
+                let base = warm.chunk.base();
                 // SAFETY: a mapped chunk that nobody else knows any more.
                 let meta = unsafe { core::slice::from_raw_parts(base as *const u64, META / 8) };
                 assert!(meta[size_of::<Chunk>().div_ceil(8)..].iter().all(|w| *w == 0));

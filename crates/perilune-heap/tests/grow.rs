@@ -21,7 +21,8 @@ impl Client for Owners {
     }
     fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
         for &o in &self.0 {
-            m.mark(o);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(o) };
         }
     }
     fn converge(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) -> bool {
@@ -36,7 +37,8 @@ fn fill(buffer: Obj, from: usize, to: usize, with: u8) {
 }
 
 fn check(heap: &Heap, buffer: Obj, with: u8) {
-    let size = heap.size_of(buffer);
+    // SAFETY: a live object of the test's own heap.
+    let size = unsafe { heap.size_of(buffer) };
     // SAFETY: within the buffer, which is filled.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>().add(8), size - 8) };
     assert!(bytes.iter().all(|b| *b == with));
@@ -72,29 +74,38 @@ fn growth_and_release_agree_with_the_collector() {
         let owner = owners.0[n];
         // SAFETY: an owner has its buffer.
         let buffer = unsafe { *slot(owner) };
-        let size = heap.size_of(buffer);
+        // SAFETY: a live object of the test's own heap.
+        let size = unsafe { heap.size_of(buffer) };
         match random(8) {
             choice @ 0..4 if size < 6 << 20 => {
                 let more = size + 16 + random(size);
-                let extended = if choice < 2 { heap.try_extend(buffer, more) } else { None };
+                // SAFETY: a live object of the test's own heap.
+                let extended = if choice < 2 { unsafe { heap.try_extend(buffer, more) } } else { None };
                 let grown = extended.unwrap_or_else(|| {
-                    heap.barrier(owner);
-                    heap.try_grow(buffer, more).unwrap()
+                    // SAFETY: a live object of the test's own heap.
+                    unsafe { heap.barrier(owner) };
+                    // SAFETY: a live object of the test's own heap.
+                    unsafe { heap.try_grow(buffer, more) }.unwrap()
                 });
                 *if grown == buffer { &mut stayed } else { &mut moved } += 1;
-                fill(grown, size, heap.size_of(grown), n as u8);
+                // SAFETY: a live object of the test's own heap.
+                fill(grown, size, unsafe { heap.size_of(grown) }, n as u8);
                 // SAFETY: as above.
                 unsafe { slot(owner).write(grown) };
             }
             0..5 if size > 1 << 20 => {
                 let small = heap.try_alloc(0, 32 + random(64 << 10)).unwrap();
-                fill(small, 8, heap.size_of(small), n as u8);
+                // SAFETY: a live object of the test's own heap.
+                fill(small, 8, unsafe { heap.size_of(small) }, n as u8);
                 // SAFETY: as above.
                 unsafe { slot(owner).write(small) };
-                heap.barrier(owner);
-                heap.free_buffer(buffer);
+                // SAFETY: a live object of the test's own heap.
+                unsafe { heap.barrier(owner) };
+                // SAFETY: a live object of the test's own heap.
+                unsafe { heap.free_buffer(buffer) };
             }
-            5 => heap.barrier_at(owner, buffer, buffer.as_ptr() as usize + 8 + random(size - 8)),
+            // SAFETY: a live object of the test's own heap.
+            5 => unsafe { heap.barrier_at(owner, buffer, buffer.as_ptr() as usize + 8 + random(size - 8)) },
             6 => heap.force_major(),
             _ => heap.step_objects(&mut owners, 1 + random(6) as u32),
         }
@@ -149,7 +160,8 @@ impl Client for List {
         }
     }
     fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
-        m.mark(self.owner);
+        // SAFETY: a live object of the test's own heap.
+        unsafe { m.mark(self.owner) };
     }
     fn converge(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) -> bool {
         false
@@ -165,7 +177,8 @@ fn a_buffer_that_is_extended_keeps_its_cards() {
         let owner = heap.alloc(1, 16);
         let mut list = List { owner, looked: 0 };
         let init = |heap: &Heap, buffer: Obj, from: usize| {
-            let words = heap.size_of(buffer) / 8;
+            // SAFETY: a live object of the test's own heap.
+            let words = unsafe { heap.size_of(buffer) } / 8;
             // SAFETY: within the buffer.
             unsafe {
                 let first = buffer.as_ptr() as *mut usize;
@@ -188,12 +201,16 @@ fn a_buffer_that_is_extended_keeps_its_cards() {
         for round in 0..5usize {
             let (child, at) = (heap.alloc(0, 64), 1000 + 30_000 * round);
             let word = buffer.as_ptr() as usize + at * 8;
-            heap.barrier_at(owner, buffer, word);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { heap.barrier_at(owner, buffer, word) };
             // SAFETY: within the buffer.
             unsafe { *(word as *mut usize) = child.as_ptr() as usize };
             stored.push((at, child));
-            let before = heap.size_of(buffer);
-            buffer = heap.try_extend(buffer, before * 2).expect("huge buffers move with their pages");
+            // SAFETY: a live object of the test's own heap.
+            let before = unsafe { heap.size_of(buffer) };
+            // SAFETY: a live object of the test's own heap.
+            buffer =
+                unsafe { heap.try_extend(buffer, before * 2) }.expect("huge buffers move with their pages");
             // SAFETY: an owner has its buffer.
             unsafe { slot(owner).write(buffer) };
             init(&heap, buffer, before / 8);

@@ -86,7 +86,8 @@ impl Toy {
                 _ => 2,
             };
             for at in (0..slot_count(*table)).step_by(width) {
-                let is_dead = |i: usize| as_obj(*slot(*table, i)).is_some_and(|o| !m.is_marked(o));
+                // SAFETY: a live object of the test's own heap.
+                let is_dead = |i: usize| as_obj(*slot(*table, i)).is_some_and(|o| !unsafe { m.is_marked(o) });
                 if is_dead(at) {
                     (at..at + width).for_each(|i| *slot(*table, i) = 0);
                 } else if width == 2 && is_dead(at + 1) {
@@ -100,10 +101,12 @@ impl Toy {
 impl Client for Toy {
     unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
         match kind_of(obj) {
-            Kind::Plain | Kind::Finalised if slot_count(obj) > 3 => m.trace_later(obj, 0),
+            // SAFETY: a live object of the test's own heap.
+            Kind::Plain | Kind::Finalised if slot_count(obj) > 3 => unsafe { m.trace_later(obj, 0) },
             Kind::Plain | Kind::Finalised => {
                 for child in slots(obj).flatten() {
-                    m.mark(child);
+                    // SAFETY: a live object of the test's own heap.
+                    unsafe { m.mark(child) };
                 }
             }
             _ if m.is_verifying() => {}
@@ -112,10 +115,12 @@ impl Client for Toy {
     }
     unsafe fn trace_part(&mut self, obj: Obj, at: usize, m: &mut Marker<'_>) {
         for child in slots(obj).skip(at).take(2).flatten() {
-            m.mark(child);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(child) };
         }
         if at + 2 < slot_count(obj) {
-            m.trace_later(obj, at + 2);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.trace_later(obj, at + 2) };
         }
     }
     unsafe fn trace_range(&mut self, obj: Obj, lo: usize, hi: usize, m: &mut Marker<'_>) {
@@ -128,16 +133,19 @@ impl Client for Toy {
             if (lo..hi).contains(&(slot as *mut u64 as usize))
                 && let Some(child) = as_obj(*slot)
             {
-                m.mark(child);
+                // SAFETY: a live object of the test's own heap.
+                unsafe { m.mark(child) };
             }
         }
     }
     fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
         for (i, root) in self.roots.iter().enumerate() {
-            if i % 2 == 0 { m.trace_again(*root) } else { _ = m.mark(*root) }
+            // SAFETY: a live object of the test's own heap.
+            if i % 2 == 0 { unsafe { m.trace_again(*root) } } else { _ = unsafe { m.mark(*root) } }
         }
         for obj in &self.queue {
-            m.mark(*obj);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(*obj) };
         }
         let range = self.conservative.as_ptr_range();
         // SAFETY: the range of a vector.
@@ -148,9 +156,11 @@ impl Client for Toy {
         for table in self.weak[cycle as usize].iter().filter(|t| kind_of(**t) == Kind::Ephemeron) {
             for at in (0..slot_count(*table)).step_by(2) {
                 if let (Some(key), Some(value)) = (as_obj(*slot(*table, at)), as_obj(*slot(*table, at + 1)))
-                    && m.is_marked(key)
+                    // SAFETY: a live object of the test's own heap.
+                    && unsafe { m.is_marked(key) }
                 {
-                    any |= m.mark(value);
+                    // SAFETY: a live object of the test's own heap.
+                    any |= unsafe { m.mark(value) };
                 }
             }
         }
@@ -159,10 +169,12 @@ impl Client for Toy {
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         self.cut(m, Kind::Weak);
         let pending = core::mem::take(&mut self.pending);
-        let (dead, alive) = pending.into_iter().partition(|o| !m.is_marked(*o));
+        // SAFETY: a live object of the test's own heap.
+        let (dead, alive) = pending.into_iter().partition(|o| !unsafe { m.is_marked(*o) });
         self.pending = alive;
         for obj in Vec::<Obj>::clone(&dead) {
-            m.mark(obj);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(obj) };
             // SAFETY: an object of the toy client; not freed, as it was just marked.
             unsafe { (*obj.as_ptr()).kind = 0 };
         }
@@ -207,7 +219,12 @@ impl Real {
             if i % 3 == 2 {
                 // An interior pointer among noise.
                 let at = self.objects[id].as_ptr() as usize;
-                self.toy.conservative.extend([i, at + self.heap.size_of(self.objects[id]) - 1, !0]);
+                // SAFETY: a live object of the test's own heap.
+                self.toy.conservative.extend([
+                    i,
+                    at + unsafe { self.heap.size_of(self.objects[id]) } - 1,
+                    !0,
+                ]);
             } else {
                 self.toy.roots.push(self.objects[id]);
             }
@@ -236,7 +253,8 @@ impl Machine for Real {
         } else {
             self.heap.alloc(kind, bytes)
         };
-        assert!(self.heap.size_of(obj) == bytes.next_multiple_of(16));
+        // SAFETY: a live object of the test's own heap.
+        assert!(unsafe { self.heap.size_of(obj) } == bytes.next_multiple_of(16));
         // SAFETY: a new object with room for all this.
         unsafe {
             *word(obj, 1) = id as u64 | (bytes as u64) << 32;
@@ -257,9 +275,11 @@ impl Machine for Real {
         let obj = self.objects[&id];
         let slot = slot(obj, at);
         if id.is_multiple_of(4) {
-            self.heap.barrier(obj);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { self.heap.barrier(obj) };
         } else {
-            self.heap.barrier_at(obj, obj, slot as *mut u64 as usize);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { self.heap.barrier_at(obj, obj, slot as *mut u64 as usize) };
         }
         *slot = child.map_or(0, |c| self.objects[&c].as_ptr() as u64);
     }
@@ -313,7 +333,8 @@ impl Machine for Real {
         self.heap.verify(&mut self.toy).unwrap();
         let mut sum = 0;
         for (id, obj) in &self.objects {
-            let size = self.heap.size_of(*obj);
+            // SAFETY: a live object of the test's own heap.
+            let size = unsafe { self.heap.size_of(*obj) };
             sum += size;
             let is_slot = |i| (0..slot_count(*obj)).any(|s| slot_index(*obj, s, bytes_of(*obj)) == i);
             for i in (SLOTS_AT + 1..size / 8).filter(|i| !is_slot(*i)) {

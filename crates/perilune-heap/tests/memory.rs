@@ -30,7 +30,8 @@ impl Client for Roots {
     }
     fn roots(&mut self, m: &mut Marker<'_>, _cycle: Cycle) {
         for root in &self.0 {
-            m.mark(*root);
+            // SAFETY: a live object of the test's own heap.
+            unsafe { m.mark(*root) };
         }
     }
     fn converge(&mut self, _m: &mut Marker<'_>, _cycle: Cycle) -> bool {
@@ -237,16 +238,20 @@ fn accounts_follow_every_allocation() {
         let obj = heap.try_alloc(0, bytes).unwrap();
         held += bytes.next_multiple_of(16);
         assert_eq!(heap.live_bytes(), held);
-        assert_eq!(heap.size_of(obj), bytes.next_multiple_of(16));
+        // SAFETY: a live object of the test's own heap.
+        assert_eq!(unsafe { heap.size_of(obj) }, bytes.next_multiple_of(16));
         if i % 3 == 0 {
             roots.0.push(obj);
         }
-        assert!(heap.is_young(obj));
+        // SAFETY: a live object of the test's own heap.
+        assert!(unsafe { heap.is_young(obj) });
     }
     heap.collect_minor(&mut roots);
-    let kept: usize = roots.0.iter().map(|o| heap.size_of(*o)).sum();
+    // SAFETY: a live object of the test's own heap.
+    let kept: usize = roots.0.iter().map(|o| unsafe { heap.size_of(*o) }).sum();
     assert_eq!(heap.live_bytes(), kept);
-    assert!(roots.0.iter().all(|o| !heap.is_young(*o)));
+    // SAFETY: a live object of the test's own heap.
+    assert!(roots.0.iter().all(|o| !unsafe { heap.is_young(*o) }));
     heap.verify(&mut roots).unwrap();
 }
 
@@ -299,7 +304,8 @@ fn garbage_that_outlives_its_youth_is_collected_in_slices() {
             heap.step(&mut roots);
         }
         let obj = pair(&mut heap, None, None);
-        heap.barrier(roots.0[1]);
+        // SAFETY: a live object of the test's own heap.
+        unsafe { heap.barrier(roots.0[1]) };
         // SAFETY: a pair.
         unsafe { *(roots.0[1].as_ptr().add(1) as *mut Option<Obj>) = Some(obj) };
         roots.0[1] = obj;

@@ -5,7 +5,7 @@ use crate::frame::{CALL_GAP, CONT_DISCARD, F_CONT, F_NATIVE, frame};
 use crate::native::{LuaResult, Native};
 use crate::num;
 use crate::object::{LuaString, NativeClosure, Table, Userdata};
-use crate::value::{Gc, Tag, Type, Value};
+use crate::value::{Gc, Stores, Tag, Type, Value};
 use std::any::Any;
 
 impl Vm {
@@ -300,7 +300,7 @@ impl Vm {
             && i >= 1
             && i <= c.num_upvalues
         {
-            self.heap.barrier(c.obj());
+            self.heap.stored_into(c);
             // SAFETY: i is in range.
             unsafe { *(&raw mut (*c.ptr()).upvals as *mut Value).add(i as usize - 1) = v };
         }

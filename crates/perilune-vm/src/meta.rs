@@ -9,7 +9,7 @@ use crate::native::LuaResult;
 use crate::num;
 use crate::object::{LuaString, Table};
 use crate::string::str_eq;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Stores, Tag, Value};
 use perilune_syntax::ast::BinOp;
 use perilune_syntax::numeral;
 use std::cmp::Ordering;
@@ -100,13 +100,13 @@ impl Vm {
                 if t.header.flags & crate::object::TABLE_IS_PROTO != 0 {
                     self.lua.proto_version = self.lua.proto_version.wrapping_add(1);
                 }
-                self.heap.barrier(t.obj());
+                self.heap.stored_into(t);
                 // SAFETY: this thread owns the heap.
                 unsafe { (*t.ptr()).metatable = p };
             }
             Tag::USERDATA => {
                 let u: Gc<crate::object::Userdata> = v.gc();
-                self.heap.barrier(u.obj());
+                self.heap.stored_into(u);
                 // SAFETY: as above.
                 unsafe { (*u.ptr()).metatable = p };
             }

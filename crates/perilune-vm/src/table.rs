@@ -64,7 +64,7 @@ use crate::native::{LuaResult, Thrown};
 use crate::object::{ArrayKind, LuaString, TABLE_IS_PROTO, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
-use perilune_heap::Obj;
+use perilune_heap::{Heap, Obj};
 use std::ptr::null_mut;
 
 /// Bit of `Header::flags` of a table: the hash part may have positive integer keys.
@@ -105,14 +105,20 @@ const MAX_HINTED_SLOTS: usize = 32;
 /// Longest array that a constructor's hint keeps in the table's own object, in elements.
 const MAX_INLINE_ARRAY: usize = 64;
 
-/// The table's fields, for writing.
-///
-/// The reference must be dropped before anything else looks at the same table: it is used within one function at a time, and
-/// only the thread that owns the heap gets here.
+/// The table's fields, for writing. Whoever writes borrows the heap: so there is one such reference at a time, and nothing is collected while there is.
 #[inline(always)]
-#[allow(clippy::mut_from_ref)]
-fn edit<'a>(t: Gc<Table>) -> &'a mut Table {
-    // SAFETY: the table is reachable, hence alive, and this thread owns its heap; the rule above keeps the reference unique.
+fn edit(_owner: &mut Heap, t: Gc<Table>) -> &mut Table {
+    // SAFETY: a Gc is of a live object of the domain whose heap is borrowed, and this is the only way to it for as long as the borrow lasts.
+    unsafe { &mut *t.ptr() }
+}
+
+/// As [`edit`], where there is no heap at hand.
+///
+/// # Safety
+/// Nothing else refers to the table's fields while the reference is used.
+#[inline(always)]
+unsafe fn edit_raw<'a>(t: Gc<Table>) -> &'a mut Table {
+    // SAFETY: a Gc is of a live object, which belongs to the calling thread; the caller's promise.
     unsafe { &mut *t.ptr() }
 }
 
@@ -123,8 +129,11 @@ fn count_work(_units: usize) {
     work::count(_units);
 }
 
-/// The buffer with its data at `data`, which is the address of one.
-fn buffer_of(data: *mut u8) -> Obj {
+/// The buffer with its data at `data`.
+///
+/// # Safety
+/// `data` is the address of a buffer's data.
+unsafe fn buffer_of(data: *mut u8) -> Obj {
     // SAFETY: the data of a buffer starts that far behind its header, and is never at null.
     unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) }
 }
@@ -216,7 +225,8 @@ impl Gc<Table> {
     #[cold]
     fn get_beyond_hint(self, at: usize) -> Value {
         if !self.is_frozen() {
-            edit(self).array_len = at as u32 + 1;
+            // SAFETY: a table of this domain, and the reference is used up here.
+            unsafe { edit_raw(self) }.array_len = at as u32 + 1;
         }
         // SAFETY: below `array_cap`, in an array with holes.
         unsafe { self.element(at) }
@@ -235,7 +245,7 @@ impl Vm {
         let inline_array = if array_hint <= MAX_INLINE_ARRAY { array_hint } else { 0 };
         let t = self.alloc_table(shape, slots, inline_array);
         self.table_resize(t, array_hint, if shape == shape::DICT { field_hint } else { 0 })?;
-        edit(t).header.flags |= TABLE_UNMEASURED;
+        edit(&mut self.heap, t).header.flags |= TABLE_UNMEASURED;
         Ok(t)
     }
 
@@ -248,7 +258,7 @@ impl Vm {
         let inline_array = if array_hint <= MAX_INLINE_ARRAY { array_hint } else { 0 };
         let t = self.alloc_table(shape::DICT, 0, inline_array);
         self.table_resize(t, array_hint, key_hint)?;
-        edit(t).header.flags |= TABLE_UNMEASURED;
+        edit(&mut self.heap, t).header.flags |= TABLE_UNMEASURED;
         Ok(t)
     }
 
@@ -436,17 +446,17 @@ impl Vm {
     pub fn raw_set_int(&mut self, t: Gc<Table>, i: i64, v: Value) -> LuaResult<()> {
         let at = (i as u64).wrapping_sub(1);
         self.check_writable(t)?;
-        let table = edit(t);
-        let len = table.array_len as u64;
-        if at <= len && table.accepts(v) && !table.has_holes() {
+        let len = t.array_len as u64;
+        if at <= len && t.accepts(v) && !t.has_holes() {
             if at < len {
                 self.element_barrier(t, at as usize, v);
                 // SAFETY: within `array_len`, and the kind accepts the value.
-                unsafe { table.set_element(at as usize, v) };
+                unsafe { edit(&mut self.heap, t).set_element(at as usize, v) };
                 return Ok(());
             }
-            if at < table.array_cap as u64 && at != 0 {
+            if at < t.array_cap as u64 && at != 0 {
                 self.element_barrier(t, at as usize, v);
+                let table = edit(&mut self.heap, t);
                 table.array_len += 1;
                 // SAFETY: within `array_cap`, and the kind accepts the value.
                 unsafe { table.set_element(at as usize, v) };
@@ -480,7 +490,7 @@ impl Vm {
     /// # Errors
     /// "not enough memory"
     pub(crate) fn table_resize(&mut self, t: Gc<Table>, array: usize, nodes: usize) -> LuaResult<()> {
-        edit(t).settle_size();
+        edit(&mut self.heap, t).settle_size();
         if array > t.array_cap as usize {
             if t.nodes.is_null() {
                 self.set_array_size(t, array)?;
@@ -512,9 +522,12 @@ impl Vm {
 
     /// The buffer with its data at `data`, given `bytes` bytes of data, more than it has: the address of the data now. The owner must
     /// be logged.
-    fn grow_buffer(&mut self, data: *mut u8, bytes: usize) -> LuaResult<*mut u8> {
-        let buffer = buffer_of(data);
-        match self.heap.try_grow(buffer, BUFFER_DATA + bytes) {
+    ///
+    /// # Safety
+    /// `data` is the data of a buffer with one owner, who is told the new address; the old one is not used again.
+    unsafe fn grow_buffer(&mut self, data: *mut u8, bytes: usize) -> LuaResult<*mut u8> {
+        // SAFETY: the caller's promise; what is in a table's buffer is traced for the table.
+        match unsafe { self.heap.try_grow(buffer_of(data), BUFFER_DATA + bytes) } {
             // SAFETY: as in `alloc_buffer`.
             Ok(o) => Ok(unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) }),
             Err(_) => Err(self.no_room(BUFFER_DATA + bytes)),
@@ -530,18 +543,24 @@ impl Vm {
     }
 
     /// As [`Vm::grow_buffer`], but only if nothing need be copied, else `None`; the owner need not be logged.
-    fn extend_buffer(&mut self, data: *mut u8, bytes: usize) -> Option<*mut u8> {
-        let buffer = buffer_of(data);
-        // SAFETY: as in `alloc_buffer`.
-        self.heap
-            .try_extend(buffer, BUFFER_DATA + bytes)
-            .map(|o| unsafe { o.as_ptr().cast::<u8>().add(BUFFER_DATA) })
+    ///
+    /// # Safety
+    /// As for [`Vm::grow_buffer`].
+    unsafe fn extend_buffer(&mut self, data: *mut u8, bytes: usize) -> Option<*mut u8> {
+        // SAFETY: the caller's promise; the data as in `alloc_buffer`.
+        unsafe {
+            let grown = self.heap.try_extend(buffer_of(data), BUFFER_DATA + bytes)?;
+            Some(grown.as_ptr().cast::<u8>().add(BUFFER_DATA))
+        }
     }
 
     /// Gives up the buffer with its data at `data`. Its owner, which must be logged, has another one.
-    fn drop_buffer(&mut self, data: *mut u8) {
-        let buffer = buffer_of(data);
-        self.heap.free_buffer(buffer);
+    ///
+    /// # Safety
+    /// `data` is the data of a buffer that nobody refers to any more.
+    unsafe fn drop_buffer(&mut self, data: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { self.heap.free_buffer(buffer_of(data)) };
     }
 
     /// Refuses a store into a table of an island, or into the globals of a task. Every way to change a table that does not compare epochs itself begins with this.
@@ -562,7 +581,7 @@ impl Vm {
     #[inline(always)]
     fn name_stored(&mut self, t: Gc<Table>, key: Gc<LuaString>) {
         if key.is_dunder() {
-            edit(t).absent = 0;
+            edit(&mut self.heap, t).absent = 0;
             self.structure_changed(t);
         }
     }

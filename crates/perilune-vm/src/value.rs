@@ -481,6 +481,21 @@ impl<T> std::ops::Deref for Gc<T> {
     }
 }
 
+/// Barriers for objects that a [`Gc`] refers to.
+pub(crate) trait Stores {
+    /// The barrier for a store into `t` ([`perilune_heap::Heap::barrier`]).
+    fn stored_into<T>(&mut self, t: Gc<T>);
+}
+
+impl Stores for perilune_heap::Heap {
+    #[inline(always)]
+    fn stored_into<T>(&mut self, t: Gc<T>) {
+        debug_assert!(!perilune_heap::is_island(t.address()), "a store into an island");
+        // SAFETY: a Gc is of a live object of its domain, and of a frozen one nothing is written.
+        unsafe { self.barrier(t.obj()) }
+    }
+}
+
 macro_rules! from_gc {
     ($($t:ty => $tag:ident),*) => { $(
         impl From<Gc<$t>> for Value {

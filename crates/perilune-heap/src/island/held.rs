@@ -265,12 +265,14 @@ mod tests {
         unsafe fn trace(&mut self, obj: Obj, m: &mut Marker<'_>) {
             // SAFETY: a live object of these tests.
             if let Some(child) = unsafe { *next(obj) } {
-                m.mark(child);
+                // SAFETY: an object of the test's heap, or of an island that it holds.
+                unsafe { m.mark(child) };
             }
         }
         fn roots(&mut self, m: &mut Marker<'_>, _: Cycle) {
             for &obj in &self.roots {
-                m.mark(obj);
+                // SAFETY: an object of the test's heap, or of an island that it holds.
+                unsafe { m.mark(obj) };
             }
         }
         fn converge(&mut self, _: &mut Marker<'_>, _: Cycle) -> bool {
@@ -282,7 +284,8 @@ mod tests {
     fn island(refers_to: &[&IslandRef]) -> (IslandRef, Obj) {
         let mut b = IslandBuilder::new().expect("a number");
         let obj = b.alloc(1, 16).expect("memory");
-        refers_to.iter().for_each(|r| b.refer(r.number()));
+        // SAFETY: the references count.
+        refers_to.iter().for_each(|r| unsafe { b.refer(r.number()) });
         (b.seal(None), Obj::new(obj).expect("an address"))
     }
 

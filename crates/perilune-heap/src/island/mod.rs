@@ -353,12 +353,16 @@ impl Builder {
         self.bytes
     }
 
-    /// Room for an object of `bytes` bytes, its header written: frozen, of this kind, without flags. The caller writes the rest.
+    /// Room for an object of `bytes` bytes, its header of 8 among them, which is written: frozen, of this kind, without flags. The caller writes the rest.
     ///
     /// # Errors
     /// The system refuses memory, or the program has reached its limit.
+    ///
+    /// # Panics
+    /// No room for a header is asked for.
     #[inline(always)]
     pub fn alloc(&mut self, kind: u8, bytes: usize) -> Result<*mut Header, OutOfMemory> {
+        assert!(bytes >= size_of::<Header>());
         let header: *mut Header = self.room(bytes)?.cast();
         let granules = bytes.div_ceil(GRANULE).try_into().unwrap_or(0);
         // SAFETY: memory of this island that no object has.
@@ -372,7 +376,7 @@ impl Builder {
     /// The system refuses memory, or the program has reached its limit.
     #[inline(always)]
     pub fn room(&mut self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
-        let size = (bytes + (GRANULE - 1)) & !(GRANULE - 1);
+        let size = bytes.checked_next_multiple_of(GRANULE).ok_or(OutOfMemory)?;
         let mut at = self.cursor;
         if size <= self.end - at {
             self.cursor = at + size;
@@ -400,9 +404,12 @@ impl Builder {
         Ok(at)
     }
 
-    /// An object of this island refers to island `number`, of which the caller has a count.
+    /// An object of this island refers to island `number`.
+    ///
+    /// # Safety
+    /// The caller has a count of that island, by itself or through a heap.
     #[inline]
-    pub fn refer(&mut self, number: u32) {
+    pub unsafe fn refer(&mut self, number: u32) {
         if number != self.last_ref {
             self.last_ref = number;
             if self.refs.insert(number) {

@@ -12,7 +12,7 @@ use crate::frame::{CALL_GAP, F_VARARG, frame};
 use crate::interp::frame_closure;
 use crate::names;
 use crate::object::Thread;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Stores, Tag, Value};
 use perilune_syntax::operands::Loop;
 
 impl Activation {
@@ -102,7 +102,7 @@ impl Vm {
         unsafe {
             Value::copy(slot, &v);
         }
-        self.heap.barrier(th.obj());
+        self.heap.stored_into(th);
         Some(name)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Vm;
 use crate::object::{LuaClosure, NativeClosure, Upval, Userdata};
-use crate::value::{Gc, Value};
+use crate::value::{Gc, Stores, Value};
 
 /// Where a function keeps reference number `n` (from 0) to an upvalue.
 fn reference(c: Gc<LuaClosure>, n: usize) -> Option<*mut *mut Upval> {
@@ -53,7 +53,7 @@ impl Vm {
                 Value::copy((*u).v, &v);
             } else {
                 let c = f.as_native_closure()?;
-                self.heap.barrier(c.obj());
+                self.heap.stored_into(c);
                 *native_slot(c, n)? = v;
             }
         }
@@ -77,7 +77,7 @@ impl Vm {
     pub fn join_upvalues(&mut self, f: Gc<LuaClosure>, n: i64, g: Gc<LuaClosure>, m: i64) -> bool {
         let slot = |c, n| index(n).and_then(|n| reference(c, n));
         let (Some(to), Some(from)) = (slot(f, n), slot(g, m)) else { return false };
-        self.heap.barrier(f.obj());
+        self.heap.stored_into(f);
         // SAFETY: both exist.
         unsafe { *to = *from };
         true
@@ -93,7 +93,7 @@ impl Vm {
     /// Sets user value `n` (from 1) of `u`; false if it has none such.
     pub fn set_user_value(&mut self, u: Gc<Userdata>, n: i64, v: Value) -> bool {
         let Some(n) = index(n).filter(|&n| n < u.num_user_values as usize) else { return false };
-        self.heap.barrier(u.obj());
+        self.heap.stored_into(u);
         // SAFETY: it has that many.
         unsafe { *(&raw mut (*u.ptr()).user_values as *mut Value).add(n) = v };
         true

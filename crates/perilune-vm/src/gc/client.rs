@@ -33,7 +33,8 @@ pub(crate) struct LuaClient<'a> {
 #[inline(always)]
 fn mark_value(m: &mut Marker<'_>, v: Value) {
     if let Some(o) = v.obj() {
-        m.mark(o);
+        // SAFETY: what a value that can be reached refers to is alive.
+        unsafe { m.mark(o) };
     }
 }
 
@@ -43,9 +44,14 @@ unsafe fn buffer(p: *mut u8) -> Option<Obj> {
     if p.is_null() { None } else { unsafe { Some(std::ptr::NonNull::new_unchecked(p.sub(8)).cast()) } }
 }
 
-fn mark_ptr<T>(m: &mut Marker<'_>, p: *mut T) {
+/// Marks what is at `p`, unless that is null.
+///
+/// # Safety
+/// There is an object of this heap, or of an island that it holds.
+unsafe fn mark_ptr<T>(m: &mut Marker<'_>, p: *mut T) {
     if let Some(p) = std::ptr::NonNull::new(p) {
-        m.mark(p.cast());
+        // SAFETY: the caller's promise.
+        unsafe { m.mark(p.cast()) };
     }
 }
 
@@ -424,7 +430,8 @@ impl Client for LuaClient<'_> {
 
 /// Whether nothing strong refers to `v`. Strings count as values and are never asked about.
 fn is_dead(m: &Marker<'_>, v: Value) -> bool {
-    v.obj().is_some_and(|o| !m.is_marked(o))
+    // SAFETY: what the state remembers is told when a collection has freed it, not before.
+    v.obj().is_some_and(|o| unsafe { !m.is_marked(o) })
 }
 
 impl LuaClient<'_> {

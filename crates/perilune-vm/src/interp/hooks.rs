@@ -23,7 +23,7 @@ use crate::machine::{LOOPS, Machine, STOP, STOP_WATCHED};
 use crate::names;
 use crate::native::LuaResult;
 use crate::object::Thread;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Stores, Tag, Value};
 use perilune_syntax::{Instr, Op};
 
 /// Bit of a hook's mask: calls.
@@ -90,7 +90,7 @@ impl Vm {
     /// Sets the hook of a coroutine: a function, the events it wants (`HOOK_CALL` and so on), and for counts every how many instructions.
     /// An empty mask removes it.
     pub fn set_hook(&mut self, th: Gc<Thread>, hook: Value, mask: u8, count: i32) {
-        self.heap.barrier(th.obj());
+        self.heap.stored_into(th);
         let th = th.ptr();
         // SAFETY: a live coroutine.
         unsafe {

@@ -178,7 +178,8 @@ impl Copier<'_> {
         let src = v.payload() as *mut Header;
         if is_island(src as usize) {
             let number = island_number(src as usize);
-            self.island.refer(number);
+            // SAFETY: what refers into an island keeps it, through this domain's heap.
+            unsafe { self.island.refer(number) };
             return Ok(v);
         }
         // SAFETY: a live object.

@@ -210,7 +210,8 @@ impl Vm {
             return v;
         }
         if key.header.flags & (STRING_INTERNED | STRING_MET) != 0 {
-            let is_young = self.heap.is_young(key.obj());
+            // SAFETY: not a frozen string, hence one of this heap.
+            let is_young = unsafe { self.heap.is_young(key.obj()) };
             self.lua.islands.lookups.enter(t, key, is_young, v);
         } else {
             // SAFETY: a live string of this domain, whose flags only its thread touches.

@@ -22,7 +22,7 @@ use super::{TABLE_HOLES, TABLE_UNMEASURED, TABLE_YOUNG, edit};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, Table};
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Stores, Tag, Value};
 
 /// Longest array part.
 pub(super) const MAX_ARRAY: usize = (1 << 31) - 1;
@@ -291,7 +291,8 @@ impl Vm {
         } else if t.array_is_inline() {
             t.inline_array as usize
         } else {
-            self.heap.size_of(super::buffer_of(t.array)) - super::BUFFER_DATA
+            // SAFETY: an array that is not behind the table is in a buffer of its own.
+            (unsafe { self.heap.size_of(super::buffer_of(t.array)) }) - super::BUFFER_DATA
         }
     }
 
@@ -313,7 +314,7 @@ impl Vm {
             return Err(self.out_of_memory());
         }
         let old = t.array_cap as usize;
-        let used = if t.has_holes() { edit(t).used() } else { 0 };
+        let used = if t.has_holes() { edit(&mut self.heap, t).used() } else { 0 };
         let (need, have) = (t.kind.storage(cap), self.array_storage(t));
         if need > have {
             self.move_array(t, t.kind, t.extent(), room)?;
@@ -321,7 +322,7 @@ impl Vm {
             // Storage that cannot be had for less is kept.
             let _ = self.move_array(t, t.kind, t.extent().min(cap), cap);
         }
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         table.array_cap = cap as u32;
         if table.has_holes() {
             for at in old..cap {
@@ -344,23 +345,25 @@ impl Vm {
         let have = self.array_storage(t);
         let own = !t.array.is_null() && !t.array_is_inline();
         if own && kind == t.kind && bytes > have && have > LARGE {
-            let new = match self.extend_buffer(t.array, bytes) {
+            // SAFETY: the table's own buffer, whose new address it gets below.
+            let new = match unsafe { self.extend_buffer(t.array, bytes) } {
                 Some(new) => new,
                 None => {
-                    self.heap.barrier(t.obj());
-                    self.grow_buffer(t.array, bytes)?
+                    self.heap.stored_into(t);
+                    // SAFETY: as above.
+                    unsafe { self.grow_buffer(t.array, bytes)? }
                 }
             };
             super::count_work(len);
             self.lua.caches.drained.forget();
-            edit(t).array = new;
+            edit(&mut self.heap, t).array = new;
             return Ok(());
         }
         let new = self.alloc_buffer(bytes)?;
         self.lua.caches.drained.forget();
-        self.heap.barrier(t.obj());
+        self.heap.stored_into(t);
         super::count_work(len);
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         let old = table.array;
         // SAFETY: both buffers hold `len` elements of their kinds and do not overlap.
         unsafe {
@@ -376,7 +379,8 @@ impl Vm {
         table.array = new;
         table.kind = kind;
         if own {
-            self.drop_buffer(old);
+            // SAFETY: the table has another one by now.
+            unsafe { self.drop_buffer(old) };
         }
         Ok(())
     }
@@ -388,7 +392,7 @@ impl Vm {
         }
         let (len, cap) = (t.array_len as usize, t.array_cap as usize);
         if len == 0 && ArrayKind::General.storage(cap) <= self.array_storage(t) {
-            edit(t).kind = ArrayKind::General;
+            edit(&mut self.heap, t).kind = ArrayKind::General;
             return Ok(());
         }
         self.move_array(t, ArrayKind::General, len, cap)
@@ -398,9 +402,9 @@ impl Vm {
     pub(super) fn open_holes(&mut self, t: Gc<Table>) -> LuaResult<()> {
         self.lua.caches.drained.forget();
         if !t.has_holes() {
-            edit(t).settle_size();
+            edit(&mut self.heap, t).settle_size();
             self.widen(t)?;
-            edit(t).make_holes();
+            edit(&mut self.heap, t).make_holes();
         }
         Ok(())
     }
@@ -413,7 +417,7 @@ impl Vm {
             if at == len && !v.is_nil() {
                 return self.push_element(t, v);
             }
-            edit(t).settle_size();
+            edit(&mut self.heap, t).settle_size();
             if at >= t.array_cap as usize {
                 return self.raw_set_int(t, at as i64 + 1, v);
             }
@@ -421,7 +425,7 @@ impl Vm {
                 return Ok(());
             }
             if v.is_nil() && at + 1 == len {
-                edit(t).pop();
+                edit(&mut self.heap, t).pop();
                 return Ok(());
             }
             if at < len && !v.is_nil() {
@@ -430,7 +434,7 @@ impl Vm {
                 }
                 self.element_barrier(t, at, v);
                 // SAFETY: the element exists, and the array is General or accepts `v`.
-                unsafe { edit(t).set_element(at, v) };
+                unsafe { edit(&mut self.heap, t).set_element(at, v) };
                 return Ok(());
             }
             self.open_holes(t)?;
@@ -439,7 +443,7 @@ impl Vm {
             self.lua.caches.drained.filled(t.array);
         }
         self.element_barrier(t, at, v);
-        edit(t).set_with_holes(at, v);
+        edit(&mut self.heap, t).set_with_holes(at, v);
         Ok(())
     }
 
@@ -449,12 +453,12 @@ impl Vm {
         debug_assert!(!t.has_holes() && len < t.array_cap as usize && !v.is_nil());
         if len == 0 && v.tag() != Tag::NIL && ArrayKind::of(v) != ArrayKind::General {
             // Numbers take no more room than anything else.
-            edit(t).kind = ArrayKind::of(v);
+            edit(&mut self.heap, t).kind = ArrayKind::of(v);
         } else if !t.accepts(v) {
             self.widen(t)?;
         }
         self.element_barrier(t, len, v);
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         // SAFETY: there is room, and the array is General or accepts `v`.
         unsafe { table.set_element(len, v) };
         table.array_len += 1;
@@ -465,15 +469,15 @@ impl Vm {
     pub(super) fn append_to_full(&mut self, t: Gc<Table>, v: Value) -> LuaResult<()> {
         let len = t.array_len as usize;
         debug_assert!(!t.has_holes() && len == t.array_cap as usize);
-        edit(t).header.flags &= !TABLE_YOUNG;
+        edit(&mut self.heap, t).header.flags &= !TABLE_YOUNG;
         if len == 0 {
-            edit(t).kind = ArrayKind::of(v);
+            edit(&mut self.heap, t).kind = ArrayKind::of(v);
         } else if !t.accepts(v) {
             self.widen(t)?;
         }
         if len == 0 {
             self.set_array_size(t, FIRST)?;
-            edit(t).header.flags |= TABLE_YOUNG;
+            edit(&mut self.heap, t).header.flags |= TABLE_YOUNG;
         } else {
             self.set_array_size(t, (len + 1).next_power_of_two())?;
         }
@@ -486,8 +490,8 @@ impl Vm {
     /// "not enough memory"
     pub fn raw_set_list(&mut self, t: Gc<Table>, first: i64, values: &[Value]) -> LuaResult<()> {
         self.check_writable(t)?;
-        self.heap.barrier(t.obj());
-        edit(t).settle_size();
+        self.heap.stored_into(t);
+        edit(&mut self.heap, t).settle_size();
         let Some(start) = usize::try_from(first - 1).ok().filter(|&start| start <= MAX_ARRAY) else {
             return self.set_each(t, first, values);
         };
@@ -506,10 +510,10 @@ impl Vm {
             return self.set_each(t, first, values);
         }
         let used = values.iter().rposition(|v| !v.is_nil()).map_or(0, |at| at + 1);
-        edit(t).header.flags |= TABLE_UNMEASURED;
+        edit(&mut self.heap, t).header.flags |= TABLE_UNMEASURED;
         let Some(&head) = values.first().filter(|_| used > 0) else { return Ok(()) };
         if len == 0 && ArrayKind::of(head) != ArrayKind::General {
-            edit(t).kind = ArrayKind::of(head);
+            edit(&mut self.heap, t).kind = ArrayKind::of(head);
         }
         if !values[..used].iter().all(|&v| t.accepts(v)) {
             self.widen(t)?;
@@ -518,7 +522,7 @@ impl Vm {
                 return self.set_each(t, first, values);
             }
         }
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         for (i, &v) in values[..used].iter().enumerate() {
             // SAFETY: room was made, and the kind fits all values.
             unsafe { table.set_element(len + i, v) };

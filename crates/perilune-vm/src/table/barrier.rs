@@ -6,18 +6,17 @@
 //! The slow part tells the heap where in a large buffer a reference has been stored, so that a collection looks at the surroundings
 //! of the store instead of the whole table. What replaces or moves storage uses the plain [`perilune_heap::Heap::barrier`].
 
-use super::BUFFER_DATA;
 use crate::Vm;
 use crate::object::{Node, Table};
-use crate::value::{Gc, Value};
-use perilune_heap::Obj;
+use crate::value::{Gc, Stores, Value};
 
 impl Vm {
     /// The barrier for a store of `v` into a slot.
     #[inline(always)]
     pub(crate) fn slot_barrier(&mut self, t: Gc<Table>, v: Value) {
         if t.header.epoch != self.heap.epoch() && v.is_collectable() {
-            self.heap.barrier_slow(t.obj());
+            // SAFETY: a Gc is of a live object.
+            unsafe { self.heap.barrier_slow(t.obj()) };
         }
     }
 
@@ -49,22 +48,26 @@ impl Vm {
     #[inline(never)]
     fn element_barrier_slow(&mut self, t: Gc<Table>, at: usize) {
         if t.array_is_inline() {
-            self.heap.barrier(t.obj());
+            self.heap.stored_into(t);
         } else {
-            self.buffer_barrier(t, t.array, at * size_of::<Value>());
+            // SAFETY: the table's array, which has the element, is in a buffer of its own.
+            unsafe { self.buffer_barrier(t, t.array, at * size_of::<Value>()) };
         }
     }
 
     #[cold]
     #[inline(never)]
     fn node_barrier_slow(&mut self, t: Gc<Table>, node: *mut Node) {
-        self.buffer_barrier(t, t.nodes.cast(), node as usize - t.nodes as usize);
+        // SAFETY: the table's nodes, of which this is one, are in a buffer of their own.
+        unsafe { self.buffer_barrier(t, t.nodes.cast(), node as usize - t.nodes as usize) };
     }
 
     /// The store was `offset` bytes into the data of a buffer.
-    fn buffer_barrier(&mut self, t: Gc<Table>, data: *mut u8, offset: usize) {
-        // SAFETY: the data of a buffer starts that far behind its header, and is never at null.
-        let buffer = unsafe { Obj::new_unchecked(data.sub(BUFFER_DATA).cast()) };
-        self.heap.barrier_at(t.obj(), buffer, data as usize + offset);
+    ///
+    /// # Safety
+    /// `data` is the data of a buffer that `t` owns, and has more than `offset` bytes.
+    unsafe fn buffer_barrier(&mut self, t: Gc<Table>, data: *mut u8, offset: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.heap.barrier_at(t.obj(), super::buffer_of(data), data as usize + offset) };
     }
 }

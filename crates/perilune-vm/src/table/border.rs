@@ -8,7 +8,7 @@
 //! A dense array has no room for a hint, and needs none until it gets holes. It then starts from its end if its border has been asked for since it last
 //! had another size, and from the end of the array part if not ([`TABLE_UNMEASURED`]): that is where the hint would be.
 
-use super::{TABLE_HOLES, TABLE_INT_NODES, TABLE_UNMEASURED, edit};
+use super::{TABLE_HOLES, TABLE_INT_NODES, TABLE_UNMEASURED, edit_raw};
 use crate::Vm;
 use crate::object::Table;
 use crate::value::Gc;
@@ -20,21 +20,12 @@ impl Vm {
         if t.header.flags & (TABLE_HOLES | TABLE_INT_NODES) != 0 {
             return t.search_border();
         }
-        edit(t).note_measured();
+        t.note_measured();
         t.array_len as i64
     }
 }
 
 impl Table {
-    /// Notes that the border of a dense array has been asked for. That leaves a hint only in the upper half.
-    #[inline(always)]
-    fn note_measured(&mut self) {
-        // Not so in islands, to which nothing is written.
-        if self.header.flags & TABLE_UNMEASURED != 0 && self.array_len > self.array_cap / 2 {
-            self.header.flags &= !TABLE_UNMEASURED;
-        }
-    }
-
     /// The search starts from the end of the array part again, since the table has been resized.
     pub(super) fn forget_hint(&mut self) {
         if self.has_holes() {
@@ -70,16 +61,29 @@ impl Table {
 }
 
 impl Gc<Table> {
+    /// Notes that the border of a dense array has been asked for. That leaves a hint only in the upper half.
+    #[inline(always)]
+    fn note_measured(self) {
+        // Not so in islands, to which nothing is written.
+        if self.header.flags & TABLE_UNMEASURED != 0 && self.array_len > self.array_cap / 2 {
+            // SAFETY: a table of this domain, and the reference is used up here.
+            unsafe { edit_raw(self) }.header.flags &= !TABLE_UNMEASURED;
+        }
+    }
+
     #[inline(never)]
     fn search_border(self) -> i64 {
         if !self.has_holes() {
-            edit(self).note_measured();
+            self.note_measured();
             return self.border_from(self.array_len as usize);
         }
         let border = self.search_holes();
-        let table = edit(self);
-        if !self.is_frozen() && border <= table.array_cap as i64 && table.used() as i64 == border {
-            table.fill_up(border as usize);
+        if !self.is_frozen() && border <= self.array_cap as i64 {
+            // SAFETY: a table of this domain, and nothing else refers to it until the end of this block.
+            let table = unsafe { edit_raw(self) };
+            if table.used() as i64 == border {
+                table.fill_up(border as usize);
+            }
         }
         border
     }
@@ -88,7 +92,8 @@ impl Gc<Table> {
         let (hint, cap) = (self.array_len as usize, self.array_cap as usize);
         let keep = |hint: usize| {
             if !self.is_frozen() {
-                edit(self).array_len = hint as u32;
+                // SAFETY: a table of this domain, and the reference is used up here.
+                unsafe { edit_raw(self) }.array_len = hint as u32;
             }
         };
         if self.is_hole(hint - 1) {

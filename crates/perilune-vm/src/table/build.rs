@@ -1,6 +1,6 @@
 //! Tables made to measure: for values that arrive from elsewhere with their structure known.
 
-use super::{MAX_INLINE_ARRAY, edit};
+use super::{MAX_INLINE_ARRAY, edit, edit_raw};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{ArrayKind, Table};
@@ -25,7 +25,7 @@ impl Vm {
         let inline = if values <= MAX_INLINE_ARRAY { values } else { 0 };
         let t = self.alloc_table(shape, slots, inline);
         if array > 0 {
-            edit(t).kind = kind;
+            edit(&mut self.heap, t).kind = kind;
             self.set_array_size(t, array)?;
         }
         if nodes > 0 {
@@ -52,8 +52,8 @@ impl Gc<Table> {
     /// As [`Gc::init_slot`]; there is room for the element, and the kind is General.
     #[inline(always)]
     pub(crate) unsafe fn init_element(self, at: usize, v: Value) {
-        // SAFETY: the caller's promise.
-        unsafe { edit(self).set_element(at, v) };
+        // SAFETY: the caller's promise; nothing else refers to a new table.
+        unsafe { edit_raw(self).set_element(at, v) };
     }
 
     /// Copies elements of 8 bytes from `words` to a new table of numbers.
@@ -71,7 +71,8 @@ impl Gc<Table> {
     /// # Safety
     /// They have been; none is nil unless `holes`, and then the kind is General.
     pub(crate) unsafe fn init_length(self, holes: bool) {
-        let table = edit(self);
+        // SAFETY: nothing else refers to a new table.
+        let table = unsafe { edit_raw(self) };
         debug_assert!(!holes || table.kind == ArrayKind::General);
         table.array_len = table.array_cap;
         if holes {
@@ -84,7 +85,8 @@ impl Gc<Table> {
     /// # Safety
     /// As [`Gc::init_slot`]; the key is new, strings are interned, and the value is not nil.
     pub(crate) unsafe fn init_node(self, key: Value, v: Value) {
-        edit(self).insert_into_free(key, v);
+        // SAFETY: nothing else refers to a new table.
+        unsafe { edit_raw(self) }.insert_into_free(key, v);
     }
 
     /// The numbers of an array of numbers as words.

@@ -5,7 +5,7 @@ use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{LuaString, Table};
 use crate::shape;
-use crate::value::{Gc, Value};
+use crate::value::{Gc, Stores, Value};
 use std::ptr::null_mut;
 
 impl Vm {
@@ -47,7 +47,7 @@ impl Vm {
     }
 
     fn add_field(&mut self, t: Gc<Table>, child: Option<u32>, key: Gc<LuaString>, v: Value) -> LuaResult<()> {
-        self.heap.barrier(t.obj());
+        self.heap.stored_into(t);
         let Some(child) = child else {
             self.make_dictionary(t)?;
             return self.set_str_node(t, key, v);
@@ -70,7 +70,7 @@ impl Vm {
             self.grow_slots(t, count)?;
         }
         self.structure_changed(t);
-        edit(t).shape = child;
+        edit(&mut self.heap, t).shape = child;
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Vm {
     fn grow_slots(&mut self, t: Gc<Table>, count: usize) -> LuaResult<()> {
         let cap = count.next_power_of_two().max(4);
         let new: *mut Value = self.alloc_buffer(cap * size_of::<Value>())?.cast();
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         let old = table.slot_cap as usize;
         // SAFETY: the new buffer has `cap` slots, more than the old one.
         unsafe {
@@ -106,10 +106,10 @@ impl Vm {
             let v = unsafe { *t.slots.add(slot as usize) };
             if !v.is_nil() {
                 let key = self.key_at(t.shape, slot);
-                edit(t).insert_into_free(Value::from(key), v);
+                edit(&mut self.heap, t).insert_into_free(Value::from(key), v);
             }
         }
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         table.shape = shape::DICT;
         table.slots = null_mut();
         table.slot_cap = 0;

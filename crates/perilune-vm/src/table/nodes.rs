@@ -20,7 +20,7 @@ use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::{LuaString, Node, Table};
 use crate::shared::SharedRef;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Stores, Tag, Value};
 use std::ptr::null_mut;
 
 /// Tag of the key of a node that has neither key nor value, but a place in a chain.
@@ -340,7 +340,7 @@ impl Vm {
             return if v.is_nil() { Ok(()) } else { self.insert_key(t, key, v) };
         }
         if v.is_collectable() {
-            edit(t).header.flags |= TABLE_REF_NODES;
+            edit(&mut self.heap, t).header.flags |= TABLE_REF_NODES;
         }
         // SAFETY: a node of this table.
         let revived = unsafe { !(*node).is_live() };
@@ -362,8 +362,10 @@ impl Vm {
     pub(super) fn insert_key(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
         self.structure_changed(t);
         self.lua.caches.drained.filled(t.nodes.cast());
-        edit(t).settle_size();
-        let Some((home, moved)) = edit(t).insert(key, v) else { return self.rehash(t, key, v) };
+        edit(&mut self.heap, t).settle_size();
+        let Some((home, moved)) = edit(&mut self.heap, t).insert(key, v) else {
+            return self.rehash(t, key, v);
+        };
         self.new_node_barrier(t, home);
         if moved != home {
             self.new_node_barrier(t, moved);
@@ -389,10 +391,10 @@ impl Vm {
 
     /// Gives the table other nodes, which are free, and returns those that it had.
     pub(super) fn exchange_nodes<'a>(&mut self, t: Gc<Table>, nodes: (*mut Node, u8)) -> &'a [Node] {
-        self.heap.barrier(t.obj());
+        self.heap.stored_into(t);
         self.structure_changed(t);
         self.lua.caches.drained.forget();
-        let table = edit(t);
+        let table = edit(&mut self.heap, t);
         let old = (table.nodes, table.node_count());
         (table.nodes, table.log2_nodes) = nodes;
         table.last_free = table.node_count() as u32;
@@ -410,10 +412,11 @@ impl Vm {
         let old = self.exchange_nodes(t, new);
         super::count_work(old.len());
         for n in old.iter().filter(|n| n.is_live()) {
-            edit(t).insert_into_free(n.key(), n.value());
+            edit(&mut self.heap, t).insert_into_free(n.key(), n.value());
         }
         if !old.is_empty() {
-            self.drop_buffer(old.as_ptr().cast_mut().cast());
+            // SAFETY: the table has others by now.
+            unsafe { self.drop_buffer(old.as_ptr().cast_mut().cast()) };
         }
         Ok(())
     }

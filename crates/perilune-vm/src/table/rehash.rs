@@ -112,7 +112,7 @@ impl Vm {
     #[cold]
     #[inline(never)]
     pub(super) fn rehash(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
-        edit(t).settle_size();
+        edit(&mut self.heap, t).settle_size();
         if t.nodes.is_null() && t.log2_nodes > 0 {
             return self.resize(t, t.array_cap as usize, 1 << (t.log2_nodes - 1), Some((key, v)));
         }
@@ -124,7 +124,7 @@ impl Vm {
             census.add(n.key());
             keys += 1;
         }
-        let used = edit(t).used();
+        let used = edit(&mut self.heap, t).used();
         let (size, inside) = self.best_array(t, census, used);
         let rest = keys + used - inside;
         let least = if key.tag() == Tag::INT { 0 } else { FIRST_NODES };
@@ -160,7 +160,7 @@ impl Vm {
         want: usize,
         new: Option<(Value, Value)>,
     ) -> LuaResult<()> {
-        edit(t).settle_size();
+        edit(&mut self.heap, t).settle_size();
         let nodes = self.alloc_nodes(want)?;
         let cap = t.array_cap as usize;
         if size > cap {
@@ -171,20 +171,21 @@ impl Vm {
         if size < cap {
             self.shrink_array(t, size);
         }
-        edit(t).forget_hint();
+        edit(&mut self.heap, t).forget_hint();
         for n in old.iter().filter(|n| n.is_live()) {
             match array_key(n.key()).filter(|&i| i <= size) {
-                Some(i) => edit(t).place(i - 1, n.value()),
-                None => edit(t).insert_into_free(n.key(), n.value()),
+                Some(i) => edit(&mut self.heap, t).place(i - 1, n.value()),
+                None => edit(&mut self.heap, t).insert_into_free(n.key(), n.value()),
             }
         }
         if !old.is_empty() {
-            self.drop_buffer(old.as_ptr().cast_mut().cast());
+            // SAFETY: the table has others by now.
+            unsafe { self.drop_buffer(old.as_ptr().cast_mut().cast()) };
         }
         let Some((key, v)) = new else { return Ok(()) };
         match array_key(key).filter(|&i| i <= size) {
-            Some(i) => edit(t).place(i - 1, v),
-            None => edit(t).insert_into_free(key, v),
+            Some(i) => edit(&mut self.heap, t).place(i - 1, v),
+            None => edit(&mut self.heap, t).insert_into_free(key, v),
         }
         Ok(())
     }
@@ -204,7 +205,7 @@ impl Vm {
             let kind = if cap > 0 { t.kind } else { coming().next().map_or(t.kind, |e| ArrayKind::of(e.1)) };
             let uniform = kind == ArrayKind::General || coming().all(|e| e.1.tag() == kind.number_tag());
             if cap == 0 {
-                edit(t).kind = if uniform { kind } else { ArrayKind::General };
+                edit(&mut self.heap, t).kind = if uniform { kind } else { ArrayKind::General };
             } else if !uniform {
                 self.widen(t)?;
             }
@@ -224,16 +225,16 @@ impl Vm {
             // SAFETY: within the array.
             let v = unsafe { t.element(at) };
             if !v.is_nil() {
-                edit(t).insert_into_free(Value::int(at as i64 + 1), v);
+                edit(&mut self.heap, t).insert_into_free(Value::int(at as i64 + 1), v);
                 moved += 1;
             }
         }
-        edit(t).cut(size, moved);
+        edit(&mut self.heap, t).cut(size, moved);
         // Nothing is larger than before.
         let shrunk = self.set_array_size(t, size);
         debug_assert!(shrunk.is_ok());
-        if t.has_holes() && edit(t).used() == size {
-            edit(t).make_dense(size);
+        if t.has_holes() && edit(&mut self.heap, t).used() == size {
+            edit(&mut self.heap, t).make_dense(size);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{TABLE_INT_NODES, edit};
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::Table;
-use crate::value::{Gc, Value};
+use crate::value::{Gc, Stores, Value};
 
 impl Table {
     /// Whether the elements are all that the length operator counts.
@@ -42,14 +42,14 @@ impl Vm {
         if !t.accepts(v) {
             self.widen(t)?;
         }
-        self.heap.barrier(t.obj());
+        self.heap.stored_into(t);
         let size = t.kind.element_size();
         // SAFETY: elements `at..len` move up by one; the array has more than `len` elements, and accepts `v`
         // now.
         unsafe {
             let from = t.array.add(at * size);
             std::ptr::copy(from, from.add(size), (len - at) * size);
-            edit(t).set_element(at, v);
+            edit(&mut self.heap, t).set_element(at, v);
         }
         Ok(true)
     }
@@ -70,7 +70,7 @@ impl Vm {
         // SAFETY: within `array_len`.
         let removed = unsafe { t.element(at) };
         if at + 1 < len {
-            self.heap.barrier(t.obj());
+            self.heap.stored_into(t);
             let size = t.kind.element_size();
             // SAFETY: elements `at + 1..len` move down by one.
             unsafe {

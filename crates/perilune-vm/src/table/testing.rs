@@ -69,7 +69,8 @@ impl Client for TestClient<'_> {
         let Some(t) = Self::table(obj) else { return };
         // SAFETY: the heap's promise is the same.
         if let Some(next) = unsafe { t.trace_portion(at, &mut |o| _ = m.mark(o)) } {
-            m.trace_later(obj, next);
+            // SAFETY: an object of the test's heap that no collection has freed yet.
+            unsafe { m.trace_later(obj, next) };
         }
     }
 
@@ -81,9 +82,11 @@ impl Client for TestClient<'_> {
 
     fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         for root in self.roots {
-            m.mark(root.obj());
+            // SAFETY: an object of the test's heap that no collection has freed yet.
+            unsafe { m.mark(root.obj()) };
         }
-        self.shapes.trace(cycle == Cycle::Minor, |o| _ = m.mark(o));
+        // SAFETY: an object of the test's heap that no collection has freed yet.
+        self.shapes.trace(cycle == Cycle::Minor, |o| _ = unsafe { m.mark(o) });
     }
 
     fn converge(&mut self, _: &mut Marker<'_>, _: Cycle) -> bool {
@@ -93,10 +96,18 @@ impl Client for TestClient<'_> {
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         match cycle {
             Cycle::Minor => {
-                self.strings.sweep_minor(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
+                // SAFETY: an object of the test's heap that no collection has freed yet.
+                self.strings.sweep_minor(
+                    |o| unsafe { m.is_marked(o) },
+                    |o| m.is_object(o) && unsafe { m.is_marked(o) },
+                )
             }
             Cycle::Major => {
-                self.strings.sweep_major(|o| m.is_marked(o), |o| m.is_object(o) && m.is_marked(o))
+                // SAFETY: an object of the test's heap that no collection has freed yet.
+                self.strings.sweep_major(
+                    |o| unsafe { m.is_marked(o) },
+                    |o| m.is_object(o) && unsafe { m.is_marked(o) },
+                )
             }
         }
         self.shapes.collected();

@@ -2,13 +2,19 @@
 
 use super::testing::{Collect, bare_vm, collect};
 use super::trace::Weak;
-use super::{TABLE_INT_NODES, TABLE_REF_NODES, edit};
+use super::{TABLE_INT_NODES, TABLE_REF_NODES, edit_raw};
 use crate::Vm;
 use crate::object::{ArrayKind, TABLE_IS_PROTO, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
+
+/// The table's fields, for a look or a change by hand.
+fn fields<'a>(t: Gc<Table>) -> &'a mut Table {
+    // SAFETY: a table of the test's own heap; the tests use up each reference at once.
+    unsafe { edit_raw(t) }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Key {
@@ -282,7 +288,7 @@ fn check_structure(t: Gc<Table>) {
     if t.has_holes() {
         assert!(t.kind == ArrayKind::General && t.array_len > 0);
         let used = (0..t.array_cap as usize).filter(|&at| !t.is_hole(at)).count();
-        assert_eq!(edit(t).used(), used);
+        assert_eq!(fields(t).used(), used);
     } else {
         assert!((0..t.array_len as usize).all(|at| !t.is_hole(at)));
     }
@@ -334,13 +340,13 @@ proptest! {
     fn caches_hear_of_new_fields(ops in prop::collection::vec((0u16..12, any::<bool>(), any::<bool>()), 1..60)) {
         let vm = &mut bare_vm();
         let t = vm.new_table(0, 0).unwrap();
-        edit(t).header.flags |= TABLE_IS_PROTO;
+        fields(t).header.flags |= TABLE_IS_PROTO;
         for (name, constant, remove) in ops {
             let key = vm.intern_bytes(Key::text(name).as_bytes()).unwrap();
             let was_absent = vm.raw_get_str(t, key).is_nil();
             let place = (t.shape, t.slots, t.nodes);
             let version = vm.lua.proto_version;
-            edit(t).absent = 0xff;
+            fields(t).absent = 0xff;
             let v = if remove { Value::NIL } else { Value::TRUE };
             if constant {
                 vm.raw_set_field_const(t, key, v).unwrap();
@@ -612,7 +618,7 @@ fn tracing_reports_parts_keys_and_values() {
     vm.raw_set(t, Value::from(gone), Value::TRUE).unwrap();
     vm.raw_set(t, Value::from(gone), Value::NIL).unwrap();
     let meta = fresh(vm);
-    edit(t).metatable = meta.ptr();
+    fields(t).metatable = meta.ptr();
     expected.insert(meta.obj());
     let mut seen = Vec::new();
     // SAFETY: the table is alive.
@@ -665,7 +671,7 @@ fn weak_tables() {
         });
         assert_eq!(pairs.len(), 2);
 
-        edit(t).clear_weak(weak, super::trace::WHOLE, is_dead);
+        fields(t).clear_weak(weak, super::trace::WHOLE, is_dead);
         check_structure(t);
         assert_eq!(vm.raw_len(t), if weak.values { 3 } else { 4 }, "the border that is found from the end");
         assert_eq!(vm.raw_get_int(t, 2).is_nil(), weak.values);
