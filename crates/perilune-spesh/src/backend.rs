@@ -53,7 +53,7 @@ pub struct Unsupported(&'static str);
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no machine code: {}", self.0)
+        f.write_str(self.0)
     }
 }
 

@@ -11,7 +11,7 @@
 //!  Backend::compile ──▶ Compiled: bytes, no relocation left, positions
 //!                          │ CodeMemory::install            (a compiling thread)
 //!                          ▼
-//!                        Code: an address ──▶ Ranges::insert, then whatever leads to it
+//!                        Code: an address ──▶ Ranges::insert, Perf::record, then whatever leads to it
 //!                          │ nothing leads to it any more
 //!                          ▼
 //!                        Reclaimer::retire ──▶ collect, when every domain has passed or is outside ──▶ Ranges::remove, Code::free
@@ -30,11 +30,14 @@
 //!
 //! # Without machine code
 //! Without the feature `machine-code`, on another processor or another system, there are no modules here but [`ranges`] and
-//! [`reclaim`], which know neither; [`MACHINE_CODE`] is false.
+//! [`reclaim`], which know neither, and [`Unavailable::Build`].
 
 pub mod ranges;
 pub mod reclaim;
 mod sync;
+mod unavailable;
+
+pub use unavailable::Unavailable;
 
 #[cfg(machine_code)]
 pub mod backend;
@@ -43,9 +46,19 @@ pub mod fork;
 #[cfg(machine_code)]
 pub mod memory;
 #[cfg(machine_code)]
+pub mod perf;
+#[cfg(machine_code)]
 pub mod positions;
 #[cfg(machine_code)]
 mod target;
 
-/// Whether this build can make machine code at all. If it cannot, everything is interpreted.
-pub const MACHINE_CODE: bool = cfg!(machine_code);
+/// What is needed to make machine code: a backend that works on this processor, and memory that this system lets run.
+#[cfg(machine_code)]
+pub fn machine_code(
+    options: backend::Options,
+    capacity: usize,
+) -> Result<(backend::Backend, std::sync::Arc<memory::CodeMemory>), Unavailable> {
+    let backend = backend::Backend::new(options).map_err(Unavailable::Processor)?;
+    let memory = memory::CodeMemory::reserve(capacity).map_err(Unavailable::Memory)?;
+    Ok((backend, memory))
+}

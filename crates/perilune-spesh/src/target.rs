@@ -7,6 +7,9 @@ pub const TRAP: u8 = 0xCC;
 /// The alignment of functions, in bytes: what the processor fetches at a time.
 pub const FUNCTION_ALIGNMENT: u32 = 32;
 
+/// The processor's number in ELF headers, which jitdump files have too.
+pub const ELF_MACHINE: u32 = 62;
+
 /// Makes bytes that were written through one view visible as instructions in the other. To be called after the bytes are
 /// written and before their address is published.
 ///

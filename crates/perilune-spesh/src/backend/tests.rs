@@ -108,19 +108,51 @@ fn a_function_can_call_itself() {
 }
 
 #[test]
-fn constants_travel_with_the_code() {
+fn constants_and_jump_tables_travel_with_the_code() {
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let blocks: [clif::Block; 5] = std::array::from_fn(|_| builder.create_block());
+        let calls = blocks.map(|block| builder.func.dfg.block_call(block, &[]));
+        let table = builder.create_jump_table(clif::JumpTableData::new(calls[4], &calls[..4]));
+        let index = builder.ins().ireduce(types::I32, a);
+        builder.ins().br_table(index, table);
+        builder.seal_all_blocks();
+        for (n, block) in blocks.into_iter().enumerate() {
+            builder.switch_to_block(block);
+            // Sixteen bytes are no operand, so they lie behind the instructions.
+            let lanes: Vec<u8> = (0..16).map(|lane| (n * 16 + lane) as u8).collect();
+            let constant = builder.func.dfg.constants.insert(lanes.into());
+            let vector = builder.ins().vconst(types::I8X16, constant);
+            let lane = builder.ins().extractlane(vector, 3);
+            let wide = builder.ins().uextend(types::I64, lane);
+            builder.ins().return_(&[wide]);
+        }
+    };
+    let compiled = backend().compile(signature(1), build).unwrap();
+    let memory = memory();
+    for kind in [Kind::Stub, Kind::Function] {
+        let code = memory.install(&compiled.bytes, kind).unwrap();
+        let results: Vec<i64> = [0, 1, 2, 3, 4, 99].map(|n| call1(&code, n)).into();
+        assert_eq!(results, [3, 19, 35, 51, 67, 67]);
+    }
+}
+
+#[test]
+fn rounding_needs_no_library() {
     let build = |builder: &mut FunctionBuilder<'_>| {
         let a = begin(builder)[0];
         let float = builder.ins().fcvt_from_sint(types::F64, a);
         let factor = builder.ins().f64const(0.1);
         let product = builder.ins().fmul(float, factor);
-        let rounded = builder.ins().ceil(product);
-        let bits = builder.ins().bitcast(types::I64, MemFlagsData::new(), rounded);
+        let up = builder.ins().ceil(product);
+        let down = builder.ins().floor(product);
+        let sum = builder.ins().fadd(up, down);
+        let bits = builder.ins().bitcast(types::I64, MemFlagsData::new(), sum);
         builder.ins().return_(&[bits]);
     };
     let compiled = backend().compile(signature(1), build).unwrap();
     let code = memory().install(&compiled.bytes, Kind::Function).unwrap();
-    assert_eq!(f64::from_bits(call1(&code, 41) as u64), 5.0);
+    assert_eq!(f64::from_bits(call1(&code, 41) as u64), 9.0);
 }
 
 #[test]
