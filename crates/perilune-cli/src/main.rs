@@ -8,7 +8,7 @@
 //! | `run.rs` | what `lua` does with them: LUA_INIT, `-e`, `-l`, the script |
 //! | `protected.rs` | calls with a traceback, messages on standard error |
 //! | `signals.rs` | what the process does about signals |
-//! | `repl.rs`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
+//! | `repl.rs`, `repl/`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
 //!
 //! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
 

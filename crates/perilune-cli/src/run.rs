@@ -36,11 +36,11 @@ pub fn main(vm: &mut Vm, runtime: &Arc<Runtime>, options: &Options) -> LuaResult
         return Ok(false);
     }
     if flags.interactive {
-        repl::run(vm)?;
+        repl::run(vm, options::is_lua(&options.words[0]))?;
     } else if options.script == Script::Absent && !flags.execute && !flags.version {
         if std::io::stdin().is_terminal() {
             print_version();
-            repl::run(vm)?;
+            repl::run(vm, options::is_lua(&options.words[0]))?;
         } else {
             run_file(vm, None)?;
         }

@@ -27,6 +27,8 @@
 mod render;
 mod walk;
 
+pub use walk::quote;
+
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 
 /// How much is shown, and how.

@@ -320,7 +320,7 @@ fn number(v: Value) -> String {
 }
 
 /// A string as Lua reads it back, unless it is longer than `most` bytes.
-pub(super) fn quote(bytes: &[u8], most: usize) -> String {
+pub fn quote(bytes: &[u8], most: usize) -> String {
     use std::fmt::Write;
     let mut cut = most.min(bytes.len());
     // Not within a character.
