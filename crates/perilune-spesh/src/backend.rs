@@ -13,7 +13,7 @@
 //!
 //! # Panics and unwinding
 //! There is no unwind information for machine code: a panic must not reach it, helpers return a status. Cranelift panics on
-//! intermediate form that makes no sense; catch that around [`Backend::compile`] and drop the backend, whose state is undefined then.
+//! intermediate form that makes no sense; whoever catches that around [`Backend::compile`] can go on with the same backend.
 //!
 //! # Stack
 //! Frames are as large as their spills and slots need, [`Compiled::frame`] says how large, and who enters machine code checks that there is
@@ -94,6 +94,9 @@ pub struct Compiled {
     pub positions: Positions,
     /// Bytes of native stack that it takes for itself, without return address and saved frame pointer.
     pub frame: u32,
+    /// Offsets of instructions that stop the process if they come to be executed with the wrong operands: explicit traps, divisions, accesses that were not
+    /// said to be safe (`MemFlagsData::trusted`). No script may bring one about, so whoever compiles answers for each.
+    pub traps: Vec<u32>,
     /// Its instructions as text, if [`Options::listing`] asks for them.
     pub listing: Option<String>,
 }
@@ -101,9 +104,21 @@ pub struct Compiled {
 /// A code generator for the processor at hand. It keeps its buffers from one function to the next; each compiling thread has one.
 pub struct Backend {
     isa: OwnedTargetIsa,
+    /// `None` while a function is compiled, and after one that panicked: what it left behind is not used again.
+    buffers: Option<Buffers>,
+    options: Options,
+}
+
+/// What functions are built and compiled in.
+struct Buffers {
     context: Context,
     builder: FunctionBuilderContext,
-    options: Options,
+}
+
+impl Buffers {
+    fn new() -> Buffers {
+        Buffers { context: Context::new(), builder: FunctionBuilderContext::new() }
+    }
 }
 
 /// The name that a function goes by in itself.
@@ -120,8 +135,7 @@ impl Backend {
             isa.enable(feature).expect("target.rs has Cranelift's names");
         }
         let isa = isa.finish(flags).expect("these settings go together");
-        let (context, builder) = (Context::new(), FunctionBuilderContext::new());
-        Ok(Backend { isa, context, builder, options })
+        Ok(Backend { isa, buffers: Some(Buffers::new()), options })
     }
 
     /// Compiles a function of this signature. `build` makes its body; it seals all blocks, fills them, and finalises nothing.
@@ -132,22 +146,27 @@ impl Backend {
         signature: Signature,
         build: impl FnOnce(&mut FunctionBuilder<'_>),
     ) -> Result<Compiled, CompileError> {
-        self.context.clear();
-        self.context.set_disasm(self.options.listing);
-        self.context.func.name = UserFuncName::User(ITSELF);
-        self.context.func.signature = signature;
-        let mut builder = FunctionBuilder::new(&mut self.context.func, &mut self.builder);
+        let mut buffers = self.buffers.take().unwrap_or_else(Buffers::new);
+        let context = &mut buffers.context;
+        context.clear();
+        context.set_disasm(self.options.listing);
+        context.func.name = UserFuncName::User(ITSELF);
+        context.func.signature = signature;
+        let mut builder = FunctionBuilder::new(&mut context.func, &mut buffers.builder);
         build(&mut builder);
         builder.finalize(self.isa.frontend_config());
-        let done = self.context.compile(&*self.isa, &mut ControlPlane::default());
+        let done = context.compile(&*self.isa, &mut ControlPlane::default());
         done.map_err(|error| explain(error.inner))?;
-        let code = self.context.take_compiled_code().expect("compiled without an error");
+        let code = context.take_compiled_code().expect("compiled without an error");
         let mut bytes = code.code_buffer().to_vec();
         for relocation in code.buffer.relocs() {
-            resolve(&mut bytes, relocation, &self.context.func)?;
+            resolve(&mut bytes, relocation, &context.func)?;
         }
         let frame = code.buffer.frame_layout().map_or(0, |layout| layout.frame_to_fp_offset);
-        Ok(Compiled { bytes, positions: positions(&code), frame, listing: code.vcode })
+        let (positions, traps) =
+            (positions(&code), code.buffer.traps().iter().map(|trap| trap.offset).collect());
+        self.buffers = Some(buffers);
+        Ok(Compiled { bytes, positions, frame, traps, listing: code.vcode })
     }
 }
 

@@ -260,4 +260,4 @@ impl Code {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

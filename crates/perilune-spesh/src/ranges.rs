@@ -49,6 +49,7 @@ pub struct Ranges<T> {
     readers: AtomicUsize,
     lineage: Lineage,
     /// Lists that are in no sector any more, but that a reader may still be in. The lock is that of all writers.
+    #[allow(clippy::vec_box)] // readers have the address of what is in the box
     replaced: Mutex<Vec<Box<Sector<T>>>>,
 }
 
@@ -162,6 +163,7 @@ impl<T> Ranges<T> {
         self.free_replaced(&mut replaced);
     }
 
+    #[allow(clippy::vec_box)] // as at the field
     fn free_replaced(&self, replaced: &mut Vec<Box<Sector<T>>>) -> bool {
         fence(Ordering::SeqCst);
         if self.readers.load(Ordering::Acquire) == 0 {

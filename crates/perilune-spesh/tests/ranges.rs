@@ -99,6 +99,15 @@ impl Drop for Tagged {
     }
 }
 
+/// Sets a flag when it goes, also by a failed assertion: the readers end then.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn readers_see_whole_lists_while_writers_change_them() {
     let ranges: Ranges<Tagged> = Ranges::new(BASE..BASE + 4 * SECTOR);
@@ -118,6 +127,7 @@ fn readers_see_whole_lists_while_writers_change_them() {
                 }
             });
         }
+        let _done = SetAtEnd(&done);
         for round in 0..200 {
             for start in (BASE..BASE + 4 * SECTOR).step_by(2048) {
                 let start = start + round % 1024;
@@ -129,7 +139,6 @@ fn readers_see_whole_lists_while_writers_change_them() {
                 ranges.remove(start..start + 1024);
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert!(ranges.sweep());
     assert_eq!(drops.load(Ordering::Relaxed), 200 * 32);

@@ -2,6 +2,7 @@
 
 use super::clif::{AbiParam, CallConv, InstBuilder, MemFlagsData, types};
 use super::*;
+use crate::memory::tests::free_at_once;
 use crate::memory::{Code, CodeMemory, Kind};
 use std::sync::Arc;
 
@@ -200,6 +201,42 @@ fn the_verifier_speaks_up() {
 }
 
 #[test]
+fn a_backend_survives_a_panic_of_who_builds() {
+    let mut backend = backend();
+    let panicking = |builder: &mut FunctionBuilder<'_>| {
+        begin(builder);
+        panic!("half a function");
+    };
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        drop(backend.compile(signature(1), panicking));
+    }));
+    assert!(result.is_err());
+    let code = memory().install(&add(&mut backend, 1).bytes, Kind::Function).unwrap();
+    assert_eq!(call1(&code, 1), 2);
+}
+
+#[test]
+fn what_can_trap_is_told() {
+    let divide = |builder: &mut FunctionBuilder<'_>| {
+        let values = begin(builder);
+        let quotient = builder.ins().sdiv(values[0], values[1]);
+        builder.ins().return_(&[quotient]);
+    };
+    let load = |flags: MemFlagsData| {
+        move |builder: &mut FunctionBuilder<'_>| {
+            let a = begin(builder)[0];
+            let loaded = builder.ins().load(types::I64, flags, a, 8);
+            builder.ins().return_(&[loaded]);
+        }
+    };
+    let mut backend = backend();
+    assert!(!backend.compile(signature(2), divide).unwrap().traps.is_empty());
+    assert!(!backend.compile(signature(1), load(MemFlagsData::new())).unwrap().traps.is_empty());
+    assert!(backend.compile(signature(1), load(MemFlagsData::trusted())).unwrap().traps.is_empty());
+    assert!(add(&mut backend, 1).traps.is_empty());
+}
+
+#[test]
 fn instructions_know_their_place() {
     extern "C" fn helper(a: i64) -> i64 {
         a
@@ -261,8 +298,7 @@ fn ten_thousand_functions_fit_into_little_memory_when_they_are_freed() {
         let compiled = add(&mut backend, n);
         let code = memory.install(&compiled.bytes, Kind::Function).unwrap();
         assert_eq!(call1(&code, 1), n + 1);
-        // SAFETY: nobody else has its address, and the call is over.
-        unsafe { code.free() };
+        free_at_once(code);
     }
     assert_eq!(memory.usage().unwrap().pieces, 0);
 }

@@ -9,12 +9,14 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// "Machine code": running it reads the cell, freeing it writes the cell, and loom reports what is not ordered.
-struct Code(Arc<UnsafeCell<bool>>);
+struct Body(UnsafeCell<bool>);
 
 // SAFETY: loom watches the cell.
-unsafe impl Send for Code {}
+unsafe impl Send for Body {}
 // SAFETY: as above.
-unsafe impl Sync for Code {}
+unsafe impl Sync for Body {}
+
+struct Code(Arc<Body>);
 
 impl Retired for Code {
     fn addresses(&self) -> std::ops::Range<usize> {
@@ -26,31 +28,26 @@ impl Retired for Code {
 impl Code {
     fn free(self) {
         // SAFETY: that nobody reads is what is checked.
-        self.0.with_mut(|freed| unsafe { *freed = true });
+        self.0.0.with_mut(|freed| unsafe { *freed = true });
     }
 }
 
 /// What leads to the code: null once it is retired.
 struct World {
-    cell: AtomicPtr<UnsafeCell<bool>>,
-    code: Arc<UnsafeCell<bool>>,
+    cell: AtomicPtr<Body>,
+    code: Arc<Body>,
     reclaimer: Arc<Reclaimer<Code>>,
 }
 
-// SAFETY: loom watches the cell.
-unsafe impl Send for World {}
-// SAFETY: as above.
-unsafe impl Sync for World {}
-
 impl World {
     fn new() -> Arc<World> {
-        let code = Arc::new(UnsafeCell::new(false));
+        let code = Arc::new(Body(UnsafeCell::new(false)));
         let cell = AtomicPtr::new(Arc::as_ptr(&code).cast_mut());
         Arc::new(World { cell, code, reclaimer: Reclaimer::new() })
     }
 
     /// Loads the address, if there still is one.
-    fn address(&self) -> Option<&UnsafeCell<bool>> {
+    fn address(&self) -> Option<&Body> {
         // SAFETY: the world keeps the allocation; whether its content may be read is what is checked.
         unsafe { self.cell.load(Ordering::Relaxed).as_ref() }
     }
@@ -71,9 +68,9 @@ impl World {
     }
 }
 
-fn run(code: &UnsafeCell<bool>) {
+fn run(code: &Body) {
     // SAFETY: that it is not freed is what is checked.
-    code.with(|freed| assert!(!unsafe { *freed }));
+    code.0.with(|freed| assert!(!unsafe { *freed }));
 }
 
 fn pass(participant: &mut Participant<Code>, named: &[usize]) {
