@@ -87,6 +87,8 @@ struct PartState {
     ended: AtomicBool,
     /// The fiber that runs it, as events call it.
     fiber: AtomicU64,
+    /// Its fiber in the domain.
+    strand: AtomicU64,
 }
 
 struct Bites {
@@ -161,6 +163,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         range: Mutex::new(Bites { lo: part.lo, hi: part.hi, size: 1, begun: Instant::now() }),
         ended: AtomicBool::new(false),
         fiber: AtomicU64::new(0),
+        strand: AtomicU64::new(0),
     });
     let (weak, mine) = (Arc::downgrade(&state), Arc::clone(&state));
     // With a stamp each iteration is told from the others.
@@ -173,7 +176,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         (Purpose::Find, true) => "find_apart",
     };
     let (first, last) = (part.lo, part.hi);
-    let started = outcome::unpack(vm, &of.body).and_then(|n| {
+    let started = outcome::unpack_once(vm, &of.body).and_then(|n| {
         // This may run Lua code, and so collect: nothing may be in the list of arguments only before.
         let body = prelude(vm, runner)?;
         let mut args: Vec<Value> = vec![vm.shared_ref(state).into()];
@@ -185,6 +188,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
             &args,
             Box::new(move |domain, vm, end| {
                 mine.ended.store(true, Ordering::Relaxed);
+                vm.end_strand(mine.strand.load(Ordering::Relaxed));
                 if on(Category::Task) {
                     let next = mine.range.lock().lo;
                     let fiber = FiberRef(mine.fiber.load(Ordering::Relaxed));
@@ -206,6 +210,10 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     vm.truncate(below);
     match started {
         Ok(id) => {
+            vm.begin_strand(id);
+            if let Some(state) = weak.upgrade() {
+                state.strand.store(id, Ordering::Relaxed);
+            }
             if of.stamp.is_some() {
                 domain.owner(vm).begin_strand(id, races::started(&of.stamp, races::Kind::Loop));
             }
@@ -393,7 +401,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
                 return Ok(None);
             }
             let functions: Vec<Value> = body.iter().map(|&n| vm.arg(n)).collect();
-            let body = vm.pack_or_raise(&functions, PackRules::TASK)?;
+            let body = vm.pack_or_raise(&functions, PackRules::LOOP)?;
             let of = Arc::new(Loop {
                 purpose,
                 body,
@@ -487,7 +495,7 @@ fn partials(vm: &mut Vm) -> LuaResult<u32> {
     let list = vm.new_table(0, 0)?;
     vm.push(list.into());
     let mut count = 0;
-    if let Some(of) = of {
+    if let Some(of) = &of {
         let mut partials = of.partials.lock().clone();
         count = partials.len() as i64;
         partials.sort_by_key(|(first, _)| *first);
@@ -500,8 +508,26 @@ fn partials(vm: &mut Vm) -> LuaResult<u32> {
         }
     }
     vm.push(Value::int(count));
-    Ok(2)
+    // What combines them is the copy that the parts have had, so that it does the same however the loop was divided.
+    let Some(of) = of else { return Ok(2) };
+    let below = vm.nargs();
+    vm.unpack_once(&of.body)?;
+    let combine = vm.stack_get(below + 2);
+    vm.truncate(below);
+    vm.push(combine);
+    Ok(3)
 }
+
+/// `crossed(f)`: a function as the domains of a pool get it from here. For the prelude.
+pub(crate) static CROSSED: Native = Native::leaf("crossed", |vm| {
+    let f = vm.arg(1);
+    if f.is_nil() {
+        return vm.ret(f);
+    }
+    let parcel = vm.pack_or_raise(&[f], PackRules::TASK)?;
+    let copy = vm.unpack_one(&parcel)?;
+    vm.ret(copy)
+});
 
 /// `pool:parallel_find(lo, hi, f)`: the lowest index `i` for which `f(i)` is true, and what `f` returned; nothing if there is none.
 pub(crate) static PARALLEL_FIND: Native = Native::hybrid("parallel_find", |vm| {

@@ -5,7 +5,7 @@
 use crate::domain::Domain;
 use crate::objects::{array, atomic, map};
 use crate::runtime::Runtime;
-use crate::{channel, pool, spawn, time, trace};
+use crate::{channel, loops, pool, spawn, time, trace};
 use perilune_heap::{LEAST_PROGRAM_LIMIT, program_bytes, program_limit, set_program_limit};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::sync::{Arc, OnceLock};
@@ -98,7 +98,7 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
         let table = vm.call(chunk.into(), &[])?;
         vm.set_field(registry, KEY, table)?;
         if let Some(t) = table.as_table() {
-            vm.register(t, &[&pool::AWAIT_ALL, &IS_SHARED, &ARRAY_LIKE])?;
+            vm.register(t, &[&pool::AWAIT_ALL, &IS_SHARED, &ARRAY_LIKE, &loops::CROSSED])?;
         }
         table
     } else {
@@ -111,7 +111,7 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
 }
 
 /// Name of the prelude's chunk.
-pub(crate) const PRELUDE_NAME: &[u8] = b"=perilune";
+pub(crate) const PRELUDE_NAME: &[u8] = perilune_vm::parcel::OWN_SOURCE;
 
 static PRELUDE: OnceLock<Arc<perilune_syntax::Proto>> = OnceLock::new();
 

@@ -310,6 +310,17 @@ pub(crate) fn unpack(vm: &mut Vm, parcel: &Parcel) -> LuaResult<u32> {
     result
 }
 
+/// As [`unpack`], for the functions of a loop.
+///
+/// # Errors
+/// Those of [`Vm::unpack`].
+pub(crate) fn unpack_once(vm: &mut Vm, parcel: &Parcel) -> LuaResult<u32> {
+    emit(CopyBegin {});
+    let result = vm.unpack_once(parcel);
+    emit(CopyEnd {});
+    result
+}
+
 /// Pushes the results, or raises the error.
 ///
 /// # Errors

@@ -383,6 +383,9 @@ impl Task {
                 &values[1..],
                 Box::new(move |domain, vm, end| {
                     let running = task.running.lock().take();
+                    if let Some((_, fiber)) = &running {
+                        vm.end_strand(*fiber);
+                    }
                     if on(Category::Task) {
                         let ending = match &end {
                             FiberEnd::Returned(_) => Ending::Returned,
@@ -410,6 +413,7 @@ impl Task {
         drop(parcel);
         match started {
             Ok(id) => {
+                vm.begin_strand(id);
                 *self.running.lock() = Some((Arc::downgrade(domain), id));
                 if on(Category::Task) {
                     emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });

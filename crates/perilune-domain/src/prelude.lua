@@ -144,11 +144,12 @@ function prelude.find_apart(part, f)
 end
 
 -- Methods of pools ---------------------------------------------------------------------------------
+-- Functions run as crossed copies here too: what one does must not depend on where a piece of the work is done.
 
 -- The initial value is used once, and partial results are combined in order: the operator need be
 -- neither commutative nor have a neutral element.
 function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options)
-  local partials, n = pool:partials(lo, hi, f, combine, options)
+  local partials, n, combine = pool:partials(lo, hi, f, combine, options)
   local acc = init
   for i = 1, n do acc = combine(acc, partials[i]) end
   return acc
@@ -221,6 +222,7 @@ end
 -- The inclusive prefixes: r[i] = a[1] op a[2] op ... op a[i]. op must be associative. An array gives an
 -- array of its kind, anything else a list.
 function prelude.parallel_scan(pool, list, op)
+  op = prelude.crossed(op)
   local n = #list
   local size = block_size(pool, n)
   local parts = gather(blocks(pool, list, size, scan_block, op))
@@ -313,6 +315,7 @@ end
 -- Sorts in place, as table.sort does, but stably between blocks. Workers sort copies: of numbers and strings these are what comes
 -- back; of anything else the order comes back, and the elements themselves are moved here.
 function prelude.sort(pool, list, lt)
+  lt = prelude.crossed(lt)
   local n = #list
   local size = math.max(1, -(-n // pool:workers()))
   local sorted

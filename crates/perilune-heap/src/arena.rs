@@ -351,7 +351,11 @@ unsafe fn depth_of(obj: Obj) -> u8 {
 
 fn stamp(obj: Obj, epoch: u32) {
     // SAFETY: an object that is alive, and nothing else refers to its header now.
-    unsafe { (*obj.as_ptr()).epoch = epoch }
+    let header = unsafe { &mut *obj.as_ptr() };
+    // What is frozen is never logged, and stays frozen.
+    if header.epoch & crate::FROZEN == 0 {
+        header.epoch = epoch;
+    }
 }
 
 /// Sweeps the blocks touched since the scope began. Returns how many hold survivors.

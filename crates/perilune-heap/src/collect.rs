@@ -342,7 +342,10 @@ impl Heap {
         // Stamps from before the wrap must not match a later epoch.
         self.for_each_object(|obj| {
             // SAFETY: a live object, and nothing else refers to its header now.
-            unsafe { (*obj.as_ptr()).epoch = 0 }
+            let header = unsafe { &mut *obj.as_ptr() };
+            if header.epoch & crate::FROZEN == 0 {
+                header.epoch = 0;
+            }
         });
         self.set_epoch(1);
     }

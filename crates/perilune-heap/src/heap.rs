@@ -513,9 +513,22 @@ impl Heap {
                 self.scopes.depth() != 0 || !self.is_young(obj),
                 "a newborn carries the current epoch"
             );
+            debug_assert!((*obj.as_ptr()).epoch & crate::FROZEN == 0, "a store into a frozen object");
             (*obj.as_ptr()).epoch = self.epoch;
         }
         self.log.push(obj);
+    }
+
+    /// Freezes an object: no store may come to it any more, so it is never logged and its epoch means nothing to the heap. `number`, below [`FROZEN`](crate::FROZEN), is
+    /// kept in its place.
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that has not been freed. What it refers to has been stored with the barrier, or the object is newborn.
+    #[inline]
+    pub unsafe fn freeze(&mut self, obj: Obj, number: u32) {
+        debug_assert!(number < crate::FROZEN);
+        // SAFETY: the caller's promise.
+        unsafe { (*obj.as_ptr()).epoch = crate::FROZEN | number };
     }
 
     /// As [`Heap::barrier`], for a store at the address `slot` within `buffer`, which belongs to `owner` (and may be `owner`).

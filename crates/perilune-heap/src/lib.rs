@@ -99,7 +99,7 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Header {
-    /// Epoch of birth or of the last entry into the log; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
+    /// Epoch of birth or of the last entry into the log; with the bit [`FROZEN`], a number that means nothing to the heap, in objects that are never stored into; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
     pub epoch: u32,
     /// The client's kind of object.
     pub kind: u8,

@@ -100,7 +100,8 @@ impl Heap {
             // SAFETY: an object of this heap.
             let (header, young) = unsafe { (*obj.as_ptr(), self.is_young(obj)) };
             let fresh = header.epoch == self.epoch();
-            let stamped = !in_scope && !client.owns_epoch(header.kind);
+            let frozen = header.epoch & crate::FROZEN != 0;
+            let stamped = !in_scope && !frozen && !client.owns_epoch(header.kind);
             if young && !fresh && stamped {
                 return Err(format!("newborn {obj:?} has epoch {}, now is {}", header.epoch, self.epoch()));
             }

@@ -241,6 +241,7 @@ fn setupvalue(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_any(3)?;
     let n = i64::from(check_c_int(vm, 2)?);
     vm.check_type(1, Type::Function)?;
+    vm.check_upvalue_writable(vm.arg(1), n)?;
     match vm.set_upvalue_of(vm.arg(1), n, vm.arg(3)) {
         Some(name) => vm.ret_str(&name),
         None => Ok(0),
@@ -278,6 +279,7 @@ fn upvaluejoin(vm: &mut Vm) -> LuaResult<u32> {
         }
     };
     let (f, g) = (lua(1)?, lua(3)?);
+    vm.check_upvalue_writable(f.into(), numbers[0])?;
     vm.join_upvalues(f, numbers[0], g, numbers[1]);
     Ok(0)
 }

@@ -137,12 +137,37 @@ pub struct Local {
     /// stands in the function that declares the variable, in no loop and behind no label that do not stand
     /// around the declaration too, so that it happens once at most.
     pub late: bool,
-    /// Line of the assignment that makes it `assigned` or `late`; 0: none.
-    pub assigned_line: u32,
     /// Line of its declaration.
     pub line: u32,
     /// What the parser knows of the place of its declaration, if it is one without a value.
     pub bare: Option<Place>,
+    /// When its scope began, on the parser's clock.
+    pub since: Moment,
+    /// When the function that declares it assigned it last, and on which line; a whole statement counts as one moment, its end.
+    pub last_assigned: (Moment, u32),
+    /// Line of the first assignment by a function inside; 0: none.
+    pub assigned_inside: u32,
+}
+
+/// A place in the text, by what the parser has met before it: later ones are greater.
+pub type Moment = u32;
+
+impl Local {
+    /// Whether no assignment can come after `function`, an expression in the function that declares the variable, has made a closure:
+    /// all of them stand there, before it, and no loop or label inside the variable's scope leads from behind it back to one.
+    pub fn is_settled_before(&self, function: &Function) -> bool {
+        let last = self.last_assigned.0;
+        let repeats = |&back: &Moment| back > self.since && last > back;
+        self.assigned_inside == 0 && last < function.at && !function.ways_back.iter().any(repeats)
+    }
+
+    /// The line of an assignment that may come after a closure over the variable has been made, or the last one before; 0: none.
+    pub fn decisive_line(&self) -> u32 {
+        match self.assigned_inside {
+            0 => self.last_assigned.1,
+            line => line,
+        }
+    }
 }
 
 /// A point in a function as far as it decides whether an assignment can happen again: see [`Local::late`].
@@ -179,6 +204,10 @@ pub struct Function {
     /// Line that PUC Lua says it begins on: of the `function` keyword in a function statement, else of the
     /// parenthesis before its parameters; 0 for the main function.
     pub line: u32,
+    /// When its text began, on the parser's clock.
+    pub at: Moment,
+    /// When the loops and labels began that control may come back to from behind it, in the function around.
+    pub ways_back: Box<[Moment]>,
     /// Line of its `end`; for the main function that of the last token, where its final return is attributed.
     pub end_line: u32,
 }

@@ -165,6 +165,7 @@ impl Writer {
             VarKind::Unassigned => 1,
             VarKind::Close => 2,
             VarKind::Late => 3,
+            VarKind::Settled => 4,
         };
         self.byte(upvalue.in_stack as u8 | (name.is_some() as u8) << 1 | kind << 2);
         self.byte(upvalue.index);

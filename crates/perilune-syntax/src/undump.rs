@@ -278,6 +278,7 @@ impl<'b> Reader<'b> {
             1 => VarKind::Unassigned,
             2 => VarKind::Close,
             3 => VarKind::Late,
+            4 => VarKind::Settled,
             _ => return Err("bad upvalue".into()),
         };
         let (mut name, mut line, mut assigned_line) = (None, 0, 0);

@@ -205,10 +205,50 @@ impl Vm {
         if t.is_guarded() {
             return self.global_error(None);
         }
+        if !t.is_in_island() {
+            return self.frozen_copy_error(t.into());
+        }
         // SAFETY: as `describe`.
         let operand = unsafe { names::operand_of(self.lua.base, t.into()) };
         let name = self.describe(operand);
         self.run_error(format!("attempt to modify a shared table{name}"))
+    }
+
+    /// A store into what crossed frozen.
+    fn frozen_copy_error(&mut self, v: Value) -> Thrown {
+        // SAFETY: as `describe`.
+        let operand = unsafe { names::operand_of(self.lua.base, v) };
+        let name = self.describe(operand);
+        let (whence, held) = match self.frozen_copy_text(v) {
+            Some((whence, held)) => (format!(": it belongs to {whence}"), held),
+            None => (String::new(), "the table".into()),
+        };
+        self.run_error(format!(
+            "attempt to modify a frozen copy{name}{whence}. Only the domain that it came from can change it. \
+             Pass {held} as an argument to get a copy to write to, and return that"
+        ))
+    }
+
+    /// An assignment to a variable that crossed: upvalue `n` of `f`.
+    #[cold]
+    pub fn frozen_variable_error(
+        &mut self,
+        f: crate::value::Gc<crate::object::LuaClosure>,
+        n: usize,
+    ) -> Thrown {
+        let proto = f.inst().proto();
+        let source = perilune_syntax::error::chunk_id(&proto.source);
+        let source = String::from_utf8_lossy(&source);
+        let desc = proto.upvalues.get(n);
+        let name = desc.and_then(|d| d.name.as_deref()).map_or("?".into(), String::from_utf8_lossy);
+        let place = match desc.map_or(0, |d| d.line) {
+            0 => source.into_owned(),
+            line => format!("{source}:{line}"),
+        };
+        self.run_error(format!(
+            "attempt to assign to '{name}', a frozen copy of the variable of {place}: only the domain that it came from can assign it. \
+             Pass its value as an argument and return the new one, or use pl.atomic"
+        ))
     }
 
     /// Indexing something that has no `__index`.

@@ -136,7 +136,7 @@ impl Vm {
             return Value::NIL;
         }
         let v = self.raw_get_str(mt, self.event_name(e));
-        if bit < 8 && v.is_nil() && !mt.is_frozen() {
+        if bit < 8 && v.is_nil() && !mt.is_in_island() {
             // SAFETY: this thread owns the heap.
             unsafe { (*mt.ptr()).absent |= 1 << bit };
         }

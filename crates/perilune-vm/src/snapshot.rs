@@ -309,7 +309,7 @@ impl<W: Write> Walk<'_, W> {
         // SAFETY: a live table and its metatable.
         unsafe {
             let meta = (*t).metatable;
-            if meta.is_null() {
+            if meta.is_null() || (*t).is_frozen() {
                 return (false, false);
             }
             self.vm.lua.weakness(Gc::from_ptr(meta)).unwrap_or((false, false))

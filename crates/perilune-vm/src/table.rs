@@ -177,7 +177,13 @@ impl Table {
         }
     }
 
-    /// Whether the table is in an island: nothing may be written to it.
+    /// Whether the table is in an island: then its keys are found in other ways (see the essay), and not even what is lazy may be written to it.
+    #[inline(always)]
+    pub(crate) fn is_in_island(&self) -> bool {
+        perilune_heap::is_island(self as *const Table as usize)
+    }
+
+    /// Whether the table is in an island, or a frozen copy of another domain's: no program may write to it.
     #[inline(always)]
     pub(crate) fn is_frozen(&self) -> bool {
         self.header.epoch & perilune_heap::FROZEN != 0
@@ -306,7 +312,7 @@ impl Vm {
                 Some(i) => t.get_int(i),
                 None => t.node_value(t.find_other(key)),
             },
-            Tag::SHARED if t.is_frozen() => t.node_value(t.find_frozen_shared(key.gc())),
+            Tag::SHARED if t.is_in_island() => t.node_value(t.find_frozen_shared(key.gc())),
             Tag::SHARED => match self.known_shared(key.gc()) {
                 Some(known) => t.node_value(t.find_other(known.into())),
                 None => Value::NIL,
@@ -563,7 +569,7 @@ impl Vm {
         unsafe { self.heap.free_buffer(buffer_of(data)) };
     }
 
-    /// Refuses a store into a table of an island, or into the globals of a task. Every way to change a table that does not compare epochs itself begins with this.
+    /// Refuses a store into a table of an island, a frozen copy, or into the globals of a task. Every way to change a table that does not compare epochs itself begins with this.
     #[inline(always)]
     pub(crate) fn check_writable(&mut self, t: Gc<Table>) -> LuaResult<()> {
         if t.is_frozen() || t.is_guarded() { Err(self.frozen_error(t)) } else { Ok(()) }

@@ -17,6 +17,6 @@ local last
 for i = 1, 3 do
   last = i
 end
-try(pl.domain.spawn, function() return last end)
+try(function() return pl.domain.spawn(function() return last end):join() end)
 local a <const> = pl.atomic(0)
 print(pl.domain.spawn(function() return a:add(1) end):join() ~= nil)

@@ -3,9 +3,11 @@ local pl, try = require "perilune", require "lib.try"
 cache = {}
 function lookup(k) return (cache)[k] end
 function work(k) return lookup(k) end
-try(pl.domain.spawn, function() return cache.x end)
-try(pl.domain.spawn, function() return function() return #cache end end)
-try(pl.domain.spawn, work, 1)
+try(function() return pl.domain.spawn(function() return cache.x end):join() end)
+try(function() return pl.domain.spawn(function() return (function() return #cache end)() end):join() end)
+try(pl.domain.spawn, function() return function() cache[1] = 1 end end)
+try(function() return pl.domain.spawn(function() local c = cache c[1] = 1 end):join() end)
+try(function() return pl.domain.spawn(work, 1):join() end)
 try(function() return pl.domain.spawn(function() return missing end):join() end)
 cache = "plain"
 print(pl.domain.spawn(work, 1):join())

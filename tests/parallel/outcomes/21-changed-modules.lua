@@ -6,7 +6,7 @@ try(function() return pl.domain.spawn(unit):join() end)
 shapes.unit = "inch"
 try(function() return pl.domain.spawn(unit):join() end)
 shapes.seen = {}
-try(pl.domain.spawn, unit)
+try(function() return pl.domain.spawn(unit):join() end)
 shapes.seen = nil
 local count = 0
 local original = shapes.describe
@@ -16,7 +16,7 @@ shapes.describe = nil
 try(pl.domain.spawn, unit)
 package.loaded["lib.fake"] = { x = 1 }
 local fake = require "lib.fake"
-try(pl.domain.spawn, function() return fake.x end)
+try(function() return pl.domain.spawn(function() return fake.x end):join() end)
 local Point = require "lib.point"
 Point[1] = "odd"
 try(pl.domain.spawn, print, Point.new(1, 2))

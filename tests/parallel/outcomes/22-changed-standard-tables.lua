@@ -9,5 +9,5 @@ try(pl.domain.spawn, f)
 string.rep = rep
 try(function() return pl.domain.spawn(f):join() end)
 math.cache = {}
-try(pl.domain.spawn, function() return math.sqrt(4) end)
+try(function() return pl.domain.spawn(function() return math.sqrt(4) end):join() end)
 try(function() return pl.domain.spawn(f):join() end)

@@ -1,12 +1,20 @@
--- Metatables that the receiver could not find again.
+-- Metatables: those that the receiver finds again in a module, those that go along frozen, those that come home.
 local pl, try = require "perilune", require "lib.try"
-local Local = { __index = {} }
-try(pl.domain.spawn, print, setmetatable({}, Local))
-try(pl.domain.spawn, print, "x", { { p = setmetatable({}, { __name = "Account" }) } })
-try(pl.domain.spawn, print, setmetatable({}, getmetatable(""))) -- the standard metatable of strings
+local function run(f, ...) return pl.domain.spawn(f, ...):join() end
+local Local = { double = function(t) return t.n * 2 end }
+Local.__index = Local
+try(run, function(t) return t:double(), getmetatable(t) == Local end, setmetatable({ n = 4 }, Local))
+try(run, function(t) t.n = 5 return t:double() end, setmetatable({ n = 4 }, Local))
+try(run, function(t) getmetatable(t).double = nil end, setmetatable({}, Local))
+try(run, function(t) return getmetatable(t[1].p).__name end, { { p = setmetatable({}, { __name = "Account" }) } })
+try(run, function(t) return getmetatable(t) == getmetatable("") end, setmetatable({}, getmetatable("")))
+print(getmetatable(run(function() return setmetatable({}, Local) end)) == Local)
 local Point = require "lib.point"
-try(function() return pl.domain.spawn(function(p) return p:sum() end, Point.new(3, 4)):join() end)
+try(run, function(p) return p:sum() end, Point.new(3, 4))
 Point.extra = setmetatable({}, { __mode = "k" })
-try(pl.domain.spawn, print, Point.new(3, 4))
+try(run, function(p) return p:sum() end, Point.new(3, 4))
 local Shared = pl.share { __index = { double = 2 } }
-try(function() return pl.domain.spawn(function(t) return t.double end, setmetatable({}, Shared)):join() end)
+try(run, function(t) return t.double end, setmetatable({}, Shared))
+local Handle = { __gc = function() end }
+try(run, print, setmetatable({}, Handle))
+try(run, function() return setmetatable({}, Handle) ~= nil end)

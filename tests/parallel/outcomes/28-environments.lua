@@ -3,9 +3,10 @@ local pl, try = require "perilune", require "lib.try"
 do
   local _ENV = { tostring = tostring }
   local f = function() return tostring(1) end
-  try(pl.domain.spawn, f)
+  try(function() return pl.domain.spawn(f):join() end)
+  try(pl.domain.spawn, function() x = 1 end)
 end
-try(pl.domain.spawn, load("return x", "=chunk", "t", { x = 1 }))
+try(function() return pl.domain.spawn(load("return x", "=chunk", "t", { x = 1 })):join() end)
 do
   local _ENV <const> = pl.share { y = 2 }
   local g = function() return y end

@@ -80,7 +80,7 @@ pub(crate) fn generate(
         index: 0,
         kind: if env.assigned { VarKind::Mutable } else { VarKind::Unassigned },
         line: 0,
-        assigned_line: env.assigned_line,
+        assigned_line: env.decisive_line(),
     });
     generator.fs.upvalue_ids.insert(LocalId(0), 0);
     generator.function_body(FuncId(0)).map_err(|error| (*error, generator.limit.take()))
@@ -258,11 +258,22 @@ impl Gen<'_> {
         let variable = &self.chunk.locals[local.index()];
         let kind = match variable {
             Local { attrib: Attrib::Close, .. } => VarKind::Close,
-            Local { assigned: true, .. } => VarKind::Mutable,
-            Local { late: true, .. } => VarKind::Late,
-            _ => VarKind::Unassigned,
+            Local { assigned: false, late: false, .. } => VarKind::Unassigned,
+            // The function in the variable's own that this one is, or is in, has been met before.
+            _ if !in_stack => self.outer[level].upvalues[index as usize].kind,
+            _ => {
+                let function =
+                    if level + 1 == self.outer.len() { self.fs.func } else { self.outer[level + 1].func };
+                if variable.is_settled_before(&self.chunk.functions[function.index()]) {
+                    VarKind::Settled
+                } else if variable.late {
+                    VarKind::Late
+                } else {
+                    VarKind::Mutable
+                }
+            }
         };
-        let (line, assigned_line) = (variable.line, variable.assigned_line);
+        let (line, assigned_line) = (variable.line, variable.decisive_line());
         for inner in level + 1..=self.outer.len() {
             let name = Some(self.local_name(local).into());
             let state = if inner == self.outer.len() { &mut self.fs } else { &mut self.outer[inner] };

@@ -368,7 +368,8 @@ impl Parser<'_> {
     #[inline(never)]
     fn open_function(&mut self, line: u32) {
         let id = FuncId(self.chunk.functions.len() as u32);
-        self.chunk.functions.push(Function { line, ..Function::default() });
+        let (at, ways_back) = (self.scopes.tick(), self.scopes.ways_back());
+        self.chunk.functions.push(Function { line, at, ways_back, ..Function::default() });
         self.open.push(OpenFunction { id, is_vararg: false, line, local_count: 0, loops: 0 });
         self.enter_block();
     }

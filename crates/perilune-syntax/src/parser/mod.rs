@@ -177,9 +177,11 @@ impl<'s> Parser<'s> {
             captured: false,
             assigned: false,
             late: false,
-            assigned_line: 0,
             line: 0,
             bare: None,
+            since: 0,
+            last_assigned: (0, 0),
+            assigned_inside: 0,
         });
         self.scopes.activate(self.env, LocalId(0));
         self.chunk.functions.push(Function { is_vararg: true, ..Function::default() });

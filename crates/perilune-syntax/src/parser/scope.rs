@@ -30,6 +30,10 @@ pub struct Scopes {
     jumps: Vec<Jump>,
     /// The blocks around the current point, innermost last.
     blocks: Vec<Block>,
+    /// Loops around the current point and labels visible there, by when they began: where control may come back to.
+    ways_back: Vec<Moment>,
+    /// Counts what decides about assignments.
+    clock: Moment,
 }
 
 /// A jump without a target.
@@ -53,9 +57,32 @@ struct Block {
     labels: u32,
     jumps: u32,
     local_count: u32,
+    ways_back: u32,
 }
 
 impl Scopes {
+    /// Another place in the text.
+    pub fn tick(&mut self) -> Moment {
+        self.clock = self.clock.saturating_add(1);
+        self.clock
+    }
+
+    /// Control may come back to here, until [`Scopes::no_way_back`] or the end of the block.
+    pub fn way_back(&mut self) {
+        let now = self.tick();
+        self.ways_back.push(now);
+    }
+
+    /// The loop begun last is over.
+    pub fn no_way_back(&mut self) {
+        self.ways_back.pop();
+    }
+
+    /// Where control may come back to from here.
+    pub fn ways_back(&self) -> Box<[Moment]> {
+        self.ways_back.as_slice().into()
+    }
+
     /// Lets `name` mean `local` from here to the end of the block.
     pub fn activate(&mut self, name: StrId, local: LocalId) {
         let hidden = entry(&mut self.visible, name).replace(local);
@@ -83,6 +110,7 @@ impl Parser<'_> {
             labels: self.scopes.labels.len() as u32,
             jumps: self.scopes.jumps.len() as u32,
             local_count: self.function().local_count,
+            ways_back: self.scopes.ways_back.len() as u32,
         };
         self.scopes.blocks.push(block);
     }
@@ -98,6 +126,7 @@ impl Parser<'_> {
         for (name, hidden) in scopes.labels.drain(block.labels as usize..).rev() {
             scopes.labelled[name.index()] = hidden;
         }
+        scopes.ways_back.truncate(block.ways_back as usize);
         for jump in &mut scopes.jumps[block.jumps as usize..] {
             jump.active = jump.active.min(block.active);
         }
@@ -126,6 +155,7 @@ impl Parser<'_> {
         self.reserve_locals(1)?;
         let id = LocalId(self.chunk.locals.len() as u32);
         let function = self.function().id;
+        let since = self.scopes.tick();
         self.chunk.locals.push(Local {
             name,
             attrib: Attrib::Regular,
@@ -133,9 +163,11 @@ impl Parser<'_> {
             captured: false,
             assigned: false,
             late: false,
-            assigned_line: 0,
             line,
             bare: None,
+            since,
+            last_assigned: (0, 0),
+            assigned_inside: 0,
         });
         Ok(id)
     }
@@ -150,16 +182,30 @@ impl Parser<'_> {
     #[inline(never)]
     pub(super) fn note_assignment(&mut self, id: LocalId, line: u32) {
         let place = self.place();
+        let now = self.scopes.tick();
         let local = &mut self.chunk.locals[id.index()];
+        if local.function == place.function {
+            local.last_assigned = (now, line);
+        } else if local.assigned_inside == 0 {
+            local.assigned_inside = line;
+        }
         if local.assigned {
             return;
         }
-        local.assigned_line = line;
         if local.bare == Some(place) && !local.late {
             local.late = true;
         } else {
             local.late = false;
             local.assigned = true;
+        }
+    }
+
+    /// The values of an assignment to a local have been read: it happens after whatever stands in them.
+    pub(super) fn values_come_first(&mut self, id: LocalId) {
+        let (function, now) = (self.function().id, self.scopes.tick());
+        let local = &mut self.chunk.locals[id.index()];
+        if local.function == function {
+            local.last_assigned.0 = now;
         }
     }
 
@@ -265,6 +311,7 @@ impl Parser<'_> {
             hidden => {
                 *label = Some(Label { function, line });
                 self.scopes.labels.push((name, hidden));
+                self.scopes.way_back();
                 Ok(())
             }
         }

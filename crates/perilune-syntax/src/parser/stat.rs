@@ -17,11 +17,16 @@ impl Parser<'_> {
         Ok(base)
     }
 
-    /// [`Parser::block`] that is run again and again.
+    /// [`Parser::block`] that is run again and again, each time with new variables `vars`.
     #[inline(never)]
-    fn loop_body(&mut self) -> Result<usize> {
+    fn loop_body(&mut self, vars: Locals) -> Result<usize> {
         self.function().loops += 1;
+        self.scopes.way_back();
+        for var in vars.iter() {
+            self.chunk.locals[var.index()].since = self.scopes.tick();
+        }
         let body = self.block()?;
+        self.scopes.no_way_back();
         self.function().loops -= 1;
         Ok(body)
     }
@@ -97,9 +102,11 @@ impl Parser<'_> {
     #[inline(never)]
     fn while_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
+        self.scopes.way_back();
         let cond = self.expr()?;
         self.expect_word(Word::Do)?;
-        let body = self.loop_body()?;
+        let body = self.loop_body(Locals::between(0, 0))?;
+        self.scopes.no_way_back();
         let end_line = self.close_word(Word::While, line)?;
         self.push_with_block(body, line, move |body| StatKind::While { cond, body, end_line });
         Ok(())
@@ -108,6 +115,7 @@ impl Parser<'_> {
     #[inline(never)]
     fn repeat_stat(&mut self, line: u32) -> Result<()> {
         self.advance()?;
+        self.scopes.way_back();
         self.enter_block();
         self.function().loops += 1;
         let body = self.stat_list()?;
@@ -115,6 +123,7 @@ impl Parser<'_> {
         let end_line = self.close_word(Word::Repeat, line)?;
         let cond = self.expr()?;
         self.leave_block();
+        self.scopes.no_way_back();
         self.push_with_block(body, line, move |body| StatKind::Repeat { body, cond, end_line });
         Ok(())
     }
@@ -179,8 +188,9 @@ impl Parser<'_> {
         let step = if self.accept_char(b',')? { Some(self.expr()?) } else { None };
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
-        self.activate(Locals::between(var.index(), var.index() + 1));
-        let body = self.loop_body()?;
+        let vars = Locals::between(var.index(), var.index() + 1);
+        self.activate(vars);
+        let body = self.loop_body(vars)?;
         let end_line = self.close_word(Word::For, line)?;
         self.push_with_block(body, line, move |body| {
             StatKind::NumericFor(Box::new(NumericFor { var, start, limit, step, do_line, body, end_line }))
@@ -197,7 +207,7 @@ impl Parser<'_> {
         self.expect_word(Word::Do)?;
         let do_line = self.last_line;
         self.activate(vars);
-        let body = self.loop_body()?;
+        let body = self.loop_body(vars)?;
         let end_line = self.close_word(Word::For, line)?;
         let exprs = self.take_exprs(base);
         self.push_with_block(body, exprs_line, move |body| {
@@ -414,6 +424,11 @@ impl Parser<'_> {
 
     #[inline(never)]
     fn push_assignment(&mut self, targets: usize, values: usize, line: u32) {
+        for target in targets..values {
+            if let Expr::Local(id) = self.chunk.exprs[self.pending.exprs[target].index()] {
+                self.values_come_first(id);
+            }
+        }
         let values = self.take_exprs(values);
         let targets = self.take_exprs(targets);
         self.push_stat(StatKind::Assign { targets, values }, line);

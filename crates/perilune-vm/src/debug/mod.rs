@@ -34,8 +34,8 @@ use crate::value::{Gc, Tag, Value};
 /// A place in a program's text, cheap to take and to keep: what it is called is found out when it is asked for.
 #[derive(Clone)]
 pub struct Site {
-    proto: std::sync::Arc<perilune_syntax::Proto>,
-    pc: usize,
+    pub(crate) proto: std::sync::Arc<perilune_syntax::Proto>,
+    pub(crate) pc: usize,
 }
 
 impl Site {

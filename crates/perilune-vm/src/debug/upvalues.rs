@@ -41,7 +41,20 @@ impl Vm {
         Some((Vec::new(), unsafe { *native_slot(f.as_native_closure()?, n)? }))
     }
 
-    /// Assigns to upvalue `n` (from 1) of `f` and returns its name. `None`: there is none such, or `f` is in an island.
+    /// Refuses an assignment to upvalue `n` (from 1) of `f`, or another variable in its place, if that has come from another domain.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn check_upvalue_writable(&mut self, f: Value, n: i64) -> crate::native::LuaResult<()> {
+        let Some(c) = f.as_closure() else { return Ok(()) };
+        let Some(at) = index(n).filter(|&at| at < c.inst().num_upvalues as usize) else { return Ok(()) };
+        // SAFETY: it exists.
+        let is_frozen = reference(c, at).is_some_and(|uv| unsafe { (**uv).is_frozen() })
+            || crate::parcel::is_frozen_copy(f);
+        if is_frozen { Err(self.frozen_variable_error(c, at)) } else { Ok(()) }
+    }
+
+    /// Assigns to upvalue `n` (from 1) of `f`, which [`Vm::check_upvalue_writable`] has nothing against, and returns its name. `None`: there is none such, or `f` is in an island.
     pub fn set_upvalue_of(&mut self, f: Value, n: i64, v: Value) -> Option<Vec<u8>> {
         let (name, _) = self.upvalue_of(f, n)?;
         let n = index(n)?;

@@ -378,7 +378,7 @@ impl Client for LuaClient<'_> {
             if ageing {
                 self.lua.interned.shapes.collected();
             }
-            self.lua.crossing.parcel.collected(cycle == Cycle::Major);
+            self.lua.crossing.parcel.collected(cycle == Cycle::Major, ageing, |o| m.is_marked(o));
             let alive = |f: Value| !is_dead(m, f);
             if ageing {
                 self.lua.islands.functions.collected((cycle == Cycle::Major).then_some(&alive));
@@ -440,7 +440,8 @@ impl LuaClient<'_> {
         // SAFETY: a live table and its metatable.
         unsafe {
             let meta = (*t).metatable;
-            if meta.is_null() || (*meta).absent & (1 << Event::Mode as u8) != 0 {
+            // What is frozen is never cleared.
+            if meta.is_null() || (*meta).absent & (1 << Event::Mode as u8) != 0 || (*t).is_frozen() {
                 return None;
             }
             self.lua.weakness(Gc::from_ptr(meta))
@@ -575,7 +576,7 @@ impl State {
     pub(crate) fn weakness(&mut self, mt: Gc<Table>) -> Option<(bool, bool)> {
         let mode = mt.get_str(self.roots.event_name(Event::Mode));
         let Some(s) = mode.as_string() else {
-            if mode.is_nil() && !mt.is_frozen() {
+            if mode.is_nil() && !mt.is_in_island() {
                 // SAFETY: this thread owns the heap.
                 unsafe { (*mt.ptr()).absent |= 1 << Event::Mode as u8 };
             }

@@ -371,7 +371,7 @@ impl Vm {
 
     /// Marks a table as one that inline caches look through.
     pub(crate) fn flag_proto(&mut self, t: Gc<Table>) {
-        if t.header.flags & TABLE_IS_PROTO == 0 && !t.is_frozen() {
+        if t.header.flags & TABLE_IS_PROTO == 0 && !t.is_in_island() {
             // SAFETY: the heap's one thread writes the header's client flags.
             unsafe { (*t.ptr()).header.flags |= TABLE_IS_PROTO };
             self.lua.gc.flagged_young = true;

@@ -354,7 +354,7 @@ macro_rules! append_element {
                     (*t).array_len = n + 1;
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if (*val).tag() == (*t).kind.number_tag() {
+            } else if (*val).tag() == (*t).kind.number_tag() && !(*t).is_frozen() {
                 *((*t).array as *mut u64).add(n as usize) = (*val).payload();
                 (*t).array_len = n + 1;
                 next!($vm, $base, $pc, $k, $tab)

@@ -1,8 +1,9 @@
 //! Loads, moves, upvalues, jumps and tests.
 
-use super::{copy, next, op, set_int, tail};
+use super::{Flow, copy, flow, next, op, save, set_int, tail};
+use crate::Vm;
 use crate::object::{LuaClosure, Upval};
-use crate::value::{Tag, Value};
+use crate::value::{Gc, Tag, Value};
 use std::sync::atomic::Ordering;
 
 op!(op_move(vm, base, pc, k, i, tab) {
@@ -64,7 +65,7 @@ op!(op_getupval(vm, base, pc, k, i, tab) {
 op!(op_setupval(vm, base, pc, k, i, tab) {
     let uv = upvalue(base, i.b() as usize);
     let v = base.add(i.a() as usize);
-    if (*uv).header.epoch != (*vm).heap.epoch() && (*v).tag() >= Tag::STRING {
+    if (*uv).header.epoch != (*vm).heap.epoch() && ((*v).tag() >= Tag::STRING || (*uv).is_frozen()) {
         tail!(old_setupval, vm, base, pc, k, i, tab)
     }
     copy((*uv).v, v);
@@ -72,13 +73,26 @@ op!(op_setupval(vm, base, pc, k, i, tab) {
 });
 
 op!(
-    /// SETUPVAL of a reference in an upvalue that the collector has to be told about.
+    /// SETUPVAL of a reference in an upvalue that the collector has to be told about; or of anything in a frozen one, which is an error.
     #[inline(never)] old_setupval(vm, base, pc, k, i, tab) {
     let uv = upvalue(base, i.b() as usize);
+    if (*uv).is_frozen() {
+        save!(vm, base, pc);
+        flow!(vm, frozen_variable(&mut *vm, base, i))
+    }
     (*vm).barrier_upvalue(uv);
     copy((*uv).v, base.add(i.a() as usize));
     next!(vm, base, pc, k, tab)
 });
+
+/// A store into a variable that has come from another domain.
+#[cold]
+#[inline(never)]
+unsafe fn frozen_variable(vm: &mut Vm, base: *mut Value, i: perilune_syntax::Instr) -> Flow {
+    // SAFETY: the running frame's function is below its registers.
+    let cl = unsafe { Gc::from_ptr((*base.sub(3)).payload() as *mut LuaClosure) };
+    Err(vm.frozen_variable_error(cl, i.b() as usize))
+}
 
 op!(op_jump(vm, base, pc, k, i, tab) {
     next!(vm, base, pc.offset(i.sj() as isize), k, tab)

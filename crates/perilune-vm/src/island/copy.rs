@@ -184,8 +184,12 @@ impl Copier<'_> {
         }
         // SAFETY: a live object.
         unsafe {
-            if (*src).epoch & FROZEN != 0 {
-                let dst = self.entries.0[((*src).epoch & !FROZEN) as usize].dst;
+            // A frozen copy of another domain's table has the bit too, and a number that is none of an entry of its own.
+            if (*src).epoch & FROZEN != 0
+                && let Some(&Entry { src: of, dst, .. }) =
+                    self.entries.0.get(((*src).epoch & !FROZEN) as usize)
+                && of == src
+            {
                 return Ok(Value::raw(Tag((*dst).kind), dst as u64));
             }
             let dst = match v.tag() {
@@ -504,7 +508,7 @@ impl Copier<'_> {
                     *own.add(n) = ENV;
                     continue;
                 }
-                if desc.kind == VarKind::Mutable {
+                if desc.kind == VarKind::Mutable && !(**upvals.add(n)).is_frozen() {
                     return self.refuse(Gc::from_ptr(src).into(), Why::Assigned(desc.clone()));
                 }
                 if desc.kind == VarKind::Late && v.is_nil() {

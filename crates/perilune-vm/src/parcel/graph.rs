@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! words:  root values, contents of the objects met so far and in them, and so on until none is left;
-//!         then for each entry (a global of an environment, a field of a changed module): its value, contents as before
+//!         then for each entry (a global of an environment, a field of a changed module or of a table that crosses in part): its value, contents as before
 //! contents of a table:    slots of its shape; array; (key, value) pairs; metatable if it has one
 //! contents of a closure:  upvalues
 //! ```
@@ -42,6 +42,10 @@ pub(super) mod code {
     pub const UPVALUE: u8 = 16;
     /// An upvalue that holds an environment. In a root graph: number of the snapshot. In a snapshot: of the environment.
     pub const ENVIRONMENT: u8 = 17;
+    /// The same in a root graph that has environments of its own: number of the environment.
+    pub const OWN_ENVIRONMENT: u8 = 18;
+    /// A table met for the first time whose contents, or some of them, come as entries.
+    pub const PARTIAL: u8 = 19;
 }
 
 /// What it takes to make a table, in two words.
@@ -100,6 +104,20 @@ pub(super) enum Entry {
     Global { environment: u32, name: Arc<[u8]> },
     /// A field of a module that has been written to: the receiver's gets the same value.
     Patch { module: u32, field: Arc<[u8]> },
+    /// A field of a table that crosses in part.
+    Field { object: u32, name: Arc<[u8]> },
+    /// Keys and values of a table that has crossed in part, or is weak: their number, the pairs, its metatable or nil.
+    Rest { object: u32 },
+}
+
+/// What an object is a copy of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub object: u32,
+    /// Number of the crossing in [`Refs::crossings`].
+    pub crossing: u32,
+    /// Of the original, there.
+    pub index: u32,
 }
 
 /// What a graph refers to beside its words.
@@ -116,8 +134,13 @@ pub(super) struct Refs {
     pub search: Option<Arc<super::search::Search>>,
     pub snapshots: Vec<Arc<super::snapshot::Snapshot>>,
     pub entries: Vec<Entry>,
-    /// Number of environments of a snapshot.
+    /// Number of environments of a snapshot, or of a root graph's own.
     pub environments: u32,
+    /// Numbers of the objects that are frozen over there, ascending.
+    pub frozen: Vec<u32>,
+    /// What objects are copies of, by their numbers, ascending.
+    pub origins: Vec<Origin>,
+    pub crossings: Vec<Arc<super::origin::Crossing>>,
 }
 
 impl Refs {

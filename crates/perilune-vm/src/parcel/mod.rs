@@ -11,6 +11,8 @@
 //! |---|---|
 //! | `graph.rs` | the form of values on their way |
 //! | `pack.rs`, `seen.rs` | from values to that form |
+//! | `frozen.rs`, `check.rs` | what is frozen over there, and what that refuses |
+//! | `origin.rs` | what comes home |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
 //! | `modules.rs` | modules, found again by name |
@@ -28,9 +30,12 @@
 //! A single number, boolean or short string takes no allocation. Everything else takes one block of words, and a second one if it refers to
 //! anything by reference.
 
+mod check;
 mod error;
+mod frozen;
 mod graph;
 mod modules;
+mod origin;
 mod outside;
 mod pack;
 mod refusal;
@@ -40,6 +45,7 @@ mod snapshot;
 mod unpack;
 
 pub use error::ErrorParcel;
+pub(crate) use origin::is_frozen_copy;
 pub use refusal::{Node, Place, Reason, Refusal, Role, Step};
 
 use crate::Vm;
@@ -60,6 +66,8 @@ pub struct PackRules {
     pub role: Role,
     /// What functions among them have as their globals over there.
     pub globals: Globals,
+    /// The sender waits for all that is called over there, so captured variables are taken as they are.
+    pub waits: bool,
 }
 
 /// What functions that cross have as their globals in the receiver; and what its `_G` is to them.
@@ -77,15 +85,17 @@ pub enum Globals {
 
 impl PackRules {
     /// A task's function and its arguments.
-    pub const TASK: PackRules = PackRules { role: Role::Argument, globals: Globals::Task };
+    pub const TASK: PackRules = PackRules { role: Role::Argument, globals: Globals::Task, waits: false };
+    /// The functions of a loop that the caller waits for.
+    pub const LOOP: PackRules = PackRules { role: Role::Loop, globals: Globals::Task, waits: true };
     /// The function of a new domain and its arguments.
-    pub const SPAWN: PackRules = PackRules { role: Role::Argument, globals: Globals::Own };
+    pub const SPAWN: PackRules = PackRules { role: Role::Argument, globals: Globals::Own, waits: false };
     /// Values sent through a channel or stored in a shared object.
-    pub const MESSAGE: PackRules = PackRules { role: Role::Message, globals: Globals::Message };
+    pub const MESSAGE: PackRules = PackRules { role: Role::Message, globals: Globals::Message, waits: false };
     /// Results.
-    pub const RESULT: PackRules = PackRules { role: Role::Result, globals: Globals::Message };
+    pub const RESULT: PackRules = PackRules { role: Role::Result, globals: Globals::Message, waits: false };
     /// The value of an error.
-    pub const ERROR: PackRules = PackRules { role: Role::Error, globals: Globals::Message };
+    pub const ERROR: PackRules = PackRules { role: Role::Error, globals: Globals::Message, waits: false };
 }
 
 /// Values on their way; see the module's essay.
@@ -109,6 +119,9 @@ enum Repr {
     /// Another parcel, and what its sender wants to tell whoever opens it.
     Noted(Box<(Parcel, Note)>),
 }
+
+/// The name of chunks that are part of the runtime's own library.
+pub const OWN_SOURCE: &[u8] = b"=perilune";
 
 /// What can go with a parcel beside its values.
 pub type Note = Arc<dyn std::any::Any + Send + Sync>;
@@ -162,6 +175,14 @@ impl Parcel {
         }
     }
 
+    /// Whether there are copies of tables in it.
+    fn holds_copies(&self) -> bool {
+        match &self.values().0 {
+            Repr::Graph { graph, .. } => graph.refs.as_ref().is_some_and(|refs| !refs.frozen.is_empty()),
+            _ => false,
+        }
+    }
+
     /// Whether it owns counts of anything that may own counts of others: then whatever keeps it may become part of a cycle.
     #[inline]
     pub fn holds_counts(&self) -> bool {
@@ -204,10 +225,25 @@ pub(crate) struct ParcelState {
     protos: HashMap<usize, *mut ProtoInst, foldhash::fast::FixedState>,
     /// Snapshots made since the last collection.
     snapshots: HashMap<snapshot::CacheKey, snapshot::Cached, foldhash::fast::FixedState>,
+    /// Functions that snapshots could not be made for since the last collection: their globals cross with the rest.
+    without_snapshot: std::collections::HashSet<snapshot::CacheKey, foldhash::fast::FixedState>,
     /// Snapshots that have arrived.
     instances: Vec<snapshot::Instance>,
     pub(crate) modules: modules::Modules,
     searching: search::Searching,
+    origins: origin::Origins,
+    /// Environments of tasks have been made here.
+    has_environments: bool,
+    /// Bodies of loops that parts of are run here.
+    kept: Vec<Kept>,
+}
+
+/// What has been unpacked and may be used again, since a program cannot change it.
+struct Kept {
+    /// Gone when the loop is.
+    graph: std::sync::Weak<Graph>,
+    /// Roots while the graph is there.
+    values: Vec<Value>,
 }
 
 impl ParcelState {
@@ -217,6 +253,10 @@ impl ParcelState {
             Obj::new(t.cast()).map(&mut mark);
         }
         self.searching.trace(&mut mark);
+        self.origins.trace(&mut mark);
+        for v in self.kept.iter().filter(|k| k.graph.strong_count() > 0).flat_map(|k| &k.values) {
+            v.obj().map(&mut mark);
+        }
     }
 
     /// The instance of a prototype is about to be freed.
@@ -227,8 +267,11 @@ impl ParcelState {
     }
 
     /// To be called at the end of every collection: addresses may be used again. Snapshots that nothing has arrived with since the last major one go.
-    pub(crate) fn collected(&mut self, major: bool) {
+    pub(crate) fn collected(&mut self, major: bool, ageing: bool, is_marked: impl Fn(Obj) -> bool) {
         self.snapshots.clear();
+        self.without_snapshot.clear();
+        self.kept.retain(|k| k.graph.strong_count() > 0);
+        self.origins.collected(major, ageing, is_marked);
         if major {
             self.instances.retain_mut(|i| std::mem::replace(&mut i.used, false));
         }
@@ -268,22 +311,30 @@ impl Vm {
     /// As [`Vm::pack`], for values that take a graph, and without what modules are found by.
     fn pack_plainly(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
         self.modules_ready();
-        for tracing in [false, true] {
-            let mut packer = Packer::new(self, rules.role, tracing, None);
-            let result = packer.roots(values);
-            let (graph, ..) = packer.finish(values.len() as u32);
-            match result {
+        let (mut tracing, mut inline) = (false, false);
+        loop {
+            let unit = inline.then(pack::Unit::default);
+            let mut packer = Packer::new(self, rules.role, tracing, unit, false);
+            match packer.roots(values, rules.waits) {
                 Ok(()) => {
+                    let (graph, ..) = packer.finish(values.len() as u32);
                     return Ok(Parcel(Repr::Graph { graph: Arc::new(graph), globals: rules.globals }));
                 }
-                Err(mut refusal) if tracing => {
-                    (refusal.role, refusal.count) = (rules.role, values.len() as u32);
-                    return Err(refusal);
+                Err(mut refusal) => {
+                    packer.give_up();
+                    // Among the globals is a table: they cross in this graph, so that it has one copy.
+                    if refusal.reason == Reason::Travels && !inline {
+                        inline = true;
+                        continue;
+                    }
+                    if tracing {
+                        (refusal.role, refusal.count) = (rules.role, values.len() as u32);
+                        return Err(refusal);
+                    }
+                    tracing = true;
                 }
-                Err(_) => {}
             }
         }
-        unreachable!("the second attempt returns")
     }
 
     /// As [`Vm::pack`]; a refusal is raised as an error, with the position of the Lua code that called the running native.
@@ -303,7 +354,17 @@ impl Vm {
     /// Raises a refusal as an error.
     #[cold]
     pub fn raise_refusal(&mut self, refusal: &Refusal) -> Thrown {
-        self.error(refusal.text())
+        let text = refusal.text();
+        // A native may be called by Lua code of our own on behalf of the program's call, which is what people know.
+        let site = self.running_site(None).filter(|site| *site.proto.source == *OWN_SOURCE);
+        let site = site.and_then(|_| self.running_site(Some(OWN_SOURCE)));
+        match site.and_then(|site| Some((site.proto.line_at(site.pc)?, site.proto))) {
+            None => self.error(text),
+            Some((line, proto)) => {
+                let source = perilune_syntax::error::chunk_id(&proto.source);
+                self.error_plain(format!("{}:{line}: {text}", String::from_utf8_lossy(&source)))
+            }
+        }
     }
 
     /// Pushes the values of a parcel on the running frame's stack, and returns how many. May call `require`, and so run Lua code, and collects if a
@@ -317,6 +378,26 @@ impl Vm {
             self.give_up(self.nargs() - count);
             return Err(refused);
         }
+        Ok(count)
+    }
+
+    /// As [`Vm::unpack`], for functions that several calls of this domain are made of: they are unpacked once, as long as the parcel is there.
+    ///
+    /// # Errors
+    /// As [`Vm::unpack`].
+    pub fn unpack_once(&mut self, parcel: &Parcel) -> LuaResult<u32> {
+        let Repr::Graph { graph, .. } = &parcel.values().0 else { return self.unpack(parcel) };
+        let kept = &self.lua.crossing.parcel.kept;
+        if let Some(kept) = kept.iter().find(|k| std::ptr::eq(k.graph.as_ptr(), Arc::as_ptr(graph))) {
+            let values = kept.values.clone();
+            self.ensure_stack(values.len())?;
+            values.iter().for_each(|&v| self.push(v));
+            return Ok(values.len() as u32);
+        }
+        let count = self.unpack(parcel)?;
+        let top = self.nargs();
+        let values = (top - count + 1..=top).map(|n| self.stack_get(n)).collect();
+        self.lua.crossing.parcel.kept.push(Kept { graph: Arc::downgrade(graph), values });
         Ok(count)
     }
 

@@ -139,6 +139,27 @@ fn mix(key: u64, v: Value) -> u64 {
     x ^ x >> 32
 }
 
+/// Calls `f` with all fields of a table.
+pub(super) fn all_fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(Value, Value)) {
+    for slot in 0..shape::field_count(t.shape) {
+        // SAFETY: a table has a slot for each field of its shape.
+        let v = unsafe { *t.slots.add(slot as usize) };
+        if !v.is_nil() {
+            f(vm.key_at(t.shape, slot).into(), v);
+        }
+    }
+    for node in t.node_slice().iter().filter(|n| n.is_live()) {
+        f(node.key(), node.value());
+    }
+    for at in 0..t.extent() {
+        // SAFETY: within `extent`.
+        let v = unsafe { t.element(at) };
+        if !v.is_nil() {
+            f(Value::int(at as i64 + 1), v);
+        }
+    }
+}
+
 /// Calls `f` with the fields of a table: those in slots, in the hash part, in a general array; the first [`MAX_FIELDS`] of each.
 pub(super) fn fields(vm: &mut Vm, t: Gc<Table>, mut f: impl FnMut(&mut Vm, Value, Value)) {
     for slot in 0..shape::field_count(t.shape) {

@@ -3,6 +3,11 @@
 //! One [`Packer`] makes one graph: the root graph of a parcel, or that of a snapshot of globals (`snapshot.rs`). It runs no Lua code and allocates
 //! nothing in the domain's heap except interned names, so nothing is collected meanwhile and addresses stay what they are.
 //!
+//! # Ways
+//! How a value is reached decides how it crosses, see [`Way`]: what captured variables, named globals and metatables lead to is frozen over there, everything else is a copy to
+//! write to. What is reached both ways is frozen; if that turns out when its contents have been written, the mark is passed on by going over them once
+//! more (`frozen.rs`).
+//!
 //! When something may not cross, the packer stops with the bare reason. The caller then packs once more with [`Packer::trace`] set, which
 //! notes for each object how it was reached, and that run's refusal has the path in it.
 
@@ -16,7 +21,7 @@ use crate::object::{ArrayKind, LuaClosure, LuaString, Table, Upval};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::error::chunk_id;
-use perilune_syntax::{Proto, VarKind};
+use perilune_syntax::{Proto, UpvalueDesc};
 use std::sync::Arc;
 
 /// What packing gives.
@@ -27,17 +32,45 @@ pub(super) struct Trace {
     /// By object: the one that led to it (`ROOT`: none), and how.
     nodes: Vec<(u32, Node)>,
     /// The object whose contents are being written, and where in it.
-    current: u32,
+    pub(super) current: u32,
     step: Option<Step>,
 }
 
 const ROOT: u32 = u32::MAX;
 
+/// How a value is reached.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// It is frozen over there: one more than the number of the variable that leads to it; 0: a copy to write to.
+    pub hold: u32,
+    /// If it is a function, it must keep the rules for variables, as it may be called over there without anything in between: it is no field of a frozen table.
+    pub strict: bool,
+}
+
+impl Way {
+    /// A value of a message, or in a table of one.
+    pub const SENT: Way = Way { hold: 0, strict: true };
+}
+
 /// An environment of a snapshot under way.
 pub(super) struct Environment {
     pub table: Gc<Table>,
     /// Names asked for so far.
-    names: Vec<Arc<[u8]>>,
+    names: Vec<Asked>,
+}
+
+/// A global that has been asked for.
+struct Asked {
+    name: Arc<[u8]>,
+    strict: bool,
+    /// Other than for the fields `inner`.
+    whole: bool,
+    inner: Vec<Arc<[u8]>>,
+    /// Its value has been written.
+    is_done: bool,
+    /// Where it is named first.
+    source: Arc<[u8]>,
+    line: u32,
 }
 
 /// A global as a snapshot has it.
@@ -61,15 +94,20 @@ pub(super) struct Packer<'v> {
     pub vm: &'v mut Vm,
     pub words: Vec<u64>,
     pub refs: Option<Box<Refs>>,
-    seen: Seen,
+    pub(super) seen: Seen,
     /// Modules met, by their number in the graph: the domain's number, and the fingerprint when it was looked at.
     pub modules: Vec<(u32, u64)>,
-    /// Of a snapshot.
+    /// Of a snapshot, or of a root graph with environments of its own.
     pub unit: Option<Unit>,
+    /// Tables are for the root graph.
+    pub(super) is_snapshot: bool,
     role: Role,
-    trace: Option<Box<Trace>>,
+    /// The caller waits for what crosses, so variables are taken as they are.
+    pub(super) waits: bool,
+    pub(super) trace: Option<Box<Trace>>,
     /// First object whose contents have not been written.
-    done: usize,
+    pub(super) done: usize,
+    pub(super) marks: super::frozen::Marks,
     /// First entry whose value has not been written.
     entries_done: usize,
     /// By entry, while tracing: the object that asked for it, and the line where it does.
@@ -78,7 +116,13 @@ pub(super) struct Packer<'v> {
 }
 
 impl<'v> Packer<'v> {
-    pub fn new(vm: &'v mut Vm, role: Role, tracing: bool, unit: Option<Unit>) -> Packer<'v> {
+    pub fn new(
+        vm: &'v mut Vm,
+        role: Role,
+        tracing: bool,
+        unit: Option<Unit>,
+        is_snapshot: bool,
+    ) -> Packer<'v> {
         // A snapshot is made while a root graph is under way, and then finds no buffers here.
         let buffers = &mut vm.lua.crossing.parcel.buffers;
         let (words, seen) = (std::mem::take(&mut buffers.words), std::mem::take(&mut buffers.seen));
@@ -89,7 +133,10 @@ impl<'v> Packer<'v> {
             seen,
             modules: Vec::new(),
             unit,
+            is_snapshot,
             role,
+            waits: false,
+            marks: super::frozen::Marks::default(),
             trace: tracing.then(|| Box::new(Trace { nodes: Vec::new(), current: ROOT, step: None })),
             done: 0,
             entries_done: 0,
@@ -98,17 +145,30 @@ impl<'v> Packer<'v> {
         }
     }
 
-    /// Packs `values` as roots.
-    pub fn roots(&mut self, values: &[Value]) -> Packed {
+    /// Packs `values` as roots; `waits`: the caller does, for all that is called over there.
+    pub fn roots(&mut self, values: &[Value], waits: bool) -> Packed {
+        self.waits = waits;
         for (n, &v) in values.iter().enumerate() {
             self.at(ROOT, || Step::Root(n as u32 + 1));
-            self.value(v, false)?;
+            self.value(v, Way::SENT)?;
         }
         self.everything()
     }
 
+    /// The buffers go back to the domain.
+    pub fn give_up(mut self) {
+        self.words.clear();
+        self.seen.clear();
+        let buffers = &mut self.vm.lua.crossing.parcel.buffers;
+        (buffers.words, buffers.seen) = (self.words, self.seen);
+    }
+
     /// The graph. The buffers go back to the domain.
     pub fn finish(mut self, roots: u32) -> (Graph, Vec<(u32, u64)>, Option<Unit>) {
+        self.note_origins();
+        if let (Some(unit), Some(refs)) = (&self.unit, &mut self.refs) {
+            refs.environments = unit.environments.len() as u32;
+        }
         // A domain that is idle keeps no more than this many words for the next parcel.
         const LARGE: usize = 1 << 13;
         let words = if self.words.len() > LARGE {
@@ -126,7 +186,7 @@ impl<'v> Packer<'v> {
     // -- Where we are, for refusals ------------------------------------------------------------------------------------------
 
     #[inline(always)]
-    fn at(&mut self, object: u32, step: impl FnOnce() -> Step) {
+    pub(super) fn at(&mut self, object: u32, step: impl FnOnce() -> Step) {
         if let Some(trace) = &mut self.trace {
             (trace.current, trace.step) = (object, Some(step()));
         }
@@ -134,7 +194,7 @@ impl<'v> Packer<'v> {
 
     #[cold]
     #[inline(never)]
-    fn refuse<T>(&self, reason: Reason) -> Packed<T> {
+    pub(super) fn refuse<T>(&self, reason: Reason) -> Packed<T> {
         let mut path = Vec::new();
         if let Some(trace) = &self.trace {
             path.extend(trace.step.clone().map(|step| Node { step, function: None }));
@@ -150,7 +210,7 @@ impl<'v> Packer<'v> {
 
     /// Notes how a new object was reached.
     #[inline(always)]
-    fn note(&mut self, v: Value) {
+    pub(super) fn note(&mut self, v: Value) {
         if self.trace.is_some() {
             self.note_slow(v);
         }
@@ -166,17 +226,17 @@ impl<'v> Packer<'v> {
 
     // -- Values ----------------------------------------------------------------------------------------------------------------
 
-    /// Writes a value. `held`: it is in a captured variable, a global or a module, where no plain table may be.
+    /// Writes a value.
     #[inline]
-    fn value(&mut self, v: Value, held: bool) -> Packed {
+    pub(super) fn value(&mut self, v: Value, way: Way) -> Packed {
         match v.tag() {
             Tag::NIL | Tag::FALSE | Tag::TRUE => self.words.push(v.tag().0 as u64),
             Tag::INT | Tag::FLOAT | Tag::LIGHT | Tag::NATIVE => {
                 self.words.extend_from_slice(&[v.tag().0 as u64, v.payload()]);
             }
             Tag::STRING => self.string(v.gc()),
-            Tag::TABLE => return self.table(v, held),
-            _ => return self.other(v),
+            Tag::TABLE => return self.table(v, way),
+            _ => return self.other(v, way),
         }
         Ok(())
     }
@@ -197,7 +257,7 @@ impl<'v> Packer<'v> {
         if v.is_in_island() {
             return self.island(v);
         }
-        if self.refer(v) {
+        if self.refer(v, Way::SENT).is_some() {
             return;
         }
         self.words.push(code::LONG_STRING as u64 | (bytes.len() as u64) << 8);
@@ -206,45 +266,63 @@ impl<'v> Packer<'v> {
 
     /// Writes a reference if the object has a number; otherwise gives it one, and the caller writes what it takes to make it.
     #[inline]
-    fn refer(&mut self, v: Value) -> bool {
+    pub(super) fn refer(&mut self, v: Value, way: Way) -> Option<u32> {
         match self.seen.number(v.payload()) {
             Some(n) => {
                 self.words.push(code::REF as u64 | (n as u64) << 8);
-                true
+                if way.hold != 0 {
+                    self.hold(n, way.hold);
+                }
+                Some(n)
             }
             None => {
                 self.note(v);
                 self.seen.add(v.payload(), v.tag().0);
-                false
+                if way.hold != 0 {
+                    self.hold(self.seen.objects.len() as u32 - 1, way.hold);
+                }
+                None
             }
         }
     }
 
+    /// Writes how the receiver comes by a table that is no copy: in an island, in a module, or the globals.
     #[inline]
-    fn table(&mut self, v: Value, held: bool) -> Packed {
-        let t: Gc<Table> = v.gc();
+    pub(super) fn table_by_name(&mut self, v: Value) -> Packed<bool> {
         if v.is_in_island() {
             self.island(v);
-            return Ok(());
+            return Ok(true);
         }
         if self.vm.lua.crossing.parcel.modules.may_know(v) && self.known(v)? {
-            return Ok(());
+            return Ok(true);
         }
-        if t.is_guarded() {
+        if v.gc::<Table>().is_guarded() {
             // To the code of a task it is what `_G` is.
             let globals = self.vm.globals().into();
-            if self.known(globals)? {
-                return Ok(());
-            }
+            return self.known(globals);
         }
-        if held {
-            return self.refuse(Reason::PlainTable);
+        Ok(false)
+    }
+
+    #[inline]
+    fn table(&mut self, v: Value, way: Way) -> Packed {
+        let t: Gc<Table> = v.gc();
+        if self.table_by_name(v)? {
+            return Ok(());
         }
-        if self.refer(v) {
+        if self.is_snapshot {
+            return self.refuse(Reason::Travels);
+        }
+        if let Some(n) = self.refer(v, way) {
+            self.all_of(n);
             return Ok(());
         }
         if !t.metatable.is_null() {
             self.metatable_can_cross(t)?;
+            if way.hold != 0 && self.is_weak(t) {
+                self.weak_table();
+                return Ok(());
+            }
         }
         let live = t.node_slice().iter().filter(|n| n.is_live()).count();
         let head = TableHead {
@@ -259,19 +337,8 @@ impl<'v> Packer<'v> {
         Ok(())
     }
 
-    /// Refuses a table with a metatable that has to be written but cannot.
-    fn metatable_can_cross(&mut self, t: Gc<Table>) -> Packed {
-        // SAFETY: not null, and kept by the table.
-        let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
-        if mt.is_in_island() || self.vm.known_path(mt).is_some() {
-            return Ok(());
-        }
-        let name = self.vm.metafield(t.into(), "__name").ok().and_then(Value::as_string);
-        self.refuse(Reason::Metatable(name.map(Gc::to_text)))
-    }
-
     #[inline(never)]
-    fn other(&mut self, v: Value) -> Packed {
+    fn other(&mut self, v: Value, way: Way) -> Packed {
         if v.tag() == Tag::SHARED {
             let object = v.gc::<crate::shared::SharedRef>().object().clone();
             let n = push(&mut self.refs().shared, object);
@@ -286,10 +353,7 @@ impl<'v> Packer<'v> {
             return Ok(());
         }
         match v.tag() {
-            Tag::CLOSURE => {
-                self.closure(v);
-                Ok(())
-            }
+            Tag::CLOSURE => self.closure(v, way),
             Tag::THREAD => self.refuse(Reason::Coroutine),
             Tag::NATIVE_CLOSURE => {
                 let native = v.as_native().expect("just looked at");
@@ -315,9 +379,17 @@ impl<'v> Packer<'v> {
         self.words.extend_from_slice(&words);
     }
 
-    fn closure(&mut self, v: Value) {
-        if self.refer(v) {
-            return;
+    fn closure(&mut self, v: Value, way: Way) -> Packed {
+        // What a variable holds is the function that the text shows; only one that is found in a table comes home as the one it was there.
+        let hold = if way.strict { 0 } else { way.hold };
+        if let Some(n) = self.refer(v, Way { hold, ..way }) {
+            if way.strict {
+                self.be_strict(n);
+            }
+            return Ok(());
+        }
+        if way.strict {
+            self.be_strict(self.seen.objects.len() as u32 - 1);
         }
         let proto = shared_proto(v.gc());
         let protos = &mut self.refs().protos;
@@ -326,9 +398,10 @@ impl<'v> Packer<'v> {
             None => push(protos, proto),
         };
         self.words.push(code::CLOSURE as u64 | n << 8);
+        Ok(())
     }
 
-    fn refs(&mut self) -> &mut Refs {
+    pub(super) fn refs(&mut self) -> &mut Refs {
         self.refs.get_or_insert_default()
     }
 
@@ -342,12 +415,13 @@ impl<'v> Packer<'v> {
                 let (address, tag) = self.seen.objects[self.done];
                 self.done += 1;
                 match Tag(tag) {
+                    Tag::TABLE if self.is_partial(number) => {}
                     Tag::TABLE => self.table_contents(number, Value::raw(Tag::TABLE, address).gc())?,
                     Tag::CLOSURE => self.closure_contents(number, Value::raw(Tag::CLOSURE, address).gc())?,
                     _ => {}
                 }
             }
-            if !self.next_entry()? {
+            if !self.go_over_again()? && !self.next_entry()? && !self.weak_entries() {
                 return Ok(());
             }
         }
@@ -355,6 +429,7 @@ impl<'v> Packer<'v> {
 
     #[inline]
     fn table_contents(&mut self, number: u32, t: Gc<Table>) -> Packed {
+        let way = self.way_from(number);
         for slot in 0..shape::field_count(t.shape) {
             // SAFETY: a table has a slot for each field of its shape.
             let v = unsafe { *t.slots.add(slot as usize) };
@@ -362,129 +437,182 @@ impl<'v> Packer<'v> {
                 let key = self.vm.key_at(t.shape, slot);
                 self.at(number, || Step::Field(index_text(key.into())));
             }
-            self.value(v, false)?;
+            self.value(v, way)?;
         }
         if t.kind == ArrayKind::General {
             for at in 0..t.extent() {
                 self.at(number, || Step::Field(format!("[{}]", at + 1)));
                 // SAFETY: within `extent`.
-                self.value(unsafe { t.element(at) }, false)?;
+                self.value(unsafe { t.element(at) }, way)?;
             }
         } else {
             self.words.extend_from_slice(t.number_words());
         }
         if !t.nodes.is_null() {
-            self.nodes(number, t)?;
+            self.nodes(number, t, way)?;
         }
         if !t.metatable.is_null() {
-            // SAFETY: not null, and kept by the table.
-            let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
-            if mt.is_in_island() {
-                self.island(mt);
-            } else if !self.known(mt)? {
-                return self.refuse(Reason::Metatable(None));
-            }
+            self.metatable(number, t)?;
         }
         Ok(())
     }
 
+    /// The metatable of a table that has one: frozen, whatever the table is.
+    pub(super) fn metatable(&mut self, number: u32, t: Gc<Table>) -> Packed {
+        // SAFETY: not null, and kept by the table.
+        let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
+        let hold = match self.way_from(number).hold {
+            0 => self.hold_of_metatable(mt),
+            hold => hold,
+        };
+        self.at(number, || Step::Metatable);
+        self.value(mt, Way { hold, strict: false })
+    }
+
     #[inline(never)]
-    fn nodes(&mut self, number: u32, t: Gc<Table>) -> Packed {
+    fn nodes(&mut self, number: u32, t: Gc<Table>, way: Way) -> Packed {
         for node in t.node_slice().iter().filter(|n| n.is_live()) {
             self.at(number, || Step::Key);
-            self.value(node.key(), false)?;
+            self.value(node.key(), way)?;
             self.at(number, || Step::Field(index_text(node.key())));
-            self.value(node.value(), false)?;
+            self.value(node.value(), way)?;
         }
         Ok(())
     }
 
     fn closure_contents(&mut self, number: u32, c: Gc<LuaClosure>) -> Packed {
         let proto = shared_proto(c);
+        let strict = self.is_strict(number);
+        if strict {
+            self.check_closure(number, c, &proto)?;
+        }
         for (n, desc) in proto.upvalues.iter().enumerate() {
             let uv = c.upvalue(n);
             // SAFETY: the upvalue is kept by the closure; its value is on a live stack or its own.
             let v = unsafe { *(*uv).v };
-            let name =
-                || desc.name.as_deref().map_or("?".into(), |n| String::from_utf8_lossy(n).into_owned());
-            self.at(number, || Step::Upvalue { name: name(), line: desc.line, assigned: desc.assigned_line });
-            if desc.kind == VarKind::Mutable {
-                return self.refuse(Reason::Assigned);
-            }
-            let own_env = desc.name.as_deref().is_none_or(|n| n == b"_ENV");
-            if let Some(env) = self.vm.environment(v)
-                && (own_env || env != self.vm.globals())
-            {
-                self.environment(&proto, n as u8, env)?;
+            self.at(number, || upvalue_step(desc, 0));
+            if let Some(env) = self.captured_environment(desc, v) {
+                self.environment(&proto, n as u8, env, strict)?;
                 continue;
-            }
-            if desc.kind == VarKind::Late && v.is_nil() {
-                return self.refuse(Reason::NotYetAssigned);
             }
             let address = uv as u64;
-            if let Some(n) = self.seen.number(address) {
-                self.words.push(code::REF as u64 | (n as u64) << 8);
-                continue;
-            }
-            self.note(Value::NIL);
-            self.seen.add(address, Tag::UPVAL.0);
-            self.words.push(code::UPVALUE as u64);
-            if let Err(mut refusal) = self.value(v, true) {
-                if refusal.reason == Reason::PlainTable && desc.name.as_deref() == Some(b"_ENV") {
-                    refusal.reason = Reason::Environment;
+            let known = self.seen.number(address);
+            match known {
+                Some(n) => self.words.push(code::REF as u64 | (n as u64) << 8),
+                None => {
+                    self.note(Value::NIL);
+                    self.seen.add(address, Tag::UPVAL.0);
+                    self.words.push(code::UPVALUE as u64);
                 }
-                return Err(refusal);
+            }
+            let mentions = proto.mentions();
+            let fields =
+                || mentions.fields.iter().filter(move |f| f.upvalue == n as u8 && f.reads).map(|f| &*f.name);
+            let whole = mentions.whole.contains(&(n as u8));
+            let hold = match v.tag() {
+                Tag::TABLE | Tag::CLOSURE => self.hold_of_variable(&proto, desc),
+                _ => 0,
+            };
+            let way = Way { hold, strict };
+            if known.is_some() {
+                self.reach_again(v, way, whole, fields())?;
+            } else {
+                self.value_in_part(v, way, whole, fields())?;
             }
         }
         self.methods(&proto)
     }
 
+    /// `v`, in the captured variable `desc`, as an environment, if it is one and is there as such.
+    pub(super) fn captured_environment(&self, desc: &UpvalueDesc, v: Value) -> Option<Gc<Table>> {
+        let own_env = desc.name.as_deref().is_none_or(|n| n == b"_ENV");
+        self.vm.environment(v).filter(|&env| own_env || env != self.vm.globals())
+    }
+
     /// An upvalue that is an environment.
-    fn environment(&mut self, proto: &Arc<Proto>, upvalue: u8, env: Gc<Table>) -> Packed {
-        let n = if self.unit.is_some() {
-            self.own_environment(proto, upvalue, env)
-        } else {
-            let tracing = self.trace.is_some();
-            let taken = snapshot::obtain(self.vm, proto, upvalue, env, tracing);
-            let snapshot = taken.map_err(|mut inner| {
-                // The path goes on inside the snapshot.
-                let mut path = self.refuse::<()>(Reason::OddField).unwrap_err().path;
-                path.pop();
-                path.append(&mut inner.path);
-                inner.path = path;
-                inner
-            })?;
-            let snapshots = &mut self.refs().snapshots;
-            match snapshots.iter().position(|s| Arc::ptr_eq(s, &snapshot)) {
-                Some(n) => n as u64,
-                None => push(snapshots, snapshot),
-            }
+    fn environment(&mut self, proto: &Arc<Proto>, upvalue: u8, env: Gc<Table>, strict: bool) -> Packed {
+        if self.unit.is_some() {
+            let n = self.own_environment(proto, upvalue, env, strict)?;
+            let code = if self.is_snapshot { code::ENVIRONMENT } else { code::OWN_ENVIRONMENT };
+            self.words.push(code as u64 | n << 8);
+            return Ok(());
+        }
+        let tracing = self.trace.is_some();
+        let taken = snapshot::obtain(self.vm, proto, upvalue, env, tracing, strict);
+        let snapshot = taken.map_err(|mut inner| {
+            // The path goes on inside the snapshot.
+            let mut path = self.refuse::<()>(Reason::OddField).unwrap_err().path;
+            path.pop();
+            path.append(&mut inner.path);
+            inner.path = path;
+            inner
+        })?;
+        let snapshots = &mut self.refs().snapshots;
+        let n = match snapshots.iter().position(|s| Arc::ptr_eq(s, &snapshot)) {
+            Some(n) => n as u64,
+            None => push(snapshots, snapshot),
         };
         self.words.push(code::ENVIRONMENT as u64 | n << 8);
         Ok(())
     }
 
-    /// In a snapshot: the number of `env`, and the names that the function mentions are asked for.
-    pub fn own_environment(&mut self, proto: &Proto, upvalue: u8, env: Gc<Table>) -> u64 {
-        let unit = self.unit.as_mut().expect("only snapshots have environments of their own");
+    /// In a graph with environments: the number of `env`, and the names that the function mentions are asked for.
+    pub fn own_environment(
+        &mut self,
+        proto: &Proto,
+        upvalue: u8,
+        env: Gc<Table>,
+        strict: bool,
+    ) -> Packed<u64> {
+        let unit = self.unit.as_mut().expect("such a graph has a unit");
         let n = unit.environments.iter().position(|e| e.table == env).unwrap_or_else(|| {
             unit.environments.push(Environment { table: env, names: Vec::new() });
             unit.environments.len() - 1
         });
-        let environment = &mut unit.environments[n];
-        let refs = self.refs.get_or_insert_default();
+        self.refs.get_or_insert_default();
         for field in proto.mentions().fields.iter().filter(|f| f.upvalue == upvalue && f.reads) {
-            if !environment.names.iter().any(|known| **known == *field.name) {
-                let name: Arc<[u8]> = field.name.as_ref().into();
-                environment.names.push(name.clone());
-                refs.entries.push(Entry::Global { environment: n as u32, name });
-                if let Some(trace) = &self.trace {
-                    self.asked_by.push(trace.current);
-                    self.lines.push(field.line);
+            let environment = &mut self.unit.as_mut().expect("as above").environments[n];
+            let inner = || field.inner.iter().map(|name| Arc::from(&**name));
+            if let Some(asked) = environment.names.iter_mut().find(|asked| *asked.name == *field.name) {
+                asked.strict |= strict;
+                asked.whole |= field.whole;
+                asked.inner.extend(inner());
+                if asked.is_done
+                    && let Ok(name) = self.vm.intern_bytes(&field.name)
+                {
+                    let way = Way { hold: 0, strict };
+                    let v = self.vm.environment_get(env, name);
+                    self.reach_again(v, way, field.whole, field.inner.iter().map(|name| &**name))?;
                 }
+                continue;
             }
+            let name: Arc<[u8]> = field.name.as_ref().into();
+            let asked = Asked {
+                name: name.clone(),
+                strict,
+                whole: field.whole,
+                inner: inner().collect(),
+                is_done: false,
+                source: proto.source.clone(),
+                line: field.line,
+            };
+            environment.names.push(asked);
+            let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
+            self.ask(Entry::Global { environment: n as u32, name }, by, field.line);
         }
-        n as u64
+        Ok(n as u64)
+    }
+
+    /// Asks for the value of an entry.
+    pub(super) fn ask(&mut self, entry: Entry, by: u32, line: u32) {
+        let refs = self.refs();
+        refs.entries.push(entry);
+        let n = refs.entries.len();
+        if self.trace.is_some() {
+            self.asked_by.resize(n, ROOT);
+            self.lines.resize(n, 0);
+            (self.asked_by[n - 1], self.lines[n - 1]) = (by, line);
+        }
     }
 
     /// A method that the program has added to the strings is used without naming the table it is in.
@@ -536,11 +664,8 @@ impl<'v> Packer<'v> {
             };
             let reason = match change.what {
                 super::modules::What::Set => {
-                    self.refs().entries.push(Entry::Patch { module: n, field: change.field.clone() });
-                    if let Some(trace) = &self.trace {
-                        self.asked_by.push(trace.current);
-                        self.lines.push(0);
-                    }
+                    let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
+                    self.ask(Entry::Patch { module: n, field: change.field.clone() }, by, 0);
                     continue;
                 }
                 super::modules::What::Removed => Reason::Removed,
@@ -564,26 +689,40 @@ impl<'v> Packer<'v> {
         self.entries_done += 1;
         let asked_by = self.asked_by.get(n).copied().unwrap_or(ROOT);
         let line = self.lines.get(n).copied().unwrap_or(0);
-        let (v, step): (Value, Step) = match &entry {
+        match &entry {
             Entry::Global { environment, name } => {
-                let unit = self.unit.as_ref().expect("only snapshots have globals");
-                let env = unit.environments[*environment as usize].table;
+                let unit = self.unit.as_mut().expect("such a graph has a unit");
+                let environment = &mut unit.environments[*environment as usize];
+                let env = environment.table;
                 let Ok(key) = self.vm.intern_bytes(name) else { return Ok(false) };
                 let v = self.vm.environment_get(env, key);
-                let taken = Taken { environment: env, name: key, value: v };
-                self.unit.as_mut().expect("just looked at").taken.push(taken);
-                (v, Step::Global { name: String::from_utf8_lossy(name).into_owned(), line })
+                unit.taken.push(Taken { environment: env, name: key, value: v });
+                let asked =
+                    environment.names.iter_mut().find(|asked| asked.name == *name).expect("it was asked for");
+                asked.is_done = true;
+                let (strict, whole, inner) = (asked.strict, asked.whole, asked.inner.clone());
+                let (source, asked_line) = (asked.source.clone(), asked.line);
+                self.at(asked_by, || Step::Global { name: String::from_utf8_lossy(name).into_owned(), line });
+                let hold = match v.tag() {
+                    Tag::TABLE | Tag::CLOSURE => self.hold_of_global(name, &source, asked_line),
+                    _ => 0,
+                };
+                self.value_in_part(v, Way { hold, strict }, whole, inner.iter().map(|name| &**name))?;
             }
             Entry::Patch { module, field } => {
                 let (module, _) = self.modules[*module as usize];
                 let (name, standard) = self.vm.module_name(module);
                 let v = self.vm.module_field(module, field);
-                let (module, field) = (String::from_utf8_lossy(&name), String::from_utf8_lossy(field));
-                (v, Step::ModuleField { module: module.into_owned(), field: field.into_owned(), standard })
+                self.at(asked_by, || {
+                    let (module, field) = (String::from_utf8_lossy(&name), String::from_utf8_lossy(field));
+                    Step::ModuleField { module: module.into_owned(), field: field.into_owned(), standard }
+                });
+                let hold = self.hold_of_patch(&name, field);
+                self.value(v, Way { hold, strict: true })?;
             }
-        };
-        self.at(asked_by, || step);
-        self.value(v, true)?;
+            Entry::Field { object, name } => self.field_entry(*object, name)?,
+            Entry::Rest { object } => self.rest_entry(*object)?,
+        }
         Ok(true)
     }
 
@@ -593,8 +732,14 @@ impl<'v> Packer<'v> {
     }
 }
 
+/// A captured variable as a step; `assigned`: the line that matters.
+pub(super) fn upvalue_step(desc: &UpvalueDesc, assigned: u32) -> Step {
+    let name = desc.name.as_deref().map_or("?".into(), |n| String::from_utf8_lossy(n).into_owned());
+    Step::Upvalue { name, line: desc.line, assigned }
+}
+
 /// Appends and returns the index.
-fn push<T>(list: &mut Vec<T>, v: T) -> u64 {
+pub(super) fn push<T>(list: &mut Vec<T>, v: T) -> u64 {
     list.push(v);
     list.len() as u64 - 1
 }
@@ -615,7 +760,7 @@ fn place(proto: &Proto) -> Place {
 }
 
 /// A key as the program would write it after the table.
-fn index_text(key: Value) -> String {
+pub(super) fn index_text(key: Value) -> String {
     match key.as_string() {
         Some(s) => {
             let text = s.to_text();

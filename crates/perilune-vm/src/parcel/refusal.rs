@@ -14,6 +14,8 @@ use std::fmt::Write;
 pub enum Role {
     /// Arguments of a call: a task's or a new domain's function comes first.
     Argument,
+    /// The functions of a loop: the one for each index, and the one that combines results.
+    Loop,
     /// Values sent through a channel, or stored in a shared object.
     Message,
     /// Results.
@@ -42,6 +44,8 @@ pub enum Step {
     Field(String),
     /// A table's key itself.
     Key,
+    /// A table's metatable.
+    Metatable,
     /// A captured variable.
     Upvalue {
         /// Its name; "?" when stripped.
@@ -83,12 +87,23 @@ pub struct Node {
 pub enum Reason {
     /// The captured variable is assigned after its initialisation.
     Assigned,
+    /// What crosses assigns the captured variable itself.
+    Assigns,
     /// The captured variable is declared without a value and has not got one yet.
     NotYetAssigned,
-    /// A plain table where none may be: captured, in a global, added to a module.
-    PlainTable,
-    /// The captured variable is the function's `_ENV`, and it is a plain table of the program's own.
-    Environment,
+    /// The function stores into what is in the variable, or in these fields of it, which would be a frozen copy over there.
+    Stored {
+        /// As `.a.b`; empty: the variable's own value.
+        fields: String,
+        /// Lines of the stores, as far as known.
+        lines: Vec<u32>,
+        /// It is the body of a loop.
+        in_loop: bool,
+    },
+    /// A table with a finaliser, which would run on both sides.
+    Finalizer,
+    /// No refusal: a table among globals that were to cross without the rest.
+    Travels,
     /// A coroutine.
     Coroutine,
     /// A function that `coroutine.wrap` has made.
@@ -97,8 +112,6 @@ pub enum Reason {
     NativeFunction(&'static str),
     /// A userdata of this kind that is no shared object.
     Userdata(String),
-    /// A table whose metatable, of this name, belongs to no module.
-    Metatable(Option<String>),
     /// A field of a module has been removed.
     Removed,
     /// A field of a module under a key that is no string has changed.
@@ -119,7 +132,7 @@ pub struct Refusal {
 }
 
 const INSTEAD_OF_ASSIGNING: &str =
-    "Pass its value as an argument and return the new one, or use pl.atomic, pl.array or a channel";
+    "pass its value as an argument and return the new one, or use pl.atomic, pl.array or a channel";
 
 impl Refusal {
     /// The message of the error, without a position.
@@ -135,12 +148,26 @@ impl Refusal {
                 let assigned = if *assigned > 0 { format!(" on line {assigned}") } else { String::new() };
                 format!(
                     "{holder} cannot go to another domain: {function} captures {} is assigned{assigned}. \
-                     There would be two variables from then on, and neither domain would see what the other assigns. {INSTEAD_OF_ASSIGNING}",
+                     There would be two variables from then on, and neither domain would see what the other assigns. {}",
                     if name == "?" {
                         "a variable that".into()
                     } else {
                         format!("'{name}'{}, which", of_line(*line))
-                    }
+                    },
+                    instead_of_assigning(name)
+                )
+            }
+            (Reason::Assigns, Step::Upvalue { name, line, assigned }) => {
+                let assigned = match (*assigned, *line) {
+                    (0, _) => String::new(),
+                    (assigned, 0) => format!(" on line {assigned}"),
+                    (assigned, _) => format!(", on line {assigned}"),
+                };
+                format!(
+                    "{holder} cannot go to another domain: {function} assigns the captured variable '{name}'{}{assigned}. \
+                     There would be two variables from then on, and neither domain would see what the other assigns. \
+                     Pass its value as an argument and return the new one, or use pl.atomic, pl.array or a channel",
+                    of_line(*line)
                 )
             }
             (Reason::NotYetAssigned, Step::Upvalue { name, line, assigned }) => {
@@ -152,36 +179,31 @@ impl Refusal {
                     of_line(*line)
                 )
             }
-            (Reason::Environment, _) => format!(
-                "{holder} cannot go to another domain: {function} has an environment of its own, a plain table in '_ENV'. \
-                 Two domains would read and write it at the same time. \
-                 Use pl.share for an environment that nobody changes, or let the function use ordinary globals"
-            ),
-            (Reason::PlainTable, Step::Upvalue { name, line, .. }) => {
-                let remedy = if name == "self" {
-                    "Take what the function needs into local variables first, or pass it as an argument to send a copy".into()
+            (
+                Reason::Stored { fields, lines, in_loop },
+                Step::Upvalue { name, .. } | Step::Global { name, .. },
+            ) => {
+                let what = match &last.step {
+                    Step::Global { .. } => format!("the global '{name}{fields}'"),
+                    Step::Upvalue { line, .. } if fields.is_empty() && *line > 0 => {
+                        format!("'{name}', a local variable of line {line},")
+                    }
+                    _ => format!("'{name}{fields}'"),
+                };
+                let name = if name == "?" { "it" } else { name };
+                let remedy = if *in_loop {
+                    "Let pool:map or pool:parallel_reduce collect what the function returns, or use pl.array or pl.map for what all write to".into()
                 } else {
-                    instead_of_table(name)
+                    format!(
+                        "Pass {name} as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel"
+                    )
                 };
                 format!(
-                    "{holder} cannot go to another domain: {function} captures '{name}'{}, a plain table. \
-                     Two domains would read and write it at the same time. {remedy}",
-                    of_line(*line)
+                    "{holder} cannot go to another domain: {function} stores into {what}{}. \
+                     It would have a frozen copy there, and the table here would never see the store. {remedy}",
+                    on_lines(lines)
                 )
             }
-            (Reason::PlainTable, Step::Global { name, line }) => {
-                let line = if *line > 0 { format!(" on line {line}") } else { String::new() };
-                format!(
-                    "{holder} cannot go to another domain: {function} names the global '{name}'{line}, a plain table. \
-                     Two domains would read and write it at the same time. {}",
-                    instead_of_table(name)
-                )
-            }
-            (Reason::PlainTable, Step::ModuleField { field, .. }) => format!(
-                "{holder} cannot go to another domain: {}, a plain table. Two domains would read and write it at the same time. \
-                 Use pl.share for a table that nobody changes, or set the field in the module's own file",
-                written(&last.step, field)
-            ),
             (Reason::Removed, Step::ModuleField { field, .. }) => format!(
                 "{holder} cannot go to another domain: {}, which has been removed. Other domains have the module as it was when it was loaded. \
                  Leave the field there, or give the function another one of its own",
@@ -209,12 +231,10 @@ impl Refusal {
                         "is a userdata ({name}), which belongs to the domain that made it. \
                          Make it in the domain that uses it, or send what it holds"
                     ),
-                    Reason::Metatable(name) => format!(
-                        "has a metatable{} that the other domain could not find again: it belongs to no module. \
-                         Put the class into a module that both sides require, make it with pl.share, or send the plain fields",
-                        name.as_ref().map_or(String::new(), |n| format!(" ('{n}')"))
-                    ),
-                    _ => "is a plain table that another domain would change at the same time. Use pl.share, or send a copy".into(),
+                    Reason::Finalizer => "has a metatable with '__gc': it would be finalised on both sides. \
+                         Make it in the domain that uses it, or send what it holds"
+                        .into(),
+                    _ => "belongs to the domain that made it. Make it in the domain that uses it".into(),
                 };
                 format!("{subject} cannot go to another domain: it {what}")
             }
@@ -230,10 +250,11 @@ impl Refusal {
                 text.push_str(", ");
             }
             match &node.step {
-                Step::Root(n) => text.push_str(&self.root(*n)),
+                Step::Root(n) => text.push_str(&self.root(*n, node.function.is_some())),
                 Step::Field(index) if in_field => text.push_str(index),
                 Step::Field(index) => text.push_str(&format!("field {}", first_index(index))),
                 Step::Key => text.push_str("one of its keys"),
+                Step::Metatable => text.push_str("its metatable"),
                 Step::Upvalue { name, line: 0, .. } => _ = write!(text, "captured '{name}'"),
                 Step::Upvalue { name, line, .. } => {
                     _ = write!(text, "captured '{name}' (a local variable of line {line})");
@@ -254,8 +275,11 @@ impl Refusal {
         if text.is_empty() { "a value".into() } else { text }
     }
 
-    fn root(&self, n: u32) -> String {
+    fn root(&self, n: u32, is_function: bool) -> String {
         match self.role {
+            Role::Loop if n > 1 => "the function that combines results".into(),
+            Role::Loop => "the function".into(),
+            Role::Argument if is_function || n == 1 => "the function".into(),
             Role::Argument => format!("argument {n}"),
             Role::Message if self.count == 1 => "the message".into(),
             Role::Message => format!("value {n} of the message"),
@@ -274,6 +298,17 @@ fn first_index(index: &str) -> String {
     }
 }
 
+/// The shortest way out first.
+fn instead_of_assigning(name: &str) -> String {
+    let copy = if name == "m" { "n" } else { "m" };
+    match name {
+        "?" | "_ENV" => format!("Capture a variable that nothing assigns, {INSTEAD_OF_ASSIGNING}"),
+        _ => format!(
+            "Write 'local {copy} = {name}' before the function and capture {copy}, {INSTEAD_OF_ASSIGNING}"
+        ),
+    }
+}
+
 fn of_line(line: u32) -> String {
     if line > 0 { format!(", a local variable of line {line}") } else { String::new() }
 }
@@ -285,11 +320,14 @@ fn the_function(place: &Place) -> String {
     }
 }
 
-fn instead_of_table(name: &str) -> String {
-    let name = if name == "?" { String::new() } else { format!("({name})") };
-    format!(
-        "Use pl.share{name} if nobody changes it, pass it as an argument to send a copy, or use pl.array, pl.map or a channel"
-    )
+/// Where something is done, if that is known.
+fn on_lines(lines: &[u32]) -> String {
+    let texts: Vec<String> = lines.iter().map(u32::to_string).collect();
+    match texts.split_last() {
+        None => String::new(),
+        Some((line, [])) => format!(" on line {line}"),
+        Some((last, others)) => format!(" on lines {} and {last}", others.join(", ")),
+    }
 }
 
 /// What has been done to a module.

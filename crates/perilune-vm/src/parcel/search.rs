@@ -134,7 +134,9 @@ impl Vm {
         let tables = self.search_tables()?;
         let print = tables.print(self);
         let searching = &self.lua.crossing.parcel.searching;
-        for (known, search) in searching.known.iter().chain(&searching.arrived) {
+        // What has arrived cannot change.
+        let known = searching.known.iter().filter(|(_, search)| !search.holds_copies());
+        for (known, search) in known.chain(&searching.arrived) {
             if *known == print {
                 return Some(search.clone());
             }
@@ -339,6 +341,11 @@ fn is_arrived(v: Value) -> bool {
 }
 
 impl Search {
+    /// Whether functions in it have brought copies of tables, which may be others by now.
+    fn holds_copies(&self) -> bool {
+        self.parcels().any(Parcel::holds_copies)
+    }
+
     /// Whether it owns counts of what may own counts itself.
     pub fn holds_counts(&self) -> bool {
         self.parcels().any(Parcel::holds_counts)
@@ -364,7 +371,8 @@ impl Holder for Search {
 
 impl PackRules {
     /// A function that loads modules.
-    pub(super) const LOADER: PackRules = PackRules { role: super::Role::Loader, globals: Globals::Module };
+    pub(super) const LOADER: PackRules =
+        PackRules { role: super::Role::Loader, globals: Globals::Module, waits: false };
 }
 
 /// Stands for a function in another domain's `package.preload`.

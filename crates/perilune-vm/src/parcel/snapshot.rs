@@ -25,7 +25,7 @@
 use super::graph::Graph;
 use super::modules::key_text;
 use super::pack::{Packed, Packer, Taken, Unit};
-use super::refusal::Role;
+use super::refusal::{Reason, Refusal, Role};
 use crate::Vm;
 use crate::meta::Event;
 use crate::native::{LuaResult, Native, Thrown};
@@ -57,8 +57,8 @@ pub(super) struct Cached {
     modules: Vec<(u32, u64)>,
 }
 
-/// What a function's environment is, by prototype, environment and upvalue.
-pub(super) type CacheKey = (usize, usize, u8);
+/// What a function's environment is, by prototype, environment and upvalue, and whether functions in it must keep the rules for variables.
+pub(super) type CacheKey = (usize, usize, u8, bool);
 
 /// The tables of a snapshot in a receiver.
 pub(super) struct Instance {
@@ -116,8 +116,9 @@ pub(super) fn obtain(
     upvalue: u8,
     env: Gc<Table>,
     tracing: bool,
+    strict: bool,
 ) -> Packed<Arc<Snapshot>> {
-    let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue);
+    let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue, strict);
     if let Some(cached) = vm.lua.crossing.parcel.snapshots.remove(&key)
         && vm.still_holds(&cached)
     {
@@ -125,17 +126,27 @@ pub(super) fn obtain(
         vm.lua.crossing.parcel.snapshots.insert(key, cached);
         return Ok(snapshot);
     }
-    let mut packer = Packer::new(vm, Role::Argument, tracing, Some(Unit::default()));
-    packer.own_environment(proto, upvalue, env);
-    let result = packer.entries();
-    let (mut graph, modules, unit) = packer.finish(0);
-    result?;
-    let unit = unit.unwrap_or_default();
-    let snapshot = match &mut graph.refs {
-        Some(refs) if !refs.entries.is_empty() => {
-            refs.environments = unit.environments.len() as u32;
-            Arc::new(Snapshot { graph })
+    if vm.lua.crossing.parcel.without_snapshot.contains(&key) {
+        return Err(Box::new(Refusal {
+            role: Role::Argument,
+            count: 0,
+            path: Vec::new(),
+            reason: Reason::Travels,
+        }));
+    }
+    let mut packer = Packer::new(vm, Role::Argument, tracing, Some(Unit::default()), true);
+    let result = packer.own_environment(proto, upvalue, env, strict).and_then(|_| packer.entries());
+    if let Err(refusal) = result {
+        packer.give_up();
+        if refusal.reason == Reason::Travels {
+            vm.lua.crossing.parcel.without_snapshot.insert(key);
         }
+        return Err(refusal);
+    }
+    let (graph, modules, unit) = packer.finish(0);
+    let unit = unit.unwrap_or_default();
+    let snapshot = match &graph.refs {
+        Some(refs) if !refs.entries.is_empty() => Arc::new(Snapshot { graph }),
         _ => EMPTY.clone(),
     };
     vm.lua
@@ -176,7 +187,7 @@ impl Vm {
 
     /// The environment of the Lua code that has called the running native, if that is a task's: what it loads without saying in which has the same.
     pub fn caller_environment(&self) -> Option<Value> {
-        if self.lua.crossing.parcel.instances.is_empty() {
+        if !self.lua.crossing.parcel.has_environments {
             return None;
         }
         self.find_lua_frame(|c| {
@@ -227,6 +238,7 @@ impl Vm {
 
     /// An environment for functions that arrive, and the table for the globals that travel with them.
     pub(super) fn new_environment(&mut self) -> LuaResult<(Gc<Table>, Gc<Table>)> {
+        self.lua.crossing.parcel.has_environments = true;
         let travelled = self.new_table(0, 4)?;
         let fallback = self.new_table(0, 1)?;
         self.set_field(fallback, "__index", self.globals().into())?;

@@ -34,6 +34,8 @@ pub(super) struct Made {
     has_metatable: bool,
     /// Elements may be nil.
     holes: bool,
+    /// The address of the original that a copy has come home as; 0: none. The copy is filled all the same, for what is behind it, and forgotten.
+    original: u64,
 }
 
 /// Reads one graph.
@@ -47,6 +49,14 @@ struct Reader<'v, 'g> {
     environments: Vec<Gc<Table>>,
     /// What `_G` means, if not the table of globals.
     globals: Option<Gc<Table>>,
+    /// Environments of the graph's own, which `OWN_ENVIRONMENT` means.
+    own_environments: Vec<Gc<Table>>,
+    /// Tables that get metatables, when these have been filled: what a metatable lacks is remembered in it.
+    metatables: Vec<(Gc<Table>, Value)>,
+    /// What has left this strand comes home.
+    comes_home: bool,
+    /// First of the graph's origins that is of an object not made yet.
+    next_origin: usize,
     /// Globals that are there already stay what they are.
     keeps: bool,
     /// First of the graph's modules on the stack.
@@ -90,6 +100,18 @@ impl Vm {
             }
         }
         let mut own = environments.first().copied();
+        let (mut own_environments, mut travelled) = (Vec::new(), Vec::new());
+        for _ in 0..graph.refs.as_ref().map_or(0, |refs| refs.environments) {
+            let (env, globals) = match globals {
+                Globals::Own | Globals::Module => (self.globals(), self.globals()),
+                Globals::Task | Globals::Message => self.new_environment()?,
+            };
+            self.ensure_stack(graph.roots as usize + 4)?;
+            self.push(env.into());
+            own_environments.push(env);
+            travelled.push(globals);
+        }
+        own = own.or(own_environments.first().copied());
         if own.is_none() && globals == Globals::Task && graph.names_globals() {
             let env = self.instance(&EMPTY, None)?;
             self.ensure_stack(graph.roots as usize + 4)?;
@@ -100,7 +122,10 @@ impl Vm {
         self.push_modules(graph, search)?;
         self.ensure_stack(graph.roots as usize + 4)?;
         let mut reader = Reader::new(self, graph, environments, own, at + 1);
-        let result = reader.roots(graph);
+        reader.own_environments = own_environments;
+        reader.comes_home = globals == Globals::Message;
+        reader.keeps = globals == Globals::Module;
+        let result = reader.roots(graph, &travelled);
         reader.finish();
         result?;
         // What the stack held meanwhile goes away from below the roots.
@@ -245,6 +270,10 @@ impl<'v, 'g> Reader<'v, 'g> {
             filled: 0,
             environments,
             globals,
+            own_environments: Vec::new(),
+            metatables: Vec::new(),
+            comes_home: false,
+            next_origin: 0,
             keeps: false,
             modules,
             shape: shape::ROOT,
@@ -261,21 +290,33 @@ impl<'v, 'g> Reader<'v, 'g> {
     }
 
     /// Pushes the roots.
-    fn roots(&mut self, graph: &Graph) -> LuaResult<()> {
+    fn roots(&mut self, graph: &Graph, travelled: &[Gc<Table>]) -> LuaResult<()> {
         for _ in 0..graph.roots {
             let v = self.value()?;
             self.vm.push(v);
         }
         self.fill()?;
-        self.entries(&[])
+        self.entries(travelled)
     }
 
     /// Stores the entries.
     fn entries(&mut self, travelled: &[Gc<Table>]) -> LuaResult<()> {
-        let Some(refs) = self.refs else { return Ok(()) };
+        let Some(refs) = self.refs else { return self.complete() };
         for entry in &refs.entries {
+            if let Entry::Rest { object } = entry {
+                self.rest(*object)?;
+                self.fill()?;
+                continue;
+            }
             let v = self.value()?;
             match entry {
+                Entry::Field { object, name } => {
+                    let name = self.vm.intern_bytes(name)?;
+                    let t: Gc<Table> =
+                        Value::raw(Tag::TABLE, self.objects[*object as usize].obj.as_ptr() as u64).gc();
+                    self.vm.raw_set_field_const(t, name, v)?;
+                }
+                Entry::Rest { .. } => {}
                 Entry::Global { environment, name } => {
                     if !v.is_nil() {
                         let name = self.vm.intern_bytes(name)?;
@@ -295,7 +336,63 @@ impl<'v, 'g> Reader<'v, 'g> {
             self.fill()?;
         }
         debug_assert!(self.words.is_at_end());
+        self.complete()
+    }
+
+    /// Keys and values of a table that has come in part, and its metatable.
+    #[inline(never)]
+    fn rest(&mut self, object: u32) -> LuaResult<()> {
+        let t: Gc<Table> = Value::raw(Tag::TABLE, self.objects[object as usize].obj.as_ptr() as u64).gc();
+        for _ in 0..self.words.next() {
+            let key = self.value()?;
+            let v = self.value()?;
+            self.vm.raw_set(t, key, v)?;
+        }
+        let mt = self.value()?;
+        if !mt.is_nil() {
+            self.metatables.push((t, mt));
+        }
         Ok(())
+    }
+
+    /// What has to wait until everything is filled: metatables, and freezing.
+    fn complete(&mut self) -> LuaResult<()> {
+        for (t, mt) in std::mem::take(&mut self.metatables) {
+            self.vm.set_metatable_of(t.into(), mt.as_table())?;
+        }
+        let Some(refs) = self.refs else { return Ok(()) };
+        let mut origins = refs.origins.iter().peekable();
+        for &number in &refs.frozen {
+            while origins.next_if(|o| o.object < number).is_some() {}
+            let made = self.objects[number as usize];
+            if made.original != 0 {
+                continue;
+            }
+            let origin = origins.peek().filter(|o| o.object == number);
+            let origin = origin.map(|o| (&refs.crossings[o.crossing as usize], o.index));
+            // SAFETY: made by this reader; nothing is collected while a graph is read.
+            unsafe { self.vm.freeze_copy(made.obj, origin) };
+        }
+        Ok(())
+    }
+
+    /// The original that the object to be made next has come home as.
+    #[inline]
+    fn original(&mut self) -> u64 {
+        let Some(refs) = self.refs.filter(|refs| self.comes_home && self.next_origin < refs.origins.len())
+        else {
+            return 0;
+        };
+        let number = self.objects.len() as u32;
+        while refs.origins.get(self.next_origin).is_some_and(|o| o.object < number) {
+            self.next_origin += 1;
+        }
+        match refs.origins.get(self.next_origin) {
+            Some(o) if o.object == number => {
+                self.vm.original(&refs.crossings[o.crossing as usize], o.index).map_or(0, |v| v.payload())
+            }
+            _ => 0,
+        }
     }
 
     fn module(&self, module: u32) -> Value {
@@ -322,7 +419,10 @@ impl<'v, 'g> Reader<'v, 'g> {
             code::TABLE => self.table(word),
             code::REF => {
                 let made = &self.objects[argument];
-                Ok(Value::raw(made.tag, made.obj.as_ptr() as u64))
+                Ok(Value::raw(
+                    made.tag,
+                    if made.original == 0 { made.obj.as_ptr() as u64 } else { made.original },
+                ))
             }
             _ => self.other(kind, argument),
         }
@@ -341,6 +441,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         };
         let t = self.vm.new_table_of(head.shape, kind, head.array as usize, head.nodes as usize)?;
         let (array, nodes, has_metatable) = (head.array, head.nodes, head.has_metatable);
+        let original = self.original();
         self.objects.push(Made {
             obj: t.obj(),
             tag: Tag::TABLE,
@@ -348,8 +449,9 @@ impl<'v, 'g> Reader<'v, 'g> {
             nodes,
             has_metatable,
             holes: head.has_holes,
+            original,
         });
-        Ok(t.into())
+        Ok(if original == 0 { t.into() } else { Value::raw(Tag::TABLE, original) })
     }
 
     /// Makes the names of a shape known here.
@@ -379,8 +481,7 @@ impl<'v, 'g> Reader<'v, 'g> {
                 let proto = &self.refs().protos[argument];
                 let inst = self.vm.arrived_instance(proto)?;
                 let c = self.vm.closure_of(inst);
-                self.made(c.obj(), Tag::CLOSURE);
-                Ok(c.into())
+                Ok(self.made(c.obj(), Tag::CLOSURE))
             }
             code::SHARED => {
                 let object = self.refs().shared[argument].clone();
@@ -391,12 +492,27 @@ impl<'v, 'g> Reader<'v, 'g> {
             }
             code::ISLAND => Ok(island_value(argument, self.words.next())),
             code::KNOWN => self.known(argument),
+            code::PARTIAL => {
+                let t = self.vm.new_table(0, 0)?;
+                Ok(self.made(t.obj(), Tag::TABLE))
+            }
             _ => unreachable!("the packer writes no other codes"),
         }
     }
 
-    fn made(&mut self, obj: Obj, tag: Tag) {
-        self.objects.push(Made { obj, tag, array: 0, nodes: 0, has_metatable: false, holes: false });
+    /// Lists an object, and gives its value.
+    fn made(&mut self, obj: Obj, tag: Tag) -> Value {
+        let original = self.original();
+        self.objects.push(Made {
+            obj,
+            tag,
+            array: 0,
+            nodes: 0,
+            has_metatable: false,
+            holes: false,
+            original,
+        });
+        Value::raw(tag, if original == 0 { obj.as_ptr() as u64 } else { original })
     }
 
     fn known(&mut self, n: usize) -> LuaResult<Value> {
@@ -477,7 +593,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         }
         if made.has_metatable {
             let mt = self.value()?;
-            self.vm.set_metatable_of(t.into(), mt.as_table())?;
+            self.metatables.push((t, mt));
         }
         Ok(())
     }
@@ -489,6 +605,7 @@ impl<'v, 'g> Reader<'v, 'g> {
             let uv: *mut Upval = match word as u8 {
                 code::REF => self.objects[argument].obj.as_ptr().cast(),
                 code::ENVIRONMENT => self.vm.new_closed_upvalue(self.environments[argument].into()),
+                code::OWN_ENVIRONMENT => self.vm.new_closed_upvalue(self.own_environments[argument].into()),
                 _ => {
                     let uv = self.vm.new_closed_upvalue(Value::NIL);
                     // SAFETY: just made.
@@ -496,6 +613,9 @@ impl<'v, 'g> Reader<'v, 'g> {
                     let v = self.value()?;
                     // SAFETY: as above; newborn, so no barrier.
                     unsafe { (*uv).closed = v };
+                    // A variable that has crossed is a constant.
+                    // SAFETY: as above.
+                    unsafe { self.vm.freeze_copy(Gc::from_ptr(uv).obj(), None) };
                     uv
                 }
             };

@@ -157,7 +157,7 @@ impl Vm {
                 Some(i) => return self.position_of_int(t, i),
                 None => t.find_other(key),
             },
-            Tag::SHARED if t.is_frozen() => t.find_frozen_shared(key.gc()),
+            Tag::SHARED if t.is_in_island() => t.find_frozen_shared(key.gc()),
             _ => t.find_other(key),
         };
         self.position_of_node(t, node)

@@ -19,8 +19,13 @@ fn values_are_called_what_they_cross_as() {
     let two = "return 1, {a = {['b c'] = {[2.5] = {[true] = coroutine.create(print)}}}}";
     let what = "cannot go to another domain: it is a coroutine, whose stack belongs to the domain that made it. \
         Send the function, and make the coroutine over there";
-    assert_eq!(text(one, PackRules::TASK), format!("argument 1 {what}"));
-    assert_eq!(text(one, PackRules::SPAWN), format!("argument 1 {what}"));
+    assert_eq!(text(one, PackRules::TASK), format!("the function {what}"));
+    assert_eq!(text(one, PackRules::SPAWN), format!("the function {what}"));
+    assert_eq!(text("return print, coroutine.create(print)", PackRules::TASK), format!("argument 2 {what}"));
+    assert_eq!(
+        text("return print, coroutine.create(print)", PackRules::LOOP),
+        format!("the function that combines results {what}")
+    );
     assert_eq!(text(one, PackRules::MESSAGE), format!("the message {what}"));
     assert_eq!(text(one, PackRules::RESULT), format!("result 1 {what}"));
     assert_eq!(text(one, PackRules::ERROR), format!("the error value {what}"));
@@ -32,18 +37,18 @@ fn values_are_called_what_they_cross_as() {
 
 #[test]
 fn stripped_functions_have_no_names() {
-    let source = "local t = {} local f = load(string.dump(function() return t, print end, true)) \
+    let source = "local t = {} local f = load(string.dump(function() t[1] = 1 end, true)) \
         debug.setupvalue(f, 1, {}) return f";
     assert_eq!(
         text(source, PackRules::TASK),
-        "argument 1 cannot go to another domain: the function at ?:1 captures '?', a plain table. \
-         Two domains would read and write it at the same time. \
-         Use pl.share if nobody changes it, pass it as an argument to send a copy, or use pl.array, pl.map or a channel"
+        "the function cannot go to another domain: the function at ?:1 stores into '?'. \
+         It would have a frozen copy there, and the table here would never see the store. \
+         Pass it as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel"
     );
     let source = "local n = 0 local function f() n = n + 1 end return load(string.dump(f, true))";
     assert_eq!(
         text(source, PackRules::TASK),
-        "argument 1 cannot go to another domain: the function at ?:1 captures a variable that is assigned. \
+        "the function cannot go to another domain: the function at ?:1 assigns the captured variable '?'. \
          There would be two variables from then on, and neither domain would see what the other assigns. \
          Pass its value as an argument and return the new one, or use pl.atomic, pl.array or a channel"
     );
@@ -65,7 +70,7 @@ fn facts_come_before_texts() {
     let source = "local count = 0\nlocal function f()\ncount = count + 1\nend\nreturn {{run = f}}";
     let values = run(&mut vm, source, "a.lua").expect("the program runs");
     let refusal = vm.pack(&values, PackRules::MESSAGE).err().expect("it may not cross");
-    assert_eq!(refusal.reason, Reason::Assigned);
+    assert_eq!(refusal.reason, Reason::Assigns);
     let steps: Vec<&Step> = refusal.path.iter().map(|n| &n.step).collect();
     let variable = Step::Upvalue { name: "count".into(), line: 1, assigned: 3 };
     assert_eq!(steps, [&Step::Root(1), &Step::Field("[1]".into()), &Step::Field(".run".into()), &variable]);
