@@ -24,7 +24,7 @@ mod terminal;
 use commands::manual;
 use options::Request;
 use perilune_domain::Runtime;
-use perilune_vm::Vm;
+use perilune_vm::{LuaResult, Vm};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -46,6 +46,19 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let is_lua = options::is_lua(&options.words[0]);
+    let ignore = options.flags.ignore_environment;
+    run_program(program, is_lua, ignore, |vm, runtime| run::main(vm, runtime, &options))
+}
+
+/// Runs Lua code as the process's program, from what the environment asks for to the last finaliser: `f` says whether it
+/// succeeded. `name` stands before messages; `-E` hides Lua's variables of the environment.
+pub fn run_program(
+    name: Vec<u8>,
+    is_lua: bool,
+    ignore_environment: bool,
+    f: impl FnOnce(&mut Vm, &Arc<Runtime>) -> LuaResult<bool>,
+) -> ExitCode {
     perilune_trace::attach::listen();
     if let Err(message) = perilune_trace::session::start_from_env() {
         protected::write_error(format!("perilune: {message}\n").as_bytes());
@@ -61,7 +74,7 @@ fn main() -> ExitCode {
         // SAFETY: the process has one thread yet.
         unsafe { std::env::remove_var("PERILUNE_HEAP_AT_EXIT") };
     }
-    let runtime = Runtime::new(config::from_env(options.flags.ignore_environment));
+    let runtime = Runtime::new(config::from_env(ignore_environment));
     let Ok(mut vm) = Vm::try_with_options(runtime.config().heap.clone()) else {
         protected::write_error(b"perilune: not enough memory\n");
         return ExitCode::FAILURE;
@@ -70,8 +83,8 @@ fn main() -> ExitCode {
         vm.set_specializer(Arc::clone(specializer));
     }
     vm.enter_main();
-    protected::set_program(program, options::is_lua(&options.words[0]));
-    let succeeded = match run::main(&mut vm, &runtime, &options) {
+    protected::set_program(name, is_lua);
+    let succeeded = match f(&mut vm, &runtime) {
         Ok(succeeded) => succeeded,
         Err(thrown) => {
             protected::report(vm.host_error(thrown));

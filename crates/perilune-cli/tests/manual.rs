@@ -110,6 +110,7 @@ fn every_command_has_help_and_every_option_is_taken() {
                 line.extend(argument.as_deref().map(|argument| match argument {
                     "T" => "error",
                     "LIST" => "default",
+                    "FORMAT" if words[0] == "test" => "tap",
                     "FORMAT" => "perfetto",
                     "SHELL" => "bash",
                     _ => "1",

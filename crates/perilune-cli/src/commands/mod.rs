@@ -16,5 +16,6 @@ pub mod manual;
 mod observe;
 mod prof;
 mod table;
+mod test;
 mod top;
 mod trace;

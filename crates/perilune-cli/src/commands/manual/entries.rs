@@ -2,7 +2,7 @@
 
 use super::Takes::{File, Nothing, Number, One, Text, Time};
 use super::{Command, Kind, Opt, Takes, completions_command, help_command, man_command};
-use crate::commands::{bench, gc_stats, heap, latency, prof, top, trace};
+use crate::commands::{bench, gc_stats, heap, latency, prof, test, top, trace};
 
 const fn opt(names: &'static [&'static str], takes: Takes, about: &'static str) -> Opt {
     Opt { names, takes, about }
@@ -69,6 +69,36 @@ pub const COMMANDS: &[Command] = &[
         options: &[],
         shared: &[],
         kind: Kind::Lua,
+    },
+    Command {
+        words: "test",
+        about: "run test files, in parallel, each in a process of its own",
+        forms: &["[options] [FILE|FOLDER...]"],
+        text: "\
+Runs the files whose names end in _test.lua or _spec.lua: below the folders that are named, or below spec,
+test and tests, or below the current folder. They use describe, it and expect, busted's words, or plain
+asserts. What .busted says in the current folder is heeded.
+",
+        options: &[
+            opt(&["-j", "--jobs"], Number("N"), "files at a time (as many as there are cores)"),
+            opt(&["--timeout"], Time("S"), "end a test after so long (60s)"),
+            opt(&["--filter"], Text("PATTERN"), "only tests whose names match a Lua pattern"),
+            opt(&["--filter-out"], Text("PATTERN"), "no tests whose names match a Lua pattern"),
+            opt(&["--tags"], Text("TAGS"), "only tests with one of these tags: #TAG in a name"),
+            opt(&["--exclude-tags"], Text("TAGS"), "no tests with one of these tags"),
+            opt(&["--fail-fast"], Nothing, "begin no further file after one in which something failed"),
+            opt(&["--helper"], File("FILE"), "run FILE before each test file"),
+            opt(&["--lpath"], Text("PATH"), "where modules are looked for first (./src/?.lua;...)"),
+            opt(
+                &["--format"],
+                One("FORMAT", &["plain", "tap", "junit"]),
+                "how to report: plain, tap or junit (plain)",
+            ),
+            opt(&["-o", "--output"], File("FILE"), "write the report to FILE"),
+            opt(&["-v", "--verbose"], Nothing, "name every test, and show what files print"),
+        ],
+        shared: &[],
+        kind: Kind::Own(test::run),
     },
     Command {
         words: "bench",

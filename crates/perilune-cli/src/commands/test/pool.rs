@@ -1,0 +1,245 @@
+//! Processes of test files: as many at a time as there are jobs, told about in the order of the files.
+
+use super::worker::{self, VARIABLE};
+use super::{File, Options, Outcome, Test};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, PipeReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+/// What a test that takes too long has to end by itself, once it has been asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// Bytes of output that are kept of a file: the first ones.
+const MOST_OUTPUT: usize = 1 << 20;
+
+/// Runs the files and hands each to `done`, in their order, until it answers false.
+///
+/// # Errors
+/// A process cannot be started.
+pub fn run(files: &[PathBuf], options: &Options, done: &mut dyn FnMut(File) -> bool) -> Result<(), String> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.min(files.len()) {
+            let (next, stop, sender) = (&next, &stop, sender.clone());
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = files.get(n) else { break };
+                    let ran = run_file(file, options).map_err(|e| format!("{}: {e}", file.display()));
+                    if sender.send((n, ran)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let (mut waiting, mut turn) = (BTreeMap::new(), 0);
+        let mut result = Ok(());
+        for (n, ran) in receiver {
+            waiting.insert(n, ran);
+            while let Some(ran) = waiting.remove(&turn) {
+                turn += 1;
+                let goes_on = match ran {
+                    Ok(file) => !stop.load(Ordering::Relaxed) && done(file),
+                    Err(e) => {
+                        result = Err(e);
+                        false
+                    }
+                };
+                if !goes_on {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        result
+    })
+}
+
+/// What was told, as it comes in.
+struct Told {
+    tests: Vec<Test>,
+    /// The test that runs.
+    running: Option<String>,
+    /// It was asked to end, since it took too long.
+    is_late: bool,
+    is_done: bool,
+    assertions: u64,
+}
+
+fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
+    let began = Instant::now();
+    let (socket, theirs) = UnixStream::pair()?;
+    let (output, their_output) = std::io::pipe()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("perilune").arg("test").env(VARIABLE, "1");
+    command.stdin(OwnedFd::from(theirs)).stdout(their_output.try_clone()?).stderr(their_output);
+    let mut child = command.spawn()?;
+    // It alone has the other sides from here on.
+    drop(command);
+    let kept = keep_output(output);
+    let mut told = Told { tests: Vec::new(), running: None, is_late: false, is_done: false, assertions: 0 };
+    let mut settings = worker::line([&b"file"[..], std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())]);
+    for (name, value) in &options.settings {
+        settings.extend(worker::line([name.as_bytes(), value]));
+    }
+    settings.push(b'\n');
+    // If it has ended already, there is nobody to tell, and it will be said how it ended.
+    let _ = (&socket).write_all(&settings);
+    listen(&socket, child.id(), options.timeout, &mut told)?;
+    let status =
+        if told.is_done { wait(&mut child, GRACE + options.timeout)? } else { wait(&mut child, GRACE)? };
+    drop(socket);
+    let output = kept.finish();
+    let seconds = began.elapsed().as_secs_f64();
+    if !told.is_done || !status.success() {
+        let what = ended(status, told.is_late);
+        let message = match &told.running {
+            _ if told.is_done => format!("after its tests, {what}"),
+            Some(_) => format!("in this test, {what}; what comes after it in the file was not run"),
+            None => format!("before all tests were run, {what}"),
+        };
+        let name = told.running.take().unwrap_or_else(|| path.display().to_string());
+        let outcome = if told.is_late { Outcome::TimedOut } else { Outcome::Error };
+        told.tests.push(Test { name, outcome, seconds, line: String::new(), message, trace: String::new() });
+    }
+    Ok(File { path: path.to_path_buf(), tests: told.tests, assertions: told.assertions, seconds, output })
+}
+
+/// The output of a process, read by a thread of its own.
+struct Kept {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    ended: mpsc::Receiver<()>,
+}
+
+fn keep_output(mut output: PipeReader) -> Kept {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let (sender, ended) = mpsc::channel();
+    let kept = Arc::clone(&bytes);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        while let Ok(n @ 1..) = output.read(&mut buffer) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever writes more than is kept must not have to wait.
+            let room = MOST_OUTPUT - kept.len();
+            kept.extend_from_slice(&buffer[..n.min(room)]);
+        }
+        let _ = sender.send(());
+    });
+    Kept { bytes, ended }
+}
+
+impl Kept {
+    /// What has been written. A process that was left behind may keep the pipe open: it is not waited for.
+    fn finish(self) -> Vec<u8> {
+        let _ = self.ended.recv_timeout(GRACE);
+        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Reads what the worker tells until there is no more, and ends tests that take too long.
+fn listen(socket: &UnixStream, pid: u32, timeout: Duration, told: &mut Told) -> std::io::Result<()> {
+    let mut reader = BufReader::new(socket);
+    let mut line = Vec::new();
+    let mut limit = timeout;
+    // A timeout of zero would mean none.
+    let at_least = |time: Duration| Some(time.max(Duration::from_millis(1)));
+    socket.set_read_timeout(at_least(limit))?;
+    loop {
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {
+                line.pop();
+                take(&worker::fields(&line), told, timeout);
+                line.clear();
+                if told.is_done {
+                    return Ok(());
+                }
+                if limit != timeout {
+                    (limit, told.is_late) = (timeout, false);
+                    socket.set_read_timeout(at_least(limit))?;
+                }
+            }
+            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                let signal = if told.is_late { libc::SIGKILL } else { libc::SIGINT };
+                // SAFETY: a child that has not been waited for: its number is nobody else's.
+                unsafe { libc::kill(pid as i32, signal) };
+                told.is_late = true;
+                limit = GRACE;
+                socket.set_read_timeout(at_least(limit))?;
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            // The other side has gone away in the middle of it.
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+fn take(fields: &[Vec<u8>], told: &mut Told, timeout: Duration) {
+    let text = |n: usize| fields.get(n).map(|f| String::from_utf8_lossy(f).into_owned()).unwrap_or_default();
+    let outcome = match text(0).as_str() {
+        "begin" => {
+            told.running = Some(text(1));
+            return;
+        }
+        // It was the file's own code that ran.
+        "body" => {
+            told.running = None;
+            return;
+        }
+        "done" => {
+            (told.is_done, told.assertions) = (true, text(1).parse().unwrap_or(0));
+            return;
+        }
+        "passed" => Outcome::Passed,
+        "failed" => Outcome::Failed,
+        "pending" => Outcome::Pending,
+        _ if told.is_late => Outcome::TimedOut,
+        _ => Outcome::Error,
+    };
+    told.running = None;
+    let mut message = text(4);
+    if outcome == Outcome::TimedOut {
+        message = format!("it takes more than {:.3} s\n{message}", timeout.as_secs_f64());
+    }
+    told.tests.push(Test {
+        name: text(1),
+        outcome,
+        seconds: text(2).parse().unwrap_or(0.0),
+        line: text(3),
+        message,
+        trace: text(5),
+    });
+}
+
+/// Waits for the end, and brings it about if it does not come.
+fn wait(child: &mut std::process::Child, at_most: Duration) -> std::io::Result<ExitStatus> {
+    let began = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    while began.elapsed() < at_most {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    child.kill()?;
+    child.wait()
+}
+
+fn ended(status: ExitStatus, is_late: bool) -> String {
+    match (status.signal(), status.code()) {
+        (Some(_), _) if is_late => {
+            "the process was ended, since it took too long and could not be stopped".to_owned()
+        }
+        (Some(signal), _) => format!("signal {signal} ended the process"),
+        (None, Some(code)) => format!("the process ended with exit code {code}"),
+        (None, None) => "the process ended".to_owned(),
+    }
+}
