@@ -1,9 +1,9 @@
 //! Instructions out of intermediate form: the only module that knows Cranelift.
 //!
-//! Whoever compiles is handed a builder ([`clif::FunctionBuilder`]), makes the function with it, and gets bytes that run wherever they lie. Cranelift
-//! is used for what it does well: selecting instructions and allocating registers. What optimises is our own form above it,
-//! so Cranelift's level is `none`: as fast code as `speed` makes of what we give it, in two thirds of the time. The
-//! allocator is the backtracking one; the single-pass one makes code 2 to 10 times slower.
+//! Whoever compiles is handed a builder ([`clif::FunctionBuilder`]), makes the function with it, and gets bytes that run wherever they
+//! lie. Cranelift is used for what it does well: selecting instructions and allocating registers. What optimises is our own form above
+//! it, so Cranelift's level is `none`: as fast code as `speed` makes of what we give it, in two thirds of the time. The allocator is
+//! the backtracking one; the single-pass one makes code 2 to 10 times slower.
 //!
 //! # What a function may refer to
 //! Nothing by name but itself. Helpers are called by their absolute addresses, constants of 64 bits, through a register: they may
@@ -41,7 +41,8 @@ use clif::{ExtFuncData, ExternalName, FuncRef, FunctionBuilder, Signature, UserE
 /// How much a backend checks and tells, besides compiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Check the intermediate form of each function, and what the register allocator made of it. Builds with assertions always do the first.
+    /// Check the intermediate form of each function, and what the register allocator made of it. Builds with assertions always do the
+    /// first.
     pub verify: bool,
     /// Write down the instructions of each function, as text ([`Compiled::listing`]).
     pub listing: bool,
@@ -94,8 +95,9 @@ pub struct Compiled {
     pub positions: Positions,
     /// Bytes of native stack that it takes for itself, without return address and saved frame pointer.
     pub frame: u32,
-    /// Offsets of instructions that stop the process if they come to be executed with the wrong operands: explicit traps, divisions, accesses that were not
-    /// said to be safe (`MemFlagsData::trusted`). No script may bring one about, so whoever compiles answers for each.
+    /// Offsets of instructions that stop the process if they come to be executed with the wrong operands: explicit traps, divisions,
+    /// accesses that were not said to be safe (`MemFlagsData::trusted`). No script may bring one about, so whoever compiles answers
+    /// for each.
     pub traps: Vec<u32>,
     /// Its instructions as text, if [`Options::listing`] asks for them.
     pub listing: Option<String>,

@@ -9,7 +9,7 @@
 //! 1. The writable view is not inherited at all (`MADV_DONTFORK`): in a child it does not exist.
 //! 2. In the child, before `fork` returns, each region's executable view is replaced by a private copy of the part in use, at
 //!    the same address. Until that is done the parent holds back what is freed and does not use it again. It knows from a
-//!    counter in memory that both processes share: [`prepare`] counts up before the process divides, the child counts down when
+//!    counter in memory that both processes share: `prepare` counts up before the process divides, the child counts down when
 //!    it has its copies.
 //! 3. A [`Lineage`] tells objects with a lock that they are in a child now. They do nothing there: the lock may be held by a
 //!    thread that only the parent has.

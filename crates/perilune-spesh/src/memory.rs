@@ -6,10 +6,10 @@
 //! second; no mapping changes, so no other thread is disturbed and no system call is made. `memory/views.rs` has the mappings.
 //!
 //! # Pieces
-//! Who installs gets a [`Code`], which is the right to its piece: there is one, it cannot be copied, and only [`Code::free`] gives the piece
-//! back. Dropping a `Code` keeps its piece (and the region) for good: forgetting code is safe, running freed code
-//! is not. That nobody runs it any more is for the caller of `free` to know; `reclaim.rs` finds that out. `memory/free_list.rs` keeps
-//! what is free. What was freed is filled with [`target::TRAP`].
+//! Who installs gets a [`Code`], which is the right to its piece: there is one, it cannot be copied, and only [`Code::free`] gives the
+//! piece back. Dropping a `Code` keeps its piece (and the region) for good: forgetting code is safe, running freed code is not. That
+//! nobody runs it any more is for the caller of `free` to know; `reclaim.rs` finds that out. `memory/free_list.rs` keeps what is free.
+//! What was freed is filled with `target::TRAP`.
 //!
 //! # Forks
 //! A child goes on running what it inherited, and installs and frees nothing: [`fork`] has how. While a child has no copies
@@ -36,10 +36,13 @@ use views::Views;
 /// The most that a process takes for code, in bytes of address space per view.
 pub const MAX_CAPACITY: usize = 64 << 20;
 
+/// Free parts that are smaller than this keep their memory.
+const TRIM_FROM: usize = 64 << 10;
+
 /// What a piece of code is, which decides how it is aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A compiled function: [`target::FUNCTION_ALIGNMENT`].
+    /// A compiled function: aligned to 32 bytes, what the processor fetches at a time.
     Function,
     /// A few instructions between others, such as an entry or an exit: 16 bytes.
     Stub,
@@ -174,6 +177,19 @@ impl CodeMemory {
         // SAFETY: the span is owned and run by nobody; `install` and `free` have asked whether this process is the one.
         unsafe { self.views.write(span.start() as usize, &[], span.len() as usize) };
         free.give_back(span);
+    }
+
+    /// Returns memory of large free parts to the system; where code was freed page by page it stays otherwise, for the next. Costs a
+    /// system call for each such part, so it is for moments of rest after much was freed. Bytes of memory are returned that may have
+    /// been in use.
+    pub fn trim(&self) -> usize {
+        if self.lineage.is_inherited() {
+            return 0;
+        }
+        let space = lock(&self.space);
+        let parts = space.free.parts().filter(|part| part.len() >= TRIM_FROM && part.start < space.used);
+        // SAFETY: nobody owns what is free, and nobody, not even a child, runs it: that is held back.
+        parts.map(|part| unsafe { self.views.discard(part.start..part.end.min(space.used)) }).sum()
     }
 
     /// The addresses that code of this region can have.

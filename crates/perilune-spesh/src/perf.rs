@@ -7,7 +7,8 @@
 //! | map | `/tmp/perf-PID.map`: a line of text for each function, with address, length and name | `perf report` and `perf top` read it by themselves. It knows no time: where an address was used twice, the names may be wrong |
 //! | jitdump | `/tmp/jit-PID.dump`: binary, with the bytes of each function, its lines, and when it was installed | `perf record -k mono`, then `perf inject --jit`, which makes an ELF file of each function; then `perf annotate` shows instructions and lines |
 //!
-//! Off unless asked for: whoever starts the program says so by `PERILUNE_PERF=map` or `=jitdump`, which the command reads ([`Format`] parses it).
+//! Off unless asked for: whoever starts the program says so by `PERILUNE_PERF=map` or `=jitdump`, which the command reads ([`Format`]
+//! parses it).
 //!
 //! # Files in a folder that everybody writes to
 //! The names can be foreseen, so somebody else may have put a file or a link there. Files are created new (`O_EXCL`, `O_NOFOLLOW`), for the
@@ -16,8 +17,9 @@
 //! # When writing fails
 //! The first error is returned and ends the writing; the program goes on without.
 //!
-//! The formats are those of the kernel's `tools/perf/Documentation/jitdump-specification.txt` and `perf-report`'s documentation. There are crates that read them; the one that
-//! writes jitdump (`wasmtime-internal-jit-debug`) is another project's own part, and the writing is two pages.
+//! The formats are those of the kernel's `tools/perf/Documentation/jitdump-specification.txt` and `perf-report`'s documentation. There
+//! are crates that read them; the one that writes jitdump (`wasmtime-internal-jit-debug`) is another project's own part, and the
+//! writing is two pages.
 
 mod jitdump;
 

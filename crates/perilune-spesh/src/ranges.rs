@@ -11,8 +11,9 @@
 //!
 //! # When old lists are freed
 //! Readers count themselves in before they load a pointer and out when they are done with what it leads to. A writer that has swapped
-//! pointers looks at the count: if it is zero, nobody reads a list, and what it has replaced, now and before, is freed. If it is
-//! not, the old lists wait for the next writer (or [`Ranges::sweep`]). Nobody waits for anybody: readers take a fixed number of steps, writers postpone.
+//! pointers looks at the count: if it is zero, nobody reads a list, and what it has replaced, now and before, is freed. If it is not,
+//! the old lists wait for the next writer (or [`Ranges::sweep`]). Nobody waits for anybody: readers take a fixed number of steps,
+//! writers postpone.
 //!
 //! Why zero is enough. Both sides have a sequentially consistent fence between their store and their load:
 //!
@@ -20,10 +21,10 @@
 //!  reader: count += 1;    FENCE; list = sector      writer: sector = new; FENCE; count == 0?
 //! ```
 //!
-//! One of the two fences comes first. If it is the reader's, the writer's load sees the increment: it finds a count of one
-//! or more, unless the reader has counted itself out already, which it does with a release that the writer's
-//! load acquires, so that all its reads of the list are over. If the writer's comes first, the reader's load sees the new pointer, and never the
-//! old list. `tests/model/ranges.rs` checks this under all interleavings.
+//! One of the two fences comes first. If it is the reader's, the writer's load sees the increment: it finds a count of one or more,
+//! unless the reader has counted itself out already, which it does with a release that the writer's load acquires, so that all its
+//! reads of the list are over. If the writer's comes first, the reader's load sees the new pointer, and never the old list.
+//! `tests/model/readers.rs` checks this under all interleavings.
 //!
 //! A signal handler that interrupts a writer between any two steps is a reader like others; one that interrupts a reader
 //! counts itself in and out in between.
@@ -93,8 +94,8 @@ impl<T> Ranges<T> {
         Ranges { region, sectors, readers, lineage: Lineage::current(), replaced }
     }
 
-    /// What code `address` lies in: calls `f` with the address at which the code starts and with what was given to [`insert`](Ranges::insert) for it.
-    /// `None` if no code is there. For the address to which a call returns, ask one byte before it.
+    /// What code `address` lies in: calls `f` with the address at which the code starts and with what was given to
+    /// [`insert`](Ranges::insert) for it. `None` if no code is there. For the address to which a call returns, ask one byte before it.
     ///
     /// Fit for signal handlers if `f` is. `f` should be short: while it runs, no list is freed.
     pub fn find<R>(&self, address: usize, f: impl FnOnce(usize, &T) -> R) -> Option<R> {

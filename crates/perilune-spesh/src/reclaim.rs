@@ -8,26 +8,27 @@
 //!   native stack, except for those that it names. The counter goes up by two.
 //! - [`leave`](Participant::leave): the same, and it loads none until it enters again. The counter becomes even.
 //!
-//! Code is [retired](Reclaimer::retire) once nothing leads to it any more: no cell, cache or table has its address. It is noted which seats are odd
-//! at that moment, and their counts. The code is free when each of these seats shows another count, or an even one, and does not
-//! name an address in the code as one it still has.
+//! Code is [retired](Reclaimer::retire) once nothing leads to it any more: no cell, cache or table has its address. It is noted which
+//! seats are odd at that moment, and their counts. The code is free when each of these seats shows another count, or an even one, and
+//! does not name an address in the code as one it still has.
 //!
-//! Domains that do not run (parked, idle, not begun) have left, so they hold nothing up. One that
-//! runs without passing does; [`Reclaimer::laggards`] names them, and whoever wants the memory asks them to come to a safepoint (with an interrupt).
+//! Domains that do not run (parked, idle, not begun) have left, so they hold nothing up. One that runs without passing does;
+//! [`Reclaimer::laggards`] names them, and whoever wants the memory asks them to come to a safepoint (with an interrupt).
 //!
 //! # What a domain still has
-//! At a safepoint deep inside of native calls (machine code calls a native, which calls Lua, which polls) there are return addresses into machine
-//! code further out. If such a pass did not count, a program whose main function was compiled and calls everything else would never free
-//! anything; if it counted in full, the main function might be freed below its feet. So a pass names what it has: the
-//! native stacks are searched for words in the region, which need not be exact, as what is named too much is only freed later. The names
-//! are kept until the next pass.
+//! At a safepoint deep inside of native calls (machine code calls a native, which calls Lua, which polls) there are return addresses
+//! into machine code further out. If such a pass did not count, a program whose main function was compiled and calls everything else
+//! would never free anything; if it counted in full, the main function might be freed below its feet. So a pass names what it has: the
+//! native stacks are searched for words in the region, which need not be exact, as what is named too much is only freed later. The
+//! names are kept until the next pass.
 //!
 //! # Why it is enough
-//! Retiring: what leads to the code is cleared, FENCE, counts are read. Entering and passing: the count is stored, FENCE, addresses are
-//! loaded. The fences are sequentially consistent, so one comes first. If the domain's does, its new count is seen when the
-//! code is retired, and another one must follow. If the retiring one does, the domain cannot load the address any more. And what a domain did before it stored a count happens before what
-//! follows the load that sees the count, the freeing included (release and acquire). A domain that takes its seat later enters later, behind
-//! the lock that both take. `tests/model/reclaim.rs` checks this under all interleavings.
+//! Retiring: what leads to the code is cleared, FENCE, counts are read. Entering and passing: the count is stored, FENCE, addresses
+//! are loaded. The fences are sequentially consistent, so one comes first. If the domain's does, its new count is seen when the code
+//! is retired, and another one must follow. If the retiring one does, the domain cannot load the address any more. And what a domain
+//! did before it stored a count happens before what follows the load that sees the count, the freeing included (release and acquire).
+//! A domain that takes its seat later enters later, behind the lock that both take. `tests/model/seats.rs` checks this under all
+//! interleavings.
 //!
 //! # Cost
 //! Entering, and passing without names, is a store and a fence, some five nanoseconds: meant for the moments at which a thread takes up or
@@ -119,7 +120,8 @@ impl<T: Retired> Reclaimer<T> {
         Participant { reclaimer: Arc::clone(self), seat, count: 0, names: false }
     }
 
-    /// Gives up `item`; [`collect`](Reclaimer::collect) returns it when nobody has its addresses any more. In a child of a fork it never does.
+    /// Gives up `item`; [`collect`](Reclaimer::collect) returns it when nobody has its addresses any more. In a child of a fork it
+    /// never does.
     ///
     /// # Safety
     /// Nothing leads to the item any more: a participant that enters or passes after this call comes by none of its addresses. Items are

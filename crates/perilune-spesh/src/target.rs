@@ -1,7 +1,7 @@
 //! What knows the processor. A port to another one begins here and in the feature list of `Cargo.toml`.
 
-/// What code memory is filled with where no code lies: an instruction of one byte that traps (`int3`). A jump through an address that is no longer
-/// valid stops the process where it happens, rather than running what lies there by chance.
+/// What code memory is filled with where no code lies: an instruction of one byte that traps (`int3`). A jump through an address that
+/// is no longer valid stops the process where it happens, rather than running what lies there by chance.
 pub const TRAP: u8 = 0xCC;
 
 /// The alignment of functions, in bytes: what the processor fetches at a time.

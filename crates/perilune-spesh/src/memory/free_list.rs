@@ -1,10 +1,11 @@
 //! Which parts of a region are free: best fit, with splitting and coalescing.
 //!
-//! Code comes in pieces from some dozens of bytes to some hundred kilobytes, a few thousand at most, and each costs hundreds of microseconds to
-//! compile. So what counts is little fragmentation and code that lies close together, and two ordered maps will do: one by address, to find
-//! neighbours, one by size, to find the smallest part that is large enough, the lowest of several.
+//! Code comes in pieces from some dozens of bytes to some hundred kilobytes, a few thousand at most, and each costs hundreds of
+//! microseconds to compile. So what counts is little fragmentation and code that lies close together, and two ordered maps will do:
+//! one by address, to find neighbours, one by size, to find the smallest part that is large enough, the lowest of several.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Pieces begin at multiples of this and are as long, in bytes.
 pub const GRANULE: u32 = 16;
@@ -85,6 +86,11 @@ impl FreeList {
     /// The length of the largest free part.
     pub fn largest(&self) -> u32 {
         self.by_len.last().map_or(0, |&(len, _)| len)
+    }
+
+    /// The free parts, by address.
+    pub fn parts(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.by_start.iter().map(|(&start, &len)| start as usize..(start + len) as usize)
     }
 
     fn insert(&mut self, start: u32, len: u32) {

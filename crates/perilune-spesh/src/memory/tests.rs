@@ -92,6 +92,31 @@ fn a_full_region_says_so_and_has_room_again() {
     assert!(matches!(huge, InstallError::Full { .. }));
 }
 
+/// The resident memory of the mapping that begins at `base`, in KiB.
+fn resident(base: usize) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let from = maps.find(&format!("{base:x}-")).unwrap();
+    let rss = maps[from..].lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+    rss.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn memory_of_large_free_parts_goes_back_to_the_system() {
+    let memory = CodeMemory::reserve(REGION).unwrap();
+    let first = install(&memory, 1);
+    let large = memory.install(&vec![0x90; 512 << 10], Kind::Function).unwrap();
+    let last = install(&memory, 2);
+    assert_eq!(memory.trim(), 0);
+    let before = resident(memory.views.writable());
+    assert!(before >= 512, "{before}");
+    free_at_once(large);
+    // All pages but those that the neighbours have a part in.
+    assert_eq!(memory.trim(), (512 << 10) - 4096);
+    assert!(resident(memory.views.writable()) <= before - 508);
+    assert_eq!((call(first.address()), call(last.address())), (1, 2));
+    assert_eq!(memory.install(&vec![0xC3; 512 << 10], Kind::Function).unwrap().bytes()[9], 0xC3);
+}
+
 #[test]
 fn a_region_goes_when_nothing_is_in_it() {
     let memory = CodeMemory::reserve(REGION).unwrap();
