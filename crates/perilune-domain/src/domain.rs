@@ -17,6 +17,7 @@
 //! blocking call keeps it until the call returns.
 
 use crate::module::PRELUDE_NAME;
+use crate::outcome::Lack;
 use crate::pool::{self, Work};
 use crate::races::{self, Strand};
 use crate::runtime::{self, Runtime};
@@ -27,7 +28,7 @@ use crate::wait::{self, Wait};
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Bytes, DomainId, Name};
 use perilune_trace::{Category, FiberRef, emit, names, on};
-use perilune_vm::parcel::Parcel;
+use perilune_vm::parcel::{ModuleSearch, Parcel};
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -37,8 +38,8 @@ use std::sync::{Arc, Weak};
 
 /// Called when a fiber has ended, by the owner, with the results or the error on top of the stack.
 pub(crate) type Done = Box<dyn FnOnce(&Arc<Domain>, &mut Vm, FiberEnd) + Send>;
-/// The first thing that a spawned domain does in its fresh state. `Err`: there is no memory for one.
-pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, Result<&mut Vm, &mut Owned>) + Send>;
+/// The first thing that a spawned domain does in its fresh state. `Err`: it cannot have one, for lack of this.
+pub(crate) type Start = Box<dyn FnOnce(&Arc<Domain>, Result<&mut Vm, (&mut Owned, &Lack)>) + Send>;
 
 /// What a hybrid native has taken from somewhere and could not hand on yet: a message, and the case of a `select` that it came by.
 pub(crate) type Stash = (u32, Parcel);
@@ -53,6 +54,8 @@ struct Slot {
     generation: u32,
     /// Its own, if it is one: in a pool's domain.
     strand: Option<Box<Strand>>,
+    /// Where its `require` looks.
+    modules: Option<ModuleSearch>,
 }
 
 /// What only the owner touches.
@@ -431,6 +434,7 @@ impl Domain {
 
     pub(crate) fn add_fiber(&self, vm: &mut Vm, f: Value, args: &[Value], done: Done) -> LuaResult<u64> {
         let thread = vm.new_fiber(f, args)?;
+        let modules = vm.module_search();
         let local = self.owner(vm).local();
         let at = local.free.pop().unwrap_or_else(|| {
             local.fibers.push(Err(0));
@@ -441,7 +445,9 @@ impl Domain {
             Err(g) => *g,
             Ok(s) => s.generation,
         };
-        *place = Ok(Slot { thread, done, wait: None, stash: None, started: false, generation, strand: None });
+        let slot =
+            Slot { thread, done, wait: None, stash: None, started: false, generation, strand: None, modules };
+        *place = Ok(slot);
         self.live.fetch_add(1, Ordering::Relaxed);
         let id = (generation as u64) << 32 | at as u64;
         vm.set_fiber_tag(thread, id);
@@ -464,9 +470,14 @@ impl Domain {
             return;
         }
         let (thread, started) = (slot.thread, std::mem::replace(&mut slot.started, true));
+        let modules = slot.modules.clone();
         // Or it is in a blocking call by now.
         if started && !vm.is_parked(thread) {
             return;
+        }
+        // Another task may have brought its own meanwhile.
+        if let Some(modules) = modules {
+            vm.set_module_search(&modules);
         }
         match vm.run_fiber(thread) {
             FiberStep::Parked => {}
@@ -499,7 +510,9 @@ impl Domain {
     /// Runs the domain on a worker thread until there is nothing to do.
     fn pump(self: &Arc<Self>) {
         let Some(mut owned) = self.token.begin() else { return };
-        let Some(vm) = self.make_state(&mut owned) else { return self.go_without_state(owned) };
+        let Some(vm) = self.make_state(&mut owned) else {
+            return self.go_without_state(owned, &Lack::Memory);
+        };
         vm.enter_thread();
         let start = self.owner(vm).local().start.take();
         if let Some(start) = start {
@@ -544,13 +557,13 @@ impl Domain {
         }
     }
 
-    /// There is no memory for a state: what the domain was made for fails. One of a pool leaves the work to the others; the only one refuses it, and tries again
-    /// when there is more.
+    /// There is no memory for a state, or no thread to run it on: what the domain was made for fails. One of a pool leaves the work to the others; the only one refuses it,
+    /// and tries again when there is more.
     #[cold]
-    fn go_without_state(self: &Arc<Self>, mut owned: Owned) {
+    fn go_without_state(self: &Arc<Self>, mut owned: Owned, lack: &Lack) {
         let start = self.holder(&mut owned).local().start.take();
         if let Some(start) = start {
-            start(self, Err(&mut owned));
+            start(self, Err((&mut owned, lack)));
         }
         loop {
             match self.token.next(&mut owned) {
@@ -565,7 +578,7 @@ impl Domain {
                             local.seat = None;
                         } else if let Some(work) = seat.take() {
                             let pool = Arc::clone(pool);
-                            pool.refuse(work, &self.runtime);
+                            pool.refuse(work, &self.runtime, lack);
                             continue;
                         } else if pool.queue().is_closed() {
                             self.ending.store(true, Ordering::Release);
@@ -794,6 +807,17 @@ impl threads::Job for Domain {
         let bomb = Bomb;
         self.pump();
         std::mem::forget(bomb);
+    }
+    fn refused(self: Arc<Self>, why: &std::io::Error) -> bool {
+        // What is in the middle of something has to go on some time.
+        if self.has_state() {
+            return false;
+        }
+        if let Some(owned) = self.token.begin() {
+            let why = why.raw_os_error().map_or(why.kind().into(), std::io::Error::from_raw_os_error);
+            self.go_without_state(owned, &Lack::Thread(why));
+        }
+        true
     }
 }
 

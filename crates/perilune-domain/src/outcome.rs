@@ -48,15 +48,45 @@ impl Failure {
         Failure { error: vm.pack_error(v, traceback), whence, text }
     }
 
-    /// There was no memory for the state of this domain.
-    pub fn no_memory(domain: &str) -> Failure {
-        let text = "not enough memory for a domain";
-        Failure {
-            error: ErrorParcel::from_text(text),
-            whence: format!("domain '{domain}'"),
-            text: text.into(),
+    /// This domain lacks what it needs to begin.
+    pub fn lacking(domain: &str, what: &Lack) -> Failure {
+        let text = what.to_string();
+        Failure { error: ErrorParcel::from_text(&text), whence: format!("domain '{domain}'"), text }
+    }
+}
+
+/// What a domain may lack to begin.
+pub(crate) enum Lack {
+    /// Memory for its state.
+    Memory,
+    /// A thread, because of this.
+    Thread(std::io::Error),
+}
+
+impl std::fmt::Display for Lack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Lack::Memory => f.write_str("not enough memory for a domain"),
+            Lack::Thread(why) if why.kind() == std::io::ErrorKind::OutOfMemory => {
+                f.write_str("not enough memory for the stack of a worker thread")
+            }
+            Lack::Thread(why) => {
+                write!(f, "no worker thread can be started: {why} (a limit on threads: ")?;
+                match most_processes() {
+                    Some(most) => write!(f, "ulimit -u is {most}; or pids.max of a control group)"),
+                    None => f.write_str("ulimit -u, or pids.max of a control group)"),
+                }
+            }
         }
     }
+}
+
+/// How many threads the user may have, if that is limited.
+fn most_processes() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a pointer to a structure of this type.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NPROC, &mut limit) } == 0;
+    (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 impl Holder for Failure {

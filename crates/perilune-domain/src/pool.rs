@@ -15,7 +15,7 @@ use crate::domain::{Domain, Owner};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
-use crate::outcome::{self, End, Failure, Outcome};
+use crate::outcome::{self, End, Failure, Lack, Outcome};
 use crate::races::{self, Order, Orders};
 use crate::runtime::Runtime;
 use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
@@ -158,8 +158,11 @@ impl Inner {
             let start: crate::domain::Start = Box::new(move |domain, proof| {
                 if let Some(seat) = seat {
                     match proof {
-                        Ok(vm) => domain.owner(vm).take_seat(pool, seat),
-                        Err(owned) => domain.holder(owned).take_seat(pool, seat),
+                        Ok(vm) => {
+                            domain.owner(vm).take_seat(pool, seat);
+                            vm.guard_loaded_globals();
+                        }
+                        Err((owned, _)) => domain.holder(owned).take_seat(pool, seat),
                     }
                 }
             });
@@ -212,8 +215,8 @@ impl Inner {
 
     /// Work fails because no domain of the pool has a state to do it in.
     #[cold]
-    pub(crate) fn refuse(self: &Arc<Self>, work: Work, runtime: &Runtime) {
-        let failure = End::Failed(Arc::new(Failure::no_memory(&self.name)));
+    pub(crate) fn refuse(self: &Arc<Self>, work: Work, runtime: &Runtime, lack: &Lack) {
+        let failure = End::Failed(Arc::new(Failure::lacking(&self.name, lack)));
         match work {
             Work::Part(part) => loops::refuse(part, self, failure),
             Work::Task(task) => {

@@ -122,10 +122,14 @@ static SPAWN: Native = Native::leaf("spawn", |vm| {
 /// Runs the function of a parcel as the body of a fresh domain.
 fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
     Box::new(move |domain, vm| {
-        let Ok(vm) = vm else {
-            domain.end_without_state();
-            outcome.complete(End::Failed(Arc::new(Failure::no_memory(&domain.name()))), domain.runtime());
-            return;
+        let vm = match vm {
+            Ok(vm) => vm,
+            Err((_, lack)) => {
+                domain.end_without_state();
+                let failure = Failure::lacking(&domain.name(), lack);
+                outcome.complete(End::Failed(Arc::new(failure)), domain.runtime());
+                return;
+            }
         };
         let below = vm.nargs();
         if stamp.is_some() {

@@ -23,6 +23,9 @@
 //! Rejected: a native stack per coroutine from the start (4 KiB resident each against 1 KiB for the whole coroutine, and a switch through memory for every
 //! resume); continuations in every native, as PUC Lua's `lua_callk` (it splits each native in two and `sort` and `gsub` never got theirs).
 
+mod told;
+
+use self::told::Told;
 use crate::Vm;
 use crate::call::{HANDLER_C_CALLS, MAX_C_CALLS};
 use crate::error::ErrorState;
@@ -71,6 +74,7 @@ pub struct Segment {
     scan_from: usize,
     /// What the resumer's `execute` is to do after a yield.
     hand_off: Option<Flow>,
+    told: Told,
 }
 
 /// Native stacks: which are in use, which are free.
@@ -268,6 +272,7 @@ impl Vm {
             native,
             scan_from: 0,
             hand_off: None,
+            told: Told::new(),
         }));
         // SAFETY: the closure runs on the segment while `vm` and `segment` live: the segment is freed only after it has finished.
         unsafe {
@@ -275,7 +280,9 @@ impl Vm {
                 Memory { low },
                 move |yielder: &Yielder<(), ()>, ()| {
                     (*segment).yielder = yielder;
-                    f(&mut *vm)
+                    let flow = f(&mut *vm);
+                    (*segment).told.leave();
+                    flow
                 },
             ));
             (*th).segment = segment;
@@ -308,6 +315,7 @@ impl Vm {
                 let low = if scan_from != 0 { scan_from } else { here };
                 (*vm).lua.stacks.running.chain.push((low, end));
                 (*vm).lua.stacks.running.scan_from = (*segment).scan_from;
+                (*segment).told.enter();
                 outcome = Some(run.resume(()));
                 (*vm).lua.stacks.running.chain.pop();
             });
@@ -349,6 +357,7 @@ impl Vm {
             spill_registers(vm, |_, here| {
                 (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
                 (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
+                (*segment).told.leave();
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });
@@ -371,6 +380,7 @@ impl Vm {
             spill_registers(vm, |vm, here| {
                 (*segment).scan_from = (*vm).lua.stacks.running.scan_from;
                 (*segment).suspended_at = if (*segment).scan_from != 0 { (*segment).scan_from } else { here };
+                (*segment).told.leave();
                 (*(*segment).yielder).suspend(());
                 (*segment).suspended_at = 0;
             });

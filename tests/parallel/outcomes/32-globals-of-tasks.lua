@@ -26,6 +26,9 @@ task(function(pool) pool:async(function() _G.x = 1 end):await() end, pool)
 task(function(pool, g) pool:async(function(g) g.x = 1 end, g):await() end, pool, _G)
 alias = _G
 task(function() alias.x = 1 end)
+task(function() package.loaded._G.x = 1 end)
+task(function() require("_G").x = 1 end)
+task(function() rawset(package.loaded._G, "x", 1) end)
 task(function() for k in pairs(_G) do if k == "print" then _G[k] = nil end end end)
 task(function() return x, x1, _G.x, G == _G, _G == _ENV, alias == _G end)
 
@@ -35,7 +38,13 @@ task(function()
   for k, v in pairs(_G) do n, has[k] = n + 1, v end
   return _G.print == print, _G.travelled, travelled, load("return travelled")(), has.print == print, has.travelled, n > 20
 end)
+task(function()
+  local G, n = package.loaded._G, 0
+  for k in pairs(G) do n = n + 1 end
+  return G.print == print, G.x, G._G == G, n > 20
+end)
 -- Back home it is home's.
+print(pool:async(function() return package.loaded._G end):await() == _G)
 print(pool:async(function() return _G end):await() == _G)
 print(pool:async(function() return { _G } end):await()[1] == _G)
 

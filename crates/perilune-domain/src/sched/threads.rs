@@ -7,8 +7,9 @@
 //! to a program that waits for one short job after another, two switches by the kernel would be most of the price.
 //!
 //! If the cap is reached, or the kernel refuses a thread, the job waits in a queue that every thread looks into before it
-//! becomes idle; a refusal is tried again a little later. If the kernel refuses and no thread is left that could, the caller tries until it succeeds: the
-//! alternatives would be to lose the job or to run it on a stack that is not meant for it.
+//! becomes idle; a refusal is tried again a little later. If the kernel refuses and no thread is left that could, the caller tries for [`PATIENCE`], and then
+//! tells the job ([`Job::refused`]), which may fail in the caller's hands. A job that cannot (it has a state, with fibers in the middle of something) is tried until it
+//! succeeds: the alternatives would be to lose it or to run it on a stack that is not meant for it.
 //!
 //! A job that panics ends itself, not the thread; the panic hook has reported it.
 
@@ -31,6 +32,10 @@ const STACK: usize = 2 << 20;
 const KEEP: Duration = Duration::from_secs(2);
 /// How long after a refusal by the kernel it is asked again.
 const RETRY: Duration = Duration::from_millis(20);
+/// How long a job without any thread is tried before it is told; while the last refusal is no older than [`REMEMBER`], not at all.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How long a refusal of the only thread is taken for the state of things.
+const REMEMBER: Duration = Duration::from_secs(1);
 /// How many threads there may be if nobody says otherwise.
 pub const DEFAULT_CAP: usize = 4096;
 
@@ -38,6 +43,11 @@ pub const DEFAULT_CAP: usize = 4096;
 pub trait Job: Send + Sync {
     /// Runs it. The thread goes back to the cache afterwards.
     fn run(self: Arc<Self>);
+    /// There is no thread to run it on, because of this: whether that is the end of the job. Called by whoever wanted it to be run, with no lock held.
+    fn refused(self: Arc<Self>, why: &io::Error) -> bool {
+        let _ = why;
+        false
+    }
 }
 
 /// How a thread is started: its number and what it does. Replaced in tests by one that refuses.
@@ -59,6 +69,8 @@ struct State {
     peak: usize,
     started: usize,
     cap: usize,
+    /// When a job was last told that there is no thread for it.
+    gave_up: Option<Instant>,
 }
 
 /// Where an idle thread waits.
@@ -125,7 +137,18 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+static REFUSES: AtomicBool = AtomicBool::new(false);
+
+/// From now on no thread can be started, or they can again: for tests.
+#[doc(hidden)]
+pub fn refuse_threads(on: bool) {
+    REFUSES.store(on, Ordering::SeqCst);
+}
+
 fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    if REFUSES.load(Ordering::Relaxed) {
+        return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+    }
     // A new thread that lacks memory for what the C library needs in it ends the process. The first one is worth the risk: nothing runs without it.
     if live() > 1 && !perilune_heap::shortage::has_headroom(STACK) {
         return Err(io::ErrorKind::OutOfMemory.into());
@@ -165,6 +188,7 @@ impl Cache {
             peak: 0,
             started: 0,
             cap: DEFAULT_CAP,
+            gave_up: None,
         };
         Cache { state: Mutex::new(state), start, keep }
     }
@@ -184,13 +208,12 @@ impl Cache {
     }
 
     /// Starts a thread that has been counted, for `job`.
-    fn start(&'static self, number: usize, job: Arc<dyn Job>) {
+    fn start(&'static self, number: usize, mut job: Arc<dyn Job>) {
         let mut pause = Duration::from_millis(1);
+        let begun = Instant::now();
         loop {
             let first = job.clone();
-            if (self.start)(number, Box::new(move || self.work(first))).is_ok() {
-                return;
-            }
+            let Err(why) = (self.start)(number, Box::new(move || self.work(first))) else { return };
             let mut state = lock(&self.state);
             // A thread that is counted may be one that is being refused just now, like this one. They queue their jobs one after
             // another, and the last stays.
@@ -205,7 +228,21 @@ impl Cache {
                 timer::after(Instant::now() + RETRY, move || self.retry());
                 return;
             }
+            let known = state.gave_up.is_some_and(|at| at.elapsed() < REMEMBER);
             drop(state);
+            if (known || begun.elapsed() >= PATIENCE) && job.clone().refused(&why) {
+                let mut state = lock(&self.state);
+                state.gave_up = Some(Instant::now());
+                // Nobody else is left to look into the queue.
+                match state.queue.pop_front() {
+                    Some(next) => job = next,
+                    None => {
+                        state.live -= 1;
+                        return;
+                    }
+                }
+                continue;
+            }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(100));
         }

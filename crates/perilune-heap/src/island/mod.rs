@@ -1,7 +1,7 @@
 //! Islands: immutable objects outside all heaps, readable by every domain, counted and freed as a whole.
 //!
 //! This file knows what an island consists of: a *number* (reused), a count, memory segments, the older islands that its objects refer to, and
-//! *contents*: whatever else it keeps alive, for the client. `memory.rs` has the pages, `held.rs` a heap's view. What the
+//! *contents*: whatever else it keeps alive, for the client. `slot.rs` has the counts, `memory.rs` the pages, `held.rs` a heap's view. What the
 //! objects are is the client's business: it fills a [`Builder`] and seals it.
 //!
 //! # Counts
@@ -18,6 +18,8 @@
 
 pub(crate) mod held;
 pub(crate) mod memory;
+mod slot;
+mod sync;
 
 pub use memory::{CHUNK as ISLAND_CHUNK, PAGE as ISLAND_PAGE, is_island};
 
@@ -26,9 +28,9 @@ use memory::Memory;
 use perilune_trace::emit;
 use perilune_trace::event::{self, Bytes, Count};
 use std::any::Any;
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The bit of epochs that says that an object is frozen.
@@ -45,14 +47,7 @@ struct Body {
     contents: Option<Contents>,
 }
 
-struct Slot {
-    count: AtomicUsize,
-    /// Written by the builder before the island is known to anyone, read by holders of a count, taken by whoever brings the count to zero.
-    body: UnsafeCell<Body>,
-}
-
-// SAFETY: see `body`; the count orders the accesses.
-unsafe impl Sync for Slot {}
+type Slot = slot::Slot<Body>;
 
 /// Slots of bucket 0; each bucket has twice as many as the one before.
 const FIRST_BUCKET: usize = 64;
@@ -103,9 +98,7 @@ impl State {
         }
         self.next += 1;
         if BUCKETS[bucket].load(Acquire).is_null() {
-            let slots: Box<[Slot]> = (0..FIRST_BUCKET << bucket)
-                .map(|_| Slot { count: AtomicUsize::new(0), body: UnsafeCell::new(Body::empty()) })
-                .collect();
+            let slots: Box<[Slot]> = (0..FIRST_BUCKET << bucket).map(|_| Slot::new(Body::empty())).collect();
             BUCKETS[bucket].store(Box::into_raw(slots).cast(), Release);
         }
         Ok(number)
@@ -174,15 +167,7 @@ impl IslandRef {
 
     /// A further count of island `number` if it is alive.
     fn if_alive(number: u32) -> Option<IslandRef> {
-        let count = &slot(number).count;
-        let mut now = count.load(Relaxed);
-        while now > 0 {
-            match count.compare_exchange_weak(now, now + 1, Acquire, Relaxed) {
-                Ok(_) => return Some(IslandRef { number }),
-                Err(other) => now = other,
-            }
-        }
-        None
+        slot(number).raise_if_alive().then_some(IslandRef { number })
     }
 
     /// The island's number; of use only while it lives.
@@ -212,7 +197,7 @@ impl IslandRef {
 
     /// How many counts it has, for figures: another thread may change it at any time.
     pub fn count(&self) -> usize {
-        slot(self.number).count.load(Relaxed)
+        slot(self.number).count()
     }
 
     /// Gives up the reference but not its count.
@@ -241,14 +226,14 @@ impl std::fmt::Debug for IslandRef {
 
 /// What an island is made of; the caller has a count of it.
 fn body<'a>(number: u32) -> &'a Body {
-    // SAFETY: a holder of a count has got it from somebody who had one, back to the builder; nobody writes while there are counts.
-    unsafe { &*slot(number).body.get() }
+    // SAFETY: the caller has a count.
+    unsafe { slot(number).body() }
 }
 
 /// Takes a further count of an island that the caller has one of.
 fn raise(number: u32) {
-    let before = slot(number).count.fetch_add(1, Relaxed);
-    debug_assert!(before > 0, "island {number} is dead");
+    // SAFETY: the caller has one.
+    unsafe { slot(number).raise() }
 }
 
 thread_local! {
@@ -259,10 +244,10 @@ thread_local! {
 
 /// Gives up a count; the last one frees the island.
 pub(crate) fn lower(number: u32) {
-    if slot(number).count.fetch_sub(1, Release) != 1 {
+    // SAFETY: the caller has the count that it gives up.
+    if !unsafe { slot(number).lower() } {
         return;
     }
-    fence(Acquire);
     let queued = DEAD.try_with(|dead| dead.borrow_mut().push(number));
     if queued.is_err() {
         // The thread is ending.
@@ -283,8 +268,8 @@ pub(crate) fn lower(number: u32) {
 
 /// Frees an island without counts; those that it was the last to refer to are passed to `dead`.
 fn free(number: u32, dead: &mut dyn FnMut(u32)) {
-    // SAFETY: the count has reached zero, which is final: nobody else looks at the body.
-    let body = unsafe { std::mem::replace(&mut *slot(number).body.get(), Body::empty()) };
+    // SAFETY: the last count was the caller's.
+    let body = unsafe { slot(number).take(Body::empty()) };
     // One that was never completed has no bytes. Before somebody else gets the number.
     if body.bytes != 0 {
         emit(event::IslandFreed { size: Bytes::from(body.bytes), island: Count(number as u64) });
@@ -301,8 +286,8 @@ fn free(number: u32, dead: &mut dyn FnMut(u32)) {
         s.live -= 1;
     }
     for &n in &body.refs {
-        if slot(n).count.fetch_sub(1, Release) == 1 {
-            fence(Acquire);
+        // SAFETY: the count that the island had of it.
+        if unsafe { slot(n).lower() } {
             dead(n);
         }
     }
@@ -444,10 +429,8 @@ impl Builder {
         if body.bytes != 0 {
             emit(event::IslandMade { size: Bytes::from(body.bytes), island: Count(self.number as u64) });
         }
-        let slot = slot(self.number);
         // SAFETY: nobody else knows the number.
-        unsafe { *slot.body.get() = body };
-        slot.count.store(1, Release);
+        unsafe { slot(self.number).publish(body) };
         IslandRef { number: std::mem::ManuallyDrop::new(self).number }
     }
 }
@@ -462,8 +445,7 @@ impl Drop for Builder {
             contents: None,
         };
         // SAFETY: nobody else knows the number.
-        unsafe { *slot(self.number).body.get() = body };
-        slot(self.number).count.store(1, Release);
+        unsafe { slot(self.number).publish(body) };
         lower(self.number);
     }
 }

@@ -47,6 +47,7 @@ mod unpack;
 pub use error::ErrorParcel;
 pub(crate) use origin::is_frozen_copy;
 pub use refusal::{Node, Place, Reason, Refusal, Role, Step};
+pub use search::ModuleSearch;
 
 use crate::Vm;
 use crate::cycles::{Held, Holder};

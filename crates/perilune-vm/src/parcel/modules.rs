@@ -250,7 +250,7 @@ impl Vm {
         }
     }
 
-    fn loaded(&mut self) -> Option<Gc<Table>> {
+    pub(super) fn loaded(&mut self) -> Option<Gc<Table>> {
         self.get_field(self.registry(), "_LOADED").ok()?.as_table()
     }
 
@@ -386,7 +386,7 @@ impl Vm {
         let name = self.lua.crossing.parcel.modules.list[path.module as usize].name.clone();
         let loaded = self.loaded()?;
         let key = self.intern_bytes(&name).ok()?;
-        let mut v = self.raw_get_str(loaded, key);
+        let mut v = self.behind_view(self.raw_get_str(loaded, key));
         for field in path.fields.iter().flatten() {
             let key = self.intern_bytes(field).ok()?;
             v = self.raw_get_str(v.as_table()?, key);

@@ -19,6 +19,7 @@ use crate::native::{LuaResult, Native};
 use crate::object::{LuaString, Table};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -39,6 +40,10 @@ pub(super) struct Search {
     /// `None`: those that every state has at the start.
     searchers: Option<Vec<Searcher>>,
 }
+
+/// Where `require` of some code looks; see [`Vm::module_search`].
+#[derive(Clone)]
+pub struct ModuleSearch(Rc<Arc<Search>>);
 
 /// A function that loads or finds modules.
 #[derive(Clone)]
@@ -61,6 +66,8 @@ pub(super) struct Searching {
     known: Option<(Print, Arc<Search>)>,
     /// The last one that has arrived, and how the domain looked with it.
     arrived: Option<(Print, Arc<Search>)>,
+    /// The same for the fibers of this domain, by a count that no other domain touches.
+    shared: Option<ModuleSearch>,
     tables: Option<Tables>,
 }
 
@@ -210,6 +217,21 @@ impl Vm {
         }
     }
 
+    /// What modules are found by, if it came from another domain: for code that goes on later, when others may have brought theirs.
+    pub fn module_search(&self) -> Option<ModuleSearch> {
+        self.lua.crossing.parcel.searching.shared.clone()
+    }
+
+    /// Modules are found by this again. What the running code has changed itself stays, if nobody else's came in between. Without memory for it, they are
+    /// found by some of it; whatever asks for them will lack memory too.
+    #[inline]
+    pub fn set_module_search(&mut self, search: &ModuleSearch) {
+        let now = self.lua.crossing.parcel.searching.shared.as_ref();
+        if !now.is_some_and(|now| Arc::ptr_eq(&now.0, &search.0)) {
+            let _ = self.adopt_search(&search.0);
+        }
+    }
+
     // -- In the receiver ----------------------------------------------------------------------------------------------------
 
     /// Modules are found by this from now on.
@@ -253,6 +275,7 @@ impl Vm {
         self.keep(KEPT_ARRIVED, &kept)?;
         self.lua.crossing.parcel.searching.known = None;
         self.lua.crossing.parcel.searching.arrived = Some((print, search.clone()));
+        self.lua.crossing.parcel.searching.shared = Some(ModuleSearch(Rc::new(search.clone())));
         Ok(())
     }
 

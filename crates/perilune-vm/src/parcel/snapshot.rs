@@ -236,6 +236,31 @@ impl Vm {
         self.raw_get_str(self.globals(), name)
     }
 
+    /// From now on `package.loaded._G` is what `_G` is to the code of tasks: it reads as the table of globals does, and takes no assignment. For domains that run tasks.
+    pub fn guard_loaded_globals(&mut self) {
+        // The globals are known by their name before somebody else has it.
+        self.seal_modules();
+        let view = self.new_environment().map_or(Value::NIL, |(env, _)| env.into());
+        // Without memory for a view there is none: the key exists, so this needs no memory.
+        if let Some(loaded) = self.loaded() {
+            let _ = self.set_field(loaded, "_G", view);
+        }
+    }
+
+    /// What `package.loaded._G` is.
+    pub(super) fn loaded_globals(&mut self) -> Option<Value> {
+        let loaded = self.loaded()?;
+        self.get_field(loaded, "_G").ok().filter(|v| !v.is_nil())
+    }
+
+    /// The table of globals if `v`, which is in `package.loaded`, is the view of it; else `v`.
+    pub(super) fn behind_view(&self, v: Value) -> Value {
+        match v.as_table() {
+            Some(t) if t.is_guarded() => self.globals().into(),
+            _ => v,
+        }
+    }
+
     /// An environment for functions that arrive, and the table for the globals that travel with them.
     pub(super) fn new_environment(&mut self) -> LuaResult<(Gc<Table>, Gc<Table>)> {
         self.lua.crossing.parcel.has_environments = true;

@@ -171,7 +171,7 @@ impl Vm {
                     None => self.call(require, &[name.into()])?,
                 };
             }
-            self.push(v);
+            self.push(self.behind_view(v));
         }
         Ok(())
     }
@@ -518,11 +518,11 @@ impl<'v, 'g> Reader<'v, 'g> {
     fn known(&mut self, n: usize) -> LuaResult<Value> {
         let known = &self.refs().known[n];
         let mut v = self.module(known.module);
-        if let Some(globals) = self.globals
-            && known.fields == [None, None]
-            && *self.refs().modules[known.module as usize].name == *b"_G"
-        {
-            v = globals.into();
+        if known.fields == [None, None] && *self.refs().modules[known.module as usize].name == *b"_G" {
+            v = match self.globals {
+                Some(globals) => globals.into(),
+                None => self.vm.loaded_globals().unwrap_or(v),
+            };
         }
         for field in known.fields.iter().flatten() {
             let key = self.vm.intern_bytes(field)?;
