@@ -355,13 +355,14 @@ impl Vm {
     /// Raises a refusal as an error.
     #[cold]
     pub fn raise_refusal(&mut self, refusal: &Refusal) -> Thrown {
-        let text = refusal.text();
         // A native may be called by Lua code of our own on behalf of the program's call, which is what people know.
         let site = self.running_site(None).filter(|site| *site.proto.source == *OWN_SOURCE);
         let site = site.and_then(|_| self.running_site(Some(OWN_SOURCE)));
         match site.and_then(|site| Some((site.proto.line_at(site.pc)?, site.proto))) {
-            None => self.error(text),
+            None => self.error(refusal.text()),
             Some((line, proto)) => {
+                let role = if refusal.role == Role::Argument { Role::Element } else { refusal.role };
+                let text = Refusal { role, ..refusal.clone() }.text();
                 let source = perilune_syntax::error::chunk_id(&proto.source);
                 self.error_plain(format!("{}:{line}: {text}", String::from_utf8_lossy(&source)))
             }

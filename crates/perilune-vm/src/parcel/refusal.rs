@@ -16,6 +16,8 @@ pub enum Role {
     Argument,
     /// The functions of a loop: the one for each index, and the one that combines results.
     Loop,
+    /// Arguments of a call that the runtime's own code makes for a program's: a function of the program, and a list.
+    Element,
     /// Values sent through a channel, or stored in a shared object.
     Message,
     /// Results.
@@ -279,6 +281,8 @@ impl Refusal {
         match self.role {
             Role::Loop if n > 1 => "the function that combines results".into(),
             Role::Loop => "the function".into(),
+            Role::Element if is_function => "the function".into(),
+            Role::Element => "the list".into(),
             Role::Argument if is_function || n == 1 => "the function".into(),
             Role::Argument => format!("argument {n}"),
             Role::Message if self.count == 1 => "the message".into(),
