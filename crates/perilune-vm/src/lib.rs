@@ -79,6 +79,7 @@ mod new;
 mod num;
 pub mod object;
 pub mod parcel;
+mod rooted;
 mod sampler;
 mod segment;
 pub mod shape;
@@ -99,6 +100,7 @@ pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERR
 pub use native::{Kind, LuaResult, Native, NativeBody, NativeFn, Raised, Signalled, Thrown};
 pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
+pub use rooted::Rooted;
 pub(crate) use state::State;
 pub use state::Vm;
 pub use value::{Gc, Tag, Type, Value};

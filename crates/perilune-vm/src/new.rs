@@ -65,6 +65,7 @@ impl Vm {
                 type_metatables: [null_mut(); 9],
                 event_names: [null_mut(); EVENT_COUNT],
                 call_stub: null_mut(),
+                kept: Default::default(),
             },
             caches: Default::default(),
             interned: Default::default(),

@@ -78,6 +78,8 @@ pub(crate) struct Roots {
     pub event_names: [*mut LuaString; crate::meta::EVENT_COUNT],
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.
     pub call_stub: *mut LuaClosure,
+    /// What hosts keep.
+    pub kept: std::rc::Rc<crate::rooted::Slots>,
 }
 
 /// What instructions remember beyond their own inline caches.

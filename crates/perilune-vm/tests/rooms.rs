@@ -23,6 +23,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "machine",
             "names",
             "api",
+            "rooted",
             "debug",
             "warn",
             "interrupt",

@@ -185,6 +185,7 @@ impl Client for LuaClient<'_> {
             mark_ptr(m, self.lua.roots.registry);
             mark_ptr(m, self.lua.roots.globals);
             mark_ptr(m, self.lua.roots.call_stub);
+            self.lua.roots.kept.each(|v| mark_value(m, v));
             for &t in &self.lua.roots.type_metatables {
                 mark_ptr(m, t);
             }

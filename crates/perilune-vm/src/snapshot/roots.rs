@@ -29,6 +29,8 @@ impl<W: Write> Walk<'_, W> {
             let (globals, registry) = (self.vm.lua.roots.globals, self.vm.lua.roots.registry);
             self.root(RootKind::Globals, "", globals);
             self.root(RootKind::Registry, "", registry);
+            let kept = std::rc::Rc::clone(&self.vm.lua.roots.kept);
+            kept.each(|v| self.root_value(RootKind::Registry, "kept by the host", v));
             let main = self.vm.lua.roots.main_thread;
             let name = if self.vm.domain_number() == 1 { "main program" } else { "main coroutine" };
             self.root(RootKind::Stack, name, main);
