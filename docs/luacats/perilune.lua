@@ -56,6 +56,12 @@ function perilune.is_shared(v) end
 ---@return string
 function perilune.inspect(value, options) end
 
+---The contents of a file that belongs to the program: below the script's folder, or in the executable that `perilune build` has made.
+---@param name string a path below the script's folder
+---@return string? contents
+---@return string? message why there are none
+function perilune.asset(name) end
+
 ---@class perilune.inspect how much is shown, and how
 ---@field width? integer columns of a line (80)
 ---@field depth? integer tables within tables (8; 100 at most)

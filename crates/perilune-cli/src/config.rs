@@ -2,16 +2,23 @@
 
 use crate::protected::write_error;
 use perilune_domain::Config;
+use perilune_domain::bundle::Files;
 use perilune_heap::HeapOptions;
 use perilune_stdlib::Paths;
 use perilune_vm::machine::{Specializer, Stepper};
 use std::sync::Arc;
 
 /// The configuration of a program that the command runs. `-E` hides Lua's own variables.
-pub fn from_env(ignore_lua: bool) -> Config {
+pub fn from_env(ignore_lua: bool, files: Files) -> Config {
     Config {
         heap: HeapOptions::from_env(),
-        paths: if ignore_lua { Paths::default() } else { Paths::from_env() },
+        paths: match &files {
+            // Its modules are inside.
+            Files::Bundle(_) => Paths { path: Vec::new(), cpath: Vec::new() },
+            Files::Folder(_) if ignore_lua => Paths::default(),
+            Files::Folder(_) => Paths::from_env(),
+        },
+        files: Arc::new(files),
         check_races: wants_races(&std::env::var("PERILUNE_CHECK").unwrap_or_default()),
         takes_interrupts: true,
         specializer: specializer(&std::env::var("PERILUNE_SPESH").unwrap_or_default()),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `options.rs` | words to options |
 //! | `config.rs` | what the environment says, read once |
+//! | `app.rs`, `app/` | programs that are one executable |
 //! | `commands/` | subcommands that `lua` does not have |
 //! | `run.rs` | what `lua` does with them: LUA_INIT, `-e`, `-l`, the script |
 //! | `protected.rs` | calls with a traceback, messages on standard error |
@@ -12,6 +13,7 @@
 //!
 //! Lua code runs in protected mode only; what else may fail ends in a message and exit code 1.
 
+mod app;
 mod commands;
 mod config;
 mod options;
@@ -24,6 +26,7 @@ mod terminal;
 use commands::manual;
 use options::Request;
 use perilune_domain::Runtime;
+use perilune_domain::bundle::Files;
 use perilune_vm::{LuaResult, Vm};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -35,6 +38,9 @@ static ALLOCATOR: perilune_heap::shortage::Allocator = perilune_heap::shortage::
 fn main() -> ExitCode {
     signals::set_up();
     let words = options::words(std::env::args_os());
+    if app::is_one() {
+        return app::run(words);
+    }
     let program = options::program_name(&words).to_vec();
     let options = match options::parse(&words) {
         Ok(Request::Lua(options)) => options,
@@ -48,15 +54,17 @@ fn main() -> ExitCode {
     };
     let is_lua = options::is_lua(&options.words[0]);
     let ignore = options.flags.ignore_environment;
-    run_program(program, is_lua, ignore, |vm, runtime| run::main(vm, runtime, &options))
+    let files = Files::Folder(options::folder(&options));
+    run_program(program, is_lua, ignore, files, |vm, runtime| run::main(vm, runtime, &options))
 }
 
 /// Runs Lua code as the process's program, from what the environment asks for to the last finaliser: `f` says whether it
-/// succeeded. `name` stands before messages; `-E` hides Lua's variables of the environment.
+/// succeeded. `name` stands before messages; `-E` hides Lua's variables of the environment; `files` belong to the program.
 pub fn run_program(
     name: Vec<u8>,
     is_lua: bool,
     ignore_environment: bool,
+    files: Files,
     f: impl FnOnce(&mut Vm, &Arc<Runtime>) -> LuaResult<bool>,
 ) -> ExitCode {
     perilune_trace::attach::listen();
@@ -74,7 +82,7 @@ pub fn run_program(
         // SAFETY: the process has one thread yet.
         unsafe { std::env::remove_var("PERILUNE_HEAP_AT_EXIT") };
     }
-    let runtime = Runtime::new(config::from_env(ignore_environment));
+    let runtime = Runtime::new(config::from_env(ignore_environment, files));
     let Ok(mut vm) = Vm::try_with_options(runtime.config().heap.clone()) else {
         protected::write_error(b"perilune: not enough memory\n");
         return ExitCode::FAILURE;

@@ -8,9 +8,9 @@
 //! and if no file of that name exists, so that `perilune` can stand wherever `lua` stood.
 
 use crate::commands::manual::{self, Command, Kind};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the words before the script ask for.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -118,6 +118,18 @@ fn subcommand(words: &[Vec<u8>]) -> Option<&'static Command> {
     let is_free = !file.exists() || file.is_dir();
     // Without a script to run, `run` is the name of one.
     (is_free && (command.words != "run" || words.len() > 2)).then_some(command)
+}
+
+/// The folder of the script; the current one if there is none, or it is standard input.
+pub fn folder(options: &Options) -> PathBuf {
+    let script = match options.script {
+        Script::At(n) if options.words[n] != b"-" => Path::new(OsStr::from_bytes(&options.words[n])),
+        _ => Path::new(""),
+    };
+    match script.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// What somebody may have meant who named this script, which does not exist: a line for people, under the command's own

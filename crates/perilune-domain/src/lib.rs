@@ -7,6 +7,7 @@
 //! * [`sched`] knows no Lua: threads, ownership, waiting, timers, task queues, rest.
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
+pub mod bundle;
 mod channel;
 mod contention;
 pub mod domain;

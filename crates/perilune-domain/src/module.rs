@@ -22,7 +22,7 @@ pub fn open(vm: &mut Vm, runtime: &Arc<Runtime>) -> LuaResult<()> {
     {
         vm.set_field(preload, "perilune", Value::native(&OPEN))?;
     }
-    Ok(())
+    crate::bundle::open(vm, runtime)
 }
 
 static OPEN: Native = Native::leaf("perilune", |vm| {
@@ -43,6 +43,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
             &LIMIT,
             &MEMORY,
             &crate::inspect::INSPECT,
+            &crate::bundle::ASSET,
             &perilune_vm::ARENA,
             &array::NEW,
             &atomic::NEW,

@@ -8,6 +8,7 @@
 //! Domains and pools' handles keep the runtime; the runtime refers to domains weakly, and pools refer to it weakly. It keeps the default pool, whose domains keep it in turn: the main
 //! domain breaks this circle when it goes ([`Runtime::main_has_gone`]).
 
+use crate::bundle::Files;
 use crate::domain::Domain;
 use crate::pool::Pool;
 use crate::sched::{Rest, Waiter};
@@ -31,6 +32,8 @@ pub struct Config {
     pub heap: HeapOptions,
     /// Where modules are looked for, as long as the program says nothing else.
     pub paths: Paths,
+    /// What belongs to the program.
+    pub files: Arc<Files>,
     /// Accesses to shared data that nothing orders are reported. Once one runtime of the process asks for it, arrays made from then on are watched in all.
     pub check_races: bool,
     /// The main domain is told of an interrupt by the user. One runtime of a process should ask for it: that of the command.

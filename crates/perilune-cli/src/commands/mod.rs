@@ -8,6 +8,7 @@
 //! `options.rs` decides whether a first word is a subcommand at all.
 
 mod bench;
+mod build;
 mod gc_stats;
 mod heap;
 mod latency;

@@ -2,7 +2,7 @@
 
 use super::Takes::{File, Nothing, Number, One, Text, Time};
 use super::{Command, Kind, Opt, Takes, completions_command, help_command, man_command};
-use crate::commands::{bench, gc_stats, heap, latency, prof, test, top, trace};
+use crate::commands::{bench, build, gc_stats, heap, latency, prof, test, top, trace};
 
 const fn opt(names: &'static [&'static str], takes: Takes, about: &'static str) -> Opt {
     Opt { names, takes, about }
@@ -99,6 +99,24 @@ asserts. What .busted says in the current folder is heeded.
         ],
         shared: &[],
         kind: Kind::Own(test::run),
+    },
+    Command {
+        words: "build",
+        about: "make an executable of a script, its modules and its data",
+        forms: &["[options] -o FILE SCRIPT", "--list [options] SCRIPT"],
+        text: "\
+Writes an executable that runs without perilune and without other files. Modules are found by their names in
+calls of require, in LUA_PATH.
+",
+        options: &[
+            opt(&["-o", "--output"], File("FILE"), "the executable"),
+            opt(&["--include"], Text("MODULE"), "put a module in that is not found by reading (repeatable)"),
+            opt(&["--without"], Text("MODULE"), "leave a module out (repeatable)"),
+            opt(&["--asset"], File("FILE"), "put a file in, or a folder, for pl.asset (repeatable)"),
+            opt(&["--list"], Nothing, "print what goes in: kind, name, file, bytes"),
+        ],
+        shared: &[],
+        kind: Kind::Own(build::run),
     },
     Command {
         words: "bench",

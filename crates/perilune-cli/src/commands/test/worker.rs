@@ -5,6 +5,7 @@
 //! standard input becomes empty.
 
 use crate::protected;
+use perilune_domain::bundle::Files;
 use perilune_domain::inspect::INSPECT;
 use perilune_stdlib::chunk;
 use perilune_vm::{LuaResult, Native, Value, Vm};
@@ -79,7 +80,7 @@ pub fn run() -> ExitCode {
     };
     let _ = PARENT.set(Mutex::new(socket));
     let _ = BEGAN.set(Instant::now());
-    crate::run_program(b"perilune".to_vec(), false, false, |vm, runtime| {
+    crate::run_program(b"perilune".to_vec(), false, false, Files::default(), |vm, runtime| {
         perilune_stdlib::open_libs_with(vm, &runtime.config().paths)?;
         perilune_domain::open(vm, runtime)?;
         run_file(vm, &settings)

@@ -1,0 +1,221 @@
+//! `perilune build`: what is in the executable, and that it needs nothing else.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A folder with a program, and an empty one in which its executable is run; removed at the end.
+struct Project(PathBuf);
+
+impl Project {
+    fn new(name: &str, files: &[(&str, &str)]) -> Project {
+        let dir = std::env::temp_dir().join(format!("perilune-build-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("elsewhere")).unwrap();
+        let project = Project(dir);
+        for (file, text) in files {
+            let file = project.0.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        project
+    }
+
+    fn perilune(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.args(words).current_dir(&self.0).stdin(Stdio::null());
+        command.env("LUA_PATH", "./?.lua;./?/init.lua").env("LUA_CPATH", "./?.so").output().unwrap()
+    }
+
+    #[track_caller]
+    fn build(&self, words: &[&str]) -> String {
+        let output = self.perilune(&[&["build", "-o", "elsewhere/app"], words].concat());
+        assert_eq!(
+            (output.status.code(), text(&output.stdout).as_str()),
+            (Some(0), ""),
+            "{}",
+            text(&output.stderr)
+        );
+        text(&output.stderr)
+    }
+
+    fn app(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.0.join("elsewhere/app"));
+        command.args(words).current_dir(self.0.join("elsewhere")).stdin(Stdio::null()).env_clear();
+        command.env("LUA_INIT", "error 'LUA_INIT'").env("LUA_PATH", self.0.join("?.lua"));
+        command
+    }
+
+    #[track_caller]
+    fn prints(&self, words: &[&str], what: &str) {
+        let output = self.app(words).output().unwrap();
+        let got = (output.status.code(), text(&output.stdout), text(&output.stderr));
+        assert_eq!(got, (Some(0), what.to_owned(), String::new()));
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const MAIN: &str = r#"#!/usr/bin/env perilune
+local pl = require "perilune"
+local greet = require("greet")
+print(greet.hello(arg[1]), #arg, ..., (arg[0]:match "[^/]*$"))
+print(pl.asset("data/names.txt"), (pl.asset "data/none"))
+print(pl.pool.new({workers = 2}):async(function() return require("greet").hello("task") end):await())
+print(pl.domain.spawn(function() return require("deep.part"), require("perilune").asset "data/names.txt" end):join())
+"#;
+
+const FILES: &[(&str, &str)] = &[
+    ("main.lua", MAIN),
+    (
+        "greet.lua",
+        "local part = require 'deep.part' return {hello = function(n) return part .. ' ' .. tostring(n) end}",
+    ),
+    (
+        "deep/part/init.lua",
+        "local name, file = ... assert(name == 'deep.part' and file == './deep/part/init.lua') return 'hello'",
+    ),
+    ("data/names.txt", "Ada"),
+];
+
+#[test]
+fn a_program_with_all_that_belongs_to_it() {
+    let project = Project::new("whole", FILES);
+    let said = project.build(&["--asset", "data", "main.lua"]);
+    assert_eq!(said, "");
+    // All words are the program's, and nothing outside is needed or heeded.
+    let want = |first: &str, n: usize, rest: &str| {
+        format!("hello {first}\t{n}\t{rest}app\nAda\tnil\nhello task\nhello\tAda\n")
+    };
+    // Without arguments, `...` is nothing; in the middle of a list it is nil.
+    project.prints(&[], &want("nil", 0, "nil\t"));
+    project.prints(&["world"], &want("world", 1, "world\t"));
+    project.prints(&["--version"], &want("--version", 1, "--version\t"));
+    project.prints(&["bench"], &want("bench", 1, "bench\t"));
+    // From files it is the same program.
+    let output = project.perilune(&["main.lua", "world"]);
+    assert_eq!(
+        text(&output.stdout),
+        want("world", 1, "world\t").replace("app\n", "main.lua\n"),
+        "{}",
+        text(&output.stderr)
+    );
+    // It survives `strip`.
+    let stripped = Command::new("strip").arg(project.0.join("elsewhere/app")).status();
+    if stripped.is_ok_and(|status| status.success()) {
+        project.prints(&["stripped"], &want("stripped", 1, "stripped\t"));
+    }
+}
+
+#[test]
+fn errors_have_names_and_lines() {
+    let files = [
+        ("main.lua", "local m = require 'm'\nif arg[1] then os.exit(tonumber(arg[1])) end\nm.fail()\n"),
+        ("m.lua", "return {\n  fail = function() error('here') end,\n}\n"),
+    ];
+    let project = Project::new("errors", &files);
+    project.build(&["main.lua"]);
+    let output = project.app(&[]).output().unwrap();
+    let err = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        err.contains("app: ./m.lua:2: here\nstack traceback:\n") && err.contains("main.lua:3: in main chunk"),
+        "{err}"
+    );
+    assert_eq!(project.app(&["7"]).output().unwrap().status.code(), Some(7));
+    // What is not inside is not looked for elsewhere.
+    fs::write(project.0.join("main.lua"), "local name = 'm' print(pcall(require, name))").unwrap();
+    let said = project.build(&["main.lua"]);
+    assert_eq!(said, "");
+    let output = project.app(&[]).output().unwrap();
+    assert!(text(&output.stdout).contains("no module 'm' in the executable"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn what_goes_in() {
+    let files = [
+        ("main.lua", "local a = require 'a'\nlocal name = 'b'\nlocal b = require(name)\nprint(a, b)"),
+        ("a.lua", "return 'A'"),
+        ("b.lua", "return 'B'"),
+        ("clib.so", ""),
+        ("needs_c.lua", "require 'clib'\nrequire 'nowhere'"),
+        ("wrong.lua", "x = = 1"),
+    ];
+    let project = Project::new("parts", &files);
+    let remark = "perilune build: main.lua:3: the name of this module is computed; --include adds modules\n";
+    let list = project.perilune(&["build", "--list", "main.lua"]);
+    assert_eq!(text(&list.stdout), "script\t\tmain.lua\t74\nmodule\ta\t./a.lua\t10\n");
+    assert_eq!(text(&list.stderr), remark);
+    assert_eq!(project.build(&["--include", "b", "main.lua"]), remark);
+    project.prints(&[], "A\tB\n");
+    let fails = |words: &[&str], parts: &[&str]| {
+        let output = project.perilune(&[&["build"], words].concat());
+        for part in parts {
+            assert!(text(&output.stderr).contains(part), "{words:?}: {}", text(&output.stderr));
+        }
+        output.status.code()
+    };
+    let c = "perilune build: needs_c.lua:1: module 'clib' is a C module (./clib.so), which cannot be part of an executable\n";
+    let none = "perilune build: needs_c.lua:2: module 'nowhere' is not found in ./?.lua;./?/init.lua\n";
+    assert_eq!(fails(&["-o", "x", "needs_c.lua"], &[c, none, "--without NAME"]), Some(1));
+    assert!(!project.0.join("x").exists());
+    project.build(&["--without", "clib", "--without=nowhere", "needs_c.lua"]);
+    assert_eq!(
+        fails(&["-o", "x", "wrong.lua"], &["perilune build: wrong.lua:1: unexpected symbol near '='"]),
+        Some(1)
+    );
+    assert_eq!(fails(&["-o", "x", "none.lua"], &["none.lua: No such file"]), Some(1));
+    assert_eq!(
+        fails(&["-o", "x", "--asset", "/etc/hostname", "main.lua"], &["it is not below the script's folder"]),
+        Some(1)
+    );
+    assert_eq!(fails(&["main.lua"], &["-o FILE says what is made"]), Some(2));
+    assert_eq!(fails(&["-o", "x"], &["name one script"]), Some(2));
+}
+
+#[test]
+fn damage_is_found() {
+    let project = Project::new("damage", &[("main.lua", "print 'a text to be found'")]);
+    project.build(&["main.lua"]);
+    let file = project.0.join("elsewhere/app");
+    let mut bytes = fs::read(&file).unwrap();
+    let text_at = b"a text to be found";
+    let at = bytes.windows(text_at.len()).rposition(|part| part == text_at).unwrap();
+    bytes[at] = b'A';
+    fs::write(&file, bytes).unwrap();
+    let output = project.app(&[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("the program in this executable: it is damaged"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// `pl.asset` reads below the program's folder only.
+#[test]
+fn names_of_assets() {
+    let project = Project::new(
+        "assets",
+        &[
+            ("inner/main.lua", "local pl = require 'perilune' print(pl.asset(arg[1]))"),
+            ("inner/a.txt", "A"),
+            ("b.txt", "B"),
+        ],
+    );
+    let run = |name: &str| text(&project.perilune(&["inner/main.lua", name]).stdout);
+    assert_eq!(run("a.txt"), "A\n");
+    assert!(run("b.txt").starts_with("nil\tb.txt: No such file"));
+    for name in ["../b.txt", "/etc/passwd", "", "."] {
+        let output = project.perilune(&["inner/main.lua", name]);
+        assert!(text(&output.stderr).contains("a path below the program's folder expected"), "{name}");
+    }
+}
