@@ -372,6 +372,20 @@ function array:cas(i, old, new) end
 ---@return perilune.atomic
 function perilune.atomic(v) end
 
+---A value for each domain: a cache, a buffer, a connection. `make` crosses as a task's function does, and is called where a domain asks for its value
+---the first time.
+---@generic T
+---@param make fun(): T makes the value of the domain that calls it; not nil
+---@return perilune.perdomain
+function perilune.per_domain(make) end
+
+---@class perilune.perdomain
+local perdomain = {}
+
+---This domain's value, made at the first call.
+---@return any
+function perdomain:get() end
+
 ---@class perilune.atomic
 local atomic = {}
 

@@ -542,6 +542,9 @@ impl Domain {
                         self.collect_dead_handles(vm);
                         continue;
                     }
+                    if self.live_fibers() == 0 && vm.let_go_of_copies() {
+                        continue;
+                    }
                     vm.leave_thread();
                     if self.has_ended() && self.live_fibers() == 0 {
                         return self.close(owned);

@@ -3,7 +3,7 @@
 //! The module is made when it is first required; a program that never does so pays for one entry in `package.preload`.
 
 use crate::domain::Domain;
-use crate::objects::{array, atomic, map};
+use crate::objects::{array, atomic, map, per_domain};
 use crate::runtime::Runtime;
 use crate::{channel, loops, pool, spawn, time, trace};
 use perilune_heap::{LEAST_PROGRAM_LIMIT, program_bytes, program_limit, set_program_limit};
@@ -33,7 +33,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
         crate::races::begin();
     }
     vm.seal_modules();
-    let pl = vm.new_table(0, 27)?;
+    let pl = vm.new_table(0, 28)?;
     vm.push(pl.into());
     vm.register(
         pl,
@@ -48,6 +48,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
             &array::NEW,
             &atomic::NEW,
             &map::NEW,
+            &per_domain::NEW,
             &time::NOW,
             &time::SLEEP,
             &time::AFTER,

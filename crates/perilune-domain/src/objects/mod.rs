@@ -1,4 +1,4 @@
-//! Shared objects that hold data: typed arrays, atomics, maps.
+//! Shared objects that hold data: typed arrays, atomics, maps, values that each domain has for itself.
 //!
 //! They are the places where domains may change the same thing at the same time, so each is made so that nothing worse than a
 //! lost update can come of it, and each has operations that lose none. What they may hold is [`plain::Plain`]: values that are the same in
@@ -8,6 +8,7 @@ pub mod array;
 pub mod atomic;
 mod frozen;
 pub mod map;
+pub mod per_domain;
 pub mod plain;
 
 pub(crate) use frozen::{Contents, freeze};

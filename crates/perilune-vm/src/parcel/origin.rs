@@ -79,9 +79,14 @@ pub(super) struct Origins {
     /// Entries since the last collection.
     young: Vec<u32>,
     originals: HashMap<u64, Originals, foldhash::fast::FixedState>,
+    /// How many copies there may be before a domain that has become idle collects, for the sake of those who keep the originals.
+    idle_limit: usize,
     /// Fibers that are strands of their own.
     strands: HashSet<u64, foldhash::fast::FixedState>,
 }
+
+/// The least that makes an idle domain collect, in copies.
+const MANY: usize = 4096;
 
 fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -182,6 +187,21 @@ impl Vm {
     /// Whether there may be frozen copies here.
     pub(super) fn has_copies(&self) -> bool {
         !self.lua.crossing.parcel.origins.arrived.is_empty()
+    }
+
+    /// For a domain that has nothing to do: collects if many copies of others' tables have come since it last did so, which dead or alive keep the originals
+    /// where these are. Whether it did.
+    pub fn let_go_of_copies(&mut self) -> bool {
+        let count = |vm: &Vm| {
+            let origins = &vm.lua.crossing.parcel.origins;
+            origins.arrived.len() - origins.free.len()
+        };
+        if count(self) <= self.lua.crossing.parcel.origins.idle_limit.max(MANY) {
+            return false;
+        }
+        self.collect_full();
+        self.lua.crossing.parcel.origins.idle_limit = 2 * count(self) + MANY;
+        true
     }
 
     /// What crosses frozen from here.
