@@ -271,6 +271,8 @@ impl Vm {
                 (*th).base = (*th).stack.add(CALL_GAP);
                 (*th).top = (*th).base;
                 *frame((*th).base) = Frame::native(0, 0);
+                // The function that it has run is nobody's any more.
+                *(*th).stack = Value::NIL;
                 self.spare_fiber(th);
             } else {
                 (*th).status = Status::Dead;
