@@ -5,7 +5,7 @@ use perilune_domain::Config;
 use perilune_domain::bundle::Files;
 use perilune_heap::HeapOptions;
 use perilune_stdlib::Paths;
-use perilune_vm::machine::{Specializer, Stepper};
+use perilune_vm::machine::Specializer;
 use std::sync::Arc;
 
 /// The configuration of a program that the command runs. `-E` hides Lua's own variables.
@@ -21,7 +21,7 @@ pub fn from_env(ignore_lua: bool, files: Files) -> Config {
         files: Arc::new(files),
         check_races: wants_races(&std::env::var("PERILUNE_CHECK").unwrap_or_default()),
         takes_interrupts: true,
-        specializer: specializer(&std::env::var("PERILUNE_SPESH").unwrap_or_default()),
+        specializer: specializer(),
     }
 }
 
@@ -41,16 +41,21 @@ fn wants_races(checks: &str) -> bool {
     races
 }
 
-/// What makes machine code, as `mode` says.
-fn specializer(mode: &str) -> Option<Arc<dyn Specializer>> {
-    match mode {
-        "" | "off" => None,
-        "step" => Some(Arc::new(Stepper::default())),
-        _ => {
-            let text =
-                format!("perilune: PERILUNE_SPESH: there is no mode '{mode}' (there are 'off' and 'step')\n");
-            write_error(text.as_bytes());
-            None
-        }
-    }
+/// What makes machine code, as the environment says.
+fn specializer() -> Option<Arc<dyn Specializer>> {
+    let mode = std::env::var("PERILUNE_SPESH").unwrap_or_default();
+    perilune_spesh::specializer(&mode, report).unwrap_or_else(|problem| {
+        write_error(format!("perilune: PERILUNE_SPESH: {problem}\n").as_bytes());
+        None
+    })
+}
+
+/// Where the specialiser writes its decisions.
+fn report() -> Option<std::fs::File> {
+    let name = std::env::var_os("PERILUNE_SPESH_LOG").filter(|name| !name.is_empty())?;
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(&name);
+    let failed = |error| {
+        write_error(format!("perilune: PERILUNE_SPESH_LOG: {}: {error}\n", name.display()).as_bytes())
+    };
+    file.map_err(failed).ok()
 }

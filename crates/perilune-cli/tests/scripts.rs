@@ -32,6 +32,8 @@ enum Mode {
     Stress,
     /// Every function is entered as machine code that leaves each instruction to the interpreter.
     Step,
+    /// Loops are compiled after two rounds.
+    Compiled,
 }
 
 struct Script {
@@ -103,6 +105,9 @@ fn run(script: &Script, mode: Mode) -> Outcome {
     }
     if mode == Mode::Step {
         command.env("PERILUNE_SPESH", "step");
+    }
+    if mode == Mode::Compiled {
+        command.env("PERILUNE_SPESH", "blocking:2:60");
     }
     let start = Instant::now();
     let mut child = command.spawn().expect("the command starts");
@@ -246,4 +251,10 @@ fn every_parallel_script_prints_the_same_when_each_allocation_collects() {
 fn every_script_prints_the_same_where_machine_code_steps() {
     run_all("lua", Mode::Step);
     run_all("parallel", Mode::Step);
+}
+
+#[test]
+fn every_script_prints_the_same_where_loops_are_compiled_soon() {
+    run_all("lua", Mode::Compiled);
+    run_all("parallel", Mode::Compiled);
 }

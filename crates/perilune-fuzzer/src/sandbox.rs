@@ -3,7 +3,9 @@
 
 use crate::guard::Guard;
 use perilune_heap::HeapOptions;
+use perilune_vm::machine::Specializer;
 use perilune_vm::{Gc, LoadMode, LuaClosure, Value, Vm};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Bytes that a state may hold.
@@ -20,6 +22,9 @@ const FORBID: &str = "
 /// A state for fuzzed code.
 pub fn state(options: HeapOptions) -> Box<Vm> {
     let mut vm = Vm::with_options(options);
+    if let Some(specializer) = specializer() {
+        vm.set_specializer(specializer);
+    }
     perilune_stdlib::open_libs(&mut vm).expect("an empty state has memory for its libraries");
     let forbid = vm.load(FORBID.as_bytes(), b"=sandbox", LoadMode::Text, None).expect("compiles");
     vm.host_call(forbid.into(), &[]).expect("runs");
@@ -27,6 +32,16 @@ pub fn state(options: HeapOptions) -> Box<Vm> {
     debug_assert_eq!(depth, 0);
     vm.heap().set_limit(Some(MEMORY));
     vm
+}
+
+/// What makes machine code, as `PERILUNE_SPESH` says for the command too.
+fn specializer() -> Option<Arc<dyn Specializer>> {
+    static CHOSEN: OnceLock<Option<Arc<dyn Specializer>>> = OnceLock::new();
+    let choose = || {
+        let mode = std::env::var("PERILUNE_SPESH").unwrap_or_default();
+        perilune_spesh::specializer(&mode, || None).expect("a mode that there is")
+    };
+    CHOSEN.get_or_init(choose).clone()
 }
 
 /// What a call came to.

@@ -42,7 +42,13 @@ pub use unavailable::Unavailable;
 #[cfg(machine_code)]
 pub mod backend;
 #[cfg(machine_code)]
+pub mod blocking;
+#[cfg(machine_code)]
 pub mod fork;
+#[cfg(machine_code)]
+mod loops;
+#[cfg(machine_code)]
+mod lower;
 #[cfg(machine_code)]
 pub mod memory;
 #[cfg(machine_code)]
@@ -61,4 +67,47 @@ pub fn machine_code(
     let backend = backend::Backend::new(options).map_err(Unavailable::Processor)?;
     let memory = memory::CodeMemory::reserve(capacity).map_err(Unavailable::Memory)?;
     Ok((backend, memory))
+}
+
+/// What makes machine code in a program, in the words of the environment variable `PERILUNE_SPESH`:
+///
+/// | mode | |
+/// |---|---|
+/// | empty, `off` | nothing does |
+/// | `step` | every function is entered as machine code that leaves each instruction to the interpreter |
+/// | `blocking` | a function's hot loops are compiled at once, while their domain waits |
+/// | `blocking:ROUNDS:INSTRUCTIONS` | so, where hot is what has come round so often, and what it meets is recorded for so many instructions (1000 and 20000 without figures) |
+///
+/// Every decision is written to what `report` gives, a line each; it is called if something will be written.
+///
+/// # Errors
+/// There is no such mode, or no machine code here: in words for people.
+pub fn specializer(
+    mode: &str,
+    report: impl FnOnce() -> Option<std::fs::File>,
+) -> Result<Option<std::sync::Arc<dyn perilune_vm::machine::Specializer>>, String> {
+    let mut words = mode.split(':');
+    let name = words.next().unwrap_or_default();
+    let figures: Result<Vec<u32>, _> = words.map(str::parse).collect();
+    let (rounds, quota) = match (name, figures.as_deref()) {
+        ("" | "off", Ok([])) => return Ok(None),
+        ("step", Ok([])) => return Ok(Some(std::sync::Arc::new(perilune_vm::machine::Stepper::default()))),
+        ("blocking", Ok([])) => (1000, 20_000),
+        ("blocking", Ok(&[rounds])) => (rounds, 20_000),
+        ("blocking", Ok(&[rounds, quota])) => (rounds, quota),
+        _ => {
+            let known = "'off', 'step', 'blocking' and 'blocking:ROUNDS:INSTRUCTIONS'";
+            return Err(format!("there is no mode '{mode}' (there are {known})"));
+        }
+    };
+    #[cfg(machine_code)]
+    match blocking::Blocking::new(rounds, quota, report()) {
+        Ok(specializer) => Ok(Some(specializer)),
+        Err(why) => Err(why.to_string()),
+    }
+    #[cfg(not(machine_code))]
+    {
+        let _ = (rounds, quota, report);
+        Err("this build makes no machine code".into())
+    }
 }

@@ -35,9 +35,13 @@
 
 mod entry;
 pub mod layout;
+mod log;
 mod stepper;
 
+pub use log::{Log, Site, Tags};
 pub use stepper::Stepper;
+
+pub(crate) use log::{LOGGING, Logging};
 
 pub(crate) use entry::{LOOPS, STOP, STOP_WATCHED, op_enter, op_enter_plain, step};
 
@@ -48,6 +52,7 @@ use perilune_syntax::{Instr, Op, Proto};
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// The opcode of the stub that instances with machine code begin with. No chunk contains it.
 pub(crate) const ENTER: u8 = 255;
@@ -60,6 +65,8 @@ pub const FAILED: u32 = crate::interp::Exit::Error as u32;
 pub const LEAVE: u32 = crate::interp::Exit::Next as u32;
 /// Nothing has been done: the entry does not suit the values that are there. The interpreter does the instruction itself.
 pub const REFUSED: u32 = 3;
+/// As [`LEAVE`], because something was not as the code expects it to be. Code that does this too often is given up.
+pub const EXITED: u32 = 5;
 /// What [`layout::step`] answers if machine code may go on, at the `pc` that it finds in the frame's record.
 pub const STAY: u32 = 4;
 
@@ -68,13 +75,20 @@ pub const STAY: u32 = 4;
 pub type Run =
     unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, inst: *const ProtoInst, entry: u32) -> u32;
 
+/// From so many setbacks on an instance waits no longer for its next machine code.
+const MOST_SETBACKS: u8 = 20;
+
 /// The opcodes of the instructions at which a loop can be entered.
 pub const LOOP_ENTRIES: [Op; 3] = [Op::ForLoop, Op::JumpBack, Op::TForCall];
 
 /// Machine code of one prototype. It holds no pointer into any heap: all domains may run it.
 pub struct MachineCode {
     stub: [Instr; 1],
+    /// Calls of the function enter it.
+    starts: bool,
     run: Run,
+    /// How often it has been left because something was not as expected.
+    exits: AtomicU32,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
     proto: Arc<Proto>,
@@ -86,7 +100,7 @@ impl MachineCode {
     pub const START: u32 = 0;
 
     /// The code at `run` for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
-    /// all of [`LOOP_ENTRIES`]. `memory` owns the code.
+    /// all of [`LOOP_ENTRIES`], and if it `starts` the function, at [`MachineCode::START`]. `memory` owns the code.
     ///
     /// # Safety
     /// `run` does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
@@ -96,17 +110,19 @@ impl MachineCode {
     pub unsafe fn new(
         proto: Arc<Proto>,
         run: Run,
+        starts: bool,
         entries: &[(u32, u32)],
         memory: Box<dyn Any + Send + Sync>,
     ) -> Arc<MachineCode> {
         let mut numbers = vec![0; proto.code.len()].into_boxed_slice();
         for &(at, number) in entries {
             let op = proto.code[at as usize].op();
-            assert!(op.is_some_and(|op| LOOP_ENTRIES.contains(&op)), "no loop can be entered at {op:?}");
+            assert!(log::is_loop_entry(op), "no loop can be entered at {op:?}");
             numbers[at as usize] = number + 1;
         }
         let stub = [Instr(ENTER as u64)];
-        Arc::new(MachineCode { stub, run, entries: numbers, proto, _memory: memory })
+        let exits = AtomicU32::new(0);
+        Arc::new(MachineCode { stub, starts, run, exits, entries: numbers, proto, _memory: memory })
     }
 
     /// Whose code it is.
@@ -119,15 +135,35 @@ impl MachineCode {
 pub trait Specializer: std::fmt::Debug + Send + Sync {
     /// A domain has made an instance of `proto`: its machine code, if there is some by now.
     fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>>;
+    /// How often the loops of an instance come round before they are hot, and what they meet is recorded; 0: they never are.
+    fn threshold(&self) -> u32 {
+        0
+    }
+    /// How many instructions are recorded of what a hot loop meets.
+    fn quota(&self) -> u32 {
+        20_000
+    }
+    /// This is what a function with a hot loop has met: machine code for it, or `None`. Called on the domain's own thread, which waits.
+    fn compile(&self, _log: &Log) -> Option<Arc<MachineCode>> {
+        None
+    }
 }
 
 /// What a domain knows of machine code.
 pub(crate) struct Machine {
+    /// See [`Specializer::threshold`]; 0: rounds are not counted.
+    threshold: u32,
+    /// See [`Specializer::quota`].
+    quota: u32,
+    /// What is being recorded.
+    pub logging: Option<Box<Logging>>,
     specializer: Option<Arc<dyn Specializer>>,
     /// Some instance has machine code.
     pub any: bool,
     /// Machine code runs on the running native stack, and not the interpreter above it.
     pub running: bool,
+    /// The program assigns variables of functions that run, by `debug.setlocal`: it is interpreted from then on.
+    pub distrusted: bool,
     /// Hooks or checks want to see every instruction: machine code leaves at the next that it does not do itself.
     pub watched: bool,
     /// Runs under way, on whichever native stack, innermost first.
@@ -139,6 +175,10 @@ pub(crate) struct Machine {
 impl Default for Machine {
     fn default() -> Machine {
         Machine {
+            threshold: 0,
+            quota: 0,
+            logging: None,
+            distrusted: false,
             specializer: None,
             any: false,
             running: false,
@@ -223,9 +263,19 @@ impl Machine {
 }
 
 impl Vm {
-    /// From now on prototypes that are instantiated are shown to `specializer`.
+    /// From now on prototypes that are instantiated are shown to `specializer`, and hot loops too.
     pub fn set_specializer(&mut self, specializer: Arc<dyn Specializer>) {
+        self.lua.machine.threshold = specializer.threshold();
+        self.lua.machine.quota = specializer.quota();
+        self.lua.machine.any |= self.lua.machine.threshold != 0;
         self.lua.machine.specializer = Some(specializer);
+        self.update_dispatch();
+    }
+
+    /// A variable of a function that perhaps runs as machine code has been assigned from without: machine code leaves where it notices, and none is entered any more. For debuggers.
+    pub(crate) fn distrust_machine_code(&mut self) {
+        self.lua.machine.distrusted = true;
+        self.update_dispatch();
     }
 
     /// A new instance: gets its prototype's machine code if there is some.
@@ -236,13 +286,41 @@ impl Vm {
         {
             assert!(Arc::ptr_eq(code.proto(), proto), "machine code of another prototype");
             // SAFETY: a live instance of this prototype without machine code yet.
-            unsafe {
+            unsafe { self.give_machine_code(inst, code) }
+        }
+    }
+
+    /// # Safety
+    /// `inst` is a live instance of the code's prototype.
+    unsafe fn give_machine_code(&mut self, inst: *mut ProtoInst, code: Arc<MachineCode>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.lua.machine.forget((*inst).machine);
+            if code.starts {
                 (*inst).code = code.stub.as_ptr();
-                (*inst).machine = Arc::into_raw(code);
             }
-            if !std::mem::replace(&mut self.lua.machine.any, true) {
-                self.update_dispatch();
-            }
+            (*inst).machine = Arc::into_raw(code);
+        }
+        if !std::mem::replace(&mut self.lua.machine.any, true) {
+            self.update_dispatch();
+        }
+    }
+
+    /// The machine code of `inst` has met too much that it does not expect: the function is interpreted, and looked at again when it is hot again, which
+    /// takes twice as long each time.
+    ///
+    /// # Safety
+    /// `inst` is a live instance.
+    #[cold]
+    unsafe fn give_up_machine_code(&mut self, inst: *mut ProtoInst) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let code = std::mem::replace(&mut (*inst).machine, std::ptr::null());
+            self.lua.machine.forget(code);
+            self.lua.machine.bury();
+            (*inst).code = (*(*inst).proto).code.as_ptr();
+            (*inst).heat = 0;
+            (*inst).setbacks = ((*inst).setbacks + 1).min(MOST_SETBACKS);
         }
     }
 }

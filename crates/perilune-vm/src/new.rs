@@ -42,13 +42,15 @@ impl Vm {
     /// # Errors
     /// The system has no memory for a state.
     pub fn try_with_options(options: HeapOptions) -> Result<Box<Vm>, perilune_heap::OutOfMemory> {
+        let interrupt = Arc::new(AtomicU32::new(0));
         let lua = State {
             base: null_mut(),
             top: null_mut(),
             stack_limit: null_mut(),
             dispatch: &raw const HANDLERS,
             thread: null_mut(),
-            interrupt: Arc::new(AtomicU32::new(0)),
+            interrupt_word: Arc::as_ptr(&interrupt),
+            interrupt,
             proto_version: 0,
             c_calls: 0,
             no_yield: 0,

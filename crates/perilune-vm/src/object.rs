@@ -141,6 +141,10 @@ pub struct ProtoInst {
     pub(crate) proto: *const Proto,
     /// Owned likewise; null: none. If there is some, `code` is its stub (`machine.rs`).
     pub(crate) machine: *const crate::machine::MachineCode,
+    /// How often its loops have come round, if that is counted.
+    pub(crate) heat: u32,
+    /// How often it has lost machine code that did not do.
+    pub(crate) setbacks: u8,
 }
 
 impl ProtoInst {

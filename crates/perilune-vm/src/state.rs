@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub thread: *mut Thread,
     /// Set by another thread or a signal handler to make the interpreter stop at its next poll; see `interrupt.rs`.
     pub interrupt: Arc<AtomicU32>,
+    /// Where that word lies, for machine code.
+    pub interrupt_word: *const AtomicU32,
     /// Bumped when the structure of a table that inline caches look through changes.
     pub proto_version: u32,
     /// Nested native calls of the interpreter (the manual's "C stack"); bounded by `MAX_C_CALLS`.

@@ -119,6 +119,9 @@ impl Type {
 }
 
 impl Value {
+    /// Where the words of a value lie in it.
+    pub(crate) const PAYLOAD_OFFSET: usize = std::mem::offset_of!(Value, payload);
+    pub(crate) const TAG_OFFSET: usize = std::mem::offset_of!(Value, tag);
     /// `nil`
     pub const NIL: Value = Value { payload: 0, tag: Tag::NIL, _own: PhantomData };
     /// `true`

@@ -19,7 +19,7 @@ use super::{flow, frame_ceiling, frame_closure, op, save};
 use crate::Vm;
 use crate::debug::Role;
 use crate::frame::{CALL_GAP, CONT_NONE, F_HOOK, F_NATIVE, F_TAIL, frame};
-use crate::machine::{LOOPS, Machine, STOP, STOP_WATCHED};
+use crate::machine::{LOGGING, LOOPS, Machine, STOP, STOP_WATCHED};
 use crate::names;
 use crate::native::LuaResult;
 use crate::object::Thread;
@@ -67,7 +67,8 @@ impl Vm {
         // SAFETY: there is always a running coroutine.
         let hooked = unsafe { (*self.lua.thread).hook_mask != 0 };
         let own = self.lua.seen.sampler.table();
-        self.lua.machine.watched = hooked || self.lua.seen.checker.is_some();
+        let distrusted = self.lua.machine.distrusted;
+        self.lua.machine.watched = hooked || distrusted || self.lua.seen.checker.is_some();
         // Machine code that runs has to have every instruction left to it. Who looks at instructions comes before who does them faster.
         self.lua.dispatch = match self.lua.machine {
             Machine { running: true, watched: true, .. } => &raw const STOP_WATCHED,
@@ -75,6 +76,8 @@ impl Vm {
             _ if hooked => &raw const super::HOOKED,
             _ if !own.is_null() => own,
             _ if self.lua.seen.checker.is_some() => &raw const super::checked::CHECKED,
+            Machine { distrusted: true, .. } => &raw const super::HANDLERS,
+            Machine { logging: Some(_), .. } => &raw const LOGGING,
             Machine { any: true, .. } => &raw const LOOPS,
             _ => &raw const super::HANDLERS,
         };

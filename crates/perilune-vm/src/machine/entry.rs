@@ -1,6 +1,6 @@
 //! From the interpreter into machine code, and back for one instruction.
 
-use super::{Active, ENTER, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, STAY};
+use super::{Active, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, STAY};
 use crate::Vm;
 use crate::interp::{
     Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save,
@@ -9,6 +9,10 @@ use crate::object::ProtoInst;
 use crate::value::Value;
 use perilune_syntax::{Instr, Op};
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+/// After so many exits code is given up.
+const MOST_EXITS: u32 = 200;
 
 /// The table of domains that have machine code: loops look for theirs.
 pub(crate) static LOOPS: Handlers = Handlers(loops());
@@ -34,28 +38,32 @@ op!(
 });
 
 op!(
-    /// An instruction at which a loop comes round, in a domain that has machine code.
+    /// An instruction at which a loop comes round, in a domain that has machine code or counts.
     loop_round(vm, base, pc, k, i, tab) {
     let inst = (*frame_closure(base)).proto;
     let code = (*inst).machine;
+    let mut entry = 0;
     if !code.is_null() {
-        let entry = (&(*code).entries)[pc.offset_from((*(*inst).proto).code.as_ptr()) as usize - 1];
-        if entry != 0 {
-            save!(vm, base, pc.sub(1));
-            match run(vm, base, inst, code, entry - 1) {
-                REFUSED => {}
-                RETURNED => return Exit::Return,
-                FAILED => return Exit::Error,
-                _ => flow!(vm, Ok(Step::Continue)),
-            }
+        entry = (&(*code).entries)[pc.offset_from((*(*inst).proto).code.as_ptr()) as usize - 1];
+    }
+    // Machine code that polls leaves; who polls to act on it is the interpreter.
+    if entry != 0 && (*vm).lua.interrupt.load(Ordering::Relaxed) == 0 {
+        save!(vm, base, pc.sub(1));
+        match run(vm, base, inst, code, entry - 1) {
+            REFUSED => {}
+            RETURNED => return Exit::Return,
+            FAILED => return Exit::Error,
+            _ => flow!(vm, Ok(Step::Continue)),
         }
+    } else if entry == 0 {
+        (*vm).count_round(base, inst, pc);
     }
     let plain = match i.op() {
         Some(Op::ForLoop) => const { handler_of(Op::ForLoop) },
         Some(Op::JumpBack) => const { handler_of(Op::JumpBack) },
         _ => const { handler_of(Op::TForCall) },
     };
-    plain(vm, base, pc, k, i.0, tab)
+    plain(vm, base, pc, k, i.0, (*vm).lua.dispatch)
 });
 
 op!(
@@ -103,6 +111,13 @@ unsafe fn run(
         let exit = ((*code).run)(vm, base, inst, entry);
         (*vm).set_machine_running(outer);
         (*vm).lua.machine.end(active);
+        // In these cases the frame is as it was, and so the instance is alive.
+        if (exit == EXITED || exit == REFUSED)
+            && (*code).exits.fetch_add(1, Ordering::Relaxed) >= MOST_EXITS
+            && (*inst).machine == code
+        {
+            (*vm).give_up_machine_code(inst);
+        }
         exit
     }
 }

@@ -1,0 +1,361 @@
+//! Entries, jumps and loops; which instruction is lowered how.
+
+use super::{Known, Lowering, Ty};
+use crate::backend::clif::{InstBuilder, condcodes::FloatCC, condcodes::IntCC, types};
+use crate::loops;
+use perilune_syntax::{Constant, Op};
+use perilune_vm::Tag;
+use perilune_vm::machine::{EXITED, LEAVE, layout};
+
+/// How two numbers are compared.
+#[derive(Clone, Copy)]
+pub(super) enum Order {
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Eq,
+}
+
+impl Order {
+    fn ints(self) -> IntCC {
+        match self {
+            Order::Lt => IntCC::SignedLessThan,
+            Order::Le => IntCC::SignedLessThanOrEqual,
+            Order::Gt => IntCC::SignedGreaterThan,
+            Order::Ge => IntCC::SignedGreaterThanOrEqual,
+            Order::Eq => IntCC::Equal,
+        }
+    }
+
+    fn floats(self) -> FloatCC {
+        match self {
+            Order::Lt => FloatCC::LessThan,
+            Order::Le => FloatCC::LessThanOrEqual,
+            Order::Gt => FloatCC::GreaterThan,
+            Order::Ge => FloatCC::GreaterThanOrEqual,
+            Order::Eq => FloatCC::Equal,
+        }
+    }
+}
+
+impl Lowering<'_, '_> {
+    /// The interpreter comes to instruction `at`, where a loop comes round, with nothing known.
+    pub(super) fn enter(&mut self, at: usize) {
+        match self.proto.code[at].op() {
+            Some(Op::ForLoop) => {
+                let a = self.proto.code[at].a() as usize;
+                let head = loops::target(self.proto, at).and_then(|head| self.heads.get(&head));
+                let ty = head.map_or(Ty::Any, |state| state[a]);
+                let refuse = self.b.create_block();
+                if ty.is_number() && !self.captured.contains(a as u8) {
+                    // The three have one type, which no program can change.
+                    for r in a..a + 3 {
+                        let known = self.expect(r, ty, refuse);
+                        self.name(r, known);
+                    }
+                    self.for_loop(at);
+                    self.edge(at + 1);
+                } else {
+                    self.b.ins().jump(refuse, &[]);
+                }
+                self.b.switch_to_block(refuse);
+                self.refuse();
+            }
+            Some(Op::JumpBack) => self.jump_back(at),
+            Some(Op::TForCall) => {
+                self.generic_for(at);
+                if self.now.is_some() {
+                    // The call has been made, and its results are there.
+                    self.generic_loop(at + 1);
+                }
+                self.edge(at + 2);
+            }
+            op => unreachable!("no loop is entered at {op:?}"),
+        }
+        self.now = None;
+    }
+
+    /// Lowers instruction `at`.
+    pub(super) fn instruction(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let Some(op) = i.op() else { return self.exit(at, EXITED) };
+        let (a, b) = (i.a() as usize, i.b() as usize);
+        match op {
+            Op::Move => self.copy(at, a, b),
+            Op::LoadI => {
+                let val = self.b.ins().iconst(types::I64, i.sj() as i64);
+                self.define(a, Known { ty: Ty::Int, val });
+            }
+            Op::LoadK => match self.constant(i.bx() as usize) {
+                Some(known) => self.define(a, known),
+                None => self.step_and_guard(at),
+            },
+            Op::LoadNil => (a..=a + b).for_each(|r| self.define_plain(r, Tag::NIL)),
+            Op::LoadTrue => self.define_plain(a, Tag::TRUE),
+            Op::LoadFalse => self.define_plain(a, Tag::FALSE),
+            Op::LoadFalseSkip => {
+                self.define_plain(a, Tag::FALSE);
+                self.edge(at + 2);
+            }
+            Op::Jump => self.edge(loops::target(self.proto, at).unwrap_or(at + 1)),
+            Op::JumpBack => self.jump_back(at),
+            Op::JumpIf => self.jump_if(at, a, true, None),
+            Op::JumpIfNot => self.jump_if(at, a, false, None),
+            Op::JumpIfSet => self.jump_if(at, b, true, Some(a)),
+            Op::JumpIfNotSet => self.jump_if(at, b, false, Some(a)),
+            Op::JumpEq => self.jump_compare(at, Order::Eq, true, false),
+            Op::JumpNe => self.jump_compare(at, Order::Eq, false, false),
+            Op::JumpEqK => self.jump_constant(at, true),
+            Op::JumpNeK => self.jump_constant(at, false),
+            Op::JumpLt => self.jump_compare(at, Order::Lt, true, false),
+            Op::JumpNotLt => self.jump_compare(at, Order::Lt, false, false),
+            Op::JumpLe => self.jump_compare(at, Order::Le, true, false),
+            Op::JumpNotLe => self.jump_compare(at, Order::Le, false, false),
+            Op::JumpLtK => self.jump_compare(at, Order::Lt, true, true),
+            Op::JumpNotLtK => self.jump_compare(at, Order::Lt, false, true),
+            Op::JumpLeK => self.jump_compare(at, Order::Le, true, true),
+            Op::JumpNotLeK => self.jump_compare(at, Order::Le, false, true),
+            Op::JumpGtK => self.jump_compare(at, Order::Gt, true, true),
+            Op::JumpNotGtK => self.jump_compare(at, Order::Gt, false, true),
+            Op::JumpGeK => self.jump_compare(at, Order::Ge, true, true),
+            Op::JumpNotGeK => self.jump_compare(at, Order::Ge, false, true),
+            Op::ForLoop => self.for_loop(at),
+            Op::TForCall => self.generic_for(at),
+            Op::TForLoop => self.generic_loop(at),
+            Op::ForPrep | Op::TForPrep => self.step_and_jump(at),
+            Op::Return | Op::Return0 | Op::Return1 | Op::TailCall => self.exit(at, LEAVE),
+            Op::GetUpval => self.get_upvalue(at),
+            Op::GetField => self.get_field(at),
+            Op::SetField => self.set_field(at),
+            Op::GetIndex | Op::GetInt => self.get_element(at),
+            Op::SetIndex | Op::SetInt => self.set_element(at),
+            _ if self.arithmetic(at, op) => {}
+            _ if op.flow() != perilune_syntax::operands::Flow::Next || i.jump().is_some() => {
+                self.step_and_jump(at)
+            }
+            _ => self.step_and_guard(at),
+        }
+    }
+
+    /// Instruction `at`, which may jump, is done by the interpreter: goes on where that comes to.
+    fn step_and_jump(&mut self, at: usize) {
+        self.step(at);
+        let base = self.b.use_var(self.base);
+        let pc = self.load(types::I64, base, layout::FRAME_PC);
+        let targets = [loops::target(self.proto, at), Some(at + 1)];
+        for to in targets.into_iter().flatten() {
+            let address = self.position(to);
+            let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+            let [here, next] = [(); 2].map(|()| self.b.create_block());
+            self.b.ins().brif(is, here, &[], next, &[]);
+            self.b.switch_to_block(here);
+            let known = self.now.clone();
+            self.edge(to);
+            self.now = known;
+            self.b.switch_to_block(next);
+        }
+        // Somewhere else: the position is stored.
+        let leave = self.b.ins().iconst(types::I32, LEAVE as i64);
+        self.b.ins().return_(&[leave]);
+        self.now = None;
+    }
+
+    /// `condition` leads to instruction `to`, else the next one follows.
+    fn branch(&mut self, condition: crate::backend::clif::Value, to: usize) {
+        let [there, on] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(condition, there, &[], on, &[]);
+        self.b.switch_to_block(there);
+        let known = self.now.clone();
+        self.edge(to);
+        self.now = known;
+        self.b.switch_to_block(on);
+    }
+
+    /// Leaves with `at` as the next instruction if somebody has asked for it.
+    fn poll(&mut self, at: usize) {
+        let vm = self.b.use_var(self.vm);
+        let word = self.load(types::I64, vm, layout::VM_INTERRUPT);
+        let causes = self.load(types::I32, word, 0);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, causes, 0);
+        let leave = self.exit_block(at, LEAVE);
+        self.unless(none, leave);
+    }
+
+    fn jump_back(&mut self, at: usize) {
+        let to = loops::target(self.proto, at).expect("a verified jump");
+        self.poll(to);
+        self.edge(to);
+    }
+
+    /// `FORLOOP`, of whose three registers the type is known.
+    fn for_loop(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let a = i.a() as usize;
+        let head = loops::target(self.proto, at).expect("a verified jump");
+        let [Some(index), Some(limit), Some(step)] = [a, a + 1, a + 2].map(|r| self.known(r)) else {
+            return self.step_and_jump(at);
+        };
+        let condition = match index.ty {
+            Ty::Int => self.b.ins().icmp_imm_u(IntCC::NotEqual, limit.val, 0),
+            Ty::Float => {
+                let next = self.b.ins().fadd(index.val, step.val);
+                let zero = self.b.ins().f64const(0.0);
+                let up = self.b.ins().fcmp(FloatCC::GreaterThan, step.val, zero);
+                let [below, above] = [FloatCC::LessThanOrEqual, FloatCC::GreaterThanOrEqual]
+                    .map(|c| self.b.ins().fcmp(c, next, limit.val));
+                self.b.ins().select(up, below, above)
+            }
+            _ => return self.step_and_jump(at),
+        };
+        let [on, out] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(condition, on, &[], out, &[]);
+        self.b.switch_to_block(on);
+        let outside = self.now.clone();
+        let next = match index.ty {
+            Ty::Int => {
+                let left = self.b.ins().iadd_imm_s(limit.val, -1);
+                self.define(a + 1, Known { ty: Ty::Int, val: left });
+                self.b.ins().iadd(index.val, step.val)
+            }
+            _ => self.b.ins().fadd(index.val, step.val),
+        };
+        let next = Known { ty: index.ty, val: next };
+        self.define(a, next);
+        self.define(a + 3, next);
+        self.poll(head);
+        self.edge(head);
+        self.b.switch_to_block(out);
+        self.now = outside;
+    }
+
+    /// `TFORCALL`: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
+    fn generic_for(&mut self, at: usize) {
+        let head = loops::target(self.proto, at + 1).expect("a verified jump");
+        let past = at + 2;
+        self.step(at);
+        // Whichever way it was, the state may have moved on.
+        self.forget(at + 1);
+        let base = self.b.use_var(self.base);
+        let pc = self.load(types::I64, base, layout::FRAME_PC);
+        for to in [head, past] {
+            let address = self.position(to);
+            let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+            self.branch(is, to);
+        }
+        let address = self.position(at + 1);
+        let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+        let leave = self.b.create_block();
+        self.unless(is, leave);
+        let here = self.b.create_block();
+        self.b.ins().jump(here, &[]);
+        self.b.switch_to_block(leave);
+        let how = self.b.ins().iconst(types::I32, LEAVE as i64);
+        self.b.ins().return_(&[how]);
+        self.b.switch_to_block(here);
+    }
+
+    /// `TFORLOOP`.
+    fn generic_loop(&mut self, at: usize) {
+        let a = self.proto.code[at].a() as usize;
+        let head = loops::target(self.proto, at).expect("a verified jump");
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(a + 4) + layout::TAG);
+        let goes_on = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        let [on, out] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(goes_on, on, &[], out, &[]);
+        self.b.switch_to_block(on);
+        let outside = self.now.clone();
+        let payload = self.load(types::I64, base, Self::slot(a + 4) + layout::PAYLOAD);
+        self.store(payload, base, Self::slot(a + 2) + layout::PAYLOAD);
+        self.store(tag, base, Self::slot(a + 2) + layout::TAG);
+        self.set_ty(a + 2, Ty::Any);
+        self.poll(head);
+        self.edge(head);
+        self.b.switch_to_block(out);
+        self.now = outside;
+    }
+
+    /// Jumps if the truth of register `r` is `wanted`; on that way register `set` gets it.
+    fn jump_if(&mut self, at: usize, r: usize, wanted: bool, set: Option<usize>) {
+        let to = loops::target(self.proto, at).expect("a verified jump");
+        if self.ty(r) != Ty::Any {
+            // Numbers and tables are true.
+            if wanted {
+                if let Some(set) = set {
+                    self.copy_known(set, r);
+                }
+                self.edge(to);
+            }
+            return;
+        }
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let order = if wanted { IntCC::UnsignedGreaterThan } else { IntCC::UnsignedLessThanOrEqual };
+        let jumps = self.b.ins().icmp_imm_u(order, tag, Tag::FALSE.0 as i64);
+        let [there, on] = [(); 2].map(|()| self.b.create_block());
+        self.b.ins().brif(jumps, there, &[], on, &[]);
+        self.b.switch_to_block(there);
+        let known = self.now.clone();
+        if let Some(set) = set {
+            self.copy_slot(set, r);
+        }
+        self.edge(to);
+        self.now = known;
+        self.b.switch_to_block(on);
+    }
+
+    /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`.
+    fn jump_compare(&mut self, at: usize, order: Order, wanted: bool, constant: bool) {
+        let i = self.proto.code[at];
+        let to = loops::target(self.proto, at).expect("a verified jump");
+        let x = self.known(i.a() as usize);
+        let y = if constant { self.constant(i.b() as usize) } else { self.known(i.b() as usize) };
+        match (x, y) {
+            (Some(x), Some(y)) if x.ty == y.ty && x.ty.is_number() => {
+                self.compare_and_jump(to, order, wanted, x, y)
+            }
+            _ => self.step_and_jump(at),
+        }
+    }
+
+    /// A comparison with NaN is false, so its contrary is no comparison but a jump the other way.
+    fn compare_and_jump(&mut self, to: usize, order: Order, wanted: bool, x: Known, y: Known) {
+        let holds = match x.ty {
+            Ty::Float => self.b.ins().fcmp(order.floats(), x.val, y.val),
+            _ => self.b.ins().icmp(order.ints(), x.val, y.val),
+        };
+        let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
+        self.branch(condition, to);
+    }
+
+    /// Jumps if register a being the constant b is `wanted`.
+    fn jump_constant(&mut self, at: usize, wanted: bool) {
+        let i = self.proto.code[at];
+        let (r, to) = (i.a() as usize, loops::target(self.proto, at).expect("a verified jump"));
+        let tag = match &self.proto.constants[i.b() as usize] {
+            Constant::Nil => Tag::NIL,
+            Constant::Boolean(false) => Tag::FALSE,
+            Constant::Boolean(true) => Tag::TRUE,
+            Constant::String(_) => return self.step_and_jump(at),
+            _ => {
+                let (x, y) = (self.known(r), self.constant(i.b() as usize));
+                return match (x, y) {
+                    (Some(x), Some(y)) if x.ty == y.ty => self.compare_and_jump(to, Order::Eq, wanted, x, y),
+                    _ => self.step_and_jump(at),
+                };
+            }
+        };
+        if self.ty(r) != Ty::Any {
+            if !wanted {
+                self.edge(to);
+            }
+            return;
+        }
+        let base = self.b.use_var(self.base);
+        let own = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let order = if wanted { IntCC::Equal } else { IntCC::NotEqual };
+        let jumps = self.b.ins().icmp_imm_u(order, own, tag.0 as i64);
+        self.branch(jumps, to);
+    }
+}

@@ -1,0 +1,96 @@
+//! Which loops are compiled, as the specialiser reports it; that programs do the same with and without is shown by the recorded scripts.
+#![cfg(machine_code)]
+
+use perilune_vm::{LoadMode, Vm};
+use std::fs::File;
+
+/// Runs a program whose loops are compiled soon: what it returns, and the report.
+fn run(name: &str, source: &str) -> (String, String) {
+    let path = std::env::temp_dir().join(format!("perilune-spesh-{}-{name}", std::process::id()));
+    let report = File::create(&path).unwrap();
+    let specializer = perilune_spesh::specializer("blocking:10:300", || Some(report)).unwrap().unwrap();
+    let mut vm = Vm::new();
+    perilune_stdlib::open_libs(&mut vm).unwrap();
+    vm.set_specializer(specializer);
+    let source = format!("return tostring((function() {source} end)())");
+    let chunk = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).expect("a chunk");
+    let results = vm.host_call(chunk.into(), &[]).expect("no error");
+    assert_eq!(results, 1);
+    let result = vm.stack_get(vm.nargs()).as_string().expect("a string").to_text();
+    drop(vm);
+    let report = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    (result, report)
+}
+
+/// How many loops were compiled.
+fn compiled(report: &str) -> usize {
+    report.lines().filter(|line| line.contains(" bytes in ")).count()
+}
+
+#[test]
+fn the_largest_loop_that_came_round_is_compiled_as_one() {
+    let source = "local s = 0 for i = 1, 100 do for j = 1, 10 do s = s + i * j end end return s";
+    let (result, report) = run("nest", source);
+    assert_eq!((result.as_str(), compiled(&report)), ("277750", 1), "{report}");
+}
+
+#[test]
+fn loops_that_call_lua_functions_are_left_to_the_interpreter() {
+    let source = "local function f(x) return x + 1 end local s = 0 for i = 1, 1000 do s = f(s) end return s";
+    let (result, report) = run("calls", source);
+    assert_eq!((result.as_str(), compiled(&report)), ("1000", 0), "{report}");
+    assert!(report.contains("test:1: the loop at instruction"), "{report}");
+}
+
+#[test]
+fn code_that_meets_something_else_too_often_is_given_up_and_made_anew() {
+    // Integers first, floats later: the second code takes floats.
+    let source = "local function sum(t) local s = 0 for i = 1, 50 do s = s + t[i] end return s end
+        local ints, floats = {}, {}
+        for i = 1, 50 do ints[i] = i floats[i] = i / 2 end
+        local s = 0
+        for _ = 1, 40 do s = s + sum(ints) end
+        for _ = 1, 2000 do s = s + sum(floats) end
+        return s";
+    let (result, report) = run("change", source);
+    assert_eq!(result, "1326000.0");
+    let of_sum = report.lines().filter(|l| l.starts_with("test:1:") && l.contains(" bytes in ")).count();
+    assert!((2..=4).contains(&of_sum), "{report}");
+}
+
+#[test]
+fn a_loop_that_ends_before_it_comes_round_is_no_trouble() {
+    let source = "local n = 0
+        for i = 1, 400 do
+            for k, v in pairs(i % 100 == 99 and {1, 2, 3} or {}) do n = n + v end
+            while i > 380 do n = n + 1 break end
+        end
+        return n";
+    assert_eq!(run("seldom", source).0, "44");
+}
+
+#[test]
+fn a_program_ends_when_it_is_interrupted_in_a_compiled_loop() {
+    let specializer = perilune_spesh::specializer("blocking:10:300", || None).unwrap().unwrap();
+    let mut vm = Vm::new();
+    vm.set_specializer(specializer);
+    let handle = vm.interrupt_handle();
+    let chunk =
+        vm.load(b"local i = 0 while true do i = i + 1 end", b"=test", LoadMode::Text, None).expect("a chunk");
+    let raiser = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        handle.raise();
+    });
+    let error = vm.host_call(chunk.into(), &[]).expect_err("it does not end by itself");
+    raiser.join().unwrap();
+    assert!(error.as_string().is_some_and(|s| s.to_text().contains("interrupted!")));
+}
+
+#[test]
+fn modes_that_there_are_not_are_named() {
+    for mode in ["on", "blocking:", "blocking:x", "blocking:1:2:3", "step:1"] {
+        let error = perilune_spesh::specializer(mode, || None).expect_err(mode);
+        assert!(error.contains(mode) && error.contains("'blocking'"), "{error}");
+    }
+}
