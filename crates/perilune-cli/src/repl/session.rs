@@ -51,7 +51,11 @@ impl Session {
     /// "not enough memory"
     pub fn open(vm: &mut Vm) -> LuaResult<Session> {
         let loaded = chunk::load(vm, include_bytes!("session.lua"), b"=session", b"t", None)?;
-        let f = loaded.unwrap_or_else(|_| unreachable!("the session's own code compiles"));
+        let f = match loaded {
+            Ok(f) => f,
+            // It compiles, if there is the memory for it.
+            Err(message) => return Err(vm.error(Vm::plain_text(message).unwrap_or_default())),
+        };
         let table = vm.call(f.into(), &[])?;
         let registry = vm.registry();
         vm.set_field(registry, KEY, table)?;

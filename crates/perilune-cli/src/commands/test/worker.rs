@@ -87,8 +87,11 @@ pub fn run() -> ExitCode {
     })
 }
 
+/// Names and values.
+type Settings = Vec<(String, Vec<u8>)>;
+
 /// Takes the socket from standard input, and the settings from the socket.
-fn take_socket() -> std::io::Result<(File, Vec<(String, Vec<u8>)>)> {
+fn take_socket() -> std::io::Result<(File, Settings)> {
     let socket: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned()?;
     let nothing = File::open("/dev/null")?;
     // SAFETY: two open descriptors; nobody has read from standard input yet.
@@ -176,7 +179,7 @@ fn run_file(vm: &mut Vm, settings: &[(String, Vec<u8>)]) -> LuaResult<bool> {
 fn load(vm: &mut Vm, text: &[u8]) -> LuaResult<Value> {
     match chunk::load(vm, text, b"=[test]", b"t", None)? {
         Ok(f) => Ok(f.into()),
-        Err(message) => Err(vm.error(&Vm::plain_text(message).unwrap_or_default())),
+        Err(message) => Err(vm.error(Vm::plain_text(message).unwrap_or_default())),
     }
 }
 
