@@ -92,6 +92,8 @@ enum Sent {
     Done,
     Full(Parcel),
     Closed,
+    /// There is no memory for a longer queue.
+    NoMemory,
 }
 
 impl Channel {
@@ -174,6 +176,9 @@ impl Channel {
             }
         }
         if inner.queue.len() < self.capacity {
+            if inner.queue.try_reserve(1).is_err() {
+                return Sent::NoMemory;
+            }
             self.register(&message);
             inner.queue.push_back(message);
             self.report_sent(inner.queue.len());
@@ -398,6 +403,10 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
                 return Err(vm.error(format!("{} is closed", c.describe())));
             }
             Sent::Full(m) => m,
+            Sent::NoMemory => {
+                wait::finish(vm);
+                return Err(vm.out_of_memory());
+            }
         };
         let waiter = wait::begin(vm, Verb::Sends, Object::Channel(Arc::downgrade(&c)))?;
         match c.offer(Offer { waiter, case: 0, message }) {
@@ -434,6 +443,7 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
         }
         Sent::Full(_) => "full",
         Sent::Closed => "closed",
+        Sent::NoMemory => return Err(vm.out_of_memory()),
     };
     vm.push(Value::FALSE);
     vm.push_str(why.as_bytes())?;
@@ -762,6 +772,7 @@ fn try_cases(vm: &mut Vm, cases: &mut [Case]) -> LuaResult<Option<u32>> {
                     }
                     Sent::Closed => return Err(vm.error(format!("{} is closed", c.describe()))),
                     Sent::Full(m) => *message = Some(m),
+                    Sent::NoMemory => return Err(vm.out_of_memory()),
                 }
             }
         }

@@ -8,7 +8,7 @@
 //!
 //! Larger requests are refused. What a program decides the size of asks in a way that can fail (`try_reserve`); what grows to that size
 //! without asking ends the process, as it would without a reserve: lists of the collector (marked objects, logged stores), the tables of strings and
-//! atoms, queues of channels and shards of maps, each beyond a mebibyte, and a program text of many megabytes while it is compiled.
+//! atoms, each beyond a mebibyte, and a program text of many megabytes while it is compiled.
 //!
 //! # The reserve
 //! A region of zeroed static memory, which costs address space but no memory until it is used. Pieces are powers of two, each size with a list of free

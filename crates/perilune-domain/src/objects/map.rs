@@ -16,7 +16,7 @@ use perilune_vm::cycles::{Freeze, Frozen, Held, Holder, Registered};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, TryReserveError};
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -114,8 +114,16 @@ impl Map {
     }
 
     /// Replaces the value `v` of `k` by what `change(v)` gives; nil removes. Gives the old value and the new one. `None` from `change` leaves all as it is.
-    fn change(&self, k: Key, change: impl FnOnce(&Plain) -> Option<Plain>) -> (Plain, Option<Plain>) {
+    ///
+    /// # Errors
+    /// There is no memory for a further entry; nothing has changed.
+    fn change(
+        &self,
+        k: Key,
+        change: impl FnOnce(&Plain) -> Option<Plain>,
+    ) -> Result<Changed, TryReserveError> {
         let mut shard = self.shard(&k);
+        shard.try_reserve(1)?;
         let old = shard.get(&k).cloned().unwrap_or(Plain::Nil);
         let new = change(&old);
         let key_bytes = ENTRY + k.0.bytes();
@@ -132,9 +140,12 @@ impl Map {
         };
         charge_messages(change);
         self.len.fetch_add(grown, Relaxed);
-        (old, new)
+        Ok((old, new))
     }
 }
+
+/// The value before, and after if it was to be changed.
+type Changed = (Plain, Option<Plain>);
 
 /// Bytes of an entry, what its key and value take beside themselves left out.
 const ENTRY: usize = size_of::<(Key, Plain)>() + 1;
@@ -262,7 +273,7 @@ static SET: Native = Native::leaf("set", |vm| {
     register(vm, &m.registered, &v);
     m.watched.store(vm, &k, Words);
     let left = m.orders.leave(vm, &k);
-    let (old, _) = m.change(k, |_| Some(v));
+    let (old, _) = m.change(k, |_| Some(v)).map_err(|_| vm.out_of_memory())?;
     m.orders.enter(vm, left.as_ref());
     ret(vm, &old)
 });
@@ -280,13 +291,14 @@ static ADD: Native = Native::leaf("add", |vm| {
     register(vm, &m.registered, &k.0);
     m.watched.change(vm, &k, Words);
     let left = m.orders.leave(vm, &k);
-    let (old, new) = m.change(k, |old| {
+    let changed = m.change(k, |old| {
         let old = if matches!(old, Plain::Nil) { Value::int(0) } else { old.number()? };
         Some(match (old.as_int(), n.as_int()) {
             (Some(x), Some(y)) => Plain::Integer(x.wrapping_add(y)),
             _ => Plain::Float(old.as_number()? + n.as_number()?),
         })
     });
+    let (old, new) = changed.map_err(|_| vm.out_of_memory())?;
     m.orders.enter(vm, left.as_ref());
     match new {
         Some(v) => ret(vm, &v),
@@ -307,7 +319,8 @@ static CAS: Native = Native::leaf("cas", |vm| {
     register(vm, &m.registered, &k.0);
     register(vm, &m.registered, &new);
     let left = m.orders.leave(vm, &k);
-    let (old, done) = m.change(k, |old| old.equals(&expected).then_some(new));
+    let changed = m.change(k, |old| old.equals(&expected).then_some(new));
+    let (old, done) = changed.map_err(|_| vm.out_of_memory())?;
     if let (Some(k), true) = (&left, done.is_some()) {
         m.watched.change(vm, k, Words);
     }
@@ -332,7 +345,8 @@ static UPDATE: Native = Native::reentrant("update", |vm| {
         register(vm, &m.registered, &k.0);
         register(vm, &m.registered, &new);
         m.orders.leave(vm, &k);
-        if let (_, Some(stored)) = m.change(k.clone(), |now| now.equals(&before).then_some(new)) {
+        let changed = m.change(k.clone(), |now| now.equals(&before).then_some(new));
+        if let (_, Some(stored)) = changed.map_err(|_| vm.out_of_memory())? {
             m.watched.change(vm, &k, Words);
             return ret(vm, &stored);
         }
