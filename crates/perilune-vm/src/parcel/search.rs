@@ -43,7 +43,10 @@ pub(super) struct Search {
 
 /// Where `require` of some code looks; see [`Vm::module_search`].
 #[derive(Clone)]
-pub struct ModuleSearch(Rc<Arc<Search>>);
+pub struct ModuleSearch(Rc<Ours>);
+
+/// A count of a search that this domain's fibers count by themselves: all domains of a pool have the same search.
+struct Ours(Arc<Search>);
 
 /// A function that loads or finds modules.
 #[derive(Clone)]
@@ -227,8 +230,8 @@ impl Vm {
     #[inline]
     pub fn set_module_search(&mut self, search: &ModuleSearch) {
         let now = self.lua.crossing.parcel.searching.shared.as_ref();
-        if !now.is_some_and(|now| Arc::ptr_eq(&now.0, &search.0)) {
-            let _ = self.adopt_search(&search.0);
+        if !now.is_some_and(|now| Arc::ptr_eq(&now.0.0, &search.0.0)) {
+            let _ = self.adopt_search(&search.0.0);
         }
     }
 
@@ -275,7 +278,7 @@ impl Vm {
         self.keep(KEPT_ARRIVED, &kept)?;
         self.lua.crossing.parcel.searching.known = None;
         self.lua.crossing.parcel.searching.arrived = Some((print, search.clone()));
-        self.lua.crossing.parcel.searching.shared = Some(ModuleSearch(Rc::new(search.clone())));
+        self.lua.crossing.parcel.searching.shared = Some(ModuleSearch(Rc::new(Ours(search.clone()))));
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! a stack that has gone wild, and what a coroutine did on one OS thread and does on another for a race. In other builds these are nothing.
 
 #[cfg(feature = "race-sanitizer")]
-mod told {
+mod fibers {
     use std::ffi::{c_uint, c_void};
 
     unsafe extern "C" {
@@ -50,7 +50,7 @@ mod told {
 }
 
 #[cfg(not(feature = "race-sanitizer"))]
-mod told {
+mod fibers {
     /// Nobody is told.
     pub(crate) struct Told;
 
@@ -66,4 +66,4 @@ mod told {
     }
 }
 
-pub(crate) use told::Told;
+pub(crate) use fibers::Told;
