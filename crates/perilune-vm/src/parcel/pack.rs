@@ -576,7 +576,11 @@ impl<'v> Packer<'v> {
             if let Some(asked) = environment.names.iter_mut().find(|asked| *asked.name == *field.name) {
                 asked.strict |= strict;
                 asked.whole |= field.whole;
-                asked.inner.extend(inner());
+                for name in inner() {
+                    if !asked.inner.contains(&name) {
+                        asked.inner.push(name);
+                    }
+                }
                 if asked.is_done
                     && let Ok(name) = self.vm.intern_bytes(&field.name)
                 {
@@ -694,7 +698,11 @@ impl<'v> Packer<'v> {
                 let unit = self.unit.as_mut().expect("such a graph has a unit");
                 let environment = &mut unit.environments[*environment as usize];
                 let env = environment.table;
-                let Ok(key) = self.vm.intern_bytes(name) else { return Ok(false) };
+                // Without memory for a name that no string of the domain has, no global has it either.
+                let Ok(key) = self.vm.intern_bytes(name) else {
+                    self.words.push(Tag::NIL.0 as u64);
+                    return Ok(true);
+                };
                 let v = self.vm.environment_get(env, key);
                 unit.taken.push(Taken { environment: env, name: key, value: v });
                 let asked =
