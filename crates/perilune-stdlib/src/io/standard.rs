@@ -103,10 +103,7 @@ impl File {
         };
         Some(
             taken
-                .map_err(|error| {
-                    self.closing.store(false, Ordering::Relaxed);
-                    error
-                })
+                .inspect_err(|_| self.closing.store(false, Ordering::Relaxed))
                 .and_then(|mut stream| {
                     stream.blocker = Some(blocker);
                     stream.close()
