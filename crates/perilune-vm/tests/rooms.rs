@@ -46,6 +46,7 @@ const UP: &[(&str, &str, &str)] = &[
     ("object", "fiber", "a coroutine owns its fiber's state"),
     ("object", "segment", "a coroutine owns its native stack"),
     ("object", "machine", "an instance owns its machine code"),
+    ("debug", "parcel", "a function that has come from another domain does not have its variables assigned"),
     ("interp", "island", "look-ups in frozen tables have a quick way"),
     ("interp", "shared", "elements of arrays have a quick way"),
     ("interp", "segment", "execute says from where its native stack is scanned"),
