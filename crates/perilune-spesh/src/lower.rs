@@ -13,7 +13,7 @@
 //! * Forward jumps meet with what is known on all ways; types that differ become unknown. Since slots are up to date nothing has to be stored there.
 //! * Where a loop begins, what is known is fixed: the types that the log has seen there. Ways into it guard those that they do not know.
 //! * Ways out of the region store the position and leave.
-//! * An instruction that the log has never seen exits.
+//! * An instruction that the log has never seen is lowered as far as what is known allows: a log may miss what a loop does later.
 //!
 //! # What is not done here
 //! is done by the interpreter, one instruction at a time ([`layout::step`]), and what that defines is guarded again.
@@ -31,7 +31,7 @@ use crate::backend::clif::{
 };
 use crate::loops::Region;
 use perilune_syntax::operands::Registers;
-use perilune_syntax::{Constant, Instr, Op, Proto};
+use perilune_syntax::{Constant, Instr, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, LOOP_ENTRIES, Log, REFUSED, STAY, layout};
 use std::collections::HashMap;
@@ -206,29 +206,21 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         self.refuse();
         self.now = None;
+        // What falls into an instruction comes from the one before it.
+        self.at = self.region.head.saturating_sub(1);
         for at in self.region.head..=self.region.back {
-            self.at = at;
             self.arrive(at);
+            self.at = at;
             if self.now.is_none() {
                 continue;
             }
-            let site = self.log.site(at);
-            if site.runs == 0 && !site.left && !self.is_seldom_seen(at) {
-                self.exit(at, EXITED);
-            } else {
-                self.instruction(at);
-            }
+            self.instruction(at);
         }
         if self.now.is_some() {
             self.exit(self.region.back + 1, LEAVE);
         }
         self.fill_exits();
         self.b.seal_all_blocks();
-    }
-
-    /// The quick ways of `TFORCALL` do what the `TFORLOOP` behind it does.
-    fn is_seldom_seen(&self, at: usize) -> bool {
-        self.proto.code[at].op() == Some(Op::TForLoop)
     }
 
     /// Instruction `at` begins: if it can be jumped to, what is known is what all ways know.

@@ -1,8 +1,10 @@
 //! Arithmetic on numbers whose types are known. Everything else is the interpreter's.
 
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
 use perilune_syntax::{Constant, Op};
+use perilune_vm::Tag;
+use perilune_vm::machine::layout;
 
 impl Lowering<'_, '_> {
     /// Lowers instruction `at` if it is arithmetic on known numbers.
@@ -27,7 +29,8 @@ impl Lowering<'_, '_> {
             Op::Unm | Op::BNot => x,
             _ => return false,
         };
-        let (Some(x), Some(y)) = (x, y.filter(|y| y.ty.is_number())) else { return false };
+        let y = y.filter(|y| y.ty.is_number());
+        let (Some(x), Some(y)) = (x, y) else { return self.float_with_unknown(at, op, x, y) };
         let ints = x.ty == Ty::Int && y.ty == Ty::Int;
         let result = match op {
             Op::Add | Op::AddK | Op::AddI if ints => {
@@ -60,6 +63,60 @@ impl Lowering<'_, '_> {
         };
         self.define(a, result);
         true
+    }
+
+    /// An operation whose one operand is a known float, and of whose other nothing is known, as of a sum that begins with an integer: the result is a float if that is a number at all.
+    fn float_with_unknown(&mut self, at: usize, op: Op, x: Option<Known>, y: Option<Known>) -> bool {
+        let i = self.proto.code[at];
+        let (b, c) = (i.b() as usize, i.c() as usize);
+        let is_float = |n: &Known| n.ty == Ty::Float;
+        let slow = match (op, x.filter(is_float), y.filter(is_float)) {
+            (Op::Add | Op::Sub | Op::Mul | Op::Div, Some(_), None) if self.ty(c) == Ty::Any => {
+                self.b.create_block()
+            }
+            (Op::Add | Op::Sub | Op::Mul | Op::Div, None, Some(_)) if self.ty(b) == Ty::Any => {
+                self.b.create_block()
+            }
+            _ => return false,
+        };
+        let (x, y) = match (x, y) {
+            (Some(x), _) => (x.val, self.any_float(c, slow)),
+            (None, Some(y)) => (self.any_float(b, slow), y.val),
+            (None, None) => unreachable!("one is a known float"),
+        };
+        let b = self.b.ins();
+        let val = match op {
+            Op::Add => b.fadd(x, y),
+            Op::Sub => b.fsub(x, y),
+            Op::Mul => b.fmul(x, y),
+            _ => b.fdiv(x, y),
+        };
+        let a = i.a() as usize;
+        self.define(a, Known { ty: Ty::Float, val });
+        self.join(at, slow, Some((a, self.ty(a))));
+        true
+    }
+
+    /// The float of the number in the slot of register `r`; goes to `slow` if there is none.
+    fn any_float(&mut self, r: usize, slow: Block) -> Value {
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
+        let result = self.b.append_block_param(done, types::F64);
+        let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+        self.b.ins().brif(is_float, float, &[], other, &[]);
+        self.b.switch_to_block(float);
+        let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
+        self.b.ins().jump(done, &[val.into()]);
+        self.b.switch_to_block(other);
+        let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+        self.b.ins().brif(is_int, int, &[], slow, &[]);
+        self.b.switch_to_block(int);
+        let val = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let val = self.b.ins().fcvt_from_sint(types::F64, val);
+        self.b.ins().jump(done, &[val.into()]);
+        self.b.switch_to_block(done);
+        result
     }
 
     /// The float of a number.

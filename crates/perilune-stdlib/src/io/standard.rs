@@ -101,14 +101,10 @@ impl File {
                 }
             }),
         };
-        Some(
-            taken
-                .inspect_err(|_| self.closing.store(false, Ordering::Relaxed))
-                .and_then(|mut stream| {
-                    stream.blocker = Some(blocker);
-                    stream.close()
-                }),
-        )
+        Some(taken.inspect_err(|_| self.closing.store(false, Ordering::Relaxed)).and_then(|mut stream| {
+            stream.blocker = Some(blocker);
+            stream.close()
+        }))
     }
 }
 
