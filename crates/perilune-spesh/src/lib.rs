@@ -1,9 +1,9 @@
-//! Machine code for Perilune: the lowest floor of the specialiser.
+//! Machine code for Perilune: the specialiser.
 //!
-//! What stands here knows no Lua: it takes a function in Cranelift's intermediate form and makes bytes of it, keeps bytes where
-//! they can run, says which function an address belongs to, and knows when nobody can be in code any more. What decides
-//! what is compiled, and how, stands on top of it. `docs/spesh.md` has the whole design with its figures,
-//! `docs/decisions/0022-code-memory.md` the alternatives.
+//! Its lowest floor knows no Lua: it takes a function in Cranelift's intermediate form and makes bytes of it, keeps bytes where
+//! they can run, says which function an address belongs to, and knows when nobody can be in code any more. On it stands what compiles
+//! hot loops: `loops.rs` chooses, `lower.rs` makes intermediate form, `blocking.rs` does it when the VM asks ([`specializer`]).
+//! `docs/spesh.md` has the whole design with its figures, `docs/decisions/0022-code-memory.md` the alternatives.
 //!
 //! # The life of a piece of code
 //!
@@ -30,7 +30,7 @@
 //!
 //! # Without machine code
 //! Without the feature `machine-code`, on another processor or another system, there are no modules here but [`ranges`] and
-//! [`reclaim`], which know neither, and [`Unavailable::Build`].
+//! [`reclaim`], which know neither; [`specializer`] says that this build makes no machine code.
 
 pub mod ranges;
 pub mod reclaim;

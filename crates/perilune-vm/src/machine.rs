@@ -7,8 +7,8 @@
 //! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`).
 //! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its first instruction, one [`ENTER`] that no chunk
 //!   contains. So a call of a function without machine code costs nothing more than before.
-//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code its dispatch table is [`LOOPS`],
-//!   whose three entries for these opcodes look whether the running function has some.
+//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code, or counts rounds to find out
+//!   what is hot, its dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has some.
 //!
 //! Both say so by calling [`Run`], with the frame complete: `base` and `pc` stored, every value in its register.
 //!
