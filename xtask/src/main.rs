@@ -24,6 +24,7 @@ mod micro;
 mod parallel;
 mod peers;
 mod program;
+mod reference;
 mod report;
 mod sanitize;
 mod suite;
@@ -39,6 +40,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "bench", summary: bench::SUMMARY, usage: bench::USAGE, run: bench::run },
     Chore { name: "micro", summary: micro::SUMMARY, usage: micro::USAGE, run: micro::run },
     Chore { name: "parallel", summary: parallel::SUMMARY, usage: parallel::USAGE, run: parallel::run },
+    Chore { name: "reference", summary: reference::SUMMARY, usage: reference::USAGE, run: reference::run },
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
     Chore { name: "dispatch", summary: dispatch::SUMMARY, usage: dispatch::USAGE, run: dispatch::run },
     Chore { name: "layout", summary: layout::SUMMARY, usage: layout::USAGE, run: layout::run },

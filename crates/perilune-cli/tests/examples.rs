@@ -154,3 +154,19 @@ fn measuring_programs_print_figures() {
     }
     assert!(seen >= 7, "{seen}");
 }
+
+/// The index names every example, with a line that it prints.
+#[test]
+fn the_index_lists_every_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let index = std::fs::read_to_string(root.join("README.md")).expect("examples/README.md");
+    for dir in examples() {
+        let name = dir.file_name().expect("a name").to_string_lossy().into_owned();
+        let row = index.lines().find(|l| l.starts_with(&format!("| [{name}]({name}/README.md) |")));
+        let row = row.unwrap_or_else(|| panic!("examples/README.md has no row for {name}"));
+        assert!(row.contains(&format!("`perilune examples/{name}/main.lua")), "how to run it: {row}");
+        let printed = row.trim_end_matches("` |").rsplit_once('`').expect("what it prints").1;
+        let recorded = std::fs::read_to_string(dir.join("expected.txt")).expect("expected.txt");
+        assert!(recorded.lines().any(|l| l == printed), "{name} does not print: {printed}");
+    }
+}

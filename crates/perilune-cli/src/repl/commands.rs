@@ -124,7 +124,7 @@ fn describe(vm: &mut Vm, name: &str, width: usize) -> LuaResult<()> {
         found.clear();
     }
     for entry in &found {
-        for line in entry.lines() {
+        for line in help::lines(entry) {
             show::line(vm, &line)?;
         }
     }

@@ -4,94 +4,43 @@
 //! `function`. A name is looked up as people write it: `pl.sleep`, `pl.domain.spawn`, `pool:async`; and `x:async` where `x`
 //! is a pool. Of other functions there is what the value itself tells.
 
+use perilune_luacats::Function;
+
 const LUACATS: &str = include_str!("../../../../docs/luacats/perilune.lua");
 
-/// A function of the file.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// As `pl.sleep` or `pool:async`.
-    pub name: String,
-    /// What stands between its parentheses.
-    pub parameters: String,
-    /// The comment, without dashes.
-    pub text: Vec<String>,
-}
-
-impl Entry {
-    /// Lines for people.
-    pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{}({})", self.name, self.parameters)];
-        for line in &self.text {
-            let Some(tag) = line.strip_prefix('@') else {
-                lines.push(format!("  {line}"));
-                continue;
-            };
-            let (tag, rest) = tag.split_once(' ').unwrap_or((tag, ""));
-            match tag {
-                "param" => lines.push(format!("    {rest}")),
-                "return" => lines.push(format!("    -> {}", rest.replace(" # ", "  "))),
-                "overload" => lines.push(format!("    or: {rest}")),
-                _ => {}
-            }
-        }
-        lines
-    }
-
-    /// The name behind the last dot or colon.
-    fn last(&self) -> &str {
-        self.name.rsplit(['.', ':']).next().unwrap_or(&self.name)
-    }
-}
-
-/// All functions of the file.
-pub fn entries() -> Vec<Entry> {
-    let mut entries = Vec::new();
-    let (mut text, mut libraries): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
-    let mut class = String::new();
-    for line in LUACATS.lines() {
-        if let Some(comment) = line.strip_prefix("---") {
-            if let Some(name) = comment.strip_prefix("@class ") {
-                class = name.split([' ', ':']).next().unwrap_or("").to_owned();
-            } else if let Some(field) = comment.strip_prefix("@field ").filter(|_| class == "perilune") {
-                // `domain perilune.domainlib`: where the functions of that class are found.
-                let mut words = field.split(' ');
-                if let (Some(name), Some(of)) = (words.next(), words.next()) {
-                    libraries.push((of.trim_start_matches("perilune.").to_owned(), format!("pl.{name}")));
-                }
-            }
-            text.push(comment.trim().to_owned());
+/// What is known of a function, as lines for people.
+pub fn lines(of: &Function) -> Vec<String> {
+    let mut lines = vec![format!("{}({})", of.name, of.parameters)];
+    for line in &of.comment {
+        let Some(tag) = line.strip_prefix('@') else {
+            lines.push(format!("  {line}"));
             continue;
+        };
+        let (tag, rest) = tag.split_once(' ').unwrap_or((tag, ""));
+        match tag {
+            "param" => lines.push(format!("    {rest}")),
+            "return" => lines.push(format!("    -> {}", rest.replace(" # ", "  "))),
+            "overload" => lines.push(format!("    or: {rest}")),
+            _ => {}
         }
-        if let Some((name, rest)) = line.strip_prefix("function ").and_then(|l| l.split_once('(')) {
-            let (parameters, _) = rest.split_once(')').unwrap_or((rest, ""));
-            let split = name.find(['.', ':']).unwrap_or(0);
-            let (of, method) = name.split_at(split);
-            let of = match libraries.iter().find(|(library, _)| library == of) {
-                Some((_, path)) => path.as_str(),
-                None if of == "perilune" => "pl",
-                None => of,
-            };
-            let entry = Entry {
-                name: format!("{of}{method}"),
-                parameters: parameters.to_owned(),
-                text: std::mem::take(&mut text),
-            };
-            entries.push(entry);
-        }
-        text.clear();
     }
-    entries
+    lines
+}
+
+/// All functions of the file. A test reads the same file, so that it is well-formed here.
+fn entries() -> Vec<Function> {
+    perilune_luacats::parse(LUACATS).map(|all| all.functions().cloned().collect()).unwrap_or_default()
 }
 
 /// What somebody means by `name`, whose base (what stands before the last dot or colon) is called `base` by the value that
 /// it is, if that is known.
-pub fn find(name: &str, base: Option<&str>) -> Vec<Entry> {
+pub fn find(name: &str, base: Option<&str>) -> Vec<Function> {
     let name = name.replace("perilune.", "pl.");
     let last = name.rsplit(['.', ':']).next().unwrap_or("");
     let is_bare = last == name;
     let mut all = entries();
     all.retain(|e| e.last() == last);
-    let exact = |e: &Entry| {
+    let exact = |e: &Function| {
         e.name == name
             || base
                 .is_some_and(|base| e.name == format!("{base}:{last}") || e.name == format!("{base}.{last}"))
@@ -118,7 +67,7 @@ mod tests {
         assert!(names("string.format", None).is_empty());
         let sleep = &find("pl.sleep", None)[0];
         assert_eq!(
-            sleep.lines(),
+            lines(sleep),
             ["pl.sleep(seconds)", "  Waits; other fibers of the domain run meanwhile.", "    seconds number"]
         );
     }
