@@ -170,3 +170,27 @@ fn the_index_lists_every_example() {
         assert!(recorded.lines().any(|l| l == printed), "{name} does not print: {printed}");
     }
 }
+
+/// The programs of the guides: the sequential and the parallel one print the same.
+#[test]
+fn the_guides_programs_print_what_was_recorded() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/guides");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(root).expect("examples/guides exists") {
+        let dir = entry.expect("readable directory").path();
+        let want = std::fs::read_to_string(dir.join("expected.txt")).expect("expected.txt");
+        for program in ["sequential.lua", "parallel.lua"] {
+            let output = Command::new(binary())
+                .arg(dir.join(program))
+                .stdin(Stdio::null())
+                .output()
+                .expect("the command starts");
+            let got = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{} {program}: {errors}", dir.display());
+            assert_eq!(got, want, "{} {program}: {errors}", dir.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "only {seen} programs found");
+}
