@@ -16,6 +16,7 @@ mod cargo_jobs;
 mod chore;
 mod diff;
 mod dispatch;
+mod dist;
 mod figure;
 mod fuzz;
 mod layout;
@@ -44,6 +45,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
     Chore { name: "dispatch", summary: dispatch::SUMMARY, usage: dispatch::USAGE, run: dispatch::run },
     Chore { name: "layout", summary: layout::SUMMARY, usage: layout::USAGE, run: layout::run },
+    Chore { name: "dist", summary: dist::SUMMARY, usage: dist::USAGE, run: dist::run },
     Chore { name: "diff", summary: diff::SUMMARY, usage: diff::USAGE, run: diff::run },
     Chore { name: "bless", summary: bless::SUMMARY, usage: bless::USAGE, run: bless::run },
     Chore { name: "attack", summary: attack::SUMMARY, usage: attack::USAGE, run: attack::run },
