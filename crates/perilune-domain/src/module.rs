@@ -22,6 +22,7 @@ pub fn open(vm: &mut Vm, runtime: &Arc<Runtime>) -> LuaResult<()> {
     {
         vm.set_field(preload, "perilune", Value::native(&OPEN))?;
     }
+    perilune_data::open(vm)?;
     crate::bundle::open(vm, runtime)
 }
 

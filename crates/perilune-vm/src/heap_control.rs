@@ -57,6 +57,10 @@ impl HeapControl<'_> {
     pub fn is_limited(&self) -> bool {
         self.0.is_limited()
     }
+    /// Whether memory is short: beyond a limit, or refused by the system. What goes on allocating for long without a safepoint asks now and then.
+    pub fn is_over_limit(&self) -> bool {
+        self.0.over_limit()
+    }
     /// Sets the limit, in bytes; `None`: no limit.
     pub fn set_limit(&mut self, bytes: Option<usize>) {
         self.0.set_limit(bytes);

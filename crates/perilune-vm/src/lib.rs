@@ -103,4 +103,5 @@ pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table,
 pub use rooted::Rooted;
 pub(crate) use state::State;
 pub use state::Vm;
+pub use table::data::{Form, Guess, Record};
 pub use value::{Gc, Tag, Type, Value};

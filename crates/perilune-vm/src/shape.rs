@@ -15,6 +15,9 @@
 //! [`MAX_SHAPES`] in total, names of [`MAX_NAME`] bytes. Beyond a cap the answer is "no transition" and the table becomes a dictionary. So a program that invents field
 //! names for ever costs at most these caps.
 //!
+//! Names also come from data (`table/data.rs`), and data comes from anywhere. So a decoder makes a shape only for names that it has met in this order before,
+//! and all data together at most a quarter of the shapes, with lower caps for children: what a program's text needs is left.
+//!
 //! # Atoms and a domain's strings
 //! An interned string carries the atom of its text in `LuaString::atom`, 0 if this domain has not met it as a field. The invariant that
 //! makes look-ups local: **if a table of this domain has a shape, all names of the shape are adopted here**, that is, their strings
@@ -45,6 +48,12 @@ pub const FAN_OUT: u32 = 128;
 pub const ROOT_FAN_OUT: u32 = 4096;
 /// Most shapes of the process.
 pub const MAX_SHAPES: u32 = 65_536;
+/// Most shapes that data may make.
+pub const MAX_DATA_SHAPES: u32 = MAX_SHAPES / 4;
+/// Most children of a shape when data wants another.
+const DATA_FAN_OUT: u32 = FAN_OUT / 2;
+/// Most children of the root when data wants another.
+const DATA_ROOT_FAN_OUT: u32 = ROOT_FAN_OUT / 4;
 /// Longest name of a field in bytes.
 pub const MAX_NAME: usize = 256;
 
@@ -95,6 +104,19 @@ struct Registry {
     /// Texts by atom; the first is not an atom.
     texts: Vec<&'static [u8]>,
     next_shape: u32,
+    /// How many of the shapes data has made.
+    data_shapes: u32,
+}
+
+/// Who wants a transition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The text of a program.
+    Program,
+    /// Data, with names that it has had in this order before.
+    Data,
+    /// Data with other names: a transition that is not there yet is not made.
+    NewData,
 }
 
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
@@ -103,6 +125,7 @@ static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
         atoms: Default::default(),
         texts: vec![b""],
         next_shape: FROZEN_DICT + 1,
+        data_shapes: 0,
     })
 });
 
@@ -227,7 +250,7 @@ fn first_child(parent: u32, atom: u32) -> Option<u32> {
 }
 
 /// Finds or makes the child of `parent` that adds a field named `text`; returns it with the atom.
-fn make_child(parent: u32, text: &[u8]) -> Option<(u32, u32)> {
+fn make_child(parent: u32, text: &[u8], origin: Origin) -> Option<(u32, u32)> {
     let p = shape(parent);
     let mut registry = registry();
     let r = &mut *registry;
@@ -237,9 +260,18 @@ fn make_child(parent: u32, text: &[u8]) -> Option<(u32, u32)> {
     }
     let id = r.next_shape;
     let children = p.children.load(Relaxed);
-    if id >= MAX_SHAPES || children >= if parent == ROOT { ROOT_FAN_OUT } else { FAN_OUT } {
+    let fan_out = match origin {
+        Origin::Program if parent == ROOT => ROOT_FAN_OUT,
+        Origin::Program => FAN_OUT,
+        Origin::Data if r.data_shapes >= MAX_DATA_SHAPES => return None,
+        Origin::Data if parent == ROOT => DATA_ROOT_FAN_OUT,
+        Origin::Data => DATA_FAN_OUT,
+        Origin::NewData => return None,
+    };
+    if id >= MAX_SHAPES || children >= fan_out {
         return None;
     }
+    r.data_shapes += u32::from(origin == Origin::Data);
     let atom = known.unwrap_or_else(|| {
         let text: &'static [u8] = Box::leak(text.into());
         let atom = r.texts.len() as u32;
@@ -269,6 +301,8 @@ fn make_child(parent: u32, text: &[u8]) -> Option<(u32, u32)> {
 }
 
 const CACHE: usize = 512;
+/// Lists of names of data that are remembered, as hashes.
+const SEEN: usize = 1024;
 
 /// What a domain keeps about shapes.
 pub struct ShapeTable {
@@ -278,11 +312,18 @@ pub struct ShapeTable {
     recent: Vec<u32>,
     /// Transitions taken: (parent << 32 | atom, child), direct-mapped.
     cache: Box<[(u64, u32); CACHE]>,
+    /// Hashes of lists of names that data has had, direct-mapped; empty until there is data.
+    seen: Vec<u32>,
 }
 
 impl Default for ShapeTable {
     fn default() -> Self {
-        ShapeTable { names: Vec::new(), recent: Vec::new(), cache: Box::new([(0, 0); CACHE]) }
+        ShapeTable {
+            names: Vec::new(),
+            recent: Vec::new(),
+            cache: Box::new([(0, 0); CACHE]),
+            seen: Vec::new(),
+        }
     }
 }
 
@@ -316,6 +357,14 @@ impl ShapeTable {
         }
         self.names[atom as usize] = name.ptr();
         self.recent.push(atom);
+    }
+
+    /// Whether data has had this list of names lately; from now on it has.
+    fn has_seen(&mut self, hash: u32) -> bool {
+        if self.seen.is_empty() {
+            self.seen = vec![0; SEEN];
+        }
+        std::mem::replace(&mut self.seen[hash as usize % SEEN], hash) == hash
     }
 
     /// The domain's string for `atom`; null: not adopted.
@@ -358,10 +407,47 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn shape_transition_slow(&mut self, id: u32, key: Gc<LuaString>) -> Option<u32> {
+        self.ask_for_transition(id, key, Origin::Program)
+    }
+
+    /// The shape whose fields are the names (interned) that data has in this order; `None` if there is none: a name is repeated, they have not been met in this order before, or
+    /// there is a cap.
+    pub(crate) fn shape_of_names(
+        &mut self,
+        names: impl Iterator<Item = Gc<LuaString>> + Clone,
+    ) -> Option<u32> {
+        let mut id = ROOT;
+        let mut origin = None;
+        for name in names.clone() {
+            // No known transition repeats a field.
+            id = match self.lua.interned.shapes.known_transition(id, name) {
+                Some(child) => child,
+                None => {
+                    if lookup(id, name).is_some() {
+                        return None;
+                    }
+                    let origin = *origin.get_or_insert_with(|| {
+                        let hash = names
+                            .clone()
+                            .fold(1u32, |h, n| (h ^ n.hash()).wrapping_mul(0x9e37_79b1).rotate_left(11));
+                        if self.lua.interned.shapes.has_seen(hash.max(1)) {
+                            Origin::Data
+                        } else {
+                            Origin::NewData
+                        }
+                    });
+                    self.ask_for_transition(id, name, origin)?
+                }
+            };
+        }
+        Some(id)
+    }
+
+    fn ask_for_transition(&mut self, id: u32, key: Gc<LuaString>, origin: Origin) -> Option<u32> {
         if field_count(id) >= MAX_FIELDS || key.len() > MAX_NAME {
             return None;
         }
-        let (child, atom) = make_child(id, key.bytes())?;
+        let (child, atom) = make_child(id, key.bytes(), origin)?;
         self.lua.interned.shapes.adopt(key, atom);
         self.lua.interned.shapes.cache[ShapeTable::cache_slot(id, atom)] =
             ((id as u64) << 32 | atom as u64, child);

@@ -24,7 +24,7 @@
 //! Shapes grow by stores of constant keys (`t.name = v`, constructors), which the text of a program bounds. A store with a computed key
 //! (`t[k] = v`, `rawset`, natives) writes an existing field in place, or follows a transition that is already known, so that copying a
 //! record field by field ends in the record's shape; a name that would need a new transition makes the table a dictionary
-//! for good.
+//! for good. Tables that are made from data have rules of their own (`table/data.rs`).
 //!
 //! # Inline caches
 //! Caches that look *through* a table (a class, a chain of `__index`) depend on where its fields are and which are absent. Such a
@@ -44,6 +44,7 @@ mod array;
 mod barrier;
 mod border;
 mod build;
+pub(crate) mod data;
 mod fields;
 pub(crate) mod iterate;
 mod nodes;

@@ -23,7 +23,7 @@ mod matcher;
 mod pack;
 mod packing;
 mod pattern;
-pub(crate) mod scratch;
+pub mod scratch;
 mod search;
 mod spec;
 #[cfg(test)]

@@ -25,13 +25,13 @@ thread_local! {
 // Not inlined: native code may go on in another OS thread after it has called Lua, so nothing about this
 // thread may be remembered across a call.
 #[inline(never)]
-pub(crate) fn take() -> Vec<u8> {
+pub fn take() -> Vec<u8> {
     BUFFER.take()
 }
 
 /// Puts a buffer back.
 #[inline(never)]
-pub(crate) fn put(mut buffer: Vec<u8>) {
+pub fn put(mut buffer: Vec<u8>) {
     if buffer.capacity() <= MAX_KEPT {
         buffer.clear();
         BUFFER.set(buffer);
@@ -40,7 +40,7 @@ pub(crate) fn put(mut buffer: Vec<u8>) {
 
 /// Appends `bytes`, or says that memory does not suffice for them.
 #[inline]
-pub(crate) fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResult<()> {
+pub fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResult<()> {
     if buffer.capacity() - buffer.len() < bytes.len() {
         reserve(vm, buffer, bytes.len())?;
     }
@@ -49,7 +49,7 @@ pub(crate) fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResu
 }
 
 /// Longest string that there is room for.
-pub(crate) fn room(vm: &mut Vm) -> usize {
+pub fn room(vm: &mut Vm) -> usize {
     let limit = vm.heap().limit().map_or(usize::MAX, |limit| limit.saturating_sub(vm.heap_bytes()));
     MAX_STRING.min(limit)
 }
@@ -60,7 +60,7 @@ pub(crate) fn room(vm: &mut Vm) -> usize {
 /// "not enough memory" if the result would be longer than a string can be, or than the memory limit leaves
 /// room for.
 #[cold]
-pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResult<()> {
+pub fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResult<()> {
     let total = buffer.len().saturating_add(more);
     if total > SMALL {
         vm.ensure_room(total)?;
@@ -73,7 +73,7 @@ pub(crate) fn reserve(vm: &mut Vm, buffer: &mut Vec<u8>, more: usize) -> LuaResu
 
 /// Returns the buffer's content as the one string result.
 #[inline]
-pub(crate) fn ret(vm: &mut Vm, buffer: Vec<u8>) -> LuaResult<u32> {
+pub fn ret(vm: &mut Vm, buffer: Vec<u8>) -> LuaResult<u32> {
     if buffer.len() > SMALL {
         vm.ensure_room(buffer.len())?;
     }

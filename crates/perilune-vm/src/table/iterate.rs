@@ -77,7 +77,7 @@ impl Vm {
 
     /// The first entry at `position` or after it; `position` moves behind it. Position 0 is the start.
     #[inline]
-    pub(crate) fn next_at(&mut self, t: Gc<Table>, position: &mut u32) -> Option<(Value, Value)> {
+    pub fn next_at(&mut self, t: Gc<Table>, position: &mut u32) -> Option<(Value, Value)> {
         let is_first = *position == 0 && t.has_holes();
         if is_first {
             *position = self.lua.caches.drained.start(t.array);

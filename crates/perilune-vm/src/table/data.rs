@@ -1,0 +1,202 @@
+//! Tables made from data, and what tables are as data: for decoders and encoders.
+//!
+//! A decoder reads a *list* (values one after the other) or a *record* (names with values) completely before it makes the table: so the table has its final size,
+//! its array the tightest kind, and nothing is moved.
+//!
+//! # Shapes of records
+//! Records of a list mostly have the same names in the same order, and programs look at fields of all of them: they are to share a shape, as tables from one constructor
+//! do. But names of data are not bounded by a program's text: a record can be a dictionary whose keys are numbers of customers. So a record gets
+//! a shape if all transitions to it are there already, or if its list of names has been met before in this domain; the first one of its kind is a dictionary. What
+//! data can make at most says `shape.rs`. Names are then found without hashing: a [`Guess`] is the shape of the last record in a place, and tells the
+//! decoder the name to compare with.
+//!
+//! *Rejected.* A shape at the first meeting: every dictionary in a document would leave its keys behind as shapes for ever. Dictionaries only: a field of a record then costs a
+//! probe of a hash part where it costs a load now, and inline caches do not help.
+//!
+//! Nothing here contains a safepoint, so a decoder keeps values in memory of its own until the tables are made.
+
+use super::edit;
+use crate::Vm;
+use crate::native::LuaResult;
+use crate::object::{ArrayKind, LuaString, Table};
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+
+/// What names the next record in some place is likely to have.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Guess(u32);
+
+impl Guess {
+    /// How many names.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        if self.0 == 0 { 0 } else { shape::field_count(self.0) as usize }
+    }
+}
+
+/// A record that has been made.
+pub struct Record {
+    /// It.
+    pub table: Gc<Table>,
+    /// For the next one.
+    pub guess: Guess,
+    /// Place of the first name that was there before, if there is any; the later value counts.
+    pub repeated: Option<usize>,
+}
+
+/// What a table is as data.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// It has no entries.
+    Empty,
+    /// Its keys are the integers from 1 to this one.
+    List(usize),
+    /// Its keys are strings.
+    Names,
+    /// Neither: it has this key, which is no string; if that is an integer, some before it is missing or there are strings, too.
+    Odd(Value),
+}
+
+impl Vm {
+    /// The interned string of a name.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    #[inline]
+    pub fn new_name(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
+        self.intern_bytes(bytes)
+    }
+
+    /// The name in place `at` of a guess.
+    #[inline(always)]
+    pub fn guessed_name(&mut self, guess: Guess, at: usize) -> Option<Gc<LuaString>> {
+        if at < guess.count() { Some(self.key_at(guess.0, at as u32)) } else { None }
+    }
+
+    /// A list of these values, none of which is nil.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub fn new_list(&mut self, items: &[Value]) -> LuaResult<Gc<Table>> {
+        assert!(items.iter().all(|v| !v.is_nil()), "a list with nil");
+        let all = |tag| items.iter().all(|v| v.tag() == tag);
+        let kind = match items.first().map(|v| v.tag()) {
+            Some(Tag::INT) if all(Tag::INT) => ArrayKind::Int,
+            Some(Tag::FLOAT) if all(Tag::FLOAT) => ArrayKind::Float,
+            _ => ArrayKind::General,
+        };
+        if items.len() > super::array::MAX_ARRAY {
+            return Err(self.out_of_memory());
+        }
+        let t = self.new_table_of(shape::ROOT, kind, items.len(), 0)?;
+        let table = edit(&mut self.heap, t);
+        for (at, &v) in items.iter().enumerate() {
+            // SAFETY: the table has been made with room for all items, and its kind fits them; a newborn needs no barrier.
+            unsafe { table.set_element(at, v) };
+        }
+        if !items.is_empty() {
+            // SAFETY: all elements have been written, and none is nil.
+            unsafe { t.init_length(false) };
+        }
+        Ok(t)
+    }
+
+    /// A record of names and values, which take turns in `entries`; no value is nil. The names are interned, the first `matched` of them those of the guess.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    #[inline]
+    pub fn new_record(&mut self, entries: &[Value], guess: Guess, matched: usize) -> LuaResult<Record> {
+        let count = entries.len() / 2;
+        if matched == count && count == guess.count() && count > 0 {
+            debug_assert!(
+                (0..count).all(|i| Value::from(self.key_at(guess.0, i as u32)).same(entries[2 * i]))
+            );
+            return Ok(Record { table: self.record_of(guess.0, entries), guess, repeated: None });
+        }
+        self.new_record_slow(entries)
+    }
+
+    #[inline(never)]
+    fn new_record_slow(&mut self, entries: &[Value]) -> LuaResult<Record> {
+        assert!(entries.len().is_multiple_of(2) && entries.iter().all(|v| !v.is_nil()), "names with values");
+        let count = entries.len() / 2;
+        let names = entries.iter().step_by(2).map(|v| v.as_string().expect("a name"));
+        assert!(names.clone().all(Gc::<LuaString>::is_interned), "names are interned");
+        if count == 0 {
+            return Ok(Record { table: self.new_table(0, 0)?, guess: Guess(0), repeated: None });
+        }
+        if count <= shape::MAX_FIELDS as usize
+            && let Some(shape) = self.shape_of_names(names.clone())
+        {
+            let table = self.record_of(shape, entries);
+            return Ok(Record { table, guess: Guess(shape), repeated: None });
+        }
+        let t = self.new_table_of(shape::DICT, ArrayKind::General, 0, count)?;
+        let mut repeated = None;
+        for (at, name) in names.enumerate() {
+            if !t.get_str(name).is_nil() {
+                repeated = repeated.or(Some(at));
+            }
+            self.raw_set_str(t, name, entries[2 * at + 1])?;
+        }
+        Ok(Record { table: t, guess: Guess(0), repeated })
+    }
+
+    /// A table of a shape whose names are adopted here, with the values behind them.
+    #[inline(always)]
+    fn record_of(&mut self, shape: u32, entries: &[Value]) -> Gc<Table> {
+        let count = shape::field_count(shape) as usize;
+        assert!(entries.len() == 2 * count);
+        let t = self.alloc_table(shape, count, 0);
+        for slot in 0..count {
+            // SAFETY: the table is new and has a slot for each field of its shape.
+            unsafe { t.init_slot(slot, entries[2 * slot + 1]) };
+        }
+        // As for a constructor: a class's names make no cached absence true, since nothing knows the table yet, and `absent` is 0.
+        t
+    }
+
+    /// What the table is as data.
+    #[inline]
+    pub fn form(&mut self, t: Gc<Table>) -> Form {
+        if t.has_no_nodes() && !t.has_holes() {
+            match (t.array_len, shape::field_count(t.shape)) {
+                (0, 0) => return Form::Empty,
+                (n, 0) => return Form::List(n as usize),
+                _ => {}
+            }
+        }
+        self.form_slow(t)
+    }
+
+    #[inline(never)]
+    fn form_slow(&mut self, t: Gc<Table>) -> Form {
+        let (mut position, mut integers, mut most, mut names) = (0, 0usize, 0i64, 0usize);
+        let mut odd = None;
+        while let Some((key, _)) = self.next_at(t, &mut position) {
+            match key.tag() {
+                Tag::STRING => names += 1,
+                Tag::INT if key.int_bits() > 0 => {
+                    integers += 1;
+                    if key.int_bits() > most {
+                        most = key.int_bits();
+                    }
+                }
+                _ => odd = odd.or(Some(key)),
+            }
+        }
+        match odd {
+            Some(key) => Form::Odd(key),
+            None if integers == 0 => {
+                if names == 0 {
+                    Form::Empty
+                } else {
+                    Form::Names
+                }
+            }
+            None if names == 0 && most as usize == integers => Form::List(integers),
+            None => Form::Odd(Value::int(most)),
+        }
+    }
+}
