@@ -39,9 +39,10 @@ const PLAIN: &[(&str, bool)] = &[
     ("numeral", false),
     ("trace", false),
     ("heap", false),
+    ("json", false),
 ];
 /// Those that run with AddressSanitizer too.
-const SANITIZED: &[&str] = &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern"];
+const SANITIZED: &[&str] = &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json"];
 /// Who knows better.
 const REFERENCE: &str = "lua5.4";
 

@@ -24,7 +24,7 @@ use crate::heap::{Heap, LAST_EPOCH};
 use crate::large::take_card;
 use crate::layout::*;
 use crate::mark::{Budget, Marker, cpu_ns};
-use crate::pace::{LEAST_SLICE, MARK_RATIO, MOST_PAUSE, PAUSE_GOAL};
+use crate::pace::{LEAST_SLICE, MARK_RATIO, PAUSE_GOAL, Pace};
 use crate::{Client, Cycle, Obj};
 use perilune_trace::event::{self, Bytes, Share, StepCause};
 use perilune_trace::{Category, cputime, emit, on};
@@ -96,10 +96,11 @@ impl Heap {
         let kept = self.minor(client, began);
         let spent = began.elapsed().as_nanos() as u64;
         let room = PAUSE_GOAL.saturating_sub(spent).max(LEAST_SLICE);
+        let least = self.pace.debt + kept * MARK_RATIO;
         let budget = budget.unwrap_or(Budget::Until {
             deadline: began + Duration::from_nanos(spent.saturating_add(room)),
-            least: self.pace.debt + kept * MARK_RATIO,
-            hard: self.step_began_cpu + MOST_PAUSE,
+            least,
+            hard: self.step_began_cpu + Pace::patience(least),
         });
         let mut did = Did::More;
         if self.major.active {

@@ -17,7 +17,7 @@ use crate::{HeapOptions, Mode, Params};
 /// Nanoseconds that a minor collection, or with a slice of a major both together, should stay under.
 pub const PAUSE_GOAL: u64 = 450_000;
 /// Nanoseconds of processor time after which a slice ends though it has not marked what it should have.
-pub const MOST_PAUSE: u64 = 800_000;
+const MOST_PAUSE: u64 = 800_000;
 /// Nanoseconds that a step with a slice is expected to take when the next nursery is chosen.
 const SLICE_GOAL: f64 = 600_000.0;
 /// Bytes that a slice marks at least for each byte that has become old: what makes majors end.
@@ -123,6 +123,13 @@ impl Pace {
             let weight = if now > self.mark_cost { 0.5 } else { 0.1 };
             self.mark_cost += (now.min(self.mark_cost.max(500.0) * 3.0) - self.mark_cost) * weight;
         }
+    }
+
+    /// Nanoseconds after which a slice ends though it has not marked the `least` bytes that it should. While steps come when the nursery is full, it owes less than a
+    /// large nursery. But a native function that makes megabytes at a time (a decoder) does not stop for the nursery, and
+    /// such calls in a row would leave every slice further behind: then slices get longer, as the calls are that they follow.
+    pub fn patience(least: usize) -> u64 {
+        MOST_PAUSE * (1 + (least / LARGEST) as u64)
     }
 
     /// Bytes until the next step, which marks as well if a major is active (`marking`): halved then, so that slices come often;

@@ -258,10 +258,10 @@ impl Writer {
         let form = vm.form(t);
         let (kind, count) = match form {
             Form::List(n) => (Kind::Array, n),
-            Form::Empty if is_marked(vm, t, self.mark) => (Kind::Array, 0),
+            Form::Empty if is_marked(vm, t, self.mark)? => (Kind::Array, 0),
             Form::Empty | Form::Names if self.options.sort => (Kind::Sorted, 0),
             Form::Empty => (Kind::Object, 0),
-            Form::Names if is_marked(vm, t, self.mark) => {
+            Form::Names if is_marked(vm, t, self.mark)? => {
                 return Err(self.refuse(vm, "is marked as an array and has keys that are strings"));
             }
             Form::Names => (Kind::Object, 0),

@@ -73,7 +73,7 @@ impl Fault {
             What::Control => {
                 let _ = write!(
                     out,
-                    "control character {} in a string (write it as an escape)",
+                    "{} in a string (control characters are written as escapes)",
                     found(&text[at..])
                 );
             }

@@ -63,8 +63,16 @@ fn array_mark(vm: &mut Vm) -> LuaResult<Gc<Table>> {
     Ok(vm.new_metatable(MARK)?.0)
 }
 
-fn is_marked(vm: &Vm, t: Gc<Table>, mark: Gc<Table>) -> bool {
-    vm.metatable_of(t.into()).is_some_and(|mt| mt == mark)
+/// Whether a table carries the mark; in an island it is a frozen copy, which is known by its name.
+fn is_marked(vm: &mut Vm, t: Gc<Table>, mark: Gc<Table>) -> LuaResult<bool> {
+    match vm.metatable_of(t.into()) {
+        None => Ok(false),
+        Some(mt) if mt == mark => Ok(true),
+        Some(mt) => {
+            let name = vm.get_field(mt, "__name")?;
+            Ok(name.as_string().is_some_and(|name| name.bytes() == MARK.as_bytes()))
+        }
+    }
 }
 
 /// `json.array(t)`: marks `t` as an array and returns it; without an argument a new one.
@@ -84,6 +92,6 @@ static IS_ARRAY: Native = Native::leaf("is_array", |vm| {
     vm.check_any(1)?;
     let Some(t) = vm.arg(1).as_table() else { return vm.ret(false) };
     let mark = array_mark(vm)?;
-    let is = is_marked(vm, t, mark) || matches!(vm.form(t), perilune_vm::Form::List(_));
+    let is = is_marked(vm, t, mark)? || matches!(vm.form(t), perilune_vm::Form::List(_));
     vm.ret(is)
 });

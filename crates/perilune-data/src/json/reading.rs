@@ -23,7 +23,12 @@ struct Reading {
     /// Where the buffer begins in the text.
     origin: Origin,
     finished: bool,
+    /// What begins the text has been looked at.
+    begun: bool,
 }
+
+/// The byte order mark, which may begin a text.
+const BOM: &[u8] = "\u{feff}".as_bytes();
 
 enum Next {
     Value(Value),
@@ -43,6 +48,7 @@ fn new_reading(vm: &mut Vm, options: Decoding) -> LuaResult<Gc<Userdata>> {
         buffer: Vec::new(),
         origin: Origin::default(),
         finished: false,
+        begun: false,
     };
     vm.new_userdata(Some(reading), 0)
 }
@@ -78,6 +84,15 @@ impl Reading {
     }
 
     fn next(&mut self, vm: &mut Vm) -> LuaResult<Next> {
+        if !self.begun {
+            if !self.finished && self.buffer.len() < BOM.len() && BOM.starts_with(&self.buffer) {
+                return Ok(Next::More);
+            }
+            self.begun = true;
+            if self.buffer.starts_with(BOM) {
+                self.buffer.drain(..BOM.len());
+            }
+        }
         match self.splitter.next(&self.buffer, self.finished) {
             Ok(Found::Value(range)) => {
                 let start = range.start;

@@ -124,19 +124,18 @@ pub(super) enum Plain {
 #[inline]
 pub(super) fn plainness(bytes: &[u8]) -> Plain {
     let (mut bits, mut high) = (0, 0);
-    let mut rest = bytes;
-    while let Some((piece, more)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*piece);
+    let mut look = |word: u64| {
         bits |= special(word);
         high |= word;
-        rest = more;
-    }
-    if !rest.is_empty() {
-        let mut last = [b' '; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        let word = u64::from_le_bytes(last);
-        bits |= special(word);
-        high |= word;
+    };
+    // The last word overlaps the one before; short texts are filled up with what is plain.
+    if let Some(last) = bytes.last_chunk::<8>() {
+        bytes.as_chunks::<8>().0.iter().for_each(|&word| look(u64::from_le_bytes(word)));
+        look(u64::from_le_bytes(*last));
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        look(u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32);
+    } else {
+        look(bytes.iter().fold(u64::from_le_bytes([b' '; 8]), |word, &b| word << 8 | u64::from(b)));
     }
     match (bits, high & HIGH) {
         (0, 0) => Plain::Yes,
