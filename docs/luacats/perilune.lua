@@ -23,6 +23,7 @@ function perilune.sleep(seconds) end
 ---@param f fun(...: any)
 ---@param ... any arguments of `f`
 ---@return perilune.timer
+---@overload fun(seconds: number): perilune.timer a timer for `select`
 function perilune.after(seconds, f, ...) end
 
 ---Calls a function again and again, at `start + beat * seconds`: it does not drift. Beats that come due while `f` runs are counted and left out.
@@ -78,13 +79,13 @@ function perilune.asset(name) end
 function perilune.arena(f, ...) end
 
 ---Waits for all tasks.
----@param tasks perilune.task[]
----@return any ... the first result of each; the error of the first that failed is raised
+---@param tasks perilune.task[] with `timeout = seconds` if they may take too long
+---@return any ... the first result of each; the error of the first that failed is raised; `nil, "timeout"`
 function perilune.await_all(tasks) end
 
 ---Waits for one of the tasks.
----@param tasks perilune.task[]
----@return integer index of a task that has ended
+---@param tasks perilune.task[] with `timeout = seconds` if they may take too long
+---@return integer? index of a task that has ended; nil at a timeout
 ---@return any ... its results; its error is raised
 function perilune.await_any(tasks) end
 
@@ -106,6 +107,140 @@ function perilune.memory() end
 ---@param options { memory?: integer|false } bytes, 4 MiB at least; false: no limit; absent: only the limit is asked for
 ---@return integer? limit the limit before
 function perilune.limit(options) end
+
+-- Scopes and fibers ------------------------------------------------------------------------------
+
+---@class perilune.limit
+---@field timeout? number seconds
+
+---Calls `f(s, ...)` and waits until everything that was started in the scope has ended. The first error cancels the rest and is raised.
+---@param f fun(s: perilune.scope, ...: any): ...
+---@param ... any
+---@return any ... what `f` has returned; `nil` and why, if the scope was cancelled before
+function perilune.scope(f, ...) end
+
+---@class perilune.scope
+local scope = {}
+
+---A fiber that the scope waits for.
+---@param f fun(...: any): ...
+---@param ... any
+---@return perilune.fiber
+function scope:spawn(f, ...) end
+
+---A fiber that is cancelled when the others have ended.
+---@param f fun(...: any): ...
+---@param ... any
+---@return perilune.fiber
+function scope:daemon(f, ...) end
+
+---Cancels all fibers of the scope, its body too.
+---@param why? string
+---@return boolean first
+function scope:cancel(why) end
+
+---A fiber of the scope that runs; in none, of the domain.
+---@param f fun(...: any): ...
+---@param ... any
+---@return perilune.fiber
+function perilune.fiber(f, ...) end
+
+---@class perilune.fiber
+local fiber = {}
+
+---Waits for the fiber; any number of times.
+---@param limit? number|perilune.limit seconds
+---@return any ... its results; its error is raised; `nil, "timeout"`
+function fiber:await(limit) end
+
+---@param why? string
+---@return boolean pending false if it had ended or was cancelled
+function fiber:cancel(why) end
+
+---@return "pending"|"done"|"failed"|"cancelled"
+function fiber:status() end
+
+---The name that reports call it by.
+---@return string?
+---@overload fun(self: perilune.fiber, name: string): perilune.fiber
+function fiber:name() end
+
+---Calls `f(...)`; when the time is over, it and what it has started are cancelled.
+---@param seconds number
+---@param f fun(...: any): ...
+---@param ... any
+---@return any ... what `f` has returned, or `nil, "timeout"`
+function perilune.timeout(seconds, f, ...) end
+
+---Calls `f(...)`, which a cancellation of the caller lets finish.
+---@param f fun(...: any): ...
+---@param ... any
+---@return any ...
+function perilune.shield(f, ...) end
+
+---Whatever else can run in the domain runs first, once.
+function perilune.yield() end
+
+---Runs functions in fibers, and waits for them; fibers and tasks are waited for as well. After the first error the others are cancelled.
+---@param list (function|perilune.fiber|perilune.task)[]
+---@return any ... the first result of each
+function perilune.all(list) end
+
+---Waits for the first that ends, and cancels the others.
+---@param list (function|perilune.fiber|perilune.task)[]
+---@return integer index
+---@return any ... its results; its error is raised
+function perilune.race(list) end
+
+---`f(v, k, ...)` of each element of a table, in fibers of this domain.
+---@param list table
+---@param options? { limit?: integer } how many at once
+---@param f fun(v: any, k: any, ...: any): any
+---@param ... any
+---@return table results by the same keys
+---@overload fun(list: table, f: fun(v: any, k: any, ...: any): any, ...: any): table
+function perilune.each(list, options, f, ...) end
+
+---Waits for the first of several things. Of several that are ready the first is taken.
+---@param cases table channels, to receive; `{channel, value...}`, to send; tasks; fibers; `pl.after(seconds)`; `timeout` in seconds (0: do not wait)
+---@return integer? case nil at a timeout
+---@return any ... what `recv` or `await` would return
+function perilune.select(cases) end
+
+---Permits that all domains share.
+---@param n integer
+---@return perilune.semaphore
+function perilune.semaphore(n) end
+
+---@class perilune.semaphore
+local semaphore = {}
+
+---Waits for a permit.
+---@param limit? number|perilune.limit seconds
+---@return true?
+---@return "timeout"? why
+function semaphore:acquire(limit) end
+
+---@return boolean acquired
+function semaphore:try_acquire() end
+
+---Gives a permit back; whoever has waited longest gets it.
+function semaphore:release() end
+
+---@return integer # permits that nobody has
+function semaphore:free() end
+
+---`f(...)` with a permit.
+---@param f fun(...: any): ...
+---@param ... any
+---@return any ...
+function semaphore:with(f, ...) end
+
+---A permit for a to-be-closed variable.
+---@param limit? number|perilune.limit seconds
+---@return any permit nil at a timeout
+---@return "timeout"? why
+function semaphore:permit(limit) end
 
 -- Domains ----------------------------------------------------------------------------------------
 
@@ -132,8 +267,9 @@ function domainlib.count() end
 local domain = {}
 
 ---Waits for the domain's function.
----@return any ... all its results; its error is raised, with the other domain's traceback in it
-function domain:join() end
+---@param limit? number|perilune.limit seconds
+---@return any ... all its results; its error is raised, with the other domain's traceback in it; `nil, "timeout"`
+function domain:join(limit) end
 
 ---@return string
 function domain:name() end
@@ -238,8 +374,9 @@ function lane:async(f, ...) end
 local task = {}
 
 ---Waits for the task; any number of times, from any domain.
----@return any ... all results of its function; its error is raised
-function task:await() end
+---@param limit? number|perilune.limit seconds
+---@return any ... all results of its function; its error is raised; `nil, "timeout"`
+function task:await(limit) end
 
 ---Stops the task at its next call, loop iteration or wait.
 ---@return boolean pending false if it had ended
@@ -259,8 +396,8 @@ local channellib = {}
 ---@return perilune.channel
 function channellib.new(capacity, name) end
 
----Waits until one of the channels can be received from, or sent to. Of several the first is taken.
----@param cases table a list of channels, to receive, and `{channel, value...}`, to send; `timeout` in seconds (0: do not wait)
+---The same as `perilune.select`.
+---@param cases table
 ---@return integer? case nil at a timeout
 ---@return any ... what `recv` would return
 function channellib.select(cases) end
@@ -277,8 +414,9 @@ local channel = {}
 function channel:send(...) end
 
 ---Waits for a message.
----@return any ... its values; `nil, "closed"` when the channel is closed and empty
-function channel:recv() end
+---@param limit? number|perilune.limit seconds
+---@return any ... its values; `nil, "closed"` when the channel is closed and empty; `nil, "timeout"`
+function channel:recv(limit) end
 
 ---@param ... any
 ---@return boolean sent

@@ -20,7 +20,8 @@ use crate::domain::Domain;
 use crate::objects::{Contents, freeze};
 use crate::races::{self, Order};
 use crate::sched::{Reason, Waiter};
-use crate::time::check_span;
+use crate::select::SELECT;
+use crate::time::{Limit, check_span, opt_limit};
 use crate::wait::{self, Object, Turn};
 use parking_lot::{Mutex, MutexGuard};
 use perilune_trace::event::{ChannelRecv, ChannelSend, Count, Verb};
@@ -41,20 +42,20 @@ pub static CHANNEL: SharedKind = SharedKind::new("channel", open);
 const PRUNE: usize = 16;
 
 /// Where a message is left for a receiver that waits.
-type Place = Arc<Mutex<Option<Parcel>>>;
+pub(crate) type Place = Arc<Mutex<Option<Parcel>>>;
 
 /// Who waits to receive.
-struct Ask {
-    waiter: Arc<Waiter>,
-    case: u32,
-    place: Place,
+pub(crate) struct Ask {
+    pub waiter: Arc<Waiter>,
+    pub case: u32,
+    pub place: Place,
 }
 
 /// Who waits to send, and what.
-struct Offer {
-    waiter: Arc<Waiter>,
-    case: u32,
-    message: Parcel,
+pub(crate) struct Offer {
+    pub waiter: Arc<Waiter>,
+    pub case: u32,
+    pub message: Parcel,
 }
 
 #[derive(Default)]
@@ -74,21 +75,21 @@ pub struct Channel {
     name: Option<String>,
     registered: Registered,
     /// Those who receive come before those who find room.
-    room: Order,
+    pub(crate) room: Order,
     /// Who closes it comes before those who find it closed.
-    closing: Order,
+    pub(crate) closing: Order,
     identity: Identity,
 }
 
 /// What an attempt to receive came to.
-enum Received {
+pub(crate) enum Received {
     Message(Parcel),
     Empty,
     Closed,
 }
 
 /// What an attempt to send came to. The message comes back if it was not taken.
-enum Sent {
+pub(crate) enum Sent {
     Done,
     Full(Parcel),
     Closed,
@@ -110,7 +111,7 @@ impl Channel {
         }
     }
 
-    fn try_recv(&self) -> Received {
+    pub(crate) fn try_recv(&self) -> Received {
         loop {
             let mut inner = self.lock();
             // A message from the queue makes room for one who waits to send.
@@ -158,7 +159,7 @@ impl Channel {
         operation(&self.identity, || self.inner.lock())
     }
 
-    fn try_send(self: &Arc<Self>, message: Parcel) -> Sent {
+    pub(crate) fn try_send(self: &Arc<Self>, message: Parcel) -> Sent {
         let mut inner = self.lock();
         if inner.closed {
             return Sent::Closed;
@@ -206,7 +207,7 @@ impl Channel {
     }
 
     /// Waits to receive, unless there is something to receive, or the channel is closed: then false.
-    fn ask(&self, ask: Ask) -> bool {
+    pub(crate) fn ask(&self, ask: Ask) -> bool {
         let mut inner = self.inner.lock();
         // The other cases of the same `select` do not count.
         let offered = inner.offers.iter().any(|o| !Arc::ptr_eq(&o.waiter, &ask.waiter));
@@ -222,7 +223,7 @@ impl Channel {
     }
 
     /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes back.
-    fn offer(self: &Arc<Self>, offer: Offer) -> Result<(), Offer> {
+    pub(crate) fn offer(self: &Arc<Self>, offer: Offer) -> Result<(), Offer> {
         let mut inner = self.inner.lock();
         let asked = inner.asks.iter().any(|a| !Arc::ptr_eq(&a.waiter, &offer.waiter));
         if asked || inner.queue.len() < self.capacity || inner.closed {
@@ -254,7 +255,7 @@ impl Channel {
     }
 
     /// Something was sent: after those who made room for it, if there is a bound.
-    fn found_room(&self, vm: &mut Vm) {
+    pub(crate) fn found_room(&self, vm: &mut Vm) {
         if self.capacity != usize::MAX {
             self.room.enter(vm);
         }
@@ -337,7 +338,8 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
 pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
     let t = vm.new_table(0, 2)?;
     vm.set_field(pl, "channel", t.into())?;
-    vm.register(t, &[&NEW, &SELECT])
+    vm.register(t, &[&NEW, &SELECT])?;
+    vm.register(pl, &[&SELECT])
 }
 
 /// `pl.channel.new([capacity [, name]])`
@@ -355,7 +357,7 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Channel>> {
     vm.check_shared_arc(1, &CHANNEL)
 }
 
-fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
+pub(crate) fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
     vm.push(Value::NIL);
     vm.push_str(why.as_bytes())?;
     Ok(2)
@@ -452,7 +454,7 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
 
 /// Pushes the values of a message that was taken from `c`. If the native is called again for it, the message is kept for that time; if there is no memory
 /// for it, it goes back.
-fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResult<u32> {
+pub(crate) fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResult<u32> {
     races::received(vm, &message);
     let refusals = vm.memory_refusals();
     let result = vm.unpack(&message);
@@ -469,7 +471,7 @@ fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResul
 }
 
 /// The message that the native had when it was called before, and its case.
-fn stashed(vm: &mut Vm) -> LuaResult<Option<(u32, Parcel)>> {
+pub(crate) fn stashed(vm: &mut Vm) -> LuaResult<Option<(u32, Parcel)>> {
     Ok(Domain::of(vm)?.stash().and_then(Option::take))
 }
 
@@ -531,8 +533,14 @@ fn recv(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<u32> {
     }
 }
 
-/// `c:recv()`: the values of the next message, or `nil, "closed"`.
-static RECV: Native = Native::hybrid("recv", |vm| recv(vm, None));
+/// `c:recv([seconds])`: the values of the next message, or `nil, "closed"`, or `nil, "timeout"`.
+static RECV: Native = Native::hybrid("recv", |vm| {
+    let limit = match opt_limit(vm, 2)? {
+        Limit::None => None,
+        Limit::Span(span) => Some(span),
+    };
+    recv(vm, limit)
+});
 
 /// `c:recv_timeout(seconds)`: as `recv`, or `nil, "timeout"`.
 static RECV_TIMEOUT: Native = Native::hybrid("recv_timeout", |vm| {
@@ -597,195 +605,7 @@ static LEN: Native = Native::leaf("len", |vm| {
     vm.ret(n)
 });
 
-// -- select ----------------------------------------------------------------------------------------------------------------
-
-/// One case of a `select`.
-enum Case {
-    Receive(Arc<Channel>),
-    Send(Arc<Channel>, Option<Parcel>),
-}
-
-/// A `select` between its turns.
-struct Selection {
-    cases: Vec<Case>,
-    place: Place,
-}
-
-/// `pl.channel.select{ c1, c2, {c3, value...}, timeout = seconds }`: waits until one of the channels can be received from, or sent to. Returns the case's number, and
-/// what `recv` would. A case whose channel is closed is ready. Of several ready cases the first is taken. `nil, "timeout"` when the time is over; a timeout of 0 never waits.
-static SELECT: Native = Native::hybrid("select", |vm| {
-    let list = vm.check_table(1)?;
-    if let Some((case, message)) = stashed(vm)? {
-        let v = vm.raw_get_int(list, case as i64 + 1);
-        let Some(c) = as_channel(v) else { return Err(vm.arg_error(1, "the cases have changed")) };
-        return selected(vm, case as usize, Received::Message(message), &c);
-    }
-    let turn = wait::woken(vm)?;
-    if let Turn::Asleep = turn {
-        return Err(vm.park());
-    }
-    if let Turn::Woken(reason, case) = turn {
-        let selection = wait::take_data::<Selection>(vm);
-        let message = selection.as_ref().and_then(|s| s.place.lock().take());
-        match selection.as_ref().and_then(|s| s.cases.get(case as usize)) {
-            Some(case) if reason == Reason::Closed => case.channel().closing.enter(vm),
-            Some(Case::Send(c, _)) => c.found_room(vm),
-            _ => {}
-        }
-        let ended = selection.as_ref().and_then(|s| s.cases.get(case as usize));
-        let sends = matches!(ended, Some(Case::Send(..)));
-        let c = ended.map(|case| Arc::clone(case.channel()));
-        wait::finish(vm);
-        if reason == Reason::Timeout {
-            return refuse(vm, "timeout");
-        }
-        if sends && reason == Reason::Closed {
-            return Err(vm.error("the channel was closed while a send waited"));
-        }
-        let Some(c) = c else { return Err(vm.error("the wait was cancelled")) };
-        let received = match message {
-            Some(m) => Received::Message(m),
-            None if sends => Received::Empty,
-            None => Received::Closed,
-        };
-        return selected(vm, case as usize, received, &c);
-    }
-    let timeout = vm.get_field(list, "timeout")?;
-    let limit = match timeout.as_number() {
-        Some(t) if t.is_nan() => return Err(vm.arg_error(1, "a time must not be NaN")),
-        Some(t) => Some(Duration::try_from_secs_f64(t.max(0.0)).unwrap_or(Duration::MAX)),
-        None if timeout.is_nil() => None,
-        None => return Err(vm.arg_error(1, "'timeout' must be a number")),
-    };
-    if vm.raw_len(list) == 0 {
-        return Err(vm.arg_error(1, "no cases: a select needs at least one channel or {channel, value}"));
-    }
-    let mut cases = Vec::new();
-    for i in 1..=vm.raw_len(list) {
-        let v = vm.raw_get_int(list, i);
-        cases.push(case(vm, v, i)?);
-    }
-    loop {
-        if let Some(outcome) = try_cases(vm, &mut cases)? {
-            return Ok(outcome);
-        }
-        if limit == Some(Duration::ZERO) {
-            return refuse(vm, "timeout");
-        }
-        let names: Vec<String> = cases.iter().map(|c| c.channel().describe()).collect();
-        let waiter = wait::begin(vm, Verb::Selects, Object::Words(names.join(", ")))?;
-        let place = Place::default();
-        let mut left = true;
-        for (n, case) in cases.iter_mut().enumerate() {
-            left = match case {
-                Case::Receive(c) => {
-                    c.ask(Ask { waiter: Arc::clone(&waiter), case: n as u32, place: Arc::clone(&place) })
-                }
-                Case::Send(c, message) => match message.take() {
-                    None => true,
-                    Some(m) => {
-                        match c.offer(Offer { waiter: Arc::clone(&waiter), case: n as u32, message: m }) {
-                            Ok(()) => true,
-                            Err(offer) => {
-                                *message = Some(offer.message);
-                                false
-                            }
-                        }
-                    }
-                },
-            };
-            if !left {
-                break;
-            }
-        }
-        if !left && let Some(claim) = waiter.claim(Reason::Cancelled, 0) {
-            // One became ready meanwhile, and nobody has taken another case. What has been offered elsewhere is packed again.
-            std::mem::forget(claim);
-            wait::finish(vm);
-            for (i, case) in cases.iter_mut().enumerate() {
-                if matches!(case, Case::Send(_, None)) {
-                    let v = vm.raw_get_int(list, i as i64 + 1);
-                    *case = self::case(vm, v, i as i64 + 1)?;
-                }
-            }
-            continue;
-        }
-        wait::set_data(vm, Selection { cases, place });
-        if let Some(limit) = limit {
-            wait::limit(vm, limit)?;
-        }
-        if wait::sleeps(vm) {
-            return Err(vm.park());
-        }
-        return SELECT.run(vm);
-    }
-});
-
-impl Case {
-    fn channel(&self) -> &Arc<Channel> {
-        match self {
-            Case::Receive(c) | Case::Send(c, _) => c,
-        }
-    }
-}
-
-fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
-    if let Some(c) = as_channel(v) {
-        c.room.leave(vm);
-        return Ok(Case::Receive(c));
-    }
-    if let Some(t) = v.as_table()
-        && let Some(c) = as_channel(vm.raw_get_int(t, 1))
-    {
-        let values: Vec<Value> = (2..=vm.raw_len(t)).map(|n| vm.raw_get_int(t, n)).collect();
-        let mut message = vm.pack_or_raise(&values, PackRules::MESSAGE)?;
-        races::sent(vm, &mut message);
-        return Ok(Case::Send(c, Some(message)));
-    }
-    let text = format!("case {i} is neither a channel nor {{channel, value}}");
-    Err(vm.arg_error(1, &text))
-}
-
-fn as_channel(v: Value) -> Option<Arc<Channel>> {
+/// The channel in a value, if it is one.
+pub(crate) fn as_channel(v: Value) -> Option<Arc<Channel>> {
     downcast_arc(v.as_shared()?.object().clone()).ok()
-}
-
-/// Takes the first case that is ready, if one is.
-fn try_cases(vm: &mut Vm, cases: &mut [Case]) -> LuaResult<Option<u32>> {
-    for (n, case) in cases.iter_mut().enumerate() {
-        match case {
-            Case::Receive(c) => match c.try_recv() {
-                Received::Empty => {}
-                received => {
-                    if let Received::Closed = received {
-                        c.closing.enter(vm);
-                    }
-                    return selected(vm, n, received, c).map(Some);
-                }
-            },
-            Case::Send(c, message) => {
-                let Some(m) = message.take() else { continue };
-                match c.try_send(m) {
-                    Sent::Done => {
-                        c.found_room(vm);
-                        return selected(vm, n, Received::Empty, c).map(Some);
-                    }
-                    Sent::Closed => return Err(vm.error(format!("{} is closed", c.describe()))),
-                    Sent::Full(m) => *message = Some(m),
-                    Sent::NoMemory => return Err(vm.out_of_memory()),
-                }
-            }
-        }
-    }
-    Ok(None)
-}
-
-/// The results of `select`: the number of the case, then the message; or nothing after a send; or `nil, "closed"`.
-fn selected(vm: &mut Vm, case: usize, received: Received, c: &Arc<Channel>) -> LuaResult<u32> {
-    vm.push(Value::int(case as i64 + 1));
-    match received {
-        Received::Message(m) => Ok(unpack(vm, c, m, case as u32)? + 1),
-        Received::Empty => Ok(1),
-        Received::Closed => Ok(refuse(vm, "closed")? + 1),
-    }
 }

@@ -22,9 +22,11 @@ use crate::pool::{self, Work};
 use crate::races::{self, Strand};
 use crate::runtime::{self, Runtime};
 use crate::sched::{Next, Owned, Reason, Seat, Token, WaitList, Waiter, threads};
+use crate::scope::fiber::Fiber;
 use crate::spawn;
 use crate::untold::Sweeps;
 use crate::wait::{self, Wait};
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Bytes, DomainId, Name};
 use perilune_trace::{Category, FiberRef, emit, names, on};
@@ -32,6 +34,7 @@ use perilune_vm::parcel::{ModuleSearch, Parcel};
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -74,6 +77,8 @@ struct Local {
     strand: Option<Box<Strand>>,
     /// Collections because of failures that nobody has been told of.
     sweeps: Sweeps,
+    /// The pool's work comes before the next ready fiber: somebody gives way to it.
+    work_first: bool,
 }
 
 /// A domain.
@@ -102,6 +107,10 @@ pub struct Domain {
     cancels: Mutex<Vec<u64>>,
     /// Whether there are any.
     has_cancels: AtomicBool,
+    /// Fibers whose wait had ended when they were to be cancelled: they finish what they waited for, and are cancelled after that.
+    late_cancels: Mutex<Vec<u64>>,
+    /// Fibers that reports call by more than their numbers.
+    labels: Mutex<HashMap<u64, Arc<Fiber>, RandomState>>,
     interrupt: Mutex<Option<InterruptHandle>>,
     /// The root chain's wait, for whoever interrupts it.
     root_waiter: Mutex<Option<Arc<Waiter>>>,
@@ -194,6 +203,16 @@ impl<'a> Owner<'a> {
     pub(crate) fn take_seat(self, pool: Arc<pool::Inner>, seat: Seat<Work>) {
         self.domain.interested.fetch_add(1, Ordering::Relaxed);
         self.local().seat = Some((pool, seat));
+    }
+
+    /// What the pool has to do comes before fibers that are ready, once.
+    pub(crate) fn work_first(self) {
+        self.local().work_first = true;
+    }
+
+    /// Whether the domain works for a pool.
+    pub(crate) fn works_for_a_pool(self) -> bool {
+        self.local().seat.is_some()
     }
 
     /// The domain's seat in this pool.
@@ -324,6 +343,8 @@ impl Domain {
                 live: AtomicUsize::new(0),
                 cancels: Mutex::new(Vec::new()),
                 has_cancels: AtomicBool::new(false),
+                late_cancels: Mutex::new(Vec::new()),
+                labels: Mutex::default(),
                 interrupt: Mutex::new(None),
                 root_waiter: Mutex::new(None),
                 interrupted: AtomicBool::new(false),
@@ -418,8 +439,26 @@ impl Domain {
         match fiber {
             None if self.is_main => "the main program".into(),
             None => format!("'{name}'"),
-            Some(id) => format!("fiber {} of '{name}'", id as u32),
+            Some(id) => match self.labels.lock().get(&id) {
+                Some(fiber) => format!("{} of '{name}'", fiber.describe()),
+                None => format!("fiber {} of '{name}'", id as u32),
+            },
         }
+    }
+
+    /// Reports call a fiber what this says.
+    pub(crate) fn label(&self, id: u64, fiber: &Arc<Fiber>) {
+        self.labels.lock().insert(id, Arc::clone(fiber));
+    }
+
+    /// It has ended.
+    pub(crate) fn unlabel(&self, id: u64) {
+        self.labels.lock().remove(&id);
+    }
+
+    /// Whether the domain has fibers that have not ended.
+    pub(crate) fn has_fibers(&self) -> bool {
+        self.live.load(Ordering::Relaxed) != 0
     }
 
     /// Starts a fiber that calls `f`; `done` is called when it has ended. It runs when its turn comes.
@@ -475,6 +514,11 @@ impl Domain {
         if started && !vm.is_parked(thread) {
             return;
         }
+        if self.is_to_be_cancelled_late(id)
+            && let Some(handle) = &*self.interrupt.lock()
+        {
+            handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);
+        }
         // Another task may have brought its own meanwhile.
         if let Some(modules) = modules {
             vm.set_module_search(&modules);
@@ -491,6 +535,9 @@ impl Domain {
                 self.interested.fetch_sub(1, Ordering::Relaxed);
                 if let Some(wait) = slot.wait {
                     wait::end(self, wait);
+                }
+                if self.is_to_be_cancelled_late(id) {
+                    self.late_cancels.lock().retain(|late| *late != id);
                 }
                 if slot.strand.is_some() {
                     local.strand = slot.strand;
@@ -522,6 +569,9 @@ impl Domain {
             let vm = self.state_of(&mut owned);
             self.serve_cancels(vm);
             vm.serve_tools();
+            if std::mem::take(&mut self.owner(vm).local().work_first) && self.serve_waiting_work(vm) {
+                continue;
+            }
             match self.token.next(&mut owned) {
                 Next::Fiber(id) => {
                     if let Some((_, seat)) = &mut self.holder(&mut owned).local().seat {
@@ -619,6 +669,10 @@ impl Domain {
             for id in list {
                 let Some(slot) = self.owner(vm).slot(id) else { continue };
                 let (thread, started) = (slot.thread, slot.started);
+                if slot.wait.as_ref().is_some_and(|wait| !wait::give_up(wait)) {
+                    self.late_cancels.lock().push(id);
+                    continue;
+                }
                 vm.cancel_fiber(thread);
                 if !started || vm.is_parked(thread) {
                     self.withdraw(vm, Some(id));
@@ -626,6 +680,21 @@ impl Domain {
                 }
             }
         }
+    }
+
+    /// Starts what has waited longest for the pool. False: nothing does.
+    fn serve_waiting_work(self: &Arc<Self>, vm: &mut Vm) -> bool {
+        let Some((pool, seat)) = &mut self.owner(vm).local().seat else { return false };
+        let Some(work) = seat.take_oldest() else { return false };
+        let pool = Arc::clone(pool);
+        pool.start(self, vm, work);
+        true
+    }
+
+    /// Whether the fiber is cancelled when it has finished what it waited for.
+    fn is_to_be_cancelled_late(&self, id: u64) -> bool {
+        let late = self.late_cancels.lock();
+        !late.is_empty() && late.contains(&id)
     }
 
     /// Does some of the pool's work. False: there is none; the domain is to be left.
@@ -904,6 +973,6 @@ impl Host for Domain {
         }
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
-        fiber.is_some_and(|id| self.cancels.lock().contains(&id))
+        fiber.is_some_and(|id| self.cancels.lock().contains(&id) || self.is_to_be_cancelled_late(id))
     }
 }

@@ -17,6 +17,7 @@
 
 use crate::domain::{Domain, running_fiber};
 use crate::module::{PRELUDE_NAME, prelude};
+use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
 use crate::races;
@@ -471,15 +472,9 @@ fn finish(vm: &mut Vm, result: LuaResult<u32>) -> LuaResult<u32> {
 }
 
 fn chunk(vm: &mut Vm, n: u32) -> LuaResult<Option<i64>> {
-    if vm.arg_is_none_or_nil(n) {
-        return Ok(None);
-    }
-    let options = vm.check_table(n)?;
-    let chunk = vm.get_field(options, "chunk")?;
-    match chunk.as_int() {
-        Some(c) if c >= 1 => Ok(Some(c)),
-        None if chunk.is_nil() => Ok(None),
-        _ => Err(vm.arg_error(n, "'chunk' must be a positive integer")),
+    match options::check(vm, n, &["chunk"])? {
+        Some(options) => options.int(vm, "chunk", 1, i64::MAX),
+        None => Ok(None),
     }
 }
 

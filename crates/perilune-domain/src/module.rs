@@ -5,9 +5,9 @@
 use crate::domain::Domain;
 use crate::objects::{array, atomic, map, per_domain};
 use crate::runtime::Runtime;
-use crate::{channel, loops, pool, spawn, time, trace};
+use crate::{channel, loops, options, pool, scope, select, semaphore, spawn, time, trace};
 use perilune_heap::{LEAST_PROGRAM_LIMIT, program_bytes, program_limit, set_program_limit};
-use perilune_vm::{LuaResult, Native, Value, Vm};
+use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
 use std::sync::{Arc, OnceLock};
 
 /// Makes `require "perilune"` work in a state whose standard library is open: as part of this program.
@@ -54,11 +54,13 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
             &time::SLEEP,
             &time::AFTER,
             &time::EVERY,
+            &semaphore::NEW,
         ],
     )?;
     spawn::register(vm, pl)?;
     channel::register(vm, pl)?;
     pool::register(vm, pl)?;
+    scope::register(vm, pl)?;
     trace::register(vm, pl)?;
     vm.ret(pl)
 });
@@ -91,19 +93,30 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
     let registry = vm.registry();
     let known = vm.get_field(registry, KEY)?;
     let table = if known.is_nil() {
-        let proto = PRELUDE.get_or_init(|| {
-            perilune_syntax::compile(include_bytes!("prelude.lua"), PRELUDE_NAME).unwrap_or_else(|e| {
-                unreachable!("the prelude compiles: {}", String::from_utf8_lossy(&e.message))
-            })
-        });
-        let env = vm.globals().into();
-        let chunk = vm.new_main_closure(Arc::clone(proto), env)?;
-        let table = vm.call(chunk.into(), &[])?;
-        vm.set_field(registry, KEY, table)?;
-        if let Some(t) = table.as_table() {
-            vm.register(t, &[&pool::AWAIT_ALL, &IS_SHARED, &ARRAY_LIKE, &loops::CROSSED])?;
+        let table = vm.new_table(0, 48)?;
+        vm.push(table.into());
+        vm.register(
+            table,
+            &[
+                &pool::AWAIT_ALL,
+                &IS_SHARED,
+                &ARRAY_LIKE,
+                &loops::CROSSED,
+                &scope::OPEN,
+                &scope::RUN,
+                &select::SELECT,
+                &select::IS_AWAITABLE,
+                &options::TROUBLE,
+            ],
+        )?;
+        for proto in PRELUDE.get_or_init(|| PRELUDE_SOURCES.map(compile_prelude)) {
+            let env = vm.globals().into();
+            let chunk = vm.new_main_closure(Arc::clone(proto), env)?;
+            vm.call(chunk.into(), &[table.into()])?;
         }
-        table
+        vm.set_field(registry, KEY, table.into())?;
+        vm.pop();
+        Value::from(table)
     } else {
         known
     };
@@ -113,10 +126,27 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
     }
 }
 
+/// An error with the position of the program's code, also if it is a function of the prelude that called the native.
+pub(crate) fn program_error(vm: &mut Vm, text: &str) -> Thrown {
+    let caller = vm.running_site(None).filter(|site| site.source() == PRELUDE_NAME);
+    match caller.and_then(|_| vm.running_site(Some(PRELUDE_NAME))) {
+        Some(site) => vm.error_plain(format!("{site}: {text}")),
+        None => vm.error(text),
+    }
+}
+
 /// Name of the prelude's chunk.
 pub(crate) const PRELUDE_NAME: &[u8] = perilune_vm::parcel::OWN_SOURCE;
 
-static PRELUDE: OnceLock<Arc<perilune_syntax::Proto>> = OnceLock::new();
+/// What of the module is written in Lua. Each adds its functions to the table that it gets.
+const PRELUDE_SOURCES: [&[u8]; 2] = [include_bytes!("prelude.lua"), include_bytes!("scope/concurrent.lua")];
+
+static PRELUDE: OnceLock<[Arc<perilune_syntax::Proto>; PRELUDE_SOURCES.len()]> = OnceLock::new();
+
+fn compile_prelude(source: &[u8]) -> Arc<perilune_syntax::Proto> {
+    perilune_syntax::compile(source, PRELUDE_NAME)
+        .unwrap_or_else(|e| unreachable!("the prelude compiles: {}", String::from_utf8_lossy(&e.message)))
+}
 
 /// `pl.share(v)`: a frozen deep copy that all domains read.
 static SHARE: Native = Native::leaf("share", |vm| {
@@ -136,8 +166,9 @@ static IS_SHARED: Native = Native::leaf("is_shared", |vm| {
 /// `pl.limit{memory = bytes}`: from now on all domains, islands, arrays and messages together may hold so many bytes; `memory = false`: as many as there
 /// are. Returns the limit before, or nil.
 static LIMIT: Native = Native::leaf("limit", |vm| {
-    let options = vm.check_table(1)?;
-    let memory = vm.get_field(options, "memory")?;
+    vm.check_table(1)?;
+    let options = options::opt(vm, 1, &["memory"])?;
+    let memory = options.map_or(Ok(Value::NIL), |options| options.get(vm, "memory"))?;
     let limit = match memory.as_int() {
         Some(bytes) if bytes >= LEAST_PROGRAM_LIMIT as i64 => Some(bytes as usize),
         None if memory.is_falsy() && !memory.is_nil() => None,

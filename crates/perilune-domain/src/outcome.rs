@@ -7,6 +7,7 @@ use crate::objects::{Contents, freeze};
 use crate::races::Order;
 use crate::runtime::Runtime;
 use crate::sched::{Reason, Waiter};
+use crate::time::{Limit, refuse_late};
 use crate::untold;
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
@@ -306,24 +307,30 @@ fn report(whose: &str, Failure { error, whence, text }: &Failure) {
     ));
 }
 
-/// For a native: waits for the outcome, and pushes the results or raises the error. `None` as time limit: for ever.
+/// For a native: waits for the outcome, and pushes the results or raises the error; `nil, "timeout"` if that takes too long.
 ///
 /// # Errors
 /// The error of what ended, or of the wait: a standstill, a cancellation.
-pub fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb) -> LuaResult<u32> {
+pub(crate) fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb, limit: Limit) -> LuaResult<u32> {
     loop {
         if let Some(end) = outcome.poll() {
             wait::finish(vm);
             return deliver(vm, outcome, &end);
         }
         match wait::woken(vm)? {
+            wait::Turn::First if limit.is_over() => return refuse_late(vm),
             wait::Turn::First => {
                 let waiter = wait::begin(vm, verb, Object::Outcome(Arc::clone(outcome)))?;
+                limit.set(vm)?;
                 if outcome.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
                 }
             }
             wait::Turn::Asleep => return Err(vm.park()),
+            wait::Turn::Woken(Reason::Timeout, _) => {
+                wait::finish(vm);
+                return refuse_late(vm);
+            }
             wait::Turn::Woken(..) => {}
         }
     }

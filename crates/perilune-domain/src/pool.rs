@@ -15,11 +15,14 @@ use crate::domain::{Domain, Owner};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
+use crate::options;
 use crate::outcome::{self, End, Failure, Lack, Outcome};
 use crate::races::{self, Order, Orders};
 use crate::runtime::Runtime;
 use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
+use crate::select::Selectable;
 use crate::spawn::conclude;
+use crate::time::{Limit, opt_limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Ending, Few, Name, Verb};
@@ -32,6 +35,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 /// The kind of pools.
 pub static POOL: SharedKind = SharedKind::new("pool", open_pool);
@@ -454,10 +458,26 @@ fn task(vm: &mut Vm, n: u32) -> LuaResult<Arc<Task>> {
     vm.check_shared_arc(n, &TASK)
 }
 
-/// `task:await()`: all results of the task's function, or its error.
+impl Selectable for Task {
+    fn take(&self, vm: &mut Vm, _: Value) -> LuaResult<Option<u32>> {
+        match self.outcome.poll() {
+            Some(end) => outcome::deliver(vm, &self.outcome, &end).map(Some),
+            None => Ok(None),
+        }
+    }
+    fn watch(&self, waiter: &Arc<Waiter>, case: u32) -> bool {
+        self.outcome.watch(waiter, case)
+    }
+    fn describe(&self) -> String {
+        self.outcome.whose.clone().into_owned()
+    }
+}
+
+/// `task:await([seconds])`: all results of the task's function, or its error; `nil, "timeout"`.
 static AWAIT: Native = Native::hybrid("await", |vm| {
     let t = task(vm, 1)?;
-    outcome::wait_for(vm, &t.outcome, Verb::Awaits)
+    let limit = opt_limit(vm, 2)?;
+    outcome::wait_for(vm, &t.outcome, Verb::Awaits, limit)
 });
 
 /// `task:cancel()`: true if the task was not finished. It stops at its next call, loop iteration or wait.
@@ -494,9 +514,10 @@ static STATUS: Native = Native::leaf("status", |vm| {
     vm.ret_str(status.as_bytes())
 });
 
-/// The tasks in argument 1, a list.
-fn tasks(vm: &mut Vm) -> LuaResult<Vec<Arc<Task>>> {
-    let list = vm.check_table(1)?;
+/// The tasks in argument 1, a list, and how long to wait for them.
+fn tasks(vm: &mut Vm) -> LuaResult<(Vec<Arc<Task>>, Limit)> {
+    let options = options::list(vm, 1, &["timeout"])?;
+    let (list, limit) = (options.table(), options.span(vm, "timeout")?);
     let mut tasks = Vec::new();
     for i in 1..=vm.raw_len(list) {
         let v = vm.raw_get_int(list, i);
@@ -508,23 +529,34 @@ fn tasks(vm: &mut Vm) -> LuaResult<Vec<Arc<Task>>> {
             }
         }
     }
-    Ok(tasks)
+    Ok((tasks, limit))
 }
 
-/// `pl.await_all{t1, t2, ...}`: the first result of each task, in order, after all have ended; the error of the first that failed.
+/// `pl.await_all{t1, t2, ..., timeout = seconds}`: the first result of each task, in order, after all have ended; the error of the first that failed; `nil, "timeout"`.
 pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
-    let tasks = tasks(vm)?;
+    let (tasks, limit) = tasks(vm)?;
+    // All waits of the call end at one time.
+    let mut deadline = None;
     while let Some(pending) = tasks.iter().find(|t| !t.outcome.is_done()) {
         match wait::woken(vm)? {
             Turn::First => {
+                let at = *deadline.get_or_insert_with(|| limit.deadline());
+                if at.is_some_and(|at| at <= Instant::now()) {
+                    return refuse_late(vm);
+                }
                 let waiter = wait::begin(vm, Verb::Awaits, Object::Outcome(Arc::clone(&pending.outcome)))?;
+                wait::set_data(vm, at);
+                wait::limit_at(vm, at)?;
                 if pending.outcome.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
                 }
                 wait::finish(vm);
             }
             Turn::Asleep => return Err(vm.park()),
-            Turn::Woken(..) => wait::finish(vm),
+            Turn::Woken(..) => {
+                deadline = wait::data::<Option<Instant>>(vm).map(|at| *at);
+                wait::finish(vm);
+            }
         }
     }
     wait::finish(vm);
@@ -548,9 +580,9 @@ pub static AWAIT_ALL: Native = Native::hybrid("await_all", |vm| {
     Ok(ends.len() as u32)
 });
 
-/// `pl.await_any{t1, t2, ...}`: the number of a task that has ended, and its results, or its error.
+/// `pl.await_any{t1, t2, ..., timeout = seconds}`: the number of a task that has ended, and its results, or its error; `nil, "timeout"`.
 pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
-    let tasks = tasks(vm)?;
+    let (tasks, limit) = tasks(vm)?;
     if tasks.is_empty() {
         return Err(vm.arg_error(1, "there is no task to wait for"));
     }
@@ -562,8 +594,10 @@ pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
             return Ok(outcome::deliver(vm, &tasks[n].outcome, &end)? + 1);
         }
         match wait::woken(vm)? {
+            Turn::First if limit.is_over() => return refuse_late(vm),
             Turn::First => {
                 let waiter = wait::begin(vm, Verb::Selects, Object::Words(format!("{} tasks", tasks.len())))?;
+                limit.set(vm)?;
                 let pending = tasks.iter().enumerate().all(|(n, t)| t.outcome.watch(&waiter, n as u32));
                 if pending && wait::sleeps(vm) {
                     return Err(vm.park());
@@ -571,6 +605,10 @@ pub static AWAIT_ANY: Native = Native::hybrid("await_any", |vm| {
                 wait::finish(vm);
             }
             Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(Reason::Timeout, _) => {
+                wait::finish(vm);
+                return refuse_late(vm);
+            }
             Turn::Woken(..) => {}
         }
     }
@@ -608,23 +646,9 @@ fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
 static NEW: Native = Native::leaf("new", |vm| {
     let mut workers = threads::available_cores() as i64;
     let mut name = "pool".to_owned();
-    if !vm.arg_is_none_or_nil(1) {
-        let options = vm.check_table(1)?;
-        let n = vm.get_field(options, "workers")?;
-        match n.as_int() {
-            Some(n) => workers = n,
-            None if n.is_nil() => {}
-            None => return Err(vm.arg_error(1, "'workers' must be an integer")),
-        }
-        let n = vm.get_field(options, "name")?;
-        match n.as_string() {
-            Some(s) => name = s.to_text(),
-            None if n.is_nil() => {}
-            None => return Err(vm.arg_error(1, "'name' must be a string")),
-        }
-    }
-    if !(1..=MOST_WORKERS).contains(&workers) {
-        return Err(vm.arg_error(1, &format!("'workers' must be from 1 to {MOST_WORKERS}")));
+    if let Some(options) = options::check(vm, 1, &["workers", "name"])? {
+        workers = options.int(vm, "workers", 1, MOST_WORKERS)?.unwrap_or(workers);
+        name = options.string(vm, "name")?.unwrap_or(name);
     }
     let runtime = Arc::clone(Domain::of(vm)?.domain.runtime());
     let pool = vm.shared_ref(Arc::new(Pool { inner: Inner::new(&runtime, workers as usize, name) }));

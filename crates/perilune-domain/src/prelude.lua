@@ -1,6 +1,6 @@
 -- What of the module is written in Lua: the bodies of fibers that the module starts itself, and
 -- methods of pools that are made of other methods.
-local prelude = {}
+local prelude = ...
 
 -- Timers ---------------------------------------------------------------------------------------
 
@@ -342,5 +342,3 @@ function prelude.sort(pool, list, lt)
   end
   for i = 1, n do list[i] = sorted[i] end
 end
-
-return prelude

@@ -1,8 +1,10 @@
 //! `pl.domain`: spawning domains, waiting for them.
 
 use crate::domain::{Domain, Start};
+use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::races;
+use crate::time::opt_limit;
 use perilune_trace::event::Verb;
 use perilune_trace::{ObjectKind, ObjectRef, names};
 use perilune_vm::cycles::{Held, Holder};
@@ -63,33 +65,20 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
 const LEAST_MEMORY: i64 = 1 << 20;
 
 /// What precedes the function in a call of `spawn`: a name, or a table with a name and a memory limit.
-fn options(vm: &mut Vm) -> LuaResult<(Option<String>, Option<usize>)> {
+fn name_and_limit(vm: &mut Vm) -> LuaResult<(Option<String>, Option<usize>)> {
     let first = vm.arg(1);
     if let Some(s) = first.as_string() {
         return Ok((Some(s.to_text()), None));
     }
-    let Some(t) = first.as_table() else { return Ok((None, None)) };
-    let name = vm.get_field(t, "name")?;
-    if !name.is_nil() && name.as_string().is_none() {
-        return Err(vm.arg_error(1, "'name' must be a string"));
-    }
-    let memory = vm.get_field(t, "memory")?;
-    let limit = match memory.as_int() {
-        Some(bytes) if bytes >= LEAST_MEMORY => Some(bytes as usize),
-        None if memory.is_nil() => None,
-        _ => {
-            let text = format!(
-                "'memory' must be an integer, the bytes that the domain may hold, at least {LEAST_MEMORY}"
-            );
-            return Err(vm.arg_error(1, &text));
-        }
-    };
-    Ok((name.as_string().map(|s| s.to_text()), limit))
+    let Some(options) = options::opt(vm, 1, &["name", "memory"])? else { return Ok((None, None)) };
+    let name = options.string(vm, "name")?;
+    let memory = options.int(vm, "memory", LEAST_MEMORY, i64::MAX)?;
+    Ok((name, memory.map(|bytes| bytes as usize)))
 }
 
 /// `pl.domain.spawn([name | {name =, memory =},] f, ...)`
 static SPAWN: Native = Native::leaf("spawn", |vm| {
-    let (name, limit) = options(vm)?;
+    let (name, limit) = name_and_limit(vm)?;
     let f = if vm.arg(1).is_function() || vm.arg_is_none(1) { 1 } else { 2 };
     vm.check_type(f, Type::Function)?;
     let values: Vec<Value> = (f..=vm.nargs()).map(|n| vm.arg(n)).collect();
@@ -212,7 +201,7 @@ fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Handle> {
     vm.check_shared(1, &DOMAIN)
 }
 
-/// `d:join()`: all results of the domain's function, or its error.
+/// `d:join([seconds])`: all results of the domain's function, or its error; `nil, "timeout"`.
 static JOIN: Native = Native::hybrid("join", |vm| {
     let handle = this(vm)?;
     let Some(outcome) = handle.outcome.clone() else {
@@ -221,7 +210,8 @@ static JOIN: Native = Native::hybrid("join", |vm| {
     if std::ptr::eq(&*handle.domain, Domain::of(vm)?.domain) {
         return Err(vm.error("a domain cannot join itself"));
     }
-    outcome::wait_for(vm, &outcome, Verb::Joins)
+    let limit = opt_limit(vm, 2)?;
+    outcome::wait_for(vm, &outcome, Verb::Joins, limit)
 });
 
 /// `d:name()`

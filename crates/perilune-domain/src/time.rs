@@ -7,6 +7,7 @@ use crate::domain::Domain;
 use crate::module::{error_text, prelude};
 use crate::races;
 use crate::sched::{Reason, Waiter};
+use crate::select::Selectable;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::Verb;
@@ -34,7 +35,62 @@ pub(crate) fn check_span(vm: &mut Vm, n: u32) -> LuaResult<Option<Duration>> {
     if seconds.is_nan() {
         return Err(vm.arg_error(n, "a time must not be NaN"));
     }
-    Ok((seconds < LONGEST).then(|| Duration::from_secs_f64(seconds.max(0.0))))
+    Ok(span(seconds))
+}
+
+/// How long a call may wait.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Limit {
+    /// Nobody has said.
+    None,
+    /// So long; `None`: longer than anybody waits.
+    Span(Option<Duration>),
+}
+
+impl Limit {
+    /// Nothing is to be waited for.
+    pub fn is_over(self) -> bool {
+        self == Limit::Span(Some(Duration::ZERO))
+    }
+
+    /// When the time is over if it begins now; `None`: never.
+    pub fn deadline(self) -> Option<Instant> {
+        match self {
+            Limit::Span(Some(span)) => Instant::now().checked_add(span),
+            Limit::None | Limit::Span(None) => None,
+        }
+    }
+
+    /// Sets it for the wait that has begun.
+    pub fn set(self, vm: &mut Vm) -> LuaResult<()> {
+        match self {
+            Limit::None => Ok(()),
+            Limit::Span(span) => wait::limit(vm, span.unwrap_or(Duration::from_secs(LONGEST as u64))),
+        }
+    }
+}
+
+/// Argument `n` as the longest time to wait: nothing, seconds, or `{timeout = seconds}`.
+pub(crate) fn opt_limit(vm: &mut Vm, n: u32) -> LuaResult<Limit> {
+    if vm.arg_is_none_or_nil(n) {
+        return Ok(Limit::None);
+    }
+    match crate::options::opt(vm, n, &["timeout"])? {
+        Some(options) => options.span(vm, "timeout"),
+        None => check_span(vm, n).map(Limit::Span),
+    }
+}
+
+/// What a call returns that has waited long enough.
+pub(crate) fn refuse_late(vm: &mut Vm) -> LuaResult<u32> {
+    vm.push(Value::NIL);
+    vm.push_str(b"timeout")?;
+    Ok(2)
+}
+
+/// A number of seconds as a time span; `None`: longer than anybody waits.
+pub(crate) fn span(seconds: f64) -> Option<Duration> {
+    (seconds < LONGEST).then(|| Duration::from_secs_f64(seconds.max(0.0)))
 }
 
 /// `pl.now()`: seconds since the program looked at the clock first.
@@ -66,7 +122,8 @@ pub static SLEEP: Native = Native::leaf("sleep", |vm| {
 });
 
 /// A timer: when its fiber is due next, and whether it is cancelled.
-struct Timer {
+pub(crate) struct Timer {
+    is_alarm: bool,
     start: Instant,
     /// First time, and the distance of further ones.
     span: Duration,
@@ -82,7 +139,28 @@ impl SharedObject for Timer {
     }
 }
 
+/// One without a function is ready when its time is over.
+impl Selectable for Timer {
+    fn take(&self, _: &mut Vm, _: Value) -> LuaResult<Option<u32>> {
+        Ok(self.due().is_some_and(|due| due <= Instant::now()).then_some(0))
+    }
+    fn watch(&self, _: &Arc<Waiter>, _: u32) -> bool {
+        true
+    }
+    fn due(&self) -> Option<Instant> {
+        if self.cancelled.load(Ordering::SeqCst) { None } else { self.deadline(1) }
+    }
+    fn describe(&self) -> String {
+        "a timer".to_owned()
+    }
+}
+
 impl Timer {
+    /// Whether it has no function of its own.
+    pub(crate) fn is_alarm(&self) -> bool {
+        self.is_alarm
+    }
+
     fn deadline(&self, beat: u64) -> Option<Instant> {
         self.start.checked_add(Duration::try_from_secs_f64(self.span.as_secs_f64() * beat as f64).ok()?)
     }
@@ -137,16 +215,9 @@ static WAIT: Native = Native::leaf("wait", |vm| {
 
 /// Starts a fiber of the running domain that calls argument 2 as the timer says.
 fn start(vm: &mut Vm, body: &str) -> LuaResult<u32> {
-    let span = check_span(vm, 1)?.unwrap_or(Duration::from_secs(LONGEST as u64));
+    let timer = make(vm, false)?;
     vm.check_type(2, Type::Function)?;
     let domain = Domain::of(vm)?.domain.counted();
-    let timer = Arc::new(Timer {
-        start: Instant::now(),
-        span,
-        beats: AtomicU64::new(0),
-        cancelled: AtomicBool::new(false),
-        waiter: Mutex::new(None),
-    });
     let timer = vm.shared_ref(timer);
     let body = prelude(vm, body)?;
     let mut args = vec![timer.into()];
@@ -157,6 +228,19 @@ fn start(vm: &mut Vm, body: &str) -> LuaResult<u32> {
         domain.owner(vm).begin_strand(fiber, races::started(&stamp, |_| races::Kind::Timer));
     }
     vm.ret(timer)
+}
+
+/// A timer of argument 1 seconds.
+fn make(vm: &mut Vm, is_alarm: bool) -> LuaResult<Arc<Timer>> {
+    let span = check_span(vm, 1)?.unwrap_or(Duration::from_secs(LONGEST as u64));
+    Ok(Arc::new(Timer {
+        is_alarm,
+        start: Instant::now(),
+        span,
+        beats: AtomicU64::new(0),
+        cancelled: AtomicBool::new(false),
+        waiter: Mutex::new(None),
+    }))
 }
 
 /// The function of a timer has ended. Nobody waits for it: its error is reported.
@@ -171,8 +255,15 @@ fn report(domain: &Arc<Domain>, vm: &mut Vm, end: FiberEnd) {
     }
 }
 
-/// `pl.after(seconds, f, ...)`: calls `f(...)` once, as a fiber of this domain.
-pub static AFTER: Native = Native::leaf("after", |vm| start(vm, "once"));
+/// `pl.after(seconds, f, ...)`: calls `f(...)` once, as a fiber of this domain. Without a function: a timer for `pl.select`.
+pub static AFTER: Native = Native::leaf("after", |vm| {
+    if vm.nargs() > 1 {
+        return start(vm, "once");
+    }
+    let timer = make(vm, true)?;
+    let timer = vm.shared_ref(timer);
+    vm.ret(timer)
+});
 
 /// `pl.every(seconds, f, ...)`: calls `f(beat, ...)` again and again.
 pub static EVERY: Native = Native::leaf("every", |vm| {

@@ -4,6 +4,7 @@
 //! file of its choice (`perilune_trace::session`); tools read it while it is live or afterwards.
 
 use crate::module::prelude;
+use crate::options;
 use perilune_trace::event::{Count, Name};
 use perilune_trace::session::{self, Options};
 use perilune_trace::{Category, emit, event, names, on};
@@ -129,7 +130,11 @@ static IS_ON: Native = Native::leaf("is_on", |vm| vm.ret(perilune_trace::is_live
 
 /// `pl.trace.start{file =, events =, ring =, cpu =, alloc =}`
 static START: Native = Native::leaf("start", |vm| {
-    let options = vm.check_table(1)?;
+    vm.check_table(1)?;
+    let Some(options) = options::opt(vm, 1, &["file", "events", "ring", "cpu", "alloc"])? else {
+        return Ok(0);
+    };
+    let options = options.table();
     let file = vm.get_field(options, "file")?;
     let Some(file) = file.as_string() else {
         return Err(vm.arg_error(1, "'file' must be a string: where the events go"));

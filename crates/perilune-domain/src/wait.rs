@@ -18,13 +18,16 @@
 
 use crate::channel::Channel;
 use crate::domain::{Domain, running_fiber};
+use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::sched::token::Root;
 use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
+use crate::scope::fiber::Fiber;
+use crate::semaphore::Semaphore;
 use perilune_trace::event::{self, Ns, Parking, Stack, Verb};
 use perilune_trace::{Category, FiberRef, ObjectKind, ObjectRef, emit, on};
 use perilune_vm::debug::Site;
-use perilune_vm::{LuaResult, Vm};
+use perilune_vm::{LuaResult, Thrown, Vm};
 use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -63,7 +66,7 @@ pub enum Turn {
 }
 
 /// A fiber as a sleeper.
-struct Fiber {
+struct Parked {
     id: u64,
     what: What,
     events: (FiberRef, ObjectRef),
@@ -79,6 +82,10 @@ pub(crate) enum Object {
     Channel(Weak<Channel>),
     /// The outcome of something.
     Outcome(Arc<Outcome>),
+    /// A fiber that a program has started.
+    Fiber(Arc<Fiber>),
+    /// A semaphore.
+    Semaphore(Arc<Semaphore>),
 }
 
 impl Object {
@@ -89,6 +96,8 @@ impl Object {
             Object::Words(_) => ObjectRef::new(ObjectKind::Several, 0),
             Object::Channel(c) => c.upgrade().map_or(ObjectRef::NONE, |c| c.reference()),
             Object::Outcome(o) => o.identity.get(),
+            Object::Fiber(f) => f.outcome().identity.get(),
+            Object::Semaphore(s) => s.identity.get(),
         }
     }
 }
@@ -116,6 +125,8 @@ impl std::fmt::Display for Object {
                 None => f.write_str("a channel"),
             },
             Object::Outcome(o) => f.write_str(&o.whose),
+            Object::Fiber(fiber) => f.write_str(&fiber.describe()),
+            Object::Semaphore(s) => f.write_str(&s.describe()),
         }
     }
 }
@@ -141,7 +152,7 @@ impl What {
     }
 }
 
-impl Sleeper for Fiber {
+impl Sleeper for Parked {
     fn rouse(&self, reason: Reason) {
         let (fiber, object) = self.events;
         emit(event::Wake { fiber, object, reason: reason.into() });
@@ -165,9 +176,10 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
     if on(Category::Wait) {
         emit(event::WaitBegin { verb, object: events.1, stack: Stack(vm.event_stack()) });
     }
-    let what = What { verb, object, place: vm.running_site(None), domain: Arc::clone(&domain), fiber };
+    let place = vm.running_site(Some(PRELUDE_NAME)).or_else(|| vm.running_site(None));
+    let what = What { verb, object, place, domain: Arc::clone(&domain), fiber };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
-        Some(id) => (Waiter::new(Fiber { id, what, events }), None),
+        Some(id) => (Waiter::new(Parked { id, what, events }), None),
         None => {
             let root =
                 Root::new(Arc::clone(domain.runtime().rest()), events, Box::new(move || what.describe()));
@@ -225,10 +237,9 @@ pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
             let me = wait.waiter.sleeper().describe();
             let standstill = domain.runtime().standstill();
             finish(vm);
-            Err(vm.error(format!(
-                "deadlock: nothing can end this wait any more\n\t{me}\nall waits:{}",
-                standstill
-            )))
+            let text =
+                format!("deadlock: nothing can end this wait any more\n\t{me}\nall waits:{standstill}");
+            Err(crate::module::program_error(vm, &text))
         }
         Some((Reason::Cancelled, _)) => {
             finish(vm);
@@ -282,6 +293,35 @@ pub(crate) fn finish(vm: &mut Vm) {
         if let Some(wait) = owner.take_wait() {
             end(domain, wait);
         }
+    }
+}
+
+/// Lets whatever else the domain can do come first, once: what a native returns as its error in its first turn. In the next one the wait is over.
+///
+/// # Errors
+/// Those of [`begin`].
+pub(crate) fn give_way(vm: &mut Vm) -> LuaResult<Thrown> {
+    let waiter = begin(vm, Verb::WaitsFor, Object::Text("its turn"))?;
+    Domain::of(vm)?.work_first();
+    if running_fiber(vm).is_some() {
+        // The pump has the fiber at the end of its queue when it gets the domain.
+        waiter.sleep();
+        waiter.wake(Reason::Ready);
+    } else {
+        limit(vm, Duration::ZERO)?;
+    }
+    Ok(vm.park())
+}
+
+/// Ends a wait because the fiber is cancelled. False: it has ended, and what it waited for is finished first. The caller takes it back and runs the fiber.
+pub(crate) fn give_up(wait: &Wait) -> bool {
+    match wait.waiter.claim(Reason::Cancelled, 0) {
+        Some(claim) => {
+            // Whoever cancels runs the fiber: it is not to be roused.
+            std::mem::forget(claim);
+            true
+        }
+        None => wait.waiter.woken().is_some_and(|(reason, _)| reason == Reason::Cancelled),
     }
 }
 

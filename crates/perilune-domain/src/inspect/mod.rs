@@ -150,8 +150,9 @@ fn read_options(vm: &mut Vm, table: Gc<Table>) -> LuaResult<Options> {
                 continue;
             }
             _ => {
-                let list = NAMES.join(", ");
-                return Err(vm.arg_error(2, &format!("unknown option '{name}' (there are: {list})")));
+                // Its name is unknown, or it has none.
+                crate::options::check(vm, 2, &NAMES)?;
+                continue;
             }
         };
         *at = match (value.as_int(), value.as_float()) {

@@ -77,6 +77,8 @@ pub(crate) enum Kind {
     Loop(u32),
     /// Iterations of the loop at this place.
     Iterations(u32, i64, i64),
+    /// A fiber in a pool's domain that was started at this place.
+    Fiber(u32),
     /// A timer's function in a pool's domain.
     Timer,
 }
@@ -527,6 +529,7 @@ fn line(places: &Places, (access, mark): (Access, Mark)) -> String {
         Some(Kind::Iterations(n, lo, hi)) => {
             format!("iterations {lo} to {hi} of the parallel loop at {}", text(*n))
         }
+        Some(Kind::Fiber(n)) => format!("a fiber started at {}", text(*n)),
         Some(Kind::Timer) => "a timer".to_owned(),
     };
     format!("\t{verb} at {} by {who}\n", text(mark.site))

@@ -199,6 +199,15 @@ impl<T> Seat<T> {
         Some(task)
     }
 
+    /// The task that has waited longest in the common queue, or else in this seat.
+    pub fn take_oldest(&mut self) -> Option<T> {
+        let task = retry(|| self.queue.common.steal())
+            .or_else(|| retry(|| self.queue.seats[self.number].steal()))?;
+        self.stolen_from = None;
+        self.busy();
+        Some(task)
+    }
+
     /// The newest task of the own queue: for a loop that takes back the part that it has split off.
     pub fn take_own(&mut self) -> Option<T> {
         self.own.pop()

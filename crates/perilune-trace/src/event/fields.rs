@@ -411,20 +411,43 @@ pub enum ObjectKind {
     File = 12,
     /// A queue of ordered tasks.
     Lane = 13,
+    /// A fiber that a program has started.
+    Fiber = 14,
+    /// A scope, a timeout, a shield.
+    Scope = 15,
+    /// A semaphore.
+    Semaphore = 16,
 }
 
 impl ObjectKind {
     /// Its name, for people.
     pub fn name(self) -> &'static str {
         [
-            "", "channel", "task", "domain", "loop", "pool", "atomic", "map", "array", "timer", "several",
-            "lock", "file", "lane",
+            "",
+            "channel",
+            "task",
+            "domain",
+            "loop",
+            "pool",
+            "atomic",
+            "map",
+            "array",
+            "timer",
+            "several",
+            "lock",
+            "file",
+            "lane",
+            "fiber",
+            "scope",
+            "semaphore",
         ][self as usize]
     }
     const fn from_number(n: u8) -> ObjectKind {
         use ObjectKind::*;
-        const ALL: [ObjectKind; 14] =
-            [None, Channel, Task, Domain, Loop, Pool, Atomic, Map, Array, Timer, Several, Lock, File, Lane];
+        const ALL: [ObjectKind; 17] = [
+            None, Channel, Task, Domain, Loop, Pool, Atomic, Map, Array, Timer, Several, Lock, File, Lane,
+            Fiber, Scope, Semaphore,
+        ];
         if (n as usize) < ALL.len() { ALL[n as usize] } else { None }
     }
 }

@@ -39,6 +39,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// The name of the code's chunk, as it was compiled.
+    pub fn source(&self) -> &[u8] {
+        &self.proto.source
+    }
+
     /// Tells it from all other places, for as long as somebody keeps it or another one of the same function.
     pub fn key(&self) -> (usize, usize) {
         (std::sync::Arc::as_ptr(&self.proto) as usize, self.pc)

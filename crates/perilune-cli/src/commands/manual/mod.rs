@@ -9,7 +9,7 @@
 //! | `--help`, `help COMMAND`, `COMMAND --help` | here |
 //! | the manual page, `perilune man` | `page.rs` |
 //! | completions for bash, zsh and fish, `perilune completions SHELL` | `shells.rs` |
-//! | "did you mean", for commands, options and files | `nearest.rs` |
+//! | "did you mean", for commands, options and files | `perilune_domain::nearest` |
 //!
 //! A test runs every command with every option and `--help` behind it: one that the command does not take, or takes
 //! with another number of words, fails there. The options of `lua` itself ([`LUA`]) are here for help, manual and
@@ -19,13 +19,13 @@
 //! and its rules are not those of "what follows the script is the script's".
 
 mod entries;
-mod nearest;
+
 mod page;
 mod shells;
 
 pub use entries::{COMMANDS, LUA};
-pub use nearest::nearest;
 pub use page::page;
+pub use perilune_domain::nearest::nearest;
 pub use shells::{SHELLS, completions};
 
 use std::process::ExitCode;

@@ -1,0 +1,364 @@
+//! Structured concurrency: `pl.scope`, `pl.timeout`, `pl.shield`, and the fibers in them (`fiber.rs`).
+//!
+//! # Terms
+//! A *fiber* here is a fiber of the running domain that a program has started and has a handle of. A *scope* is a call whose fibers do not outlive it. Its *body* is the
+//! function that it was given; the body is a fiber as well. *Workers* are the body and what was spawned; *daemons* are fibers that the scope does not wait for.
+//!
+//! # How
+//! Whatever can be cancelled is a fiber. So the body of a scope, of a timeout, of a shield is one, and the caller only waits for the scope's end ([`RUN`]). A cancellation
+//! of the body unwinds it up to its own root and no further, whether the caller is a fiber or the main program, and needs no marks on the caller's stack.
+//!
+//! ```text
+//! caller:  pl.scope(f) --- open --- run: waits ............................ results or error
+//! body:                             f(s) --- s:spawn(g) --- returns         |
+//! g:                                              +--- ... -- ends ---------+
+//! ```
+//!
+//! The functions that programs call are in Lua (`concurrent.lua`) for one reason: they hold the scope in a to-be-closed variable. So however the caller leaves the call (an
+//! error, an interrupt, a cancellation of the caller itself), [`CLOSE`] cancels what still runs and waits until it has unwound. Closing methods may wait, also those
+//! that a cancellation calls.
+//!
+//! # What happens when
+//! * A fiber fails: it is the scope's failure if it is the first; all others are cancelled. The caller gets its error, with the traceback of the fiber in a text.
+//! * The last worker ends: daemons are cancelled.
+//! * The last fiber ends: the scope is over. The caller gets the failure; else what the body has returned; else, if the body was cancelled, `nil` and why.
+//! * The time of a timeout is over: as if the scope was cancelled because of "timeout". A body that has returned by then has returned.
+//! * The caller is cancelled: the scope is, by [`CLOSE`]; that of a shield is not, and only waited for.
+//!
+//! # Who touches what
+//! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross. Everything here is done by the domain's owner, except one thing: the
+//! time of a timeout ends on the timers' thread, which cancels the scope as [`Scope::cancel`] says. So a body that computes without waiting is cancelled as well: the owner could
+//! not come to it. Hence the locks.
+//!
+//! Values (results, errors) are kept where the collector sees them: as user values of handles. The registry has the handles of all fibers that run ([`fiber::running`]), so
+//! an end finds its handle, and running code its scope. A scope has the handle of the fiber that failed, and of its body.
+//!
+//! # Rejected
+//! See `docs/parallel-design.md`, section 10.
+
+pub(crate) mod fiber;
+
+use crate::domain::Domain;
+use crate::module::PRELUDE_NAME;
+use crate::outcome::Outcome;
+use crate::sched::{TimerId, timer};
+use crate::time::check_span;
+use crate::wait::{self, Object, Turn};
+use fiber::{Fiber, How, Place};
+use parking_lot::Mutex;
+use perilune_trace::ObjectKind;
+use perilune_trace::event::Verb;
+use perilune_vm::{Gc, LuaResult, Native, Table, Type, Userdata, Value, Vm};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Key of the metatable of scopes in the registry.
+const SCOPE: &str = "perilune.scope";
+/// User value of a scope: the handle of the fiber whose failure is the scope's.
+const FAILED: i64 = 1;
+/// User value of a scope: the handle of its body.
+const BODY: i64 = 2;
+
+/// What a scope is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// `pl.scope`
+    Scope,
+    /// `pl.timeout`
+    Timeout,
+    /// `pl.shield`: a cancellation of the caller does not reach it.
+    Shield,
+}
+
+impl Purpose {
+    /// What programs call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Scope => "scope",
+            Purpose::Timeout => "timeout",
+            Purpose::Shield => "shield",
+        }
+    }
+}
+
+/// A scope.
+pub(crate) struct Scope {
+    purpose: Purpose,
+    /// Known when the last fiber has ended.
+    over: Arc<Outcome>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// In the order in which they were started, by their numbers in it.
+    live: BTreeMap<u64, Arc<Fiber>>,
+    /// How many have been started.
+    started: u64,
+    /// Of them, those that are no daemons.
+    workers: usize,
+    /// Its body has been started.
+    begun: bool,
+    /// What ends its time.
+    timer: Option<TimerId>,
+    /// It is cancelled, because of this.
+    cancelled: Option<Option<Arc<str>>>,
+    /// One of its fibers has failed.
+    failed: bool,
+}
+
+/// A scope as programs handle it.
+struct Handle(Arc<Scope>);
+
+impl Scope {
+    /// Has nothing more to wait for: it is over, or has never begun.
+    fn is_idle(&self) -> bool {
+        !self.state.lock().begun || self.over.is_done()
+    }
+
+    /// Cancels what runs, and whatever is started from now on. False: it was cancelled.
+    fn cancel(&self, why: Option<Arc<str>>) -> bool {
+        let mut state = self.state.lock();
+        if state.cancelled.is_some() {
+            return false;
+        }
+        state.cancelled = Some(why.clone());
+        // The youngest first, as variables are closed.
+        let live: Vec<Arc<Fiber>> = state.live.values().rev().cloned().collect();
+        drop(state);
+        for fiber in live {
+            fiber.cancel(why.clone());
+        }
+        true
+    }
+
+    /// A fiber has been made and not begun.
+    fn admit(&self, fiber: &Arc<Fiber>) {
+        let mut state = self.state.lock();
+        state.begun = true;
+        state.workers += !fiber.is_daemon as usize;
+        state.started += 1;
+        fiber.set_place_in_scope(state.started);
+        let place = state.started;
+        state.live.insert(place, Arc::clone(fiber));
+        let cancelled = state.cancelled.clone();
+        drop(state);
+        if let Some(why) = cancelled {
+            fiber.cancel(why);
+        }
+    }
+
+    /// One has ended. `handles`: the scope's and the fiber's.
+    fn child_ended(&self, vm: &mut Vm, handles: Option<(Gc<Userdata>, Gc<Userdata>)>, fiber: &Fiber) {
+        self.over.order.leave(vm);
+        let mut state = self.state.lock();
+        let known = state.live.remove(&fiber.place_in_scope()).is_some();
+        debug_assert!(known, "each ends once");
+        state.workers -= !fiber.is_daemon as usize;
+        let is_failure = fiber.how() == How::Failed && !state.failed;
+        state.failed |= is_failure;
+        let (idle, done) = (state.workers == 0, state.live.is_empty());
+        let timer = if done { state.timer.take() } else { None };
+        let daemons: Vec<Arc<Fiber>> =
+            if idle && !is_failure { state.live.values().rev().cloned().collect() } else { Vec::new() };
+        drop(state);
+        if is_failure {
+            if let Some((scope, failed)) = handles {
+                vm.set_user_value(scope, FAILED, failed.into());
+            }
+            self.cancel(Some("another fiber of the scope failed".into()));
+        }
+        for fiber in daemons {
+            fiber.cancel(Some("the scope was done".into()));
+        }
+        if let Some(timer) = timer {
+            timer::cancel(timer);
+        }
+        if done {
+            self.over.cancel();
+        }
+    }
+}
+
+/// The scope in a userdata, if it is one.
+fn scope_of(v: Value) -> Option<Arc<Scope>> {
+    // SAFETY: what is asked for is an argument, or the user value of one. Nobody borrows it mutably.
+    unsafe { v.as_userdata()?.data::<Handle>() }.map(|handle| Arc::clone(&handle.0))
+}
+
+fn this(vm: &mut Vm) -> LuaResult<(Gc<Userdata>, Arc<Scope>)> {
+    match (vm.arg(1).as_userdata(), scope_of(vm.arg(1))) {
+        (Some(handle), Some(scope)) => Ok((handle, scope)),
+        _ => Err(vm.type_error(1, "scope")),
+    }
+}
+
+/// The metatable of a kind of handles, made when it is first asked for.
+fn metatable(
+    vm: &mut Vm,
+    key: &str,
+    name: &str,
+    methods: &[&'static Native],
+    events: &[(&str, &'static Native)],
+) -> LuaResult<Gc<Table>> {
+    let (mt, is_new) = vm.new_metatable(key)?;
+    if is_new {
+        crate::objects::fill(vm, mt, methods, events)?;
+        let name = vm.value_str(name.as_bytes())?;
+        vm.set_field(mt, "__name", name)?;
+        vm.set_field(mt, "__metatable", Value::FALSE)?;
+    }
+    Ok(mt)
+}
+
+/// Adds what programs call.
+pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
+    vm.register(pl, &[&fiber::NEW, &fiber::YIELD])?;
+    for (name, prelude) in [
+        ("scope", "scope"),
+        ("timeout", "timeout"),
+        ("shield", "shield"),
+        ("all", "all"),
+        ("race", "race"),
+        ("each", "each_element"),
+    ] {
+        let f = crate::module::prelude(vm, prelude)?;
+        vm.set_field(pl, name, f)?;
+    }
+    Ok(())
+}
+
+/// `open_scope(purpose)`: a scope that has not begun. For the prelude.
+pub(crate) static OPEN: Native = Native::leaf("open_scope", |vm| {
+    let purposes = [Purpose::Scope, Purpose::Timeout, Purpose::Shield];
+    let purpose = purposes[vm.check_option(1, None, &purposes.map(Purpose::name))?];
+    let place = vm.running_site(Some(PRELUDE_NAME));
+    let whose = match place {
+        Some(site) => format!("the {} at {site}", purpose.name()).into(),
+        None => format!("a {}", purpose.name()).into(),
+    };
+    let scope = Scope { purpose, over: Outcome::new(whose, ObjectKind::Scope), state: Mutex::default() };
+    let handle = vm.new_userdata(Handle(Arc::new(scope)), 2)?;
+    let methods = [&SPAWN, &DAEMON, &CANCEL];
+    let mt = metatable(vm, SCOPE, "scope", &methods, &[("__close", &CLOSE)])?;
+    vm.set_metatable_of(handle.into(), Some(mt))?;
+    vm.ret(Value::from(handle))
+});
+
+/// `run_scope(scope, seconds, f, ...)`: runs `f(...)` as the body and waits for the end. For the prelude, which has checked the arguments.
+pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
+    let (handle, scope) = this(vm)?;
+    loop {
+        if scope.over.is_done() {
+            wait::finish(vm);
+            scope.over.order.enter(vm);
+            return conclude(vm, handle, &scope);
+        }
+        match wait::woken(vm)? {
+            Turn::First => {
+                if !scope.state.lock().begun {
+                    vm.may_wait()?;
+                    let span = if vm.arg_is_none_or_nil(2) { None } else { check_span(vm, 2)? };
+                    let args: Vec<Value> = (4..=vm.nargs()).map(|n| vm.arg(n)).collect();
+                    let f = vm.arg(3);
+                    let place = Place::Body(scope.over.whose.clone());
+                    let body = fiber::start(vm, Some((handle, &scope)), place, false, f, &args)?;
+                    vm.set_user_value(handle, BODY, body.into());
+                    if let Some(deadline) = span.and_then(|span| Instant::now().checked_add(span)) {
+                        let hold = domain(vm)?.runtime().rest().hold();
+                        let late = Arc::clone(&scope);
+                        let timer = timer::after(deadline, move || {
+                            late.cancel(Some("timeout".into()));
+                            drop(hold);
+                        });
+                        scope.state.lock().timer = Some(timer);
+                    }
+                }
+                let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&scope.over)))?;
+                if !scope.over.watch(&waiter, 0) {
+                    wait::finish(vm);
+                    continue;
+                }
+                if wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+            }
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(..) => wait::finish(vm),
+        }
+    }
+});
+
+/// What the caller of a scope that is over gets.
+fn conclude(vm: &mut Vm, handle: Gc<Userdata>, scope: &Scope) -> LuaResult<u32> {
+    if let Some(failed) = vm.user_value(handle, FAILED).and_then(Value::as_userdata) {
+        return Err(fiber::raise(vm, failed));
+    }
+    let Some(body) = vm.user_value(handle, BODY).and_then(Value::as_userdata) else { return Ok(0) };
+    if let Some(fiber) = fiber::fiber_of(body.into())
+        && fiber.how() == How::Cancelled
+    {
+        let why = scope.state.lock().cancelled.clone().flatten();
+        vm.push(Value::NIL);
+        vm.push_str(why.as_deref().unwrap_or("cancelled").as_bytes())?;
+        return Ok(2);
+    }
+    fiber::deliver(vm, body)
+}
+
+/// The end of the variable that holds a scope: nothing of it outlives this.
+static CLOSE: Native = Native::leaf("close", |vm| {
+    let (_, scope) = this(vm)?;
+    loop {
+        if scope.is_idle() {
+            wait::finish(vm);
+            return Ok(0);
+        }
+        match wait::woken(vm)? {
+            Turn::First => {
+                if scope.purpose != Purpose::Shield {
+                    scope.cancel(Some("the scope was left".into()));
+                }
+                let waiter = wait::begin(vm, Verb::Closes, Object::Outcome(Arc::clone(&scope.over)))?;
+                if scope.over.watch(&waiter, 0) && wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+                wait::finish(vm);
+            }
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(..) => wait::finish(vm),
+        }
+    }
+});
+
+fn spawn(vm: &mut Vm, is_daemon: bool) -> LuaResult<u32> {
+    let (handle, scope) = this(vm)?;
+    vm.check_type(2, Type::Function)?;
+    if scope.is_idle() {
+        return Err(vm.error("the scope has ended: nothing can be started in it any more"));
+    }
+    let args: Vec<Value> = (3..=vm.nargs()).map(|n| vm.arg(n)).collect();
+    let f = vm.arg(2);
+    let fiber = fiber::start(vm, Some((handle, &scope)), Place::Unnamed, is_daemon, f, &args)?;
+    vm.ret(Value::from(fiber))
+}
+
+/// `s:spawn(f, ...)`: a fiber that the scope waits for.
+static SPAWN: Native = Native::leaf("spawn", |vm| spawn(vm, false));
+
+/// `s:daemon(f, ...)`: a fiber that is cancelled when the others have ended.
+static DAEMON: Native = Native::leaf("daemon", |vm| spawn(vm, true));
+
+/// `s:cancel([why])`: cancels all fibers of the scope, its body too. True: it was not cancelled.
+static CANCEL: Native = Native::leaf("cancel", |vm| {
+    let (_, scope) = this(vm)?;
+    let why = vm.opt_str(2)?.map(|why| why.to_text().into());
+    let first = !scope.is_idle() && scope.cancel(why);
+    vm.ret(first)
+});
+
+/// The domain that runs, counted.
+fn domain(vm: &mut Vm) -> LuaResult<Arc<Domain>> {
+    Ok(Domain::of(vm)?.domain.counted())
+}
