@@ -468,3 +468,58 @@ fn what_a_test_is_in() {
         it('has domains', function() local pl = require 'perilune' assert.equal(7, pl.domain.spawn(function() return 7 end):join()) end)";
     Project::new("inside", &[("a_spec.lua", text)]).passes(&[], "2 passed in 1 file, ");
 }
+
+/// Lines are counted in all domains of all files' programs; those of functions that nothing calls are known.
+#[test]
+fn coverage_counts_lines() {
+    let module = "local m = {}
+function m.twice(n)
+  return n * 2
+end
+function m.never()
+  local x = 1
+  return x
+end
+function m.sum(n)
+  local pl = require 'perilune'
+  return pl.pool.default():parallel_reduce(1, n, 0,
+    function(i)
+      return i
+    end,
+    function(a, b) return a + b end)
+end
+return m
+";
+    let spec = "local m = require 'm'
+it('doubles', function() for i = 1, 5 do assert(m.twice(i) == 2 * i) end end)
+it('adds', function() assert(m.sum(100) == 5050) end)
+";
+    let other = "local m = require 'm'
+it('doubles too', function()
+  assert(coroutine.wrap(function() return m.twice(4) end)() == 8)
+  assert(load('return 1', '=text')() == 1)
+end)
+";
+    let files = [("src/m.lua", module), ("spec/one_spec.lua", spec), ("spec/two_spec.lua", other)];
+    let project = Project::new("coverage", &files);
+    let ran = project.test(&["--coverage"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    let lcov = fs::read_to_string(project.0.join("lcov.info")).unwrap();
+    assert!(
+        lcov.starts_with("TN:\nSF:src/m.lua\n") && lcov.ends_with("LF:16\nLH:14\nend_of_record\n"),
+        "{lcov}"
+    );
+    for line in ["DA:1,2", "DA:3,6", "DA:6,0", "DA:7,0", "DA:10,1", "DA:13,100"] {
+        assert!(lcov.lines().any(|l| l == line), "{line}\n{lcov}");
+    }
+    assert_eq!(lcov.matches("SF:").count(), 1, "test files and texts are left out: {lcov}");
+    let table = "lines executed\nfile       lines       %  not executed\nsrc/m.lua     16   87.5%  6-7\nall           16   87.5%\n";
+    assert!(ran.err.ends_with(table), "{}", ran.err);
+
+    // A report for programs stays one.
+    let ran = project.test(&["--lcov", "other.info", "--format", "tap"]);
+    assert!(ran.out.starts_with("TAP version 13\n") && !ran.out.contains("lines executed"), "{}", ran.out);
+    assert_eq!(fs::read_to_string(project.0.join("other.info")).unwrap(), lcov);
+    let ran = project.test(&["--lcov", "no/such/folder"]);
+    assert_eq!((ran.code, ran.err.contains("no/such/folder: ")), (Some(2), true), "{}", ran.err);
+}

@@ -95,6 +95,7 @@ pub use arena::ARENA;
 pub use fiber::{FiberEnd, FiberStep};
 pub use heap_control::HeapControl;
 pub use host::{Blocker, Host};
+pub use interp::counted::{Executed, count_instructions, lines_executed};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERRUPT_TRACE};
 pub use native::{Kind, LuaResult, Native, NativeBody, NativeFn, Raised, Signalled, Thrown};

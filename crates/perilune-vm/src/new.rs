@@ -88,6 +88,7 @@ impl Vm {
         vm.heap.prepare()?;
         // With this, only the first stack can be refused.
         vm.set_up().map_err(|_| perilune_heap::OutOfMemory)?;
+        vm.begin_counting();
         Ok(vm)
     }
 

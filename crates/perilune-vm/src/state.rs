@@ -139,6 +139,8 @@ pub(crate) struct Seen {
     pub sampler: Box<crate::sampler::Sampler>,
     /// Compares what instructions do with what they declare, if it is there.
     pub checker: Option<Box<crate::interp::checked::Checker>>,
+    /// Counts instructions, if it is there.
+    pub counter: Option<Box<crate::interp::counted::Counter>>,
 }
 
 impl Roots {

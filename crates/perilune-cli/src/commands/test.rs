@@ -6,6 +6,7 @@
 //! | `test/pool.rs` | processes: starting them, reading what they tell, ending those that hang |
 //! | `test/worker.rs` | what runs in such a process |
 //! | `test/blocks.lua`, `test/assert.lua` | the words that test files are written in |
+//! | `test/coverage.rs` | which lines were executed: adding up, the table, lcov's format |
 //! | `test/report.rs` | what is written: for people, TAP, JUnit |
 //!
 //! # Isolation
@@ -23,11 +24,13 @@
 //! comes it sends SIGINT, which is an error in the test with a traceback of where it hangs, and the file goes on; if that
 //! does not help (a loop that catches errors), it ends the process, and says which tests were not run.
 //!
-//! # Not here
-//! Coverage: a count for each line needs counters in the compiled code. Line hooks make programs several times slower and
-//! see other lines than those that were compiled; counters written into the source text would change its columns,
-//! messages and limits.
+//! # Coverage
+//! With `--coverage` each worker has the interpreter count instructions (`perilune-vm`, `interp/counted.rs`), in all domains of the
+//! file's program, and tells the counts of lines before it is done. Here they are added up (`coverage.rs`). Rejected: line hooks,
+//! which make programs several times slower and see other lines than those that were compiled; counters written into the
+//! source text, which would change its columns, messages and limits.
 
+mod coverage;
 mod find;
 mod pool;
 mod report;
@@ -49,6 +52,8 @@ pub struct Options {
     output: Option<PathBuf>,
     fail_fast: bool,
     verbose: bool,
+    /// The file for the coverage of lines, if that is wanted.
+    coverage: Option<PathBuf>,
     /// What goes to workers as it is: `filter`, `tags`, `helper`, `lpath`...
     settings: Vec<(String, Vec<u8>)>,
 }
@@ -96,6 +101,8 @@ pub struct File {
     seconds: f64,
     /// What it wrote to standard output and standard error.
     output: Vec<u8>,
+    /// What its process told of the lines that were executed.
+    covered: Vec<coverage::Told>,
 }
 
 impl File {
@@ -145,6 +152,7 @@ fn options(read: manual::Words) -> Result<Options, String> {
         output: None,
         fail_fast: false,
         verbose: false,
+        coverage: None,
         settings: Vec::new(),
     };
     for (name, argument) in read.options {
@@ -159,6 +167,8 @@ fn options(read: manual::Words) -> Result<Options, String> {
             "--output" => options.output = argument.map(PathBuf::from),
             "--fail-fast" => options.fail_fast = true,
             "--verbose" => options.verbose = true,
+            "--coverage" => options.coverage = options.coverage.or_else(|| Some(PathBuf::from("lcov.info"))),
+            "--lcov" => options.coverage = argument.map(PathBuf::from),
             _ => {
                 use std::os::unix::ffi::OsStringExt;
                 let value = argument.map(OsString::into_vec).unwrap_or_default();
@@ -188,8 +198,10 @@ fn carry_out(mut options: Options) -> Result<ExitCode, String> {
     let mut failed = false;
     let mut result = reporter.begin(&mut *out);
     let began = std::time::Instant::now();
+    let mut coverage = coverage::Coverage::of(&files);
     pool::run(&files, &options, &mut |file| {
         failed |= file.bad().next().is_some();
+        coverage.add(&file.covered);
         if result.is_ok() {
             result = reporter.file(&file, &mut *out);
         }
@@ -200,5 +212,10 @@ fn carry_out(mut options: Options) -> Result<ExitCode, String> {
         .and_then(|()| reporter.end(began.elapsed(), &mut *out))
         .and_then(|()| out.flush())
         .map_err(|e| e.to_string())?;
+    if let Some(path) = &options.coverage {
+        // A report in another program's format has standard output for itself.
+        crate::protected::write_error(coverage.table().as_bytes());
+        std::fs::write(path, coverage.lcov()).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

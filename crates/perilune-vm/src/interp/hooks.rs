@@ -68,7 +68,8 @@ impl Vm {
         let hooked = unsafe { (*self.lua.thread).hook_mask != 0 };
         let own = self.lua.seen.sampler.table();
         let distrusted = self.lua.machine.distrusted;
-        self.lua.machine.watched = hooked || distrusted || self.lua.seen.checker.is_some();
+        let counted = self.lua.seen.counter.is_some();
+        self.lua.machine.watched = hooked || distrusted || counted || self.lua.seen.checker.is_some();
         // Machine code that runs has to have every instruction left to it. Who looks at instructions comes before who does them faster.
         self.lua.dispatch = match self.lua.machine {
             Machine { running: true, watched: true, .. } => &raw const STOP_WATCHED,
@@ -76,6 +77,7 @@ impl Vm {
             _ if hooked => &raw const super::HOOKED,
             _ if !own.is_null() => own,
             _ if self.lua.seen.checker.is_some() => &raw const super::checked::CHECKED,
+            _ if counted => &raw const super::counted::COUNTED,
             Machine { distrusted: true, .. } => &raw const super::HANDLERS,
             Machine { logging: Some(_), .. } => &raw const LOGGING,
             Machine { any: true, .. } => &raw const LOOPS,

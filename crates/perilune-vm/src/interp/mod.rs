@@ -23,6 +23,7 @@ pub(crate) mod arith;
 pub(crate) mod calls;
 pub(crate) mod checked;
 pub(crate) mod compare;
+pub(crate) mod counted;
 pub(crate) mod fields;
 pub(crate) mod hooks;
 pub(crate) mod ic;

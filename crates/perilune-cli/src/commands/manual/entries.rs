@@ -96,6 +96,8 @@ asserts. What .busted says in the current folder is heeded.
             ),
             opt(&["-o", "--output"], File("FILE"), "write the report to FILE"),
             opt(&["-v", "--verbose"], Nothing, "name every test, and show what files print"),
+            opt(&["--coverage"], Nothing, "count executed lines: a table, and lcov.info for other tools"),
+            opt(&["--lcov"], File("FILE"), "the same, into FILE"),
         ],
         shared: &[],
         kind: Kind::Own(test::run),

@@ -71,6 +71,7 @@ struct Told {
     is_late: bool,
     is_done: bool,
     assertions: u64,
+    covered: Vec<super::coverage::Told>,
 }
 
 fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
@@ -84,10 +85,20 @@ fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
     // It alone has the other sides from here on.
     drop(command);
     let kept = keep_output(output);
-    let mut told = Told { tests: Vec::new(), running: None, is_late: false, is_done: false, assertions: 0 };
+    let mut told = Told {
+        tests: Vec::new(),
+        running: None,
+        is_late: false,
+        is_done: false,
+        assertions: 0,
+        covered: Vec::new(),
+    };
     let mut settings = worker::line([&b"file"[..], std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())]);
     for (name, value) in &options.settings {
         settings.extend(worker::line([name.as_bytes(), value]));
+    }
+    if options.coverage.is_some() {
+        settings.extend(worker::line([&b"coverage"[..], b"yes"]));
     }
     settings.push(b'\n');
     // If it has ended already, there is nobody to tell, and it will be said how it ended.
@@ -109,7 +120,8 @@ fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
         let outcome = if told.is_late { Outcome::TimedOut } else { Outcome::Error };
         told.tests.push(Test { name, outcome, seconds, line: String::new(), message, trace: String::new() });
     }
-    Ok(File { path: path.to_path_buf(), tests: told.tests, assertions: told.assertions, seconds, output })
+    let Told { tests, assertions, covered, .. } = told;
+    Ok(File { path: path.to_path_buf(), tests, assertions, seconds, output, covered })
 }
 
 /// The output of a process, read by a thread of its own.
@@ -191,6 +203,10 @@ fn take(fields: &[Vec<u8>], told: &mut Told, timeout: Duration) {
         // It was the file's own code that ran.
         "body" => {
             told.running = None;
+            return;
+        }
+        "covered" => {
+            told.covered.extend(super::coverage::Told::read(fields));
             return;
         }
         "done" => {
