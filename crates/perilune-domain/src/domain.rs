@@ -21,6 +21,7 @@ use crate::outcome::Lack;
 use crate::pool::{self, Work};
 use crate::races::{self, Strand};
 use crate::runtime::{self, Runtime};
+use crate::sched::deferred::{Deferred, Later};
 use crate::sched::{Next, Owned, Reason, Seat, Token, WaitList, Waiter, threads};
 use crate::scope::fiber::Fiber;
 use crate::spawn;
@@ -79,6 +80,8 @@ struct Local {
     sweeps: Sweeps,
     /// The pool's work comes before the next ready fiber: somebody gives way to it.
     work_first: bool,
+    /// Operations of the running fiber since it last waited (`outside::give_way`).
+    operations: u32,
 }
 
 /// A domain.
@@ -120,6 +123,8 @@ pub struct Domain {
     has_handles: AtomicBool,
     /// Dead ones among them are to be looked for.
     looks_for_dead: AtomicBool,
+    /// What has been put off.
+    deferred: Deferred,
 }
 
 // SAFETY: `local` is reached through an `Owner` and the Vm through the token's proof only, of which there is one at a time (module essay).
@@ -197,6 +202,17 @@ impl<'a> Owner<'a> {
             None => Some(&mut self.local().root_stash),
             Some(id) => self.slot(id).map(|s| &mut s.stash),
         }
+    }
+
+    /// Counts an operation that needed no wait. True: that was the `most`th, and the count begins anew.
+    pub(crate) fn count_operation(self, most: u32) -> bool {
+        let operations = &mut self.local().operations;
+        *operations += 1;
+        let over = *operations >= most;
+        if over {
+            *operations = 0;
+        }
+        over
     }
 
     /// The domain works for a pool from now on.
@@ -350,6 +366,7 @@ impl Domain {
                 interrupted: AtomicBool::new(false),
                 has_handles: AtomicBool::new(false),
                 looks_for_dead: AtomicBool::new(false),
+                deferred: Deferred::default(),
             }
         });
         runtime.rest().register(&domain.waits);
@@ -424,6 +441,25 @@ impl Domain {
 
     pub(crate) fn waits(&self) -> &WaitList {
         &self.waits
+    }
+
+    /// Puts something off. Code that blocks has to give the domain up meanwhile, so that it is done.
+    pub(crate) fn defer(&self, later: Arc<dyn Later>) {
+        if self.deferred.add(later) {
+            self.interested.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Does what has been put off.
+    fn do_deferred(&self) {
+        if self.deferred.run() {
+            self.interested.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a fiber waits for its turn.
+    pub(crate) fn is_fiber_ready(&self) -> bool {
+        self.token.has_ready()
     }
 
     /// Makes a parked fiber run.
@@ -523,6 +559,7 @@ impl Domain {
         if let Some(modules) = modules {
             vm.set_module_search(&modules);
         }
+        self.owner(vm).local().operations = 0;
         match vm.run_fiber(thread) {
             FiberStep::Parked => {}
             FiberStep::Done(end) => {
@@ -578,12 +615,16 @@ impl Domain {
                         seat.busy();
                     }
                     self.run(self.state_of(&mut owned), id);
+                    if self.deferred.is_due() {
+                        self.do_deferred();
+                    }
                 }
                 Next::HandOver => {
                     self.state_of(&mut owned).leave_thread();
                     return self.token.hand_over(owned);
                 }
                 Next::Empty => {
+                    self.do_deferred();
                     let vm = self.state_of(&mut owned);
                     if self.serve_pool(vm) {
                         continue;
@@ -789,6 +830,7 @@ impl Domain {
 
     /// Frees the domain's state. The owner's last act.
     fn close(self: &Arc<Self>, owned: Owned) {
+        self.do_deferred();
         *self.interrupt.lock() = None;
         let vm = self.vm.swap(std::ptr::null_mut(), Ordering::Relaxed);
         let mut young = 0;
@@ -905,6 +947,7 @@ impl Host for Domain {
         {
             self.token.poke();
         }
+        self.do_deferred();
         self.runtime.untold().domain_is_idle();
         self.token.detach(owned);
     }
@@ -926,6 +969,7 @@ impl Host for Domain {
         *self.root_waiter.lock() = Some(root.clone());
         // An interrupt that came before the waiter was there to be woken.
         if !self.is_interrupted() {
+            self.do_deferred();
             self.runtime.untold().domain_is_idle();
             match self.token.wait(owned, &root) {
                 Some(back) => owned = back,
@@ -955,6 +999,7 @@ impl Host for Domain {
         self.live.load(Ordering::Relaxed)
     }
     fn process_ends(&self) {
+        self.runtime.domains().iter().for_each(|d| d.do_deferred());
         self.runtime.untold().tell_all();
     }
     fn report_waits(&self, vm: &mut Vm) {

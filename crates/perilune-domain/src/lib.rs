@@ -5,6 +5,7 @@
 //! The design as a whole is in `docs/parallel-design.md`.
 //!
 //! * [`sched`] knows no Lua: threads, ownership, waiting, timers, task queues, rest.
+//! * [`outside`]: how rooms above this one make natives that wait.
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
 pub mod bundle;
@@ -19,6 +20,7 @@ pub mod nearest;
 pub mod objects;
 mod options;
 mod outcome;
+pub mod outside;
 mod pool;
 mod races;
 pub mod runtime;
@@ -35,4 +37,4 @@ mod untold;
 mod wait;
 
 pub use module::open;
-pub use runtime::{Config, Runtime};
+pub use runtime::{Config, Module, Runtime};

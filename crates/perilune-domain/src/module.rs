@@ -21,6 +21,9 @@ pub fn open(vm: &mut Vm, runtime: &Arc<Runtime>) -> LuaResult<()> {
         && let Some(preload) = vm.get_field(package, "preload")?.as_table()
     {
         vm.set_field(preload, "perilune", Value::native(&OPEN))?;
+        for module in &runtime.config().modules {
+            vm.set_field(preload, module.0.name, Value::native(module.0))?;
+        }
     }
     perilune_data::open(vm)?;
     crate::bundle::open(vm, runtime)

@@ -16,8 +16,8 @@ use crate::untold::Untold;
 use parking_lot::Mutex;
 use perilune_heap::HeapOptions;
 use perilune_stdlib::Paths;
-use perilune_vm::Vm;
 use perilune_vm::machine::Specializer;
+use perilune_vm::{Native, Vm};
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -38,8 +38,20 @@ pub struct Config {
     pub check_races: bool,
     /// The main domain is told of an interrupt by the user. One runtime of a process should ask for it: that of the command.
     pub takes_interrupts: bool,
+    /// Further modules that every domain can require.
+    pub modules: Vec<Module>,
     /// Makes machine code for all domains; `None`: everything is interpreted.
     pub specializer: Option<Arc<dyn Specializer>>,
+}
+
+/// A module of a room above this one, under the name of the native that makes it.
+#[derive(Clone, Copy)]
+pub struct Module(pub &'static Native);
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name)
+    }
 }
 
 /// One program: see the module's essay.

@@ -20,8 +20,9 @@ use crate::channel::Channel;
 use crate::domain::{Domain, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
+use crate::outside::Awaited;
 use crate::sched::token::Root;
-use crate::sched::{Reason, Sleeper, TimerId, Waiter, timer};
+use crate::sched::{Hold, Reason, Sleeper, TimerId, Waiter, timer};
 use crate::scope::fiber::Fiber;
 use crate::semaphore::Semaphore;
 use perilune_trace::event::{self, Ns, Parking, Stack, Verb};
@@ -39,6 +40,8 @@ pub(crate) struct Wait {
     pub root: Option<Arc<Waiter<Root>>>,
     slot: u32,
     timer: Option<TimerId>,
+    /// The unit of a wait that somebody outside the program ends (`outside.rs`).
+    pub hold: Option<Hold>,
     /// What the native that waits has put aside for its next turn.
     pub data: Option<Box<dyn Any + Send>>,
     /// What events say of it.
@@ -86,6 +89,8 @@ pub(crate) enum Object {
     Fiber(Arc<Fiber>),
     /// A semaphore.
     Semaphore(Arc<Semaphore>),
+    /// Something outside the program.
+    Outside(Arc<dyn Awaited>),
 }
 
 impl Object {
@@ -93,7 +98,7 @@ impl Object {
     fn reference(&self) -> ObjectRef {
         match self {
             Object::Text(_) => ObjectRef::new(ObjectKind::Timer, 0),
-            Object::Words(_) => ObjectRef::new(ObjectKind::Several, 0),
+            Object::Words(_) | Object::Outside(_) => ObjectRef::new(ObjectKind::Several, 0),
             Object::Channel(c) => c.upgrade().map_or(ObjectRef::NONE, |c| c.reference()),
             Object::Outcome(o) => o.identity.get(),
             Object::Fiber(f) => f.outcome().identity.get(),
@@ -127,6 +132,7 @@ impl std::fmt::Display for Object {
             Object::Outcome(o) => f.write_str(&o.whose),
             Object::Fiber(fiber) => f.write_str(&fiber.describe()),
             Object::Semaphore(s) => f.write_str(&s.describe()),
+            Object::Outside(o) => f.write_str(&o.words()),
         }
     }
 }
@@ -188,7 +194,8 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
         }
     };
     let slot = domain.waits().add(Arc::clone(&waiter));
-    let wait = Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, data: None, events, verb };
+    let wait =
+        Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, hold: None, data: None, events, verb };
     domain.owner(vm).set_wait(wait);
     Ok(waiter)
 }

@@ -26,7 +26,10 @@ pub(crate) fn register(vm: &mut Vm, registered: &Registered, held: &plain::Plain
 }
 
 /// Fills a metatable: `methods` become the fields of `__index`, `events` those of the metatable.
-pub(crate) fn fill(
+///
+/// # Errors
+/// "not enough memory"
+pub fn fill(
     vm: &mut Vm,
     mt: Gc<Table>,
     methods: &[&'static Native],

@@ -13,6 +13,7 @@
 //! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
 //! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
 //! | `cancel.rs` | the flag that a task, its wait and its domain share |
+//! | `deferred.rs` | what a domain has put off until it has nothing better to do |
 //! | `sync.rs` | the primitives, so that the models in `tests/model` can put loom's in their place |
 //!
 //! # How a pump uses them
@@ -49,6 +50,7 @@
 
 pub mod bell;
 pub mod cancel;
+pub mod deferred;
 mod linger;
 pub mod ordered;
 pub mod queue;

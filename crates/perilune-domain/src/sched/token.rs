@@ -281,6 +281,11 @@ impl<F> Token<F> {
         self.state.load(Ordering::Relaxed) & RETURNING != 0
     }
 
+    /// Whether a fiber is ready; out of date when it is read, unless the caller owns the domain and it is. Costs a load.
+    pub fn has_ready(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & WORK != 0
+    }
+
     /// Whether the domain has ended.
     pub fn is_closed(&self) -> bool {
         self.state.load(Ordering::Acquire) & CLOSED != 0

@@ -1,0 +1,128 @@
+//! Waiting for what is outside the program: the interface through which rooms above this one make natives that wait, for sockets, for helper threads.
+//!
+//! A native follows the pattern of `wait.rs`: it tries; if it has to wait it begins a wait, leaves the waiter where somebody will wake it, looks once more, and parks; then it is called again.
+//! What differs from waits inside the program:
+//!
+//! * Who ends the wait is no part of the program, so the wait itself has a unit of rest (`sched/rest.rs`), from [`begin`] to its end: a program with such a wait is not at rest. The
+//!   unit is given up by the domain's owner, who has another one.
+//! * What the native has left somewhere has to be taken back however the wait ends, also when the native is not called again because its fiber is cancelled. So what it puts
+//!   aside with [`set_data`] is dropped with the wait: a guard whose `drop` takes the waiter back.
+//!
+//! A native that finds what it wants at once, again and again, would never let its neighbours run: it calls [`give_way`] first.
+
+use crate::domain::Domain;
+use crate::sched::deferred::Later;
+use crate::wait::{self, Object};
+use perilune_trace::event::Verb;
+use perilune_vm::{LuaResult, Vm};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use crate::sched::{Reason, Waiter};
+pub use crate::wait::Turn;
+
+/// How many operations a fiber does without waiting while others are ready.
+const TURN: u32 = 16;
+
+/// What is waited for, in words for reports: `connection 127.0.0.1:80`.
+pub trait Awaited: Send + Sync {
+    /// The words.
+    fn words(&self) -> String;
+}
+
+/// Makes the running state a domain if it is none yet, as `require "perilune"` does: natives that wait need it.
+pub fn enter(vm: &mut Vm) {
+    if vm.host().is_none() {
+        Domain::adopt(vm);
+        vm.seal_modules();
+    }
+}
+
+/// Begins to wait. `verb` and `object` say for what.
+///
+/// # Errors
+/// Nothing can wait here (a finaliser, a hook); or [`enter`] was not called.
+pub fn begin(vm: &mut Vm, verb: Verb, object: Arc<dyn Awaited>) -> LuaResult<Arc<Waiter>> {
+    let hold = Domain::of(vm)?.domain.runtime().rest().hold();
+    let waiter = wait::begin(vm, verb, Object::Outside(object))?;
+    if let Some(wait) = Domain::of(vm)?.wait() {
+        wait.hold = Some(hold);
+    }
+    Ok(waiter)
+}
+
+/// Lets the wait that has begun end at this time; `None`: never.
+///
+/// # Errors
+/// As [`begin`].
+pub fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
+    wait::limit_at(vm, deadline)
+}
+
+/// Where the running native is with its wait.
+///
+/// # Errors
+/// The wait has been given up because nothing can end it, or by an interrupt.
+pub fn woken(vm: &mut Vm) -> LuaResult<Turn> {
+    wait::woken(vm)
+}
+
+/// Puts something aside for the native's next turn. It is dropped when the wait ends.
+pub fn set_data<T: Any + Send>(vm: &mut Vm, data: T) {
+    wait::set_data(vm, data);
+}
+
+/// What the native has put aside, if it is a `T`; it is put aside no more.
+pub fn take_data<T: 'static>(vm: &mut Vm) -> Option<Box<T>> {
+    wait::take_data(vm)
+}
+
+/// The waiter has been left with all sources. True: return `Err(vm.park())`. False: the wait has ended already.
+pub fn sleeps(vm: &mut Vm) -> bool {
+    wait::sleeps(vm)
+}
+
+/// The wait is over, if there was one.
+pub fn finish(vm: &mut Vm) {
+    wait::finish(vm);
+}
+
+/// Argument `n` as a time span in seconds, not negative; `None`: longer than anybody waits.
+///
+/// # Errors
+/// It is no number.
+pub fn check_span(vm: &mut Vm, n: u32) -> LuaResult<Option<Duration>> {
+    crate::time::check_span(vm, n)
+}
+
+/// To be called by a native before it does something that needs no wait, when it is not waiting: now and then other ready fibers go first.
+///
+/// # Errors
+/// The park, to be passed on.
+pub fn give_way(vm: &mut Vm) -> LuaResult<()> {
+    let owner = Domain::of(vm)?;
+    if !owner.domain.is_fiber_ready() || !owner.count_operation(TURN) {
+        return Ok(());
+    }
+    // Where nothing can wait, nothing else has a turn.
+    let Ok(waiter) = wait::begin(vm, Verb::WaitsFor, Object::Text("its turn")) else { return Ok(()) };
+    if crate::domain::running_fiber(vm).is_some() {
+        if wait::sleeps(vm) {
+            waiter.wake(Reason::Ready);
+        }
+    } else {
+        // The root chain's thread has to leave the domain, so somebody else has to wake it.
+        wait::limit_at(vm, Some(Instant::now()))?;
+    }
+    Err(vm.park())
+}
+
+/// Has `later` called when the domain has nothing better to do (`sched/deferred.rs`).
+///
+/// # Errors
+/// The state is no domain.
+pub fn defer(vm: &mut Vm, later: Arc<dyn Later>) -> LuaResult<()> {
+    Domain::of(vm)?.domain.defer(later);
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Addresses as programs write them: `"host:port"`, `"[::1]:80"`, `"*:80"`, `"unix:/path"`, `"unix:@name"` (Linux's names that are no files).
+
+use rustix::net::{SocketAddrAny, SocketAddrUnix};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Where to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// An address that needs no look-up.
+    Ip(SocketAddr),
+    /// A name and a port.
+    Name(String, u16),
+    /// Any address of this machine (to listen).
+    Any(u16),
+    /// A socket in the file system; with `@` in front, beside it.
+    Unix(Vec<u8>),
+}
+
+/// Reads an address.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse(text: &[u8]) -> Result<Target, String> {
+    if let Some(path) = text.strip_prefix(b"unix:") {
+        return match path {
+            [] | [b'@'] => Err("the path after 'unix:' is missing".into()),
+            _ => Ok(Target::Unix(path.to_vec())),
+        };
+    }
+    let text = std::str::from_utf8(text).map_err(|_| "an address must be text".to_owned())?;
+    let wanted = || format!("'{text}' is no address: expected 'host:port', '[ipv6]:port' or 'unix:/path'");
+    let (host, port) = text.rsplit_once(':').ok_or_else(wanted)?;
+    let port: u16 =
+        port.parse().map_err(|_| format!("'{port}' is no port: expected a number from 0 to 65535"))?;
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.strip_suffix(']').ok_or_else(wanted)?,
+        None if host.contains(':') => {
+            return Err(format!("an IPv6 address stands in brackets: '[{host}]:{port}'"));
+        }
+        None => host,
+    };
+    of_host(host, port)
+}
+
+/// A host and a port.
+///
+/// # Errors
+/// What is wrong with the host.
+pub fn of_host(host: &str, port: u16) -> Result<Target, String> {
+    if host.is_empty() || host == "*" {
+        return Ok(Target::Any(port));
+    }
+    if host.contains('\0') || host.contains(char::is_whitespace) {
+        return Err(format!("'{}' is no host name", host.escape_debug()));
+    }
+    Ok(match host.parse::<IpAddr>() {
+        Ok(ip) => Target::Ip(SocketAddr::new(ip, port)),
+        Err(_) => Target::Name(host.to_owned(), port),
+    })
+}
+
+impl Target {
+    /// Where one connects to: this machine, if no host is given.
+    pub fn to_connect(self) -> Target {
+        match self {
+            Target::Any(port) => Target::Ip(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
+            other => other,
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Ip(address) => address.fmt(f),
+            Target::Name(name, port) => write!(f, "{name}:{port}"),
+            Target::Any(port) => write!(f, "*:{port}"),
+            Target::Unix(path) => write!(f, "unix:{}", String::from_utf8_lossy(path)),
+        }
+    }
+}
+
+/// A path as the system wants it.
+///
+/// # Errors
+/// It is too long, or has a NUL in it.
+pub fn unix(path: &[u8]) -> rustix::io::Result<SocketAddrUnix> {
+    match path.strip_prefix(b"@") {
+        Some(name) => SocketAddrUnix::new_abstract_name(name),
+        None => SocketAddrUnix::new(path),
+    }
+}
+
+/// An address of the system's in the words of programs.
+pub fn text(address: Option<SocketAddrAny>) -> String {
+    let Some(address) = address else { return "?".into() };
+    if let Ok(ip) = SocketAddr::try_from(address.clone()) {
+        return plain(ip).to_string();
+    }
+    match SocketAddrUnix::try_from(address) {
+        Ok(unix) => match (unix.path_bytes(), unix.abstract_name()) {
+            (Some(path), _) => format!("unix:{}", String::from_utf8_lossy(path)),
+            (_, Some(name)) => format!("unix:@{}", String::from_utf8_lossy(name)),
+            _ => "unix:".into(),
+        },
+        Err(_) => "?".into(),
+    }
+}
+
+/// An IPv4 address that came through a socket for both kinds, as such.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
+            Some(ip) => SocketAddr::new(ip.into(), address.port()),
+            None => address,
+        },
+        IpAddr::V4(_) => address,
+    }
+}
+
+/// The addresses that stand for any of this machine's, in the order in which they are tried.
+pub fn any(port: u16) -> [SocketAddr; 2] {
+    [SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port), SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let ip = |text: &str| Ok(Target::Ip(text.parse().unwrap()));
+        assert_eq!(parse(b"127.0.0.1:80"), ip("127.0.0.1:80"));
+        assert_eq!(parse(b"[::1]:80"), ip("[::1]:80"));
+        assert_eq!(parse(b"example.org:443"), Ok(Target::Name("example.org".into(), 443)));
+        assert_eq!(parse(b"*:0"), Ok(Target::Any(0)));
+        assert_eq!(parse(b":7"), Ok(Target::Any(7)));
+        assert_eq!(parse(b"unix:/tmp/s"), Ok(Target::Unix(b"/tmp/s".to_vec())));
+        for bad in ["", "x", "x:y", "x:65536", "::1:80", "[::1:80", "a b:1", "unix:"] {
+            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn mapped_addresses_are_shown_plainly() {
+        assert_eq!(plain("[::ffff:1.2.3.4]:5".parse().unwrap()).to_string(), "1.2.3.4:5");
+        assert_eq!(plain("[::1]:5".parse().unwrap()).to_string(), "[::1]:5");
+    }
+}

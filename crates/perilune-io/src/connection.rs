@@ -1,0 +1,516 @@
+//! Connections as programs see them: the natives on a [`Stream`].
+
+use crate::failure::Failure;
+use crate::stream::{End, Input, More, Stream};
+use crate::waiting::{Side, turn, wait};
+use perilune_domain::objects::fill;
+use perilune_domain::outside;
+use perilune_vm::shared::SharedKind;
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The kind of connections.
+pub static CONNECTION: SharedKind = SharedKind::new("connection", open);
+
+/// A line, or what comes before a separator, is no longer unless the program says so.
+const LINE_LIMIT: usize = 1 << 20;
+/// The same of all that comes.
+const ALL_LIMIT: usize = 64 << 20;
+/// `read()` hands out so much at a time.
+const SOME: usize = 64 << 10;
+/// How long what was written may take to go after a connection went out of scope.
+const LINGER: Duration = Duration::from_secs(10);
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(
+        vm,
+        mt,
+        &[
+            &READ,
+            &READ_EXACT,
+            &READ_LINE,
+            &READ_UNTIL,
+            &READ_ALL,
+            &LINES,
+            &PEEK,
+            &WRITE,
+            &FLUSH,
+            &CLOSE_WRITE,
+            &CLOSE,
+            &ABORT,
+            &COPY_TO,
+            &SET,
+            &INFO,
+            &PEER,
+            &ADDRESS,
+            &IS_CLOSED,
+        ],
+        &[("__close", &AT_SCOPE_END)],
+    )
+}
+
+fn this(vm: &mut Vm) -> LuaResult<Arc<Stream>> {
+    vm.check_shared_arc(1, &CONNECTION)
+}
+
+/// Argument `n` as a number of bytes.
+fn check_bytes(vm: &mut Vm, n: u32, least: i64) -> LuaResult<usize> {
+    let bytes = vm.check_int(n)?;
+    if bytes < least {
+        return Err(vm.arg_error(n, &format!("a number of bytes must be at least {least}")));
+    }
+    Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+fn opt_bytes(vm: &mut Vm, n: u32, default: usize) -> LuaResult<usize> {
+    if vm.arg_is_none_or_nil(n) { Ok(default) } else { check_bytes(vm, n, 1) }
+}
+
+// -- Reading ---------------------------------------------------------------------------------------------------------------------
+
+/// What a look at the buffer came to.
+enum Step {
+    /// These results have been pushed.
+    Done(u32),
+    /// So many bytes more are hoped for.
+    More(usize),
+    /// It cannot be.
+    Fail(Failure),
+}
+
+/// Reads until `step` finds in the buffer what it wants, the stream ends, or the time is over.
+fn read(
+    vm: &mut Vm,
+    stream: &Arc<Stream>,
+    mut step: impl FnMut(&mut Vm, &mut Input) -> LuaResult<Step>,
+) -> Result<u32, Stop> {
+    let progress = turn(vm, stream, Side::Read)?;
+    if progress.is_first {
+        stream.flush_some();
+    }
+    loop {
+        let mut input = stream.input();
+        if !input.is_open() {
+            return Err(Failure::Closed.into());
+        }
+        let want = match step(vm, &mut input)? {
+            Step::Done(n) => return Ok(n),
+            Step::Fail(failure) => return Err(failure.into()),
+            Step::More(want) => want,
+        };
+        match input.end {
+            Some(End::Eof) => return Err(Failure::Closed.into()),
+            Some(End::Failed(error)) => return Err(Failure::System(error).into()),
+            None => {}
+        }
+        match stream.more(&mut input, want) {
+            More::Some | More::End => {}
+            More::NoMemory => {
+                drop(input);
+                return Err(Stop::Thrown(vm.out_of_memory()));
+            }
+            More::Wait if progress.is_over => return Err(Failure::Timeout.into()),
+            More::Wait => wait(vm, stream, input, Side::Read, &progress)?,
+        }
+    }
+}
+
+/// Why a native does not return what it was to: an error or a park, or something that is told as a result.
+enum Stop {
+    Thrown(perilune_vm::Thrown),
+    Failure(Failure),
+}
+
+impl From<perilune_vm::Thrown> for Stop {
+    fn from(thrown: perilune_vm::Thrown) -> Stop {
+        Stop::Thrown(thrown)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failure(failure)
+    }
+}
+
+/// The results of a native.
+fn results(vm: &mut Vm, outcome: Result<u32, Stop>) -> LuaResult<u32> {
+    match outcome {
+        Ok(n) => Ok(n),
+        Err(Stop::Thrown(thrown)) => Err(thrown),
+        Err(Stop::Failure(failure)) => failure.ret(vm),
+    }
+}
+
+/// Hands out the first `n` bytes as a string; `more` behind them are dropped.
+fn hand_out(vm: &mut Vm, input: &mut Input, n: usize, more: usize) -> LuaResult<Step> {
+    let text = vm.new_str(&input.buffer.bytes()[..n])?;
+    input.consume(n + more);
+    vm.push(text.into());
+    Ok(Step::Done(1))
+}
+
+/// `c:read([n])`: what is there, at least one byte, at most `n`.
+static READ: Native = Native::leaf("read", |vm| {
+    let most = if vm.arg_is_none_or_nil(2) { SOME } else { check_bytes(vm, 2, 0)? };
+    let stream = this(vm)?;
+    let outcome = read(vm, &stream, |vm, input| match input.buffer.len() {
+        0 if most > 0 => Ok(Step::More(0)),
+        there => hand_out(vm, input, there.min(most), 0),
+    });
+    results(vm, outcome)
+});
+
+/// `c:read_exact(n)`: n bytes; if the stream ends before, they stay there.
+static READ_EXACT: Native = Native::leaf("read_exact", |vm| {
+    let n = check_bytes(vm, 2, 0)?;
+    let stream = this(vm)?;
+    let outcome = read(vm, &stream, |vm, input| match input.buffer.len() {
+        there if there < n => Ok(Step::More(n - there)),
+        _ => hand_out(vm, input, n, 0),
+    });
+    results(vm, outcome)
+});
+
+/// `c:peek(n)`: the next n bytes, which stay there; fewer, if the stream ends.
+static PEEK: Native = Native::leaf("peek", |vm| {
+    let n = check_bytes(vm, 2, 1)?;
+    let stream = this(vm)?;
+    let outcome = read(vm, &stream, |vm, input| {
+        let there = input.buffer.len();
+        if there < n && (input.end.is_none() || there == 0) {
+            return Ok(Step::More(n - there));
+        }
+        let text = vm.new_str(&input.buffer.bytes()[..there.min(n)])?;
+        vm.push(text.into());
+        Ok(Step::Done(1))
+    });
+    results(vm, outcome)
+});
+
+fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Stop> {
+    read(vm, stream, |vm, input| match input.find(b"\n") {
+        Some(at) if at <= limit => {
+            let ends = at > 0 && input.buffer.bytes()[at - 1] == b'\r';
+            let text = at - usize::from(ends);
+            hand_out(vm, input, text, at + 1 - text)
+        }
+        None if input.buffer.len() <= limit => match (input.end, input.buffer.len()) {
+            // The last line needs no end.
+            (Some(End::Eof), n) if n > 0 => hand_out(vm, input, n, 0),
+            _ => Ok(Step::More(0)),
+        },
+        _ => Ok(Step::Fail(Failure::Limit(format!("a line is longer than {limit} bytes")))),
+    })
+}
+
+/// `c:read_line([limit])`: a line without its end, which is LF or CRLF.
+static READ_LINE: Native = Native::leaf("read_line", |vm| {
+    let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
+    let stream = this(vm)?;
+    let outcome = read_line(vm, &stream, limit);
+    results(vm, outcome)
+});
+
+/// `c:read_until(separator [, limit])`: what comes before the separator, which is taken too.
+static READ_UNTIL: Native = Native::leaf("read_until", |vm| {
+    let separator = vm.check_str(2)?.bytes().to_vec();
+    if separator.is_empty() {
+        return Err(vm.arg_error(2, "the separator must not be empty"));
+    }
+    let limit = opt_bytes(vm, 3, LINE_LIMIT)?;
+    let stream = this(vm)?;
+    let outcome = read(vm, &stream, |vm, input| match input.find(&separator) {
+        Some(at) if at <= limit => hand_out(vm, input, at, separator.len()),
+        None if input.buffer.len() < limit.saturating_add(separator.len()) => Ok(Step::More(0)),
+        _ => Ok(Step::Fail(Failure::Limit(format!("no separator within {limit} bytes")))),
+    });
+    results(vm, outcome)
+});
+
+/// `c:read_all([limit])`: everything until the end of the stream.
+static READ_ALL: Native = Native::leaf("read_all", |vm| {
+    let limit = opt_bytes(vm, 2, ALL_LIMIT)?;
+    let stream = this(vm)?;
+    let outcome = read(vm, &stream, |vm, input| {
+        let there = input.buffer.len();
+        if there > limit {
+            let text = format!("more than {limit} bytes have come");
+            return Ok(Step::Fail(Failure::Limit(text)));
+        }
+        match input.end {
+            Some(End::Eof) => hand_out(vm, input, there, 0),
+            _ => Ok(Step::More(there)),
+        }
+    });
+    results(vm, outcome)
+});
+
+/// `c:lines([limit])`: an iterator over lines.
+static LINES: Native = Native::leaf("lines", |vm| {
+    let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
+    this(vm)?;
+    let this = vm.arg(1);
+    let next = vm.new_native_closure(&NEXT_LINE, &[this, Value::int(limit as i64)])?;
+    vm.ret(next)
+});
+
+/// One step of it. What is not the end of the stream is an error, as with `io.lines`: a loop could not tell.
+static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
+    let this = vm.upvalue(1).as_shared().map(|r| r.object().clone());
+    let stream = this.and_then(|object| perilune_vm::shared::downcast_arc::<Stream>(object).ok());
+    let (Some(stream), Some(limit)) = (stream, vm.upvalue(2).as_int()) else {
+        return Err(vm.error("not an iterator over lines"));
+    };
+    match read_line(vm, &stream, limit as usize) {
+        Ok(n) => Ok(n),
+        Err(Stop::Thrown(thrown)) => Err(thrown),
+        Err(Stop::Failure(Failure::Closed)) => vm.ret(Value::NIL),
+        Err(Stop::Failure(failure)) => Err(vm.error(failure.message())),
+    }
+});
+
+// -- Writing ---------------------------------------------------------------------------------------------------------------------
+
+/// `c:write(...)`: strings and numbers, taken whole or not at all.
+static WRITE: Native = Native::leaf("write", |vm| {
+    let stream = this(vm)?;
+    let mut bytes = 0;
+    for n in 2..=vm.nargs() {
+        bytes += vm.check_str(n)?.bytes().len();
+    }
+    let progress = turn(vm, &stream, Side::Write)?;
+    loop {
+        let mut output = stream.output();
+        match stream.may_write(&mut output) {
+            Ok(true) => {
+                if !stream.reserve(&mut output, bytes) {
+                    drop(output);
+                    return Err(vm.out_of_memory());
+                }
+                for n in 2..=vm.nargs() {
+                    let text = vm.check_str(n)?;
+                    stream.take(&mut output, text.bytes());
+                }
+                let defer = stream.is_to_be_deferred(&mut output);
+                drop(output);
+                if defer {
+                    outside::defer(vm, Arc::clone(&stream) as _)?;
+                }
+                return vm.ret(true);
+            }
+            Ok(false) if progress.is_over => {
+                drop(output);
+                return Failure::Timeout.ret(vm);
+            }
+            Ok(false) => wait(vm, &stream, output, Side::Write, &progress)?,
+            Err(failure) => {
+                drop(output);
+                return failure.ret(vm);
+            }
+        }
+    }
+});
+
+/// Waits until all that was written has gone.
+fn flush(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
+    let progress = turn(vm, stream, Side::Write)?;
+    loop {
+        let mut output = stream.output();
+        if stream.flush(&mut output)? {
+            return Ok(());
+        }
+        if progress.is_over {
+            return Err(Failure::Timeout.into());
+        }
+        wait(vm, stream, output, Side::Write, &progress)?;
+    }
+}
+
+/// `c:flush()`: waits until the system has all that was written.
+static FLUSH: Native = Native::leaf("flush", |vm| {
+    let stream = this(vm)?;
+    let outcome = flush(vm, &stream);
+    done(vm, outcome)
+});
+
+fn done(vm: &mut Vm, outcome: Result<(), Stop>) -> LuaResult<u32> {
+    match outcome {
+        Ok(()) => vm.ret(true),
+        Err(stop) => results(vm, Err(stop)),
+    }
+}
+
+/// `c:close_write()`: the peer reads the end of the stream after what was written; reading goes on.
+static CLOSE_WRITE: Native = Native::leaf("close_write", |vm| {
+    let stream = this(vm)?;
+    let outcome = flush(vm, &stream).and_then(|()| Ok(stream.end_output(&mut stream.output())?));
+    done(vm, outcome)
+});
+
+/// `c:close()`: waits until what was written has gone, then closes. Whatever it returns, the connection is closed.
+static CLOSE: Native = Native::leaf("close", |vm| {
+    let stream = this(vm)?;
+    let outcome = flush(vm, &stream);
+    if let Err(Stop::Thrown(thrown)) = outcome {
+        return Err(thrown);
+    }
+    stream.close_now();
+    match outcome {
+        Err(Stop::Failure(Failure::Closed)) => vm.ret(true),
+        outcome => done(vm, outcome),
+    }
+});
+
+/// The connection goes out of scope: as `close`, but nobody waits.
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    this(vm)?.close_later(LINGER);
+    Ok(0)
+});
+
+/// `c:abort()`: closes at once, drops what has not gone, and tells the peer that something is wrong.
+static ABORT: Native = Native::leaf("abort", |vm| {
+    let first = this(vm)?.abort();
+    vm.ret(first)
+});
+
+/// `c:copy_to(other)`: writes all that comes to the other connection, until the stream ends; how many bytes that were.
+static COPY_TO: Native = Native::leaf("copy_to", |vm| {
+    let from = this(vm)?;
+    let to: Arc<Stream> = vm.check_shared_arc(2, &CONNECTION)?;
+    let mut progress = turn(vm, &from, Side::Read)?;
+    loop {
+        let mut output = to.output();
+        match to.may_write(&mut output) {
+            Ok(true) => {}
+            Ok(false) if progress.is_over => {
+                drop(output);
+                return Failure::Timeout.ret(vm);
+            }
+            Ok(false) => {
+                wait(vm, &to, output, Side::Write, &progress)?;
+                continue;
+            }
+            Err(failure) => {
+                drop(output);
+                return failure.ret(vm);
+            }
+        }
+        drop(output);
+        let mut input = from.input();
+        let more = match input.buffer.is_empty() {
+            true if !input.is_open() => {
+                drop(input);
+                return Failure::Closed.ret(vm);
+            }
+            true => from.more(&mut input, SOME),
+            false => More::Some,
+        };
+        match more {
+            More::Some => {
+                let mut output = to.output();
+                let n = input.buffer.len();
+                if !to.reserve(&mut output, n) {
+                    drop((output, input));
+                    return Err(vm.out_of_memory());
+                }
+                to.take(&mut output, input.buffer.bytes());
+                to.write_out(&mut output);
+                input.consume(n);
+                progress.done += n as u64;
+                // Each piece has its time.
+                progress.deadline = from.deadline(true);
+                progress.is_over = false;
+            }
+            More::NoMemory => {
+                drop(input);
+                return Err(vm.out_of_memory());
+            }
+            More::End => {
+                let end = input.end;
+                drop(input);
+                return match end {
+                    Some(End::Failed(error)) => Failure::System(error).ret(vm),
+                    Some(End::Eof) => vm.ret(progress.done as i64),
+                    None => Failure::Closed.ret(vm),
+                };
+            }
+            More::Wait if progress.is_over => {
+                drop(input);
+                return Failure::Timeout.ret(vm);
+            }
+            More::Wait => wait(vm, &from, input, Side::Read, &progress)?,
+        }
+    }
+});
+
+// -- Everything else -------------------------------------------------------------------------------------------------------------
+
+/// `c:set{read_timeout=, write_timeout=, nodelay=, high_water=}`: the connection.
+static SET: Native = Native::leaf("set", |vm| {
+    let stream = this(vm)?;
+    let options = vm.check_table(2)?;
+    crate::options::check(vm, options, &["read_timeout", "write_timeout", "nodelay", "high_water"])?;
+    for (name, reads) in [("read_timeout", true), ("write_timeout", false)] {
+        if let Some(span) = crate::options::span(vm, options, name)? {
+            stream.set_timeout(reads, span);
+        }
+    }
+    if let Some(bytes) = crate::options::int(vm, options, "high_water", 0, i64::MAX)? {
+        stream.set_high_water(bytes as usize);
+    }
+    if let Some(on) = crate::options::flag(vm, options, "nodelay")?
+        && let Err(failure) = stream.set_nodelay(on)
+    {
+        return failure.ret(vm);
+    }
+    let this = vm.arg(1);
+    vm.ret(this)
+});
+
+/// `c:info()`: what there is to know.
+static INFO: Native = Native::leaf("info", |vm| {
+    let stream = this(vm)?;
+    let (received, sent) = stream.counts();
+    let unread = stream.input().buffer.len();
+    let unsent = {
+        let output = stream.output();
+        stream.unsent(&output)
+    };
+    let info = vm.new_table(0, 8)?;
+    vm.push(info.into());
+    for (name, n) in [
+        ("received", received as i64),
+        ("sent", sent as i64),
+        ("unread", unread as i64),
+        ("unsent", unsent as i64),
+        ("high_water", stream.high_water().min(i64::MAX as usize) as i64),
+    ] {
+        vm.set_field(info, name, Value::int(n))?;
+    }
+    for (name, text) in [("address", &stream.address), ("peer", &stream.peer)] {
+        let text = vm.value_str(text.as_bytes())?;
+        vm.set_field(info, name, text)?;
+    }
+    vm.set_field(info, "closed", stream.is_closed().into())?;
+    Ok(1)
+});
+
+/// `c:peer()`: the other end's address.
+static PEER: Native = Native::leaf("peer", |vm| {
+    let stream = this(vm)?;
+    vm.ret_str(stream.peer.as_bytes())
+});
+
+/// `c:address()`: this end's address.
+static ADDRESS: Native = Native::leaf("address", |vm| {
+    let stream = this(vm)?;
+    vm.ret_str(stream.address.as_bytes())
+});
+
+/// `c:is_closed()`: whether somebody has closed it here.
+static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
+    let closed = this(vm)?.is_closed();
+    vm.ret(closed)
+});

@@ -1,0 +1,141 @@
+//! What may go wrong without anybody's mistake, and how programs are told: `nil, message, code`.
+//!
+//! The code is what programs compare. A word stands for what they tell apart, whatever the system calls it; for the rest it is the errno's name.
+
+use perilune_vm::{LuaResult, Value, Vm};
+use rustix::io::Errno;
+
+/// Why an operation has not done what it was to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// Its time was over.
+    Timeout,
+    /// The connection is closed, or was by another fiber; or the peer has ended the stream.
+    Closed,
+    /// A name that means nothing, with what the resolver says.
+    Name(String),
+    /// More than the program wants to have.
+    Limit(String),
+    /// Everybody who could do it is busy.
+    Busy(String),
+    /// The system's refusal.
+    System(Errno),
+    /// The same, of something in particular: `cannot connect to 127.0.0.1:1`.
+    Of(String, Errno),
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Failure {
+        Failure::System(error)
+    }
+}
+
+impl Failure {
+    /// The code.
+    pub fn code(&self) -> String {
+        match self {
+            Failure::Timeout => "timeout".into(),
+            Failure::Closed => "closed".into(),
+            Failure::Name(_) => "name".into(),
+            Failure::Limit(_) => "limit".into(),
+            Failure::Busy(_) => "busy".into(),
+            Failure::System(error) | Failure::Of(_, error) => code_of(*error),
+        }
+    }
+
+    /// The message.
+    pub fn message(&self) -> String {
+        match self {
+            Failure::Timeout => "timeout".into(),
+            Failure::Closed => "closed".into(),
+            Failure::Name(text) | Failure::Limit(text) | Failure::Busy(text) => text.clone(),
+            Failure::System(error) => text_of(*error),
+            Failure::Of(what, error) => format!("{what}: {}", text_of(*error)),
+        }
+    }
+
+    /// The same, said of something in particular.
+    pub fn of(self, what: impl FnOnce() -> String) -> Failure {
+        match self {
+            Failure::System(error) => Failure::Of(what(), error),
+            other => other,
+        }
+    }
+
+    /// `nil, message, code` as the results of a native.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    pub fn ret(&self, vm: &mut Vm) -> LuaResult<u32> {
+        vm.push(Value::NIL);
+        vm.push_str(self.message().as_bytes())?;
+        vm.push_str(self.code().as_bytes())?;
+        Ok(3)
+    }
+}
+
+/// The system's words, without the number that the standard library adds.
+fn text_of(error: Errno) -> String {
+    let text = std::io::Error::from_raw_os_error(error.raw_os_error()).to_string();
+    match text.rfind(" (os error") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+fn code_of(error: Errno) -> String {
+    let name = match error {
+        Errno::TIMEDOUT => "timeout",
+        Errno::CONNREFUSED => "refused",
+        Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => "reset",
+        Errno::ACCESS => "EACCES",
+        Errno::PERM => "EPERM",
+        Errno::ADDRINUSE => "EADDRINUSE",
+        Errno::ADDRNOTAVAIL => "EADDRNOTAVAIL",
+        Errno::AFNOSUPPORT => "EAFNOSUPPORT",
+        Errno::ALREADY => "EALREADY",
+        Errno::AGAIN => "EAGAIN",
+        Errno::BADF => "EBADF",
+        Errno::DESTADDRREQ => "EDESTADDRREQ",
+        Errno::HOSTDOWN => "EHOSTDOWN",
+        Errno::HOSTUNREACH => "EHOSTUNREACH",
+        Errno::INVAL => "EINVAL",
+        Errno::ISCONN => "EISCONN",
+        Errno::ISDIR => "EISDIR",
+        Errno::LOOP => "ELOOP",
+        Errno::MFILE => "EMFILE",
+        Errno::MSGSIZE => "EMSGSIZE",
+        Errno::NAMETOOLONG => "ENAMETOOLONG",
+        Errno::NETDOWN => "ENETDOWN",
+        Errno::NETUNREACH => "ENETUNREACH",
+        Errno::NFILE => "ENFILE",
+        Errno::NOBUFS => "ENOBUFS",
+        Errno::NOENT => "ENOENT",
+        Errno::NOMEM => "ENOMEM",
+        Errno::NOSPC => "ENOSPC",
+        Errno::NOTCONN => "ENOTCONN",
+        Errno::NOTDIR => "ENOTDIR",
+        Errno::NOTSOCK => "ENOTSOCK",
+        Errno::OPNOTSUPP => "EOPNOTSUPP",
+        Errno::PROTO => "EPROTO",
+        Errno::PROTONOSUPPORT => "EPROTONOSUPPORT",
+        Errno::PROTOTYPE => "EPROTOTYPE",
+        Errno::ROFS => "EROFS",
+        other => return format!("E{}", other.raw_os_error()),
+    };
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_words_or_names_of_errnos() {
+        assert_eq!(Failure::from(Errno::PIPE).code(), "reset");
+        assert_eq!(Failure::from(Errno::ADDRINUSE).code(), "EADDRINUSE");
+        let refused = Failure::from(Errno::CONNREFUSED).of(|| "cannot connect to x".into());
+        assert_eq!(refused.message(), "cannot connect to x: Connection refused");
+        assert_eq!(Failure::Timeout.of(|| unreachable!()).message(), "timeout");
+    }
+}

@@ -1,0 +1,370 @@
+//! Listeners: `net.listen`, `l:accept()`, `for c in l do`.
+//!
+//! Any number of fibers, in any domains, may accept from one listener. An edge wakes one of them; who has accepted a connection wakes the next one, since there may be more, and who is
+//! woken but cancelled before it could try passes the wake on.
+//!
+//! # No descriptors left
+//! A server that has used up its descriptors must not end for that. `accept` tries again after a while ([`BACK_OFF`], doubled up to [`MOST_BACK_OFF`]); `l:info().starved` counts such
+//! occasions.
+
+use crate::address::{self, Target};
+use crate::connection::CONNECTION;
+use crate::dial;
+use crate::failure::Failure;
+use crate::options;
+use crate::poller::{self, Registration};
+use crate::slot::{Left, Wakes};
+use crate::stream::Stream;
+use parking_lot::Mutex;
+use perilune_domain::objects::fill;
+use perilune_domain::outside::{self, Awaited, Turn};
+use perilune_trace::event::Verb;
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The kind of listeners.
+pub static LISTENER: SharedKind = SharedKind::new("listener", open);
+
+/// Connections that wait to be accepted, if nobody says otherwise.
+const BACKLOG: i64 = 1024;
+/// When it is tried again if there are no descriptors.
+const BACK_OFF: Duration = Duration::from_millis(10);
+/// The longest such time.
+const MOST_BACK_OFF: Duration = Duration::from_secs(1);
+
+struct Listener {
+    registration: Registration,
+    fd: Mutex<Option<Arc<OwnedFd>>>,
+    address: String,
+    /// The socket's file, which goes with it.
+    file: Option<PathBuf>,
+    closed: AtomicBool,
+    accepted: AtomicU64,
+    starved: AtomicU64,
+}
+
+impl Listener {
+    fn close(&self) -> bool {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let fd = self.fd.lock().take();
+        drop(fd);
+        if let Some(file) = &self.file {
+            let _ = std::fs::remove_file(file);
+        }
+        self.registration.source.read.wake(Wakes::All);
+        true
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Awaited for Listener {
+    fn words(&self) -> String {
+        format!("a connection at {}", self.address)
+    }
+}
+
+impl SharedObject for Listener {
+    fn kind(&self) -> &'static SharedKind {
+        &LISTENER
+    }
+    fn label(&self) -> Option<String> {
+        let closed = if self.closed.load(Ordering::Acquire) { " (closed)" } else { "" };
+        Some(format!("{}{closed}", self.address))
+    }
+}
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(vm, mt, &[&ACCEPT, &CLOSE, &ADDRESS, &INFO], &[("__call", &NEXT), ("__close", &AT_SCOPE_END)])
+}
+
+fn this(vm: &mut Vm) -> LuaResult<Arc<Listener>> {
+    vm.check_shared_arc(1, &LISTENER)
+}
+
+// -- Listening -------------------------------------------------------------------------------------------------------------------
+
+/// `net.listen(address [, {backlog=}])`
+pub static LISTEN: Native = Native::leaf("listen", |vm| {
+    let text = vm.check_str(1)?.bytes().to_vec();
+    let mut backlog = BACKLOG;
+    if !vm.arg_is_none_or_nil(2) {
+        let table = vm.check_table(2)?;
+        options::check(vm, table, &["backlog"])?;
+        backlog = options::int(vm, table, "backlog", 1, 1 << 20)?.unwrap_or(BACKLOG);
+    }
+    let target = address::parse(&text).map_err(|e| vm.arg_error(1, &e))?;
+    let addresses: Vec<SocketAddr> = match &target {
+        Target::Ip(a) => vec![*a],
+        Target::Any(port) => address::any(*port).to_vec(),
+        Target::Unix(_) => Vec::new(),
+        // A server for this machine alone is found under both kinds by clients that try both.
+        Target::Name(name, port) if name == "localhost" => {
+            vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), *port)]
+        }
+        Target::Name(name, port) => match dial::addresses(vm, name, None)? {
+            Ok(found) => found.into_iter().map(|ip| SocketAddr::new(ip, *port)).collect(),
+            Err(failure) => return failure.ret(vm),
+        },
+    };
+    let listener = match &target {
+        Target::Unix(path) => listen_unix(path, backlog as i32),
+        _ => listen_ip(&addresses, backlog as i32),
+    };
+    match listener {
+        Ok(listener) => {
+            let listener = vm.shared_ref(Arc::new(listener));
+            vm.ret(listener)
+        }
+        Err(error) => Failure::from(error).of(|| format!("cannot listen at {target}")).ret(vm),
+    }
+});
+
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// Listens at the first address that it can.
+fn listen_ip(addresses: &[SocketAddr], backlog: i32) -> Result<Listener, Errno> {
+    let mut last = Errno::ADDRNOTAVAIL;
+    for address in addresses {
+        let attempt = || {
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let fd = rustix::net::socket_with(family, SocketType::STREAM, FLAGS, None)?;
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            if address.is_ipv6() && address.ip().is_unspecified() {
+                sockopt::set_ipv6_v6only(&fd, false)?;
+            }
+            rustix::net::bind(&fd, address)?;
+            listener(fd, backlog, None)
+        };
+        match attempt() {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn listen_unix(path: &[u8], backlog: i32) -> Result<Listener, Errno> {
+    let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None)?;
+    rustix::net::bind(&fd, &address::unix(path)?)?;
+    let file = (!path.starts_with(b"@")).then(|| {
+        let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(path);
+        // The working directory may be another one when it is removed.
+        std::path::absolute(path).unwrap_or_else(|_| path.into())
+    });
+    listener(fd, backlog, file)
+}
+
+fn listener(fd: OwnedFd, backlog: i32, file: Option<PathBuf>) -> Result<Listener, Errno> {
+    rustix::net::listen(&fd, backlog)?;
+    let registration = poller::register(&fd)?;
+    Ok(Listener {
+        registration,
+        address: address::text(rustix::net::getsockname(&fd).ok()),
+        fd: Mutex::new(Some(Arc::new(fd))),
+        file,
+        closed: AtomicBool::new(false),
+        accepted: AtomicU64::new(0),
+        starved: AtomicU64::new(0),
+    })
+}
+
+// -- Accepting -------------------------------------------------------------------------------------------------------------------
+
+/// What is put aside by one who waits for a connection.
+struct Aside {
+    listener: Arc<Listener>,
+    left: Option<Left>,
+    /// It has had its turn, or passes the wake on.
+    tried: bool,
+    back_off: Duration,
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let slot = &self.listener.registration.source.read;
+        if let Some(left) = self.left {
+            slot.take_back(left);
+        }
+        if !self.tried && slot.may_be_ready() {
+            slot.wake(Wakes::One);
+        }
+    }
+}
+
+/// What an attempt came to.
+enum Attempt {
+    Accepted(Arc<Stream>),
+    Nothing,
+    Starved,
+    Failed(Failure),
+}
+
+fn attempt(listener: &Listener) -> Attempt {
+    let slot = &listener.registration.source.read;
+    loop {
+        let fd = listener.fd.lock().clone();
+        let Some(fd) = fd else { return Attempt::Failed(Failure::Closed) };
+        slot.clear();
+        match rustix::net::accept_with(&fd, FLAGS) {
+            Ok(connection) => {
+                // There may be more.
+                slot.raise(false, Wakes::One);
+                return match Stream::new(connection, &CONNECTION, true) {
+                    Ok(stream) => {
+                        listener.accepted.fetch_add(1, Ordering::Relaxed);
+                        Attempt::Accepted(stream)
+                    }
+                    Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC) => Attempt::Starved,
+                    Err(error) => Attempt::Failed(error.into()),
+                };
+            }
+            Err(Errno::AGAIN) => return Attempt::Nothing,
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Attempt::Starved,
+            Err(error) if is_of_connection(error) => {}
+            Err(error) => return Attempt::Failed(error.into()),
+        }
+    }
+}
+
+/// What is wrong with the connection that would have been accepted, and not with the listener.
+fn is_of_connection(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::INTR
+            | Errno::CONNABORTED
+            | Errno::PROTO
+            | Errno::PERM
+            | Errno::NETDOWN
+            | Errno::NOPROTOOPT
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH
+            | Errno::TIMEDOUT
+    )
+}
+
+fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
+    let listener = this(vm)?;
+    let mut back_off = BACK_OFF;
+    match outside::woken(vm)? {
+        Turn::First => outside::give_way(vm)?,
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(..) => {
+            if let Some(mut aside) = outside::take_data::<Aside>(vm) {
+                aside.tried = true;
+                back_off = aside.back_off;
+            }
+            outside::finish(vm);
+        }
+    }
+    loop {
+        let starved = match attempt(&listener) {
+            Attempt::Accepted(stream) => return Ok(Ok(stream)),
+            Attempt::Failed(failure) => return Ok(Err(failure)),
+            Attempt::Nothing => false,
+            Attempt::Starved => true,
+        };
+        let waiter = outside::begin(vm, Verb::WaitsFor, Arc::clone(&listener) as _)?;
+        let mut aside = Aside { listener: Arc::clone(&listener), left: None, tried: false, back_off };
+        if starved {
+            listener.starved.fetch_add(1, Ordering::Relaxed);
+            aside.back_off = (back_off * 2).min(MOST_BACK_OFF);
+            back_off = aside.back_off;
+            // Nobody waits for an edge: what is there has come already.
+            aside.tried = true;
+            outside::set_data(vm, aside);
+            outside::limit_at(vm, Instant::now().checked_add(back_off))?;
+        } else {
+            match listener.registration.source.read.leave(waiter) {
+                Ok(left) => aside.left = Some(left),
+                Err(_) => {
+                    aside.tried = true;
+                    drop(aside);
+                    outside::finish(vm);
+                    continue;
+                }
+            }
+            aside.back_off = BACK_OFF;
+            outside::set_data(vm, aside);
+            // It was closed before the waiter was there to be woken.
+            if listener.closed.load(Ordering::Acquire) {
+                outside::finish(vm);
+                continue;
+            }
+        }
+        if outside::sleeps(vm) {
+            return Err(vm.park());
+        }
+        if let Some(mut aside) = outside::take_data::<Aside>(vm) {
+            aside.tried = true;
+        }
+        outside::finish(vm);
+    }
+}
+
+/// `l:accept()`: a connection; waits for one.
+static ACCEPT: Native = Native::leaf("accept", |vm| match accept(vm)? {
+    Ok(stream) => {
+        let stream = vm.shared_ref(stream);
+        vm.ret(stream)
+    }
+    Err(failure) => failure.ret(vm),
+});
+
+/// `for c in l do`: ends when the listener is closed; anything else is an error.
+static NEXT: Native = Native::leaf("accept", |vm| match accept(vm)? {
+    Ok(stream) => {
+        let stream = vm.shared_ref(stream);
+        vm.ret(stream)
+    }
+    Err(Failure::Closed) => vm.ret(Value::NIL),
+    Err(failure) => Err(vm.error(failure.message())),
+});
+
+/// `l:close()`: true if it was open. Who waits gets `nil, "closed"`.
+static CLOSE: Native = Native::leaf("close", |vm| {
+    let first = this(vm)?.close();
+    vm.ret(first)
+});
+
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    this(vm)?.close();
+    Ok(0)
+});
+
+/// `l:address()`
+static ADDRESS: Native = Native::leaf("address", |vm| {
+    let listener = this(vm)?;
+    vm.ret_str(listener.address.as_bytes())
+});
+
+/// `l:info()`
+static INFO: Native = Native::leaf("info", |vm| {
+    let listener = this(vm)?;
+    let info = vm.new_table(0, 4)?;
+    vm.push(info.into());
+    for (name, n) in [("accepted", &listener.accepted), ("starved", &listener.starved)] {
+        vm.set_field(info, name, Value::int(n.load(Ordering::Relaxed) as i64))?;
+    }
+    let address = vm.value_str(listener.address.as_bytes())?;
+    vm.set_field(info, "address", address)?;
+    vm.set_field(info, "closed", listener.closed.load(Ordering::Acquire).into())?;
+    Ok(1)
+});
