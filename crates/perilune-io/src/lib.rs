@@ -1,7 +1,7 @@
 //! The outside world without threads: `require "perilune.net"`.
 //!
 //! A fiber that waits for a socket holds no thread, and a domain that waits holds none either. This room knows sockets and the one poller of the process; what it needs of
-//! the scheduler is `perilune_domain::outside`. `docs/decisions/0026-one-poller.md` has the measurements behind the design.
+//! the scheduler is `perilune_domain::outside`. `docs/decisions/0027-one-poller.md` has the measurements behind the design.
 //!
 //! # Terms
 //! * A *source* is a descriptor as the poller knows it: two *slots*, one for each direction, each with a ready flag and those who wait (`slot.rs`).
@@ -44,6 +44,8 @@ mod options;
 mod poller;
 mod resolve;
 mod slot;
+#[cfg(test)]
+mod slot_tests;
 mod stream;
 mod sync;
 mod waiting;

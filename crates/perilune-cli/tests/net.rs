@@ -1,0 +1,139 @@
+//! Sockets, where a script alone cannot see it: limits of descriptors, wakeups of an idle program, threads.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// A program that serves, with what it has printed: its address first.
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Server {
+    /// Runs `source` by a shell that does `before` first.
+    fn start(before: &str, source: &str) -> Server {
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("{before} exec \"$0\" -e \"$1\""), env!("CARGO_BIN_EXE_perilune"), source])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let mut address = String::new();
+        out.read_line(&mut address).expect("a line");
+        Server { child, out, address: address.trim().to_owned() }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        stream
+    }
+
+    /// Voluntary and other switches of all threads: how often something ran.
+    fn switches(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("threads");
+        tasks
+            .map(|task| {
+                let status = std::fs::read_to_string(task.expect("a thread").path().join("status"));
+                let numbers = status.unwrap_or_default();
+                let of =
+                    |line: &str| line.rsplit('\t').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+                numbers.lines().filter(|l| l.contains("ctxt_switches")).map(of).sum::<u64>()
+            })
+            .sum()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const SERVER: &str = r#"
+local net, pl = require "perilune.net", require "perilune"
+local l = assert(net.listen("127.0.0.1:0"))
+print(l:address()) io.stdout:flush()
+for c in l do
+  pl.after(0, function()
+    for line in c:lines() do
+      if line == "info" then c:write(l:info().starved, "\n") else c:write(line, "\n") end
+    end
+    c:close()
+  end)
+end
+"#;
+
+fn echo(stream: &mut TcpStream, text: &str) -> String {
+    stream.write_all(format!("{text}\n").as_bytes()).expect("a write");
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte).expect("an answer") == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).expect("text")
+}
+
+/// A server that runs out of descriptors goes on serving those it has, and takes the others as soon as it can.
+#[test]
+fn a_server_without_descriptors_waits_for_some() {
+    let server = Server::start("ulimit -n 24;", SERVER);
+    let mut clients: Vec<TcpStream> = (0..40).map(|_| server.connect()).collect();
+    assert_eq!(echo(&mut clients[0], "one"), "one");
+    std::thread::sleep(Duration::from_millis(50));
+    let starved: u64 = echo(&mut clients[0], "info").parse().expect("a number");
+    assert!(starved > 0, "there were descriptors for all");
+    // The last ones have not been accepted; they are when the first ones have gone.
+    clients.drain(..30);
+    for client in &mut clients {
+        assert_eq!(echo(client, "late"), "late");
+    }
+}
+
+/// Connections that nothing happens on cost no wakeups.
+#[test]
+fn an_idle_server_makes_no_wakeups() {
+    let server = Server::start("", SERVER);
+    let mut clients: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(echo(client, "x"), "x");
+    }
+    // Idle worker threads end after two seconds.
+    std::thread::sleep(Duration::from_millis(3500));
+    let before = server.switches();
+    std::thread::sleep(Duration::from_secs(2));
+    let after = server.switches();
+    assert!(after >= before && after - before <= 2, "{} switches in two seconds", after - before);
+    assert_eq!(echo(&mut clients[50], "still there"), "still there");
+}
+
+/// A program that opens no socket has no thread for them.
+#[test]
+fn the_poller_begins_with_the_first_socket() {
+    let count = r#"
+local function threads()
+  local n = 0
+  for name in io.popen("cat /proc/" .. PID .. "/task/*/comm"):lines() do
+    if name == "perilune-io" then n = n + 1 end
+  end
+  return n
+end
+local f = io.open("/proc/self/stat")
+PID = f:read("n")
+f:close()
+local net = require "perilune.net"
+print(threads())
+net.listen("127.0.0.1:0")
+print(threads())
+"#;
+    let mut server = Server::start("", count);
+    assert_eq!(server.address, "0");
+    let mut line = String::new();
+    server.out.read_line(&mut line).expect("a line");
+    assert_eq!(line, "1\n");
+}

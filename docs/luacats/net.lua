@@ -1,0 +1,189 @@
+---@meta perilune.net
+-- What `require "perilune.net"` returns, for lua-language-server. The guide is in ../io.md.
+
+-- Sockets (../io.md) -------------------------------------------------------------------------------
+
+---Connections and listeners whose operations wait without holding a thread. What fails without anybody's mistake returns
+---`nil, message, code`.
+---@class perilune.net
+local net = {}
+
+---Why an operation has not done what it was to do; other values are names of the system's errors, such as `"EADDRINUSE"`.
+---@alias perilune.net.code "timeout"|"closed"|"refused"|"reset"|"name"|"busy"|"limit"|string
+
+---@class perilune.net.target where to connect to: `host` and `port`, or `path`
+---@field host? string a name or an address
+---@field port? integer
+---@field path? string a socket of the file system; `@name` for one beside it
+---@field timeout? number|false seconds for everything, the name included
+---@field nodelay? boolean small writes go at once (true)
+
+---Connects. The addresses of a name are tried in turn; after 250 ms without an answer the next one beside the others.
+---@param address string|perilune.net.target `"host:port"`, `"[ipv6]:port"`, `"unix:/path"`
+---@return perilune.net.connection? connection
+---@return string? message
+---@return perilune.net.code? code
+function net.connect(address) end
+
+---Listens. Port 0 is one that is free; `"*:port"` any address of this machine.
+---@param address string `"host:port"`, `"[ipv6]:port"`, `"*:port"`, `"unix:/path"`
+---@param options? { backlog?: integer } how many connections may wait to be accepted (1024)
+---@return perilune.net.listener? listener
+---@return string? message
+---@return perilune.net.code? code
+function net.listen(address, options) end
+
+---Looks a name up, as the system is set up to.
+---@param name string
+---@param options? { timeout?: number|false } seconds
+---@return string[]? addresses
+---@return string? message
+---@return perilune.net.code? code
+function net.resolve(name, options) end
+
+---@class perilune.net.listener called by `for connection in listener do`, which ends when the listener is closed
+local listener = {}
+
+---Waits for a connection. Where descriptors are used up it is tried again after a while.
+---@return perilune.net.connection? connection
+---@return string? message
+---@return perilune.net.code? code
+function listener:accept() end
+
+---The address that clients connect to.
+---@return string
+function listener:address() end
+
+---Ends it: no more connections are accepted, and who waits for one gets `nil, "closed"`. The file of a Unix socket is removed.
+---@return boolean first false if it was closed
+function listener:close() end
+
+---What there is to know: `starved` counts how often there was no descriptor for a connection.
+---@return { accepted: integer, starved: integer, address: string, closed: boolean }
+function listener:info() end
+
+---@class perilune.net.connection a stream of bytes in both directions, for one reader and any number of writers, in any domains
+local connection = {}
+
+---Reads what is there, at least one byte.
+---@param n? integer bytes at most (65536)
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code `"closed"` at the end of the stream
+function connection:read(n) end
+
+---Reads so many bytes. If the stream ends before, those that came can be read otherwise.
+---@param n integer
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code
+function connection:read_exact(n) end
+
+---Reads a line and returns it without its end, which is LF or CRLF. The last line of a stream needs no end.
+---@param limit? integer bytes of a line at most (1048576)
+---@return string? line
+---@return string? message
+---@return perilune.net.code? code
+function connection:read_line(limit) end
+
+---Reads up to a separator and returns what comes before it.
+---@param separator string
+---@param limit? integer bytes before it at most (1048576)
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code
+function connection:read_until(separator, limit) end
+
+---Reads until the stream ends.
+---@param limit? integer bytes at most (67108864)
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code
+function connection:read_all(limit) end
+
+---An iterator over lines. It ends with the stream; anything else is an error.
+---@param limit? integer bytes of a line at most (1048576)
+---@return fun(): string?
+function connection:lines(limit) end
+
+---The next bytes, which remain to be read; fewer than asked for if the stream ends.
+---@param n integer
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code
+function connection:peek(n) end
+
+---Writes, whole or not at all. The bytes are gathered and go together; waits while more than `high_water` bytes wait to go.
+---@param ... string|number
+---@return true? written
+---@return string? message
+---@return perilune.net.code? code
+function connection:write(...) end
+
+---Waits until the system has all that was written.
+---@return true? flushed
+---@return string? message
+---@return perilune.net.code? code
+function connection:flush() end
+
+---Flushes, and ends the stream for the peer. Reading goes on.
+---@return true? ended
+---@return string? message
+---@return perilune.net.code? code
+function connection:close_write() end
+
+---Flushes and closes. Whatever it returns, the connection is closed; whoever waits on it gets `nil, "closed"`.
+---@return true? flushed
+---@return string? message
+---@return perilune.net.code? code
+function connection:close() end
+
+---Closes at once: what has not gone is dropped, and the peer's operations fail.
+---@return boolean first false if it was closed
+function connection:abort() end
+
+---Writes all that comes to another connection until the stream ends. `read_timeout` holds for each piece.
+---@param other perilune.net.connection
+---@return integer? bytes
+---@return string? message
+---@return perilune.net.code? code
+function connection:copy_to(other) end
+
+---@class perilune.net.settings
+---@field read_timeout? number|false seconds that an operation which reads may take
+---@field write_timeout? number|false the same of writes, flushes and closing
+---@field nodelay? boolean small writes go at once (true)
+---@field high_water? integer above so many bytes that wait to go, writers wait (262144)
+
+---Changes settings.
+---@param settings perilune.net.settings
+---@return perilune.net.connection? self
+---@return string? message
+---@return perilune.net.code? code
+function connection:set(settings) end
+
+---@class perilune.net.info
+---@field received integer bytes since the beginning
+---@field sent integer
+---@field unread integer bytes that have come and were not read
+---@field unsent integer bytes that were written and have not gone
+---@field high_water integer
+---@field address string
+---@field peer string
+---@field closed boolean
+
+---What there is to know.
+---@return perilune.net.info
+function connection:info() end
+
+---The other end's address.
+---@return string
+function connection:peer() end
+
+---This end's address.
+---@return string
+function connection:address() end
+
+---Whether it was closed here.
+---@return boolean
+function connection:is_closed() end
