@@ -61,7 +61,7 @@ pub fn of_host(host: &str, port: u16) -> Result<Target, String> {
 
 impl Target {
     /// Where one connects to: this machine, if no host is given.
-    pub fn to_connect(self) -> Target {
+    pub fn for_connecting(self) -> Target {
         match self {
             Target::Any(port) => Target::Ip(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
             other => other,

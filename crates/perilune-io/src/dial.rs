@@ -318,7 +318,7 @@ fn begin(vm: &mut Vm) -> LuaResult<u32> {
     let wish = wish(vm)?;
     let words = format!("a connection to {}", wish.target);
     let mut deadline = wish.span.and_then(|s| Instant::now().checked_add(s));
-    let left: VecDeque<Goal> = match wish.target.to_connect() {
+    let left: VecDeque<Goal> = match wish.target.for_connecting() {
         Target::Ip(a) => [Goal::Ip(a)].into(),
         Target::Unix(path) => [Goal::Unix(path)].into(),
         Target::Name(name, port) => {
@@ -335,7 +335,7 @@ fn begin(vm: &mut Vm) -> LuaResult<u32> {
                     .collect(),
             }
         }
-        Target::Any(_) => unreachable!("to_connect names an address"),
+        Target::Any(_) => unreachable!("for_connecting names an address"),
     };
     let dial = Dial {
         left,
