@@ -24,7 +24,7 @@ fn an_edge_since_the_attempt_is_seen() {
     slot.clear();
     slot.raise(false, Wakes::One);
     let (waiter, woken) = flag(true);
-    let waiter = slot.leave(waiter).err().expect("the edge came first");
+    let Err(waiter) = slot.leave(waiter) else { panic!("the edge came first") };
     assert!(!woken() && slot.with_first(|_| ()).is_none());
     slot.clear();
     assert!(slot.leave(waiter).is_ok());
