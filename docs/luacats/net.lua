@@ -41,6 +41,13 @@ function net.listen(address, options) end
 ---@return perilune.net.code? code
 function net.resolve(name, options) end
 
+---A socket for datagrams, at this address; without one, at any address of this machine with a port that is free.
+---@param address? string `"1.2.3.4:port"`, `"[ipv6]:port"`, `"*:port"`
+---@return perilune.net.udp? socket
+---@return string? message
+---@return perilune.net.code? code
+function net.udp(address) end
+
 ---@class perilune.net.listener called by `for connection in listener do`, which ends when the listener is closed
 local listener = {}
 
@@ -187,3 +194,33 @@ function connection:address() end
 ---Whether it was closed here.
 ---@return boolean
 function connection:is_closed() end
+
+---@class perilune.net.udp a socket for datagrams, for one reader and any number of writers, in any domains
+local udp = {}
+
+---Sends a datagram. That it arrives is not said.
+---@param bytes string
+---@param address string `"1.2.3.4:port"` or `"[ipv6]:port"`
+---@return true? sent
+---@return string? message
+---@return perilune.net.code? code
+function udp:send(bytes, address) end
+
+---Waits for a datagram.
+---@return string? bytes
+---@return string from the sender's address; or a message
+---@return perilune.net.code? code
+function udp:recv() end
+
+---Changes settings: seconds that receiving and sending may take.
+---@param settings { read_timeout?: number|false, write_timeout?: number|false }
+---@return perilune.net.udp self
+function udp:set(settings) end
+
+---The address that others send to.
+---@return string
+function udp:address() end
+
+---Closes it. Who waits gets `nil, "closed"`.
+---@return boolean first false if it was closed
+function udp:close() end

@@ -141,7 +141,8 @@ fn bare_server() {
                     stream.set_nonblocking(true).expect("an option");
                     let _ = sockopt::set_tcp_nodelay(&stream, true);
                     let flags = EventFlags::IN | EventFlags::ET;
-                    epoll::add(&set, &stream, EventData::new_u64(streams.len() as u64), flags).expect("watched");
+                    epoll::add(&set, &stream, EventData::new_u64(streams.len() as u64), flags)
+                        .expect("watched");
                     streams.push(stream);
                 }
                 continue;

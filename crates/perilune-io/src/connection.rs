@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::stream::{End, Input, More, Stream};
-use crate::waiting::{Side, turn, wait};
+use crate::waiting::{Side, Waited, turn, wait};
 use perilune_domain::objects::fill;
 use perilune_domain::outside;
 use perilune_vm::shared::SharedKind;
@@ -420,7 +420,7 @@ static COPY_TO: Native = Native::leaf("copy_to", |vm| {
                 input.consume(n);
                 progress.done += n as u64;
                 // Each piece has its time.
-                progress.deadline = from.deadline(true);
+                progress.deadline = from.deadline(Side::Read);
                 progress.is_over = false;
             }
             More::NoMemory => {
@@ -452,9 +452,9 @@ static SET: Native = Native::leaf("set", |vm| {
     let stream = this(vm)?;
     let options = vm.check_table(2)?;
     crate::options::check(vm, options, &["read_timeout", "write_timeout", "nodelay", "high_water"])?;
-    for (name, reads) in [("read_timeout", true), ("write_timeout", false)] {
+    for (name, side) in [("read_timeout", Side::Read), ("write_timeout", Side::Write)] {
         if let Some(span) = crate::options::span(vm, options, name)? {
-            stream.set_timeout(reads, span);
+            stream.set_timeout(side, span);
         }
     }
     if let Some(bytes) = crate::options::int(vm, options, "high_water", 0, i64::MAX)? {

@@ -30,7 +30,7 @@
 //! | `poller.rs` | the thread that waits for all descriptors |
 //! | `buffer.rs`, `stream.rs` | a connection without Lua |
 //! | `waiting.rs`, `connection.rs` | natives on connections |
-//! | `listener.rs`, `dial.rs` | `net.listen`; `net.connect`, `net.resolve` |
+//! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
 //! | `resolve.rs` | names, on helper threads |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
@@ -48,6 +48,7 @@ mod slot;
 mod slot_tests;
 mod stream;
 mod sync;
+mod udp;
 mod waiting;
 
 use perilune_domain::{Module, outside};
@@ -63,6 +64,6 @@ static NET: Native = Native::leaf("perilune.net", |vm| {
     let net = vm.new_table(0, 4)?;
     vm.push(net.into());
     dial::register(vm, net)?;
-    vm.register(net, &[&listener::LISTEN])?;
+    vm.register(net, &[&listener::LISTEN, &udp::NEW])?;
     vm.ret(net)
 });

@@ -22,6 +22,7 @@ use crate::buffer::{Buffer, ROOM};
 use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration, Source};
 use crate::slot::Wakes;
+use crate::waiting::{Side, Timeouts, Waited};
 use parking_lot::{Mutex, MutexGuard};
 use perilune_domain::outside::Awaited;
 use perilune_domain::sched::deferred::Later;
@@ -98,9 +99,7 @@ pub struct Stream {
     input: Mutex<Input>,
     output: Mutex<Output>,
     closed: AtomicBool,
-    /// Nanoseconds; `u64::MAX`: none.
-    read_timeout: AtomicU64,
-    write_timeout: AtomicU64,
+    timeouts: Timeouts,
     high_water: AtomicUsize,
     received: AtomicU64,
     sent: AtomicU64,
@@ -157,8 +156,7 @@ impl Stream {
                 closing: None,
             }),
             closed: AtomicBool::new(false),
-            read_timeout: AtomicU64::new(u64::MAX),
-            write_timeout: AtomicU64::new(u64::MAX),
+            timeouts: Timeouts::default(),
             high_water: AtomicUsize::new(HIGH_WATER),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -170,11 +168,6 @@ impl Stream {
         let weak: Weak<Stream> = stream.me.clone();
         stream.source().set_owner(weak);
         stream
-    }
-
-    /// Its slots.
-    pub fn source(&self) -> &Source {
-        &self.registration.source
     }
 
     /// Counted.
@@ -200,16 +193,9 @@ impl Stream {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// When a read or write that begins now is over.
-    pub fn deadline(&self, reads: bool) -> Option<Instant> {
-        let nanos = if reads { &self.read_timeout } else { &self.write_timeout }.load(Ordering::Relaxed);
-        if nanos == u64::MAX { None } else { Instant::now().checked_add(Duration::from_nanos(nanos)) }
-    }
-
     /// How long reads or writes may take from now on.
-    pub fn set_timeout(&self, reads: bool, span: Option<Duration>) {
-        let nanos = span.map_or(u64::MAX, |s| u64::try_from(s.as_nanos()).unwrap_or(u64::MAX));
-        if reads { &self.read_timeout } else { &self.write_timeout }.store(nanos, Ordering::Relaxed);
+    pub fn set_timeout(&self, side: Side, span: Option<Duration>) {
+        self.timeouts.set(side, span);
     }
 
     /// Above so many bytes in the buffer, writers wait.
@@ -522,6 +508,16 @@ impl Later for Stream {
         let mut output = self.output();
         output.deferred = false;
         self.write_out(&mut output);
+    }
+}
+
+impl Waited for Stream {
+    const NAME: &'static str = "connection";
+    fn source(&self) -> &Source {
+        &self.registration.source
+    }
+    fn deadline(&self, side: Side) -> Option<Instant> {
+        self.timeouts.deadline(side)
     }
 }
 

@@ -1,13 +1,14 @@
-//! What natives on connections have in common: the turns of `perilune_domain::outside`, with a waiter left in a slot.
+//! What natives on sockets have in common: the turns of `perilune_domain::outside`, with a waiter left in a slot.
 
+use crate::poller::Source;
 use crate::slot::Left;
-use crate::stream::Stream;
 use parking_lot::MutexGuard;
-use perilune_domain::outside::{self, Reason, Turn};
+use perilune_domain::outside::{self, Awaited, Reason, Turn};
 use perilune_trace::event::Verb;
 use perilune_vm::{LuaResult, Vm};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// A direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,18 +19,63 @@ pub enum Side {
     Write,
 }
 
+/// How long operations may take, in nanoseconds; `u64::MAX`: for ever.
+pub struct Timeouts {
+    read: AtomicU64,
+    write: AtomicU64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts { read: AtomicU64::new(u64::MAX), write: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Timeouts {
+    fn of(&self, side: Side) -> &AtomicU64 {
+        match side {
+            Side::Read => &self.read,
+            Side::Write => &self.write,
+        }
+    }
+
+    /// When an operation that begins now is over.
+    pub fn deadline(&self, side: Side) -> Option<Instant> {
+        match self.of(side).load(Ordering::Relaxed) {
+            u64::MAX => None,
+            nanos => Instant::now().checked_add(Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// From now on.
+    pub fn set(&self, side: Side, span: Option<Duration>) {
+        let nanos = span.map_or(u64::MAX, |s| u64::try_from(s.as_nanos()).unwrap_or(u64::MAX));
+        self.of(side).store(nanos, Ordering::Relaxed);
+    }
+}
+
+/// What can be waited for in both directions.
+pub trait Waited: Awaited + 'static {
+    /// Its slots.
+    fn source(&self) -> &Source;
+    /// When an operation that begins now is over.
+    fn deadline(&self, side: Side) -> Option<Instant>;
+    /// What messages call it.
+    const NAME: &'static str;
+}
+
 /// What is put aside while a native waits. Dropped with the wait, however that ends.
-struct Aside {
-    stream: Arc<Stream>,
+struct Aside<T: Waited> {
+    socket: Arc<T>,
     side: Side,
     left: Left,
     deadline: Option<Instant>,
     done: u64,
 }
 
-impl Drop for Aside {
+impl<T: Waited> Drop for Aside<T> {
     fn drop(&mut self) {
-        let source = self.stream.source();
+        let source = self.socket.source();
         match self.side {
             Side::Read => source.read.take_back(self.left),
             Side::Write => source.write.take_back(self.left),
@@ -53,16 +99,16 @@ pub struct Progress {
 ///
 /// # Errors
 /// The park, if this is no turn at all; or what ended the wait.
-pub fn turn(vm: &mut Vm, stream: &Stream, side: Side) -> LuaResult<Progress> {
+pub fn turn<T: Waited>(vm: &mut Vm, socket: &Arc<T>, side: Side) -> LuaResult<Progress> {
     match outside::woken(vm)? {
         Turn::First => {
             outside::give_way(vm)?;
-            let deadline = stream.deadline(side == Side::Read);
+            let deadline = socket.deadline(side);
             Ok(Progress { is_first: true, deadline, is_over: false, done: 0 })
         }
         Turn::Asleep => Err(vm.park()),
         Turn::Woken(reason, _) => {
-            let aside = outside::take_data::<Aside>(vm);
+            let aside = outside::take_data::<Aside<T>>(vm);
             outside::finish(vm);
             Ok(match aside {
                 Some(aside) => Progress {
@@ -72,12 +118,7 @@ pub fn turn(vm: &mut Vm, stream: &Stream, side: Side) -> LuaResult<Progress> {
                     done: aside.done,
                 },
                 // It gave way.
-                None => Progress {
-                    is_first: true,
-                    deadline: stream.deadline(side == Side::Read),
-                    is_over: false,
-                    done: 0,
-                },
+                None => Progress { is_first: true, deadline: socket.deadline(side), is_over: false, done: 0 },
             })
         }
     }
@@ -87,14 +128,14 @@ pub fn turn(vm: &mut Vm, stream: &Stream, side: Side) -> LuaResult<Progress> {
 ///
 /// # Errors
 /// The park; or somebody reads from the connection already.
-pub fn wait<T>(
+pub fn wait<T: Waited, L>(
     vm: &mut Vm,
-    stream: &Arc<Stream>,
-    locked: MutexGuard<'_, T>,
+    socket: &Arc<T>,
+    locked: MutexGuard<'_, L>,
     side: Side,
     progress: &Progress,
 ) -> LuaResult<()> {
-    let source = stream.source();
+    let source = socket.source();
     let (slot, verb) = match side {
         Side::Read => (&source.read, Verb::Receives),
         Side::Write => (&source.write, Verb::Sends),
@@ -103,15 +144,15 @@ pub fn wait<T>(
         let other = slot.with_first(|w| w.woken().is_none().then(|| w.sleeper().describe())).flatten();
         if let Some(other) = other {
             drop(locked);
-            return Err(vm.error(format!("the connection is being read already: {other}")));
+            return Err(vm.error(format!("the {} is being read already: {other}", T::NAME)));
         }
     }
-    let waiter = outside::begin(vm, verb, Arc::clone(stream) as _)?;
+    let waiter = outside::begin(vm, verb, Arc::clone(socket) as _)?;
     let left = slot.leave(waiter);
     drop(locked);
     if let Ok(left) = left {
         let aside = Aside {
-            stream: Arc::clone(stream),
+            socket: Arc::clone(socket),
             side,
             left,
             deadline: progress.deadline,

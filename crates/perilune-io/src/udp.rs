@@ -1,0 +1,247 @@
+//! `net.udp`: datagrams. Each is sent and received whole; nothing is gathered.
+
+use crate::address::{self, Target};
+use crate::buffer::Buffer;
+use crate::failure::Failure;
+use crate::options;
+use crate::poller::{self, Registration, Source};
+use crate::slot::Wakes;
+use crate::waiting::{Side, Timeouts, Waited, turn, wait};
+use parking_lot::Mutex;
+use perilune_domain::objects::fill;
+use perilune_domain::outside::Awaited;
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The kind of sockets for datagrams.
+pub static UDP: SharedKind = SharedKind::new("udp", open);
+
+/// The longest datagram.
+const LONGEST: usize = 65536;
+
+struct Udp {
+    registration: Registration,
+    // Two locks, as a waiter is left under that of its direction.
+    reads: Mutex<Option<Arc<OwnedFd>>>,
+    writes: Mutex<Option<Arc<OwnedFd>>>,
+    timeouts: Timeouts,
+    address: String,
+    is_ipv6: bool,
+}
+
+impl Udp {
+    fn close(&self) -> bool {
+        let (read, write) = (self.reads.lock().take(), self.writes.lock().take());
+        let first = read.is_some();
+        drop((read, write));
+        self.source().read.wake(Wakes::All);
+        self.source().write.wake(Wakes::All);
+        first
+    }
+}
+
+impl Waited for Udp {
+    const NAME: &'static str = "socket";
+    fn source(&self) -> &Source {
+        &self.registration.source
+    }
+    fn deadline(&self, side: Side) -> Option<Instant> {
+        self.timeouts.deadline(side)
+    }
+}
+
+impl Awaited for Udp {
+    fn words(&self) -> String {
+        format!("datagrams at {}", self.address)
+    }
+}
+
+impl SharedObject for Udp {
+    fn kind(&self) -> &'static SharedKind {
+        &UDP
+    }
+    fn label(&self) -> Option<String> {
+        Some(self.address.clone())
+    }
+}
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(vm, mt, &[&SEND, &RECV, &SET, &ADDRESS, &CLOSE], &[("__close", &AT_SCOPE_END)])
+}
+
+fn this(vm: &mut Vm) -> LuaResult<Arc<Udp>> {
+    vm.check_shared_arc(1, &UDP)
+}
+
+/// An address without a name.
+fn check_address(vm: &mut Vm, n: u32) -> LuaResult<Target> {
+    let text = vm.check_str(n)?.bytes().to_vec();
+    match address::parse(&text) {
+        Ok(target @ (Target::Ip(_) | Target::Any(_))) => Ok(target),
+        Ok(Target::Name(name, _)) => {
+            Err(vm.arg_error(n, &format!("'{name}' is a name: look it up first (net.resolve)")))
+        }
+        Ok(Target::Unix(_)) => Err(vm.arg_error(n, "expected an IP address and a port")),
+        Err(text) => Err(vm.arg_error(n, &text)),
+    }
+}
+
+/// `net.udp([address])`: a socket at this address; at any, with a port that is free.
+pub static NEW: Native = Native::leaf("udp", |vm| {
+    let target = if vm.arg_is_none_or_nil(1) { Target::Any(0) } else { check_address(vm, 1)? };
+    let addresses = match &target {
+        Target::Ip(address) => vec![*address],
+        Target::Any(port) => address::any(*port).to_vec(),
+        _ => unreachable!("checked above"),
+    };
+    let mut last = Errno::ADDRNOTAVAIL;
+    for address in addresses {
+        match bind(address) {
+            Ok(udp) => {
+                let udp = vm.shared_ref(Arc::new(udp));
+                return vm.ret(udp);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Failure::from(last).of(|| format!("cannot receive at {target}")).ret(vm)
+});
+
+fn bind(address: SocketAddr) -> Result<Udp, Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = rustix::net::socket_with(family, SocketType::DGRAM, flags, None)?;
+    if address.ip() == Ipv6Addr::UNSPECIFIED {
+        sockopt::set_ipv6_v6only(&fd, false)?;
+    }
+    rustix::net::bind(&fd, &address)?;
+    let registration = poller::register(&fd)?;
+    let name = address::text(rustix::net::getsockname(&fd).ok());
+    let fd = Arc::new(fd);
+    Ok(Udp {
+        registration,
+        reads: Mutex::new(Some(Arc::clone(&fd))),
+        writes: Mutex::new(Some(fd)),
+        timeouts: Timeouts::default(),
+        address: name,
+        is_ipv6: address.is_ipv6(),
+    })
+}
+
+/// `u:send(bytes, address)`: true. It may still be lost on its way.
+static SEND: Native = Native::leaf("send", |vm| {
+    let udp = this(vm)?;
+    let text = vm.check_str(2)?;
+    let to = match check_address(vm, 3)?.for_connecting() {
+        Target::Ip(SocketAddr::V4(to)) if udp.is_ipv6 => {
+            SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port())
+        }
+        Target::Ip(to) => to,
+        _ => unreachable!("checked above"),
+    };
+    let progress = turn(vm, &udp, Side::Write)?;
+    loop {
+        let fd = udp.writes.lock();
+        let Some(socket) = &*fd else {
+            drop(fd);
+            return Failure::Closed.ret(vm);
+        };
+        udp.source().write.clear();
+        match rustix::net::sendto(socket, text.bytes(), SendFlags::NOSIGNAL, &to) {
+            Ok(_) => {
+                drop(fd);
+                return vm.ret(true);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if progress.is_over => {
+                drop(fd);
+                return Failure::Timeout.ret(vm);
+            }
+            Err(Errno::AGAIN) => wait(vm, &udp, fd, Side::Write, &progress)?,
+            Err(error) => {
+                drop(fd);
+                return Failure::from(error).ret(vm);
+            }
+        }
+    }
+});
+
+/// `u:recv()`: a datagram, and who has sent it.
+static RECV: Native = Native::leaf("recv", |vm| {
+    let udp = this(vm)?;
+    let progress = turn(vm, &udp, Side::Read)?;
+    loop {
+        let fd = udp.reads.lock();
+        let Some(socket) = &*fd else {
+            drop(fd);
+            return Failure::Closed.ret(vm);
+        };
+        let mut buffer = Buffer::default();
+        let Some(room) = buffer.end(LONGEST) else {
+            drop(fd);
+            return Err(vm.out_of_memory());
+        };
+        udp.source().read.clear();
+        match rustix::net::recvfrom(socket, spare_capacity(room), RecvFlags::empty()) {
+            Ok((_, _, from)) => {
+                drop(fd);
+                let text = vm.new_str(buffer.bytes())?;
+                vm.push(text.into());
+                buffer.clear();
+                vm.push_str(address::text(from).as_bytes())?;
+                return Ok(2);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if progress.is_over => {
+                drop(fd);
+                return Failure::Timeout.ret(vm);
+            }
+            Err(Errno::AGAIN) => {
+                buffer.clear();
+                wait(vm, &udp, fd, Side::Read, &progress)?;
+            }
+            Err(error) => {
+                drop(fd);
+                return Failure::from(error).ret(vm);
+            }
+        }
+    }
+});
+
+/// `u:set{read_timeout=, write_timeout=}`: the socket.
+static SET: Native = Native::leaf("set", |vm| {
+    let udp = this(vm)?;
+    let options = vm.check_table(2)?;
+    options::check(vm, options, &["read_timeout", "write_timeout"])?;
+    for (name, side) in [("read_timeout", Side::Read), ("write_timeout", Side::Write)] {
+        if let Some(span) = options::span(vm, options, name)? {
+            udp.timeouts.set(side, span);
+        }
+    }
+    let this: Value = vm.arg(1);
+    vm.ret(this)
+});
+
+/// `u:address()`
+static ADDRESS: Native = Native::leaf("address", |vm| {
+    let udp = this(vm)?;
+    vm.ret_str(udp.address.as_bytes())
+});
+
+/// `u:close()`: true if it was open.
+static CLOSE: Native = Native::leaf("close", |vm| {
+    let first = this(vm)?.close();
+    vm.ret(first)
+});
+
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    this(vm)?.close();
+    Ok(0)
+});
