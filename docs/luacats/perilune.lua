@@ -311,41 +311,49 @@ function pool:lane(name) end
 ---Calls `f(i)` for all `i` from `lo` to `hi`, in any order, and waits for all of them. The error of the lowest index that failed is raised; after the first nothing new begins.
 ---@param lo integer
 ---@param hi integer
----@param f fun(i: integer)
+---@param f fun(i: integer, ...: any)
 ---@param options? { chunk?: integer } without a chunk the loop divides itself
-function pool:parallel_for(lo, hi, f, options) end
+---@param ... any handed to each call, frozen
+function pool:parallel_for(lo, hi, f, options, ...) end
 
 ---`combine(... combine(init, f(lo)) ..., f(hi))`, with parts combined in parallel, in order: `combine` must be associative, and need not commute.
 ---@generic T
 ---@param lo integer
 ---@param hi integer
 ---@param init T used once
----@param f fun(i: integer): T
+---@param f fun(i: integer, ...: any): T
 ---@param combine fun(a: T, b: T): T
 ---@param options? { chunk?: integer }
+---@param ... any handed to each call of `f`, frozen
 ---@return T
-function pool:parallel_reduce(lo, hi, init, f, combine, options) end
+function pool:parallel_reduce(lo, hi, init, f, combine, options, ...) end
 
 ---The inclusive prefixes of a list or an array.
 ---@generic T
 ---@param list T[]|perilune.array
----@param op fun(a: T, b: T): T associative
+---@param op fun(a: T, b: T, ...: any): T associative
+---@param options? { chunk?: integer }
+---@param ... any handed to each call, frozen
 ---@return T[]|perilune.array # an array if `list` is one
-function pool:parallel_scan(list, op) end
+function pool:parallel_scan(list, op, options, ...) end
 
 ---The lowest index for which `f` returns a true value, and that value. Indices above what has been found are not looked at.
 ---@param lo integer
 ---@param hi integer
----@param f fun(i: integer): any
+---@param f fun(i: integer, ...: any): any
+---@param options? { chunk?: integer }
+---@param ... any handed to each call, frozen
 ---@return integer? index
 ---@return any found
-function pool:parallel_find(lo, hi, f) end
+function pool:parallel_find(lo, hi, f, options, ...) end
 
----`f` of each element, in order.
----@param list any[]|perilune.array
----@param f fun(v: any): any
----@return any[]
-function pool:map(list, f) end
+---`f(v, i, ...)` of each element, in order; of a dictionary `f(v, k, ...)`, by the same keys. Elements that take long are spread by themselves.
+---@param list table|perilune.array
+---@param f fun(v: any, k: any, ...: any): any
+---@param options? { chunk?: integer, into?: perilune.array } `chunk`: so many elements stay together; `into`: where the results go
+---@param ... any handed to each call, frozen
+---@return table|perilune.array # `into`, if it is given
+function pool:map(list, f, options, ...) end
 
 ---Sorts in place. The elements stay the same ones; `lt` sees copies of them.
 ---@param list any[]|perilune.array

@@ -41,7 +41,7 @@ big = nil
 collectgarbage()
 
 -- A task that is cancelled in the middle of a large text.
-local pool = pl.pool.new { domains = 1 }
+local pool = pl.pool.new { workers = 1 }
 local long = "[" .. ('{"a":[1,2,3],"b":{"c":"x"}},'):rep(1 << 17) .. "0]"
 local task = pool:async(function() local json = require "perilune.json" while true do json.encode(json.decode(long)) end end)
 pl.sleep(0.05)

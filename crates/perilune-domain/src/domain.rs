@@ -239,6 +239,14 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// Whether a fiber of the domain is ready, or a task could begin here that has waited: for a loop of this pool that could let it go first.
+    pub(crate) fn others_wait(self, pool: &Arc<pool::Inner>) -> bool {
+        if self.domain.token.has_ready() || self.domain.token.is_wanted() {
+            return true;
+        }
+        pool.has_waiting_tasks() && self.seat_in(pool).is_some_and(|seat| seat.could_take_oldest())
+    }
+
     /// The strand that runs (`races`).
     pub(crate) fn strand(self) -> &'a mut Strand {
         let (domain, fiber) = (self.domain, self.fiber);
@@ -726,6 +734,9 @@ impl Domain {
     /// Starts what has waited longest for the pool. False: nothing does.
     fn serve_waiting_work(self: &Arc<Self>, vm: &mut Vm) -> bool {
         let Some((pool, seat)) = &mut self.owner(vm).local().seat else { return false };
+        if !pool.has_waiting_tasks() {
+            return false;
+        }
         let Some(work) = seat.take_oldest() else { return false };
         let pool = Arc::clone(pool);
         pool.start(self, vm, work);

@@ -74,7 +74,7 @@ impl SharedObject for Lane {
 pub(crate) fn go_on(lane: &Arc<LaneKey>, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mut Vm, turns: u32) {
     while let Some(task) = pool.lanes.next(lane) {
         if turns >= ROW {
-            return pool.queue().inject_next(Work::Task(task));
+            return pool.queue_next(task);
         }
         if let Some(fiber) = task.launch(pool, domain, vm, turns + 1) {
             // Not from here: the end of a task may be on the stack, and the next one's would come on top of it.

@@ -5,6 +5,10 @@
 //! pool if some worker is idle (`Seat::hungry`). So a loop is divided as often as somebody is there to take a part, and no more; a part that runs
 //! alone is a plain Lua loop, with a look at the queue every [`BITE`] or so. Without a `chunk` a bite is as long as that takes; with one it is that many iterations.
 //!
+//! # Fairness
+//! Between two bites a part lets go first what waits in its domain: a fiber that is ready, or a task that has waited for a worker. So neither is behind a loop for longer than a bite, or than
+//! an iteration if that takes longer. A task that comes while the pool has only loops to run takes turns with one of them.
+//!
 //! # Order
 //! Parts are disjoint ranges, each run upwards by one fiber. Partial results of a reduction are kept with the first index of their part and combined in order of these, by
 //! whoever called: so the operator need not commute, and the initial value is used once.
@@ -261,6 +265,16 @@ fn part(vm: &mut Vm) -> LuaResult<Arc<PartState>> {
 static TAKE: Native = Native::leaf("take", |vm| {
     let part = part(vm)?;
     let of = &part.of;
+    match wait::woken(vm)? {
+        Turn::First => {
+            let has_begun = part.range.lock().lo != part.first;
+            if has_begun && Domain::of(vm)?.others_wait(&part.pool) {
+                return Err(wait::give_way(vm)?);
+            }
+        }
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(..) => wait::finish(vm),
+    }
     if of.stop.load(Ordering::Relaxed) {
         return Ok(0);
     }
@@ -387,7 +401,15 @@ fn failed_index(vm: &Vm) -> Option<i64> {
 // -- For programs ----------------------------------------------------------------------------------------------------------
 
 /// Runs a loop over `lo..=hi` and waits for it. `None`: it was not run, there is nothing to wait for.
-fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaResult<Option<Arc<Loop>>> {
+///
+/// Arguments from `further` on are handed to each call of the first function.
+fn run(
+    vm: &mut Vm,
+    purpose: Purpose,
+    body: &[u32],
+    chunk: Option<i64>,
+    further: u32,
+) -> LuaResult<Option<Arc<Loop>>> {
     let pool = pool::this(vm)?;
     match wait::woken(vm)? {
         Turn::First => {
@@ -401,8 +423,19 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             if lo > hi {
                 return Ok(None);
             }
-            let functions: Vec<Value> = body.iter().map(|&n| vm.arg(n)).collect();
-            let body = vm.pack_or_raise(&functions, PackRules::LOOP)?;
+            let below = vm.nargs();
+            let mut functions: Vec<Value> = body.iter().map(|&n| vm.arg(n)).collect();
+            if below >= further {
+                let mut args = vec![functions[0], Value::int(i64::from(below - further + 1))];
+                args.extend((further..=below).map(|n| vm.arg(n)));
+                let bound = prelude(vm, "bound")?;
+                functions[0] = vm.call(bound, &args)?;
+                // Nothing else keeps it.
+                vm.push(functions[0]);
+            }
+            let body = vm.pack_or_raise(&functions, PackRules::LOOP);
+            vm.truncate(below);
+            let body = body?;
             let of = Arc::new(Loop {
                 purpose,
                 body,
@@ -436,7 +469,7 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
             if wait::sleeps(vm) {
                 return Err(vm.park());
             }
-            run(vm, purpose, &[], chunk)
+            run(vm, purpose, &[], chunk, further)
         }
         Turn::Asleep => Err(vm.park()),
         Turn::Woken(..) => {
@@ -456,10 +489,10 @@ fn run(vm: &mut Vm, purpose: Purpose, body: &[u32], chunk: Option<i64>) -> LuaRe
     }
 }
 
-/// `pool:parallel_for(lo, hi, f [, {chunk = n}])`: calls `f(i)` for all `i` from `lo` to `hi`, in any order, and waits for all of them.
+/// `pool:parallel_for(lo, hi, f [, {chunk = n} [, ...]])`: calls `f(i, ...)` for all `i` from `lo` to `hi`, in any order, and waits for all of them.
 pub(crate) static PARALLEL_FOR: Native = Native::hybrid("parallel_for", |vm| {
     let chunk = chunk(vm, 5)?;
-    let result = run(vm, Purpose::For, &[4], chunk);
+    let result = run(vm, Purpose::For, &[4], chunk, 6);
     finish(vm, result.map(|_| 0))
 });
 
@@ -478,7 +511,7 @@ fn chunk(vm: &mut Vm, n: u32) -> LuaResult<Option<i64>> {
     }
 }
 
-/// `pool:partials(lo, hi, f, combine [, {chunk = n}])`: a list of the partial results of a reduction, in order. For the prelude.
+/// `pool:partials(lo, hi, f, combine [, {chunk = n} [, ...]])`: a list of the partial results of a reduction, in order. For the prelude.
 pub(crate) static PARALLEL_REDUCE: Native = Native::hybrid("partials", |vm| {
     let result = partials(vm);
     finish(vm, result)
@@ -486,7 +519,7 @@ pub(crate) static PARALLEL_REDUCE: Native = Native::hybrid("partials", |vm| {
 
 fn partials(vm: &mut Vm) -> LuaResult<u32> {
     let chunk = chunk(vm, 6)?;
-    let of = run(vm, Purpose::Reduce, &[4, 5], chunk)?;
+    let of = run(vm, Purpose::Reduce, &[4, 5], chunk, 7)?;
     let list = vm.new_table(0, 0)?;
     vm.push(list.into());
     let mut count = 0;
@@ -524,7 +557,7 @@ pub(crate) static CROSSED: Native = Native::leaf("crossed", |vm| {
     vm.ret(copy)
 });
 
-/// `pool:parallel_find(lo, hi, f)`: the lowest index `i` for which `f(i)` is true, and what `f` returned; nothing if there is none.
+/// `pool:parallel_find(lo, hi, f [, {chunk = n} [, ...]])`: the lowest index `i` for which `f(i)` is true, and what `f` returned; nothing if there is none.
 pub(crate) static PARALLEL_FIND: Native = Native::hybrid("parallel_find", |vm| {
     let result = find(vm);
     finish(vm, result)
@@ -532,12 +565,20 @@ pub(crate) static PARALLEL_FIND: Native = Native::hybrid("parallel_find", |vm| {
 
 fn find(vm: &mut Vm) -> LuaResult<u32> {
     let chunk = chunk(vm, 5)?;
-    let Some(of) = run(vm, Purpose::Find, &[4], chunk)? else { return vm.ret(Value::NIL) };
+    let Some(of) = run(vm, Purpose::Find, &[4], chunk, 6)? else { return vm.ret(Value::NIL) };
     let best = of.partials.lock().iter().min_by_key(|(index, _)| *index).cloned();
     let Some((index, parcel)) = best else { return vm.ret(Value::NIL) };
     vm.push(Value::int(index));
     Ok(vm.unpack(&parcel)? + 1)
 }
+
+/// `is_hungry(pool)`: whether a worker of the pool that runs this has nothing to do, and nothing is queued for it. For the prelude.
+pub(crate) static IS_HUNGRY: Native = Native::leaf("is_hungry", |vm| {
+    let pool = pool::this(vm)?;
+    let hungry =
+        Domain::of(vm)?.seat_in(&pool).is_some_and(|seat| seat.hungry() && !seat.queue().has_tasks());
+    vm.ret(hungry)
+});
 
 /// Adds the methods that are written in Lua to those of pools.
 pub(crate) fn add_prelude(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {

@@ -104,7 +104,11 @@ pub(crate) fn prelude(vm: &mut Vm, name: &str) -> LuaResult<Value> {
                 &pool::AWAIT_ALL,
                 &IS_SHARED,
                 &ARRAY_LIKE,
+                &COUNT,
+                &pool::AWAIT_ANY,
                 &loops::CROSSED,
+                &loops::IS_HUNGRY,
+                &time::NOW,
                 &scope::OPEN,
                 &scope::RUN,
                 &select::SELECT,
@@ -210,6 +214,16 @@ static MEMORY: Native = Native::leaf("memory", |vm| {
         vm.set_field(parts, name, Value::int(bytes as i64))?;
     }
     Ok(1)
+});
+
+/// `prelude.count(t)`: how many entries a table has.
+static COUNT: Native = Native::leaf("count", |vm| {
+    let table = vm.check_table(1)?;
+    let (mut key, mut count) = (Value::NIL, 0i64);
+    while let Some((k, _)) = vm.raw_next(table, key)? {
+        (key, count) = (k, count + 1);
+    }
+    vm.ret(count)
 });
 
 /// `prelude.array_like(a, n)`: a new array of the kind of `a`, if that is one.

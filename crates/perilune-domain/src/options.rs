@@ -64,12 +64,12 @@ fn trouble(vm: &mut Vm, table: Gc<Table>, known: &[&str], len: i64) -> LuaResult
                 let name = name.to_text();
                 match nearest(&name, known.iter().copied()).first() {
                     Some(near) => format!("unknown option '{name}'; did you mean '{near}'?"),
-                    None => format!("unknown option '{name}'; there are {}", names(known)),
+                    None => format!("unknown option '{name}'; {}", there_are(known)),
                 }
             }
             None if k.as_int().is_some_and(|i| (1..=len).contains(&i)) => continue,
             None => {
-                format!("an option's name is a string, not a {}; there are {}", k.type_name(), names(known))
+                format!("an option's name is a string, not a {}; {}", k.type_name(), there_are(known))
             }
         }));
     }
@@ -88,9 +88,13 @@ pub(crate) static TROUBLE: Native = Native::leaf("option_trouble", |vm| {
     }
 });
 
-/// `'chunk', 'into'`
-fn names(known: &[&str]) -> String {
-    known.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+/// `there are 'chunk', 'into'`
+fn there_are(known: &[&str]) -> String {
+    let names: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
+    match names.as_slice() {
+        [only] => format!("there is only {only}"),
+        _ => format!("there are {}", names.join(", ")),
+    }
 }
 
 impl Options {

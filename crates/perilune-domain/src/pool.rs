@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     name: String,
     /// Tasks and parts that have been queued and are not finished.
     unfinished: AtomicUsize,
+    /// Tasks that are queued.
+    waiting_tasks: AtomicUsize,
     /// Who waits for the last of them.
     closers: Mutex<Vec<Arc<Waiter>>>,
     /// Tasks that must wait for the one before them.
@@ -106,6 +108,7 @@ impl Inner {
             domains: (0..workers).map(|_| OnceLock::new()).collect(),
             name,
             unfinished: AtomicUsize::new(0),
+            waiting_tasks: AtomicUsize::new(0),
             closers: Mutex::new(Vec::new()),
             lanes: Lanes::new(),
             lane_orders: Orders::new(),
@@ -178,14 +181,28 @@ impl Inner {
     /// Queues work, from a domain of the pool or any other. It comes back if the pool is closed.
     pub(crate) fn submit(self: &Arc<Self>, vm: &mut Vm, work: Work) -> Result<(), Work> {
         self.unfinished.fetch_add(1, Ordering::Relaxed);
+        let is_task = matches!(work, Work::Task(_)) as usize;
+        self.waiting_tasks.fetch_add(is_task, Ordering::Relaxed);
         let refused = match Domain::of(vm).ok().and_then(|owner| owner.seat_in(self)) {
             Some(seat) => seat.push(work),
             None => self.queue().inject(work),
         };
         if refused.is_err() {
+            self.waiting_tasks.fetch_sub(is_task, Ordering::Relaxed);
             self.finished();
         }
         refused
+    }
+
+    /// Queues the next task of a lane behind all others, also if the pool is closed. By one of its domains.
+    pub(crate) fn queue_next(&self, task: Arc<Task>) {
+        self.waiting_tasks.fetch_add(1, Ordering::Relaxed);
+        self.queue().inject_next(Work::Task(task));
+    }
+
+    /// Whether tasks are queued; a hint.
+    pub(crate) fn has_waiting_tasks(&self) -> bool {
+        self.waiting_tasks.load(Ordering::Relaxed) != 0
     }
 
     /// Queues a part of work that runs in this domain, also if the pool is closed.
@@ -224,6 +241,7 @@ impl Inner {
         match work {
             Work::Part(part) => loops::refuse(part, self, failure),
             Work::Task(task) => {
+                self.waiting_tasks.fetch_sub(1, Ordering::Relaxed);
                 let lane = task.lane.clone();
                 task.outcome.complete(failure.clone(), runtime);
                 self.finished();
@@ -238,7 +256,10 @@ impl Inner {
     /// Starts work in a domain of the pool.
     pub(crate) fn start(self: &Arc<Self>, domain: &Arc<Domain>, vm: &mut Vm, work: Work) {
         match work {
-            Work::Task(task) => task.start(self, domain, vm),
+            Work::Task(task) => {
+                self.waiting_tasks.fetch_sub(1, Ordering::Relaxed);
+                task.start(self, domain, vm);
+            }
             Work::Part(part) => loops::start(part, self, domain, vm),
         }
     }

@@ -146,10 +146,55 @@ end
 -- Methods of pools ---------------------------------------------------------------------------------
 -- Functions run as crossed copies here too: what one does must not depend on where a piece of the work is done.
 
+-- f with further arguments, for loops: they go along as captured variables do, so they are frozen over there. The
+-- name of the parameter is the one that a message handler looks for.
+function prelude.bound(f, n, argument, argument2, ...)
+  if n == 1 then return function(index) return f(index, argument) end end
+  if n == 2 then return function(index) return f(index, argument, argument2) end end
+  local all = table.pack(argument, argument2, ...)
+  local unpack = table.unpack
+  return function(index) return f(index, unpack(all, 1, n)) end
+end
+
+-- The same for functions of two arguments.
+local function bound_pair(f, ...)
+  local n = select("#", ...)
+  if n == 0 then return f end
+  if n == 1 then
+    local argument = ...
+    return function(x, y) return f(x, y, argument) end
+  end
+  local all = table.pack(...)
+  local unpack = table.unpack
+  return function(x, y) return f(x, y, unpack(all, 1, n)) end
+end
+
+-- Tasks that nobody waits for any more, because of an error or a cancellation, are cancelled where the variable that holds them ends.
+local leftovers = {
+  __close = function(tasks)
+    for _, task in pairs(tasks) do task:cancel() end
+  end,
+}
+
+-- The table of options, checked: an error, which the caller's caller has made, if there is an unknown one.
+local function check_options(name, n, options, ...)
+  if options == nil then return {} end
+  if type(options) ~= "table" then
+    error(("bad argument #%d to '%s' (table expected, got %s)"):format(n, name, type(options)), 3)
+  end
+  local trouble = prelude.option_trouble(options, ...)
+  if trouble then error(("bad argument #%d to '%s' (%s)"):format(n, name, trouble), 3) end
+  local chunk = options.chunk
+  if chunk ~= nil and (math.type(chunk) ~= "integer" or chunk < 1) then
+    error(("bad argument #%d to '%s' (option 'chunk' must be an integer, at least 1)"):format(n, name), 3)
+  end
+  return options
+end
+
 -- The initial value is used once, and partial results are combined in order: the operator need be
 -- neither commutative nor have a neutral element.
-function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options)
-  local partials, n, combine = pool:partials(lo, hi, f, combine, options)
+function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options, ...)
+  local partials, n, combine = pool:partials(lo, hi, f, combine, options, ...)
   local acc = init
   for i = 1, n do acc = combine(acc, partials[i]) end
   return acc
@@ -157,6 +202,7 @@ end
 
 -- Waits for tasks; if one fails, the others are cancelled, and the error is raised when all have ended.
 local function gather(tasks)
+  local cancelled <close> = setmetatable(tasks, leftovers)
   local results = table.pack(pcall(prelude.await_all, tasks))
   if results[1] then return results end
   for _, t in ipairs(tasks) do t:cancel() end
@@ -184,21 +230,112 @@ local function blocks(pool, list, size, task, ...)
   return tasks
 end
 
-local function map_block(list, lo, hi, f)
-  local results = {}
-  for i = lo, hi do results[i - lo + 1] = f(list[i]) end
-  return results
+-- A block of a map: what f returns of list[lo] to list[hi], whose keys are those, or their places in the whole. It goes in bites of about BITE seconds, and if somebody has
+-- nothing to do after one, the rest is left to the caller, unless that is a bite itself: how many have been done.
+local BITE <const> = 50e-6
+local is_hungry, now = prelude.is_hungry, prelude.now
+
+local function map_block(pool, list, lo, hi, offset, keys, divides, into, f)
+  local is_hungry, now = is_hungry, now
+  local results, size, i, begun = {}, 1, lo, now()
+  while i <= hi do
+    local last = divides and i + size - 1 or hi
+    if last > hi then last = hi end
+    if into then
+      for i = i, last do into[offset + i] = f(list[i], offset + i) end
+    elseif keys then
+      for i = i, last do results[i - lo + 1] = f(list[i], keys[i]) end
+    else
+      for i = i, last do results[i - lo + 1] = f(list[i], offset + i) end
+    end
+    i = last + 1
+    if i <= hi then
+      local time = now()
+      local took = time - begun
+      begun = time
+      if took / size * (hi - last) > BITE and is_hungry(pool) then break end
+      if took < BITE / 2 then size = size * 2 elseif took > BITE * 2 and size > 1 then size = size // 2 end
+    end
+  end
+  return i - lo, results
 end
 
--- f of each element, in order.
-function prelude.map(pool, list, f)
-  local n = #list
-  local size = block_size(pool, n)
-  local parts = gather(blocks(pool, list, size, map_block, f))
+-- f(v, k) of the n elements of a list. A block that meets somebody idle comes back with its rest, which is divided: so expensive elements
+-- that are neighbours do not stay with one worker.
+local function map_list(pool, list, n, keys, options, f, store)
+  local size = options.chunk or block_size(pool, n)
+  local divides = not options.chunk
+  local shared = prelude.is_shared(list)
+  local tasks <close> = setmetatable({}, leftovers)
+  local blocks = {}
+  local function begin(lo, hi)
+    local part, names, first, last = list, nil, lo, hi
+    if not shared then part, first, last = table.move(list, lo, hi, 1, {}), 1, hi - lo + 1 end
+    if keys then names = shared and keys or table.move(keys, lo, hi, 1, {}) end
+    local at = #tasks + 1
+    tasks[at] = pool:async(map_block, pool, part, first, last, lo - first, names, divides, options.into, f)
+    blocks[at] = lo
+    blocks[-at] = hi
+  end
+  for lo = 1, n, size do begin(lo, math.min(lo + size - 1, n)) end
+  while #tasks > 0 do
+    local found = table.pack(pcall(prelude.await_any, tasks))
+    if not found[1] then
+      for _, t in ipairs(tasks) do t:cancel() end
+      for _, t in ipairs(tasks) do pcall(t.await, t) end
+      error(found[2], 0)
+    end
+    local at, done, results = found[2], found[3], found[4]
+    local lo, hi, last = blocks[at], blocks[-at], #tasks
+    tasks[at], blocks[at], blocks[-at] = tasks[last], blocks[last], blocks[-last]
+    tasks[last], blocks[last], blocks[-last] = nil, nil, nil
+    store(lo, done, results)
+    lo = lo + done
+    if lo <= hi then
+      local middle = (lo + hi) // 2
+      begin(lo, middle)
+      if middle < hi then begin(middle + 1, hi) end
+    end
+  end
+end
+
+-- f(v, k, ...) of each element, by the same keys; in order if it is a list.
+function prelude.map(pool, list, f, options, ...)
+  options = check_options("map", 3, options, "chunk", "into")
+  f = bound_pair(f, ...)
+  local n, keys, values = #list, nil, list
+  if type(list) == "table" and prelude.count(list) ~= n then
+    keys, values, n = {}, {}, 0
+    for k, v in next, list do
+      n = n + 1
+      keys[n], values[n] = k, v
+    end
+  end
+  local into = options.into
+  if into then
+    if not prelude.array_like(into, 0) then error("bad argument #3 to 'map' (option 'into' must be an array)", 2) end
+    if keys then error("bad argument #3 to 'map' (option 'into' needs a list, and this has other keys)", 2) end
+    if #into < n then
+      error(("bad argument #3 to 'map' (option 'into' has %d elements of the %d that are needed)"):format(#into, n), 2)
+    end
+    map_list(pool, values, n, keys, options, f, function() end)
+    return into
+  end
+  -- Stored in order at the end, so that the list grows as a list.
+  local starts, parts = {}, {}
+  map_list(pool, values, n, keys, options, f, function(lo, done, part)
+    starts[#starts + 1] = lo
+    parts[lo], parts[-lo] = part, done
+  end)
+  table.sort(starts)
   local results = {}
-  for k = 2, parts.n do
-    local at = (k - 2) * size
-    for i = 1, math.min(size, n - at) do results[at + i] = parts[k][i] end
+  for _, lo in ipairs(starts) do
+    local part, before = parts[lo], lo - 1
+    if keys then
+      for i = 1, parts[-lo] do results[keys[before + i]] = part[i] end
+    else
+      for i = 1, parts[-lo] do results[before + i] = part[i] end
+    end
   end
   return results
 end
@@ -221,10 +358,11 @@ end
 
 -- The inclusive prefixes: r[i] = a[1] op a[2] op ... op a[i]. op must be associative. An array gives an
 -- array of its kind, anything else a list.
-function prelude.parallel_scan(pool, list, op)
-  op = prelude.crossed(op)
+function prelude.parallel_scan(pool, list, op, options, ...)
+  options = check_options("parallel_scan", 3, options, "chunk")
+  op = prelude.crossed(bound_pair(op, ...))
   local n = #list
-  local size = block_size(pool, n)
+  local size = options.chunk or block_size(pool, n)
   local parts = gather(blocks(pool, list, size, scan_block, op))
   local tasks, before = {}, nil
   for k = 2, parts.n do

@@ -208,6 +208,11 @@ impl<T> Seat<T> {
         Some(task)
     }
 
+    /// Whether [`Seat::take_oldest`] would find something now.
+    pub fn could_take_oldest(&self) -> bool {
+        !self.queue.common.is_empty() || !self.own.is_empty()
+    }
+
     /// The newest task of the own queue: for a loop that takes back the part that it has split off.
     pub fn take_own(&mut self) -> Option<T> {
         self.own.pop()
