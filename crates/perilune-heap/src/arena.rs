@@ -353,8 +353,8 @@ fn stamp(obj: Obj, epoch: u32) {
     // SAFETY: an object that is alive, and nothing else refers to its header now.
     let header = unsafe { &mut *obj.as_ptr() };
     // What is frozen is never logged, and stays frozen.
-    if header.epoch & crate::FROZEN == 0 {
-        header.epoch = epoch;
+    if !header.is_frozen() {
+        header.set_stamp(epoch);
     }
 }
 

@@ -286,7 +286,7 @@ impl Heap {
             // SAFETY: whoever frees or replaces a buffer takes its cards out of the log.
             let (lo, hi) = unsafe { take_card(buffer, card) };
             // SAFETY: logged objects are old, hence alive until the end of a major.
-            if unsafe { (*owner.as_ptr()).epoch } == self.epoch() {
+            if unsafe { (*owner.as_ptr()).stamp() } == self.epoch() {
                 continue;
             }
             match ranges.last_mut() {
@@ -344,8 +344,8 @@ impl Heap {
         self.for_each_object(|obj| {
             // SAFETY: a live object, and nothing else refers to its header now.
             let header = unsafe { &mut *obj.as_ptr() };
-            if header.epoch & crate::FROZEN == 0 {
-                header.epoch = 0;
+            if !header.is_frozen() {
+                header.set_stamp(0);
             }
         });
         self.set_epoch(1);

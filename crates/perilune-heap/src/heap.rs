@@ -25,8 +25,8 @@ use std::time::Instant;
 pub(crate) const LARGEST_SMALL: usize = 8 << 10;
 /// A hole with fewer bytes left is given up when an object does not fit.
 const WORTH_KEEPING: usize = 1 << 10;
-/// When the current epoch reaches this, all headers are stamped anew. Objects in islands have epochs above it, which are never current.
-pub(crate) const LAST_EPOCH: u32 = crate::FROZEN - 16;
+/// When the current epoch reaches this, all headers are stamped anew. The epochs of what is watched or frozen, islands among it, are above it and never current.
+pub(crate) const LAST_EPOCH: u32 = crate::WATCHED - 16;
 
 /// A run of free lines being filled.
 #[derive(Clone, Copy, Default)]
@@ -509,24 +509,54 @@ impl Heap {
         debug_assert!(!crate::island::held::is_island_object(obj), "a store into an island");
         // SAFETY: the caller's promise.
         unsafe {
+            let header = &mut *obj.as_ptr();
+            debug_assert!(!header.is_frozen(), "a store into a frozen object");
+            if header.is_watched() && header.stamp() == self.epoch {
+                return;
+            }
+            header.set_stamp(self.epoch);
             debug_assert!(
                 self.scopes.depth() != 0 || !self.is_young(obj),
                 "a newborn carries the current epoch"
             );
-            debug_assert!((*obj.as_ptr()).epoch & crate::FROZEN == 0, "a store into a frozen object");
-            (*obj.as_ptr()).epoch = self.epoch;
         }
         self.log.push(obj);
     }
 
-    /// Freezes an object: no store may come to it any more, so it is never logged and its epoch means nothing to the heap. `number`, below [`FROZEN`](crate::FROZEN), is
+    /// Watches an object: whoever stores into it finds [`WATCHED`](crate::WATCHED) in its epoch first, until [`Heap::unwatch`].
+    ///
+    /// # Safety
+    /// `obj` is an object of this heap that has not been freed, and neither frozen nor of a kind whose epochs are the client's.
+    #[inline]
+    pub unsafe fn watch(&mut self, obj: Obj) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            debug_assert!(!(*obj.as_ptr()).is_frozen());
+            (*obj.as_ptr()).epoch |= crate::WATCHED;
+        }
+    }
+
+    /// Ends what [`Heap::watch`] began.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn unwatch(&mut self, obj: Obj) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            debug_assert!(!(*obj.as_ptr()).is_frozen());
+            (*obj.as_ptr()).epoch &= !crate::WATCHED;
+        }
+    }
+
+    /// Freezes an object: no store may come to it any more, so it is never logged and its epoch means nothing to the heap. `number`, below [`WATCHED`](crate::WATCHED), is
     /// kept in its place.
     ///
     /// # Safety
     /// `obj` is an object of this heap that has not been freed. What it refers to has been stored with the barrier, or the object is newborn.
     #[inline]
     pub unsafe fn freeze(&mut self, obj: Obj, number: u32) {
-        debug_assert!(number < crate::FROZEN);
+        debug_assert!(number < crate::WATCHED);
         // SAFETY: the caller's promise.
         unsafe { (*obj.as_ptr()).epoch = crate::FROZEN | number };
     }
@@ -557,6 +587,9 @@ impl Heap {
     pub unsafe fn barrier_at_slow(&mut self, owner: Obj, buffer: Obj, slot: usize) {
         // SAFETY: the caller's promise; without a size in its header the buffer is a large object.
         unsafe {
+            if (*owner.as_ptr()).is_watched() && (*owner.as_ptr()).stamp() == self.epoch {
+                return;
+            }
             if (*buffer.as_ptr()).granules != 0 || self.is_young(buffer) {
                 return self.barrier_slow(owner);
             }

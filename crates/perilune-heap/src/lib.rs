@@ -86,7 +86,7 @@ pub use account::{
 pub use heap::Heap;
 pub use island::{
     Builder as IslandBuilder, Contents as IslandContents, FROZEN, ISLAND_CHUNK, ISLAND_PAGE, IslandRef,
-    IslandStats, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
+    IslandStats, WATCHED, all_islands, is_island, island_bytes, island_number, island_stats, protect_islands,
 };
 pub use mark::{Marker, stack_word};
 pub use sample::Notify;
@@ -99,7 +99,7 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Header {
-    /// Epoch of birth or of the last entry into the log; with the bit [`FROZEN`], a number that means nothing to the heap, in objects that are never stored into; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
+    /// Epoch of birth or of the last entry into the log, with the bit [`WATCHED`] if the client wants to know of the next store; with the bit [`FROZEN`], a number that means nothing to the heap, in objects that are never stored into; what the client likes, below [`FROZEN`], if [`Client::owns_epoch`] says so.
     pub epoch: u32,
     /// The client's kind of object.
     pub kind: u8,
@@ -107,6 +107,32 @@ pub struct Header {
     pub flags: u8,
     /// Size in units of 16 bytes, header included; 0 for a large object.
     pub granules: u16,
+}
+
+impl Header {
+    /// The epoch of an object that is not frozen, watched or not.
+    #[inline(always)]
+    pub fn stamp(&self) -> u32 {
+        self.epoch & !WATCHED
+    }
+
+    /// Gives an object that is not frozen another epoch. One that is watched stays so.
+    #[inline(always)]
+    pub(crate) fn set_stamp(&mut self, epoch: u32) {
+        self.epoch = epoch | self.epoch & WATCHED;
+    }
+
+    /// No store may come to it any more.
+    #[inline(always)]
+    pub fn is_frozen(&self) -> bool {
+        self.epoch & FROZEN != 0
+    }
+
+    /// The client wants to know of the next store.
+    #[inline(always)]
+    pub fn is_watched(&self) -> bool {
+        self.epoch & (FROZEN | WATCHED) == WATCHED
+    }
 }
 
 /// A heap object, by its header.

@@ -99,8 +99,8 @@ impl Heap {
         for &obj in all {
             // SAFETY: an object of this heap.
             let (header, young) = unsafe { (*obj.as_ptr(), self.is_young(obj)) };
-            let fresh = header.epoch == self.epoch();
-            let frozen = header.epoch & crate::FROZEN != 0;
+            let fresh = header.stamp() == self.epoch();
+            let frozen = header.is_frozen();
             let stamped = !in_scope && !frozen && !client.owns_epoch(header.kind);
             if young && !fresh && stamped {
                 return Err(format!("newborn {obj:?} has epoch {}, now is {}", header.epoch, self.epoch()));

@@ -79,7 +79,7 @@ fn lookups_are_forgotten_in_time() {
     for (options, rounds, many) in [
         (plain(), 2000, true),
         (HeapOptions { verify: true, poison: true, ..small() }, 100, false),
-        (HeapOptions { first_epoch: perilune_heap::FROZEN - 300, verify: true, ..small() }, 400, false),
+        (HeapOptions { first_epoch: perilune_heap::WATCHED - 300, verify: true, ..small() }, 400, false),
         (HeapOptions { stress: true, poison: true, ..plain() }, 30, false),
     ] {
         let mut vm = new_vm(options);

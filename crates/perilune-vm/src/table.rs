@@ -190,6 +190,12 @@ impl Table {
         self.header.epoch & perilune_heap::FROZEN != 0
     }
 
+    /// Whether a store into the table has to be told or refused: it is watched (`parcel/cache.rs`) or frozen. Every way to change a table asks this first.
+    #[inline(always)]
+    pub(crate) fn minds_stores(&self) -> bool {
+        self.header.epoch >= perilune_heap::WATCHED
+    }
+
     /// Whether the table stands for the globals of a task: nothing may be written to it.
     #[inline(always)]
     pub(crate) fn is_guarded(&self) -> bool {
@@ -570,10 +576,21 @@ impl Vm {
         unsafe { self.heap.free_buffer(buffer_of(data)) };
     }
 
-    /// Refuses a store into a table of an island, a frozen copy, or into the globals of a task. Every way to change a table that does not compare epochs itself begins with this.
+    /// Refuses a store into a table of an island, a frozen copy, or into the globals of a task; tells of one into a watched table. Every way to change a table that does not
+    /// compare epochs itself begins with this.
     #[inline(always)]
     pub(crate) fn check_writable(&mut self, t: Gc<Table>) -> LuaResult<()> {
-        if t.is_frozen() || t.is_guarded() { Err(self.frozen_error(t)) } else { Ok(()) }
+        if t.minds_stores() || t.is_guarded() { self.store_is_minded(t) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_is_minded(&mut self, t: Gc<Table>) -> LuaResult<()> {
+        if t.is_frozen() || t.is_guarded() {
+            return Err(self.frozen_error(t));
+        }
+        self.watched_store(t);
+        Ok(())
     }
 
     /// To be called when a key appears in a table, or its storage moves.

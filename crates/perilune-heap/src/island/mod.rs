@@ -15,6 +15,9 @@
 //! # Headers
 //! An object in an island has the epoch [`FROZEN`]` | number`. No heap's epoch ever gets there, so every store's comparison of epochs
 //! fails and its slow path can refuse.
+//!
+//! The bit below, [`WATCHED`], stands beside an epoch instead of replacing it: whatever stamps an object keeps it ([`Header::stamp`], `Header::set_stamp`), and only
+//! [`crate::Heap::unwatch`] takes it away.
 
 pub(crate) mod held;
 pub(crate) mod memory;
@@ -35,6 +38,10 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The bit of epochs that says that an object is frozen.
 pub const FROZEN: u32 = 1 << 31;
+
+/// The bit of epochs that says that an object is watched: the client wants to know of the next store. Epochs stay below it, so one comparison tells what is
+/// neither watched nor frozen.
+pub const WATCHED: u32 = 1 << 30;
 
 /// What an island keeps besides its objects.
 pub type Contents = Box<dyn Any + Send + Sync>;

@@ -102,6 +102,7 @@ impl Vm {
         unsafe {
             Value::copy(slot, &v);
         }
+        self.changed_unseen();
         self.distrust_machine_code();
         self.heap.stored_into(th);
         Some(name)

@@ -57,6 +57,7 @@ impl Vm {
     /// Assigns to upvalue `n` (from 1) of `f`, which [`Vm::check_upvalue_writable`] has nothing against, and returns its name. `None`: there is none such, or `f` is in an island.
     pub fn set_upvalue_of(&mut self, f: Value, n: i64, v: Value) -> Option<Vec<u8>> {
         let (name, _) = self.upvalue_of(f, n)?;
+        self.changed_unseen();
         let n = index(n)?;
         // SAFETY: it exists.
         unsafe {
@@ -90,6 +91,7 @@ impl Vm {
     pub fn join_upvalues(&mut self, f: Gc<LuaClosure>, n: i64, g: Gc<LuaClosure>, m: i64) -> bool {
         let slot = |c, n| index(n).and_then(|n| reference(c, n));
         let (Some(to), Some(from)) = (slot(f, n), slot(g, m)) else { return false };
+        self.changed_unseen();
         self.heap.stored_into(f);
         // SAFETY: both exist.
         unsafe { *to = *from };

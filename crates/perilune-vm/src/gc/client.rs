@@ -199,7 +199,7 @@ impl Client for LuaClient<'_> {
             for &s in &self.lua.roots.event_names {
                 mark_ptr(m, s);
             }
-            self.lua.crossing.parcel.trace(|o| {
+            self.lua.crossing.parcel.trace(cycle == Cycle::Major, |o| {
                 m.mark(o);
             });
             mark_value(m, self.lua.errors.value);

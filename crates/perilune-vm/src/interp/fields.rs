@@ -383,7 +383,7 @@ pub(super) unsafe fn deliver(vm: &mut Vm, found: Found, key: Value, dest: *mut V
 #[inline(always)]
 pub(super) unsafe fn needs_barrier(vm: *mut Vm, t: *mut Table, v: *const Value) -> bool {
     // SAFETY: called with live objects.
-    unsafe { (*t).header.epoch != (*vm).heap.epoch() && ((*v).tag() >= Tag::STRING || (*t).is_frozen()) }
+    unsafe { (*t).header.epoch != (*vm).heap.epoch() && ((*v).tag() >= Tag::STRING || (*t).minds_stores()) }
 }
 
 /// Stores through the cache; falls through on a miss.
@@ -391,7 +391,7 @@ macro_rules! try_cached_set {
     ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $t:expr, $c:expr, $key:expr, $val:expr) => {{
         let t: *mut Table = $t;
         let c: *const Ic = $c;
-        if (*t).shape == (*c).shape && !(*t).is_frozen() {
+        if (*t).shape == (*c).shape && !(*t).minds_stores() {
             let kind = (*c).kind;
             if kind == OWN {
                 let v = (*t).slots.add((*c).slot as usize);
@@ -530,7 +530,7 @@ op!(
             }
             let v = (*t).slots.add((*e).ic.slot as usize);
             let val = rk(base, k, i.c());
-            if !(*v).is_nil() && !(*t).is_frozen() {
+            if !(*v).is_nil() && !(*t).minds_stores() {
                 (*vm).slot_barrier(Gc::from_ptr(t), *val);
                 copy(v, val);
                 next!(vm, base, pc, k, tab)

@@ -330,7 +330,7 @@ macro_rules! set_element {
                     copy(v, val);
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if (*val).tag() == (*$t).kind.number_tag() && !(*$t).is_frozen() {
+            } else if (*val).tag() == (*$t).kind.number_tag() && !(*$t).minds_stores() {
                 *((*$t).array as *mut u64).add(n as usize) = (*val).payload();
                 next!($vm, $base, $pc, $k, $tab)
             }
@@ -354,7 +354,7 @@ macro_rules! append_element {
                     (*t).array_len = n + 1;
                     next!($vm, $base, $pc, $k, $tab)
                 }
-            } else if (*val).tag() == (*t).kind.number_tag() && !(*t).is_frozen() {
+            } else if (*val).tag() == (*t).kind.number_tag() && !(*t).minds_stores() {
                 *((*t).array as *mut u64).add(n as usize) = (*val).payload();
                 (*t).array_len = n + 1;
                 next!($vm, $base, $pc, $k, $tab)
@@ -423,7 +423,7 @@ op!(
     let n = (*t).find_int((*base.add(i.b() as usize)).int_bits());
     if !n.is_null() && (*n).is_live() {
         let val = rk(base, k, i.c());
-        if (*val).tag() < Tag::STRING && !(*t).is_frozen() {
+        if (*val).tag() < Tag::STRING && !(*t).minds_stores() {
             (*n).set_value(*val);
             next!(vm, base, pc, k, tab)
         }

@@ -31,7 +31,7 @@ pub const UPVALUE_VALUE: i32 = offset_of!(Upval, v) as i32;
 /// From an object to its epoch, 4 bytes. Numbers may be stored into an object whose epoch is below [`WRITABLE`] without asking.
 pub const OBJECT_EPOCH: i32 = offset_of!(Header, epoch) as i32;
 /// See [`OBJECT_EPOCH`].
-pub const WRITABLE: u32 = 1 << 30;
+pub const WRITABLE: u32 = perilune_heap::WATCHED;
 /// From a table to the number of its shape, 4 bytes.
 pub const TABLE_SHAPE: i32 = offset_of!(Table, shape) as i32;
 /// From a table to the kind of its array, 1 byte ([`crate::ArrayKind`]).
@@ -48,7 +48,7 @@ pub fn step() -> usize {
     super::step as *const () as usize
 }
 
-const _: () = assert!(WRITABLE <= perilune_heap::FROZEN);
+const _: () = assert!(WRITABLE == 1 << 30 && WRITABLE < perilune_heap::FROZEN);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,8 @@
 //! A frozen table is never cleared by a collector, so a weak one crosses as a strong one, with those entries whose weak parts are in the crossing anyway. Which these are is known when
 //! nothing else is left to be written, and may grow by what the entries lead to.
 
-use super::graph::{Entry, Origin, code};
+use super::cache::Listed;
+use super::graph::{Entry, OWN, Origin, code};
 use super::origin::{Held, is_frozen_copy};
 use super::pack::{Packed, Packer, Way, index_text, push};
 use super::refusal::{Reason, Step};
@@ -114,6 +115,16 @@ impl Packer<'_> {
         self.marks.held.len() as u32
     }
 
+    /// What the variable number `hold` is called.
+    pub(super) fn held(&self, hold: u32) -> Held {
+        self.marks.held[hold as usize - 1].clone()
+    }
+
+    pub(super) fn hold_of(&mut self, held: Held) -> u32 {
+        self.marks.held.push(held);
+        self.marks.held.len() as u32
+    }
+
     pub(super) fn hold_of_variable(&mut self, proto: &Proto, desc: &UpvalueDesc) -> u32 {
         let line = proto.line_defined;
         self.add_held(Some(desc.name.as_deref().unwrap_or(b"?")), false, &proto.source, line)
@@ -147,6 +158,7 @@ impl Packer<'_> {
         if whole
             || v.tag() != Tag::TABLE
             || self.is_snapshot
+            || self.has_picture(v)
             || self.is_weak(v.gc())
             || !self.has_fields(v.gc(), fields.clone())
         {
@@ -161,6 +173,7 @@ impl Packer<'_> {
                 let n = self.seen.objects.len() as u32 - 1;
                 self.add_flag(n, PARTIAL);
                 self.marks.parts.insert(n, Part::default());
+                self.list(Listed::Metatable(v.gc(), v.gc::<Table>().metatable));
                 self.words.push(code::PARTIAL as u64);
                 self.ask_for(n, v.gc(), fields);
             }
@@ -205,8 +218,13 @@ impl Packer<'_> {
         for name in fields {
             let Some(part) = self.marks.parts.get_mut(&number).filter(|part| !part.all) else { return };
             let name: Arc<[u8]> = name.into();
-            let key = self.vm.intern_bytes(&name);
-            if part.asked.insert(name.clone()) && key.is_ok_and(|key| !self.vm.raw_get_str(t, key).is_nil()) {
+            let Ok(key) = self.vm.intern_bytes(&name) else { continue };
+            if !part.asked.insert(name.clone()) {
+                continue;
+            }
+            let v = self.vm.raw_get_str(t, key);
+            self.list(Listed::Field(t, key, v));
+            if !v.is_nil() {
                 self.ask(Entry::Field { object: number, name }, by, 0);
             }
         }
@@ -219,6 +237,11 @@ impl Packer<'_> {
         {
             self.ask(Entry::Rest { object: number }, number, 0);
         }
+    }
+
+    /// Only fields of the table cross.
+    pub(super) fn is_in_part(&self, number: u32) -> bool {
+        self.marks.parts.get(&number).is_some_and(|part| !part.all)
     }
 
     fn table_at(&self, number: u32) -> Gc<Table> {
@@ -299,6 +322,7 @@ impl Packer<'_> {
                 || v.is_in_island()
                 || self.seen.number(v.payload()).is_some()
                 || self.vm.known_path(v).is_some()
+                || self.is_in_used_picture(v)
         };
         (!keys || is_here(key)) && (!values || is_here(v))
     }
@@ -387,8 +411,20 @@ impl Packer<'_> {
         if self.marks.holds.is_empty() && !self.vm.has_copies() {
             return;
         }
+        let own = self.gather_origins();
+        if own.objects.is_empty() {
+            return;
+        }
+        let crossing = self.vm.new_crossing(own.held, own.objects, own.by);
+        let refs = self.refs();
+        let at = push(&mut refs.crossings, crossing) as u32;
+        refs.origins.iter_mut().filter(|o| o.crossing == OWN).for_each(|o| o.crossing = at);
+    }
+
+    /// The same without a crossing for what is this domain's own.
+    pub(super) fn gather_origins(&mut self) -> Own {
         let mut frozen = Vec::new();
-        let (mut objects, mut by) = (Vec::new(), Vec::new());
+        let mut own = Own::default();
         let mut origins = Vec::new();
         for number in 0..self.seen.objects.len() as u32 {
             let (address, tag) = self.seen.objects[number as usize];
@@ -411,23 +447,33 @@ impl Packer<'_> {
                     origins.push(Origin { object: number, crossing: at as u32, index });
                 }
             } else if is_frozen {
-                objects.push((address, tag));
-                by.push(self.marks.holds[number as usize].saturating_sub(1));
-                origins.push(Origin { object: number, crossing: u32::MAX, index: objects.len() as u32 - 1 });
+                own.objects.push((address, tag));
+                own.numbers.push(number);
+                own.by.push(self.marks.holds[number as usize].saturating_sub(1));
+                origins.push(Origin { object: number, crossing: OWN, index: own.objects.len() as u32 - 1 });
             }
         }
-        if frozen.is_empty() && origins.is_empty() {
-            return;
+        if !own.objects.is_empty() {
+            own.held = std::mem::take(&mut self.marks.held);
         }
-        if !objects.is_empty() {
-            let held = std::mem::take(&mut self.marks.held);
-            let crossing = self.vm.new_crossing(held, objects, by);
-            let at = push(&mut self.refs().crossings, crossing) as u32;
-            origins.iter_mut().filter(|o| o.crossing == u32::MAX).for_each(|o| o.crossing = at);
+        if !frozen.is_empty() || !origins.is_empty() {
+            let refs = self.refs();
+            (refs.frozen, refs.origins) = (frozen, origins);
         }
-        let refs = self.refs();
-        (refs.frozen, refs.origins) = (frozen, origins);
+        own
     }
+}
+
+/// What a graph freezes of the domain's own.
+#[derive(Default)]
+pub(super) struct Own {
+    pub held: Vec<Held>,
+    /// Address and tag.
+    pub objects: Vec<(u64, u8)>,
+    /// Their numbers in the graph, ascending.
+    pub numbers: Vec<u32>,
+    /// For each the variable that led there first.
+    pub by: Vec<u32>,
 }
 
 /// What tells keys apart.

@@ -46,6 +46,8 @@ pub(super) mod code {
     pub const OWN_ENVIRONMENT: u8 = 18;
     /// A table met for the first time whose contents, or some of them, come as entries.
     pub const PARTIAL: u8 = 19;
+    /// A table or function in a picture: number of the picture; its number there in the next word.
+    pub const PICTURE: u8 = 20;
 }
 
 /// What it takes to make a table, in two words.
@@ -110,11 +112,23 @@ pub(super) enum Entry {
     Rest { object: u32 },
 }
 
+/// A picture that a graph refers to (`cache.rs`).
+pub(super) struct Sent {
+    pub picture: Arc<super::cache::Picture>,
+    /// What its copies come home by. Only in parcels.
+    pub token: Option<Arc<super::origin::Crossing>>,
+    /// Objects of the picture that the graph's own words name, some of them more than once.
+    pub objects: Vec<u32>,
+}
+
+/// [`Origin::crossing`] of a picture's own members.
+pub(super) const OWN: u32 = u32::MAX;
+
 /// What an object is a copy of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     pub object: u32,
-    /// Number of the crossing in [`Refs::crossings`].
+    /// Number of the crossing in [`Refs::crossings`]; [`OWN`]: what the picture's token says.
     pub crossing: u32,
     /// Of the original, there.
     pub index: u32,
@@ -133,6 +147,8 @@ pub(super) struct Refs {
     /// What they, and others, are found by.
     pub search: Option<Arc<super::search::Search>>,
     pub snapshots: Vec<Arc<super::snapshot::Snapshot>>,
+    /// Those that others lean on come first.
+    pub pictures: Vec<Sent>,
     pub entries: Vec<Entry>,
     /// Number of environments of a snapshot, or of a root graph's own.
     pub environments: u32,
@@ -149,6 +165,7 @@ impl Refs {
         !self.shared.is_empty()
             || !self.islands.is_empty()
             || self.snapshots.iter().any(|s| s.holds_counts())
+            || self.pictures.iter().any(|s| s.picture.holds_counts())
             || self.search.as_ref().is_some_and(|s| s.holds_counts())
     }
 
@@ -156,6 +173,7 @@ impl Refs {
         self.shared.iter().for_each(|o| to.shared(o));
         self.islands.iter().for_each(|i| to.island(i));
         self.snapshots.iter().for_each(|s| to.counted(s));
+        self.pictures.iter().for_each(|s| to.counted(&s.picture));
         self.search.iter().for_each(|s| to.counted(s));
     }
 
@@ -163,7 +181,8 @@ impl Refs {
     pub fn needs_search(&self) -> bool {
         let inside =
             |s: &Arc<super::snapshot::Snapshot>| s.graph.refs.as_ref().is_some_and(|r| r.has_own_modules);
-        self.has_own_modules || self.snapshots.iter().any(inside)
+        let shown = |s: &Sent| s.picture.graph.refs.as_ref().is_some_and(|r| r.has_own_modules);
+        self.has_own_modules || self.snapshots.iter().any(inside) || self.pictures.iter().any(shown)
     }
 }
 
@@ -176,6 +195,12 @@ impl Holder for Graph {
 }
 
 impl Holder for super::snapshot::Snapshot {
+    fn held(&self, to: &mut Held<'_>) {
+        self.graph.held(to);
+    }
+}
+
+impl Holder for super::cache::Picture {
     fn held(&self, to: &mut Held<'_>) {
         self.graph.held(to);
     }

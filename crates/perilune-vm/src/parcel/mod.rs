@@ -30,6 +30,7 @@
 //! A single number, boolean or short string takes no allocation. Everything else takes one block of words, and a second one if it refers to
 //! anything by reference.
 
+mod cache;
 mod check;
 mod error;
 mod frozen;
@@ -38,6 +39,8 @@ mod modules;
 mod origin;
 mod outside;
 mod pack;
+mod picture;
+mod received;
 mod refusal;
 mod search;
 mod seen;
@@ -233,6 +236,8 @@ pub(crate) struct ParcelState {
     pub(crate) modules: modules::Modules,
     searching: search::Searching,
     origins: origin::Origins,
+    cache: cache::Cache,
+    received: received::Received,
     /// Environments of tasks have been made here.
     has_environments: bool,
     /// Bodies of loops that parts of are run here.
@@ -249,7 +254,10 @@ struct Kept {
 
 impl ParcelState {
     /// Reports the roots.
-    pub(crate) fn trace(&self, mut mark: impl FnMut(Obj)) {
+    /// `all`: also what an earlier collection has made old.
+    pub(crate) fn trace(&self, all: bool, mut mark: impl FnMut(Obj)) {
+        self.cache.trace(all, &mut mark);
+        self.received.trace(all, &mut mark);
         for &t in self.instances.iter().flat_map(|i| &i.tables) {
             Obj::new(t.cast()).map(&mut mark);
         }
@@ -272,7 +280,9 @@ impl ParcelState {
         self.snapshots.clear();
         self.without_snapshot.clear();
         self.kept.retain(|k| k.graph.strong_count() > 0);
-        self.origins.collected(major, ageing, is_marked);
+        self.origins.collected(major, ageing, &is_marked);
+        self.received.collected(major, ageing, &is_marked);
+        self.cache.collected(major, ageing, &is_marked);
         if major {
             self.instances.retain_mut(|i| std::mem::replace(&mut i.used, false));
         }
@@ -313,16 +323,27 @@ impl Vm {
     fn pack_plainly(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
         self.modules_ready();
         let (mut tracing, mut inline) = (false, false);
+        // What loads modules shares the receiver's globals, which no picture could be made for.
+        let mut pictures = rules.globals != Globals::Module;
+        let mut first = Vec::new();
         loop {
             let unit = inline.then(pack::Unit::default);
             let mut packer = Packer::new(self, rules.role, tracing, unit, false);
+            packer.plan = (pictures && !tracing).then(|| picture::Plan::for_parcel(first.clone()));
             match packer.roots(values, rules.waits) {
                 Ok(()) => {
                     let (graph, ..) = packer.finish(values.len() as u32);
                     return Ok(Parcel(Repr::Graph { graph: Arc::new(graph), globals: rules.globals }));
                 }
                 Err(mut refusal) => {
+                    let entangled = packer.plan.as_mut().and_then(|plan| plan.entangled.take());
                     packer.give_up();
+                    if refusal.reason == Reason::Entangled {
+                        const TRIES: usize = 8;
+                        pictures = entangled.is_some() && first.len() < TRIES;
+                        first.extend(entangled);
+                        continue;
+                    }
                     // Among the globals is a table: they cross in this graph, so that it has one copy.
                     if refusal.reason == Reason::Travels && !inline {
                         inline = true;

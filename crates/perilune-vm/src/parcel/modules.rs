@@ -302,6 +302,8 @@ impl Vm {
             self.lua.crossing.parcel.modules.list.get(self.lua.crossing.parcel.modules.indexed as usize)
         {
             let value = Value::raw(Tag(m.value.0), m.value.1);
+            // What has been a captured table is found by name now.
+            self.changed_unseen();
             self.index_module(self.lua.crossing.parcel.modules.indexed, value);
             self.lua.crossing.parcel.modules.indexed += 1;
         }

@@ -47,9 +47,23 @@ pub(super) struct Crossing {
     /// No other crossing of the process has it.
     number: u64,
     /// The variables that lead to what is frozen.
-    pub held: Box<[Held]>,
+    pub held: Arc<[Held]>,
     /// By index of the original: the variable that led there first.
-    pub by: Box<[u32]>,
+    pub by: Arc<[u32]>,
+}
+
+/// The strand of a picture's token: those that have sent the picture are with it (`cache.rs`).
+const PICTURE: u64 = u64::MAX;
+
+impl Crossing {
+    /// The token of a picture.
+    pub fn of_picture(home: u64, number: u64, held: Arc<[Held]>, by: Arc<[u32]>) -> Arc<Crossing> {
+        Arc::new(Crossing { home, strand: PICTURE, number, held, by })
+    }
+
+    pub fn is_of_picture(&self) -> bool {
+        self.strand == PICTURE
+    }
 }
 
 /// A copy in this domain.
@@ -88,12 +102,17 @@ pub(super) struct Origins {
 /// The least that makes an idle domain collect, in copies.
 const MANY: usize = 4096;
 
-fn next_number() -> u64 {
+pub(super) fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Origins {
+    /// Whether a strand has not ended.
+    pub fn is_strand(&self, strand: u64) -> bool {
+        strand == 0 || self.strands.contains(&(strand - 1))
+    }
+
     pub fn trace(&self, mark: &mut impl FnMut(Obj)) {
         for (address, tag) in
             self.originals.values().filter(|o| o.crossing.strong_count() > 0).flat_map(|o| &o.objects)
@@ -135,7 +154,7 @@ impl Origins {
 /// The crossing of nothing.
 fn none() -> Arc<Crossing> {
     static NONE: std::sync::LazyLock<Arc<Crossing>> = std::sync::LazyLock::new(|| {
-        Arc::new(Crossing { home: 0, strand: 0, number: 0, held: Box::default(), by: Box::default() })
+        Arc::new(Crossing { home: 0, strand: 0, number: 0, held: Arc::new([]), by: Arc::new([]) })
     });
     NONE.clone()
 }
@@ -166,7 +185,7 @@ impl Vm {
     }
 
     /// The strand of the running code: 0, or a number that no other strand of the domain ever has.
-    fn strand(&self) -> u64 {
+    pub(super) fn strand(&self) -> u64 {
         let tag = self.current_fiber().map(|f| self.fiber_tag(f));
         // The tag of the first fiber of a domain is 0.
         tag.filter(|tag| self.lua.crossing.parcel.origins.strands.contains(tag)).map_or(0, |tag| tag + 1)
@@ -194,11 +213,13 @@ impl Vm {
     pub fn let_go_of_copies(&mut self) -> bool {
         let count = |vm: &Vm| {
             let origins = &vm.lua.crossing.parcel.origins;
-            origins.arrived.len() - origins.free.len()
+            // A large table of numbers counts as many.
+            origins.arrived.len() - origins.free.len() + vm.lua.crossing.parcel.received.bytes() / MANY
         };
         if count(self) <= self.lua.crossing.parcel.origins.idle_limit.max(MANY) {
             return false;
         }
+        self.lua.crossing.parcel.received.rest();
         self.collect_full();
         self.lua.crossing.parcel.origins.idle_limit = 2 * count(self) + MANY;
         true
@@ -211,22 +232,34 @@ impl Vm {
         objects: Vec<(u64, u8)>,
         by: Vec<u32>,
     ) -> Arc<Crossing> {
-        let (strand, number) = (self.strand(), next_number());
+        let (home, strand, number) = (self.home_number(), self.strand(), next_number());
         let origins = &mut self.lua.crossing.parcel.origins;
-        if origins.me == 0 {
-            origins.me = next_number();
-        }
-        let crossing =
-            Arc::new(Crossing { home: origins.me, strand, number, held: held.into(), by: by.into() });
+        let crossing = Arc::new(Crossing { home, strand, number, held: held.into(), by: by.into() });
         let originals = Originals { crossing: Arc::downgrade(&crossing), objects: objects.into() };
         origins.originals.insert(number, originals);
         crossing
     }
 
+    /// Which domain this is, among those that anything has crossed frozen from.
+    pub(super) fn home_number(&mut self) -> u64 {
+        let me = &mut self.lua.crossing.parcel.origins.me;
+        if *me == 0 {
+            *me = next_number();
+        }
+        *me
+    }
+
     /// The original, if it left the running strand.
     pub(super) fn original(&self, crossing: &Crossing, index: u32) -> Option<Value> {
         let origins = &self.lua.crossing.parcel.origins;
-        if crossing.home != origins.me || crossing.strand != self.strand() {
+        if crossing.home != origins.me {
+            return None;
+        }
+        let strand = self.strand();
+        if crossing.strand == PICTURE {
+            return self.lua.crossing.parcel.cache.original(crossing.number, strand, index);
+        }
+        if crossing.strand != strand {
             return None;
         }
         let &(address, tag) = origins.originals.get(&crossing.number)?.objects.get(index as usize)?;

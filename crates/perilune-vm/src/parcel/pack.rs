@@ -101,7 +101,7 @@ pub(super) struct Packer<'v> {
     pub unit: Option<Unit>,
     /// Tables are for the root graph.
     pub(super) is_snapshot: bool,
-    role: Role,
+    pub(super) role: Role,
     /// The caller waits for what crosses, so variables are taken as they are.
     pub(super) waits: bool,
     pub(super) trace: Option<Box<Trace>>,
@@ -113,6 +113,10 @@ pub(super) struct Packer<'v> {
     /// By entry, while tracing: the object that asked for it, and the line where it does.
     asked_by: Vec<u32>,
     lines: Vec<u32>,
+    /// How pictures are used; `None`: not at all.
+    pub(super) plan: Option<Box<super::picture::Plan>>,
+    /// Of a packer that makes a picture: what the packers around it have met.
+    pub(super) around: Vec<&'v Seen>,
 }
 
 impl<'v> Packer<'v> {
@@ -142,12 +146,15 @@ impl<'v> Packer<'v> {
             entries_done: 0,
             asked_by: Vec::new(),
             lines: Vec::new(),
+            plan: None,
+            around: Vec::new(),
         }
     }
 
     /// Packs `values` as roots; `waits`: the caller does, for all that is called over there.
     pub fn roots(&mut self, values: &[Value], waits: bool) -> Packed {
         self.waits = waits;
+        self.first_pictures();
         for (n, &v) in values.iter().enumerate() {
             self.at(ROOT, || Step::Root(n as u32 + 1));
             self.value(v, Way::SENT)?;
@@ -166,6 +173,11 @@ impl<'v> Packer<'v> {
     /// The graph. The buffers go back to the domain.
     pub fn finish(mut self, roots: u32) -> (Graph, Vec<(u32, u64)>, Option<Unit>) {
         self.note_origins();
+        self.finish_graph(roots)
+    }
+
+    /// The same without a look at what comes home.
+    pub(super) fn finish_graph(mut self, roots: u32) -> (Graph, Vec<(u32, u64)>, Option<Unit>) {
         if let (Some(unit), Some(refs)) = (&self.unit, &mut self.refs) {
             refs.environments = unit.environments.len() as u32;
         }
@@ -313,6 +325,12 @@ impl<'v> Packer<'v> {
         if self.is_snapshot {
             return self.refuse(Reason::Travels);
         }
+        if self.plan.is_some()
+            && self.is_new(v, way.hold != 0 || t.minds_stores())
+            && self.by_picture(v, way)?
+        {
+            return Ok(());
+        }
         if let Some(n) = self.refer(v, way) {
             self.all_of(n);
             return Ok(());
@@ -320,6 +338,10 @@ impl<'v> Packer<'v> {
         if !t.metatable.is_null() {
             self.metatable_can_cross(t)?;
             if way.hold != 0 && self.is_weak(t) {
+                if self.makes_picture() {
+                    // Which entries cross depends on what else the parcel has.
+                    return self.refuse(Reason::Travels);
+                }
                 self.weak_table();
                 return Ok(());
             }
@@ -379,7 +401,16 @@ impl<'v> Packer<'v> {
         self.words.extend_from_slice(&words);
     }
 
+    /// Whether the packer has not met the object, which may be in a picture.
+    #[inline]
+    fn is_new(&self, v: Value, may_be: bool) -> bool {
+        (may_be || !self.around.is_empty()) && self.seen.number(v.payload()).is_none()
+    }
+
     fn closure(&mut self, v: Value, way: Way) -> Packed {
+        if self.plan.is_some() && self.is_new(v, true) && self.by_picture(v, way)? {
+            return Ok(());
+        }
         // What a variable holds is the function that the text shows; only one that is found in a table comes home as the one it was there.
         let hold = if way.strict { 0 } else { way.hold };
         if let Some(n) = self.refer(v, Way { hold, ..way }) {
@@ -466,7 +497,16 @@ impl<'v> Packer<'v> {
             hold => hold,
         };
         self.at(number, || Step::Metatable);
-        self.value(mt, Way { hold, strict: false })
+        self.of_class(true);
+        let written = self.value(mt, Way { hold, strict: false });
+        self.of_class(false);
+        written
+    }
+
+    fn of_class(&mut self, is_class: bool) {
+        if let Some(plan) = &mut self.plan {
+            plan.is_class = is_class;
+        }
     }
 
     #[inline(never)]
@@ -504,6 +544,9 @@ impl<'v> Packer<'v> {
                     self.seen.add(address, Tag::UPVAL.0);
                     self.words.push(code::UPVALUE as u64);
                 }
+            }
+            if self.makes_picture() {
+                self.list_variable(c, n, desc.kind, v);
             }
             let mentions = proto.mentions();
             let fields =
@@ -625,7 +668,10 @@ impl<'v> Packer<'v> {
             return Ok(());
         }
         let Some(string) = self.vm.string_module() else { return Ok(()) };
-        let changed = self.vm.module_changes(string).1;
+        let (print, changed) = self.vm.module_changes(string);
+        if let Some(plan) = &mut self.plan {
+            plan.prints.push((string, print));
+        }
         let methods = &proto.mentions().methods;
         if changed.iter().any(|c| methods.iter().any(|m| **m == *c.field)) {
             self.module(string)?;

@@ -106,6 +106,8 @@ pub enum Reason {
     Finalizer,
     /// No refusal: a table among globals that were to cross without the rest.
     Travels,
+    /// No refusal: what a picture would show, or shows, has a copy of its own in the parcel.
+    Entangled,
     /// A coroutine.
     Coroutine,
     /// A function that `coroutine.wrap` has made.

@@ -9,7 +9,9 @@
 //! collector could not trace.
 
 use super::Globals;
-use super::graph::{Cursor, Entry, Graph, Refs, TableHead, code};
+use super::cache::Picture;
+use super::graph::{Cursor, Entry, Graph, OWN, Origin, Refs, Sent, TableHead, code};
+use super::origin::Crossing;
 use super::outside::island_value;
 use super::search::Search;
 use super::snapshot::{EMPTY, Instance, MAX_INSTANCES, Snapshot};
@@ -38,6 +40,17 @@ pub(super) struct Made {
     original: u64,
 }
 
+impl Made {
+    /// Tag and address, if it is something that may be named from outside its graph.
+    fn known(&self) -> (u8, u64) {
+        let address = if self.original == 0 { self.obj.as_ptr() as u64 } else { self.original };
+        match self.tag {
+            Tag::TABLE | Tag::CLOSURE => (self.tag.0, address),
+            tag => (tag.0, 0),
+        }
+    }
+}
+
 /// Reads one graph.
 struct Reader<'v, 'g> {
     vm: &'v mut Vm,
@@ -62,6 +75,10 @@ struct Reader<'v, 'g> {
     /// First of the graph's modules on the stack.
     modules: u32,
     shape: u32,
+    /// Of a picture: what its own members come home by.
+    token: Option<&'g Arc<Crossing>>,
+    /// Of a picture that has been here: copies that are alive still, by number.
+    alive: Box<[(u8, u64)]>,
 }
 
 impl Vm {
@@ -76,6 +93,16 @@ impl Vm {
     }
 
     fn unpack_above(&mut self, graph: &Graph, globals: Globals, base: u32) -> LuaResult<u32> {
+        if !graph.refs.as_ref().is_some_and(|refs| !refs.pictures.is_empty()) {
+            return self.unpack_with_pictures(graph, globals, base);
+        }
+        self.lua.crossing.parcel.received.begin();
+        let result = self.unpack_with_pictures(graph, globals, base);
+        self.lua.crossing.parcel.received.end();
+        result
+    }
+
+    fn unpack_with_pictures(&mut self, graph: &Graph, globals: Globals, base: u32) -> LuaResult<u32> {
         // It takes at least half of these bytes here, whatever it is: what is hopeless is not begun.
         if graph.bytes() > LARGE {
             self.ensure_room(graph.bytes() / 2)?;
@@ -88,6 +115,7 @@ impl Vm {
                 Some(theirs) if globals != Globals::Message => self.adopt_search(theirs)?,
                 theirs => search = theirs.as_ref(),
             }
+            self.meet_pictures(&refs.pictures, globals, search)?;
             for snapshot in &refs.snapshots {
                 let env = match globals {
                     Globals::Own => self.install(snapshot, false)?,
@@ -138,6 +166,88 @@ impl Vm {
         }
         self.truncate(base + count);
         Ok(count)
+    }
+
+    /// Makes what pictures show, unless it is here already, or comes home.
+    fn meet_pictures(
+        &mut self,
+        sent: &[Sent],
+        globals: Globals,
+        search: Option<&Arc<Search>>,
+    ) -> LuaResult<()> {
+        let comes_home = globals == Globals::Message;
+        let mut needed = vec![false; sent.len()];
+        for n in (0..sent.len()).rev() {
+            let Sent { picture, token, objects } = &sent[n];
+            let token = token.as_ref().expect("a parcel's pictures have tokens");
+            let is_home = |&o: &u32| comes_home && self.original_of(picture, token, o).is_some();
+            needed[n] |= !objects.iter().all(is_home);
+            if needed[n] {
+                for other in picture.leans_on() {
+                    let at = sent[..n].iter().position(|s| Arc::ptr_eq(&s.picture, &other.picture));
+                    needed[at.expect("a parcel has all that its pictures lean on")] = true;
+                }
+            }
+        }
+        for (n, Sent { picture, token, .. }) in sent.iter().enumerate() {
+            if needed[n] && !self.lua.crossing.parcel.received.meet(picture) {
+                let base = self.nargs();
+                let token = token.as_ref().expect("as above");
+                let made = self.make_instance(picture, token, globals, search);
+                self.give_up(base);
+                made?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The original of an object in a picture, if it has come home.
+    fn original_of(&self, picture: &Picture, token: &Arc<Crossing>, object: u32) -> Option<Value> {
+        let refs = picture.graph.refs.as_ref()?;
+        let at = refs.origins.binary_search_by_key(&object, |o| o.object).ok()?;
+        let origin = refs.origins[at];
+        let crossing = if origin.crossing == OWN { token } else { &refs.crossings[origin.crossing as usize] };
+        self.original(crossing, origin.index)
+    }
+
+    fn make_instance(
+        &mut self,
+        picture: &Arc<Picture>,
+        token: &Arc<Crossing>,
+        globals: Globals,
+        search: Option<&Arc<Search>>,
+    ) -> LuaResult<()> {
+        let graph = &picture.graph;
+        if graph.bytes() > LARGE {
+            self.ensure_room(graph.bytes() / 2)?;
+        }
+        self.ensure_stack(8)?;
+        let (mut environments, mut travelled) = (Vec::new(), Vec::new());
+        for _ in 0..graph.refs.as_ref().map_or(0, |refs| refs.environments) {
+            let (env, globals) = match globals {
+                Globals::Own | Globals::Module => (self.globals(), self.globals()),
+                Globals::Task | Globals::Message => self.new_environment()?,
+            };
+            self.ensure_stack(8)?;
+            self.push(env.into());
+            environments.push(env);
+            travelled.push(globals);
+        }
+        let at = self.nargs();
+        self.push_modules(graph, search)?;
+        self.ensure_stack(8)?;
+        let alive =
+            self.lua.crossing.parcel.received.objects(picture.number).map_or(Box::default(), Into::into);
+        let own = environments.first().copied();
+        let mut reader = Reader::new(self, graph, Vec::new(), own, at + 1);
+        reader.own_environments = environments;
+        (reader.token, reader.alive) = (Some(token), alive);
+        let result = reader.roots(graph, &travelled);
+        let objects = reader.objects.iter().map(Made::known).collect();
+        reader.finish();
+        result?;
+        self.lua.crossing.parcel.received.put(picture, objects);
+        Ok(())
     }
 
     /// Everything that may run Lua code. Pushes the modules that a graph refers to, loading those that this domain has not got.
@@ -277,6 +387,8 @@ impl<'v, 'g> Reader<'v, 'g> {
             keeps: false,
             modules,
             shape: shape::ROOT,
+            token: None,
+            alive: Box::default(),
         }
     }
 
@@ -369,16 +481,23 @@ impl<'v, 'g> Reader<'v, 'g> {
                 continue;
             }
             let origin = origins.peek().filter(|o| o.object == number);
-            let origin = origin.map(|o| (&refs.crossings[o.crossing as usize], o.index));
+            let origin = origin.and_then(|o| Some((self.crossing_of(refs, o)?, o.index)));
             // SAFETY: made by this reader; nothing is collected while a graph is read.
             unsafe { self.vm.freeze_copy(made.obj, origin) };
         }
         Ok(())
     }
 
-    /// The original that the object to be made next has come home as.
+    fn crossing_of(&self, refs: &'g Refs, origin: &Origin) -> Option<&'g Arc<Crossing>> {
+        if origin.crossing == OWN { self.token } else { refs.crossings.get(origin.crossing as usize) }
+    }
+
+    /// The original that the object to be made next has come home as; in a picture, the copy that is there already.
     #[inline]
     fn original(&mut self) -> u64 {
+        if let Some(&(_, address)) = self.alive.get(self.objects.len()) {
+            return address;
+        }
         let Some(refs) = self.refs.filter(|refs| self.comes_home && self.next_origin < refs.origins.len())
         else {
             return 0;
@@ -492,12 +611,30 @@ impl<'v, 'g> Reader<'v, 'g> {
             }
             code::ISLAND => Ok(island_value(argument, self.words.next())),
             code::KNOWN => self.known(argument),
+            code::PICTURE => {
+                let object = self.words.next() as u32;
+                Ok(self.in_picture(argument, object))
+            }
             code::PARTIAL => {
                 let t = self.vm.new_table(0, 0)?;
                 Ok(self.made(t.obj(), Tag::TABLE))
             }
             _ => unreachable!("the packer writes no other codes"),
         }
+    }
+
+    fn in_picture(&self, n: usize, object: u32) -> Value {
+        let Sent { picture, token, .. } = &self.refs().pictures[n];
+        if self.comes_home
+            && let Some(token) = token
+            && let Some(original) = self.vm.original_of(picture, token, object)
+        {
+            return original;
+        }
+        let objects = self.vm.lua.crossing.parcel.received.objects(picture.number);
+        let (tag, address) = objects.expect("made before the graph is read")[object as usize];
+        debug_assert!(address != 0, "what a picture shows is there while its first object is");
+        Value::raw(Tag(tag), address)
     }
 
     /// Lists an object, and gives its value.

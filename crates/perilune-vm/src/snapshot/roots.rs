@@ -80,7 +80,7 @@ impl<W: Write> Walk<'_, W> {
                 self.root(RootKind::Runtime, "names of metamethods", s);
             }
             let mut objects: Vec<Obj> = Vec::new();
-            self.vm.lua.crossing.parcel.trace(|o| objects.push(o));
+            self.vm.lua.crossing.parcel.trace(true, |o| objects.push(o));
             for o in objects.drain(..) {
                 self.root(RootKind::Runtime, "modules that functions came with", o.as_ptr());
             }

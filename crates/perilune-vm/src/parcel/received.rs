@@ -1,0 +1,160 @@
+//! Pictures that have arrived (`cache.rs` says what they are).
+//!
+//! A domain unpacks a picture when a parcel brings it first, and keeps the copies: all parcels that refer to it find the same ones. They are kept for as long as parcels bring
+//! it, and two collections more; after that a copy lives as long as anything refers to it, as everything does. If the picture comes again when some copies are dead and
+//! others are not, the dead ones are made again, and lead to those that have lived on. So no program can tell when a copy has been freed.
+//!
+//! The copies hold the token that they come home by, so a domain that keeps them keeps the originals alive in the domain that they come from. That is why pictures that have not come
+//! for a while are let go, and why a domain that becomes idle with many copies collects ([`crate::Vm::let_go_of_copies`]).
+
+use super::cache::Picture;
+use crate::value::{Tag, Value};
+use perilune_heap::Obj;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// After so many collections without a parcel that brings it, what nothing refers to goes.
+const PATIENCE: u8 = 2;
+
+/// A picture's copies in this domain.
+struct Instance {
+    picture: Arc<Picture>,
+    /// Tag and address, by number in the graph. Dead, or neither a table nor a function: no address.
+    objects: Box<[(u8, u64)]>,
+    /// Collections since a parcel has brought it.
+    idle: u8,
+    /// No copy is dead.
+    is_whole: bool,
+    /// How many pictures here lean on it.
+    leaning: u32,
+}
+
+impl Instance {
+    fn is_useless(&self) -> bool {
+        self.leaning == 0 && self.objects.iter().all(|o| o.1 == 0)
+    }
+}
+
+/// A domain's arrived pictures.
+#[derive(Default)]
+pub(super) struct Received {
+    instances: HashMap<u64, Instance, foldhash::fast::FixedState>,
+    /// Since the last collection that made them old.
+    young: Vec<u64>,
+    /// Parcels that are being unpacked: whatever collections come meanwhile, what they have brought stays.
+    unpacking: u32,
+    bytes: usize,
+}
+
+impl Received {
+    /// Bytes of the pictures here.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// No parcel is expected.
+    pub fn rest(&mut self) {
+        self.instances.values_mut().for_each(|i| i.idle = PATIENCE);
+    }
+
+    /// The copies of a picture that are alive.
+    pub fn objects(&self, number: u64) -> Option<&[(u8, u64)]> {
+        self.instances.get(&number).map(|i| &*i.objects)
+    }
+
+    /// A parcel brings a picture. True: its copies are all here.
+    pub fn meet(&mut self, picture: &Picture) -> bool {
+        match self.instances.get_mut(&picture.number) {
+            Some(instance) => {
+                instance.idle = 0;
+                instance.is_whole
+            }
+            None => false,
+        }
+    }
+
+    /// A parcel is being unpacked until [`Received::end`].
+    pub fn begin(&mut self) {
+        self.unpacking += 1;
+    }
+
+    pub fn end(&mut self) {
+        self.unpacking -= 1;
+    }
+
+    pub fn put(&mut self, picture: &Arc<Picture>, objects: Box<[(u8, u64)]>) {
+        let number = picture.number;
+        self.young.push(number);
+        let leaning = self.instances.get(&number).map(|i| i.leaning);
+        if leaning.is_none() {
+            self.bytes += picture.graph.bytes();
+            for sent in picture.leans_on() {
+                if let Some(other) = self.instances.get_mut(&sent.picture.number) {
+                    other.leaning += 1;
+                }
+            }
+        }
+        let leaning = leaning.unwrap_or(0);
+        self.instances
+            .insert(number, Instance { picture: picture.clone(), objects, idle: 0, is_whole: true, leaning });
+    }
+
+    fn remove(&mut self, number: u64) {
+        let Some(instance) = self.instances.remove(&number) else { return };
+        self.bytes -= instance.picture.graph.bytes();
+        for sent in instance.picture.leans_on() {
+            let other = sent.picture.number;
+            if let Some(other) = self.instances.get_mut(&other) {
+                other.leaning -= 1;
+            }
+            if self.instances.get(&other).is_some_and(Instance::is_useless) {
+                self.remove(other);
+            }
+        }
+    }
+
+    pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
+        let mut instance = |i: &Instance| {
+            if i.idle < PATIENCE || self.unpacking > 0 {
+                // It leads to all the others.
+                if let Some(&(tag, address)) = i.objects.first().filter(|o| o.1 != 0) {
+                    Value::raw(Tag(tag), address).obj().map(&mut *mark);
+                }
+            }
+        };
+        match all {
+            true => self.instances.values().for_each(&mut instance),
+            false => self.young.iter().filter_map(|n| self.instances.get(n)).for_each(&mut instance),
+        }
+    }
+
+    /// At the end of a collection: what is dead is forgotten.
+    pub fn collected(&mut self, major: bool, ageing: bool, is_marked: &impl Fn(Obj) -> bool) {
+        let look = |instance: &mut Instance| {
+            for (tag, address) in &mut instance.objects {
+                let dead =
+                    *address != 0 && Value::raw(Tag(*tag), *address).obj().is_none_or(|o| !is_marked(o));
+                if dead {
+                    *address = 0;
+                    instance.is_whole = false;
+                }
+            }
+        };
+        let looked_at = match major {
+            true => self.instances.keys().copied().collect(),
+            false => self.young.clone(),
+        };
+        for &n in &looked_at {
+            self.instances.get_mut(&n).into_iter().for_each(look);
+        }
+        for &n in &looked_at {
+            if self.instances.get(&n).is_some_and(Instance::is_useless) {
+                self.remove(n);
+            }
+        }
+        if ageing {
+            self.young.clear();
+            self.instances.values_mut().for_each(|i| i.idle = i.idle.saturating_add(1));
+        }
+    }
+}
