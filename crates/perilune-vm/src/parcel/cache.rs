@@ -48,7 +48,7 @@ use crate::Vm;
 use crate::object::{LuaString, Table, Upval};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// A graph of frozen tables that parcels refer to. Its first object is what it was made for.
@@ -99,14 +99,13 @@ pub(super) struct Shown {
     /// Modules with their fingerprints.
     pub modules: Vec<(u32, u64)>,
     /// The entries that it leans on, those first that others lean on.
-    pub leans_on: Vec<u32>,
+    pub leans_on: Vec<u64>,
 }
 
 /// A picture of this domain's tables.
 struct Entry {
-    /// `None`: it is stale.
+    /// `None`: it is stale. Then nothing matters but what copies come home as.
     picture: Option<Arc<Picture>>,
-    number: u64,
     /// Alive as long as a parcel or a domain has a copy that may come home.
     token: Weak<Crossing>,
     /// The strands that have sent it.
@@ -116,63 +115,83 @@ struct Entry {
     originals: Vec<u32>,
     listed: Vec<Listed>,
     modules: Vec<(u32, u64)>,
-    leans_on: Vec<u32>,
+    leans_on: Vec<u64>,
     /// Entries that lean on this one.
-    leaning: Vec<u32>,
+    leaning: Vec<u64>,
     /// What [`Cache::unseen`] was.
     unseen: u64,
 }
 
-/// A domain's pictures.
+/// A domain's pictures, by their numbers.
 #[derive(Default)]
 pub(super) struct Cache {
-    /// Members by address: entry, number in its graph.
-    at: HashMap<u64, (u32, u32), foldhash::fast::FixedState>,
-    entries: Vec<Option<Entry>>,
-    free: Vec<u32>,
-    by_number: HashMap<u64, u32, foldhash::fast::FixedState>,
-    /// Entries that have members which no collection has made old, or that are stale.
-    young: Vec<u32>,
+    /// Members by address: the picture, the number in its graph. Other addresses that have been in the list may lead to pictures that are stale or gone.
+    at: HashMap<u64, (u64, u32), foldhash::fast::FixedState>,
+    entries: HashMap<u64, Entry, foldhash::fast::FixedState>,
+    /// Members of pictures that are not stale.
+    shown: usize,
+    /// Entries with members that no collection has made old.
+    young: Vec<u64>,
+    /// Stale entries whose copies may come home, the oldest first.
+    stale: VecDeque<u64>,
     /// Changes that nothing else tells.
     unseen: u64,
     /// How many pictures have been made, used again, and become stale.
     pub counts: [u64; 3],
 }
 
+/// So many addresses that lead nowhere are no reason to look for them.
+const FEW: usize = 4096;
 /// How many of a picture's strands are kept before those that have ended are looked for.
 const MANY_STRANDS: usize = 64;
 
 impl Cache {
-    fn entry(&self, id: u32) -> &Entry {
-        self.entries[id as usize].as_ref().expect("an entry is there as long as something names it")
+    fn entry(&self, number: u64) -> &Entry {
+        self.entries.get(&number).expect("an entry is there as long as something names it")
     }
 
-    fn entry_mut(&mut self, id: u32) -> &mut Entry {
-        self.entries[id as usize].as_mut().expect("as above")
-    }
-
-    /// The entry and number of a member. Whether the picture holds is another question.
+    /// The picture and number of a member. Whether the picture holds is another question.
     #[inline]
-    pub fn find(&self, v: Value) -> Option<(u32, u32)> {
+    pub fn find(&self, v: Value) -> Option<(u64, u32)> {
         // Most tables are no members, and a table that is has the bit, or is frozen.
         if v.tag() == Tag::TABLE && !v.gc::<Table>().minds_stores() {
             return None;
         }
-        self.at.get(&v.payload()).copied().filter(|&(id, _)| self.entry(id).picture.is_some())
+        let &(number, object) = self.at.get(&v.payload())?;
+        self.entries.get(&number)?.picture.is_some().then_some((number, object))
     }
 
-    /// What has been used of it is forgotten: it shows what is no more, and so do those that lean on it.
-    pub fn spoil(&mut self, id: u32) {
-        let entry = self.entry_mut(id);
-        if entry.picture.take().is_none() {
-            return;
+    /// The picture shows what is no more, and so do those that lean on it.
+    pub fn spoil(&mut self, number: u64) {
+        let Some(entry) = self.entries.get_mut(&number).filter(|e| e.picture.is_some()) else { return };
+        entry.picture = None;
+        (entry.listed, entry.modules) = (Vec::new(), Vec::new());
+        self.shown -= entry.members.len();
+        let (leaning, leans_on) = (std::mem::take(&mut entry.leaning), std::mem::take(&mut entry.leans_on));
+        for other in leans_on {
+            if let Some(other) = self.entries.get_mut(&other) {
+                other.leaning.retain(|&l| l != number);
+            }
         }
-        let leaning = std::mem::take(&mut entry.leaning);
         self.counts[2] += 1;
-        // The next collection removes what is left of it.
-        self.young.push(id);
+        self.stale.push_back(number);
         for other in leaning {
             self.spoil(other);
+        }
+    }
+
+    /// Stale entries that nothing comes home to go: with each picture that is made a few are looked at, so there are never many more than copies under way.
+    fn forget_stale(&mut self, most: usize) {
+        for _ in 0..most.min(self.stale.len()) {
+            let Some(number) = self.stale.pop_front() else { break };
+            match self.entries.get(&number) {
+                Some(entry) if entry.token.strong_count() > 0 => self.stale.push_back(number),
+                _ => _ = self.entries.remove(&number),
+            }
+        }
+        if self.at.len() > 2 * self.shown + FEW {
+            let entries = &self.entries;
+            self.at.retain(|_, at| entries.get(&at.0).is_some_and(|e| e.picture.is_some()));
         }
     }
 
@@ -202,56 +221,46 @@ impl Cache {
             }
         };
         match all {
-            true => self.entries.iter().flatten().for_each(&mut entry),
-            false => {
-                self.young.iter().filter_map(|&id| self.entries[id as usize].as_ref()).for_each(&mut entry)
-            }
+            true => self.entries.values().for_each(&mut entry),
+            false => self.young.iter().filter_map(|number| self.entries.get(number)).for_each(&mut entry),
         }
     }
 
     /// At the end of a collection: what is dead is forgotten.
     pub fn collected(&mut self, major: bool, ageing: bool, is_marked: &impl Fn(Obj) -> bool) {
-        let mut ids = match major {
-            true => {
-                (0..self.entries.len() as u32).filter(|&id| self.entries[id as usize].is_some()).collect()
-            }
+        let mut numbers: Vec<u64> = match major {
+            true => self.entries.keys().copied().collect(),
             false => std::mem::take(&mut self.young),
         };
+        for &number in &numbers {
+            self.look_for_dead(number, is_marked);
+        }
+        // What others lean on goes after them.
+        numbers.sort_unstable();
+        for &number in numbers.iter().rev() {
+            if self.entries.get(&number).is_some_and(Entry::is_useless) {
+                self.spoil(number);
+                self.counts[2] -= 1;
+            }
+        }
+        self.forget_stale(usize::MAX);
         self.young.clear();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.retain(|&id| self.entries[id as usize].is_some());
-        for &id in &ids {
-            self.look_for_dead(id, is_marked);
-        }
-        // Newest first: what others lean on goes after them.
-        let mut again = true;
-        while again {
-            again = false;
-            ids.retain(|&id| {
-                let goes = self.is_useless(id);
-                if goes {
-                    self.remove(id);
-                    again = true;
-                }
-                !goes
-            });
-        }
         if !ageing {
-            self.young.append(&mut ids);
+            self.young.append(&mut numbers);
         }
     }
 
-    fn look_for_dead(&mut self, id: u32, is_marked: &impl Fn(Obj) -> bool) {
+    fn look_for_dead(&mut self, number: u64, is_marked: &impl Fn(Obj) -> bool) {
         let is_dead = |v: Value| v.obj().is_some_and(|o| !v.is_in_island() && !is_marked(o));
-        let entry = self.entries[id as usize].as_mut().expect("just looked at");
+        // Of a stale one only what may come home counts, and that is alive as long as it may.
+        let Some(entry) = self.entries.get_mut(&number).filter(|e| e.picture.is_some()) else { return };
         for member in &mut entry.members {
             let (address, tag, _) = *member;
             if address == 0 || !is_dead(Value::raw(Tag(tag), address)) {
                 continue;
             }
             member.0 = 0;
-            if self.at.get(&address).is_some_and(|at| at.0 == id) {
+            if self.at.get(&address).is_some_and(|at| at.0 == number) {
                 self.at.remove(&address);
             }
         }
@@ -273,36 +282,13 @@ impl Cache {
             is_there
         });
         if is_stale {
-            self.spoil(id);
+            self.spoil(number);
         }
-    }
-
-    /// Whether nothing can lead to an entry any more.
-    fn is_useless(&self, id: u32) -> bool {
-        let entry = self.entry(id);
-        let shows_none = entry.picture.is_none() || entry.members.iter().all(|m| m.0 == 0);
-        shows_none && entry.leaning.is_empty() && entry.token.strong_count() == 0
-    }
-
-    fn remove(&mut self, id: u32) {
-        let Some(entry) = self.entries[id as usize].take() else { return };
-        for (address, ..) in entry.members {
-            if self.at.get(&address).is_some_and(|at| at.0 == id) {
-                self.at.remove(&address);
-            }
-        }
-        for other in entry.leans_on {
-            if let Some(other) = &mut self.entries[other as usize] {
-                other.leaning.retain(|&l| l != id);
-            }
-        }
-        self.by_number.remove(&entry.number);
-        self.free.push(id);
     }
 
     /// The member that a copy comes home as in `strand`.
     pub fn original(&self, number: u64, strand: u64, index: u32) -> Option<Value> {
-        let entry = self.entry(*self.by_number.get(&number)?);
+        let entry = self.entries.get(&number)?;
         if !entry.strands.contains(&strand) {
             return None;
         }
@@ -310,13 +296,20 @@ impl Cache {
         (address != 0).then(|| Value::raw(Tag(tag), address))
     }
 
-    /// The entries that come along with this one, itself last.
-    pub fn with_all(&self, id: u32) -> impl Iterator<Item = u32> {
-        self.entry(id).leans_on.iter().copied().chain([id])
+    /// The pictures that come along with this one, itself last.
+    pub fn with_all(&self, number: u64) -> impl Iterator<Item = u64> {
+        self.entry(number).leans_on.iter().copied().chain([number])
     }
 
     pub fn count(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.entries.len() - self.stale.len()
+    }
+}
+
+impl Entry {
+    /// Nothing can lead to it any more.
+    fn is_useless(&self) -> bool {
+        self.leaning.is_empty() && self.members.iter().all(|m| m.0 == 0)
     }
 }
 
@@ -327,8 +320,8 @@ impl Vm {
         // SAFETY: a live table of this heap, which is not frozen.
         unsafe { self.heap.unwatch(t.obj()) };
         let cache = &mut self.lua.crossing.parcel.cache;
-        if let Some((id, _)) = cache.at.remove(&(t.address() as u64)) {
-            cache.spoil(id);
+        if let Some((number, _)) = cache.at.remove(&(t.address() as u64)) {
+            cache.spoil(number);
         }
     }
 
@@ -344,10 +337,10 @@ impl Vm {
     }
 
     /// Whether making a picture again would give the same. If not, it is stale from now on.
-    pub(super) fn picture_holds(&mut self, id: u32) -> bool {
+    pub(super) fn picture_holds(&mut self, number: u64) -> bool {
         let mut at = 0;
         loop {
-            let part = self.lua.crossing.parcel.cache.with_all(id).nth(at);
+            let part = self.lua.crossing.parcel.cache.with_all(number).nth(at);
             let Some(part) = part else { return true };
             if !self.shows_what_is(part) {
                 self.lua.crossing.parcel.cache.spoil(part);
@@ -357,9 +350,9 @@ impl Vm {
         }
     }
 
-    fn shows_what_is(&mut self, id: u32) -> bool {
+    fn shows_what_is(&mut self, number: u64) -> bool {
         let cache = &self.lua.crossing.parcel.cache;
-        let entry = cache.entry(id);
+        let entry = cache.entry(number);
         if entry.picture.is_none() || entry.unseen != cache.unseen {
             return false;
         }
@@ -375,13 +368,13 @@ impl Vm {
         }
         let modules = entry.modules.len();
         (0..modules).all(|n| {
-            let (module, print) = self.lua.crossing.parcel.cache.entry(id).modules[n];
+            let (module, print) = self.lua.crossing.parcel.cache.entry(number).modules[n];
             self.module_changes(module).0 == print
         })
     }
 
     /// A picture that has been made is kept, and its tables are watched.
-    pub(super) fn keep_picture(&mut self, shown: Shown) -> u32 {
+    pub(super) fn keep_picture(&mut self, shown: Shown) -> u64 {
         let (home, number) = (self.home_number(), super::origin::next_number());
         let picture =
             Picture { graph: shown.graph, number, home, held: shown.held.into(), by: shown.by.into() };
@@ -393,19 +386,16 @@ impl Vm {
             }
         }
         let cache = &mut self.lua.crossing.parcel.cache;
-        let id = cache.free.pop().unwrap_or_else(|| {
-            cache.entries.push(None);
-            cache.entries.len() as u32 - 1
-        });
+        cache.forget_stale(4);
         for &(address, _, object) in &shown.members {
-            cache.at.insert(address, (id, object));
+            cache.at.insert(address, (number, object));
         }
-        for &other in &shown.leans_on {
-            cache.entry_mut(other).leaning.push(id);
+        cache.shown += shown.members.len();
+        for other in &shown.leans_on {
+            cache.entries.get_mut(other).expect("it holds").leaning.push(number);
         }
-        cache.entries[id as usize] = Some(Entry {
+        let entry = Entry {
             picture: Some(Arc::new(picture)),
-            number,
             token: Weak::new(),
             strands: Vec::new(),
             members: shown.members,
@@ -415,18 +405,18 @@ impl Vm {
             leans_on: shown.leans_on,
             leaning: Vec::new(),
             unseen: cache.unseen,
-        });
-        cache.by_number.insert(number, id);
-        cache.young.push(id);
+        };
+        cache.entries.insert(number, entry);
+        cache.young.push(number);
         cache.counts[0] += 1;
-        id
+        number
     }
 
     /// A count of a picture that holds, for a parcel (`with_token`: its members may come home) or another picture.
-    pub(super) fn send_picture(&mut self, id: u32, with_token: bool) -> Sent {
+    pub(super) fn send_picture(&mut self, number: u64, with_token: bool) -> Sent {
         let strand = self.strand();
         let origins = &self.lua.crossing.parcel.origins;
-        let entry = self.lua.crossing.parcel.cache.entries[id as usize].as_mut().expect("it holds");
+        let entry = self.lua.crossing.parcel.cache.entries.get_mut(&number).expect("it holds");
         let picture = entry.picture.clone().expect("it holds");
         let token = with_token.then(|| {
             if !entry.strands.contains(&strand) {

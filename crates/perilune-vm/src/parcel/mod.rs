@@ -13,6 +13,7 @@
 //! | `pack.rs`, `seen.rs` | from values to that form |
 //! | `frozen.rs`, `check.rs` | what is frozen over there, and what that refuses |
 //! | `origin.rs` | what comes home |
+//! | `cache.rs`, `picture.rs`, `received.rs` | what is packed once for many parcels |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
 //! | `modules.rs` | modules, found again by name |

@@ -35,9 +35,9 @@ pub(super) struct First {
 pub(super) struct Plan {
     level: Level,
     /// Pictures that the graph refers to, those that they lean on included.
-    used: Vec<u32>,
+    used: Vec<u64>,
     /// Pictures that members of have been copied.
-    copied: Vec<u32>,
+    copied: Vec<u64>,
     /// Values whose pictures were in use from the start.
     first: Vec<First>,
     /// What the packer has to begin once more for, with a picture of this in use from the start.
@@ -178,7 +178,7 @@ impl Packer<'_> {
         }
     }
 
-    fn valid_picture(&mut self, v: Value) -> Option<(u32, u32)> {
+    fn valid_picture(&mut self, v: Value) -> Option<(u64, u32)> {
         let (id, object) = self.vm.lua.crossing.parcel.cache.find(v)?;
         (self.is_used(id) || self.vm.picture_holds(id)).then_some((id, object))
     }
@@ -188,7 +188,7 @@ impl Packer<'_> {
         self.plan.is_some() && self.seen.number(v.payload()).is_none() && self.valid_picture(v).is_some()
     }
 
-    fn is_used(&self, id: u32) -> bool {
+    fn is_used(&self, id: u64) -> bool {
         self.plan.as_ref().is_some_and(|p| p.used.contains(&id))
     }
 
@@ -197,12 +197,12 @@ impl Packer<'_> {
     }
 
     /// Whether members of a picture, or of those that it leans on, have been copied.
-    fn is_copied(&self, id: u32) -> bool {
+    fn is_copied(&self, id: u64) -> bool {
         let copied = self.plan.as_ref().map_or(&[][..], |p| &p.copied);
         !copied.is_empty() && self.vm.lua.crossing.parcel.cache.with_all(id).any(|id| copied.contains(&id))
     }
 
-    fn note_copied(&mut self, id: u32) {
+    fn note_copied(&mut self, id: u64) {
         if let Some(plan) = &mut self.plan
             && !plan.copied.contains(&id)
         {
@@ -211,12 +211,12 @@ impl Packer<'_> {
     }
 
     /// The graph refers to a picture from now on.
-    fn use_picture(&mut self, id: u32) {
+    fn use_picture(&mut self, id: u64) {
         if self.is_used(id) {
             return;
         }
         let is_new = !self.makes_picture();
-        let all: Vec<u32> = self.vm.lua.crossing.parcel.cache.with_all(id).collect();
+        let all: Vec<u64> = self.vm.lua.crossing.parcel.cache.with_all(id).collect();
         for id in all {
             if !self.is_used(id) {
                 let sent = self.vm.send_picture(id, is_new);
@@ -229,7 +229,7 @@ impl Packer<'_> {
         self.vm.lua.crossing.parcel.cache.counts[1] += is_new as u64;
     }
 
-    fn refer_to_picture(&mut self, id: u32, object: u32) {
+    fn refer_to_picture(&mut self, id: u64, object: u32) {
         let n = self.plan.as_ref().and_then(|p| p.used.iter().position(|&u| u == id));
         let n = n.expect("the picture is in use");
         let objects = &mut self.refs().pictures[n].objects;
@@ -273,7 +273,7 @@ impl Packer<'_> {
     // -- Making one ---------------------------------------------------------------------------------------------------------------
 
     /// Makes a picture of what `v` leads to. `None`: there can be none. An error: it would show what there is around it.
-    fn make_picture(&mut self, v: Value, held: Held, is_class: bool) -> Result<Option<(u32, u32)>, ()> {
+    fn make_picture(&mut self, v: Value, held: Held, is_class: bool) -> Result<Option<(u64, u32)>, ()> {
         let plan = Plan::new(if is_class { Level::Class } else { Level::Picture }, Vec::new());
         let mut around = self.around.clone();
         around.push(&self.seen);
