@@ -93,7 +93,7 @@ impl Vm {
     }
 
     fn unpack_above(&mut self, graph: &Graph, globals: Globals, base: u32) -> LuaResult<u32> {
-        if !graph.refs.as_ref().is_some_and(|refs| !refs.pictures.is_empty()) {
+        if graph.refs.as_ref().is_none_or(|refs| refs.pictures.is_empty()) {
             return self.unpack_with_pictures(graph, globals, base);
         }
         self.lua.crossing.parcel.received.begin();
