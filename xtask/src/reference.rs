@@ -84,7 +84,7 @@ struct Page {
 fn pages(source: &Path) -> Result<BTreeMap<String, String>, Error> {
     let mut files: Vec<_> = std::fs::read_dir(source)?.collect::<Result<Vec<_>, _>>()?;
     files.retain(|f| f.path().extension().is_some_and(|e| e == "lua"));
-    files.sort_by_key(|f| f.file_name());
+    files.sort_by_key(|f| f.path().with_extension(""));
     let mut book = Book { pages: Vec::new(), types: BTreeMap::new() };
     for file in files {
         let text = std::fs::read_to_string(file.path())?;
@@ -194,6 +194,10 @@ impl Book {
         writeln!(s, "## {}", class_heading(c)).expect("a String");
         if !c.text.is_empty() {
             write!(s, "\n{}\n", c.text.join("\n")).expect("a String");
+        }
+        if !c.parents.is_empty() {
+            let parents: Vec<String> = c.parents.iter().map(|p| self.link(p, here, false)).collect();
+            write!(s, "\nHas what {} has, and:\n", parents.join(" and ")).expect("a String");
         }
         self.table("field", c.fields.iter().cloned(), s, here);
         if !c.operators.is_empty() {

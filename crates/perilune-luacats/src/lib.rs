@@ -71,6 +71,8 @@ pub struct Function {
 pub struct Class {
     /// As annotations write it: `perilune.pool`.
     pub name: String,
+    /// The types whose fields it has too.
+    pub parents: Vec<String>,
     /// What is said about it.
     pub text: Vec<String>,
     /// `@field`: what a value has.
@@ -249,10 +251,21 @@ fn spoken(name: &str, places: &[(String, String)]) -> String {
 fn class(comment: &[String]) -> Option<Class> {
     let at = comment.iter().position(|l| l.starts_with("@class "))?;
     let line = comment[at].trim_start_matches("@class ").trim_start_matches("(exact) ");
-    let (name, text) = line.split_once(' ').unwrap_or((line, ""));
+    let (name, mut text) = line.split_once(' ').unwrap_or((line, ""));
     let mut class = Class { name: name.trim_end_matches(':').to_owned(), ..Class::default() };
+    if name.ends_with(':') {
+        // `A: B, C text`: its parents, the last of which has no comma.
+        loop {
+            let (parent, rest) = text.split_once(' ').unwrap_or((text, ""));
+            class.parents.push(parent.trim_end_matches(',').to_owned());
+            text = rest;
+            if !parent.ends_with(',') {
+                break;
+            }
+        }
+    }
     class.text.extend(comment[..at].iter().filter(|l| !l.starts_with('@')).cloned());
-    if !text.is_empty() && !name.ends_with(':') {
+    if !text.is_empty() {
         class.text.push(text.to_owned());
     }
     for line in &comment[at + 1..] {

@@ -80,3 +80,17 @@ fn what_would_be_shown_wrongly_is_refused() {
     assert_eq!(fault("function a.b"), "1: a function without parentheses: function a.b");
     assert_eq!(fault("---@alias x\n"), "2: an alias without a type: x");
 }
+
+#[test]
+fn a_class_may_have_parents() {
+    let class = |line: &str| {
+        let interface = parse(&format!("---@class {line}\n")).expect(line);
+        let Item::Class(class) = &interface.sections[0].items[0] else { panic!("{line}") };
+        (class.name.clone(), class.parents.join(" "), class.text.join(" "))
+    };
+    let want = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+    assert_eq!(class("a.b"), want("a.b", "", ""));
+    assert_eq!(class("a.b what it is"), want("a.b", "", "what it is"));
+    assert_eq!(class("a: b"), want("a", "b", ""));
+    assert_eq!(class("a: b, c what it is"), want("a", "b c", "what it is"));
+}

@@ -22,15 +22,13 @@ for m = 1, MODULES do
   table.insert(targets.program.needs, ("libmodule%d.a"):format(m))
 end
 
-local jobs = pl.channel.new(JOBS, "jobs") -- a message in it for each command that runs
+local jobs = pl.semaphore(JOBS) -- a permit for each command that runs
 local order = pl.channel.new(nil, "order")
 
--- Runs in a task: waits for what is needed, then for a place, then for the command.
+-- Runs in a task: waits for what is needed, then for a permit, then for the command.
 local function run(name, command, needs)
   pl.await_all(needs)
-  jobs:send(name)
-  local ok = os.execute(command)
-  jobs:recv()
+  local ok = jobs:with(os.execute, command)
   if not ok then error(name .. ": the command failed", 0) end
   order:send(name)
 end

@@ -6,7 +6,12 @@
 
 use perilune_luacats::Function;
 
-const LUACATS: &str = include_str!("../../../../docs/luacats/perilune.lua");
+/// The files of `docs/luacats`.
+const FILES: [&str; 3] = [
+    include_str!("../../../../docs/luacats/perilune.lua"),
+    include_str!("../../../../docs/luacats/perilune.json.lua"),
+    include_str!("../../../../docs/luacats/net.lua"),
+];
 
 /// What is known of a function, as lines for people.
 pub fn lines(of: &Function) -> Vec<String> {
@@ -27,9 +32,10 @@ pub fn lines(of: &Function) -> Vec<String> {
     lines
 }
 
-/// All functions of the file. A test reads the same file, so that it is well-formed here.
+/// All functions of the files. A test reads the same files, so that they are well-formed here.
 fn entries() -> Vec<Function> {
-    perilune_luacats::parse(LUACATS).map(|all| all.functions().cloned().collect()).unwrap_or_default()
+    let all = FILES.iter().filter_map(|file| perilune_luacats::parse(file).ok());
+    all.flat_map(|file| file.functions().cloned().collect::<Vec<_>>()).collect()
 }
 
 /// What somebody means by `name`, whose base (what stands before the last dot or colon) is called `base` by the value that
@@ -54,6 +60,17 @@ pub fn find(name: &str, base: Option<&str>) -> Vec<Function> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_file_is_there_and_well_formed() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/luacats");
+        for entry in std::fs::read_dir(folder).expect("annotations") {
+            let path = entry.expect("a readable folder").path();
+            let text = std::fs::read_to_string(&path).expect("annotations");
+            assert!(FILES.contains(&text.as_str()), "FILES lacks {}", path.display());
+            assert!(perilune_luacats::parse(&text).is_ok(), "{}", path.display());
+        }
+    }
 
     #[test]
     fn functions_of_the_file() {
