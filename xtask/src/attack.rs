@@ -40,9 +40,11 @@ const PLAIN: &[(&str, bool)] = &[
     ("trace", false),
     ("heap", false),
     ("json", false),
+    ("text", false),
 ];
 /// Those that run with AddressSanitizer too.
-const SANITIZED: &[&str] = &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json"];
+const SANITIZED: &[&str] =
+    &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json", "text"];
 /// Who knows better.
 const REFERENCE: &str = "lua5.4";
 

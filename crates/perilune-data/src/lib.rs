@@ -1,4 +1,4 @@
-//! Data formats: `require "perilune.json"`.
+//! Data formats: `require "perilune.json"`, `require "perilune.text"`.
 //!
 //! A room of its own above the standard library and below the domains: what is here is no part of Lua's standard library, and knows nothing of domains, so that every
 //! state has it, whoever runs it. It makes tables and strings through what `perilune-vm` offers to those who have complete values at hand
@@ -7,10 +7,12 @@
 //! | folder | module |
 //! |---|---|
 //! | `json/` | `perilune.json` |
+//! | `text/` | `perilune.text` |
 //!
-//! All natives are leaves: they call no Lua code and honour no metamethods. What may take long polls for interrupts, and looks at memory's limits, as it goes.
+//! The natives call no Lua code (but for a function that gives pieces) and honour no metamethods. What may take long polls for interrupts, and looks at memory's limits, as it goes.
 
 pub mod json;
+pub mod text;
 
 use perilune_vm::{LuaResult, Native, Value, Vm};
 
@@ -23,7 +25,8 @@ pub fn open(vm: &mut Vm) -> LuaResult<()> {
     if let Some(package) = package.as_table()
         && let Some(preload) = vm.get_field(package, "preload")?.as_table()
     {
-        let modules: [(&str, &'static Native); 1] = [("perilune.json", &json::OPEN)];
+        let modules: [(&str, &'static Native); 2] =
+            [("perilune.json", &json::OPEN), ("perilune.text", &text::OPEN)];
         for (name, loader) in modules {
             vm.set_field(preload, name, Value::native(loader))?;
         }

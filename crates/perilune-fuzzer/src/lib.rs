@@ -16,6 +16,7 @@
 //! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
 //! | `heap` | snapshots of heaps: graphs at random, damaged ones | an error or a snapshot that all of `perilune heap` copes with; what dominates retains no less |
 //! | `json` | JSON texts, some of them damaged | read as `serde_json` reads them, in one piece and in many, and written so that it reads the same |
+//! | `text` | bytes in many encodings, with many separators | the same pieces and errors however the input is cut; UTF-8 as the standard library has it |
 //! | `dropped`, `keys`, `domains` | programs that judge themselves, see [`script`] | they end with "ok" |
 //! | `limits` | nesting, recursion, sizes, under limits of memory and time | a Lua error, and a state that works afterwards |
 //!
@@ -41,6 +42,7 @@ pub mod rng;
 pub mod runner;
 pub mod sandbox;
 pub mod script;
+pub mod text;
 pub mod tokens;
 pub mod trace;
 pub mod undump;

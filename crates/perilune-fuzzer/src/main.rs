@@ -13,6 +13,7 @@ use perilune_fuzzer::numeral::Numeral;
 use perilune_fuzzer::parse::Parse;
 use perilune_fuzzer::runner::{self, Options, Target};
 use perilune_fuzzer::script::{Kind as Script, Scripts};
+use perilune_fuzzer::text::Text;
 use perilune_fuzzer::trace::Trace;
 use perilune_fuzzer::undump::Undump;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str =
-    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap|dropped|keys|domains|json
+    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap|dropped|keys|domains|json|text
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -151,6 +152,7 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "trace" => Box::new(Trace),
         "heap" => Box::new(Heap),
         "json" => Box::<Json>::default(),
+        "text" => Box::<Text>::default(),
         "dropped" => Box::new(Scripts::new(Script::Dropped, &options.perilune)?),
         "keys" => Box::new(Scripts::new(Script::Keys, &options.perilune)?),
         "domains" => Box::new(Scripts::new(Script::Domains, &options.perilune)?),

@@ -158,6 +158,7 @@ impl Vm {
         }
     }
     /// Pushes a new string.
+    #[inline]
     pub fn push_str(&mut self, s: &[u8]) -> LuaResult<()> {
         let s = self.new_str(s)?;
         self.push(s.into());
@@ -375,6 +376,7 @@ impl Vm {
 
 impl Gc<Userdata> {
     /// Is its Rust value a `T`?
+    #[inline]
     pub fn is<T: 'static>(self) -> bool {
         // SAFETY: the box lives as long as the userdata.
         !self.data.is_null() && unsafe { (*self.data).is::<T>() }
@@ -385,6 +387,7 @@ impl Gc<Userdata> {
     /// # Safety
     /// While the reference is in use, the userdata is reachable (an argument or upvalue of the running native is), and nobody gets the value by
     /// [`Vm::userdata_mut`].
+    #[inline]
     pub unsafe fn data<'a, T: 'static>(self) -> Option<&'a T> {
         if self.data.is_null() {
             return None;

@@ -280,6 +280,7 @@ impl Vm {
     }
 
     /// Bytes in use.
+    #[inline]
     pub fn heap_bytes(&self) -> usize {
         self.heap.live_bytes()
     }

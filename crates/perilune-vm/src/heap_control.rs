@@ -11,6 +11,7 @@ pub struct HeapControl<'a>(&'a mut Heap);
 
 impl Vm {
     /// The heap, for its parameters, limits and figures.
+    #[inline]
     pub fn heap(&mut self) -> HeapControl<'_> {
         HeapControl(&mut self.heap)
     }
@@ -50,6 +51,7 @@ impl HeapControl<'_> {
         self.0.bytes_since_collection()
     }
     /// The limit of [`HeapControl::live_bytes`], if there is one.
+    #[inline]
     pub fn limit(&self) -> Option<usize> {
         self.0.limit()
     }

@@ -364,6 +364,7 @@ impl Vm {
     ///
     /// # Safety
     /// The blocker is used within the native that makes it only, by the thread that runs this native.
+    #[inline]
     pub unsafe fn blocker(&self) -> Blocker {
         Blocker(self as *const Vm as *mut Vm)
     }

@@ -335,6 +335,7 @@ impl Value {
         if self.tag == Tag::CLOSURE { Some(self.gc()) } else { None }
     }
     /// The native function with upvalues, if it is one.
+    #[inline]
     pub fn as_native_closure(self) -> Option<Gc<NativeClosure>> {
         if self.tag == Tag::NATIVE_CLOSURE { Some(self.gc()) } else { None }
     }
@@ -348,6 +349,7 @@ impl Value {
         }
     }
     /// The full userdata, if it is one.
+    #[inline]
     pub fn as_userdata(self) -> Option<Gc<Userdata>> {
         if self.tag == Tag::USERDATA { Some(self.gc()) } else { None }
     }

@@ -7,6 +7,8 @@
 //! | `standard.rs` | files, the three standard ones, flushing at exit |
 //! | `open.rs` | opening files, processes and temporary files |
 //! | `read.rs`, `lines.rs` | read formats; iterators over lines |
+//! | `separators.rs` | where lines end |
+//! | `input.rs` | files that others take apart |
 //! | `handle.rs` | file handles: the userdata with metatable "FILE*" and their methods |
 //!
 //! Functions that use the default files are closures over one table, which has the default input at index 1
@@ -14,13 +16,16 @@
 
 mod closable;
 mod handle;
+mod input;
 mod lines;
 mod open;
 mod read;
+pub mod separators;
 mod standard;
 mod stream;
 mod sync;
 
+pub use input::Input;
 pub(crate) use open::temporary_file;
 pub use open::{open_for_reading, read_standard_input, read_whole};
 pub use standard::flush_all;

@@ -23,6 +23,7 @@
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
 
+use super::separators::newline;
 use super::standard;
 use crate::child::Child;
 use crate::errno::Failure;
@@ -228,6 +229,14 @@ impl Stream {
         Ok(count != 0)
     }
 
+    /// Reads to memory of others, past the buffer, which is empty.
+    pub(super) fn read_into(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
+        debug_assert_eq!(self.start, self.end);
+        let patience = self.patience();
+        let fd = self.fd();
+        Ok(patience.read(fd, || rustix::io::read(fd, &mut *into))?)
+    }
+
     /// The next byte, left unread; `None` at the end.
     pub(super) fn peek(&mut self) -> Result<Option<u8>, Failure> {
         if self.start == self.end && !self.fill()? {
@@ -249,7 +258,7 @@ impl Stream {
         keep_newline: bool,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>, Failure> {
-        if let Some(length) = memchr::memchr(b'\n', self.unread()) {
+        if let Some(length) = newline(self.unread()) {
             let start = self.start;
             self.start += length + 1;
             return Ok(Some(f(&self.input[start..start + length + usize::from(keep_newline)])));
@@ -280,7 +289,7 @@ impl Stream {
             if !self.fill()? {
                 return Ok(!self.spill.is_empty());
             }
-            if let Some(length) = memchr::memchr(b'\n', self.unread()) {
+            if let Some(length) = newline(self.unread()) {
                 let piece = &self.input[..length + usize::from(keep_newline)];
                 reserve(&mut self.spill, piece.len())?;
                 self.spill.extend_from_slice(piece);
