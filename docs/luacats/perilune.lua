@@ -153,10 +153,12 @@ local fiber = {}
 ---@return any ... its results; its error is raised; `nil, "timeout"`
 function fiber:await(limit) end
 
+---Cancels the fiber: its wait ends at once, a computation at its next call or loop iteration.
 ---@param why? string
 ---@return boolean pending false if it had ended or was cancelled
 function fiber:cancel(why) end
 
+---How far the fiber has come.
 ---@return "pending"|"done"|"failed"|"cancelled"
 function fiber:status() end
 
@@ -221,12 +223,14 @@ local semaphore = {}
 ---@return "timeout"? why
 function semaphore:acquire(limit) end
 
+---Takes a permit if there is one now.
 ---@return boolean acquired
 function semaphore:try_acquire() end
 
 ---Gives a permit back; whoever has waited longest gets it.
 function semaphore:release() end
 
+---How many permits nobody has.
 ---@return integer # permits that nobody has
 function semaphore:free() end
 
@@ -271,12 +275,15 @@ local domain = {}
 ---@return any ... all its results; its error is raised, with the other domain's traceback in it; `nil, "timeout"`
 function domain:join(limit) end
 
+---The name that the domain was given, or one made from its number.
 ---@return string
 function domain:name() end
 
+---The domain's number.
 ---@return integer # 1 is the main domain
 function domain:id() end
 
+---Whether the domain still runs.
 ---@return "running"|"ended"
 function domain:status() end
 
@@ -390,6 +397,7 @@ function task:await(limit) end
 ---@return boolean pending false if it had ended
 function task:cancel() end
 
+---How far the task has come.
 ---@return "pending"|"done"|"failed"|"cancelled"
 function task:status() end
 
@@ -426,21 +434,25 @@ function channel:send(...) end
 ---@return any ... its values; `nil, "closed"` when the channel is closed and empty; `nil, "timeout"`
 function channel:recv(limit) end
 
+---Sends if there is room now.
 ---@param ... any
 ---@return boolean sent
 ---@return "full"|"closed"? why
 function channel:try_send(...) end
 
+---Receives if there is a message now.
 ---@return boolean received
 ---@return any ... the values, or "empty", or "closed"
 function channel:try_recv() end
 
+---As `send`, for so long at most.
 ---@param seconds number
 ---@param ... any
 ---@return true?
 ---@return "timeout"? why
 function channel:send_timeout(seconds, ...) end
 
+---As `recv`, for so long at most.
 ---@param seconds number
 ---@return any ... as `recv`, or `nil, "timeout"`
 function channel:recv_timeout(seconds) end
@@ -449,6 +461,7 @@ function channel:recv_timeout(seconds) end
 ---@return boolean first
 function channel:close() end
 
+---Whether it has been closed.
 ---@return boolean
 function channel:is_closed() end
 
@@ -467,6 +480,7 @@ function perilune.array(kind, n) end
 ---@operator len: integer
 local array = {}
 
+---The kind of its elements.
 ---@return perilune.element
 function array:kind() end
 
@@ -476,12 +490,14 @@ function array:kind() end
 ---@return perilune.array
 function array:slice(i, j) end
 
+---Stores `x` in all elements, or in those from `i` to `j`.
 ---@param x number
 ---@param i? integer
 ---@param j? integer
 ---@return perilune.array self
 function array:fill(x, i, j) end
 
+---Copies elements of another array, or of a list, into this one.
 ---@param source perilune.array|number[]
 ---@param at? integer where the first element goes
 ---@param i? integer
@@ -489,11 +505,13 @@ function array:fill(x, i, j) end
 ---@return perilune.array self
 function array:copy(source, at, i, j) end
 
+---A list of the elements, or of those from `i` to `j`.
 ---@param i? integer
 ---@param j? integer
 ---@return number[]
 function array:totable(i, j) end
 
+---The sum of the elements, or of those from `i` to `j`.
 ---@param i? integer
 ---@param j? integer
 ---@return number
@@ -535,28 +553,35 @@ function perdomain:get() end
 ---@class perilune.atomic
 local atomic = {}
 
+---The value.
 ---@return any
 function atomic:load() end
 
+---Replaces the value.
 ---@param v any
 function atomic:store(v) end
 
+---Replaces the value, and returns the one before.
 ---@param v any
 ---@return any before
 function atomic:exchange(v) end
 
+---Adds a number.
 ---@param n? number 1 by default
 ---@return number new
 function atomic:add(n) end
 
+---Subtracts a number.
 ---@param n? number 1 by default
 ---@return number new
 function atomic:sub(n) end
 
+---Replaces the value by `n` if that is smaller.
 ---@param n number
 ---@return number new
 function atomic:min(n) end
 
+---Replaces the value by `n` if that is larger.
 ---@param n number
 ---@return number new
 function atomic:max(n) end
@@ -581,10 +606,12 @@ function perilune.map() end
 ---@operator len: integer
 local map = {}
 
+---The value of a key; nil if there is none.
 ---@param k any
 ---@return any
 function map:get(k) end
 
+---Sets the value of a key.
 ---@param k any
 ---@param v any nil removes
 ---@return any before
@@ -596,6 +623,7 @@ function map:set(k, v) end
 ---@return number new
 function map:add(k, n) end
 
+---Sets the value of a key to `new` if it is `old`.
 ---@param k any
 ---@param old any nil: absent
 ---@param new any
@@ -603,17 +631,21 @@ function map:add(k, n) end
 ---@return any before
 function map:cas(k, old, new) end
 
+---Replaces the value `v` of a key by `f(v)`; `f` is called again if another domain has changed it meanwhile.
 ---@param k any
 ---@param f fun(v: any): any
 ---@return any new
 function map:update(k, f) end
 
+---A list of the keys, in no order.
 ---@return any[]
 function map:keys() end
 
+---An iterator over keys and values, in no order, as `pairs(map)`.
 ---@return fun(): any, any
 function map:pairs() end
 
+---Removes all keys.
 function map:clear() end
 
 -- Seeing (../tracing.md) ------------------------------------------------------------------------
