@@ -374,6 +374,39 @@ function pool:workers() end
 ---Refuses new work, and waits until all there is has been done.
 function pool:close() end
 
+---An actor in this pool: see `perilune.actor`.
+---@param f fun(mailbox: perilune.channel, ...: any): ...
+---@param ... any arguments, copied
+---@return perilune.actor
+function pool:actor(f, ...) end
+
+---An actor in the default pool: a task that runs `f(mailbox, ...)`.
+---@param f fun(mailbox: perilune.channel, ...: any): ...
+---@param ... any arguments, copied
+---@return perilune.actor
+function perilune.actor(f, ...) end
+
+---@class perilune.actor
+---@operator len: integer
+local actor = {}
+
+---Sends a message, copied. Never waits; an error if the actor has ended.
+---@param ... any
+---@return true
+function actor:send(...) end
+
+---No more messages are taken; the actor still gets those that were sent.
+---@return boolean first
+function actor:close() end
+
+---Waits for the actor's end.
+---@param limit? number|perilune.limit seconds
+---@return any ... what its function returns; its error is raised; `nil, "timeout"`
+function actor:await(limit) end
+
+---@return perilune.task
+function actor:task() end
+
 ---A row of tasks in a pool, of which one runs at a time.
 ---@class perilune.lane
 ---@operator len: integer

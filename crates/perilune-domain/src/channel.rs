@@ -238,8 +238,13 @@ impl Channel {
         Ok(())
     }
 
+    /// How many messages wait in it.
+    pub(crate) fn len(&self) -> usize {
+        self.inner.lock().queue.len()
+    }
+
     /// Closes it; false if it was closed.
-    fn close(&self) -> bool {
+    pub(crate) fn close(&self) -> bool {
         let mut inner = self.inner.lock();
         let first = !std::mem::replace(&mut inner.closed, true);
         let asks = std::mem::take(&mut inner.asks);
@@ -330,7 +335,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
         vm,
         mt,
         &[&SEND, &RECV, &TRY_SEND, &TRY_RECV, &SEND_TIMEOUT, &RECV_TIMEOUT, &CLOSE, &IS_CLOSED],
-        &[("__len", &LEN), ("__call", &NEXT)],
+        &[("__len", &LEN), ("__call", &NEXT), ("__close", &CLOSE)],
     )
 }
 
@@ -365,7 +370,7 @@ pub(crate) fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
 
 /// The arguments from `from` on as a message.
 #[inline(always)]
-fn message(vm: &mut Vm, from: u32) -> LuaResult<Parcel> {
+pub(crate) fn message(vm: &mut Vm, from: u32) -> LuaResult<Parcel> {
     let values: Vec<Value> = (from..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let mut message = vm.pack_or_raise(&values, PackRules::MESSAGE);
     if let Ok(message) = &mut message {
@@ -600,7 +605,7 @@ static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
 /// `#c`: messages in the queue.
 static LEN: Native = Native::leaf("len", |vm| {
     let c = this(vm)?;
-    let n = c.inner.lock().queue.len() as i64;
+    let n = c.len() as i64;
     c.room.enter(vm);
     vm.ret(n)
 });

@@ -8,6 +8,7 @@
 //! * [`outside`]: how rooms above this one make natives that wait.
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
+mod actor;
 pub mod bundle;
 mod channel;
 mod contention;

@@ -106,16 +106,10 @@ pub fn give_way(vm: &mut Vm) -> LuaResult<()> {
         return Ok(());
     }
     // Where nothing can wait, nothing else has a turn.
-    let Ok(waiter) = wait::begin(vm, Verb::WaitsFor, Object::Text("its turn")) else { return Ok(()) };
-    if crate::domain::running_fiber(vm).is_some() {
-        if wait::sleeps(vm) {
-            waiter.wake(Reason::Ready);
-        }
-    } else {
-        // The root chain's thread has to leave the domain, so somebody else has to wake it.
-        wait::limit_at(vm, Some(Instant::now()))?;
+    match wait::give_way(vm) {
+        Ok(park) => Err(park),
+        Err(_) => Ok(()),
     }
-    Err(vm.park())
 }
 
 /// Has `later` called when the domain has nothing better to do (`sched/deferred.rs`).

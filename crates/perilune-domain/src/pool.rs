@@ -11,6 +11,7 @@
 //! # Closing
 //! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool that no program can reach any more is closed.
 
+use crate::actor;
 use crate::domain::{Domain, Owner};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
@@ -348,6 +349,11 @@ impl Task {
         vm.ret(task)
     }
 
+    /// What it comes to.
+    pub(crate) fn outcome(&self) -> &Arc<Outcome> {
+        &self.outcome
+    }
+
     /// It will never run, and nobody is going to ask.
     pub(crate) fn dismiss(&self) {
         self.outcome.dismiss();
@@ -642,7 +648,7 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
     let t = vm.new_table(0, 2)?;
     vm.set_field(pl, "pool", t.into())?;
     vm.register(t, &[&NEW, &DEFAULT])?;
-    vm.register(pl, &[&AWAIT_ALL, &AWAIT_ANY])
+    vm.register(pl, &[&AWAIT_ALL, &AWAIT_ANY, &actor::NEW])
 }
 
 fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
@@ -652,6 +658,7 @@ fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
         &[
             &ASYNC,
             &lane::LANE,
+            &actor::IN_POOL,
             &CLOSE,
             &WORKERS,
             &loops::PARALLEL_FOR,
@@ -678,13 +685,22 @@ static NEW: Native = Native::leaf("new", |vm| {
 
 /// `pl.pool.default()`: the program's common pool, one domain for each core that the process may use.
 static DEFAULT: Native = Native::leaf("default", |vm| {
-    let runtime = Arc::clone(Domain::of(vm)?.domain.runtime());
-    let pool = runtime.default_pool(|| {
-        Arc::new(Pool { inner: Inner::new(&runtime, threads::available_cores(), "default".to_owned()) })
-    });
+    let pool = default_pool(vm)?;
     let pool = vm.shared_ref(pool);
     vm.ret(pool)
 });
+
+fn default_pool(vm: &mut Vm) -> LuaResult<Arc<Pool>> {
+    let runtime = Arc::clone(Domain::of(vm)?.domain.runtime());
+    Ok(runtime.default_pool(|| {
+        Arc::new(Pool { inner: Inner::new(&runtime, threads::available_cores(), "default".to_owned()) })
+    }))
+}
+
+/// The inside of the program's common pool.
+pub(crate) fn default(vm: &mut Vm) -> LuaResult<Arc<Inner>> {
+    Ok(Arc::clone(&default_pool(vm)?.inner))
+}
 
 pub(crate) fn this(vm: &mut Vm) -> LuaResult<Arc<Inner>> {
     let pool: &Pool = vm.check_shared(1, &POOL)?;

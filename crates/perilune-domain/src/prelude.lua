@@ -143,6 +143,14 @@ function prelude.find_apart(part, f)
   end
 end
 
+-- Actors -----------------------------------------------------------------------------------------
+
+-- The task of an actor: when it ends, however it does, nobody can send to it any more.
+function prelude.actor_body(mailbox, f, ...)
+  local closed <close> = mailbox
+  return f(mailbox, ...)
+end
+
 -- Methods of pools ---------------------------------------------------------------------------------
 -- Functions run as crossed copies here too: what one does must not depend on where a piece of the work is done.
 
