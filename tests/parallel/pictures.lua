@@ -183,6 +183,27 @@ for _, workers in ipairs { 1, 4 } do
     end
   end
 
+  -- A list of tables that have crossed one by one: one copy of each in a crossing, and what is written afterwards is seen.
+  do
+    local list = {}
+    for i = 1, 40 do
+      local t = { n = i }
+      list[i] = t
+      assert(A(function() local k = "n" return t[k] end) == i)
+    end
+    local first = list[1]
+    local function sum()
+      local s, k = 0, "n"
+      for _, t in ipairs(list) do s = s + t[k] end
+      return s, rawequal(first, list[1])
+    end
+    for i = 1, 3 do
+      local s, is = A(sum)
+      assert(s == 820 + 100 * (i - 1) and is)
+      list[i].n = list[i].n + 100
+    end
+  end
+
   -- What cannot be sent any more is let go, and never taken for another table.
   for i = 1, 300 do
     pl.arena(function()

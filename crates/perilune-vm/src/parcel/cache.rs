@@ -26,6 +26,9 @@
 //! if it is watched. If its picture comes later, or a picture that is being made would show what the parcel has already, the packer begins once more with that picture
 //! in use from the start; then what is met refers to it. Where even that does not help, tables are copied as if there were no pictures.
 //!
+//! A list whose elements have crossed one by one would lean on as many pictures as it has elements. Beyond a few, those that are no classes are taken into the new
+//! picture, and are stale themselves.
+//!
 //! # What decides nothing
 //! No collector and no schedule decides what a copy is. A picture is kept as long as one member of it is alive (or one that leans on it), not as long as it is used, so a class
 //! is the same class over there until it is written to or cannot be sent any more. In a receiver, a copy is the same as long as it is alive; what has been freed there is made again
@@ -98,8 +101,10 @@ pub(super) struct Shown {
     pub listed: Vec<Listed>,
     /// Modules with their fingerprints.
     pub modules: Vec<(u32, u64)>,
-    /// The entries that it leans on, those first that others lean on.
+    /// The pictures that it leans on, those first that others lean on.
     pub leans_on: Vec<u64>,
+    /// It was made for a metatable.
+    pub is_class: bool,
 }
 
 /// A picture of this domain's tables.
@@ -116,6 +121,7 @@ struct Entry {
     listed: Vec<Listed>,
     modules: Vec<(u32, u64)>,
     leans_on: Vec<u64>,
+    is_class: bool,
     /// Entries that lean on this one.
     leaning: Vec<u64>,
     /// What [`Cache::unseen`] was.
@@ -193,6 +199,20 @@ impl Cache {
             let entries = &self.entries;
             self.at.retain(|_, at| entries.get(&at.0).is_some_and(|e| e.picture.is_some()));
         }
+    }
+
+    /// Makes room for a picture that would lean on too many others: those of them that are no classes, and that `keeps` has nothing against, become stale, so that it shows their members
+    /// itself. False: there are none.
+    pub fn absorb(&mut self, leans_on: &[u64], keeps: impl Fn(u64) -> bool) -> bool {
+        let mut any = false;
+        for &number in leans_on {
+            let is_class = self.entries.get(&number).is_none_or(|e| e.is_class || e.picture.is_none());
+            if !is_class && !keeps(number) {
+                self.spoil(number);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Something has changed that no picture would notice.
@@ -403,6 +423,7 @@ impl Vm {
             listed: shown.listed,
             modules: shown.modules,
             leans_on: shown.leans_on,
+            is_class: shown.is_class,
             leaning: Vec::new(),
             unseen: cache.unseen,
         };

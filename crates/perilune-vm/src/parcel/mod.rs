@@ -215,8 +215,8 @@ impl Holder for Parcel {
 /// Memory that is used from parcel to parcel.
 #[derive(Default)]
 struct Buffers {
-    words: Vec<u64>,
-    seen: seen::Seen,
+    /// Of packers: more than one, as pictures and snapshots are made while a parcel is.
+    packing: Vec<(Vec<u64>, seen::Seen)>,
     made: Vec<unpack::Made>,
 }
 

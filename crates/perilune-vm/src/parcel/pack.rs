@@ -127,9 +127,7 @@ impl<'v> Packer<'v> {
         unit: Option<Unit>,
         is_snapshot: bool,
     ) -> Packer<'v> {
-        // A snapshot is made while a root graph is under way, and then finds no buffers here.
-        let buffers = &mut vm.lua.crossing.parcel.buffers;
-        let (words, seen) = (std::mem::take(&mut buffers.words), std::mem::take(&mut buffers.seen));
+        let (words, seen) = vm.lua.crossing.parcel.buffers.packing.pop().unwrap_or_default();
         Packer {
             vm,
             words,
@@ -166,8 +164,7 @@ impl<'v> Packer<'v> {
     pub fn give_up(mut self) {
         self.words.clear();
         self.seen.clear();
-        let buffers = &mut self.vm.lua.crossing.parcel.buffers;
-        (buffers.words, buffers.seen) = (self.words, self.seen);
+        self.vm.lua.crossing.parcel.buffers.packing.push((self.words, self.seen));
     }
 
     /// The graph. The buffers go back to the domain.
@@ -190,8 +187,7 @@ impl<'v> Packer<'v> {
         };
         self.words.clear();
         self.seen.clear();
-        let buffers = &mut self.vm.lua.crossing.parcel.buffers;
-        (buffers.words, buffers.seen) = (self.words, self.seen);
+        self.vm.lua.crossing.parcel.buffers.packing.push((self.words, self.seen));
         (Graph::new(words, roots, self.refs), self.modules, self.unit)
     }
 

@@ -4,6 +4,7 @@
 //! any of that, or there would be two copies; see [`Plan::entangled`].
 
 use super::cache::{Listed, Shown};
+use super::frozen::Own;
 use super::graph::{Refs, code};
 use super::origin::Held;
 use super::pack::{Packed, Packer, Unit, Way, shared_proto};
@@ -51,6 +52,9 @@ pub(super) struct Plan {
     /// It is what the picture is made for.
     is_root: bool,
 }
+
+/// A picture that would lean on more others takes them in.
+const MANY: usize = 8;
 
 impl Plan {
     pub fn for_parcel(first: Vec<First>) -> Box<Plan> {
@@ -274,6 +278,19 @@ impl Packer<'_> {
 
     /// Makes a picture of what `v` leads to. `None`: there can be none. An error: it would show what there is around it.
     fn make_picture(&mut self, v: Value, held: Held, is_class: bool) -> Result<Option<(u64, u32)>, ()> {
+        let mut shown = self.show(v, held.clone(), is_class)?;
+        // Only where all that the parcel refers to is known.
+        let may_absorb = !self.makes_picture();
+        if let Some(many) = shown.as_ref().filter(|s| may_absorb && s.leans_on.len() > MANY) {
+            let used = self.plan.as_ref().map_or(&[][..], |p| &p.used);
+            if self.vm.lua.crossing.parcel.cache.absorb(&many.leans_on, |n| used.contains(&n)) {
+                shown = self.show(v, held, is_class)?;
+            }
+        }
+        Ok(shown.map(|shown| (self.vm.keep_picture(shown), 0)))
+    }
+
+    fn show(&mut self, v: Value, held: Held, is_class: bool) -> Result<Option<Shown>, ()> {
         let plan = Plan::new(if is_class { Level::Class } else { Level::Picture }, Vec::new());
         let mut around = self.around.clone();
         around.push(&self.seen);
@@ -281,7 +298,7 @@ impl Packer<'_> {
         inner.plan = Some(plan);
         inner.around = around;
         match inner.picture_of(v, held) {
-            Ok(shown) => Ok(Some((self.vm.keep_picture(shown), 0))),
+            Ok(shown) => Ok(Some(Shown { is_class, ..shown })),
             Err(reason) => match reason {
                 Reason::Entangled => Err(()),
                 _ => Ok(None),
@@ -320,7 +337,8 @@ impl Packer<'_> {
         let (graph, mut modules, unit) = self.finish_graph(1);
         modules.extend(prints);
         listed.extend(unit.into_iter().flat_map(|u| u.taken).map(Listed::Global));
-        Ok(Shown { graph, held: own.held, by: own.by, members, originals, listed, modules, leans_on })
+        let Own { held, by, .. } = own;
+        Ok(Shown { graph, held, by, members, originals, listed, modules, leans_on, is_class: false })
     }
 
     /// The first object of the graph, whatever pictures there are.
