@@ -1,4 +1,5 @@
-//! What the linker is told: the order of functions, and a short form for relocations; and what `--version` says.
+//! What the linker is told: the order of functions, and a short form for relocations; what `--version` says; and the
+//! annotations of `docs/luacats`, put together for `?name`.
 //!
 //! `layout.ld`, written by `cargo xtask layout` (which says why), puts the functions that programs run side by
 //! side. It is an addition to the linker's own script, as GNU ld and LLVM's lld take it. A linker that takes
@@ -16,6 +17,7 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=layout.ld");
     tell_version();
+    gather_annotations();
     println!("cargo:rerun-if-env-changed=PERILUNE_LAYOUT");
     let set = |name: &str| env::var(name).unwrap_or_default();
     if set("CARGO_CFG_TARGET_OS") != "linux" || set("PROFILE") != "release" {
@@ -38,6 +40,22 @@ fn main() {
     if here && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+}
+
+/// Writes all annotations into one file, `luacats.lua`.
+fn gather_annotations() {
+    let set = |name: &str| env::var(name).unwrap_or_default();
+    let folder = Path::new(&set("CARGO_MANIFEST_DIR")).join("../../docs/luacats");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .map(|all| all.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    files.sort();
+    let text: String = files
+        .iter()
+        .map(|f| std::fs::read_to_string(f).unwrap_or_else(|e| panic!("{}: {e}", f.display())) + "\n")
+        .collect();
+    std::fs::write(Path::new(&set("OUT_DIR")).join("luacats.lua"), text).expect("OUT_DIR is writable");
 }
 
 /// What `--version` says: the commit (of PERILUNE_COMMIT where the sources are no checkout), the profile, the target.

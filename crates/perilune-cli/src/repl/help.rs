@@ -1,17 +1,13 @@
 //! `?name`: what a function is, and what is written about it.
 //!
-//! What is known of `require "perilune"` is its LuaCATS file, which is part of the executable: the comment lines before each
+//! What is known of `require "perilune"` and the modules beside it are their LuaCATS files, which are part of the executable: the comment lines before each
 //! `function`. A name is looked up as people write it: `pl.sleep`, `pl.domain.spawn`, `pool:async`; and `x:async` where `x`
 //! is a pool. Of other functions there is what the value itself tells.
 
 use perilune_luacats::Function;
 
-/// The files of `docs/luacats`.
-const FILES: [&str; 3] = [
-    include_str!("../../../../docs/luacats/perilune.lua"),
-    include_str!("../../../../docs/luacats/perilune.json.lua"),
-    include_str!("../../../../docs/luacats/net.lua"),
-];
+/// The files of `docs/luacats`, one behind the other (`build.rs`).
+const LUACATS: &str = include_str!(concat!(env!("OUT_DIR"), "/luacats.lua"));
 
 /// What is known of a function, as lines for people.
 pub fn lines(of: &Function) -> Vec<String> {
@@ -32,10 +28,9 @@ pub fn lines(of: &Function) -> Vec<String> {
     lines
 }
 
-/// All functions of the files. A test reads the same files, so that they are well-formed here.
+/// All functions of the files. A test reads the same text, so that it is well-formed here.
 fn entries() -> Vec<Function> {
-    let all = FILES.iter().filter_map(|file| perilune_luacats::parse(file).ok());
-    all.flat_map(|file| file.functions().cloned().collect::<Vec<_>>()).collect()
+    perilune_luacats::parse(LUACATS).map(|all| all.functions().cloned().collect()).unwrap_or_default()
 }
 
 /// What somebody means by `name`, whose base (what stands before the last dot or colon) is called `base` by the value that
@@ -63,12 +58,9 @@ mod tests {
 
     #[test]
     fn every_file_is_there_and_well_formed() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/luacats");
-        for entry in std::fs::read_dir(folder).expect("annotations") {
-            let path = entry.expect("a readable folder").path();
-            let text = std::fs::read_to_string(&path).expect("annotations");
-            assert!(FILES.contains(&text.as_str()), "FILES lacks {}", path.display());
-            assert!(perilune_luacats::parse(&text).is_ok(), "{}", path.display());
+        assert!(perilune_luacats::parse(LUACATS).is_ok());
+        for name in ["pl.sleep", "json.decode", "net.connect"] {
+            assert_eq!(find(name, None).len(), 1, "{name}");
         }
     }
 
