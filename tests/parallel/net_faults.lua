@@ -174,6 +174,7 @@ do
     local task = pool:async(function(l) return l:accept() end, l)
     pl.sleep(0.0005)
     task:cancel()
+    pcall(task.await, task)
   end
   local c = net.connect(l:address())
   print((l:accept()) ~= nil)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// The configuration of a program that the command runs. `-E` hides Lua's own variables.
 pub fn from_env(ignore_lua: bool, files: Files) -> Config {
+    choose_poller();
     Config {
         heap: HeapOptions::from_env(),
         paths: match &files {
@@ -23,6 +24,18 @@ pub fn from_env(ignore_lua: bool, files: Files) -> Config {
         takes_interrupts: true,
         modules: perilune_io::modules(),
         specializer: specializer(),
+    }
+}
+
+/// Who waits for sockets.
+fn choose_poller() {
+    match std::env::var("PERILUNE_IO_POLL").unwrap_or_default().as_str() {
+        "" | "thread" => {}
+        "lease" => perilune_io::poll_by_workers(),
+        word => {
+            let text = format!("perilune: PERILUNE_IO_POLL: '{word}' is neither 'thread' nor 'lease'\n");
+            write_error(text.as_bytes());
+        }
     }
 }
 

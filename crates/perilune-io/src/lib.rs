@@ -27,7 +27,7 @@
 //! | file | |
 //! |---|---|
 //! | `slot.rs`, `sync.rs` | one direction: flag and waiters; the primitives, for the models in `tests/model` |
-//! | `poller.rs` | the thread that waits for all descriptors |
+//! | `poller.rs`, `lease.rs` | the thread that waits for all descriptors; when a worker does it instead |
 //! | `buffer.rs`, `stream.rs` | a connection without Lua |
 //! | `waiting.rs`, `connection.rs` | natives on connections |
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
@@ -39,6 +39,7 @@ mod buffer;
 mod connection;
 mod dial;
 mod failure;
+mod lease;
 mod listener;
 mod options;
 mod poller;
@@ -53,6 +54,8 @@ mod waiting;
 
 use perilune_domain::{Module, outside};
 use perilune_vm::Native;
+
+pub use poller::poll_by_workers;
 
 /// The modules of this room, for `perilune_domain::Config`.
 pub fn modules() -> Vec<Module> {

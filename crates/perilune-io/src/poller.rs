@@ -1,4 +1,4 @@
-//! The poller: the one thread of the process that waits for descriptors.
+//! The poller: the one thread of the process that waits for descriptors, unless a worker does it for it (`lease.rs`).
 //!
 //! Each descriptor is registered once, for edges in both directions and the peer's hanging up, and is forgotten when its owner drops the [`Registration`]. The kernel hands back a key of
 //! index and generation: an event that was fetched before a descriptor was closed, and is looked at after another one has taken its number or its place, means nothing.
@@ -11,17 +11,32 @@
 //! Rejected: a set of descriptors per domain (an idle domain has no thread that could sit in it, and ten thousand domains cannot have two descriptors each); level-triggered
 //! events (each wait would be a system call to arm it); registration per wait (1.2 us each).
 
+use crate::lease::Lease;
 use crate::slot::{Slot, Wake, Wakes};
 use parking_lot::Mutex;
 use perilune_domain::outside::{Reason, Waiter};
-use rustix::buffer::spare_capacity;
+use perilune_domain::sched::threads::{self, Idler};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 /// Events fetched at a time.
-const BATCH: usize = 256;
+const BATCH: usize = 64;
+/// The key of the event descriptor that wakes the holder of the lease.
+const KICK: u64 = u64::MAX;
+
+/// Idle workers wait for events too (`lease.rs`).
+static BY_WORKERS: AtomicBool = AtomicBool::new(false);
+
+/// From the first socket on, idle workers wait for events too. To be called before that.
+pub fn poll_by_workers() {
+    BY_WORKERS.store(true, Ordering::Relaxed);
+}
 
 /// A wait of a native.
 impl Wake for Arc<Waiter> {
@@ -90,6 +105,9 @@ impl Drop for Registration {
 struct Poller {
     epoll: OwnedFd,
     slab: Mutex<Slab>,
+    lease: Lease,
+    /// Wakes the holder of the lease.
+    kick: OwnedFd,
 }
 
 #[derive(Default)]
@@ -151,39 +169,79 @@ impl Poller {
             return Ok(poller);
         }
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let watched = epoll.try_clone().map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::NOMEM))?;
+        let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &kick, EventData::new_u64(KICK), EventFlags::IN)?;
         std::thread::Builder::new()
             .name("perilune-io".into())
             .stack_size(256 << 10)
-            .spawn(move || watch(&watched, || POLLER.wait()))
+            .spawn(|| POLLER.wait().watch())
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::AGAIN))?;
-        Ok(POLLER.get_or_init(|| Poller { epoll, slab: Mutex::default() }))
-    }
-}
-
-/// What the thread does, for ever.
-fn watch(epoll: &OwnedFd, poller: impl FnOnce() -> &'static Poller) {
-    let poller = poller();
-    let mut events: Vec<Event> = Vec::with_capacity(BATCH);
-    let mut happened: Vec<(Arc<Source>, EventFlags)> = Vec::with_capacity(BATCH);
-    loop {
-        events.clear();
-        if epoll::wait(epoll, spare_capacity(&mut events), None).is_err() {
-            // A signal. Nothing else can be wrong with a descriptor that is ours.
-            continue;
+        let poller =
+            POLLER.get_or_init(|| Poller { epoll, slab: Mutex::default(), lease: Lease::new(), kick });
+        if BY_WORKERS.load(Ordering::Relaxed) {
+            threads::set_idler(poller);
         }
-        {
-            let slab = poller.slab.lock();
-            for event in &events {
-                let (key, flags) = (event.data.u64(), event.flags);
-                if let Some(source) = slab.find(key) {
-                    happened.push((Arc::clone(source), flags));
+        Ok(poller)
+    }
+
+    /// What the thread does, for ever.
+    fn watch(&self) {
+        self.lease.set_thread();
+        loop {
+            self.lease.wait();
+            while self.lease.is_threads() {
+                let kicked = self.poll(None);
+                // A holder that is meant has to find it.
+                if kicked && self.lease.is_threads() {
+                    self.was_kicked();
                 }
             }
         }
-        for (source, flags) in happened.drain(..) {
-            source.happened(flags);
+    }
+
+    /// Waits for events, and deals with them. Whether somebody has kicked the holder of the lease.
+    fn poll(&self, at_most: Option<Duration>) -> bool {
+        let at_most = at_most.and_then(|span| Timespec::try_from(span).ok());
+        let mut room = [MaybeUninit::<Event>::uninit(); BATCH];
+        // A signal ends it early. Nothing else can be wrong with a descriptor that is ours.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room[..], at_most.as_ref()) else { return false };
+        let mut kicked = false;
+        for event in events {
+            let (key, flags) = (event.data.u64(), event.flags);
+            if key == KICK {
+                kicked = true;
+                continue;
+            }
+            let source = self.slab.lock().find(key).cloned();
+            if let Some(source) = source {
+                source.happened(flags);
+            }
         }
+        kicked
+    }
+
+    /// Empties the event descriptor.
+    fn was_kicked(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.kick, &mut count);
+    }
+}
+
+/// A worker that has nothing else to do.
+impl Idler for Poller {
+    fn take(&self) -> bool {
+        self.lease.take()
+    }
+    fn idle(&self, at_most: Option<Duration>) {
+        if self.poll(at_most) {
+            self.was_kicked();
+        }
+    }
+    fn give_back(&self) {
+        self.lease.give_back();
+    }
+    fn kick(&self) {
+        let _ = rustix::io::write(&self.kick, &1_u64.to_ne_bytes());
     }
 }
 

@@ -11,6 +11,8 @@
 //! tells the job ([`Job::refused`]), which may fail in the caller's hands. A job that cannot (it has a state, with fibers in the middle of something) is tried until it
 //! succeeds: the alternatives would be to lose it or to run it on a stack that is not meant for it.
 //!
+//! Where something outside the program is waited for, one idle thread waits for that instead ([`Idler`]).
+//!
 //! A job that panics ends itself, not the thread; the panic hook has reported it.
 
 use super::linger::Linger;
@@ -18,12 +20,13 @@ use super::timer;
 use perilune_trace::emit;
 use perilune_trace::emit::thread_id;
 use perilune_trace::event::{Tid, WorkerBegin, WorkerEnd};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Address space of a worker thread's stack; pages are only backed when they are touched.
@@ -48,6 +51,31 @@ pub trait Job: Send + Sync {
         let _ = why;
         false
     }
+}
+
+/// What one idle thread at a time does instead of sleeping on its seat: it waits for what is outside the program, and wakes whom that concerns. If that is a job, the
+/// thread gets it itself.
+pub trait Idler: Sync {
+    /// Takes the right to it. False: another thread has it.
+    fn take(&self) -> bool;
+    /// Waits for something to happen and deals with it, no longer than this. The caller has the right.
+    fn idle(&self, at_most: Option<Duration>);
+    /// Gives the right back.
+    fn give_back(&self);
+    /// Ends the wait that is under way, or the next one. From any thread.
+    fn kick(&self);
+}
+
+static IDLER: OnceLock<&'static dyn Idler> = OnceLock::new();
+
+/// From now on idle threads do this. Once.
+pub fn set_idler(idler: &'static dyn Idler) {
+    let _ = IDLER.set(idler);
+}
+
+thread_local! {
+    /// The seat of the running thread while it is in [`Idler::idle`].
+    static IDLING: Cell<*const Seat> = const { Cell::new(std::ptr::null()) };
 }
 
 /// How a thread is started: its number and what it does. Replaced in tests by one that refuses.
@@ -87,6 +115,8 @@ struct Given {
     job: Option<Arc<dyn Job>>,
     /// The thread sleeps, and has to be woken.
     sleeping: bool,
+    /// It waits for what is outside, and has to be kicked.
+    idling: bool,
 }
 
 static CACHE: Cache = Cache::new(start_thread, KEEP);
@@ -195,7 +225,7 @@ impl Cache {
 
     fn run(&'static self, job: Arc<dyn Job>) {
         let mut state = lock(&self.state);
-        if let Some(seat) = state.idle.pop() {
+        if let Some(seat) = state.take_idle() {
             drop(state);
             return seat.give(job);
         }
@@ -336,6 +366,17 @@ impl Cache {
 }
 
 impl State {
+    /// An idle thread: the running one if it is idle, else the one that became so last.
+    fn take_idle(&mut self) -> Option<Arc<Seat>> {
+        let mine = IDLING.get();
+        if !mine.is_null()
+            && let Some(at) = self.idle.iter().position(|seat| std::ptr::eq(Arc::as_ptr(seat), mine))
+        {
+            return Some(self.idle.remove(at));
+        }
+        self.idle.pop()
+    }
+
     fn count_one(&mut self) -> usize {
         self.live += 1;
         self.started += 1;
@@ -353,6 +394,11 @@ impl Seat {
         if given.sleeping {
             drop(given);
             self.arrived.notify_one();
+        } else if given.idling && !std::ptr::eq(IDLING.get(), self) {
+            drop(given);
+            if let Some(idler) = IDLER.get() {
+                idler.kick();
+            }
         }
     }
 
@@ -362,6 +408,34 @@ impl Seat {
         loop {
             if let Some(job) = given.job.take() {
                 return Some(job);
+            }
+            if let Some(idler) = IDLER.get() {
+                drop(given);
+                let taken = idler.take();
+                given = lock(&self.given);
+                if taken {
+                    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                    let over = left.is_some_and(|left| left.is_zero());
+                    if !over && given.job.is_none() {
+                        given.idling = true;
+                        drop(given);
+                        IDLING.set(self);
+                        idler.idle(left);
+                        IDLING.set(std::ptr::null());
+                        given = lock(&self.given);
+                        given.idling = false;
+                    }
+                    drop(given);
+                    idler.give_back();
+                    given = lock(&self.given);
+                    if over && given.job.is_none() {
+                        return None;
+                    }
+                    continue;
+                }
+                if given.job.is_some() {
+                    continue;
+                }
             }
             given.sleeping = true;
             given = match until {
@@ -374,6 +448,7 @@ impl Seat {
                     self.arrived.wait_timeout(given, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            given.sleeping = false;
         }
     }
 }
