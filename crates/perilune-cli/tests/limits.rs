@@ -41,6 +41,15 @@ const GREEDY: &[&str] = &[
     "print(pcall(function() local s = ('x'):rep(1 << 20) local t = {} for i = 1, 1000 do t[i] = s end return table.concat(t) end))",
     "print(pcall(function() return ('x'):rep(1 << 22):gsub('x', ('y'):rep(1000)) end))",
     "print(pcall(function() return #io.open('/dev/zero'):read(1 << 30) end))",
+    "local json = require 'perilune.json' \
+     print(pcall(function() return json.decode('[' .. ('{\"a\":[]},'):rep(3000000) .. '1]') end))",
+    "local json = require 'perilune.json' local t = {} for i = 1, 20000 do t[i] = i end local u = {} for i = 1, 2000 do u[i] = t end \
+     print(pcall(json.encode, u))",
+    "local json = require 'perilune.json' local d = json.decoder() \
+     print(pcall(function() local s = '[' .. ('x'):rep(1 << 20) while true do d:feed(s)() end end))",
+    "local d = require 'perilune.text'.decoder { encoding = 'latin1' } \
+     print(pcall(function() local s = ('\\xe9'):rep(1 << 20) while true do d:feed(s)() end end))",
+    "print(pcall(function() for line in require 'perilune.text'.lines '/dev/zero' do end end))",
     "local pl = require 'perilune' local ds, ended = {}, 0 \
      for i = 1, 50 do \
        ds[i] = pl.domain.spawn(function() local t = {} for i = 1, 20000 do t[i] = {i} end return #t end) \

@@ -185,6 +185,13 @@ mod tests {
     }
 
     #[test]
+    fn slices_get_longer_only_when_they_owe_more_than_a_nursery() {
+        assert_eq!(Pace::patience(0), MOST_PAUSE);
+        assert_eq!(Pace::patience(LARGEST - 1), MOST_PAUSE);
+        assert_eq!(Pace::patience(10 * LARGEST), 11 * MOST_PAUSE);
+    }
+
+    #[test]
     fn what_dies_young_needs_no_large_nursery() {
         let mut p = Pace::new(&HeapOptions::default());
         let first = p.nursery;

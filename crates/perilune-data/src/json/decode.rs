@@ -302,7 +302,10 @@ impl Parser<'_> {
     fn look(&mut self, vm: &mut Vm) -> Result<(), Stop> {
         self.next_look = self.at + STRIDE;
         vm.poll_interrupt()?;
-        if vm.heap().is_over_limit() { Err(Stop::Room) } else { Ok(()) }
+        // What lies outside the heap meanwhile counts, too.
+        let beside = self.values.capacity() * size_of::<Value>() + self.scratch.capacity();
+        let heap = vm.heap();
+        if heap.is_over_limit() || heap.room() < beside { Err(Stop::Room) } else { Ok(()) }
     }
 
     #[inline]

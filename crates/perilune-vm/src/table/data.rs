@@ -35,6 +35,7 @@ impl Guess {
 }
 
 /// A record that has been made.
+#[derive(Clone, Copy)]
 pub struct Record {
     /// It.
     pub table: Gc<Table>,
@@ -198,5 +199,98 @@ impl Vm {
             None if names == 0 && most as usize == integers => Form::List(integers),
             None => Form::Odd(Value::int(most)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::testing::bare_vm;
+
+    fn entries(vm: &mut Vm, names: &[String]) -> Vec<Value> {
+        names
+            .iter()
+            .enumerate()
+            .flat_map(|(i, n)| [Value::from(vm.new_name(n.as_bytes()).unwrap()), Value::int(i as i64)])
+            .collect()
+    }
+
+    #[test]
+    fn the_second_record_of_a_kind_has_a_shape() {
+        let vm = &mut bare_vm();
+        let names: Vec<String> = (0..5).map(|i| format!("record field {i}")).collect();
+        let entries = entries(vm, &names);
+        let first = vm.new_record(&entries, Guess::default(), 0).unwrap();
+        assert_eq!((first.guess, first.table.shape), (Guess::default(), shape::DICT));
+        let second = vm.new_record(&entries, first.guess, 0).unwrap();
+        assert_eq!(second.guess.count(), 5);
+        assert_eq!(second.table.shape, second.guess.0);
+        let third = vm.new_record(&entries, second.guess, 5).unwrap();
+        for record in [first, second, third] {
+            for i in 0..5 {
+                assert_eq!(vm.raw_get(record.table, entries[2 * i]).as_int(), Some(i as i64));
+            }
+            assert!(record.repeated.is_none() && matches!(vm.form(record.table), Form::Names));
+        }
+        assert!(vm.guessed_name(second.guess, 4).unwrap().bytes() == b"record field 4");
+        assert!(vm.guessed_name(second.guess, 5).is_none());
+    }
+
+    #[test]
+    fn repeated_names_and_many_names() {
+        let vm = &mut bare_vm();
+        let twice = ["a", "b", "a"].map(String::from);
+        let entries_twice = entries(vm, &twice);
+        for _ in 0..3 {
+            let record = vm.new_record(&entries_twice, Guess::default(), 0).unwrap();
+            assert_eq!(record.repeated, Some(2));
+            assert_eq!(vm.raw_get(record.table, entries_twice[0]).as_int(), Some(2));
+        }
+        let many: Vec<String> = (0..200).map(|i| format!("one of many {i}")).collect();
+        let many = entries(vm, &many);
+        for _ in 0..2 {
+            let record = vm.new_record(&many, Guess::default(), 0).unwrap();
+            assert_eq!(record.table.shape, shape::DICT);
+            assert_eq!(vm.raw_get(record.table, many[398]).as_int(), Some(199));
+        }
+    }
+
+    #[test]
+    fn data_cannot_take_all_children_of_a_shape() {
+        let vm = &mut bare_vm();
+        let mut made = 0;
+        for i in 0..shape::FAN_OUT {
+            let names = ["children of data".to_owned(), format!("child of data {i}")];
+            let entries = entries(vm, &names);
+            vm.new_record(&entries, Guess::default(), 0).unwrap();
+            let second = vm.new_record(&entries, Guess::default(), 0).unwrap();
+            made += usize::from(second.guess != Guess::default());
+        }
+        assert_eq!(made, shape::FAN_OUT as usize / 2);
+        // A program's text still gets its own.
+        let parent = vm.new_name(b"children of data").unwrap();
+        let id = vm.shape_transition(shape::ROOT, parent).unwrap();
+        let own = vm.new_name(b"a constant of a program").unwrap();
+        assert!(vm.shape_transition(id, own).is_some());
+    }
+
+    #[test]
+    fn lists_are_as_tight_as_their_elements() {
+        let vm = &mut bare_vm();
+        let kinds = [
+            (vec![Value::int(1), Value::int(2)], ArrayKind::Int),
+            (vec![Value::float(1.0); 100], ArrayKind::Float),
+            (vec![Value::int(1), Value::float(2.0)], ArrayKind::General),
+            (vec![Value::TRUE; 3], ArrayKind::General),
+        ];
+        for (items, kind) in kinds {
+            let t = vm.new_list(&items).unwrap();
+            assert!(t.kind == kind && matches!(vm.form(t), Form::List(n) if n == items.len()));
+            assert!(items.iter().enumerate().all(|(i, v)| vm.raw_get_int(t, i as i64 + 1).same(*v)));
+        }
+        let empty = vm.new_list(&[]).unwrap();
+        assert!(matches!(vm.form(empty), Form::Empty));
+        vm.raw_set_int(empty, 2, Value::TRUE).unwrap();
+        assert!(matches!(vm.form(empty), Form::Odd(_)));
     }
 }
