@@ -115,11 +115,14 @@ impl Received {
 
     pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
         let mut instance = |i: &Instance| {
-            if i.idle < PATIENCE || self.unpacking > 0 {
-                // It leads to all the others.
-                if let Some(&(tag, address)) = i.objects.first().filter(|o| o.1 != 0) {
-                    Value::raw(Tag(tag), address).obj().map(&mut *mark);
-                }
+            // The first object leads to all others, but for what has become part of a module; the parcel that is being unpacked may name that, too.
+            let count = match (self.unpacking > 0, i.idle < PATIENCE) {
+                (true, _) => i.objects.len(),
+                (false, true) => 1,
+                (false, false) => 0,
+            };
+            for &(tag, address) in i.objects.iter().take(count).filter(|o| o.1 != 0) {
+                Value::raw(Tag(tag), address).obj().map(&mut *mark);
             }
         };
         match all {
