@@ -64,6 +64,7 @@ fn rows_and_random_programs_pass() {
         ("4", &[("PERILUNE_GC_STRESS", "1")][..]),
     ] {
         failures.extend(run(&stress, "random.lua", &["3", seed], env).err());
+        failures.extend(run(&stress, "scopes.lua", &[seed], env).err());
     }
     assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
 }

@@ -23,6 +23,7 @@ use crate::races::{self, Strand};
 use crate::runtime::{self, Runtime};
 use crate::sched::deferred::{Deferred, Later};
 use crate::sched::{Next, Owned, Reason, Seat, Token, WaitList, Waiter, threads};
+use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
 use crate::spawn;
 use crate::untold::Sweeps;
@@ -117,6 +118,8 @@ pub struct Domain {
     interrupt: Mutex<Option<InterruptHandle>>,
     /// The root chain's wait, for whoever interrupts it.
     root_waiter: Mutex<Option<Arc<Waiter>>>,
+    /// The scope that the root chain waits for: an interrupt cancels it, since its fibers may not let the root chain have the domain otherwise.
+    root_scope: Mutex<Weak<Scope>>,
     /// The root chain is to be interrupted as soon as it runs.
     interrupted: AtomicBool,
     /// It may have handles of tasks or domains.
@@ -371,6 +374,7 @@ impl Domain {
                 labels: Mutex::default(),
                 interrupt: Mutex::new(None),
                 root_waiter: Mutex::new(None),
+                root_scope: Mutex::new(Weak::new()),
                 interrupted: AtomicBool::new(false),
                 has_handles: AtomicBool::new(false),
                 looks_for_dead: AtomicBool::new(false),
@@ -861,7 +865,16 @@ impl Domain {
         if let Some(waiter) = waiter {
             self.interrupted.store(true, Ordering::SeqCst);
             waiter.wake(Reason::Cancelled);
+            let scope = self.root_scope.lock().upgrade();
+            if let Some(scope) = scope {
+                scope.cancel(Some("interrupted!".into()));
+            }
         }
+    }
+
+    /// The root chain waits for this scope from now on.
+    pub(crate) fn set_root_scope(&self, scope: &Arc<Scope>) {
+        *self.root_scope.lock() = Arc::downgrade(scope);
     }
 
     fn is_interrupted(&self) -> bool {

@@ -26,7 +26,8 @@
 //! * The caller is cancelled: the scope is, by [`CLOSE`]; that of a shield is not, and only waited for.
 //!
 //! # Who touches what
-//! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross. Everything here is done by the domain's owner, except one thing: the
+//! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross. Everything here is done by the domain's owner, except that
+//! an interrupt by the user cancels the scope that the main program waits for, on the thread that has seen it, and that the
 //! time of a timeout ends on the timers' thread, which cancels the scope as [`Scope::cancel`] says. So a body that computes without waiting is cancelled as well: the owner could
 //! not come to it. Hence the locks.
 //!
@@ -38,7 +39,7 @@
 
 pub(crate) mod fiber;
 
-use crate::domain::Domain;
+use crate::domain::{Domain, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::sched::{TimerId, timer};
@@ -118,7 +119,7 @@ impl Scope {
     }
 
     /// Cancels what runs, and whatever is started from now on. False: it was cancelled.
-    fn cancel(&self, why: Option<Arc<str>>) -> bool {
+    pub(crate) fn cancel(&self, why: Option<Arc<str>>) -> bool {
         let mut state = self.state.lock();
         if state.cancelled.is_some() {
             return false;
@@ -274,6 +275,9 @@ pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
                         });
                         scope.state.lock().timer = Some(timer);
                     }
+                }
+                if running_fiber(vm).is_none() {
+                    Domain::of(vm)?.domain.set_root_scope(&scope);
                 }
                 let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&scope.over)))?;
                 if !scope.over.watch(&waiter, 0) {

@@ -29,6 +29,20 @@ fn tasks_from_outside_are_taken_in_order_by_one_worker() {
 }
 
 #[test]
+fn whoever_gives_way_lets_the_oldest_go_first() {
+    let (queue, mut seats) = Queue::new(1, quiet());
+    assert!(!seats[0].could_take_oldest());
+    for i in 0..3 {
+        seats[0].push(i).unwrap();
+    }
+    queue.inject(9).unwrap();
+    assert!(seats[0].could_take_oldest());
+    let order: Vec<_> = std::iter::from_fn(|| seats[0].take_oldest()).collect();
+    assert_eq!(order, [9, 0, 1, 2]);
+    assert_eq!(seats[0].stolen_from(), None);
+}
+
+#[test]
 fn a_worker_with_endless_tasks_of_its_own_looks_outside_now_and_then() {
     let (queue, mut seats) = Queue::new(1, quiet());
     seats[0].push(0).unwrap();
