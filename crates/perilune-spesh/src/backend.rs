@@ -26,17 +26,19 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
-use cranelift_frontend::FunctionBuilderContext;
 use std::fmt;
 
 /// The words of intermediate form, for those who build functions.
 pub mod clif {
     pub use cranelift_codegen::ir::*;
     pub use cranelift_codegen::isa::CallConv;
-    pub use cranelift_frontend::{FunctionBuilder, Switch, Variable};
+    pub use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 }
 
-use clif::{ExtFuncData, ExternalName, FuncRef, FunctionBuilder, Signature, UserExternalName, UserFuncName};
+use clif::{
+    ExtFuncData, ExternalName, FuncRef, FunctionBuilder, FunctionBuilderContext, Signature, UserExternalName,
+    UserFuncName,
+};
 
 /// How much a backend checks and tells, besides compiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -42,11 +42,13 @@ pub use unavailable::Unavailable;
 #[cfg(machine_code)]
 pub mod backend;
 #[cfg(machine_code)]
+pub mod background;
+#[cfg(machine_code)]
 pub mod blocking;
 #[cfg(machine_code)]
-pub mod fork;
+mod compiler;
 #[cfg(machine_code)]
-mod loops;
+pub mod fork;
 #[cfg(machine_code)]
 mod lower;
 #[cfg(machine_code)]
@@ -56,7 +58,11 @@ pub mod perf;
 #[cfg(machine_code)]
 pub mod positions;
 #[cfg(machine_code)]
+mod profiles;
+#[cfg(machine_code)]
 mod target;
+#[cfg(machine_code)]
+mod units;
 
 /// What is needed to make machine code: a backend that works on this processor, and memory that this system lets run.
 #[cfg(machine_code)]
@@ -74,8 +80,9 @@ pub fn machine_code(
 /// | mode | |
 /// |---|---|
 /// | empty, `off` | nothing does |
+/// | `auto` | hot functions and loops are compiled beside the program |
 /// | `step` | every function is entered as machine code that leaves each instruction to the interpreter |
-/// | `blocking` | a function's hot loops are compiled at once, while their domain waits |
+/// | `blocking` | hot functions and loops are compiled at once, while their domain waits |
 /// | `blocking:ROUNDS:INSTRUCTIONS` | so, where hot is what has come round so often, and what it meets is recorded for so many instructions (1000 and 20000 without figures) |
 ///
 /// Every decision is written to what `report` gives, a line each; it is called if something will be written.
@@ -91,12 +98,13 @@ pub fn specializer(
     let figures: Result<Vec<u32>, _> = words.map(str::parse).collect();
     let (rounds, quota) = match (name, figures.as_deref()) {
         ("" | "off", Ok([])) => return Ok(None),
+        ("auto", Ok([])) => return background(report),
         ("step", Ok([])) => return Ok(Some(std::sync::Arc::new(perilune_vm::machine::Stepper::default()))),
         ("blocking", Ok([])) => (1000, 20_000),
         ("blocking", Ok(&[rounds])) => (rounds, 20_000),
         ("blocking", Ok(&[rounds, quota])) => (rounds, quota),
         _ => {
-            let known = "'off', 'step', 'blocking' and 'blocking:ROUNDS:INSTRUCTIONS'";
+            let known = "'auto', 'off', 'step', 'blocking' and 'blocking:ROUNDS:INSTRUCTIONS'";
             return Err(format!("there is no mode '{mode}' (there are {known})"));
         }
     };
@@ -108,6 +116,21 @@ pub fn specializer(
     #[cfg(not(machine_code))]
     {
         let _ = (rounds, quota, report);
+        Err("this build makes no machine code".into())
+    }
+}
+
+fn background(
+    report: impl FnOnce() -> Option<std::fs::File>,
+) -> Result<Option<std::sync::Arc<dyn perilune_vm::machine::Specializer>>, String> {
+    #[cfg(machine_code)]
+    match background::Background::new(20_000, report()) {
+        Ok(specializer) => Ok(Some(specializer)),
+        Err(why) => Err(why.to_string()),
+    }
+    #[cfg(not(machine_code))]
+    {
+        let _ = report;
         Err("this build makes no machine code".into())
     }
 }

@@ -1,26 +1,29 @@
-//! A hot loop as a function of machine code.
+//! Hot code as a function of machine code.
 //!
-//! One pass over the loop's bytecode, in order, straight into Cranelift's form. It knows for each register what it holds ([`Ty`]), from constants, from what
+//! One pass over the bytecode, in order, straight into Cranelift's form. It knows for each register what it holds ([`Ty`]), from constants, from what
 //! instructions produce, and from the log: where the log has seen only one type, the code *guards* it, and exits if it meets another.
 //!
 //! # Registers
-//! Every register's slot on the value stack is up to date after each instruction that writes it; beside it the value stands in a register of the processor while
-//! its type is known. So an exit stores the position and returns, anything can look at the frame, and a collection sees every
-//! reference. A slot whose tag is known to be right already gets its payload only.
+//! A register whose type is known stands in a register of the processor. References are also in their slot on the value stack, always, so that a collection sees them.
+//! A number is stored there only before something may look at the frame: an instruction that the interpreter does, a call, an exit. Until then the slot is *dirty*: it holds some older value, whole.
 //! Variables that closures refer to are never known: any function may assign them.
 //!
 //! # Control
-//! * Forward jumps meet with what is known on all ways; types that differ become unknown. Since slots are up to date nothing has to be stored there.
-//! * Where a loop begins, what is known is fixed: the types that the log has seen there. Ways into it guard those that they do not know.
-//! * Ways out of the region store the position and leave.
-//! * An instruction that the log has never seen is lowered as far as what is known allows: a log may miss what a loop does later.
+//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that beforehand, the pass is made twice, the first time for nothing else.
+//! * Where a loop begins, what is known is fixed: the types that the log has seen there; dirty is what the loop changes. Ways into it guard those that they do not know. A function's start is like that, with the types of its parameters.
+//! * Ways out store what is dirty, and the position, and leave.
+//! * An instruction that the log has never seen is lowered as far as what is known allows: a log may miss what comes later.
+//!
+//! # Calls
+//! A callee that has machine code is called directly, with the frame's record pushed as the interpreter does it; others are the interpreter's: the code leaves. What a call may do to
+//! this frame is in `perilune_vm::machine`'s essay; its base has to be asked for again.
 //!
 //! # What is not done here
 //! is done by the interpreter, one instruction at a time ([`layout::step`]), and what that defines is guarded again.
 //!
-//! Rejected for now: slots that are written only at exits (faster loops, but every exit needs the list of what to store), our own form with hoisting
-//! (`docs/spesh.md` has the plan). The guards of tables stay in the loop until then.
+//! Rejected for now: our own form with hoisting (`docs/spesh.md` has the plan). The guards of tables stay in the loop until then.
 
+mod calls;
 mod control;
 mod memory;
 mod numbers;
@@ -29,17 +32,17 @@ use crate::backend::clif::{
     self, AbiParam, Block, CallConv, FunctionBuilder, InstBuilder, MemFlagsData, SigRef, Signature, Variable,
     condcodes::IntCC, types,
 };
-use crate::loops::Region;
+use crate::units::{self, Unit};
 use perilune_syntax::operands::Registers;
-use perilune_syntax::{Constant, Instr, Proto};
+use perilune_syntax::{Constant, Instr, Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{EXITED, LEAVE, LOOP_ENTRIES, Log, REFUSED, STAY, layout};
-use std::collections::HashMap;
+use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
+use std::collections::{HashMap, HashSet};
 
 type Val = clif::Value;
 
 /// What is known of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ty {
     /// Nothing; the value is in its slot.
     Any,
@@ -79,55 +82,156 @@ pub(crate) struct Known {
     val: Val,
 }
 
+/// What is known of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Register {
+    ty: Ty,
+    /// What the tag in its slot says, as far as that is known.
+    slot: Ty,
+    /// It is a known number that its slot does not hold.
+    dirty: bool,
+}
+
+impl Register {
+    const UNKNOWN: Register = Register { ty: Ty::Any, slot: Ty::Any, dirty: false };
+
+    /// What is known on both ways.
+    fn meet(self, other: Register) -> Register {
+        if self.ty != other.ty {
+            return Register::UNKNOWN;
+        }
+        let slot = if self.slot == other.slot { self.slot } else { Ty::Any };
+        Register { ty: self.ty, slot, dirty: self.dirty || other.dirty }
+    }
+}
+
 /// What is known of all registers.
-type State = Vec<Ty>;
+type State = Vec<Register>;
+
+/// Where an instruction is done slowly, with what is known before.
+pub(crate) struct Slow {
+    block: Block,
+    before: Option<State>,
+}
+
+/// Where an exit leads, how, and what it has to store.
+type Exit = (usize, u64, Vec<(usize, Ty)>);
 
 /// A function that compiles to this signature: that of [`perilune_vm::machine::Run`].
 pub fn signature() -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params = [types::I64, types::I64, types::I64, types::I32].map(AbiParam::new).to_vec();
-    signature.returns = vec![AbiParam::new(types::I32)];
+    signature.returns = vec![AbiParam::new(types::I64)];
     signature
 }
 
-/// The instructions at which the region can be entered, with the numbers of these entries.
-pub fn entries(proto: &Proto, region: Region) -> Vec<(u32, u32)> {
-    let at = (region.head..=region.back)
-        .filter(|&at| proto.code[at].op().is_some_and(|op| LOOP_ENTRIES.contains(&op)));
-    at.zip(1..).map(|(at, number)| (at as u32, number)).collect()
+/// The first pass: what it has found out.
+pub struct Draft {
+    met: HashMap<usize, State>,
+    /// What to expect of the code.
+    pub cost: Cost,
+}
+
+/// Makes the first pass.
+pub fn draft(log: &Log, unit: &Unit, in_use: &[Registers]) -> Draft {
+    let mut context = clif::FunctionBuilderContext::new();
+    let mut function = clif::Function::with_name_signature(clif::UserFuncName::default(), signature());
+    let mut b = FunctionBuilder::new(&mut function, &mut context);
+    let (met, cost) = Lowering::new(&mut b, log, unit, in_use, HashMap::new()).run();
+    Draft { met, cost }
 }
 
 /// Builds the body.
-pub fn lower(b: &mut FunctionBuilder<'_>, log: &Log, region: Region, in_use: &[Registers]) {
-    Lowering::new(b, log, region, in_use).run();
+pub fn lower(b: &mut FunctionBuilder<'_>, log: &Log, unit: &Unit, in_use: &[Registers], draft: Draft) {
+    Lowering::new(b, log, unit, in_use, draft.met).run();
 }
 
 pub(crate) struct Lowering<'a, 'b> {
     b: &'a mut FunctionBuilder<'b>,
     log: &'a Log,
     proto: &'a Proto,
-    region: Region,
+    unit: &'a Unit,
     in_use: &'a [Registers],
     /// Variables that closures of this function refer to.
     captured: Registers,
     step: SigRef,
+    run: SigRef,
+    follow: SigRef,
+    floats_to_float: SigRef,
     vm: Variable,
     base: Variable,
     constants: Variable,
+    /// The address of the interrupt word.
+    interrupt: Variable,
     ints: Vec<Variable>,
     floats: Vec<Variable>,
-    /// Blocks of instructions that are jumped to, with what is known there; loops' beginnings have fixed knowledge.
-    blocks: HashMap<usize, (Block, Option<State>)>,
-    heads: HashMap<usize, State>,
-    exits: HashMap<(usize, u32), Block>,
+    /// Blocks of instructions that are jumped to.
+    blocks: HashMap<usize, Block>,
+    /// What is known where a loop begins, and, the second time, wherever ways meet: fixed.
+    fixed: HashMap<usize, State>,
+    /// Where loops begin: ways into them guard what they do not know.
+    heads: HashSet<usize>,
+    /// What is known where ways meet, as far as they have come up.
+    met: HashMap<usize, State>,
+    exits: HashMap<Exit, Block>,
     /// The instruction that is being lowered.
     at: usize,
     /// What is known here; `None`: nothing leads here.
     now: Option<State>,
+    /// Whether the instruction is done by the interpreter, where nothing is out of the ordinary.
+    stepped: bool,
+    cost: Cost,
 }
 
+/// What the function would cost with and without machine code, as often as the log has seen each instruction, in instructions of the interpreter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    interpreted: f64,
+    compiled: f64,
+}
+
+impl Cost {
+    /// Calls leave machine code.
+    pub fn leaves(&mut self, calls: u32) {
+        self.compiled += calls as f64 * LEAVING;
+    }
+
+    /// The interpreter calls the function.
+    pub fn enters(&mut self, calls: u32) {
+        self.compiled += calls as f64 * LEAVING / 2.0;
+    }
+
+    /// Machine code wins by a fair margin.
+    pub fn is_worth_it(self) -> bool {
+        self.compiled < self.interpreted * WORTH
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0} for {:.0}", self.compiled, self.interpreted)
+    }
+}
+
+/// Machine code is made if it is expected to cost less than this part of what the interpreter does.
+const WORTH: f64 = 0.85;
+/// What an instruction costs that machine code does itself.
+const DONE: f64 = 0.35;
+/// What it costs to leave one to the interpreter, with what has to be stored before and guarded after it.
+const STEPPED: f64 = 2.5;
+/// What a call and its return cost in the interpreter, and in machine code.
+const CALL: f64 = 3.0;
+/// What it costs to leave machine code, and to enter it again.
+const LEAVING: f64 = 15.0;
+
 impl<'a, 'b> Lowering<'a, 'b> {
-    fn new(b: &'a mut FunctionBuilder<'b>, log: &'a Log, region: Region, in_use: &'a [Registers]) -> Self {
+    fn new(
+        b: &'a mut FunctionBuilder<'b>,
+        log: &'a Log,
+        unit: &'a Unit,
+        in_use: &'a [Registers],
+        met: HashMap<usize, State>,
+    ) -> Self {
         let proto = log.proto();
         let mut captured = Registers::NONE;
         for inner in &proto.protos {
@@ -135,56 +239,77 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 captured = captured.or(Registers::range(upvalue.index as usize, 1));
             }
         }
-        let mut signature = Signature::new(CallConv::SystemV);
-        signature.params = [types::I64; 4].map(AbiParam::new).to_vec();
-        signature.returns = vec![AbiParam::new(types::I32)];
-        let step = b.import_signature(signature);
+        let mut step = Signature::new(CallConv::SystemV);
+        step.params = [types::I64; 4].map(AbiParam::new).to_vec();
+        step.returns = vec![AbiParam::new(types::I64)];
+        let step = b.import_signature(step);
+        let run = b.import_signature(signature());
+        let mut follow = Signature::new(CallConv::SystemV);
+        follow.params = [types::I64; 2].map(AbiParam::new).to_vec();
+        follow.returns = vec![AbiParam::new(types::I64)];
+        let follow = b.import_signature(follow);
+        let mut floats = Signature::new(CallConv::SystemV);
+        floats.params = [types::F64; 2].map(AbiParam::new).to_vec();
+        floats.returns = vec![AbiParam::new(types::F64)];
+        let floats_to_float = b.import_signature(floats);
         let registers = proto.max_stack as usize;
-        let [vm, base, constants] = [(); 3].map(|()| b.declare_var(types::I64));
+        let [vm, base, constants, interrupt] = [(); 4].map(|()| b.declare_var(types::I64));
         let ints = (0..registers).map(|_| b.declare_var(types::I64)).collect();
         let floats = (0..registers).map(|_| b.declare_var(types::F64)).collect();
         let mut lowering = Lowering {
             b,
             log,
             proto,
-            region,
+            unit,
             in_use,
             captured,
             step,
+            run,
+            follow,
+            floats_to_float,
             vm,
             base,
             constants,
+            interrupt,
             ints,
             floats,
             blocks: HashMap::new(),
-            heads: HashMap::new(),
+            fixed: met,
+            heads: HashSet::new(),
+            met: HashMap::new(),
             exits: HashMap::new(),
             at: 0,
             now: None,
+            stepped: false,
+            cost: Cost::default(),
         };
         lowering.find_heads();
         lowering
     }
 
     fn find_heads(&mut self) {
-        for at in self.region.head..=self.region.back {
+        let loops = units::loops(self.proto);
+        for at in (0..self.proto.code.len()).filter(|&at| self.unit.contains(at)) {
+            let body = loops.iter().find(|l| l.head == at);
+            if body.is_none() && !(at == 0 && self.unit.starts) {
+                continue;
+            }
             let Some(tags) = self.log.head(at) else { continue };
-            let known = |(register, tags): (usize, &perilune_vm::machine::Tags)| {
-                let used =
-                    self.in_use[at].contains(register as u8) && !self.captured.contains(register as u8);
-                match tags.only() {
-                    Some(tag) if used => Ty::of(tag),
-                    _ => Ty::Any,
-                }
+            let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
+                let used = self.in_use[at].contains(r as u8) && !self.captured.contains(r as u8);
+                let ty = tags.only().filter(|_| used).map_or(Ty::Any, Ty::of);
+                let changes =
+                    |l: &units::Region| (l.head..=l.back).any(|at| self.proto.code[at].changes(r as u8));
+                Register { ty, slot: ty, dirty: ty.is_number() && body.is_some_and(changes) }
             };
             let state = tags.iter().enumerate().map(known).collect();
-            let block = self.b.create_block();
-            self.blocks.insert(at, (block, None));
-            self.heads.insert(at, state);
+            self.fixed.insert(at, state);
+            self.heads.insert(at);
         }
     }
 
-    fn run(mut self) {
+    /// Builds everything. What is known where ways meet, and what it costs.
+    fn run(mut self) -> (HashMap<usize, State>, Cost) {
         let entry = self.b.create_block();
         self.b.append_block_params_for_function_params(entry);
         self.b.switch_to_block(entry);
@@ -193,129 +318,187 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.b.def_var(self.base, base);
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
         self.b.def_var(self.constants, constants);
-        let entries = entries(self.proto, self.region);
-        for &(at, entry) in &entries {
+        let word = self.load(types::I64, vm, layout::VM_INTERRUPT);
+        self.b.def_var(self.interrupt, word);
+        let unknown = vec![Register::UNKNOWN; self.proto.max_stack as usize];
+        let starts = self.unit.starts.then_some((0, MachineCode::START));
+        for (at, entry) in starts.into_iter().chain(self.unit.entries(self.proto)) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
             self.b.switch_to_block(here);
-            self.now = Some(vec![Ty::Any; self.proto.max_stack as usize]);
+            self.now = Some(unknown.clone());
             self.at = at as usize;
-            self.enter(at as usize);
+            if entry == MachineCode::START {
+                self.start();
+            } else {
+                self.enter(at as usize);
+            }
             self.b.switch_to_block(next);
         }
         self.refuse();
         self.now = None;
-        // What falls into an instruction comes from the one before it.
-        self.at = self.region.head.saturating_sub(1);
-        for at in self.region.head..=self.region.back {
-            self.arrive(at);
-            self.at = at;
-            if self.now.is_none() {
+        for at in 0..self.proto.code.len() {
+            if !self.unit.contains(at) {
+                if self.now.is_some() {
+                    self.exit(at, LEAVE);
+                }
                 continue;
             }
-            self.instruction(at);
+            // What falls into an instruction comes from the one before it.
+            self.at = at.saturating_sub(1);
+            self.arrive(at);
+            self.at = at;
+            if self.now.is_some() {
+                self.stepped = false;
+                self.instruction(at);
+                self.count(at);
+            }
         }
-        if self.now.is_some() {
-            self.exit(self.region.back + 1, LEAVE);
-        }
+        debug_assert!(self.now.is_none(), "a function ends with a return");
         self.fill_exits();
         self.b.seal_all_blocks();
+        (self.met, self.cost)
+    }
+
+    /// Instruction `at` has been lowered.
+    fn count(&mut self, at: usize) {
+        let site = self.log.site(at);
+        let ends = self.proto.code[at]
+            .op()
+            .is_some_and(|op| matches!(op, Op::Return | Op::Return0 | Op::Return1 | Op::TailCall));
+        let (times, leaves) = (site.times() as f64, if ends { 0.0 } else { site.leaves as f64 });
+        let own = match self.proto.code[at].op() {
+            Some(Op::NewTable | Op::Closure | Op::Concat) => 15.0,
+            Some(Op::Call) if site.calls == 0 => 8.0,
+            Some(Op::TForCall) => 4.0,
+            _ => 1.0,
+        };
+        self.cost.interpreted += times * own + site.calls as f64 * CALL;
+        self.cost.compiled += times * if self.stepped { own + STEPPED } else { DONE };
+        self.cost.compiled += site.calls as f64 * CALL * 0.5 + leaves * LEAVING;
+    }
+
+    /// The function's start has been entered.
+    fn start(&mut self) {
+        let Some(wanted) = self.fixed.get(&0).cloned() else {
+            // No loop begins here, and nothing is known of the parameters.
+            self.at = 0;
+            let state = self.now.clone().expect("something leads here");
+            self.met.insert(0, state);
+            let block = self.block(0);
+            self.b.ins().jump(block, &[]);
+            self.now = None;
+            return;
+        };
+        self.edge_to(0, wanted);
+    }
+
+    fn block(&mut self, at: usize) -> Block {
+        let b = &mut *self.b;
+        *self.blocks.entry(at).or_insert_with(|| b.create_block())
     }
 
     /// Instruction `at` begins: if it can be jumped to, what is known is what all ways know.
     fn arrive(&mut self, at: usize) {
-        if self.heads.contains_key(&at) {
-            if self.now.is_some() {
-                self.edge(at);
-            }
-            let (block, _) = self.blocks[&at];
-            self.b.switch_to_block(block);
-            self.now = Some(self.heads[&at].clone());
-        } else if self.blocks.contains_key(&at) {
-            if self.now.is_some() {
-                self.edge(at);
-            }
-            let (block, state) = self.blocks[&at].clone();
-            self.b.switch_to_block(block);
-            self.now = state;
+        if !self.heads.contains(&at) && !self.blocks.contains_key(&at) {
+            return;
         }
+        if self.now.is_some() {
+            self.edge(at);
+        }
+        let block = self.block(at);
+        self.b.switch_to_block(block);
+        self.now = self.fixed.get(&at).or_else(|| self.met.get(&at)).cloned();
     }
 
     /// Jumps to instruction `to`. What is known now is not known afterwards: nothing follows.
     fn edge(&mut self, to: usize) {
-        let Some(mut state) = self.now.take() else { return };
-        if !self.region.contains(to) {
-            self.now = Some(state);
-            return self.exit(to, LEAVE);
-        }
-        if let Some(wanted) = self.heads.get(&to).cloned() {
-            for (register, &ty) in wanted.iter().enumerate() {
-                if ty == Ty::Any || state[register] == ty {
-                    continue;
-                }
-                if state[register] != Ty::Any {
-                    self.now = Some(state);
-                    return self.exit(to, EXITED);
-                }
-                self.guard(register, ty, to);
-                state[register] = ty;
-            }
-            let (block, _) = self.blocks[&to];
-            self.b.ins().jump(block, &[]);
+        if self.now.is_none() {
             return;
         }
-        if to <= self.at {
+        if !self.unit.contains(to) {
+            return self.exit(to, LEAVE);
+        }
+        let head = self.heads.contains(&to);
+        if to <= self.at && !head {
             // A loop that the log has not seen come round.
-            self.now = Some(state);
             return self.exit(to, EXITED);
         }
-        let b = &mut *self.b;
-        let (block, known) = self.blocks.entry(to).or_insert_with(|| (b.create_block(), None));
-        match known {
-            None => *known = Some(state),
-            Some(known) => {
-                for (known, ty) in known.iter_mut().zip(state) {
-                    if *known != ty {
-                        *known = Ty::Any;
-                    }
-                }
-            }
+        if let Some(wanted) = self.fixed.get(&to).cloned() {
+            return self.edge_to(to, wanted);
         }
-        let block = *block;
+        let state = self.now.take().expect("something leads here");
+        match self.met.get_mut(&to) {
+            None => drop(self.met.insert(to, state)),
+            Some(met) => met.iter_mut().zip(state).for_each(|(met, now)| *met = met.meet(now)),
+        }
+        let block = self.block(to);
         self.b.ins().jump(block, &[]);
     }
 
+    /// Jumps to instruction `to`, where this is known.
+    fn edge_to(&mut self, to: usize, wanted: State) {
+        for (r, wanted) in wanted.into_iter().enumerate() {
+            let Some(own) = self.register(r) else { return };
+            match (wanted.ty, own.ty) {
+                (Ty::Any, _) => self.flush(r),
+                (ty, Ty::Any) => self.guard(r, ty, to),
+                (ty, own) if ty != own => return self.exit(to, EXITED),
+                _ if own.dirty && !wanted.dirty => self.flush(r),
+                _ => {}
+            }
+            let Some(own) = self.register(r) else { return };
+            if let Some(tag) = wanted.slot.tag().filter(|_| own.slot != wanted.slot) {
+                // The slot is dirty: its payload is of no interest.
+                let base = self.b.use_var(self.base);
+                self.store_tag(tag, base, Self::slot(r));
+            }
+        }
+        let block = self.block(to);
+        self.b.ins().jump(block, &[]);
+        self.now = None;
+    }
+
     /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing follows.
-    fn exit(&mut self, at: usize, how: u32) {
+    fn exit(&mut self, at: usize, how: u64) {
         let block = self.exit_block(at, how);
         self.b.ins().jump(block, &[]);
         self.now = None;
     }
 
-    fn exit_block(&mut self, at: usize, how: u32) -> Block {
-        if let Some(&block) = self.exits.get(&(at, how)) {
-            return block;
-        }
-        let block = self.b.create_block();
-        self.b.set_cold_block(block);
-        self.exits.insert((at, how), block);
-        block
+    fn exit_block(&mut self, at: usize, how: u64) -> Block {
+        let registers = self.now.iter().flatten().enumerate();
+        let dirty = registers.filter(|(_, r)| r.dirty).map(|(n, r)| (n, r.ty)).collect();
+        let b = &mut *self.b;
+        *self.exits.entry((at, how, dirty)).or_insert_with(|| {
+            let block = b.create_block();
+            b.set_cold_block(block);
+            block
+        })
     }
 
     fn fill_exits(&mut self) {
-        for ((at, how), block) in std::mem::take(&mut self.exits) {
+        let mut exits: Vec<_> = std::mem::take(&mut self.exits).into_iter().collect();
+        exits.sort_by_key(|(_, block)| *block);
+        for ((at, how, dirty), block) in exits {
             self.b.switch_to_block(block);
+            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+            for (r, ty) in dirty {
+                let val = self.b.use_var(if ty == Ty::Float { self.floats[r] } else { self.ints[r] });
+                self.store(val, base, Self::slot(r) + layout::PAYLOAD);
+                self.store_tag(ty.tag().expect("a number"), base, Self::slot(r));
+            }
             let pc = self.position(at);
-            let base = self.b.use_var(self.base);
             self.store(pc, base, layout::FRAME_PC);
-            let how = self.b.ins().iconst(types::I32, how as i64);
+            self.store(base, vm, layout::VM_BASE);
+            let how = self.b.ins().iconst(types::I64, how as i64);
             self.b.ins().return_(&[how]);
         }
     }
 
     fn refuse(&mut self) {
-        let refused = self.b.ins().iconst(types::I32, REFUSED as i64);
+        let refused = self.b.ins().iconst(types::I64, REFUSED as i64);
         self.b.ins().return_(&[refused]);
     }
 
@@ -354,14 +537,46 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     // -- Registers ---------------------------------------------------------------------------------------------------------------------
 
-    fn ty(&self, r: usize) -> Ty {
-        self.now.as_ref().map_or(Ty::Any, |state| state[r])
+    fn register(&self, r: usize) -> Option<Register> {
+        self.now.as_ref().map(|state| state[r])
     }
 
-    fn set_ty(&mut self, r: usize, ty: Ty) {
-        let ty = if self.captured.contains(r as u8) { Ty::Any } else { ty };
+    fn ty(&self, r: usize) -> Ty {
+        self.register(r).map_or(Ty::Any, |r| r.ty)
+    }
+
+    fn set(&mut self, r: usize, to: Register) {
         if let Some(state) = &mut self.now {
-            state[r] = ty;
+            state[r] = if self.captured.contains(r as u8) { Register::UNKNOWN } else { to };
+        }
+    }
+
+    /// The slot of register `r` has been written, with nobody knows what.
+    fn set_unknown(&mut self, r: usize) {
+        self.set(r, Register::UNKNOWN);
+    }
+
+    /// The slot of register `r` holds what the register does.
+    fn flush(&mut self, r: usize) {
+        let Some(own) = self.register(r).filter(|r| r.dirty) else { return };
+        let Some(known) = self.known(r) else { return };
+        let base = self.b.use_var(self.base);
+        self.write(known, own.slot, base, r);
+        self.set(r, Register { ty: own.ty, slot: own.ty, dirty: false });
+    }
+
+    /// All slots hold what their registers do: somebody may look at them.
+    fn flush_all(&mut self) {
+        (0..self.proto.max_stack as usize).for_each(|r| self.flush(r));
+    }
+
+    /// Writes a value into the slot of register `r`, whose tag says what is told.
+    fn write(&mut self, known: Known, slot: Ty, base: Val, r: usize) {
+        self.store(known.val, base, Self::slot(r) + layout::PAYLOAD);
+        if slot != known.ty
+            && let Some(tag) = known.ty.tag()
+        {
+            self.store_tag(tag, base, Self::slot(r));
         }
     }
 
@@ -387,31 +602,35 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Register `r` becomes a value of a known type.
     fn define(&mut self, r: usize, to: Known) {
-        let base = self.b.use_var(self.base);
-        self.store(to.val, base, Self::slot(r) + layout::PAYLOAD);
-        if self.ty(r) != to.ty
-            && let Some(tag) = to.ty.tag()
-        {
-            self.store_tag(tag, base, Self::slot(r));
+        let slot = self.register(r).map_or(Ty::Any, |r| r.slot);
+        let lazily = to.ty.is_number() && !self.captured.contains(r as u8);
+        if !lazily {
+            let base = self.b.use_var(self.base);
+            self.write(to, slot, base, r);
         }
-        self.name(r, to);
+        let slot = if lazily { slot } else { to.ty };
+        self.name(r, to, Register { ty: to.ty, slot, dirty: lazily });
     }
 
-    /// The slot of register `r` has this value.
-    fn name(&mut self, r: usize, known: Known) {
-        self.set_ty(r, known.ty);
+    /// Register `r` has this value.
+    fn name(&mut self, r: usize, known: Known, as_register: Register) {
+        self.set(r, as_register);
         if self.ty(r) != Ty::Any {
             let variable = if known.ty == Ty::Float { self.floats[r] } else { self.ints[r] };
             self.b.def_var(variable, known.val);
         }
     }
 
+    /// The slot of register `r` holds this value.
+    fn found(&mut self, r: usize, known: Known) {
+        self.name(r, known, Register { ty: known.ty, slot: known.ty, dirty: false });
+    }
+
     /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code exits to instruction `at`.
     fn guard(&mut self, r: usize, ty: Ty, at: usize) {
         let exit = self.exit_block(at, EXITED);
         let known = self.expect(r, ty, exit);
-        let variable = if ty == Ty::Float { self.floats[r] } else { self.ints[r] };
-        self.b.def_var(variable, known.val);
+        self.found(r, known);
     }
 
     /// The value in the slot of register `r` if it is of this type; else goes to `otherwise`.
@@ -443,6 +662,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Instruction `at` is done by the interpreter; returns if that does not stay in the frame. Registers that it may have changed are unknown.
     fn step(&mut self, at: usize) {
+        self.stepped = true;
+        self.flush_all();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::step() as i64);
         let arguments = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
@@ -463,9 +684,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn forget(&mut self, at: usize) {
         let i = self.proto.code[at];
         if let Some(state) = &mut self.now {
-            for (r, ty) in state.iter_mut().enumerate() {
+            for (r, register) in state.iter_mut().enumerate() {
                 if i.changes(r as u8) {
-                    *ty = Ty::Any;
+                    *register = Register::UNKNOWN;
                 }
             }
         }
@@ -483,26 +704,35 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let ty = self.result(at);
         if ty != Ty::Any && self.proto.code[at].changes(r as u8) {
             self.guard(r, ty, at + 1);
-            self.set_ty(r, ty);
         }
     }
 
-    /// Does the slow way of instruction `at` in block `slow`, and joins it with the current one, where register `r` is `fast`; `None`: no register is defined. What is
-    /// known of others has to be the same.
-    fn join(&mut self, at: usize, slow: Block, fast: Option<(usize, Ty)>) {
+    /// A block for an instruction done slowly; what is known here is what is known there.
+    fn slow(&mut self) -> Slow {
+        Slow { block: self.b.create_block(), before: self.now.clone() }
+    }
+
+    /// Does the slow way of instruction `at`, and joins it with the current one, where register `r` is `fast`; `None`: no register is defined.
+    fn join(&mut self, at: usize, slow: Slow, fast: Option<(usize, Ty)>) {
         let joined = self.b.create_block();
         let known = self.now.clone();
         self.b.ins().jump(joined, &[]);
-        self.b.set_cold_block(slow);
-        self.b.switch_to_block(slow);
+        self.b.set_cold_block(slow.block);
+        self.b.switch_to_block(slow.block);
+        self.now = slow.before;
+        let stepped = self.stepped;
         self.step(at);
+        self.stepped = stepped;
         if let Some((r, ty)) = fast
             && ty != Ty::Any
         {
             self.guard(r, ty, at + 1);
         }
+        let met = self.now.take();
         self.b.ins().jump(joined, &[]);
         self.b.switch_to_block(joined);
-        self.now = known;
+        self.now = known
+            .zip(met)
+            .map(|(fast, slow)| fast.into_iter().zip(slow).map(|(fast, slow)| fast.meet(slow)).collect());
     }
 }

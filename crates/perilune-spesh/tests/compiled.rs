@@ -36,11 +36,19 @@ fn the_largest_loop_that_came_round_is_compiled_as_one() {
 }
 
 #[test]
-fn loops_that_call_lua_functions_are_left_to_the_interpreter() {
+fn functions_that_loops_call_are_compiled_with_them() {
     let source = "local function f(x) return x + 1 end local s = 0 for i = 1, 1000 do s = f(s) end return s";
     let (result, report) = run("calls", source);
-    assert_eq!((result.as_str(), compiled(&report)), ("1000", 0), "{report}");
-    assert!(report.contains("test:1: the loop at instruction"), "{report}");
+    assert_eq!((result.as_str(), compiled(&report)), ("1000", 2), "{report}");
+    assert!(report.contains("test:1: the function"), "{report}");
+}
+
+#[test]
+fn functions_without_loops_are_hot_by_their_calls() {
+    let source =
+        "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end return fib(20)";
+    let (result, report) = run("fib", source);
+    assert_eq!((result.as_str(), compiled(&report)), ("6765", 1), "{report}");
 }
 
 #[test]

@@ -294,7 +294,7 @@ impl Vm {
         unsafe {
             for i in self.lua.gc.protos.drain(..) {
                 drop(Arc::from_raw((*i).proto));
-                self.lua.machine.forget((*i).machine);
+                self.lua.machine.forget_instance(i);
             }
             self.lua.machine.abandon();
             self.lua.crossing.shared_refs.release();

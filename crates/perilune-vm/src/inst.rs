@@ -44,6 +44,7 @@ impl Vm {
             (*inst).ic_slots = ics as u32;
             (*inst).children = std::ptr::null_mut();
             (*inst).machine = std::ptr::null();
+            (*inst).native = std::ptr::null();
             (*inst).heat = 0;
             (*inst).setbacks = 0;
             self.find_machine_code(inst, &proto);

@@ -9,6 +9,8 @@
 //! | [`CANCEL`] | the host | if the running fiber (or root chain) is to be cancelled, it unwinds (`fiber.rs`) |
 //!
 //! | [`SAMPLE`] | a sampler, while machine code runs | the samples are taken here |
+//! | [`TICK`] | the specializer, now and then while code runs | what runs is counted, and recorded if it is hot (`machine/ticks.rs`) |
+//! | [`INSTALL`] | the specializer | new machine code is taken into use |
 //!
 //! The other bits are ignored and kept for what comes: requests to give way.
 
@@ -25,6 +27,11 @@ pub const CANCEL: u32 = 2;
 pub const TRACE: u32 = 4;
 /// A sample is to be taken of machine code.
 pub const SAMPLE: u32 = 8;
+
+/// Time has passed: whatever runs now takes long.
+pub const TICK: u32 = 16;
+/// There is new machine code.
+pub const INSTALL: u32 = 32;
 
 /// A way to interrupt a running state from another thread or a signal handler. It may outlive the state; then it does nothing.
 #[derive(Clone)]
@@ -53,6 +60,16 @@ impl InterruptHandle {
         self.0.load(Ordering::Relaxed) & causes != 0
     }
 
+    /// Whether two handles are of the same state.
+    pub fn is_same(&self, other: &InterruptHandle) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether there is nothing else that refers to the word: no state, and no other handle.
+    pub fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// Is this a handle of `vm`?
     #[inline]
     pub fn is_of(&self, vm: &Vm) -> bool {
@@ -74,6 +91,12 @@ impl Vm {
             self.follow_switches();
             self.report_presence();
             self.answer_request();
+        }
+        if causes & INSTALL != 0 {
+            self.install_machine_code();
+        }
+        if causes & TICK != 0 {
+            self.tick();
         }
         if causes & SAMPLE != 0 && self.lua.seen.sampler.is_sprung() {
             self.take_samples();

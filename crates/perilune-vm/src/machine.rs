@@ -28,7 +28,11 @@
 //!
 //! # Whose memory it is
 //! An instance owns one count of its machine code, as it does of its prototype. The instance of a running function may die before machine code returns (a tail call
-//! takes its frame): what dies is kept in [`Machine::dying`] while a run of it is in the list of those under way.
+//! takes its frame), and machine code calls other machine code directly ([`ProtoInst`]'s `native`): what dies is kept in [`Machine::dying`] until no run is under way.
+//!
+//! # Calls and returns
+//! Machine code calls Lua functions that have machine code by pushing the frame's record, as the interpreter does, and calling it. A function that returns puts its results where its caller wants them
+//! and answers with its base; the caller takes its own from that, since the stack may have moved. Any other answer is passed on: so all frames of machine code vanish, and the interpreter goes on with what the records say.
 //!
 //! Rejected: a copy of the bytecode with other opcodes in each instance (it costs nothing where no loop has machine code, but frames then hold positions in
 //! either text, and everything that reads one has to ask which); handlers that look for machine code at each call and loop in all domains.
@@ -37,43 +41,50 @@ mod entry;
 pub mod layout;
 mod log;
 mod stepper;
+mod ticks;
 
-pub use log::{Log, Site, Tags};
+pub use log::{Cache, Log, Site, Tags};
 pub use stepper::Stepper;
 
 pub(crate) use log::{LOGGING, Logging};
 
-pub(crate) use entry::{LOOPS, STOP, STOP_WATCHED, op_enter, op_enter_plain, step};
+pub(crate) use entry::{COUNTING, LOOPS, STOP, STOP_WATCHED, finish, follow, op_enter, op_enter_plain, step};
 
 use crate::Vm;
+use crate::interp::Handlers;
+use crate::interrupt::InterruptHandle;
 use crate::object::ProtoInst;
 use crate::value::Value;
 use perilune_syntax::{Instr, Op, Proto};
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The opcode of the stub that instances with machine code begin with. No chunk contains it.
 pub(crate) const ENTER: u8 = 255;
 
 /// The run of the interpreter is over: its entry frame has returned.
-pub const RETURNED: u32 = crate::interp::Exit::Return as u32;
+pub const RETURNED: u64 = crate::interp::Exit::Return as u64;
 /// The run of the interpreter is over: an error has left it.
-pub const FAILED: u32 = crate::interp::Exit::Error as u32;
-/// The interpreter goes on with the frame at `base`, at the `pc` of its record.
-pub const LEAVE: u32 = crate::interp::Exit::Next as u32;
+pub const FAILED: u64 = crate::interp::Exit::Error as u64;
+/// The interpreter goes on with the frame at the state's `base`, at the `pc` of its record.
+pub const LEAVE: u64 = crate::interp::Exit::Next as u64;
 /// Nothing has been done: the entry does not suit the values that are there. The interpreter does the instruction itself.
-pub const REFUSED: u32 = 3;
+pub const REFUSED: u64 = 3;
 /// As [`LEAVE`], because something was not as the code expects it to be. Code that does this too often is given up.
-pub const EXITED: u32 = 5;
+pub const EXITED: u64 = 5;
 /// What [`layout::step`] answers if machine code may go on, at the `pc` that it finds in the frame's record.
-pub const STAY: u32 = 4;
+pub const STAY: u64 = 4;
+/// Whatever is not below this is the base of the frame that machine code was entered for: it has returned, its results are where its caller wants them, and the caller's frame is to go on.
+pub const CODES: u64 = 16;
+/// A bit beside such a base: the frame has not returned but been replaced, by a tail call, and is complete. Only machine code gets to see it: [`layout::follow`].
+pub const TAIL: u64 = 1;
 
 /// The code of a prototype: runs it from entry `entry` on for the complete frame at `base`, a frame of a closure of `inst`. The result is one of [`RETURNED`], [`FAILED`], [`LEAVE`],
-/// [`REFUSED`].
+/// [`EXITED`], [`REFUSED`] (never from [`MachineCode::START`]), or, from [`CODES`] on, a base, perhaps with [`TAIL`].
 pub type Run =
-    unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, inst: *const ProtoInst, entry: u32) -> u32;
+    unsafe extern "C-unwind" fn(vm: *mut Vm, base: *mut Value, inst: *const ProtoInst, entry: u32) -> u64;
 
 /// From so many setbacks on an instance waits no longer for its next machine code.
 const MOST_SETBACKS: u8 = 20;
@@ -125,6 +136,11 @@ impl MachineCode {
         Arc::new(MachineCode { stub, starts, run, exits, entries: numbers, proto, _memory: memory })
     }
 
+    /// Whether it has been left too often because something was not as expected.
+    pub fn is_given_up(&self) -> bool {
+        self.exits.load(Ordering::Relaxed) > entry::MOST_EXITS
+    }
+
     /// Whose code it is.
     pub fn proto(&self) -> &Arc<Proto> {
         &self.proto
@@ -135,7 +151,7 @@ impl MachineCode {
 pub trait Specializer: std::fmt::Debug + Send + Sync {
     /// A domain has made an instance of `proto`: its machine code, if there is some by now.
     fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>>;
-    /// How often the loops of an instance come round before they are hot, and what they meet is recorded; 0: they never are.
+    /// How often the loops of an instance come round, and how many calls it makes, before it is hot, and what they meet is recorded; 0: they never are.
     fn threshold(&self) -> u32 {
         0
     }
@@ -143,18 +159,30 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     fn quota(&self) -> u32 {
         20_000
     }
-    /// This is what a function with a hot loop has met: machine code for it, or `None`. Called on the domain's own thread, which waits.
-    fn compile(&self, _log: &Log) -> Option<Arc<MachineCode>> {
-        None
+    /// A domain begins, with this to interrupt it: it wants ticks ([`crate::interrupt::TICK`]) and new machine code.
+    fn attach(&self, _domain: InterruptHandle) {}
+    /// A domain has seen its tick.
+    fn ticked(&self) {}
+    /// The machine code that has been made for a domain, which was told of it by [`crate::interrupt::INSTALL`], since it last asked.
+    fn fetch(&self, _domain: &InterruptHandle) -> Vec<Arc<MachineCode>> {
+        Vec::new()
+    }
+    /// This is what functions have met for a while, the first of them one that is hot: machine code for some of them, by their number here. Called on the domain's own thread, which waits.
+    fn compile(&self, _logs: Vec<Log>) -> Vec<(usize, Arc<MachineCode>)> {
+        Vec::new()
     }
 }
 
 /// What a domain knows of machine code.
 pub(crate) struct Machine {
-    /// See [`Specializer::threshold`]; 0: rounds are not counted.
-    threshold: u32,
+    /// See [`Specializer::threshold`]; 0: nothing is counted.
+    pub threshold: u32,
     /// See [`Specializer::quota`].
     quota: u32,
+    /// How many ticks have been seen, and how many recordings made for them.
+    pub ticks: u32,
+    /// See `ticks`.
+    pub recordings: u32,
     /// What is being recorded.
     pub logging: Option<Box<Logging>>,
     specializer: Option<Arc<dyn Specializer>>,
@@ -162,6 +190,8 @@ pub(crate) struct Machine {
     pub any: bool,
     /// Machine code runs on the running native stack, and not the interpreter above it.
     pub running: bool,
+    /// The dispatch table where no machine code runs ([`Vm::update_dispatch`]).
+    pub outside: *const Handlers,
     /// The program assigns variables of functions that run, by `debug.setlocal`: it is interpreted from then on.
     pub distrusted: bool,
     /// Hooks or checks want to see every instruction: machine code leaves at the next that it does not do itself.
@@ -177,11 +207,14 @@ impl Default for Machine {
         Machine {
             threshold: 0,
             quota: 0,
+            ticks: 0,
+            recordings: 0,
             logging: None,
             distrusted: false,
             specializer: None,
             any: false,
             running: false,
+            outside: &raw const crate::interp::HANDLERS,
             watched: false,
             runs: null_mut(),
             dying: Vec::new(),
@@ -189,16 +222,27 @@ impl Default for Machine {
     }
 }
 
-/// A run of machine code, on the native stack it runs on.
+/// A run of machine code that the interpreter has begun, on the native stack it runs on.
 struct Active {
-    code: *const MachineCode,
     previous: *mut Active,
     next: *mut Active,
 }
 
 impl Machine {
-    /// The instance of this code is dead.
-    pub fn forget(&mut self, code: *const MachineCode) {
+    /// The instance is dead.
+    ///
+    /// # Safety
+    /// It has not been freed yet.
+    pub unsafe fn forget_instance(&mut self, inst: *mut ProtoInst) {
+        if let Some(logging) = &mut self.logging {
+            logging.forget(inst);
+        }
+        // SAFETY: the caller's promise.
+        self.forget(unsafe { (*inst).machine });
+    }
+
+    /// The instance of this code is dead, or has it no longer.
+    fn forget(&mut self, code: *const MachineCode) {
         if !code.is_null() {
             // SAFETY: the instance owned a count, which ends here.
             self.dying.push(unsafe { Arc::from_raw(code) });
@@ -234,25 +278,11 @@ impl Machine {
         }
     }
 
-    fn is_under_way(&self, code: *const MachineCode) -> bool {
-        let mut run = self.runs;
-        while !run.is_null() {
-            // SAFETY: the list's members are on native stacks that live.
-            unsafe {
-                if (*run).code == code {
-                    return true;
-                }
-                run = (*run).next;
-            }
-        }
-        false
-    }
-
-    /// Frees the code of dead instances that is not being run.
+    /// Frees the code of dead instances that is not being run. Machine code calls machine code without telling, so all of it may be in use while there is a run.
     pub fn bury(&mut self) {
-        let mut dying = std::mem::take(&mut self.dying);
-        dying.retain(|code| self.is_under_way(Arc::as_ptr(code)));
-        self.dying = dying;
+        if self.runs.is_null() {
+            self.dying.clear();
+        }
     }
 
     /// The domain ends. A run under way never goes on, but it stands on its code.
@@ -268,6 +298,7 @@ impl Vm {
         self.lua.machine.threshold = specializer.threshold();
         self.lua.machine.quota = specializer.quota();
         self.lua.machine.any |= self.lua.machine.threshold != 0;
+        specializer.attach(self.interrupt_handle());
         self.lua.machine.specializer = Some(specializer);
         self.update_dispatch();
     }
@@ -296,9 +327,11 @@ impl Vm {
         // SAFETY: the caller's promise.
         unsafe {
             self.lua.machine.forget((*inst).machine);
-            if code.starts {
-                (*inst).code = code.stub.as_ptr();
-            }
+            let starts = code.starts;
+            (*inst).code = if starts { code.stub.as_ptr() } else { (*(*inst).proto).code.as_ptr() };
+            // A frame of a vararg function moves when it begins.
+            (*inst).native =
+                if starts && !(*inst).is_vararg { code.run as *const () } else { std::ptr::null() };
             (*inst).machine = Arc::into_raw(code);
         }
         if !std::mem::replace(&mut self.lua.machine.any, true) {
@@ -318,6 +351,7 @@ impl Vm {
             let code = std::mem::replace(&mut (*inst).machine, std::ptr::null());
             self.lua.machine.forget(code);
             self.lua.machine.bury();
+            (*inst).native = std::ptr::null();
             (*inst).code = (*(*inst).proto).code.as_ptr();
             (*inst).heat = 0;
             (*inst).setbacks = ((*inst).setbacks + 1).min(MOST_SETBACKS);

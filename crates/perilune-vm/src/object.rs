@@ -141,6 +141,8 @@ pub struct ProtoInst {
     pub(crate) proto: *const Proto,
     /// Owned likewise; null: none. If there is some, `code` is its stub (`machine.rs`).
     pub(crate) machine: *const crate::machine::MachineCode,
+    /// What machine code calls to call a function of this, a [`crate::machine::Run`]; null: nothing.
+    pub(crate) native: *const (),
     /// How often its loops have come round, if that is counted.
     pub(crate) heat: u32,
     /// How often it has lost machine code that did not do.

@@ -17,14 +17,14 @@ thread_local! {
     static RUNNING: Cell<usize> = const { Cell::new(0) };
 }
 
-type Step = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, *const u8, *const u64) -> u32;
+type Step = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, *const u8, *const u64) -> u64;
 
 unsafe extern "C-unwind" fn counted(
     vm: *mut Vm,
     mut base: *mut Value,
     inst: *const ProtoInst,
     entry: u32,
-) -> u32 {
+) -> u64 {
     let count = if entry == MachineCode::START { &STARTS } else { &ROUNDS };
     count.set(count.get() + 1);
     RUNNING.set(RUNNING.get() + 1);

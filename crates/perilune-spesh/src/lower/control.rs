@@ -2,7 +2,7 @@
 
 use super::{Known, Lowering, Ty};
 use crate::backend::clif::{InstBuilder, condcodes::FloatCC, condcodes::IntCC, types};
-use crate::loops;
+use crate::units;
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, layout};
@@ -45,14 +45,14 @@ impl Lowering<'_, '_> {
         match self.proto.code[at].op() {
             Some(Op::ForLoop) => {
                 let a = self.proto.code[at].a() as usize;
-                let head = loops::target(self.proto, at).and_then(|head| self.heads.get(&head));
-                let ty = head.map_or(Ty::Any, |state| state[a]);
+                let head = units::target(self.proto, at).and_then(|head| self.fixed.get(&head));
+                let ty = head.map_or(Ty::Any, |state| state[a].ty);
                 let refuse = self.b.create_block();
                 if ty.is_number() && !self.captured.contains(a as u8) {
                     // The three have one type, which no program can change.
                     for r in a..a + 3 {
                         let known = self.expect(r, ty, refuse);
-                        self.name(r, known);
+                        self.found(r, known);
                     }
                     self.for_loop(at);
                     self.edge(at + 1);
@@ -94,11 +94,15 @@ impl Lowering<'_, '_> {
             Op::LoadNil => (a..=a + b).for_each(|r| self.define_plain(r, Tag::NIL)),
             Op::LoadTrue => self.define_plain(a, Tag::TRUE),
             Op::LoadFalse => self.define_plain(a, Tag::FALSE),
+            Op::Not => match self.ty(b) {
+                Ty::Any => self.negate(a, b),
+                _ => self.define_plain(a, Tag::FALSE),
+            },
             Op::LoadFalseSkip => {
                 self.define_plain(a, Tag::FALSE);
                 self.edge(at + 2);
             }
-            Op::Jump => self.edge(loops::target(self.proto, at).unwrap_or(at + 1)),
+            Op::Jump => self.edge(units::target(self.proto, at).unwrap_or(at + 1)),
             Op::JumpBack => self.jump_back(at),
             Op::JumpIf => self.jump_if(at, a, true, None),
             Op::JumpIfNot => self.jump_if(at, a, false, None),
@@ -124,8 +128,13 @@ impl Lowering<'_, '_> {
             Op::TForCall => self.generic_for(at),
             Op::TForLoop => self.generic_loop(at),
             Op::ForPrep | Op::TForPrep => self.step_and_jump(at),
-            Op::Return | Op::Return0 | Op::Return1 | Op::TailCall => self.exit(at, LEAVE),
+            Op::Call => self.call(at),
+            Op::Return | Op::Return0 | Op::Return1 => self.give_back(at),
+            Op::TailCall => self.tail_call(at),
             Op::GetUpval => self.get_upvalue(at),
+            Op::SetUpval => self.set_upvalue(at),
+            Op::GetTabUp => self.get_global(at),
+            Op::SelfCall => self.get_method(at),
             Op::GetField => self.get_field(at),
             Op::SetField => self.set_field(at),
             Op::GetIndex | Op::GetInt => self.get_element(at),
@@ -143,7 +152,7 @@ impl Lowering<'_, '_> {
         self.step(at);
         let base = self.b.use_var(self.base);
         let pc = self.load(types::I64, base, layout::FRAME_PC);
-        let targets = [loops::target(self.proto, at), Some(at + 1)];
+        let targets = [units::target(self.proto, at), Some(at + 1)];
         for to in targets.into_iter().flatten() {
             let address = self.position(to);
             let is = self.b.ins().icmp(IntCC::Equal, pc, address);
@@ -156,7 +165,7 @@ impl Lowering<'_, '_> {
             self.b.switch_to_block(next);
         }
         // Somewhere else: the position is stored.
-        let leave = self.b.ins().iconst(types::I32, LEAVE as i64);
+        let leave = self.b.ins().iconst(types::I64, LEAVE as i64);
         self.b.ins().return_(&[leave]);
         self.now = None;
     }
@@ -173,9 +182,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Leaves with `at` as the next instruction if somebody has asked for it.
-    fn poll(&mut self, at: usize) {
-        let vm = self.b.use_var(self.vm);
-        let word = self.load(types::I64, vm, layout::VM_INTERRUPT);
+    pub(super) fn poll(&mut self, at: usize) {
+        let word = self.b.use_var(self.interrupt);
         let causes = self.load(types::I32, word, 0);
         let none = self.b.ins().icmp_imm_u(IntCC::Equal, causes, 0);
         let leave = self.exit_block(at, LEAVE);
@@ -183,7 +191,7 @@ impl Lowering<'_, '_> {
     }
 
     fn jump_back(&mut self, at: usize) {
-        let to = loops::target(self.proto, at).expect("a verified jump");
+        let to = units::target(self.proto, at).expect("a verified jump");
         self.poll(to);
         self.edge(to);
     }
@@ -192,7 +200,7 @@ impl Lowering<'_, '_> {
     fn for_loop(&mut self, at: usize) {
         let i = self.proto.code[at];
         let a = i.a() as usize;
-        let head = loops::target(self.proto, at).expect("a verified jump");
+        let head = units::target(self.proto, at).expect("a verified jump");
         let [Some(index), Some(limit), Some(step)] = [a, a + 1, a + 2].map(|r| self.known(r)) else {
             return self.step_and_jump(at);
         };
@@ -231,7 +239,7 @@ impl Lowering<'_, '_> {
 
     /// `TFORCALL`: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
     fn generic_for(&mut self, at: usize) {
-        let head = loops::target(self.proto, at + 1).expect("a verified jump");
+        let head = units::target(self.proto, at + 1).expect("a verified jump");
         let past = at + 2;
         self.step(at);
         // Whichever way it was, the state may have moved on.
@@ -250,7 +258,7 @@ impl Lowering<'_, '_> {
         let here = self.b.create_block();
         self.b.ins().jump(here, &[]);
         self.b.switch_to_block(leave);
-        let how = self.b.ins().iconst(types::I32, LEAVE as i64);
+        let how = self.b.ins().iconst(types::I64, LEAVE as i64);
         self.b.ins().return_(&[how]);
         self.b.switch_to_block(here);
     }
@@ -258,7 +266,7 @@ impl Lowering<'_, '_> {
     /// `TFORLOOP`.
     fn generic_loop(&mut self, at: usize) {
         let a = self.proto.code[at].a() as usize;
-        let head = loops::target(self.proto, at).expect("a verified jump");
+        let head = units::target(self.proto, at).expect("a verified jump");
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(a + 4) + layout::TAG);
         let goes_on = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
@@ -269,7 +277,7 @@ impl Lowering<'_, '_> {
         let payload = self.load(types::I64, base, Self::slot(a + 4) + layout::PAYLOAD);
         self.store(payload, base, Self::slot(a + 2) + layout::PAYLOAD);
         self.store(tag, base, Self::slot(a + 2) + layout::TAG);
-        self.set_ty(a + 2, Ty::Any);
+        self.set_unknown(a + 2);
         self.poll(head);
         self.edge(head);
         self.b.switch_to_block(out);
@@ -278,7 +286,7 @@ impl Lowering<'_, '_> {
 
     /// Jumps if the truth of register `r` is `wanted`; on that way register `set` gets it.
     fn jump_if(&mut self, at: usize, r: usize, wanted: bool, set: Option<usize>) {
-        let to = loops::target(self.proto, at).expect("a verified jump");
+        let to = units::target(self.proto, at).expect("a verified jump");
         if self.ty(r) != Ty::Any {
             // Numbers and tables are true.
             if wanted {
@@ -308,15 +316,42 @@ impl Lowering<'_, '_> {
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`.
     fn jump_compare(&mut self, at: usize, order: Order, wanted: bool, constant: bool) {
         let i = self.proto.code[at];
-        let to = loops::target(self.proto, at).expect("a verified jump");
+        let to = units::target(self.proto, at).expect("a verified jump");
         let x = self.known(i.a() as usize);
         let y = if constant { self.constant(i.b() as usize) } else { self.known(i.b() as usize) };
         match (x, y) {
             (Some(x), Some(y)) if x.ty == y.ty && x.ty.is_number() => {
                 self.compare_and_jump(to, order, wanted, x, y)
             }
+            (Some(x), Some(y)) if x.ty == Ty::Table && y.ty == Ty::Table && matches!(order, Order::Eq) => {
+                self.jump_same(at, to, wanted, x, y)
+            }
             _ => self.step_and_jump(at),
         }
+    }
+
+    /// Jumps if two tables being the same is `wanted`. If they are not, and have metatables, these may say otherwise.
+    fn jump_same(&mut self, at: usize, to: usize, wanted: bool, x: Known, y: Known) {
+        let [same, other, plain, slow] = [(); 4].map(|()| self.b.create_block());
+        self.b.set_cold_block(slow);
+        let next = if wanted { (to, at + 1) } else { (at + 1, to) };
+        let known = self.now.clone();
+        let is = self.b.ins().icmp(IntCC::Equal, x.val, y.val);
+        self.b.ins().brif(is, same, &[], other, &[]);
+        self.b.switch_to_block(other);
+        let [first, second] = [x, y].map(|t| self.load(types::I64, t.val, layout::TABLE_METATABLE));
+        let any = self.b.ins().bor(first, second);
+        self.b.ins().brif(any, slow, &[], plain, &[]);
+        self.b.switch_to_block(slow);
+        let stepped = self.stepped;
+        self.step_and_jump(at);
+        self.stepped = stepped;
+        for (block, to) in [(same, next.0), (plain, next.1)] {
+            self.b.switch_to_block(block);
+            self.now = known.clone();
+            self.edge(to);
+        }
+        self.now = None;
     }
 
     /// A comparison with NaN is false, so its contrary is no comparison but a jump the other way.
@@ -332,7 +367,7 @@ impl Lowering<'_, '_> {
     /// Jumps if register a being the constant b is `wanted`.
     fn jump_constant(&mut self, at: usize, wanted: bool) {
         let i = self.proto.code[at];
-        let (r, to) = (i.a() as usize, loops::target(self.proto, at).expect("a verified jump"));
+        let (r, to) = (i.a() as usize, units::target(self.proto, at).expect("a verified jump"));
         let tag = match &self.proto.constants[i.b() as usize] {
             Constant::Nil => Tag::NIL,
             Constant::Boolean(false) => Tag::FALSE,

@@ -2,10 +2,18 @@
 
 use super::{Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
-use perilune_syntax::Op;
 use perilune_syntax::bytecode::RK_CONST;
-use perilune_vm::machine::layout;
+use perilune_syntax::{Constant, Op};
+use perilune_vm::machine::{Cache, EXITED, layout};
 use perilune_vm::{ArrayKind, Tag};
+
+/// A value to be stored.
+struct Stored {
+    payload: Value,
+    tag: Value,
+    /// What the tag is, if that is known.
+    known: Option<Tag>,
+}
 
 impl Lowering<'_, '_> {
     /// Register `a` gets the value of `b`, of which perhaps nothing is known.
@@ -31,12 +39,17 @@ impl Lowering<'_, '_> {
 
     /// The slot of register `a` gets the value at an address; it is not looked at.
     fn fetch(&mut self, a: usize, address: Value, offset: i32) {
-        let base = self.b.use_var(self.base);
-        let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
         let tag = self.load(types::I8, address, offset + layout::TAG);
+        let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
+        self.put(a, tag, payload);
+    }
+
+    /// Register `a` becomes a value of which nothing is known.
+    fn put(&mut self, a: usize, tag: Value, payload: Value) {
+        let base = self.b.use_var(self.base);
         self.store(payload, base, Self::slot(a) + layout::PAYLOAD);
         self.store(tag, base, Self::slot(a) + layout::TAG);
-        self.set_ty(a, Ty::Any);
+        self.set_unknown(a);
     }
 
     /// Register `a` becomes nil, false or true.
@@ -45,33 +58,149 @@ impl Lowering<'_, '_> {
         let zero = self.b.ins().iconst(types::I64, 0);
         self.store(zero, base, Self::slot(a) + layout::PAYLOAD);
         self.store_tag(tag, base, Self::slot(a));
-        self.set_ty(a, Ty::Any);
+        self.set_unknown(a);
+    }
+
+    /// Register `a` becomes whether `b`, of which nothing is known, is nil or false.
+    pub(super) fn negate(&mut self, a: usize, b: usize) {
+        let base = self.b.use_var(self.base);
+        let own = self.load(types::I8, base, Self::slot(b) + layout::TAG);
+        let no = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, own, Tag::FALSE.0 as i64);
+        let [yes_tag, no_tag] =
+            [Tag::TRUE, Tag::FALSE].map(|tag| self.b.ins().iconst(types::I8, tag.0 as i64));
+        let tag = self.b.ins().select(no, yes_tag, no_tag);
+        let zero = self.b.ins().iconst(types::I64, 0);
+        self.put(a, tag, zero);
+    }
+
+    /// The upvalue of this number.
+    fn upvalue(&mut self, number: u16) -> Value {
+        let base = self.b.use_var(self.base);
+        let closure = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        self.load(types::I64, closure, layout::CLOSURE_UPVALUES + 8 * number as i32)
     }
 
     pub(super) fn get_upvalue(&mut self, at: usize) {
         let i = self.proto.code[at];
-        let base = self.b.use_var(self.base);
-        let closure = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
-        let upvalue = self.load(types::I64, closure, layout::CLOSURE_UPVALUES + 8 * i.b() as i32);
-        let address = self.load(types::I64, upvalue, layout::UPVALUE_VALUE);
-        self.fetch(i.a() as usize, address, 0);
-        self.guard_result(at);
+        let variable = self.upvalue(i.b());
+        let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+        match self.result(at) {
+            Ty::Any => self.fetch(i.a() as usize, address, 0),
+            ty => {
+                let exit = self.exit_block(at, EXITED);
+                let known = self.expect_at(address, 0, ty, exit);
+                self.define(i.a() as usize, known);
+            }
+        }
     }
 
     /// The value at an address becomes register `a` of instruction `at`, if it is of the type that the log has seen; if it has seen several: if it is not nil.
     fn take(&mut self, at: usize, address: Value, offset: i32, slow: Block) -> Ty {
+        self.take_apart(at, address, offset + layout::PAYLOAD, offset + layout::TAG, slow)
+    }
+
+    /// The same where payload and tag lie as told.
+    fn take_apart(&mut self, at: usize, address: Value, payload: i32, tag: i32, slow: Block) -> Ty {
         let a = self.proto.code[at].a() as usize;
         let ty = self.result(at);
-        if ty == Ty::Any {
-            let tag = self.load(types::I8, address, offset + layout::TAG);
-            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
-            self.unless(there, slow);
-            self.fetch(a, address, offset);
-        } else {
-            let known = self.expect_at(address, offset, ty, slow);
-            self.define(a, known);
+        let own = self.load(types::I8, address, tag);
+        match ty.tag() {
+            None => {
+                let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, own, Tag::NIL.0 as i64);
+                self.unless(there, slow);
+                let payload = self.load(types::I64, address, payload);
+                self.put(a, own, payload);
+            }
+            Some(tag) => {
+                let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
+                self.unless(is, slow);
+                let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+                let val = self.load(class, address, payload);
+                self.define(a, Known { ty, val });
+            }
         }
         ty
+    }
+
+    /// `GETTABUP` of a global that is in a node.
+    pub(super) fn get_global(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        if self.log.site(at).cache != Some(Cache::Node) {
+            return self.step_and_guard(at);
+        }
+        let slow = self.slow();
+        let variable = self.upvalue(i.b());
+        let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+        let table = self.expect_at(address, 0, Ty::Table, slow.block).val;
+        let constants = self.b.use_var(self.constants);
+        let cache = layout::cache(i.d());
+        self.is_cached(table, cache, layout::CACHE_NODE, slow.block);
+        let nodes = self.load(types::I64, table, layout::TABLE_NODES);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, nodes, 0);
+        self.unless(there, slow.block);
+        let number = self.load(types::I32, constants, cache + layout::CACHE_SLOT);
+        let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
+        let log2 = self.b.ins().uextend(types::I32, log2);
+        let beyond = self.b.ins().ushr(number, log2);
+        let within = self.b.ins().icmp_imm_u(IntCC::Equal, beyond, 0);
+        self.unless(within, slow.block);
+        let number = self.b.ins().uextend(types::I64, number);
+        let size = self.b.ins().iconst(types::I64, layout::NODE_SIZE as i64);
+        let offset = self.b.ins().imul(number, size);
+        let node = self.b.ins().iadd(nodes, offset);
+        let key = self.load(types::I64, node, layout::NODE_KEY);
+        let wanted = self.load(types::I64, constants, Self::slot(i.c() as usize) + layout::PAYLOAD);
+        let same = self.b.ins().icmp(IntCC::Equal, key, wanted);
+        self.unless(same, slow.block);
+        let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
+        let string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        self.unless(string, slow.block);
+        let ty = self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block);
+        self.join(at, slow, Some((i.a() as usize, ty)));
+    }
+
+    /// The table has the shape of this cache, which is of this kind.
+    fn is_cached(&mut self, table: Value, cache: i32, kind: u64, slow: Block) {
+        let constants = self.b.use_var(self.constants);
+        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let shape = self.b.ins().uextend(types::I64, shape);
+        let wanted = self.b.ins().bor_imm_u(shape, kind as i64);
+        let cached = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
+        let same = self.b.ins().icmp(IntCC::Equal, cached, wanted);
+        self.unless(same, slow);
+    }
+
+    /// Where the class of the table has what this cache is for.
+    fn place_in_class(&mut self, table: Value, d: u16, slow: Block) -> Value {
+        let cache = layout::cache(d);
+        self.is_cached(table, cache, layout::CACHE_CLASS, slow);
+        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let own = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
+        let same = self.b.ins().icmp(IntCC::Equal, own, cached);
+        self.unless(same, slow);
+        let version = self.load(types::I32, vm, layout::VM_VERSION);
+        let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
+        let same = self.b.ins().icmp(IntCC::Equal, version, cached);
+        self.unless(same, slow);
+        self.load(types::I64, constants, cache + layout::CACHE_PLACE)
+    }
+
+    /// `SELF` of a table whose class has the method.
+    pub(super) fn get_method(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
+        let (Some(table), Some(Cache::Class)) = (table, self.log.site(at).cache) else {
+            return self.step_and_guard(at);
+        };
+        let slow = self.slow();
+        let place = self.place_in_class(table.val, i.d(), slow.block);
+        let a = i.a() as usize;
+        let ty = self.take(at, place, 0, slow.block);
+        self.define(a + layout::GAP as usize, table);
+        self.join(at, slow, Some((a, ty)));
+        // The slow way has copied it, too.
+        self.found(a + layout::GAP as usize, table);
     }
 
     fn has_shape(&mut self, table: Value, shape: u32, slow: Block) -> Value {
@@ -85,53 +214,114 @@ impl Lowering<'_, '_> {
     pub(super) fn get_field(&mut self, at: usize) {
         let i = self.proto.code[at];
         let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some((shape, slot))) = (table, self.log.site(at).field) else {
+        let (Some(table), Some(cache)) = (table, self.log.site(at).cache) else {
             return self.step_and_guard(at);
         };
-        let slow = self.b.create_block();
-        let slots = self.has_shape(table.val, shape, slow);
-        let ty = self.take(at, slots, Self::slot(slot as usize), slow);
+        let slow = self.slow();
+        let (address, offset) = match cache {
+            Cache::Own { shape, slot } => {
+                (self.has_shape(table.val, shape, slow.block), Self::slot(slot as usize))
+            }
+            Cache::Class => (self.place_in_class(table.val, i.d(), slow.block), 0),
+            Cache::Node => return self.step_and_guard(at),
+        };
+        let ty = self.take(at, address, offset, slow.block);
         self.join(at, slow, Some((i.a() as usize, ty)));
     }
 
-    /// The value that a store stores: a number, as yet.
-    fn stored(&mut self, x: u16) -> Option<Known> {
-        let known = match x & RK_CONST {
-            0 => self.known(x as usize),
-            _ => self.constant((x & !RK_CONST) as usize),
+    /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
+    fn stored(&mut self, x: u16) -> Option<Stored> {
+        let r = (x & !RK_CONST) as usize;
+        let (address, tag) = match x & RK_CONST {
+            0 => match self.known(r) {
+                Some(known) => return Some(self.number(known)),
+                None => (self.b.use_var(self.base), None),
+            },
+            _ => match self.constant(r) {
+                Some(known) => return Some(self.number(known)),
+                None => match self.proto.constants[r] {
+                    Constant::Nil => return None,
+                    Constant::Boolean(false) => (self.b.use_var(self.constants), Some(Tag::FALSE)),
+                    Constant::Boolean(true) => (self.b.use_var(self.constants), Some(Tag::TRUE)),
+                    _ => (self.b.use_var(self.constants), Some(Tag::STRING)),
+                },
+            },
         };
-        known.filter(|k| k.ty.is_number())
+        let payload = self.load(types::I64, address, Self::slot(r) + layout::PAYLOAD);
+        let own = self.load(types::I8, address, Self::slot(r) + layout::TAG);
+        Some(Stored { payload, tag: own, known: tag })
     }
 
-    /// Numbers may be stored into the table without asking.
-    fn is_writable(&mut self, table: Value, slow: Block) {
-        let epoch = self.load(types::I32, table, layout::OBJECT_EPOCH);
-        let below = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64);
-        self.unless(below, slow);
+    fn number(&mut self, known: Known) -> Stored {
+        let tag = known.ty.tag().expect("a known type");
+        let own = self.b.ins().iconst(types::I8, tag.0 as i64);
+        Stored { payload: known.val, tag: own, known: Some(tag) }
     }
 
-    /// A value that is there, and not nil, is replaced by a number.
-    fn replace(&mut self, address: Value, offset: i32, by: Known, slow: Block) {
+    /// The value may be stored into the object without asking, and is not nil.
+    fn is_writable(&mut self, object: Value, stored: &Stored, slow: Block) {
+        let vm = self.b.use_var(self.vm);
+        let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
+        let below = |this: &mut Self| {
+            this.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64)
+        };
+        let current = |this: &mut Self| {
+            let current = this.load(types::I32, vm, layout::VM_EPOCH);
+            this.b.ins().icmp(IntCC::Equal, epoch, current)
+        };
+        let writable = match stored.known {
+            Some(tag) if tag < Tag::STRING => below(self),
+            Some(_) => current(self),
+            None => {
+                let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
+                self.unless(there, slow);
+                let (below, current) = (below(self), current(self));
+                let plain =
+                    self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
+                let plain = self.b.ins().band(plain, below);
+                self.b.ins().bor(plain, current)
+            }
+        };
+        self.unless(writable, slow);
+    }
+
+    fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
+        self.store(stored.payload, address, offset + layout::PAYLOAD);
+        self.store(stored.tag, address, offset + layout::TAG);
+    }
+
+    /// A value that is there, and not nil, is replaced.
+    fn replace(&mut self, address: Value, offset: i32, by: &Stored, slow: Block) {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow);
-        self.store(by.val, address, offset + layout::PAYLOAD);
-        self.store_tag(by.ty.tag().expect("a number"), address, offset);
+        self.store_stored(by, address, offset);
     }
 
-    /// `SETFIELD` of a number into a field that is there.
+    /// `SETUPVAL`.
+    pub(super) fn set_upvalue(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let slow = self.slow();
+        let Some(stored) = self.stored(i.a() as u16) else { return self.step(at) };
+        let variable = self.upvalue(i.b());
+        self.is_writable(variable, &stored, slow.block);
+        let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+        self.store_stored(&stored, address, 0);
+        self.join(at, slow, None);
+    }
+
+    /// `SETFIELD` into a field that is there.
     pub(super) fn set_field(&mut self, at: usize) {
         let i = self.proto.code[at];
         let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some((shape, slot)), Some(val)) =
-            (table, self.log.site(at).field, self.stored(i.c()))
-        else {
+        let (Some(table), Some(Cache::Own { shape, slot })) = (table, self.log.site(at).cache) else {
             return self.step(at);
         };
-        let slow = self.b.create_block();
-        let slots = self.has_shape(table.val, shape, slow);
-        self.is_writable(table.val, slow);
-        self.replace(slots, Self::slot(slot as usize), val, slow);
+        let slow = self.slow();
+        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
+        let slots = self.has_shape(table.val, shape, slow.block);
+        self.is_writable(table.val, &stored, slow.block);
+        self.replace(slots, Self::slot(slot as usize), &stored, slow.block);
         self.join(at, slow, None);
     }
 
@@ -187,10 +377,10 @@ impl Lowering<'_, '_> {
         if ty != Ty::Any && ty != self.result(at) {
             return self.step_and_guard(at);
         }
-        let slow = self.b.create_block();
-        let address = self.element(table.val, index, kind, slow);
+        let slow = self.slow();
+        let address = self.element(table.val, index, kind, slow.block);
         let ty = if ty == Ty::Any {
-            self.take(at, address, 0, slow)
+            self.take(at, address, 0, slow.block)
         } else {
             let class = if ty == Ty::Float { types::F64 } else { types::I64 };
             let val = self.load(class, address, 0);
@@ -200,27 +390,26 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, ty)));
     }
 
-    /// `SETINDEX` and `SETINT` of a number over an element of an array.
+    /// `SETINDEX` and `SETINT` over an element of an array.
     pub(super) fn set_element(&mut self, at: usize) {
         let i = self.proto.code[at];
         let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
         let index = self.index(i.b(), i.op() == Some(Op::SetInt));
-        let val = self.stored(i.c());
-        let (Some(table), Some(index), Some(kind), Some(val)) = (table, index, self.array_kind(at), val)
-        else {
+        let (Some(table), Some(index), Some(kind)) = (table, index, self.array_kind(at)) else {
             return self.step(at);
         };
+        let slow = self.slow();
+        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
         let ty = Self::type_of_elements(kind);
-        if ty != Ty::Any && ty != val.ty {
+        if ty != Ty::Any && ty.tag() != stored.known {
             return self.step(at);
         }
-        let slow = self.b.create_block();
-        let address = self.element(table.val, index, kind, slow);
-        self.is_writable(table.val, slow);
+        let address = self.element(table.val, index, kind, slow.block);
+        self.is_writable(table.val, &stored, slow.block);
         if ty == Ty::Any {
-            self.replace(address, 0, val, slow);
+            self.replace(address, 0, &stored, slow.block);
         } else {
-            self.store(val.val, address, 0);
+            self.store(stored.payload, address, 0);
         }
         self.join(at, slow, None);
     }

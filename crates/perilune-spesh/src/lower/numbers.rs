@@ -11,24 +11,36 @@ impl Lowering<'_, '_> {
     pub(super) fn arithmetic(&mut self, at: usize, op: Op) -> bool {
         let i = self.proto.code[at];
         let (a, b, c) = (i.a() as usize, i.b() as usize, i.c() as usize);
-        let x = self.known(b).filter(|x| x.ty.is_number());
         let y = match op {
-            Op::Add | Op::Sub | Op::Mul | Op::Div | Op::BAnd | Op::BOr | Op::BXor => self.known(c),
+            Op::Add
+            | Op::Sub
+            | Op::Mul
+            | Op::Div
+            | Op::Mod
+            | Op::IDiv
+            | Op::Pow
+            | Op::BAnd
+            | Op::BOr
+            | Op::BXor
+            | Op::Shl
+            | Op::Shr => self.known(c),
             Op::AddK
             | Op::SubK
             | Op::MulK
             | Op::DivK
             | Op::IDivK
             | Op::ModK
+            | Op::PowK
             | Op::BAndK
             | Op::BOrK
             | Op::BXorK => self.constant(c),
             Op::AddI => {
                 Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, i.c() as i16 as i64) })
             }
-            Op::Unm | Op::BNot => x,
+            Op::Unm | Op::BNot => self.known(b),
             _ => return false,
         };
+        let x = self.known(b).filter(|x| x.ty.is_number());
         let y = y.filter(|y| y.ty.is_number());
         let (Some(x), Some(y)) = (x, y) else { return self.float_with_unknown(at, op, x, y) };
         let ints = x.ty == Ty::Int && y.ty == Ty::Int;
@@ -48,6 +60,27 @@ impl Lowering<'_, '_> {
                 Constant::Integer(divisor) if divisor > 0 => self.divide(op, x, divisor),
                 _ => return false,
             },
+            Op::IDiv | Op::Mod if ints => {
+                self.divide_by_any(at, op, x, y);
+                return true;
+            }
+            Op::Shl | Op::Shr if ints => {
+                self.shift(at, op, x, y);
+                return true;
+            }
+            Op::IDiv | Op::IDivK => {
+                let [x, y] = [x, y].map(|n| self.float(n));
+                let quotient = self.b.ins().fdiv(x, y);
+                Known { ty: Ty::Float, val: self.b.ins().floor(quotient) }
+            }
+            Op::Mod | Op::ModK | Op::Pow | Op::PowK => {
+                let address =
+                    if matches!(op, Op::Pow | Op::PowK) { layout::pow() } else { layout::float_mod() };
+                let [x, y] = [x, y].map(|n| self.float(n));
+                let address = self.b.ins().iconst(types::I64, address as i64);
+                let call = self.b.ins().call_indirect(self.floats_to_float, address, &[x, y]);
+                Known { ty: Ty::Float, val: self.b.inst_results(call)[0] }
+            }
             Op::Add | Op::AddK | Op::AddI | Op::Sub | Op::SubK | Op::Mul | Op::MulK | Op::Div | Op::DivK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
                 let b = self.b.ins();
@@ -71,17 +104,13 @@ impl Lowering<'_, '_> {
         let (b, c) = (i.b() as usize, i.c() as usize);
         let is_float = |n: &Known| n.ty == Ty::Float;
         let slow = match (op, x.filter(is_float), y.filter(is_float)) {
-            (Op::Add | Op::Sub | Op::Mul | Op::Div, Some(_), None) if self.ty(c) == Ty::Any => {
-                self.b.create_block()
-            }
-            (Op::Add | Op::Sub | Op::Mul | Op::Div, None, Some(_)) if self.ty(b) == Ty::Any => {
-                self.b.create_block()
-            }
+            (Op::Add | Op::Sub | Op::Mul | Op::Div, Some(_), None) if self.ty(c) == Ty::Any => self.slow(),
+            (Op::Add | Op::Sub | Op::Mul | Op::Div, None, Some(_)) if self.ty(b) == Ty::Any => self.slow(),
             _ => return false,
         };
         let (x, y) = match (x, y) {
-            (Some(x), _) => (x.val, self.any_float(c, slow)),
-            (None, Some(y)) => (self.any_float(b, slow), y.val),
+            (Some(x), _) => (x.val, self.any_float(c, slow.block)),
+            (None, Some(y)) => (self.any_float(b, slow.block), y.val),
             (None, None) => unreachable!("one is a known float"),
         };
         let b = self.b.ins();
@@ -127,18 +156,96 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Division by a positive number, rounded down; the interpreter does the others.
+    fn divide_by_any(&mut self, at: usize, op: Op, x: Known, y: Known) {
+        let slow = self.slow();
+        let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y.val, 0);
+        self.unless(positive, slow.block);
+        let rest = self.b.ins().srem(x.val, y.val);
+        let sign = self.b.ins().sshr_imm_u(rest, 63);
+        let val = match op {
+            Op::Mod => {
+                let more = self.b.ins().band(sign, y.val);
+                self.b.ins().iadd(rest, more)
+            }
+            // One less if something below zero is left.
+            _ => {
+                let quotient = self.b.ins().sdiv(x.val, y.val);
+                self.b.ins().iadd(quotient, sign)
+            }
+        };
+        let a = self.proto.code[at].a() as usize;
+        self.define(a, Known { ty: Ty::Int, val });
+        self.join(at, slow, Some((a, self.ty(a))));
+    }
+
+    /// A shift by 0 to 63 bits; the interpreter does the others.
+    fn shift(&mut self, at: usize, op: Op, x: Known, y: Known) {
+        let slow = self.slow();
+        let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, y.val, 64);
+        self.unless(small, slow.block);
+        let val = match op {
+            Op::Shl => self.b.ins().ishl(x.val, y.val),
+            _ => self.b.ins().ushr(x.val, y.val),
+        };
+        let a = self.proto.code[at].a() as usize;
+        self.define(a, Known { ty: Ty::Int, val });
+        self.join(at, slow, Some((a, self.ty(a))));
+    }
+
     /// Division by a positive constant, rounded down (manual 3.4.1).
     fn divide(&mut self, op: Op, x: Known, divisor: i64) -> Known {
-        let d = self.b.ins().iconst(types::I64, divisor);
-        let rest = self.b.ins().srem(x.val, d);
-        let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, rest, 0);
-        let raised = self.b.ins().iadd(rest, d);
-        let rest = self.b.ins().select(negative, raised, rest);
-        if op == Op::ModK {
-            return Known { ty: Ty::Int, val: rest };
+        let int = |val| Known { ty: Ty::Int, val };
+        if divisor & (divisor - 1) == 0 {
+            return int(match op {
+                Op::ModK => self.b.ins().band_imm_s(x.val, divisor - 1),
+                _ => self.b.ins().sshr_imm_u(x.val, divisor.trailing_zeros() as i64),
+            });
         }
-        let quotient = self.b.ins().sdiv(x.val, d);
-        let lower = self.b.ins().iadd_imm_s(quotient, -1);
-        Known { ty: Ty::Int, val: self.b.ins().select(negative, lower, quotient) }
+        // Of x, or of its complement if it is negative, whose quotient is then the complement of the wanted one.
+        let (factor, shift) = reciprocal(divisor as u64);
+        let sign = self.b.ins().sshr_imm_u(x.val, 63);
+        let positive = self.b.ins().bxor(x.val, sign);
+        let factor = self.b.ins().iconst(types::I64, factor as i64);
+        let high = self.b.ins().umulhi(positive, factor);
+        let high = self.b.ins().ushr_imm_u(high, shift as i64);
+        let quotient = self.b.ins().bxor(high, sign);
+        if op == Op::IDivK {
+            return int(quotient);
+        }
+        let d = self.b.ins().iconst(types::I64, divisor);
+        let below = self.b.ins().imul(quotient, d);
+        int(self.b.ins().isub(x.val, below))
+    }
+}
+
+/// The factor and the shift by which the high word of a product becomes the quotient of a number below 2^63 by this divisor, which is at least 3 and no power of two
+/// (Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994).
+fn reciprocal(divisor: u64) -> (u64, u32) {
+    // With l = ceil(log2 d), the factor ceil(2^(63 + l) / d) has 64 bits, and is wrong by less than d, which 63 bits of the dividend do not notice.
+    let bits = 64 - (divisor - 1).leading_zeros();
+    let power = 1u128 << (63 + bits);
+    let factor = power.div_ceil(divisor as u128);
+    (factor as u64, bits - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reciprocal;
+
+    #[test]
+    fn quotients_by_reciprocals() {
+        let divisors =
+            (3..2000).chain([10_007, 1 << 31 | 1, (1 << 62) + 1, i64::MAX as u64, i64::MAX as u64 - 1]);
+        for divisor in divisors.filter(|d: &u64| !d.is_power_of_two()) {
+            let (factor, shift) = reciprocal(divisor);
+            let near = |n: u64| [n.wrapping_sub(1), n, n + 1];
+            let multiples = [1, 2, 3, 1000, i64::MAX as u64 / divisor].map(|n| near(n.wrapping_mul(divisor)));
+            let ends = [near(1), near(i64::MAX as u64 - 1), near(1 << 62)];
+            for x in multiples.into_iter().chain(ends).flatten().filter(|x| *x <= i64::MAX as u64) {
+                let quotient = ((x as u128 * factor as u128) >> 64) as u64 >> shift;
+                assert_eq!(quotient, x / divisor, "{x} / {divisor}");
+            }
+        }
     }
 }

@@ -392,7 +392,7 @@ impl Client for LuaClient<'_> {
                     freed += (*(*i).proto).heap_bytes() as isize;
                     self.lua.crossing.parcel.forget_instance(i, (*i).proto as usize);
                     drop(Arc::from_raw((*i).proto));
-                    self.lua.machine.forget((*i).machine);
+                    self.lua.machine.forget_instance(i);
                 }
                 keep
             });

@@ -1,9 +1,10 @@
 //! From the interpreter into machine code, and back for one instruction.
 
-use super::{Active, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, STAY};
+use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
 use crate::Vm;
+use crate::frame::frame;
 use crate::interp::{
-    Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save,
+    Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save, tail,
 };
 use crate::object::ProtoInst;
 use crate::value::Value;
@@ -12,7 +13,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 /// After so many exits code is given up.
-const MOST_EXITS: u32 = 200;
+pub(super) const MOST_EXITS: u32 = 200;
 
 /// The table of domains that have machine code: loops look for theirs.
 pub(crate) static LOOPS: Handlers = Handlers(loops());
@@ -24,6 +25,33 @@ const fn loops() -> [Handler; 256] {
     table[Op::TForCall as usize] = loop_round;
     table
 }
+
+/// The same in domains that find out by counting what is hot: calls count, too.
+pub(crate) static COUNTING: Handlers = Handlers(counting());
+
+const fn counting() -> [Handler; 256] {
+    let mut table = HANDLERS.0;
+    table[Op::ForLoop as usize] = loop_counted;
+    table[Op::JumpBack as usize] = loop_counted;
+    table[Op::TForCall as usize] = loop_counted;
+    table[Op::Call as usize] = call_counted;
+    table[Op::TailCall as usize] = call_counted;
+    table
+}
+
+op!(
+    /// A call, of whatever, in a domain that counts.
+    call_counted(vm, base, pc, k, i, tab) {
+    let inst = (*frame_closure(base)).proto;
+    if (*inst).native.is_null() {
+        (*vm).count_round(inst);
+    }
+    let plain = match i.op() {
+        Some(Op::Call) => const { handler_of(Op::Call) },
+        _ => const { handler_of(Op::TailCall) },
+    };
+    plain(vm, base, pc, k, i.0, (*vm).lua.dispatch)
+});
 
 /// The table in use while machine code runs: see the module's essay.
 pub(crate) static STOP: Handlers = Handlers([op_stop; 256]);
@@ -37,33 +65,65 @@ op!(
     Exit::Next
 });
 
+/// Enters the machine code that the running function has for the loop that comes round here.
+macro_rules! enter_loop {
+    ($vm:ident, $base:ident, $pc:ident, $inst:ident) => {{
+        let code = (*$inst).machine;
+        let mut entry = 0;
+        if !code.is_null() {
+            entry = (&(*code).entries)[$pc.offset_from((*(*$inst).proto).code.as_ptr()) as usize - 1];
+        }
+        // Machine code that polls leaves; who polls to act on it is the interpreter.
+        if entry != 0 && (*$vm).lua.interrupt.load(Ordering::Relaxed) == 0 {
+            save!($vm, $base, $pc.sub(1));
+            match run($vm, $base, $inst, code, entry - 1) {
+                REFUSED => {}
+                RETURNED => return Exit::Return,
+                FAILED => return Exit::Error,
+                _ => flow!($vm, Ok(Step::Continue)),
+            }
+        }
+        entry != 0
+    }};
+}
+
+/// Does what the interpreter does where a loop comes round.
+macro_rules! plain_round {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident) => {{
+        let plain = match $i.op() {
+            Some(Op::ForLoop) => const { handler_of(Op::ForLoop) },
+            Some(Op::JumpBack) => const { handler_of(Op::JumpBack) },
+            _ => const { handler_of(Op::TForCall) },
+        };
+        return plain($vm, $base, $pc, $k, $i.0, (*$vm).lua.dispatch);
+    }};
+}
+
 op!(
-    /// An instruction at which a loop comes round, in a domain that has machine code or counts.
+    /// An instruction at which a loop comes round, in a domain that has machine code.
     loop_round(vm, base, pc, k, i, tab) {
     let inst = (*frame_closure(base)).proto;
-    let code = (*inst).machine;
-    let mut entry = 0;
-    if !code.is_null() {
-        entry = (&(*code).entries)[pc.offset_from((*(*inst).proto).code.as_ptr()) as usize - 1];
+    if (*inst).machine.is_null() {
+        plain_round!(vm, base, pc, k, i)
     }
-    // Machine code that polls leaves; who polls to act on it is the interpreter.
-    if entry != 0 && (*vm).lua.interrupt.load(Ordering::Relaxed) == 0 {
-        save!(vm, base, pc.sub(1));
-        match run(vm, base, inst, code, entry - 1) {
-            REFUSED => {}
-            RETURNED => return Exit::Return,
-            FAILED => return Exit::Error,
-            _ => flow!(vm, Ok(Step::Continue)),
-        }
-    } else if entry == 0 {
-        (*vm).count_round(base, inst, pc);
+    tail!(loop_of_compiled, vm, base, pc, k, i, tab)
+});
+
+op!(
+    #[inline(never)] loop_of_compiled(vm, base, pc, k, i, tab) {
+    let inst = (*frame_closure(base)).proto;
+    let _ = enter_loop!(vm, base, pc, inst);
+    plain_round!(vm, base, pc, k, i)
+});
+
+op!(
+    /// The same in a domain that counts.
+    loop_counted(vm, base, pc, k, i, tab) {
+    let inst = (*frame_closure(base)).proto;
+    if !enter_loop!(vm, base, pc, inst) {
+        (*vm).count_round(inst);
     }
-    let plain = match i.op() {
-        Some(Op::ForLoop) => const { handler_of(Op::ForLoop) },
-        Some(Op::JumpBack) => const { handler_of(Op::JumpBack) },
-        _ => const { handler_of(Op::TForCall) },
-    };
-    plain(vm, base, pc, k, i.0, (*vm).lua.dispatch)
+    plain_round!(vm, base, pc, k, i)
 });
 
 op!(
@@ -101,29 +161,69 @@ unsafe fn run(
     inst: *mut ProtoInst,
     code: *const MachineCode,
     entry: u32,
-) -> u32 {
+) -> u64 {
     // SAFETY: the caller's promise; the record stays here until it is taken out of the list.
     unsafe {
-        let mut active = Active { code, previous: null_mut(), next: null_mut() };
+        let mut active = Active { previous: null_mut(), next: null_mut() };
         let active = &raw mut active;
         (*vm).lua.machine.begin(active);
         let outer = (*vm).set_machine_running(true);
-        let exit = ((*code).run)(vm, base, inst, entry);
+        let exit = follow(vm, ((*code).run)(vm, base, inst, entry));
         (*vm).set_machine_running(outer);
         (*vm).lua.machine.end(active);
-        // In these cases the frame is as it was, and so the instance is alive.
-        if (exit == EXITED || exit == REFUSED)
-            && (*code).exits.fetch_add(1, Ordering::Relaxed) >= MOST_EXITS
-            && (*inst).machine == code
-        {
-            (*vm).give_up_machine_code(inst);
+        if exit >= CODES {
+            let returned = exit as *mut Value;
+            (*vm).lua.base = returned.sub((*frame(returned)).delta as usize);
+        }
+        if exit == EXITED || exit == REFUSED {
+            // The frame is as it was, and so the instance is alive; it may be that of a function that machine code has called.
+            let inst = (*frame_closure((*vm).lua.base)).proto;
+            let code = (*inst).machine;
+            if !code.is_null() && (*code).exits.fetch_add(1, Ordering::Relaxed) >= MOST_EXITS {
+                (*vm).give_up_machine_code(inst);
+            }
         }
         exit
     }
 }
 
+/// For machine code: what has come of a call of machine code, whose answer this is. If the callee has replaced itself by a tail call, that is followed, without native frames being piled up.
+///
+/// # Safety
+/// Called by machine code, or for it, with the answer as it was.
+pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u64 {
+    // SAFETY: the caller's promise: a tail call has left a complete frame.
+    unsafe {
+        while answer >= CODES && answer & TAIL != 0 {
+            let base = (answer & !TAIL) as *mut Value;
+            let inst = (*frame_closure(base)).proto;
+            if (*inst).native.is_null() || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
+                save!(vm, base, (*inst).code);
+                return LEAVE;
+            }
+            answer = start(vm, base, inst);
+        }
+        answer
+    }
+}
+
+/// Calls the machine code of the function whose complete frame is at `base`.
+///
+/// # Safety
+/// The instance is that of the frame's function, and has machine code for its start.
+#[inline]
+unsafe fn start(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst) -> u64 {
+    // SAFETY: `native` is that of an instance's `MachineCode`.
+    unsafe {
+        let run = std::mem::transmute::<*const (), Run>((*inst).native);
+        run(vm, base, inst, MachineCode::START)
+    }
+}
+
 /// For machine code: has the interpreter do the instruction at `pc`, with all values of the frame in its registers. [`STAY`]: the frame's record has the `pc` to go on at, and
 /// the frame is where it was, unless the instruction is `VARARGPREP`, which moves it to the state's `base`. Whatever else it is, machine code returns it.
+///
+/// What the instruction calls, a metamethod say, is run to its end if it has machine code.
 ///
 /// # Safety
 /// Called by machine code for its frame.
@@ -132,7 +232,76 @@ pub(crate) unsafe extern "C-unwind" fn step(
     base: *mut Value,
     k: *const Value,
     pc: *const Instr,
-) -> u32 {
+) -> u64 {
+    const MOVES: u8 = Op::VarargPrep as u8;
+    const REPLACES: u8 = Op::TailCall as u8;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let exit = once(vm, base, k, pc);
+        if exit != LEAVE || (*vm).lua.machine.watched {
+            return exit;
+        }
+        match (*pc).op_byte() {
+            MOVES => return STAY,
+            REPLACES => return LEAVE,
+            _ => {}
+        }
+        while (*vm).lua.base != base {
+            let callee = (*vm).lua.base;
+            let f = frame(callee);
+            // A frame that this one has called, at its beginning, and nothing in between: no other coroutine, no native.
+            if callee.wrapping_sub((*f).delta as usize) != base || (*f).pc.is_null() {
+                return LEAVE;
+            }
+            let inst = (*frame_closure(callee)).proto;
+            let begins = (*f).pc == (*inst).code && !(*inst).native.is_null();
+            if !begins || (*vm).native_stack_low() || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
+                return LEAVE;
+            }
+            let answer = follow(vm, start(vm, callee, inst));
+            if answer < CODES {
+                return answer;
+            }
+            let returned = answer as *mut Value;
+            let parent = returned.sub((*frame(returned)).delta as usize);
+            (*vm).lua.base = parent;
+            if parent != base {
+                // The stack has moved.
+                return LEAVE;
+            }
+        }
+        STAY
+    }
+}
+
+/// For machine code: has the interpreter do the instruction at `pc`, which ends the frame at `base`: a return, or a tail call of a native. The answer is that of [`Run`]: the base, if
+/// the caller's frame goes on.
+///
+/// # Safety
+/// Called by machine code for its frame.
+pub(crate) unsafe extern "C-unwind" fn finish(
+    vm: *mut Vm,
+    base: *mut Value,
+    k: *const Value,
+    pc: *const Instr,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let parent = base.sub((*frame(base)).delta as usize);
+        let is_first = parent == base;
+        let exit = once(vm, base, k, pc);
+        // An error that `pcall` has caught goes on with a frame further down, since that of `pcall` is in between.
+        let returned = exit == LEAVE && !(*vm).lua.machine.watched && !is_first && (*vm).lua.base == parent;
+        if returned { base as u64 } else { exit }
+    }
+}
+
+/// Has the interpreter do one instruction: how a run of the interpreter would end or, [`LEAVE`], go on.
+///
+/// # Safety
+/// As [`step`].
+#[inline]
+unsafe fn once(vm: *mut Vm, base: *mut Value, k: *const Value, pc: *const Instr) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let i = *pc;
@@ -140,21 +309,10 @@ pub(crate) unsafe extern "C-unwind" fn step(
         #[cfg(debug_assertions)]
         if exit == Exit::Next {
             // The loop of debug builds has the position, and nobody has asked for the next instruction yet.
-            (*crate::frame::frame((*vm).lua.base)).pc = (*vm).lua.loop_pc;
+            (*frame((*vm).lua.base)).pc = (*vm).lua.loop_pc;
         }
-        let machine = &(*vm).lua.machine;
-        debug_assert!(machine.running);
-        if exit != Exit::Next || machine.watched {
-            return exit as u32;
-        }
-        const MOVES: u8 = Op::VarargPrep as u8;
-        const REPLACES: u8 = Op::TailCall as u8;
-        match i.op_byte() {
-            MOVES => STAY,
-            REPLACES => LEAVE,
-            _ if (*vm).lua.base == base => STAY,
-            _ => LEAVE,
-        }
+        debug_assert!((*vm).lua.machine.running);
+        exit as u64
     }
 }
 
@@ -162,9 +320,14 @@ impl Vm {
     /// Says whether machine code runs on the running native stack; gives back what was said before.
     #[inline]
     pub(crate) fn set_machine_running(&mut self, yes: bool) -> bool {
-        let before = std::mem::replace(&mut self.lua.machine.running, yes);
+        let machine = &mut self.lua.machine;
+        let before = std::mem::replace(&mut machine.running, yes);
         if before != yes {
-            self.update_dispatch();
+            self.lua.dispatch = match (yes, machine.watched) {
+                (false, _) => machine.outside,
+                (true, false) => &raw const STOP,
+                (true, true) => &raw const STOP_WATCHED,
+            };
         }
         before
     }

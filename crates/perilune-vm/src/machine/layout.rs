@@ -3,8 +3,9 @@
 
 use crate::Vm;
 use crate::frame::{CALL_GAP, FRAME_SLOTS, Frame};
-use crate::object::{LuaClosure, ProtoInst, Table, Upval};
-use crate::value::Value;
+use crate::interp::ic::Ic;
+use crate::object::{LuaClosure, Node, ProtoInst, Table, Upval};
+use crate::value::{Tag, Value};
 use perilune_heap::Header;
 use std::mem::offset_of;
 
@@ -22,6 +23,36 @@ pub const VM_INTERRUPT: i32 = offset_of!(Vm, lua.interrupt_word) as i32;
 pub const FRAME_PC: i32 = offset_of!(Frame, pc) as i32 - FRAME_SLOTS as i32 * VALUE_SIZE;
 /// From a frame's base to its function.
 pub const FRAME_FUNCTION: i32 = -(CALL_GAP as i32) * VALUE_SIZE;
+/// From a frame's base to the first 8 bytes of its record that are no `pc`: see [`call_word`].
+pub const FRAME_CALL: i32 = FRAME_PC + offset_of!(Frame, tag0) as i32;
+/// From a frame's base to the flags of its record, 1 byte; if one of [`SLOW_RETURN`] is set, only the interpreter knows how to return.
+pub const FRAME_FLAGS: i32 = FRAME_PC + offset_of!(Frame, flags) as i32;
+/// See [`FRAME_FLAGS`].
+pub const SLOW_RETURN: u8 = crate::frame::F_SLOW_RETURN;
+/// From a frame's base to how many results its caller wants, 2 bytes; -1: all, up to the state's top.
+pub const FRAME_RESULTS: i32 = FRAME_PC + offset_of!(Frame, nresults) as i32;
+/// From a frame's base to the constants in its record.
+pub const FRAME_CONSTANTS: i32 = FRAME_PC + offset_of!(Frame, k) as i32;
+/// From a frame's base to the second tag of its record, [`FRAME_TAG`].
+pub const FRAME_TAG1: i32 = FRAME_PC + offset_of!(Frame, tag1) as i32;
+/// See [`FRAME_TAG1`].
+pub const FRAME_TAG: Tag = Tag::FRAME;
+/// Registers from a function to its base.
+pub const GAP: i32 = CALL_GAP as i32;
+/// From a state to its top.
+pub const VM_TOP: i32 = offset_of!(Vm, lua.top) as i32;
+/// From a state to where its stack has to be below.
+pub const VM_STACK_LIMIT: i32 = offset_of!(Vm, lua.stack_limit) as i32;
+/// From a state to where the native stack pointer has to be above.
+pub const VM_NATIVE_LIMIT: i32 = offset_of!(Vm, lua.stacks.running.limit) as i32;
+/// From a Lua function to its instance.
+pub const CLOSURE_INST: i32 = offset_of!(LuaClosure, proto) as i32;
+/// From an instance to what to call for machine code, a [`crate::machine::Run`]; null: none.
+pub const INST_NATIVE: i32 = offset_of!(ProtoInst, native) as i32;
+/// From an instance to how many registers it has, 1 byte.
+pub const INST_REGISTERS: i32 = offset_of!(ProtoInst, max_stack) as i32;
+/// From an instance to how many parameters it has, 1 byte.
+pub const INST_PARAMS: i32 = offset_of!(ProtoInst, num_params) as i32;
 /// From an instance to the address of its constants.
 pub const INST_CONSTANTS: i32 = offset_of!(ProtoInst, k) as i32;
 /// From a Lua function to its first upvalue; 8 bytes each.
@@ -31,7 +62,45 @@ pub const UPVALUE_VALUE: i32 = offset_of!(Upval, v) as i32;
 /// From an object to its epoch, 4 bytes. Numbers may be stored into an object whose epoch is below [`WRITABLE`] without asking.
 pub const OBJECT_EPOCH: i32 = offset_of!(Header, epoch) as i32;
 /// See [`OBJECT_EPOCH`].
-pub const WRITABLE: u32 = perilune_heap::WATCHED;
+pub const WRITABLE: u32 = 1 << 30;
+/// From a state to the epoch that objects have which may be stored into without asking, whatever is stored, 4 bytes.
+pub const VM_EPOCH: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::EPOCH_OFFSET as i32;
+/// From a state to the version of what caches take for granted of classes, 4 bytes.
+pub const VM_VERSION: i32 = offset_of!(Vm, lua.proto_version) as i32;
+/// From the constants of an instance to its inline cache `d`.
+pub const fn cache(d: u16) -> i32 {
+    -(size_of::<Ic>() as i32) * (d as i32 + 1)
+}
+/// From a cache to shape and kind, 4 bytes each.
+pub const CACHE_SHAPE: i32 = offset_of!(Ic, shape) as i32;
+/// The kind of a cache for a field in a node, in the upper half of the 8 bytes at [`CACHE_SHAPE`].
+pub const CACHE_NODE: u64 = (crate::interp::ic::NODE as u64) << 32;
+/// The kind of a cache for a field of a class, likewise.
+pub const CACHE_CLASS: u64 = (crate::interp::ic::PROTO_SLOT as u64) << 32;
+/// From a cache to the number of the node, 4 bytes.
+pub const CACHE_SLOT: i32 = offset_of!(Ic, slot) as i32;
+/// From a cache to the version it is valid for, 4 bytes.
+pub const CACHE_VERSION: i32 = offset_of!(Ic, aux) as i32;
+/// From a cache to the metatable that a table has to have.
+pub const CACHE_METATABLE: i32 = offset_of!(Ic, meta) as i32;
+/// From a cache to the address of the value.
+pub const CACHE_PLACE: i32 = offset_of!(Ic, loc) as i32;
+/// Bytes of a node.
+pub const NODE_SIZE: i32 = size_of::<Node>() as i32;
+/// From a node to the payload of its key.
+pub const NODE_KEY: i32 = offset_of!(Node, key) as i32;
+/// From a node to the tag of its key, 1 byte.
+pub const NODE_KEY_TAG: i32 = offset_of!(Node, key_tag) as i32;
+/// From a node to the payload of its value.
+pub const NODE_VALUE: i32 = offset_of!(Node, value) as i32;
+/// From a node to the tag of its value, 1 byte.
+pub const NODE_VALUE_TAG: i32 = offset_of!(Node, value_tag) as i32;
+/// From a table to its metatable.
+pub const TABLE_METATABLE: i32 = offset_of!(Table, metatable) as i32;
+/// From a table to the address of its nodes; null: none.
+pub const TABLE_NODES: i32 = offset_of!(Table, nodes) as i32;
+/// From a table to the logarithm of how many nodes it has, 1 byte.
+pub const TABLE_LOG2_NODES: i32 = offset_of!(Table, log2_nodes) as i32;
 /// From a table to the number of its shape, 4 bytes.
 pub const TABLE_SHAPE: i32 = offset_of!(Table, shape) as i32;
 /// From a table to the kind of its array, 1 byte ([`crate::ArrayKind`]).
@@ -43,10 +112,47 @@ pub const TABLE_ARRAY: i32 = offset_of!(Table, array) as i32;
 /// From a table to how many elements of its array may be read without asking, 4 bytes; those of numbers are no nil.
 pub const TABLE_LENGTH: i32 = offset_of!(Table, array_len) as i32;
 
-/// The address of the function that does one instruction: `fn(vm, base, constants, pc) -> u32`, all addresses but the result. See [`crate::machine`].
+/// What is at [`FRAME_CALL`] of a plain call whose function is in register `a` and whose caller wants so many results.
+pub const fn call_word(a: u8, results: i16) -> u64 {
+    let delta = a as u64 + CALL_GAP as u64;
+    Tag::FRAME.0 as u64 | (results as u16 as u64) << 16 | delta << 32
+}
+
+/// The address of the function that does one instruction: `fn(vm, base, constants, pc) -> u64`, all addresses but the result. See [`crate::machine`].
 pub fn step() -> usize {
     super::step as *const () as usize
 }
+
+/// The address of the function that does one instruction which ends the frame: `fn(vm, base, constants, pc) -> u64`; the result is that of a [`crate::machine::Run`], without [`crate::machine::TAIL`].
+pub fn finish() -> usize {
+    super::finish as *const () as usize
+}
+
+/// The address of the function that acts on [`crate::machine::TAIL`]: `fn(vm, answer) -> u64`; the result is an answer without it.
+pub fn follow() -> usize {
+    super::follow as *const () as usize
+}
+
+/// The address of `fn(f64, f64) -> f64`: the remainder of floats (manual 3.4.1).
+pub fn float_mod() -> usize {
+    extern "C" fn float_mod(a: f64, b: f64) -> f64 {
+        crate::num::float_mod(a, b)
+    }
+    float_mod as *const () as usize
+}
+
+/// The address of `fn(f64, f64) -> f64`: powers (manual 3.4.1).
+pub fn pow() -> usize {
+    extern "C" fn pow(a: f64, b: f64) -> f64 {
+        crate::num::pow(a, b)
+    }
+    pow as *const () as usize
+}
+
+/// Flag of a frame whose function has replaced another one ([`FRAME_FLAGS`]).
+pub const TAIL_CALLED: u8 = crate::frame::F_TAIL;
+/// Flag of a frame that has moved above its extra arguments.
+pub const VARARG: u8 = crate::frame::F_VARARG;
 
 const _: () = assert!(WRITABLE == 1 << 30 && WRITABLE < perilune_heap::FROZEN);
 
@@ -54,13 +160,21 @@ const _: () = assert!(WRITABLE == 1 << 30 && WRITABLE < perilune_heap::FROZEN);
 mod tests {
     use super::*;
     use crate::ArrayKind;
-    use crate::value::Tag;
+    use std::mem::MaybeUninit;
 
     #[test]
     fn what_lowering_takes_for_granted() {
         assert_eq!(VALUE_SIZE, 16);
         assert_eq!(size_of::<perilune_syntax::Instr>(), 8);
         assert_eq!(FRAME_PC, -32);
+        assert_eq!((CACHE_SHAPE, offset_of!(Ic, kind), NODE_SIZE), (0, 4, 24));
+        let mut frame = MaybeUninit::<Frame>::zeroed();
+        // SAFETY: the words of a record, all of whose fields may be zero.
+        let frame = unsafe {
+            frame.as_mut_ptr().cast::<u64>().add(1).write(call_word(250, -1));
+            frame.assume_init()
+        };
+        assert_eq!((frame.tag0, frame.flags, frame.nresults, frame.delta), (Tag::FRAME, 0, -1, 253));
         assert_eq!((Tag::NIL.0, Tag::FALSE.0), (0, 1));
         assert_eq!([ArrayKind::General, ArrayKind::Int, ArrayKind::Float].map(|k| k as u8), [0, 1, 2]);
     }

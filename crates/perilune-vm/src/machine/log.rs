@@ -1,23 +1,25 @@
-//! What a hot loop meets: recorded by a dispatch table of its own for so many instructions, then handed to the specializer.
+//! What functions meet while something is hot: recorded by a dispatch table of its own for so many instructions, then handed to the specializer.
 //!
-//! A loop is *hot* when it has come round often enough ([`Specializer::threshold`]); the instance counts. From then on the domain
-//! runs with [`LOGGING`], whose every entry notes what the last instruction of the function came to, what registers hold where a loop
-//! begins, and then does what the instruction wants. When the quota is used up, and the function is the running one, the specializer gets the [`Log`].
+//! A function is *hot* when its loops have come round, and it has made calls, often enough ([`Specializer::threshold`]; the instance counts), or when ticks have found it running (`ticks.rs`). From then on the domain
+//! runs with [`LOGGING`], whose every entry notes what the last instruction came to, what registers hold where a function or a loop
+//! begins, and then does what the instruction wants: for all functions that run meanwhile, since what a loop calls is as hot as the loop. When the quota is used up, the specializer gets the [`Log`]s.
 //!
 //! A log has tags, kinds and numbers of shapes, and no value: nothing in it keeps an object alive or is anything to another domain.
 
 use super::LOOP_ENTRIES;
 use crate::Vm;
-use crate::interp::ic::{OWN, ic};
+use crate::interp::ic::{EMPTY, Ic, NODE, OWN, PROTO_SLOT, ic};
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, save};
 use crate::object::{ProtoInst, Table};
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op, Proto};
+use std::collections::HashMap;
+use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// A log is given up if its function has not come back after so many times its quota.
-const PATIENCE: u32 = 4;
+/// So many functions are recorded at a time.
+const MOST_FUNCTIONS: usize = 100;
 
 /// Tags that have been seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,11 @@ pub struct Tags(u32);
 impl Tags {
     fn add(&mut self, tag: Tag) {
         self.0 |= 1 << tag.0;
+    }
+
+    /// Both together.
+    pub fn or(self, other: Tags) -> Tags {
+        Tags(self.0 | other.0)
     }
 
     /// The only one; `None`: none or several.
@@ -39,24 +46,74 @@ impl Tags {
 pub struct Site {
     /// How often it has run to its end within its frame.
     pub runs: u32,
-    /// It has led out of its frame: a call of a Lua function, a return, another coroutine.
-    pub left: bool,
+    /// How often it has called a Lua function that is no vararg function, whose first instruction came next.
+    pub calls: u32,
+    /// The last of these, as [`Log::function`] says.
+    pub callee: usize,
+    /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls functions.
+    pub leaves: u32,
     /// Tags of the first register that it defines, afterwards.
     pub result: Tags,
     /// GETINDEX, GETINT, SETINDEX, SETINT: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); bit 7: other objects.
     pub arrays: u8,
-    /// GETFIELD, SETFIELD: shape and slot, if its cache has an own field of the table in the end.
-    pub field: Option<(u32, u32)>,
+    /// GETTABUP, GETFIELD, SELF, SETFIELD: what its cache has in the end.
+    pub cache: Option<Cache>,
+}
+
+/// What an inline cache has. Only the first is the same in all domains; the others say what to look for in the domain's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// Tables of this shape have the field in this slot.
+    Own {
+        /// The shape.
+        shape: u32,
+        /// The slot.
+        slot: u32,
+    },
+    /// A dictionary has the key in the node that the cache tells.
+    Node,
+    /// The place that the cache tells, in a table that stands for a class.
+    Class,
+}
+
+impl Cache {
+    fn of(ic: &Ic) -> Option<Cache> {
+        match ic.kind {
+            _ if ic.shape == EMPTY => None,
+            OWN => Some(Cache::Own { shape: ic.shape, slot: ic.slot }),
+            NODE => Some(Cache::Node),
+            PROTO_SLOT => Some(Cache::Class),
+            _ => None,
+        }
+    }
+}
+
+impl Site {
+    /// How often it has been done.
+    pub fn times(&self) -> u32 {
+        self.runs.saturating_add(self.leaves)
+    }
+
+    /// What was seen earlier is added.
+    fn add(&mut self, earlier: &Site) {
+        self.runs = self.runs.saturating_add(earlier.runs);
+        self.calls = self.calls.saturating_add(earlier.calls);
+        self.callee = if self.callee == 0 { earlier.callee } else { self.callee };
+        self.leaves = self.leaves.saturating_add(earlier.leaves);
+        self.result = self.result.or(earlier.result);
+        self.arrays |= earlier.arrays;
+        self.cache = self.cache.or(earlier.cache);
+    }
 }
 
 /// What a function has met for a while.
 #[derive(Debug)]
 pub struct Log {
     proto: Arc<Proto>,
-    /// The instruction at which its loop came round when it became hot.
-    hot: u32,
+    /// How often it has been called.
+    calls: u32,
     sites: Box<[Site]>,
-    /// By instruction: tags of all registers where a loop begins.
+    /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
 }
 
@@ -66,9 +123,34 @@ impl Log {
         &self.proto
     }
 
-    /// The number of the instruction at which its hot loop comes round.
-    pub fn hot(&self) -> usize {
-        self.hot as usize
+    /// A number that stands for the function as long as this log lives.
+    pub fn function(&self) -> usize {
+        Arc::as_ptr(&self.proto) as usize
+    }
+
+    /// How often the function has begun.
+    pub fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// What an earlier log of the same function has met is added; where only one can be had, it is the later.
+    ///
+    /// # Panics
+    /// It is one of another function.
+    pub fn add(&mut self, earlier: &Log) {
+        assert!(Arc::ptr_eq(&self.proto, &earlier.proto), "logs of two functions");
+        self.calls = self.calls.saturating_add(earlier.calls);
+        self.sites.iter_mut().zip(&earlier.sites).for_each(|(site, earlier)| site.add(earlier));
+        for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
+            if let (Some(head), Some(earlier)) = (head, earlier) {
+                head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
+            }
+        }
+    }
+
+    /// How many of its instructions have been recorded.
+    pub fn weight(&self) -> u64 {
+        self.sites.iter().map(|site| site.times() as u64).sum()
     }
 
     /// What instruction `at` has met.
@@ -76,22 +158,71 @@ impl Log {
         &self.sites[at]
     }
 
-    /// What registers held whenever the loop that begins with instruction `at` began or came round; `None`: it did not, or none begins there.
+    /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for 0, the function began; `None`: it did not, or none begins there.
     pub fn head(&self, at: usize) -> Option<&[Tags]> {
         self.heads[at].as_deref().filter(|tags| tags.iter().any(|t| t.0 != 0))
     }
 }
 
-/// A log under way.
+/// Logs under way.
 #[derive(Debug)]
 pub(crate) struct Logging {
-    log: Log,
-    /// The instance, which is compared and never looked into.
-    inst: *mut ProtoInst,
-    base: *mut Value,
-    /// The instruction of the function that is under way.
-    last: Option<usize>,
+    /// The first is that of the hot function. An instance stands here as long as it lives.
+    logs: Vec<(*mut ProtoInst, Log)>,
+    /// Where each instance is in `logs`.
+    numbers: HashMap<*mut ProtoInst, usize>,
+    /// The instruction that is under way: number of the log, base, number in the function.
+    last: Option<(usize, *mut Value, usize)>,
     seen: u32,
+}
+
+impl Logging {
+    /// The instance is dead, and another one may get its address.
+    pub fn forget(&mut self, inst: *mut ProtoInst) {
+        if let Some(number) = self.numbers.remove(&inst) {
+            self.logs[number].0 = null_mut();
+        }
+    }
+
+    /// The number of the log of a live instance, which begins one; `None`: there are too many.
+    ///
+    /// # Safety
+    /// The instance lives.
+    #[inline]
+    unsafe fn number(&mut self, inst: *mut ProtoInst) -> Option<usize> {
+        if let Some((number, ..)) = self.last
+            && self.logs[number].0 == inst
+        {
+            return Some(number);
+        }
+        if let Some(&number) = self.numbers.get(&inst) {
+            return Some(number);
+        }
+        if self.logs.len() == MOST_FUNCTIONS {
+            return None;
+        }
+        // SAFETY: a live instance, which owns a count of its prototype.
+        let proto = unsafe {
+            Arc::increment_strong_count((*inst).proto);
+            Arc::from_raw((*inst).proto)
+        };
+        let count = proto.code.len();
+        let registers = proto.max_stack as usize;
+        let none = || Some(vec![Tags::default(); registers].into_boxed_slice());
+        let mut heads = vec![None; count];
+        heads[0] = none();
+        for (at, i) in proto.code.iter().enumerate() {
+            let target = match i.op() {
+                Some(Op::JumpBack | Op::ForLoop | Op::TForLoop) => at as i64 + 1 + i.sj() as i64,
+                _ => continue,
+            };
+            heads[target as usize] = none();
+        }
+        let log = Log { proto, calls: 0, sites: vec![Site::default(); count].into_boxed_slice(), heads };
+        self.logs.push((inst, log));
+        self.numbers.insert(inst, self.logs.len() - 1);
+        Some(self.logs.len() - 1)
+    }
 }
 
 /// The table of domains that log.
@@ -112,43 +243,31 @@ op!(
 });
 
 impl Vm {
-    /// The loop that comes round at `pc` in the frame at `base`, whose function has no machine code for it, has done so once more.
+    /// A loop of the running function `inst`, which has no machine code for it, comes round once more, or the function calls.
     #[inline]
-    pub(super) unsafe fn count_round(&mut self, base: *mut Value, inst: *mut ProtoInst, pc: *const Instr) {
+    pub(super) unsafe fn count_round(&mut self, inst: *mut ProtoInst) {
         // SAFETY: the running frame's closure has this instance.
         unsafe {
             (*inst).heat = (*inst).heat.wrapping_add(1);
             let threshold = self.lua.machine.threshold;
             if threshold != 0 && (*inst).heat >= threshold.saturating_mul(1 << (*inst).setbacks) {
                 (*inst).heat = 0;
-                self.begin_log(base, inst, (*inst).position(pc) - 1);
+                self.begin_log(inst);
             }
         }
     }
 
+    /// # Safety
+    /// The instance lives.
     #[cold]
-    unsafe fn begin_log(&mut self, base: *mut Value, inst: *mut ProtoInst, hot: usize) {
+    pub(super) unsafe fn begin_log(&mut self, inst: *mut ProtoInst) {
         if self.lua.machine.logging.is_some() {
             return;
         }
-        // SAFETY: a live instance, which owns a count of its prototype.
-        let proto = unsafe {
-            Arc::increment_strong_count((*inst).proto);
-            Arc::from_raw((*inst).proto)
-        };
-        let count = proto.code.len();
-        let registers = proto.max_stack as usize;
-        let mut heads = vec![None; count];
-        for (at, i) in proto.code.iter().enumerate() {
-            let target = match i.op() {
-                Some(Op::JumpBack | Op::ForLoop | Op::TForLoop) => at as i64 + 1 + i.sj() as i64,
-                _ => continue,
-            };
-            heads[target as usize] = Some(vec![Tags::default(); registers].into_boxed_slice());
-        }
-        let log =
-            Log { proto, hot: hot as u32, sites: vec![Site::default(); count].into_boxed_slice(), heads };
-        self.lua.machine.logging = Some(Box::new(Logging { log, inst, base, last: None, seen: 0 }));
+        let mut logging = Logging { logs: Vec::new(), numbers: HashMap::new(), last: None, seen: 0 };
+        // SAFETY: the caller's promise.
+        unsafe { logging.number(inst) };
+        self.lua.machine.logging = Some(Box::new(logging));
         self.update_dispatch();
     }
 
@@ -159,27 +278,42 @@ impl Vm {
         // SAFETY: the running frame is a Lua frame, its registers are values.
         unsafe {
             let inst = (*frame_closure(base)).proto;
-            if logging.inst != inst || logging.base != base {
-                if let Some(last) = logging.last.take() {
-                    logging.log.sites[last].left = true;
-                }
-                if logging.seen / PATIENCE > self.lua.machine.quota {
-                    self.lua.machine.logging = None;
-                    self.update_dispatch();
-                }
-                return;
-            }
+            let before = logging.last;
+            let number = logging.number(inst);
             let at = (*inst).position(pc) - 1;
-            let code = &logging.log.proto.code;
-            if let Some(last) = logging.last {
-                let site = &mut logging.log.sites[last];
-                site.runs += 1;
-                site.result.add((*base.add(code[last].a() as usize)).tag());
+            let tag = |r: u8| (*base.add(r as usize)).tag();
+            let mut begins = at == 0;
+            if let Some((last, frame, op)) = before {
+                let log = &mut logging.logs[last].1;
+                let i = log.proto.code[op];
+                if Some(last) == number && frame == base && i.op() != Some(Op::TailCall) {
+                    log.sites[op].runs += 1;
+                    log.sites[op].result.add(tag(i.a()));
+                    begins = false;
+                } else {
+                    match at == 0 && base > frame && !(*inst).is_vararg {
+                        true => {
+                            log.sites[op].calls += 1;
+                            log.sites[op].callee = (*inst).proto as usize;
+                        }
+                        false => log.sites[op].leaves += 1,
+                    }
+                }
             }
-            if logging.seen > self.lua.machine.quota {
-                return self.end_log(base);
+            logging.last = number.map(|number| (number, base, at));
+            let Some(number) = number else { return self.end_log_if_due() };
+            let log = &mut logging.logs[number].1;
+            let code = &log.proto.code;
+            if begins {
+                log.calls += 1;
+            } else if at > 0
+                && code[at - 1].op() == Some(Op::Call)
+                && before.is_none_or(|(_, b, _)| b != base)
+            {
+                // A call has come back.
+                log.sites[at - 1].runs += 1;
+                log.sites[at - 1].result.add(tag(code[at - 1].a()));
             }
-            logging.last = Some(at);
             let i = code[at];
             let object = match i.op() {
                 Some(Op::GetIndex | Op::GetInt) => Some(i.b() as usize),
@@ -189,39 +323,58 @@ impl Vm {
             if let Some(object) = object {
                 let v = *base.add(object);
                 let bit = if v.tag() == Tag::TABLE { (*(v.payload() as *mut Table)).kind as u8 } else { 7 };
-                logging.log.sites[at].arrays |= 1 << bit;
+                log.sites[at].arrays |= 1 << bit;
             }
-            if let Some(tags) = &mut logging.log.heads[at] {
+            if let Some(tags) = &mut log.heads[at] {
                 for (register, tags) in tags.iter_mut().enumerate() {
                     tags.add((*base.add(register)).tag());
                 }
             }
+            self.end_log_if_due();
         }
     }
 
-    /// The quota is used up, in a frame of the function: asks for machine code.
+    #[inline]
+    fn end_log_if_due(&mut self) {
+        let quota = self.lua.machine.quota;
+        if self.lua.machine.logging.as_ref().is_some_and(|logging| logging.seen > quota) {
+            self.end_log();
+        }
+    }
+
+    /// The quota is used up: asks for machine code.
     #[cold]
-    unsafe fn end_log(&mut self, base: *mut Value) {
+    fn end_log(&mut self) {
         let Some(mut logging) = self.lua.machine.logging.take() else { return };
-        // SAFETY: the running frame's closure has the instance, which so is alive.
-        unsafe {
-            let inst = logging.inst;
-            debug_assert!((*frame_closure(base)).proto == inst);
-            for (at, i) in logging.log.proto.code.iter().enumerate() {
-                if let Some(Op::GetField | Op::SetField) = i.op()
+        let mut insts: Vec<*mut ProtoInst> = logging.logs.iter().map(|(inst, _)| *inst).collect();
+        for (inst, log) in &mut logging.logs {
+            if inst.is_null() {
+                continue;
+            }
+            for (at, i) in log.proto.code.iter().enumerate() {
+                if let Some(Op::GetField | Op::SetField | Op::GetTabUp | Op::SelfCall) = i.op()
                     && i.d() != NO_IC
                 {
-                    let cache = *ic((*inst).k, i.d());
-                    if cache.kind == OWN && cache.shape != crate::interp::ic::EMPTY {
-                        logging.log.sites[at].field = Some((cache.shape, cache.slot));
-                    }
+                    // SAFETY: a live instance has the caches that its code names.
+                    log.sites[at].cache = Cache::of(unsafe { &*ic((**inst).k, i.d()) });
                 }
             }
-            let specializer = self.lua.machine.specializer.clone();
-            match specializer.and_then(|s| s.compile(&logging.log)) {
-                Some(code) => self.give_machine_code(inst, code),
-                None => (*inst).setbacks = ((*inst).setbacks + 1).min(super::MOST_SETBACKS),
+        }
+        let logs = logging.logs.into_iter().map(|(_, log)| log).collect();
+        let codes = self.lua.machine.specializer.clone().map_or_else(Vec::new, |s| s.compile(logs));
+        let mut hot = false;
+        for (number, code) in codes {
+            let inst = insts[number];
+            if !inst.is_null() {
+                hot |= number == 0;
+                // SAFETY: whoever frees an instance takes it out of the list.
+                unsafe { self.give_machine_code(inst, code) };
             }
+        }
+        if !hot && !insts[0].is_null() {
+            // SAFETY: as above.
+            let setbacks = unsafe { &mut (*insts[0]).setbacks };
+            *setbacks = (*setbacks + 1).min(super::MOST_SETBACKS);
         }
         self.update_dispatch();
     }

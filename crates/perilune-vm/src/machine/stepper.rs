@@ -39,7 +39,7 @@ impl Specializer for Stepper {
 }
 
 /// Goes on from wherever the frame is, as long as it is the same frame.
-unsafe extern "C-unwind" fn run(vm: *mut Vm, mut base: *mut Value, inst: *const ProtoInst, _: u32) -> u32 {
+unsafe extern "C-unwind" fn run(vm: *mut Vm, mut base: *mut Value, inst: *const ProtoInst, _: u32) -> u64 {
     // SAFETY: called by the interpreter for the frame at `base`, of a closure of `inst`, which lives as long as this goes on: the frame refers to it.
     unsafe {
         loop {

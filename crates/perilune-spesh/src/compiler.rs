@@ -1,0 +1,221 @@
+//! From logs to machine code: what is worth compiling is compiled, and written down.
+
+use crate::Unavailable;
+use crate::backend::{Backend, Options};
+use crate::lower::{self, Cost, Draft};
+use crate::memory::{Code, CodeMemory, Kind, MAX_CAPACITY};
+use crate::profiles::Profiles;
+use crate::units::{self, Unit};
+use perilune_syntax::Proto;
+use perilune_syntax::operands::Registers;
+use perilune_syntax::verify::in_use;
+use perilune_vm::machine::{Log, MachineCode, Run};
+use std::fs::File;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Of what is recorded, a function has to be one part of so many to be compiled.
+const SHARE: u64 = 200;
+
+/// Why something is not compiled.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    NoGain(Cost),
+    Failed,
+}
+
+/// A function that may be compiled.
+struct Candidate {
+    number: usize,
+    log: Arc<Log>,
+    unit: Unit,
+    used: Vec<Registers>,
+    draft: Draft,
+    /// The code that it has already.
+    code: Option<Arc<MachineCode>>,
+    begun: Instant,
+}
+
+/// Compiles what logs tell, on whichever thread asks.
+pub struct Compiler {
+    memory: Arc<CodeMemory>,
+    /// Taken while it is in use; it is made anew if it was lost to a panic.
+    backend: Mutex<Option<Backend>>,
+    quota: u32,
+    profiles: Profiles,
+    /// Where every decision is written down.
+    report: Option<Mutex<File>>,
+}
+
+/// Owns the memory of a piece of machine code.
+struct Installed(Option<Code>);
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        if let Some(code) = self.0.take() {
+            // SAFETY: the VM drops machine code when no instance has it and no run of it is under way (`perilune_vm::machine`), and nothing else has its address.
+            unsafe { code.free() }
+        }
+    }
+}
+
+impl Compiler {
+    /// Logs are of `quota` instructions.
+    ///
+    /// # Errors
+    /// There can be no machine code here.
+    pub fn new(quota: u32, report: Option<File>) -> Result<Compiler, Unavailable> {
+        let (backend, memory) = crate::machine_code(Options::default(), MAX_CAPACITY)?;
+        Ok(Compiler {
+            memory,
+            backend: Mutex::new(Some(backend)),
+            quota,
+            profiles: Profiles::default(),
+            report: report.map(Mutex::new),
+        })
+    }
+
+    /// See [`perilune_vm::machine::Specializer::quota`].
+    pub fn quota(&self) -> u32 {
+        self.quota
+    }
+
+    /// The machine code of a function, if there is some.
+    pub fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>> {
+        self.profiles.code_of(proto)
+    }
+
+    fn code(&self, log: &Log, unit: &Unit, used: &[Registers], draft: Draft) -> Result<Code, Why> {
+        let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut backend =
+            taken.map_or_else(|| Backend::new(Options::default()).ok(), Some).ok_or(Why::Failed)?;
+        // Whatever is wrong with what is built: the loop stays with the interpreter.
+        let build =
+            |b: &mut crate::backend::clif::FunctionBuilder<'_>| lower::lower(b, log, unit, used, draft);
+        let compiled = catch_unwind(AssertUnwindSafe(|| backend.compile(lower::signature(), build)));
+        let compiled = match compiled {
+            Ok(compiled) => {
+                *self.backend.lock().unwrap_or_else(PoisonError::into_inner) = Some(backend);
+                compiled
+            }
+            Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
+            Err(_) => return Err(Why::Failed),
+        };
+        match compiled {
+            Ok(compiled) => self.memory.install(&compiled.bytes, Kind::Function).map_err(|_| Why::Failed),
+            Err(error) if cfg!(debug_assertions) => panic!("{error}"),
+            Err(_) => Err(Why::Failed),
+        }
+    }
+
+    fn report(&self, log: &Log, unit: &Unit, code: Result<usize, Why>, begun: Instant) {
+        let Some(report) = &self.report else { return };
+        let proto = log.proto();
+        let source = String::from_utf8_lossy(
+            proto.source.strip_prefix(b"@").or(proto.source.strip_prefix(b"=")).unwrap_or(&proto.source),
+        );
+        let line = |at: usize| proto.line_at(at).unwrap_or(0);
+        let first = (0..proto.code.len()).find(|&at| unit.contains(at)).unwrap_or(0);
+        let what = if unit.starts { "the function" } else { "loops" };
+        let what = format!("{source}:{}: {what}, {} instructions", line(first), unit.len());
+        let text = match code {
+            Err(Why::Failed) => format!("{what}: could not be compiled\n"),
+            Err(Why::NoGain(cost)) => format!("{what}: not compiled, nothing would be gained ({cost})\n"),
+            Ok(bytes) => format!("{what}: {bytes} bytes in {} us\n", begun.elapsed().as_micros()),
+        };
+        // A report that cannot be written is no reason to stop the program.
+        let _ = report.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
+    }
+
+    /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it.
+    ///
+    /// Whether it is depends on the others: a call of what is not compiled leaves machine code, and a function is entered at a cost by callers that are not.
+    pub fn compile(&self, logs: Vec<Log>) -> Vec<(usize, Arc<MachineCode>)> {
+        let heavy = logs.into_iter().enumerate().filter(|(_, log)| log.weight() * SHARE >= self.quota as u64);
+        let mut candidates: Vec<Candidate> =
+            heavy.filter_map(|(number, log)| self.candidate(number, log)).collect();
+        loop {
+            let before = candidates.len();
+            let costs: Vec<Cost> = candidates.iter().map(|one| self.cost_among(one, &candidates)).collect();
+            let mut costs = costs.into_iter();
+            candidates.retain(|one| {
+                let cost = costs.next().unwrap_or_default();
+                let stays = cost.is_worth_it() || one.code.is_some();
+                if !stays {
+                    self.report(&one.log, &one.unit, Err(Why::NoGain(cost)), one.begun);
+                }
+                stays
+            });
+            if candidates.len() == before {
+                break;
+            }
+        }
+        candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
+    }
+
+    /// The function of a log, if it may be compiled.
+    fn candidate(&self, number: usize, log: Log) -> Option<Candidate> {
+        let begun = Instant::now();
+        let log = self.profiles.add(log);
+        let unit = units::choose(&log)?;
+        let code = self.profiles.code(&log, &unit);
+        if code.is_none() && !self.profiles.may_try(&log) {
+            return None;
+        }
+        let used = in_use(log.proto()).ok()?;
+        let draft = catch_unwind(AssertUnwindSafe(|| lower::draft(&log, &unit, &used)));
+        let draft = match draft {
+            Ok(draft) => draft,
+            Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
+            Err(_) => return None,
+        };
+        Some(Candidate { number, log, unit, used, draft, code, begun })
+    }
+
+    /// What a function costs if only the candidates, and what is compiled already, are machine code.
+    fn cost_among(&self, one: &Candidate, candidates: &[Candidate]) -> Cost {
+        let is_compiled = |function: usize| {
+            candidates.iter().any(|other| other.log.function() == function && other.unit.starts)
+                || self.profiles.is_compiled(function)
+        };
+        let mut cost = one.draft.cost;
+        for at in 0..one.log.proto().code.len() {
+            let site = one.log.site(at);
+            if site.calls > 0 && one.unit.contains(at) && !is_compiled(site.callee) {
+                cost.leaves(site.calls);
+            }
+        }
+        let function = one.log.function();
+        let calls_from = |other: &Candidate| -> u32 {
+            let sites = (0..other.log.proto().code.len()).map(|at| other.log.site(at));
+            sites.filter(|site| site.callee == function).fold(0, |sum, site| sum.saturating_add(site.calls))
+        };
+        let called = candidates.iter().fold(0u32, |sum, other| sum.saturating_add(calls_from(other)));
+        if one.unit.starts {
+            cost.enters(one.log.calls().saturating_sub(called));
+        }
+        cost
+    }
+
+    /// The code of a candidate.
+    fn made(&self, one: Candidate) -> Option<Arc<MachineCode>> {
+        if one.code.is_some() {
+            return one.code;
+        }
+        let Candidate { log, unit, used, draft, begun, .. } = one;
+        let code = self.code(&log, &unit, &used, draft);
+        self.report(&log, &unit, code.as_ref().map(Code::len).map_err(|why| *why), begun);
+        let code = code.ok()?;
+        let entries = unit.entries(log.proto());
+        // SAFETY: the address is that of a function of this signature, which does what `lower` says.
+        let code = unsafe {
+            let run = std::mem::transmute::<usize, Run>(code.address());
+            let memory = Box::new(Installed(Some(code)));
+            MachineCode::new(Arc::clone(log.proto()), run, unit.starts, &entries, memory)
+        };
+        self.profiles.keep(&log, unit, &code);
+        Some(code)
+    }
+}

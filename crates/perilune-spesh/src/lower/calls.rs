@@ -1,0 +1,260 @@
+//! Calls and returns.
+
+use super::{Lowering, Val};
+use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
+use perilune_syntax::Op;
+use perilune_vm::Tag;
+use perilune_vm::machine::{CODES, EXITED, LEAVE, MachineCode, TAIL, layout};
+
+/// From a frame's base to its function, where results go.
+const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
+
+impl Lowering<'_, '_> {
+    /// `CALL`: of functions of Lua, if the log has seen any; all others the interpreter calls.
+    pub(super) fn call(&mut self, at: usize) {
+        if self.log.site(at).calls == 0 {
+            return self.step_and_guard(at);
+        }
+        let i = self.proto.code[at];
+        let a = i.a() as usize;
+        self.flush_all();
+        let slow = self.slow();
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        self.unless(is, slow.block);
+        let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let none = self.exit_block(at, EXITED);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        self.unless(there, none);
+        let distance = Self::slot(a) - RESULTS;
+        let callee = self.b.ins().iadd_imm_s(base, distance as i64);
+        self.has_room(at, callee, inst);
+        self.poll(at);
+        let end = match i.b() {
+            0 => self.load(types::I64, vm, layout::VM_TOP),
+            b => self.b.ins().iadd_imm_s(callee, (b as i64 - 1) * layout::VALUE_SIZE as i64),
+        };
+        self.pad(callee, inst, end);
+        // The record.
+        let pc = self.position(at + 1);
+        self.store(pc, base, layout::FRAME_PC);
+        let word = layout::call_word(i.a(), i.c() as i16 - 1);
+        let word = self.b.ins().iconst(types::I64, word as i64);
+        self.store(word, callee, layout::FRAME_CALL);
+        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
+        self.store(constants, callee, layout::FRAME_CONSTANTS);
+        let tag = self.b.ins().iconst(types::I8, layout::FRAME_TAG.0 as i64);
+        self.store(tag, callee, layout::FRAME_TAG1);
+        let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
+        let call = self.b.ins().call_indirect(self.run, run, &[vm, callee, inst, start]);
+        let answer = self.b.inst_results(call)[0];
+        let [on, out] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(out);
+        let returned = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
+        self.b.ins().brif(returned, on, &[], out, &[]);
+        self.b.switch_to_block(out);
+        self.b.ins().return_(&[answer]);
+        self.b.switch_to_block(on);
+        let answer = self.followed(answer);
+        let base = self.b.ins().iadd_imm_s(answer, -distance as i64);
+        self.b.def_var(self.base, base);
+        self.forget(at);
+        self.guard_result(at);
+        let r = i.a() as usize;
+        self.join(at, slow, Some((r, self.ty(r))));
+    }
+
+    /// A base, whatever tail calls the callee has made.
+    fn followed(&mut self, answer: Val) -> Val {
+        let [replaced, done, out] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(replaced);
+        self.b.set_cold_block(out);
+        let base = self.b.append_block_param(done, types::I64);
+        let tail = self.b.ins().band_imm_u(answer, TAIL as i64);
+        self.b.ins().brif(tail, replaced, &[], done, &[answer.into()]);
+        self.b.switch_to_block(replaced);
+        let vm = self.b.use_var(self.vm);
+        let address = self.b.ins().iconst(types::I64, layout::follow() as i64);
+        let call = self.b.ins().call_indirect(self.follow, address, &[vm, answer]);
+        let answer = self.b.inst_results(call)[0];
+        let returned = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
+        self.b.ins().brif(returned, done, &[answer.into()], out, &[]);
+        self.b.switch_to_block(out);
+        self.b.ins().return_(&[answer]);
+        self.b.switch_to_block(done);
+        base
+    }
+
+    /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
+    pub(super) fn tail_call(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let a = i.a() as usize;
+        if i.b() == 0 || i.d() != 0 {
+            self.stepped = true;
+            return self.finish(at);
+        }
+        let (leave, other) = (self.exit_block(at, LEAVE), self.slow());
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        self.unless(is, other.block);
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let moved = self.b.ins().band_imm_u(flags, layout::VARARG as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, moved, 0);
+        self.unless(plain, leave);
+        let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let none = self.exit_block(at, EXITED);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        self.unless(there, none);
+        self.has_room(at, base, inst);
+        self.poll(at);
+        self.store(closure, base, RESULTS + layout::PAYLOAD);
+        let count = i.b() as i32 - 1;
+        self.give(a + layout::GAP as usize, 0, count);
+        let end = self.b.ins().iadd_imm_s(base, (count * layout::VALUE_SIZE) as i64);
+        self.pad(base, inst, end);
+        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
+        self.store(flags, base, layout::FRAME_FLAGS);
+        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
+        self.store(constants, base, layout::FRAME_CONSTANTS);
+        let replaced = self.b.ins().bor_imm_u(base, TAIL as i64);
+        self.b.ins().return_(&[replaced]);
+        self.b.switch_to_block(other.block);
+        self.now = other.before;
+        self.finish(at);
+    }
+
+    /// Instruction `at` ends the frame in a way that only the interpreter knows.
+    fn finish(&mut self, at: usize) {
+        self.flush_all();
+        let pc = self.position(at);
+        let address = self.b.ins().iconst(types::I64, layout::finish() as i64);
+        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
+        let answer = self.b.inst_results(call)[0];
+        self.b.ins().return_(&[answer]);
+        self.now = None;
+    }
+
+    /// Leaves, for the interpreter to call, unless the frame at `callee` and the native one have room.
+    fn has_room(&mut self, at: usize, callee: Val, inst: Val) {
+        let leave = self.exit_block(at, LEAVE);
+        let vm = self.b.use_var(self.vm);
+        let registers = self.load(types::I8, inst, layout::INST_REGISTERS);
+        let registers = self.b.ins().uextend(types::I64, registers);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ins().ishl(registers, size);
+        let end = self.b.ins().iadd(callee, bytes);
+        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
+        self.unless(fits, leave);
+        let sp = self.b.ins().get_stack_pointer(types::I64);
+        let limit = self.load(types::I64, vm, layout::VM_NATIVE_LIMIT);
+        let fits = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, sp, limit);
+        self.unless(fits, leave);
+    }
+
+    /// Parameters of the frame at `callee` that get no argument, because these end at `end`, are nil.
+    fn pad(&mut self, callee: Val, inst: Val, end: Val) {
+        let params = self.load(types::I8, inst, layout::INST_PARAMS);
+        let params = self.b.ins().uextend(types::I64, params);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ins().ishl(params, size);
+        let wanted = self.b.ins().iadd(callee, bytes);
+        let [head, next, done] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(next);
+        let at = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[end.into()]);
+        self.b.switch_to_block(head);
+        let lacks = self.b.ins().icmp(IntCC::UnsignedLessThan, at, wanted);
+        self.b.ins().brif(lacks, next, &[], done, &[]);
+        self.b.switch_to_block(next);
+        let zero = self.b.ins().iconst(types::I64, 0);
+        self.store(zero, at, layout::PAYLOAD);
+        self.store_tag(Tag::NIL, at, 0);
+        let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
+        self.b.ins().jump(head, &[after.into()]);
+        self.b.switch_to_block(done);
+    }
+
+    /// A return of so many values that nothing has to be closed for, to a caller that wants as many, or all; the interpreter does the others.
+    pub(super) fn give_back(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let count = match i.op() {
+            Some(Op::Return0) => 0,
+            Some(Op::Return1) => 1,
+            _ if i.b() == 0 || i.d() != 0 => {
+                self.stepped = true;
+                return self.finish(at);
+            }
+            _ => i.b() as i32 - 1,
+        };
+        let otherwise = self.slow();
+        self.b.set_cold_block(otherwise.block);
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let slow = self.b.ins().band_imm_u(flags, layout::SLOW_RETURN as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
+        self.unless(plain, otherwise.block);
+        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
+        let [exactly, other, all] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
+        self.b.set_cold_block(all);
+        let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, count as i64);
+        self.b.ins().brif(is, exactly, &[], other, &[]);
+        self.b.switch_to_block(exactly);
+        self.give(i.a() as usize, RESULTS, count);
+        self.b.ins().return_(&[base]);
+        self.b.switch_to_block(other);
+        let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, -1);
+        let rest = self.b.create_block();
+        self.b.set_cold_block(rest);
+        self.b.ins().brif(is, all, &[], rest, &[]);
+        self.b.switch_to_block(all);
+        self.give(i.a() as usize, RESULTS, count);
+        let top = self.b.ins().iadd_imm_s(base, (RESULTS + count * layout::VALUE_SIZE) as i64);
+        self.store(top, vm, layout::VM_TOP);
+        self.b.ins().return_(&[base]);
+        // Nothing is wanted, or one, of nothing.
+        self.b.switch_to_block(rest);
+        let few = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, if count == 0 { 1 } else { 0 });
+        self.unless(few, otherwise.block);
+        if count == 0 {
+            let zero = self.b.ins().iconst(types::I64, 0);
+            self.store(zero, base, RESULTS + layout::PAYLOAD);
+            self.store_tag(Tag::NIL, base, RESULTS);
+        }
+        self.b.ins().return_(&[base]);
+        self.b.switch_to_block(otherwise.block);
+        self.now = otherwise.before;
+        self.finish(at);
+    }
+
+    /// Values of registers from `a` on go to lower addresses, from so far from the base on. None is overwritten before it is moved.
+    fn give(&mut self, a: usize, offset: i32, count: i32) {
+        let base = self.b.use_var(self.base);
+        for n in 0..count {
+            let r = a + n as usize;
+            let to = offset + n * layout::VALUE_SIZE;
+            let tag = match self.known(r) {
+                Some(known) => {
+                    self.store(known.val, base, to + layout::PAYLOAD);
+                    let tag = known.ty.tag().expect("a known type");
+                    self.b.ins().iconst(types::I8, tag.0 as i64)
+                }
+                None => {
+                    let payload = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+                    let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+                    self.store(payload, base, to + layout::PAYLOAD);
+                    tag
+                }
+            };
+            self.store(tag, base, to + layout::TAG);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What is known of each function, from the logs of all domains: statistics, and its machine code.
+//!
+//! A function is known by the address of its prototype, as long as that lives. Logs of it are added up, so that code that is made anew knows what the
+//! last one was made from. Nothing here keeps a prototype or a code alive: who is gone is forgotten when the next ones are noted.
+//!
+//! Code that was given up (`perilune_vm::machine`) is not handed out again: it has met what the statistics did not know.
+
+use crate::units::Unit;
+use perilune_syntax::Proto;
+use perilune_vm::machine::{Log, MachineCode};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// What is known of a function. The log keeps the prototype, until the next time that somebody looks whether anybody else does.
+struct Profile {
+    log: Arc<Log>,
+    code: Option<(Unit, Weak<MachineCode>)>,
+    /// How often it has been tried to make code.
+    tries: u32,
+    /// How many logs have been added.
+    logs: u32,
+}
+
+impl Profile {
+    /// The code, if it is alive and has not been given up.
+    fn code(&self) -> Option<Arc<MachineCode>> {
+        let code = self.code.as_ref()?.1.upgrade()?;
+        (!code.is_given_up()).then_some(code)
+    }
+
+    /// Nobody but the statistics and the code refer to the prototype.
+    fn is_over(&self) -> bool {
+        let code = self.code.as_ref().map_or(0, |(_, code)| code.strong_count());
+        code == 0 && Arc::strong_count(self.log.proto()) <= 1
+    }
+}
+
+/// All functions of which something is known.
+#[derive(Default)]
+pub struct Profiles(Mutex<HashMap<usize, Profile>>);
+
+impl Profiles {
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Profile>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a log: everything that is known of its function.
+    pub fn add(&self, log: Log) -> Arc<Log> {
+        let mut profiles = self.lock();
+        let key = Arc::as_ptr(log.proto()) as usize;
+        if let Some(known) = profiles.get_mut(&key) {
+            let mut log = log;
+            log.add(&known.log);
+            known.log = Arc::new(log);
+            known.logs = known.logs.saturating_add(1);
+            return Arc::clone(&known.log);
+        }
+        if profiles.len() == profiles.capacity() {
+            profiles.retain(|_, profile| !profile.is_over());
+        }
+        let log = Arc::new(log);
+        profiles.insert(key, Profile { log: Arc::clone(&log), code: None, tries: 0, logs: 1 });
+        log
+    }
+
+    /// Whether to try once more: each try takes twice as many logs as the last one.
+    pub fn may_try(&self, log: &Log) -> bool {
+        let mut profiles = self.lock();
+        let Some(profile) = profiles.get_mut(&(Arc::as_ptr(log.proto()) as usize)) else { return true };
+        let due = profile.logs >= 1 << profile.tries.min(31);
+        profile.tries += due as u32;
+        due
+    }
+
+    /// The code of a log's function, if it has all of this.
+    pub fn code(&self, log: &Log, unit: &Unit) -> Option<Arc<MachineCode>> {
+        let profiles = self.lock();
+        let profile = profiles.get(&(Arc::as_ptr(log.proto()) as usize))?;
+        profile.code.as_ref()?.0.covers(unit).then(|| profile.code())?
+    }
+
+    /// The code of a function.
+    pub fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>> {
+        self.lock().get(&(Arc::as_ptr(proto) as usize))?.code()
+    }
+
+    /// Whether calls of a function enter machine code.
+    pub fn is_compiled(&self, function: usize) -> bool {
+        let profiles = self.lock();
+        profiles.get(&function).is_some_and(|profile| {
+            profile.code().is_some() && profile.code.as_ref().is_some_and(|(unit, _)| unit.starts)
+        })
+    }
+
+    /// The function of a log has this code from now on.
+    pub fn keep(&self, log: &Log, unit: Unit, code: &Arc<MachineCode>) {
+        if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
+            profile.code = Some((unit, Arc::downgrade(code)));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What of a function is compiled.
+
+use perilune_syntax::{Op, Proto};
+use perilune_vm::machine::{LOOP_ENTRIES, Log};
+
+/// A function is compiled from its start if the log has seen it called so often.
+const CALLS: u32 = 2;
+
+/// What of a function is compiled: all of it, or its loops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// For each instruction, whether it is.
+    wanted: Vec<bool>,
+    /// Calls of the function enter it.
+    pub starts: bool,
+}
+
+impl Unit {
+    /// Whether the instruction is part of it.
+    pub fn contains(&self, at: usize) -> bool {
+        self.wanted.get(at).copied().unwrap_or(false)
+    }
+
+    /// How many instructions it has.
+    pub fn len(&self) -> usize {
+        self.wanted.iter().filter(|&&w| w).count()
+    }
+
+    /// Whether everything of the other is in it.
+    pub fn covers(&self, other: &Unit) -> bool {
+        self.starts >= other.starts
+            && other.wanted.iter().zip(&self.wanted).all(|(theirs, ours)| ours >= theirs)
+    }
+
+    /// The instructions at which it can be entered, besides the function's start, with the numbers of these entries.
+    pub fn entries(&self, proto: &Proto) -> Vec<(u32, u32)> {
+        let at = (0..proto.code.len()).filter(|&at| {
+            self.contains(at) && proto.code[at].op().is_some_and(|op| LOOP_ENTRIES.contains(&op))
+        });
+        at.zip(1..).map(|(at, number)| (at as u32, number)).collect()
+    }
+}
+
+/// A loop: the instructions from its first to the last one that comes back to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The first instruction of the body.
+    pub head: usize,
+    /// The last backward jump to it.
+    pub back: usize,
+}
+
+/// Where the instruction at `at` jumps to, if it may.
+pub fn target(proto: &Proto, at: usize) -> Option<usize> {
+    let jump = proto.code[at].jump()?;
+    usize::try_from(at as i64 + 1 + jump as i64).ok()
+}
+
+/// The loops of a function, each once.
+pub fn loops(proto: &Proto) -> Vec<Region> {
+    let mut loops: Vec<Region> = Vec::new();
+    for (back, i) in proto.code.iter().enumerate() {
+        if !matches!(i.op(), Some(Op::JumpBack | Op::ForLoop | Op::TForLoop)) {
+            continue;
+        }
+        let Some(head) = target(proto, back) else { continue };
+        match loops.iter_mut().find(|l| l.head == head) {
+            Some(known) => known.back = known.back.max(back),
+            None => loops.push(Region { head, back }),
+        }
+    }
+    loops
+}
+
+/// Whether the backward jump has been taken. The quick ways of `TFORCALL` take that of the `TFORLOOP` behind it.
+fn comes_round(log: &Log, back: usize) -> bool {
+    let quick = log.proto().code[back].op() == Some(Op::TForLoop) && log.site(back - 1).runs > 1;
+    quick || log.site(back).runs > 1
+}
+
+/// All of a function that is called; of others the loops that came round. `None`: that is nothing.
+///
+/// A vararg function is never compiled from its start: its frame moves when it begins.
+pub fn choose(log: &Log) -> Option<Unit> {
+    let proto = log.proto();
+    let starts = log.calls() >= CALLS && !proto.is_vararg;
+    let mut wanted = vec![starts; proto.code.len()];
+    if !starts {
+        for l in loops(proto).into_iter().filter(|l| log.head(l.head).is_some() && comes_round(log, l.back)) {
+            wanted[l.head..=l.back].fill(true);
+        }
+    }
+    wanted.contains(&true).then_some(Unit { wanted, starts })
+}
