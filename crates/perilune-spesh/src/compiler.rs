@@ -212,8 +212,9 @@ impl Compiler {
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.
         let code = unsafe {
             let run = std::mem::transmute::<usize, Run>(code.address());
+            let length = code.len();
             let memory = Box::new(Installed(Some(code)));
-            MachineCode::new(Arc::clone(log.proto()), run, unit.starts, &entries, memory)
+            MachineCode::new(Arc::clone(log.proto()), (run, length), unit.starts, &entries, memory)
         };
         self.profiles.keep(&log, unit, &code);
         Some(code)

@@ -28,7 +28,8 @@
 //!
 //! # Whose memory it is
 //! An instance owns one count of its machine code, as it does of its prototype. The instance of a running function may die before machine code returns (a tail call
-//! takes its frame), and machine code calls other machine code directly ([`ProtoInst`]'s `native`): what dies is kept in [`Machine::dying`] until no run is under way.
+//! takes its frame), and machine code calls other machine code directly ([`ProtoInst`]'s `native`): what dies is kept in [`Machine::dying`] while a run of it is in the list of those under way, or an
+//! address in it is found on a native stack.
 //!
 //! # Calls and returns
 //! Machine code calls Lua functions that have machine code by pushing the frame's record, as the interpreter does, and calling it. A function that returns puts its results where its caller wants them
@@ -54,6 +55,7 @@ use crate::Vm;
 use crate::interp::Handlers;
 use crate::interrupt::InterruptHandle;
 use crate::object::ProtoInst;
+use crate::segment::Running;
 use crate::value::Value;
 use perilune_syntax::{Instr, Op, Proto};
 use std::any::Any;
@@ -98,6 +100,8 @@ pub struct MachineCode {
     /// Calls of the function enter it.
     starts: bool,
     run: Run,
+    /// Bytes of the code from `run` on; 0: it is part of the program, and calls no other machine code.
+    length: usize,
     /// How often it has been left because something was not as expected.
     exits: AtomicU32,
     /// For each instruction, one more than the number of its entry; 0: none.
@@ -110,17 +114,17 @@ impl MachineCode {
     /// Entry of the function's start: what its calls pass to `run`.
     pub const START: u32 = 0;
 
-    /// The code at `run` for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
+    /// The code at `run`, of so many bytes (0 if it is no code that is made, but a function of the program), for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
     /// all of [`LOOP_ENTRIES`], and if it `starts` the function, at [`MachineCode::START`]. `memory` owns the code.
     ///
     /// # Safety
-    /// `run` does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
+    /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
     ///
     /// # Panics
     /// An entry is no instruction of the prototype at which a loop can be entered.
     pub unsafe fn new(
         proto: Arc<Proto>,
-        run: Run,
+        (run, length): (Run, usize),
         starts: bool,
         entries: &[(u32, u32)],
         memory: Box<dyn Any + Send + Sync>,
@@ -133,7 +137,7 @@ impl MachineCode {
         }
         let stub = [Instr(ENTER as u64)];
         let exits = AtomicU32::new(0);
-        Arc::new(MachineCode { stub, starts, run, exits, entries: numbers, proto, _memory: memory })
+        Arc::new(MachineCode { stub, starts, run, length, exits, entries: numbers, proto, _memory: memory })
     }
 
     /// Whether it has been left too often because something was not as expected.
@@ -224,6 +228,7 @@ impl Default for Machine {
 
 /// A run of machine code that the interpreter has begun, on the native stack it runs on.
 struct Active {
+    code: *const MachineCode,
     previous: *mut Active,
     next: *mut Active,
 }
@@ -278,16 +283,43 @@ impl Machine {
         }
     }
 
-    /// Frees the code of dead instances that is not being run. Machine code calls machine code without telling, so all of it may be in use while there is a run.
-    pub fn bury(&mut self) {
-        if self.runs.is_null() {
-            self.dying.clear();
+    /// Whether a run of it has been told, or may be found on a native stack: machine code calls machine code without telling.
+    fn is_in_use(&self, code: &MachineCode, stacks: &Running) -> bool {
+        let (low, high) = (code.run as usize, code.run as usize + code.length);
+        let here = (crate::segment::stack_pointer(), stacks.end);
+        // At rest there is no running stack.
+        let here = (stacks.end != usize::MAX).then_some(here);
+        let known = || stacks.chain.iter().copied().chain(here);
+        let mut run = self.runs;
+        while !run.is_null() {
+            let address = run as usize;
+            // SAFETY: the list's members are on native stacks that live.
+            let (ran, next) = unsafe { ((*run).code, (*run).next) };
+            let parked = !known().any(|(low, end)| (low..end).contains(&address));
+            if std::ptr::eq(ran, code) || (parked && code.length > 0) {
+                return true;
+            }
+            run = next;
         }
+        let is_address_of_it = |at: usize| {
+            // SAFETY: native stacks are readable from where they are in use to their ends.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            (low..high).contains(&word)
+        };
+        !self.runs.is_null()
+            && known().any(|(low, end)| (low.next_multiple_of(8)..end & !7).step_by(8).any(is_address_of_it))
+    }
+
+    /// Frees the code of dead instances that is not being run.
+    pub fn bury(&mut self, stacks: &Running) {
+        let mut dying = std::mem::take(&mut self.dying);
+        dying.retain(|code| self.is_in_use(code, stacks));
+        self.dying = dying;
     }
 
     /// The domain ends. A run under way never goes on, but it stands on its code.
-    pub fn abandon(&mut self) {
-        self.bury();
+    pub fn abandon(&mut self, stacks: &Running) {
+        self.bury(stacks);
         self.dying.drain(..).for_each(std::mem::forget);
     }
 }
@@ -350,7 +382,7 @@ impl Vm {
         unsafe {
             let code = std::mem::replace(&mut (*inst).machine, std::ptr::null());
             self.lua.machine.forget(code);
-            self.lua.machine.bury();
+            self.lua.machine.bury(&self.lua.stacks.running);
             (*inst).native = std::ptr::null();
             (*inst).code = (*(*inst).proto).code.as_ptr();
             (*inst).heat = 0;

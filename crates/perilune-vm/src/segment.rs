@@ -203,7 +203,8 @@ pub(crate) fn spill_registers<R>(vm: *mut Vm, f: impl FnOnce(*mut Vm, usize) -> 
 
 /// An address in the caller's frame, or a little below everything it has spilled.
 #[inline(always)]
-fn stack_pointer() -> usize {
+/// The native stack pointer.
+pub(crate) fn stack_pointer() -> usize {
     let sp: usize;
     // SAFETY: reads a register.
     unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };

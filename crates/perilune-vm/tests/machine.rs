@@ -73,7 +73,7 @@ impl Specializer for Counted {
         let loops = loops.filter(|(_, i)| i.op().is_some_and(|op| LOOP_ENTRIES.contains(&op)));
         let entries: Vec<_> = loops.map(|(at, _)| (at as u32, 1)).collect();
         // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
-        Some(unsafe { MachineCode::new(Arc::clone(proto), counted, true, &entries, memory) })
+        Some(unsafe { MachineCode::new(Arc::clone(proto), (counted, 0), true, &entries, memory) })
     }
 }
 

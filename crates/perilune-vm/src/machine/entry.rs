@@ -164,7 +164,7 @@ unsafe fn run(
 ) -> u64 {
     // SAFETY: the caller's promise; the record stays here until it is taken out of the list.
     unsafe {
-        let mut active = Active { previous: null_mut(), next: null_mut() };
+        let mut active = Active { code, previous: null_mut(), next: null_mut() };
         let active = &raw mut active;
         (*vm).lua.machine.begin(active);
         let outer = (*vm).set_machine_running(true);
@@ -216,7 +216,13 @@ unsafe fn start(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst) -> u64 {
     // SAFETY: `native` is that of an instance's `MachineCode`.
     unsafe {
         let run = std::mem::transmute::<*const (), Run>((*inst).native);
-        run(vm, base, inst, MachineCode::START)
+        save!(vm, base, (*(*inst).proto).code.as_ptr());
+        let mut active = Active { code: (*inst).machine, previous: null_mut(), next: null_mut() };
+        let active = &raw mut active;
+        (*vm).lua.machine.begin(active);
+        let answer = run(vm, base, inst, MachineCode::START);
+        (*vm).lua.machine.end(active);
+        answer
     }
 }
 
