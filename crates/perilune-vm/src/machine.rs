@@ -360,7 +360,7 @@ impl Vm {
         unsafe {
             self.lua.machine.forget((*inst).machine);
             let starts = code.starts;
-            (*inst).code = if starts { code.stub.as_ptr() } else { (*(*inst).proto).code.as_ptr() };
+            (*inst).code = if starts { code.stub.as_ptr() } else { code.proto.code.as_ptr() };
             // A frame of a vararg function moves when it begins.
             (*inst).native =
                 if starts && !(*inst).is_vararg { code.run as *const () } else { std::ptr::null() };
