@@ -12,7 +12,7 @@
 //! Logs wait in a queue of [`QUEUE`]; what does not fit is dropped: the function gets hot again.
 //!
 //! # After `fork`
-//! A child has neither thread. It runs the code it has.
+//! A child has neither thread. Nothing that runs Lua forks without `exec`; a host that does has to leave this specialiser out, because its locks may be held by threads that the child lacks.
 //!
 //! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (5 to 10% for programs of which nothing is compiled).
 

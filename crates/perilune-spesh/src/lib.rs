@@ -2,7 +2,7 @@
 //!
 //! Its lowest floor knows no Lua: it takes a function in Cranelift's intermediate form and makes bytes of it, keeps bytes where
 //! they can run, says which function an address belongs to, and knows when nobody can be in code any more. On it stands what compiles
-//! hot loops: `loops.rs` chooses, `lower.rs` makes intermediate form, `blocking.rs` does it when the VM asks ([`specializer`]).
+//! hot functions and loops: `units.rs` and `compiler.rs` choose, `lower.rs` makes intermediate form, `profiles.rs` keeps what is known; `blocking.rs` does it when the VM asks, `background.rs` beside the program ([`specializer`]).
 //! `docs/spesh.md` has the whole design with its figures, `docs/decisions/0022-code-memory.md` the alternatives.
 //!
 //! # The life of a piece of code
@@ -124,7 +124,7 @@ fn background(
     report: impl FnOnce() -> Option<std::fs::File>,
 ) -> Result<Option<std::sync::Arc<dyn perilune_vm::machine::Specializer>>, String> {
     #[cfg(machine_code)]
-    match background::Background::new(20_000, report()) {
+    match background::Background::new(10_000, report()) {
         Ok(specializer) => Ok(Some(specializer)),
         Err(why) => Err(why.to_string()),
     }

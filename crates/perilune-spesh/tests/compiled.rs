@@ -102,3 +102,31 @@ fn modes_that_there_are_not_are_named() {
         assert!(error.contains(mode) && error.contains("'blocking'"), "{error}");
     }
 }
+
+#[test]
+fn a_compiling_thread_serves_all_domains_and_rests_with_them() {
+    let path = std::env::temp_dir().join(format!("perilune-spesh-{}-auto", std::process::id()));
+    let report = File::create(&path).unwrap();
+    let specializer = perilune_spesh::specializer("auto", || Some(report)).unwrap().unwrap();
+    let mut domains: Vec<_> = (0..2)
+        .map(|_| {
+            let mut vm = Vm::new();
+            perilune_stdlib::open_libs(&mut vm).unwrap();
+            vm.set_specializer(specializer.clone());
+            vm
+        })
+        .collect();
+    // Runs until the function is compiled, and a good deal more; a machine that is busy takes longer.
+    let source = "local function f(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end
+        local s, t = 0, os.clock()
+        repeat s = f(100000) until os.clock() - t > 0.5
+        return tostring(s)";
+    for vm in &mut domains {
+        let chunk = vm.load(source.as_bytes(), b"=test", LoadMode::Text, None).expect("a chunk");
+        assert_eq!(vm.host_call(chunk.into(), &[]).expect("no error"), 1);
+        assert_eq!(vm.stack_get(vm.nargs()).as_string().expect("a string").to_text(), "300000");
+    }
+    let report = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(compiled(&report) > 0, "{report}");
+}

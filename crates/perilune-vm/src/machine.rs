@@ -183,10 +183,12 @@ pub(crate) struct Machine {
     pub threshold: u32,
     /// See [`Specializer::quota`].
     quota: u32,
-    /// How many ticks have been seen, and how many recordings made for them.
+    /// How many ticks have been seen.
     pub ticks: u32,
-    /// See `ticks`.
-    pub recordings: u32,
+    /// The tick of the last recording.
+    pub recorded: u32,
+    /// Recordings since there was new machine code.
+    pub fruitless: u32,
     /// What is being recorded.
     pub logging: Option<Box<Logging>>,
     specializer: Option<Arc<dyn Specializer>>,
@@ -212,7 +214,8 @@ impl Default for Machine {
             threshold: 0,
             quota: 0,
             ticks: 0,
-            recordings: 0,
+            recorded: 0,
+            fruitless: 0,
             logging: None,
             distrusted: false,
             specializer: None,

@@ -1,7 +1,7 @@
 //! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there is new machine code.
 //!
 //! A function that a tick finds running, uncompiled, gets hotter by one. Two ticks are enough the first time it is recorded, four the second time, and so on. So nothing is counted
-//! in between, and a program pays for looking after it with some nanoseconds each tick, and with the recordings, which are rationed.
+//! in between, and a program pays for looking after it with some nanoseconds each tick, and with the recordings: after each from which no machine code has come it takes twice as many ticks until the next.
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 /// So many ticks make a function hot, the first time.
 const HOT: u32 = 2;
-/// So many recordings are free; each further one takes so many ticks that have gone by.
-const FREE: u32 = 8;
-/// See [`FREE`].
-const RATION: u32 = 30;
+/// From one recording to the next it takes at least so many ticks, and twice as many for each fruitless one, up to this power of two.
+const GAP: u32 = 1;
+/// See [`GAP`].
+const MOST_FRUITLESS: u32 = 10;
 
 impl Vm {
     /// A tick of the specializer.
@@ -23,8 +23,9 @@ impl Vm {
         let Some(specializer) = machine.specializer.clone() else { return };
         specializer.ticked();
         machine.ticks = machine.ticks.saturating_add(1);
-        let affordable = machine.ticks / RATION + FREE > machine.recordings;
-        if machine.distrusted || machine.watched || machine.logging.is_some() || !affordable {
+        let early =
+            machine.ticks < machine.recorded.saturating_add(GAP << machine.fruitless.min(MOST_FRUITLESS));
+        if machine.distrusted || machine.watched || machine.logging.is_some() || early {
             return;
         }
         // SAFETY: the running frame is complete; that of a Lua function has its closure.
@@ -40,7 +41,8 @@ impl Vm {
             (*inst).heat = (*inst).heat.saturating_add(1);
             if (*inst).heat >= HOT << (*inst).setbacks {
                 (*inst).heat = 0;
-                self.lua.machine.recordings += 1;
+                self.lua.machine.recorded = self.lua.machine.ticks;
+                self.lua.machine.fruitless += 1;
                 self.begin_log(inst);
             }
         }
@@ -51,6 +53,7 @@ impl Vm {
     pub(crate) fn install_machine_code(&mut self) {
         let Some(specializer) = self.lua.machine.specializer.clone() else { return };
         let handle = self.interrupt_handle();
+        self.lua.machine.fruitless = 0;
         for code in specializer.fetch(&handle) {
             let proto = Arc::as_ptr(code.proto());
             for n in 0..self.lua.gc.protos.len() {
