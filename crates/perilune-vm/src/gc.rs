@@ -296,7 +296,7 @@ impl Vm {
                 drop(Arc::from_raw((*i).proto));
                 self.lua.machine.forget_instance(i);
             }
-            self.lua.machine.abandon(&self.lua.stacks.running);
+            self.lua.machine.abandon(|| self.lua.stacks.running.in_use());
             self.lua.crossing.shared_refs.release();
             for u in self.lua.gc.userdata.drain(..) {
                 if !(*u).data.is_null() {

@@ -55,7 +55,6 @@ use crate::Vm;
 use crate::interp::Handlers;
 use crate::interrupt::InterruptHandle;
 use crate::object::ProtoInst;
-use crate::segment::Running;
 use crate::value::Value;
 use perilune_syntax::{Instr, Op, Proto};
 use std::any::Any;
@@ -287,18 +286,14 @@ impl Machine {
     }
 
     /// Whether a run of it has been told, or may be found on a native stack: machine code calls machine code without telling.
-    fn is_in_use(&self, code: &MachineCode, stacks: &Running) -> bool {
+    fn is_in_use(&self, code: &MachineCode, stacks: &[(usize, usize)]) -> bool {
         let (low, high) = (code.run as usize, code.run as usize + code.length);
-        let here = (crate::segment::stack_pointer(), stacks.end);
-        // At rest there is no running stack.
-        let here = (stacks.end != usize::MAX).then_some(here);
-        let known = || stacks.chain.iter().copied().chain(here);
         let mut run = self.runs;
         while !run.is_null() {
             let address = run as usize;
             // SAFETY: the list's members are on native stacks that live.
             let (ran, next) = unsafe { ((*run).code, (*run).next) };
-            let parked = !known().any(|(low, end)| (low..end).contains(&address));
+            let parked = !stacks.iter().any(|&(low, end)| (low..end).contains(&address));
             if std::ptr::eq(ran, code) || (parked && code.length > 0) {
                 return true;
             }
@@ -310,18 +305,24 @@ impl Machine {
             (low..high).contains(&word)
         };
         !self.runs.is_null()
-            && known().any(|(low, end)| (low.next_multiple_of(8)..end & !7).step_by(8).any(is_address_of_it))
+            && stacks
+                .iter()
+                .any(|&(low, end)| (low.next_multiple_of(8)..end & !7).step_by(8).any(is_address_of_it))
     }
 
-    /// Frees the code of dead instances that is not being run.
-    pub fn bury(&mut self, stacks: &Running) {
+    /// Frees the code of dead instances that is not being run. `stacks` gives the native stacks of the thread that owns the domain, each from where it is in use to its end.
+    pub fn bury(&mut self, stacks: impl FnOnce() -> Vec<(usize, usize)>) {
+        if self.dying.is_empty() {
+            return;
+        }
+        let stacks = stacks();
         let mut dying = std::mem::take(&mut self.dying);
-        dying.retain(|code| self.is_in_use(code, stacks));
+        dying.retain(|code| self.is_in_use(code, &stacks));
         self.dying = dying;
     }
 
     /// The domain ends. A run under way never goes on, but it stands on its code.
-    pub fn abandon(&mut self, stacks: &Running) {
+    pub fn abandon(&mut self, stacks: impl FnOnce() -> Vec<(usize, usize)>) {
         self.bury(stacks);
         self.dying.drain(..).for_each(std::mem::forget);
     }
@@ -385,7 +386,7 @@ impl Vm {
         unsafe {
             let code = std::mem::replace(&mut (*inst).machine, std::ptr::null());
             self.lua.machine.forget(code);
-            self.lua.machine.bury(&self.lua.stacks.running);
+            self.lua.machine.bury(|| self.lua.stacks.running.in_use());
             (*inst).native = std::ptr::null();
             (*inst).code = (*(*inst).proto).code.as_ptr();
             (*inst).heat = 0;

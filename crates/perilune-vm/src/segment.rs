@@ -121,6 +121,13 @@ impl Default for Running {
 }
 
 impl Running {
+    /// The native stacks, each from where it is in use to its end: those that wait, and the running one.
+    pub fn in_use(&self) -> Vec<(usize, usize)> {
+        // At rest there is no running stack.
+        let running = (self.end != usize::MAX).then(|| (stack_pointer(), self.end));
+        self.chain.iter().copied().chain(running).collect()
+    }
+
     /// The running stack is an OS thread's own, and nothing runs on it yet.
     pub fn set_bounds(&mut self, low: usize, end: usize) {
         self.chain.clear();
@@ -204,7 +211,7 @@ pub(crate) fn spill_registers<R>(vm: *mut Vm, f: impl FnOnce(*mut Vm, usize) -> 
 /// An address in the caller's frame, or a little below everything it has spilled.
 #[inline(always)]
 /// The native stack pointer.
-pub(crate) fn stack_pointer() -> usize {
+fn stack_pointer() -> usize {
     let sp: usize;
     // SAFETY: reads a register.
     unsafe { std::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };

@@ -396,7 +396,7 @@ impl Client for LuaClient<'_> {
                 }
                 keep
             });
-            self.lua.machine.bury(&self.lua.stacks.running);
+            self.lua.machine.bury(|| self.lua.stacks.running.in_use());
             retain_from(&mut self.lua.gc.userdata, from.userdata, |u| {
                 let keep = m.is_marked(Gc::from_ptr(u).obj());
                 if !keep && !(*u).data.is_null() {
