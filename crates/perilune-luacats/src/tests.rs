@@ -1,3 +1,5 @@
+//! Annotations as they are written, and what is read from them.
+
 use super::*;
 
 const FILE: &str = r#"---@meta perilune

@@ -7,8 +7,8 @@
 //! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`).
 //! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its first instruction, one [`ENTER`] that no chunk
 //!   contains. So a call of a function without machine code costs nothing more than before.
-//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code, or counts rounds to find out
-//!   what is hot, its dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has some.
+//! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code
+//!   its dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has some. A domain that counts to find out what is hot has [`COUNTING`], which looks at calls, too.
 //!
 //! Both say so by calling [`Run`], with the frame complete: `base` and `pc` stored, every value in its register.
 //!
@@ -16,7 +16,7 @@
 //! Machine code may keep registers of the frame in registers of the processor, as long as they are stored before anything that may look at them. What it does
 //! not do by itself it leaves to [`step`], which has the interpreter do one instruction. For this the domain's dispatch table
 //! is [`STOP`] while machine code runs: whatever an instruction comes to (the next one, a callee's first, the handler of an error, another coroutine),
-//! the interpreter stops there, stores `pc` and `base`, and `step` returns. It says [`STAY`] if the running frame is still the one that machine code runs, and nobody wants to see its instructions:
+//! the interpreter stops there, stores `pc` and `base`, and `step` returns, after it has run what the instruction has called if that is machine code. It says [`STAY`] if the running frame is still the one that machine code runs, and nobody wants to see its instructions:
 //! then machine code goes on at the frame's `pc`. Else, or if it does not know that place, it *leaves*.
 //!
 //! Natives that call Lua code begin a run of the interpreter of their own, with the table that belongs there (`interp::execute_with`); native stacks

@@ -1,3 +1,5 @@
+//! What the archives contain, and what the parts of a package look like.
+
 use super::*;
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
