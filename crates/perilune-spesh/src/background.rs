@@ -6,7 +6,7 @@
 //! signal is sent to anybody.
 //!
 //! # Compiling
-//! Logs go to the compiling thread, which begins with the first of them. Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A domain that has
+//! Logs go to the compiling thread, in the order in which they were made. Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A domain that has
 //! no instance of the function by then finds the code when it makes one ([`Specializer::code_of`]).
 //!
 //! Logs wait in a queue of [`QUEUE`]; what does not fit is dropped: the function gets hot again.
@@ -14,7 +14,7 @@
 //! # After `fork`
 //! A child has neither thread. Nothing that runs Lua forks without `exec`; a host that does has to leave this specialiser out, because its locks may be held by threads that the child lacks.
 //!
-//! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (5 to 10% for programs of which nothing is compiled).
+//! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (programs of which nothing was compiled ran 5 to 12% slower with `blocking`, its recordings included).
 
 use crate::Unavailable;
 use crate::compiler::Compiler;
