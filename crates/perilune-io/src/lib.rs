@@ -1,4 +1,4 @@
-//! The outside world without threads: `require "perilune.net"`.
+//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`.
 //!
 //! A fiber that waits for a socket holds no thread, and a domain that waits holds none either. This room knows sockets and the one poller of the process; what it needs of
 //! the scheduler is `perilune_domain::outside`. `docs/decisions/0027-one-poller.md` has the measurements behind the design.
@@ -32,6 +32,7 @@
 //! | `waiting.rs`, `connection.rs` | natives on connections |
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
 //! | `resolve.rs` | names, on helper threads |
+//! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
@@ -43,7 +44,9 @@ mod lease;
 mod listener;
 mod options;
 mod poller;
+mod process;
 mod resolve;
+mod signal_names;
 mod slot;
 #[cfg(test)]
 mod slot_tests;
@@ -59,7 +62,7 @@ pub use poller::poll_by_workers;
 
 /// The modules of this room, for `perilune_domain::Config`.
 pub fn modules() -> Vec<Module> {
-    vec![Module(&NET)]
+    vec![Module(&NET), Module(&process::MODULE)]
 }
 
 static NET: Native = Native::leaf("perilune.net", |vm| {

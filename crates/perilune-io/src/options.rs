@@ -8,8 +8,20 @@ use std::time::Duration;
 /// # Errors
 /// One is not.
 pub fn check(vm: &mut Vm, options: Gc<Table>, known: &[&str]) -> LuaResult<()> {
+    check_beside_list(vm, options, known, 0)
+}
+
+/// All keys of the table are among these, or places of a list of `count` elements.
+///
+/// # Errors
+/// One is not.
+pub fn check_beside_list(vm: &mut Vm, options: Gc<Table>, known: &[&str], count: i64) -> LuaResult<()> {
     let mut at = Value::NIL;
     while let Some((key, _)) = vm.raw_next(options, at)? {
+        if key.as_int().is_some_and(|n| (1..=count).contains(&n)) {
+            at = key;
+            continue;
+        }
         let name = key.as_string().map(|s| s.to_text());
         if !name.as_deref().is_some_and(|name| known.contains(&name)) {
             let name = name.unwrap_or_else(|| format!("{key:?}"));

@@ -45,10 +45,12 @@ impl Wake for Arc<Waiter> {
     }
 }
 
-/// Whom the poller tells that it can write again.
+/// Whom the poller tells itself: an owner with something left to do when the next edge comes (`Slot::set_backlog`). Nothing here may wait.
 pub trait Backlog: Send + Sync {
-    /// Writes what can be written. Must not wait.
-    fn write_backlog(&self);
+    /// There is room: writes what can be written.
+    fn write_backlog(&self) {}
+    /// There is something to read.
+    fn read_backlog(&self) {}
 }
 
 /// A descriptor as the poller knows it: two slots.
@@ -74,6 +76,11 @@ impl Source {
         let broken = flags.intersects(EventFlags::HUP | EventFlags::ERR);
         if broken || flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
             self.read.raise(broken || flags.contains(EventFlags::RDHUP), Wakes::One);
+            if self.read.take_backlog()
+                && let Some(owner) = self.owner.get().and_then(Weak::upgrade)
+            {
+                owner.read_backlog();
+            }
         }
         if broken || flags.contains(EventFlags::OUT) {
             self.write.raise(broken, Wakes::All);

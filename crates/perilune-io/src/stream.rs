@@ -26,11 +26,12 @@ use crate::waiting::{Side, Timeouts, Waited};
 use parking_lot::{Mutex, MutexGuard};
 use perilune_domain::outside::Awaited;
 use perilune_domain::sched::deferred::Later;
+use perilune_stdlib::sigpipe;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketType, sockopt};
+use rustix::net::{SendFlags, Shutdown, SocketType, sockopt};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -104,6 +105,8 @@ pub struct Stream {
     received: AtomicU64,
     sent: AtomicU64,
     is_tcp: bool,
+    /// One end of a pipe: one of the directions is closed from the beginning.
+    is_pipe: bool,
     /// Our address and the peer's.
     pub address: String,
     /// As above.
@@ -137,18 +140,50 @@ impl Stream {
         }
         let peer = rustix::net::getpeername(&fd).ok().flatten();
         let fd = Arc::new(fd);
+        let ends = (Some(Arc::clone(&fd)), Some(fd));
+        let names = (address::text(local), address::text(peer));
+        Stream::of(ends, registration, kind, names, is_tcp, false)
+    }
+
+    /// One end of a pipe, which does not block, as a connection that has one direction only.
+    ///
+    /// # Errors
+    /// The poller cannot watch it.
+    pub fn pipe(
+        fd: OwnedFd,
+        side: Side,
+        kind: &'static SharedKind,
+        names: (String, String),
+    ) -> Result<Arc<Stream>, Errno> {
+        let registration = poller::register(&fd)?;
+        let fd = Some(Arc::new(fd));
+        let ends = match side {
+            Side::Read => (fd, None),
+            Side::Write => (None, fd),
+        };
+        Ok(Stream::of(ends, registration, kind, names, false, true))
+    }
+
+    fn of(
+        (input, output): (Option<Arc<OwnedFd>>, Option<Arc<OwnedFd>>),
+        registration: Registration,
+        kind: &'static SharedKind,
+        (address, peer): (String, String),
+        is_tcp: bool,
+        is_pipe: bool,
+    ) -> Arc<Stream> {
         let stream = Arc::new_cyclic(|me| Stream {
             me: me.clone(),
             registration,
             input: Mutex::new(Input {
-                fd: Some(Arc::clone(&fd)),
+                fd: input,
                 buffer: Buffer::default(),
                 end: None,
                 drained: false,
                 searched: (Vec::new(), 0),
             }),
             output: Mutex::new(Output {
-                fd: Some(fd),
+                fd: output,
                 buffer: Buffer::default(),
                 failed: None,
                 deferred: false,
@@ -161,8 +196,9 @@ impl Stream {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             is_tcp,
-            address: address::text(local),
-            peer: address::text(peer),
+            is_pipe,
+            address,
+            peer,
             kind,
         });
         let weak: Weak<Stream> = stream.me.clone();
@@ -243,13 +279,13 @@ impl Stream {
             let Some(end) = input.buffer.end(room) else { return More::NoMemory };
             let before = end.len();
             let room = end.capacity() - before;
-            match rustix::net::recv(fd, spare_capacity(end), RecvFlags::empty()) {
-                Ok((0, _)) => {
+            match rustix::io::read(fd, spare_capacity(end)) {
+                Ok(0) => {
                     input.end = Some(End::Eof);
                     self.forget_empty(input);
                     return More::End;
                 }
-                Ok((n, _)) => {
+                Ok(n) => {
                     input.drained = n < room;
                     self.received.fetch_add(n as u64, Ordering::Relaxed);
                     return More::Some;
@@ -330,6 +366,15 @@ impl Stream {
         !output.buffer.is_empty() && !std::mem::replace(&mut output.deferred, true)
     }
 
+    /// One system call. The signal of a pipe that nobody reads is no way to tell it.
+    fn send_once(is_pipe: bool, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+        if is_pipe {
+            sigpipe::without(|| rustix::io::write(fd, bytes))
+        } else {
+            rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)
+        }
+    }
+
     /// Sends what the system takes at once; how much that was.
     fn send(&self, output: &mut Output, bytes: &[u8]) -> usize {
         let Some(fd) = &output.fd else { return 0 };
@@ -337,7 +382,7 @@ impl Stream {
         let mut done = 0;
         while done < bytes.len() {
             slot.clear();
-            match rustix::net::send(fd, &bytes[done..], SendFlags::NOSIGNAL) {
+            match Stream::send_once(self.is_pipe, fd, &bytes[done..]) {
                 Ok(n) => done += n,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
@@ -396,6 +441,11 @@ impl Stream {
     /// The system's, or that it is closed.
     pub fn end_output(&self, output: &mut Output) -> Result<(), Failure> {
         self.check_output(output)?;
+        if self.is_pipe {
+            // Its other end reads the end of the stream when this one is closed.
+            output.fd = None;
+            return Ok(());
+        }
         if !std::mem::replace(&mut output.ended, true)
             && let Some(fd) = &output.fd
         {
@@ -549,7 +599,7 @@ impl Drop for Stream {
             && !buffer.is_empty()
             && output.failed.is_none()
         {
-            let _ = rustix::net::send(&fd, buffer.bytes(), SendFlags::NOSIGNAL);
+            let _ = Stream::send_once(self.is_pipe, &fd, buffer.bytes());
         }
     }
 }

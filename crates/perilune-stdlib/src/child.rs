@@ -1,8 +1,12 @@
-//! Child processes: the shell's commands of `io.popen` and `os.execute`.
+//! Child processes: the shell's commands of `io.popen` and `os.execute`, and what rooms above start ([`Program`]).
 //!
 //! A child starts with the default actions of the signals that this process may have changed, and with an empty
-//! signal mask; of our descriptors it inherits the standard ones. Nothing here changes an action of this
-//! process: that is up to the program that the library is part of.
+//! signal mask; of our descriptors it inherits the standard ones, or what is put in their places. Nothing here
+//! changes an action of this process: that is up to the program that the library is part of.
+//!
+//! Children are started by `posix_spawn`, which says why a program cannot be executed, and does not copy the
+//! address space. Rejected: `fork` (a process of many threads and a large heap), `std::process::Command` (it
+//! leaves the signals that its runtime ignores ignored, and owns the only wait).
 //!
 //! A child is waited for by whoever has it. One that is dropped before it has ended is remembered, and taken
 //! off the system's list when the next one is started.
@@ -10,14 +14,14 @@
 use crate::errno;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Where all commands are run.
-const SHELL: &std::ffi::CStr = c"/bin/sh";
+const SHELL: &CStr = c"/bin/sh";
 
 /// Children that nobody waits for.
 static ABANDONED: Mutex<Vec<libc::pid_t>> = Mutex::new(Vec::new());
@@ -31,16 +35,76 @@ pub(crate) fn in_foreground() -> bool {
 }
 
 /// A process that this one has started.
-pub(crate) struct Child {
+pub struct Child {
     pid: libc::pid_t,
     /// Its number may belong to another process by now.
     reaped: bool,
 }
 
-/// One end of a pipe, which becomes a standard stream of the child.
-pub(crate) struct Connection<'a> {
-    pub(crate) end: BorrowedFd<'a>,
-    pub(crate) becomes: BorrowedFd<'static>,
+/// A descriptor that becomes a standard stream of the child.
+pub struct Connection<'a> {
+    /// The descriptor.
+    pub end: BorrowedFd<'a>,
+    /// In whose place.
+    pub becomes: BorrowedFd<'static>,
+}
+
+/// A program with its arguments, and what it finds when it begins.
+pub struct Program<'a> {
+    /// Its name, which is looked for along PATH if it has no slash, and the arguments. Not empty.
+    pub arguments: &'a [CString],
+    /// All variables of its environment, as `NAME=value`; `None`: those of this process.
+    pub environment: Option<&'a [CString]>,
+    /// Where it runs; `None`: where this process does.
+    pub directory: Option<&'a CStr>,
+    /// What becomes its standard streams, one after the other.
+    pub connections: &'a [Connection<'a>],
+    /// It leads a process group of its own.
+    pub leads_group: bool,
+}
+
+impl Program<'_> {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The system's: the program is not found, or cannot be executed.
+    pub fn start(&self) -> Result<Child, Errno> {
+        reap_abandoned();
+        let mut setup = Setup::new()?;
+        if self.leads_group {
+            setup.lead_group()?;
+        }
+        if let Some(directory) = self.directory {
+            setup.go_to(directory)?;
+        }
+        for connection in self.connections {
+            setup.connect(connection.end, connection.becomes)?;
+        }
+        let list = |strings: &[CString]| -> Vec<*mut libc::c_char> {
+            strings.iter().map(|s| s.as_ptr().cast_mut()).chain([null_mut()]).collect()
+        };
+        let arguments = list(self.arguments);
+        let environment = self.environment.map(list);
+        let Some(file) = self.arguments.first() else { return Err(Errno::INVAL) };
+        let mut pid = 0;
+        // SAFETY: the strings are terminated and outlive the call, which does not write to them; the lists end with null pointers; attributes and
+        // actions are initialised. The environment of the process is read as in `run`.
+        check(unsafe {
+            libc::posix_spawnp(
+                &mut pid,
+                file.as_ptr(),
+                &setup.actions,
+                &setup.attributes,
+                arguments.as_ptr(),
+                environment.as_ref().map_or(environ, |list| list.as_ptr()),
+            )
+        })?;
+        Ok(Child { pid, reaped: false })
+    }
+}
+
+unsafe extern "C" {
+    static environ: *const *mut libc::c_char;
 }
 
 /// Whether there is a shell.
@@ -60,7 +124,10 @@ pub(crate) fn start(command: &[u8], connection: Option<Connection<'_>>) -> Resul
 }
 
 /// A pipe whose ends children do not inherit: what is read, what is written.
-pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+///
+/// # Errors
+/// There are no descriptors left.
+pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
 }
 
@@ -84,12 +151,34 @@ pub(crate) fn execute(command: &[u8]) -> Result<i32, Errno> {
 }
 
 impl Child {
+    /// Its number, which is its own until it has been waited for.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Its wait status, if it has ended. Not after that has been told.
+    ///
+    /// # Errors
+    /// `ECHILD`, as of [`Child::wait`].
+    pub fn try_wait(&mut self) -> Result<Option<i32>, Errno> {
+        loop {
+            match wait_for(self.pid, libc::WNOHANG) {
+                Err(Errno::INTR) => {}
+                Ok((0, _)) => return Ok(None),
+                result => {
+                    self.reaped = true;
+                    return result.map(|(_, status)| Some(status));
+                }
+            }
+        }
+    }
+
     /// Sleeps until it has ended; its wait status.
     ///
     /// # Errors
     /// `EINTR`: a signal handler ran in this thread. `ECHILD`: the system does not know it any more, because the
     /// program ignores SIGCHLD or waits for any child.
-    pub(crate) fn wait(&mut self) -> Result<i32, Errno> {
+    pub fn wait(&mut self) -> Result<i32, Errno> {
         match wait_for(self.pid, 0) {
             Err(Errno::INTR) => Err(Errno::INTR),
             result => {
@@ -166,10 +255,22 @@ impl Setup {
         check(unsafe { libc::posix_spawn_file_actions_adddup2(&mut self.actions, end, becomes) })
     }
 
-    fn run(&self, command: &std::ffi::CStr) -> Result<Child, Errno> {
-        unsafe extern "C" {
-            static environ: *const *mut libc::c_char;
+    fn lead_group(&mut self) -> Result<(), Errno> {
+        // SAFETY: the attributes are initialised, their flags have been set by `new`.
+        unsafe {
+            check(libc::posix_spawnattr_setpgroup(&mut self.attributes, 0))?;
+            let flags =
+                libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETPGROUP;
+            check(libc::posix_spawnattr_setflags(&mut self.attributes, flags as libc::c_short))
         }
+    }
+
+    fn go_to(&mut self, directory: &CStr) -> Result<(), Errno> {
+        // SAFETY: the actions are initialised; the call copies the terminated string.
+        check(unsafe { libc::posix_spawn_file_actions_addchdir_np(&mut self.actions, directory.as_ptr()) })
+    }
+
+    fn run(&self, command: &CStr) -> Result<Child, Errno> {
         let arguments =
             [c"sh".as_ptr().cast_mut(), c"-c".as_ptr().cast_mut(), command.as_ptr().cast_mut(), null_mut()];
         let mut pid = 0;

@@ -22,7 +22,7 @@
 //! meet a metamethod or a callback.
 
 pub mod base;
-mod child;
+pub mod child;
 pub mod chunk;
 mod date;
 pub mod debug;
@@ -32,7 +32,7 @@ pub mod math;
 pub mod os;
 pub mod package;
 mod random;
-mod sigpipe;
+pub mod sigpipe;
 mod sort;
 pub mod string;
 pub mod table;

@@ -9,7 +9,10 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 /// Calls `write`; where it fails with `EPIPE`, nothing else happens.
-pub(crate) fn without<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+///
+/// # Errors
+/// Those of `write`.
+pub fn without<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     let pipe = only_sigpipe();
     let mut before = MaybeUninit::uninit();
     // SAFETY: both are valid sets; the second one is written when the call succeeds, and it can only fail for a

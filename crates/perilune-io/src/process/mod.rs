@@ -1,0 +1,402 @@
+//! `require "perilune.process"`: other programs, their streams, their ends.
+//!
+//! # Terms
+//! * A *process* here is one that this program has started. Its *group* is what a signal reaches: itself and what it starts, unless that leaves the group.
+//! * Its *streams* are our ends of pipes: connections that have one direction (`stream.rs`).
+//! * To *reap* a process is to fetch its status. Until then its number belongs to it, also when it has ended; afterwards the system may give the number to somebody else.
+//!
+//! # The end of a process
+//! The system tells by a descriptor (`pidfd`) that becomes readable, which the poller watches: nobody sleeps in `waitpid`, and no handler of SIGCHLD is needed, which would be
+//! the whole process's affair. On that edge the poller itself reaps it, keeps the status, and wakes who waits. So there are no zombies, whether a program asks for the status or not; a handle that
+//! is lost does not matter, because the list [`RUNNING`] keeps every process that has not been reaped.
+//!
+//! `process.run` has it *kept*: not reaped before its output has ended. A shell that has ended may have left others in its group which hold the pipe; as long as the shell is not reaped, the
+//! group's number is nobody else's and the group can be killed.
+//!
+//! # What always holds
+//! * A signal is sent under the lock under which the process is reaped, and only before: it cannot reach a stranger.
+//! * All our descriptors are `CLOEXEC`; a child has its three streams and nothing else of ours. It begins with an empty mask and the default actions (`perilune_stdlib::child`).
+//! * `run` that ends early, by its time, its limit or a cancellation, kills the group.
+//!
+//! Rejected: a thread for each `waitpid` (a thousand children are a thousand threads); SIGCHLD (one handler for the process, signals that merge, libraries that wait for any child);
+//! socket pairs instead of pipes (programs open `/dev/stdin` again, which sockets refuse).
+
+mod run;
+mod start;
+
+use crate::connection::CONNECTION;
+use crate::failure::Failure;
+use crate::poller::{self, Backlog, Registration};
+use crate::signal_names;
+use crate::stream::Stream;
+use parking_lot::Mutex;
+use perilune_domain::objects::fill;
+use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
+use perilune_stdlib::child::Child;
+use perilune_trace::event::Verb;
+use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+/// The kind of processes.
+static PROCESS: SharedKind = SharedKind::new("process", open);
+
+/// Processes that have not been reaped.
+static RUNNING: Mutex<Option<HashMap<i32, Arc<Process>>>> = Mutex::new(None);
+
+/// How a process has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// The system does not know any more: somebody else has reaped it.
+    Unknown,
+}
+
+/// A process.
+pub struct Process {
+    pid: i32,
+    /// The program, for reports.
+    name: String,
+    leads_group: bool,
+    state: Mutex<State>,
+    /// Standard input, output, error.
+    streams: [Option<Arc<Stream>>; 3],
+}
+
+struct State {
+    /// Until it is reaped.
+    child: Option<Child>,
+    /// Until the end is known. The registration before the descriptor: nobody is told of it any more when that is closed.
+    watch: Option<(Registration, OwnedFd)>,
+    /// It is not to be reaped before this is taken back.
+    kept: bool,
+    /// It has ended, whether it is reaped or not.
+    ended: bool,
+    status: Status,
+    waiters: Vec<Arc<Waiter>>,
+}
+
+/// Who waits for the end of a process. Dropped with the wait.
+struct Waits {
+    process: Arc<Process>,
+    waiter: Arc<Waiter>,
+    deadline: Option<Instant>,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.process.take_back(&self.waiter);
+    }
+}
+
+impl Process {
+    /// What has just been started, watched from now on. `kept`: it is not reaped before [`Process::release`].
+    ///
+    /// # Errors
+    /// It cannot be watched. It has been killed then.
+    fn watch(
+        mut child: Child,
+        name: String,
+        leads_group: bool,
+        streams: [Option<Arc<Stream>>; 3],
+        kept: bool,
+    ) -> Result<Arc<Process>, Errno> {
+        let pid = child.pid();
+        let watched = match Pid::from_raw(pid) {
+            Some(number) => pidfd_open(number, PidfdFlags::NONBLOCK)
+                .and_then(|fd| poller::register(&fd).map(|registration| (registration, fd))),
+            None => Err(Errno::SRCH),
+        };
+        let watch = match watched {
+            Ok(watch) => watch,
+            Err(error) => {
+                let _ = send(pid, leads_group, libc::SIGKILL);
+                // It ends at once, but for a process in the middle of a system call that nothing ends: that one is left to `Child`'s drop.
+                let _ = child.try_wait();
+                return Err(error);
+            }
+        };
+        let source = Arc::clone(&watch.0.source);
+        let state = State {
+            child: Some(child),
+            watch: Some(watch),
+            kept,
+            ended: false,
+            status: Status::Unknown,
+            waiters: Vec::new(),
+        };
+        let process = Arc::new(Process { pid, name, leads_group, state: Mutex::new(state), streams });
+        RUNNING.lock().get_or_insert_default().insert(pid, Arc::clone(&process));
+        let owner: Weak<Process> = Arc::downgrade(&process);
+        source.set_owner(owner);
+        if !source.read.set_backlog() {
+            process.read_backlog();
+        }
+        Ok(process)
+    }
+
+    /// How it has ended, if it has.
+    fn status(&self) -> Option<Status> {
+        let state = self.state.lock();
+        (state.ended && state.child.is_none()).then_some(state.status)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.state.lock().ended
+    }
+
+    /// Wakes `waiter` when it ends. False: it has ended.
+    fn wake_at_end(&self, waiter: &Arc<Waiter>) -> bool {
+        let mut state = self.state.lock();
+        if !state.ended {
+            state.waiters.push(Arc::clone(waiter));
+        }
+        !state.ended
+    }
+
+    fn take_back(&self, waiter: &Arc<Waiter>) {
+        self.state.lock().waiters.retain(|w| !Arc::ptr_eq(w, waiter));
+    }
+
+    /// Sends a signal to its group.
+    ///
+    /// # Errors
+    /// It has ended.
+    fn kill(&self, signal: i32) -> Result<(), Errno> {
+        let state = self.state.lock();
+        match &state.child {
+            Some(_) => send(self.pid, self.leads_group, signal),
+            None => Err(Errno::SRCH),
+        }
+    }
+
+    /// Kills its group and lets go of its streams.
+    fn end(&self) {
+        let _ = self.kill(libc::SIGKILL);
+        for stream in self.streams.iter().flatten() {
+            stream.close_now();
+        }
+    }
+
+    /// It is kept no more.
+    fn release(&self) {
+        self.state.lock().kept = false;
+        self.reap();
+    }
+
+    /// The poller has told that it has ended, or it is kept no more: fetches its status, if that is allowed and there is one.
+    fn reap(&self) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        if let Some(child) = &mut state.child {
+            if !state.kept {
+                loop {
+                    if let Some((registration, _)) = &state.watch {
+                        registration.source.read.clear();
+                    }
+                    match child.try_wait() {
+                        Ok(Some(status)) => state.status = Status::of(status),
+                        Err(_) => state.status = Status::Unknown,
+                        Ok(None) => match &state.watch {
+                            // The edge may come between the two.
+                            Some((registration, _)) if !registration.source.read.set_backlog() => continue,
+                            _ => return,
+                        },
+                    }
+                    break;
+                }
+                state.child = None;
+            }
+            state.ended = true;
+        }
+        let waiters = std::mem::take(&mut state.waiters);
+        if state.child.is_none() {
+            // Nothing below asks for this lock.
+            drop(state.watch.take());
+            let last = RUNNING.lock().as_mut().and_then(|running| running.remove(&self.pid));
+            drop(last);
+        }
+        for waiter in waiters {
+            waiter.wake(Reason::Ready);
+        }
+    }
+}
+
+impl Status {
+    fn of(wait: i32) -> Status {
+        if libc::WIFSIGNALED(wait) {
+            Status::Killed(libc::WTERMSIG(wait))
+        } else {
+            Status::Exited(libc::WEXITSTATUS(wait))
+        }
+    }
+
+    /// Fields `code` or `signal` of a result.
+    fn fill(self, vm: &mut Vm, result: Gc<Table>) -> LuaResult<()> {
+        match self {
+            Status::Exited(code) => vm.set_field(result, "code", Value::int(i64::from(code))),
+            Status::Killed(signal) => {
+                let name = vm.value_str(signal_names::name(signal).as_bytes())?;
+                vm.set_field(result, "signal", name)
+            }
+            Status::Unknown => Ok(()),
+        }
+    }
+}
+
+/// Sends a signal to a child that has not been reaped.
+fn send(pid: i32, to_group: bool, signal: i32) -> Result<(), Errno> {
+    // SAFETY: two numbers.
+    match unsafe { libc::kill(if to_group { -pid } else { pid }, signal) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
+/// The poller's: it has ended.
+impl Backlog for Process {
+    fn read_backlog(&self) {
+        self.reap();
+    }
+}
+
+impl Awaited for Process {
+    fn words(&self) -> String {
+        format!("the end of process {} ({})", self.pid, self.name)
+    }
+}
+
+impl SharedObject for Process {
+    fn kind(&self) -> &'static SharedKind {
+        &PROCESS
+    }
+    fn label(&self) -> Option<String> {
+        Some(format!("{} {}", self.pid, self.name))
+    }
+}
+
+// -- Natives ---------------------------------------------------------------------------------------------------------------------
+
+/// The module.
+pub static MODULE: Native = Native::leaf("perilune.process", |vm| {
+    outside::enter(vm);
+    let module = vm.new_table(0, 2)?;
+    vm.push(module.into());
+    vm.register(module, &[&run::RUN, &SPAWN])?;
+    vm.ret(module)
+});
+
+fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
+    fill(vm, mt, &[&WAIT, &KILL], &[("__close", &AT_SCOPE_END)])?;
+    let methods = vm.get_field(mt, "__index")?;
+    let index = vm.new_native_closure(&INDEX, &[methods])?;
+    vm.set_field(mt, "__index", index)
+}
+
+fn this(vm: &mut Vm) -> LuaResult<Arc<Process>> {
+    vm.check_shared_arc(1, &PROCESS)
+}
+
+/// `p.stdin`, `p.pid`, methods.
+static INDEX: Native = Native::leaf("index", |vm| {
+    let process = this(vm)?;
+    let key = vm.arg(2).as_string().map(|s| s.to_text()).unwrap_or_default();
+    let stream = match &*key {
+        "pid" => return vm.ret(i64::from(process.pid)),
+        "stdin" => &process.streams[0],
+        "stdout" => &process.streams[1],
+        "stderr" => &process.streams[2],
+        _ => {
+            let method = match vm.upvalue(1).as_table() {
+                Some(methods) => vm.raw_get(methods, vm.arg(2)),
+                None => Value::NIL,
+            };
+            return vm.ret(method);
+        }
+    };
+    match stream {
+        Some(stream) => {
+            let stream = vm.shared_ref(Arc::clone(stream));
+            vm.ret(stream)
+        }
+        None => vm.ret(Value::NIL),
+    }
+});
+
+/// `process.spawn{...}`
+static SPAWN: Native = Native::leaf("spawn", |vm| {
+    let order = start::order(vm, &start::SPAWN)?;
+    match order.start(&CONNECTION, false) {
+        Ok(process) => {
+            let process = vm.shared_ref(process);
+            vm.ret(process)
+        }
+        Err(failure) => failure.ret(vm),
+    }
+});
+
+/// `p:wait([seconds])`: how it has ended.
+static WAIT: Native = Native::leaf("wait", |vm| {
+    let process = this(vm)?;
+    let (mut deadline, mut is_over) = (None, false);
+    match outside::woken(vm)? {
+        Turn::First => {
+            if !vm.arg_is_none_or_nil(2) {
+                deadline = outside::check_span(vm, 2)?.and_then(|span| Instant::now().checked_add(span));
+            }
+        }
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(reason, _) => {
+            deadline = outside::take_data::<Waits>(vm).and_then(|waits| waits.deadline);
+            is_over = reason == Reason::Timeout;
+            outside::finish(vm);
+        }
+    }
+    loop {
+        if let Some(status) = process.status() {
+            let result = vm.new_table(0, 1)?;
+            vm.push(result.into());
+            status.fill(vm, result)?;
+            return Ok(1);
+        }
+        if is_over {
+            return Failure::Timeout.ret(vm);
+        }
+        let waiter = outside::begin(vm, Verb::WaitsFor, Arc::clone(&process) as _)?;
+        if process.wake_at_end(&waiter) {
+            outside::set_data(vm, Waits { process: Arc::clone(&process), waiter, deadline });
+            outside::limit_at(vm, deadline)?;
+            if outside::sleeps(vm) {
+                return Err(vm.park());
+            }
+        }
+        outside::finish(vm);
+    }
+});
+
+/// `p:kill([signal])`: sends a signal to the process and what it has started.
+static KILL: Native = Native::leaf("kill", |vm| {
+    let process = this(vm)?;
+    let signal = signal_names::check(vm, 2, Some(libc::SIGTERM))?;
+    match process.kill(signal) {
+        Ok(()) => vm.ret(true),
+        Err(error) => {
+            let what = || format!("cannot send a signal to process {} ({})", process.pid, process.name);
+            Failure::from(error).of(what).ret(vm)
+        }
+    }
+});
+
+/// The process goes out of scope: it is killed, and its streams are closed.
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    this(vm)?.end();
+    Ok(0)
+});

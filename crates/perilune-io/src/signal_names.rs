@@ -1,0 +1,85 @@
+//! Signals by the names that programs use: `"TERM"`, `"SIGTERM"`, 15.
+
+use perilune_vm::{LuaResult, Vm};
+
+/// Those that have a name.
+const NAMES: [(&str, i32); 31] = [
+    ("HUP", libc::SIGHUP),
+    ("INT", libc::SIGINT),
+    ("QUIT", libc::SIGQUIT),
+    ("ILL", libc::SIGILL),
+    ("TRAP", libc::SIGTRAP),
+    ("ABRT", libc::SIGABRT),
+    ("BUS", libc::SIGBUS),
+    ("FPE", libc::SIGFPE),
+    ("KILL", libc::SIGKILL),
+    ("USR1", libc::SIGUSR1),
+    ("SEGV", libc::SIGSEGV),
+    ("USR2", libc::SIGUSR2),
+    ("PIPE", libc::SIGPIPE),
+    ("ALRM", libc::SIGALRM),
+    ("TERM", libc::SIGTERM),
+    ("STKFLT", libc::SIGSTKFLT),
+    ("CHLD", libc::SIGCHLD),
+    ("CONT", libc::SIGCONT),
+    ("STOP", libc::SIGSTOP),
+    ("TSTP", libc::SIGTSTP),
+    ("TTIN", libc::SIGTTIN),
+    ("TTOU", libc::SIGTTOU),
+    ("URG", libc::SIGURG),
+    ("XCPU", libc::SIGXCPU),
+    ("XFSZ", libc::SIGXFSZ),
+    ("VTALRM", libc::SIGVTALRM),
+    ("PROF", libc::SIGPROF),
+    ("WINCH", libc::SIGWINCH),
+    ("IO", libc::SIGIO),
+    ("PWR", libc::SIGPWR),
+    ("SYS", libc::SIGSYS),
+];
+
+/// Its name; the number of one that has none.
+pub fn name(signal: i32) -> String {
+    match NAMES.iter().find(|(_, number)| *number == signal) {
+        Some((name, _)) => (*name).to_owned(),
+        None => signal.to_string(),
+    }
+}
+
+/// Argument `n` as a signal; `default` if it is absent.
+///
+/// # Errors
+/// It is none.
+pub fn check(vm: &mut Vm, n: u32, default: Option<i32>) -> LuaResult<i32> {
+    if let (Some(signal), true) = (default, vm.arg_is_none_or_nil(n)) {
+        return Ok(signal);
+    }
+    if let Some(number) = vm.arg(n).as_int() {
+        return match i32::try_from(number) {
+            Ok(number) if (1..=64).contains(&number) => Ok(number),
+            _ => Err(vm.arg_error(n, "a signal's number is from 1 to 64")),
+        };
+    }
+    let text = vm.check_str(n)?.to_text();
+    let short = text.strip_prefix("SIG").unwrap_or(&text);
+    match NAMES.iter().find(|(name, _)| *name == short) {
+        Some((_, number)) => Ok(*number),
+        None => Err(vm.arg_error(
+            n,
+            &format!("there is no signal '{text}' (there are \"TERM\", \"HUP\", \"USR1\" and others)"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_has_one_name() {
+        for (at, (text, number)) in NAMES.iter().enumerate() {
+            assert_eq!(name(*number), *text);
+            assert!(NAMES[..at].iter().all(|(other, _)| other != text));
+        }
+        assert_eq!(name(40), "40");
+    }
+}
