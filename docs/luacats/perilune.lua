@@ -502,16 +502,48 @@ function channel:is_closed() end
 
 ---@alias perilune.element "f64"|"f32"|"i64"|"i32"|"u8"
 
----An array of numbers that all domains see. `a[i]`, `#a`, `ipairs(a)` work.
+---An array that all domains see: of numbers, of strings (`"string"`), or of records, whose fields a table names with their kinds. `a[i]`, `#a`, `ipairs(a)`, `pairs(a)`
+---and what of `table` keeps the length (`concat`, `unpack`, `sort`, `move`) work.
 ---@param kind perilune.element
----@param n integer|number[] its length, or its elements
+---@param n integer|number[]|number[][] its length or rows, or its elements, or those of each row
+---@param columns? integer in two dimensions
 ---@return perilune.array
-function perilune.array(kind, n) end
+---@overload fun(kind: "string", n: integer|string[]): perilune.strings
+---@overload fun(fields: table<string, perilune.element|"string">, n: integer|table[], columns?: integer): perilune.records
+function perilune.array(kind, n, columns) end
 
 ---@class perilune.array
 ---@field [integer] number
 ---@operator len: integer
 local array = {}
+
+---The element in row `i` and column `j`.
+---@param i integer
+---@param j integer
+---@return number
+function array:at(i, j) end
+
+---Stores the element in row `i` and column `j`.
+---@param i integer
+---@param j integer
+---@param v number
+function array:put(i, j, v) end
+
+---Row `i` of an array in two dimensions: a slice of it.
+---@param i integer
+---@return perilune.array
+function array:row(i) end
+
+---Rows and columns; in one dimension, the length.
+---@return integer
+---@return integer? columns
+function array:size() end
+
+---The same memory in other rows.
+---@param rows integer
+---@param columns integer
+---@return perilune.array
+function array:reshape(rows, columns) end
 
 ---The kind of its elements.
 ---@return perilune.element
@@ -538,10 +570,10 @@ function array:fill(x, i, j) end
 ---@return perilune.array self
 function array:copy(source, at, i, j) end
 
----A list of the elements, or of those from `i` to `j`.
+---A list of the elements, or of those from `i` to `j`; of all in two dimensions, a list of rows.
 ---@param i? integer
 ---@param j? integer
----@return number[]
+---@return number[]|number[][]
 function array:totable(i, j) end
 
 ---The sum of the elements, or of those from `i` to `j`.
@@ -563,6 +595,62 @@ function array:add(i, x) end
 ---@return boolean done
 ---@return number before
 function array:cas(i, old, new) end
+
+---An array of strings that all domains see.
+---@class perilune.strings
+---@field [integer] string
+---@operator len: integer
+local strings = {}
+
+---@return "string"
+function strings:kind() end
+
+---How many there are.
+---@return integer
+function strings:size() end
+
+---Stores `s` in all elements.
+---@param s string
+---@return perilune.strings self
+function strings:fill(s) end
+
+---A list of the elements.
+---@return string[]
+function strings:totable() end
+
+---An array of records that all domains see: `a.x` is the array of the field `x` of all, `a[i].x` the field of one. A row `a[i]` is a place, not a copy, and does not go to
+---another domain.
+---@class perilune.records
+---@field [integer] table
+---@field [string] perilune.array|perilune.strings
+---@operator len: integer
+local records = {}
+
+---What `a.name` is.
+---@param name string
+---@return perilune.array|perilune.strings
+function records:column(name) end
+
+---The kinds of the fields, by name.
+---@return table<string, perilune.element|"string">
+function records:fields() end
+
+---A copy of record `i`.
+---@param i integer
+---@return table
+function records:get(i) end
+
+---Stores those fields of record `i` that `t` has.
+---@param i integer
+---@param t table
+function records:set(i, t) end
+
+---A list of copies of all.
+---@return table[]
+function records:totable() end
+
+---@return "record"
+function records:kind() end
 
 ---A value that domains change without losing updates. Made from an integer it holds integers, else any value that all domains can have.
 ---@param v? any 0 by default

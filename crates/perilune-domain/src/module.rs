@@ -229,15 +229,9 @@ static COUNT: Native = Native::leaf("count", |vm| {
 /// `prelude.array_like(a, n)`: a new array of the kind of `a`, if that is one.
 static ARRAY_LIKE: Native = Native::leaf("array_like", |vm| {
     let n = vm.check_int(2)?;
-    let like = vm.arg(1).as_shared().and_then(|r| r.downcast::<array::Array>().map(|a| a.view().element()));
-    let Some(element) = like else { return vm.ret(Value::NIL) };
-    match array::Array::new(vm, element, n as usize) {
-        Some(array) => {
-            let array = vm.shared_ref(Arc::new(array));
-            vm.ret(array)
-        }
-        None => Err(vm.out_of_memory()),
-    }
+    let like = vm.arg(1);
+    let array = array::alike(vm, like, n as usize)?;
+    vm.ret(array.unwrap_or(Value::NIL))
 });
 
 /// An error value as text, for reports.

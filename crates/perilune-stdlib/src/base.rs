@@ -18,7 +18,8 @@ static DOFILE: Native = Native::reentrant("dofile", dofile);
 static ERROR: Native = Native::leaf("error", error);
 static GETMETATABLE: Native = Native::leaf("getmetatable", getmetatable);
 static IPAIRS: Native = Native::leaf("ipairs", ipairs);
-static IPAIRS_STEP: Native = Native::special("ipairs_aux", Kind::IpairsStep, ipairs_step);
+/// The iterator of `ipairs`: for objects whose `__pairs` is `ipairs`.
+pub static IPAIRS_STEP: Native = Native::special("ipairs_aux", Kind::IpairsStep, ipairs_step);
 static LOADFILE: Native = Native::leaf("loadfile", loadfile);
 static LOAD: Native = Native::hybrid("load", load);
 static NEXT: Native = Native::special("next", Kind::Next, next);

@@ -111,7 +111,22 @@ impl Sequence {
 
 pub(crate) const READ_WRITE_LENGTH: Uses = Uses { read: true, write: true, length: true };
 
+/// An array of shared memory has as many elements as it has: it neither grows nor shrinks.
+fn refuse_fixed(vm: &mut Vm, what: &str) -> LuaResult<()> {
+    let object = vm.arg(1);
+    let is_fixed = object.as_shared().is_some_and(|r| {
+        r.elements().is_some() || r.object().watched().is_some() || r.object().indexed().is_some()
+    });
+    if !is_fixed {
+        return Ok(());
+    }
+    let len = vm.len_int(object)?;
+    Err(vm
+        .arg_error(1, &format!("an array keeps its length, {len} elements, and cannot {what}; a table can")))
+}
+
 fn insert(vm: &mut Vm) -> LuaResult<u32> {
+    refuse_fixed(vm, "grow")?;
     let sequence = Sequence::check(vm, 1, READ_WRITE_LENGTH)?;
     let end = sequence.len(vm)?.wrapping_add(1);
     match vm.nargs() {
@@ -145,6 +160,7 @@ fn insert(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn remove(vm: &mut Vm) -> LuaResult<u32> {
+    refuse_fixed(vm, "shrink")?;
     let sequence = Sequence::check(vm, 1, READ_WRITE_LENGTH)?;
     let size = sequence.len(vm)?;
     let mut position = vm.opt_int(2, size)?;

@@ -268,7 +268,9 @@ impl Vm {
                     Kind::Resume => return self.resume_from(base, nargs, false),
                     Kind::Wrap => return self.resume_from(base, nargs, true),
                     Kind::Yield => return self.yield_from(base, nargs),
-                    Kind::Leaf | Kind::Next => return self.run_native(native),
+                    Kind::Leaf | Kind::Next | Kind::ElementAt | Kind::ElementPut => {
+                        return self.run_native(native);
+                    }
                     Kind::Hybrid | Kind::IpairsStep => {
                         if self.needs_segment() {
                             return self.as_leaf_first(native, nargs);
@@ -713,7 +715,13 @@ impl Vm {
                 Some(native)
                     if matches!(
                         native.kind,
-                        Kind::Leaf | Kind::Reentrant | Kind::Hybrid | Kind::Next | Kind::IpairsStep
+                        Kind::Leaf
+                            | Kind::Reentrant
+                            | Kind::Hybrid
+                            | Kind::Next
+                            | Kind::IpairsStep
+                            | Kind::ElementAt
+                            | Kind::ElementPut
                     ) =>
                 {
                     let nargs = self.lua.top.offset_from(func) as usize - CALL_GAP;

@@ -201,6 +201,11 @@ impl Vm {
                 {
                     return Ok(Found::Value(v));
                 }
+                if let (Some(r), Some(i)) = (obj.as_shared(), num::number_to_int(key))
+                    && let Some(v) = self.indexed_element(r, i)
+                {
+                    return v.map(Found::Value);
+                }
                 let f = self.metamethod(obj, Event::Index);
                 if f.is_nil() {
                     return Err(self.index_error(obj));

@@ -122,6 +122,10 @@ pub enum Kind {
     Next,
     /// The iterator that `ipairs` returns: a reentrant one that generic `for` knows
     IpairsStep,
+    /// `at` of arrays in two dimensions: a leaf that CALL knows
+    ElementAt,
+    /// `put` of arrays in two dimensions: a leaf that CALL knows
+    ElementPut,
 }
 
 /// A native function's static description. Its address is its identity.

@@ -16,6 +16,10 @@
 //! # Counts
 //! All counts of shared objects are [`SharedArc`]s, which free chains of objects without recursion: `shared/count.rs`.
 //!
+//! Elements that are no numbers (strings, records) are given by the object itself, by [`Indexed`]: one virtual call, and still no metamethod.
+//!
+//! An array may have two dimensions, which only `a:at(i, j)` and `a:put(i, j, x)` know of (`interp/elements.rs`); its elements are those of a plain one, row after row.
+//!
 //! Rejected: userdata with a box per domain around the `Arc` (an island cannot hold one, and each use would go through two boxes and a type
 //! test); a table of handles with numbers as values (numbers must be counted too, and a table is one more thing to look up).
 
@@ -54,6 +58,11 @@ pub trait SharedObject: Any + Send + Sync {
         let _ = (vm, v, at, write);
     }
 
+    /// Its elements, if it has some that are no plain numbers.
+    fn indexed(&self) -> Option<&dyn Indexed> {
+        None
+    }
+
     /// Memory outside every heap that each domain which refers to the object is charged for, in bytes.
     fn external_bytes(&self) -> usize {
         0
@@ -75,6 +84,34 @@ pub trait SharedObject: Any + Send + Sync {
     fn label(&self) -> Option<String> {
         None
     }
+}
+
+/// Elements that are made and taken apart by the object: `o[i]` and `o[i] = v` call these.
+pub trait Indexed {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// Element `at`, counted from 0 and below the count. `this` is the object as a value.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    fn element(&self, vm: &mut Vm, this: Value, at: usize) -> LuaResult<Value>;
+    /// Stores element `at`, counted from 0 and below the count.
+    ///
+    /// # Errors
+    /// The value is none that the element can hold.
+    fn set_element(&self, vm: &mut Vm, this: Value, at: usize, v: Value) -> LuaResult<()>;
+    /// The field `name` of element `at`, where `element` would make something only to ask it for the field; `None`: ask the element.
+    fn element_field(
+        &self,
+        vm: &mut Vm,
+        at: usize,
+        name: Gc<crate::object::LuaString>,
+    ) -> Option<LuaResult<Value>> {
+        let _ = (vm, at, name);
+        None
+    }
+    /// What messages call the whole: "array of 5 strings".
+    fn describe(&self) -> String;
 }
 
 /// The static description of a kind of shared objects.
@@ -152,6 +189,9 @@ pub struct ArrayView {
     data: *mut u8,
     len: usize,
     element: Element,
+    /// In two dimensions `rows * columns == len`; in one, both are 0.
+    rows: usize,
+    columns: usize,
 }
 
 // SAFETY: elements are only touched as atomics.
@@ -176,7 +216,18 @@ impl ArrayView {
     /// # Safety
     /// There are that many elements, aligned to their size, touched as atomics only, for as long as the object that gives the view lives.
     pub const unsafe fn new(data: *mut u8, len: usize, element: Element) -> ArrayView {
-        ArrayView { data, len, element }
+        ArrayView { data, len, element, rows: 0, columns: 0 }
+    }
+
+    /// The same elements in rows and columns, which are as many.
+    pub fn in_rows(self, rows: usize, columns: usize) -> ArrayView {
+        assert!(rows.checked_mul(columns) == Some(self.len));
+        ArrayView { rows, columns, ..self }
+    }
+
+    /// Rows and columns; `None`: the array has one dimension.
+    pub fn shape(self) -> Option<(usize, usize)> {
+        (self.columns != 0).then_some((self.rows, self.columns))
     }
 
     /// How many elements there are.
@@ -282,6 +333,9 @@ pub struct SharedRef {
     pub(crate) element: u8,
     pub(crate) data: *mut u8,
     pub(crate) len: usize,
+    /// As in [`ArrayView`].
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
 }
 
 impl SharedRef {
@@ -313,7 +367,8 @@ impl SharedRef {
             4 => Element::I32,
             _ => Element::U8,
         };
-        Some(ArrayView { data: self.data, len: self.len, element })
+        let (rows, columns) = (self.rows, self.columns);
+        Some(ArrayView { data: self.data, len: self.len, element, rows, columns })
     }
 
     /// Writes the fields of a reference to `object` behind the header at `at`, which takes over the count.
@@ -328,6 +383,8 @@ impl SharedRef {
             (*at).element = view.map_or(0, |v| v.element as u8);
             (*at).data = view.map_or(null_mut(), |v| v.data);
             (*at).len = view.map_or(0, |v| v.len);
+            (*at).rows = view.map_or(0, |v| v.rows);
+            (*at).columns = view.map_or(0, |v| v.columns);
             (&raw mut (*at).object).write(ManuallyDrop::new(object));
         }
     }
@@ -542,6 +599,31 @@ impl Vm {
         Some(view.get(at).unwrap_or(Value::NIL))
     }
 
+    /// `r[i]`, if `r` has elements of its own making: nil beyond its ends.
+    pub(crate) fn indexed_element(&mut self, r: Gc<SharedRef>, i: i64) -> Option<LuaResult<Value>> {
+        let indexed = r.object.indexed()?;
+        let at = (i as usize).wrapping_sub(1);
+        if at >= indexed.count() {
+            return Some(Ok(Value::NIL));
+        }
+        Some(indexed.element(self, r.into(), at))
+    }
+
+    /// `r[i].name`, if `r` has elements of its own making and can do without.
+    pub(crate) fn indexed_field(
+        &mut self,
+        r: Gc<SharedRef>,
+        i: i64,
+        name: Gc<crate::object::LuaString>,
+    ) -> Option<LuaResult<Value>> {
+        let indexed = r.object.indexed()?;
+        let at = (i as usize).wrapping_sub(1);
+        if at >= indexed.count() {
+            return None;
+        }
+        indexed.element_field(self, at, name)
+    }
+
     /// `r[i] = v`, if `r` is an array; false if it is none.
     ///
     /// # Errors
@@ -552,7 +634,7 @@ impl Vm {
         let view = match r.elements() {
             Some(view) => view,
             None => {
-                let Some(view) = r.object.watched() else { return Ok(false) };
+                let Some(view) = r.object.watched() else { return self.set_indexed_element(r, i, v) };
                 if at < view.len() {
                     r.object.touch(self, r.into(), at, true);
                 }
@@ -567,6 +649,18 @@ impl Vm {
         self.bad_element(view, i, v).map(|()| true)
     }
 
+    /// As [`Vm::set_shared_element`], of an object with elements of its own making.
+    #[cold]
+    fn set_indexed_element(&mut self, r: Gc<SharedRef>, i: i64, v: Value) -> LuaResult<bool> {
+        let Some(indexed) = r.object.indexed() else { return Ok(false) };
+        let at = (i as usize).wrapping_sub(1);
+        if at >= indexed.count() {
+            let text = format!("index {i} is out of range ({})", indexed.describe());
+            return Err(self.error(text));
+        }
+        indexed.set_element(self, r.into(), at, v).map(|()| true)
+    }
+
     /// Raises what is wrong with storing `v` as element `i` of the array.
     ///
     /// # Errors
@@ -575,7 +669,7 @@ impl Vm {
     pub fn bad_element(&mut self, view: ArrayView, i: i64, v: Value) -> LuaResult<()> {
         let (kind, len) = (view.element().name(), view.len());
         if i < 1 || i as usize > len {
-            return Err(self.run_error(format!("index {i} is out of range (array of {len} {kind} elements)")));
+            return Err(self.error(format!("index {i} is out of range (array of {len} {kind} elements)")));
         }
         let text = match view.set(i as usize - 1, v) {
             Ok(()) => return Ok(()),
@@ -588,7 +682,7 @@ impl Vm {
             ),
             Err(ElementError::OutOfRange) => format!("element {i} of this {kind} array is out of range"),
         };
-        Err(self.run_error(text))
+        Err(self.error(text))
     }
 }
 

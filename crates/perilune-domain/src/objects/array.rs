@@ -4,17 +4,31 @@
 //! relaxed atomics (`perilune_vm::shared::ArrayView`), so concurrent access has no undefined behaviour and no torn values. What it may
 //! have is lost updates: `a[i] = a[i] + 1` is a load and a store. `a:add(i, x)` and `a:cas(i, old, new)` lose none.
 //!
-//! `a[i]` and `a[i] = x` are done by the interpreter; here are the rest. `add` and `cas` order memory as atomics do: what one domain did before such a change of
+//! `a[i]` and `a[i] = x` are done by the interpreter, and so are `a:at(i, j)` and `a:put(i, j, x)` where they can be; here are the rest. `add` and `cas` order memory as atomics do: what one domain did before such a change of
 //! an element, another one sees after its own next change of it.
+//!
+//! # Two dimensions
+//! `pl.array(kind, rows, columns)` is an array of `rows * columns` elements, row after row, that knows its rows: `a:at(i, j)` is `a[(i - 1) * columns + j]` with both indices
+//! checked. All else is as it is in one dimension, so that loops over all elements, `fill`, `copy` and `sum` need nothing new. A row is a slice (`a:row(i)`):
+//! an inner loop over it costs what one over a plain array does.
+//!
+//! *Rejected*: `a[i][j]`. It reads best, but `a[i]` would have to be a row, which is an object, made anew for each element that is read; and the flat index, which every function
+//! of the library needs, would be lost. Strides (columns as views): each access would multiply.
+//!
+//! # What the library sees
+//! What a table with `__index`, `__newindex`, `__len` and `__pairs` is to PUC Lua's functions: `ipairs`, `table.concat`, `unpack`, `sort` and `move` work. An array does not
+//! grow, so `insert` and `remove` say so. Reading beyond the ends gives nil, which is what ends `ipairs`; writing there is an error; so is any name that is no method, because a misspelt one would be nil.
 //!
 //! When races are looked for (`races`), an array has a shadow that all accesses are shown to first, and does not give its elements to the interpreter.
 
-use super::fill;
+use super::records::{self, RECORDS};
+use super::strings::{self, STRINGS, Strings};
+use super::{fill, meant, quoted, refuse_other_names};
 use crate::races::shadow::{Access, Shadow};
 use crate::races::{self, on};
 use perilune_heap::{charge_arrays, program_has_room};
 use perilune_vm::shared::{ArrayView, Element, SharedKind, SharedObject, downcast_arc};
-use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
+use perilune_vm::{Gc, Kind as NativeKind, LuaResult, Native, Table, Type, Value, Vm};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -127,6 +141,44 @@ impl Array {
         (self.view.data() as usize - self.memory.data as usize) / self.view.element().size()
     }
 
+    /// The same elements in rows and columns, if they are as many.
+    pub fn in_rows(&self, rows: usize, columns: usize) -> Option<Array> {
+        (columns > 0 && rows.checked_mul(columns) == Some(self.view.len())).then(|| Array {
+            memory: Arc::clone(&self.memory),
+            is_slice: self.is_slice,
+            view: self.view.in_rows(rows, columns),
+        })
+    }
+
+    /// A part of something else, which is charged for it.
+    pub fn as_part(mut self) -> Array {
+        self.is_slice = true;
+        self
+    }
+
+    /// Bytes of the elements' memory.
+    pub fn bytes(&self) -> usize {
+        self.memory.layout.size()
+    }
+
+    /// Element `at`, counted from 0 and below the length, shown to the search for races.
+    pub(super) fn get(&self, vm: &mut Vm, at: usize) -> Value {
+        self.touch(vm, at, 1, Access::Load);
+        self.view.get(at).unwrap_or(Value::NIL)
+    }
+
+    /// Stores such an element.
+    ///
+    /// # Errors
+    /// `v` is no value for it.
+    pub(super) fn set(&self, vm: &mut Vm, at: usize, v: Value) -> LuaResult<()> {
+        self.touch(vm, at, 1, Access::Store);
+        match self.view.set(at, v) {
+            Ok(()) => Ok(()),
+            Err(_) => vm.bad_element(self.view, at as i64 + 1, v),
+        }
+    }
+
     /// The elements.
     pub fn view(&self) -> ArrayView {
         self.view
@@ -162,42 +214,299 @@ impl SharedObject for Array {
         if self.is_slice { 0 } else { self.memory.layout.size() }
     }
     fn label(&self) -> Option<String> {
-        Some(format!("{}[{}]", self.view.element().name(), self.view.len()))
+        let kind = self.view.element().name();
+        Some(match self.view.shape() {
+            Some((rows, columns)) => format!("{kind}[{rows}x{columns}]"),
+            None => format!("{kind}[{}]", self.view.len()),
+        })
     }
 }
 
-const KINDS: [&str; 5] = ["f64", "f32", "i64", "i32", "u8"];
+/// The kinds of elements.
+pub(super) const KINDS: [&str; 6] = ["f64", "f32", "i64", "i32", "u8", "string"];
 const ELEMENTS: [Element; 5] = [Element::F64, Element::F32, Element::I64, Element::I32, Element::U8];
 
-/// `pl.array(kind, n)` and `pl.array(kind, list)`
-pub static NEW: Native = Native::leaf("array", |vm| {
-    let element = ELEMENTS[vm.check_option(1, None, &KINDS)?];
-    let list = vm.arg(2).as_table();
-    let len = match list {
-        Some(t) => vm.raw_len(t),
-        None => vm.check_int(2)?,
+/// What other languages call the kinds.
+const ELSEWHERE: [(&str, &str); 14] = [
+    ("double", "f64"),
+    ("number", "f64"),
+    ("float", "f64"),
+    ("float64", "f64"),
+    ("float32", "f32"),
+    ("single", "f32"),
+    ("integer", "i64"),
+    ("int", "i64"),
+    ("int64", "i64"),
+    ("int32", "i32"),
+    ("uint8", "u8"),
+    ("byte", "u8"),
+    ("bool", "u8"),
+    ("str", "string"),
+];
+
+/// What is to be stored: numbers of a kind, or strings.
+#[derive(Clone, Copy)]
+pub(super) enum Stored {
+    Numbers(Element),
+    Strings,
+}
+
+/// The kind with this name, which argument `n` is or has somewhere.
+pub(super) fn stored(vm: &mut Vm, n: u32, kind: Value) -> LuaResult<Stored> {
+    let Some(name) = kind.as_string().map(|s| s.to_text()) else {
+        let found = kind.type_name();
+        let text = format!(
+            "a kind of elements or a table of fields expected, got {found}; the kinds are {}",
+            quoted(&KINDS)
+        );
+        return Err(vm.arg_error(n, &text));
     };
-    if len < 0 {
-        return Err(vm.arg_error(2, "length must not be negative"));
+    match KINDS.iter().position(|known| *known == name) {
+        Some(at) => Ok(ELEMENTS.get(at).map_or(Stored::Strings, |&e| Stored::Numbers(e))),
+        None => {
+            let lower = name.to_lowercase();
+            let names: Vec<String> = KINDS.iter().map(|&kind| kind.to_owned()).collect();
+            let near = match ELSEWHERE.iter().find(|(other, _)| *other == lower) {
+                Some((_, kind)) => format!("; did you mean '{kind}'?"),
+                None if KINDS.contains(&lower.as_str()) => format!("; did you mean '{lower}'?"),
+                // One character of three is enough to be near here.
+                None => meant(&lower, &names, " "),
+            };
+            let near = if near.contains("mean") { near } else { String::new() };
+            let text = format!("unknown kind of elements '{name}'{near} the kinds are {}", quoted(&KINDS));
+            let text = if near.is_empty() { text.replacen("' the", "'; the", 1) } else { text };
+            Err(vm.arg_error(n, &text))
+        }
     }
-    let Some(array) = Array::new(vm, element, len as usize) else {
-        return Err(vm.out_of_memory());
+}
+
+/// How much is to be made, and of what: arguments 2 and 3 of `pl.array`.
+pub(super) enum Extent {
+    Elements(usize),
+    Rows(usize, usize),
+    /// So many elements, in this table.
+    List(Gc<Table>, usize),
+    /// So many rows and columns, in the lists of this list.
+    Lists(Gc<Table>, usize, usize),
+}
+
+impl Extent {
+    /// What the arguments say. `flat`: what is in a list are elements, also if they are tables.
+    pub(super) fn check(vm: &mut Vm, flat: bool) -> LuaResult<Extent> {
+        if let Some(list) = vm.arg(2).as_table() {
+            let len = vm.raw_len(list);
+            let Some(first) = vm.raw_get_int(list, 1).as_table().filter(|_| !flat) else {
+                return Ok(Extent::List(list, len as usize));
+            };
+            let columns = vm.raw_len(first);
+            for i in 1..=len {
+                let row = vm.raw_get_int(list, i);
+                let found = row.as_table().map(|row| vm.raw_len(row));
+                if found != Some(columns) {
+                    let found = found.map_or(format!("a {} value", row.type_name()), |n| n.to_string());
+                    let text = format!("row {i} must have {columns} elements, as row 1 has, not {found}");
+                    return Err(vm.arg_error(2, &text));
+                }
+            }
+            return Ok(Extent::Lists(list, len as usize, columns as usize));
+        }
+        let count = |vm: &mut Vm, n: u32, what: &str| {
+            let count = vm.check_int(n)?;
+            usize::try_from(count)
+                .map_err(|_| vm.arg_error(n, &format!("{what} must not be negative, as {count} is")))
+        };
+        if vm.arg_is_none_or_nil(3) {
+            return Ok(Extent::Elements(count(vm, 2, "the length")?));
+        }
+        let (rows, columns) = (count(vm, 2, "the number of rows")?, count(vm, 3, "the number of columns")?);
+        if columns == 0 {
+            return Err(vm.arg_error(3, "a row must have a column at least"));
+        }
+        Ok(Extent::Rows(rows, columns))
+    }
+
+    /// How many elements there are; `None`: more than a number can say.
+    pub(super) fn len(&self) -> Option<usize> {
+        match *self {
+            Extent::Elements(n) | Extent::List(_, n) => Some(n),
+            Extent::Rows(rows, columns) | Extent::Lists(_, rows, columns) => rows.checked_mul(columns),
+        }
+    }
+
+    /// Rows and columns.
+    pub(super) fn shape(&self) -> Option<(usize, usize)> {
+        match *self {
+            Extent::Rows(rows, columns) | Extent::Lists(_, rows, columns) if columns > 0 => {
+                Some((rows, columns))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Zeros of this extent.
+pub(super) fn make(vm: &mut Vm, element: Element, extent: &Extent) -> LuaResult<Array> {
+    let array =
+        extent.len().and_then(|len| Array::new(vm, element, len)).ok_or_else(|| vm.out_of_memory())?;
+    Ok(match extent.shape() {
+        Some((rows, columns)) => array.in_rows(rows, columns).unwrap_or(array),
+        None => array,
+    })
+}
+
+/// `pl.array(kind, n)`, `pl.array(kind, rows, columns)`, `pl.array(kind, list)`, `pl.array(fields, ...)`
+pub static NEW: Native = Native::leaf("array", |vm| {
+    let kind = vm.arg(1);
+    if let Some(fields) = kind.as_table() {
+        return records::new(vm, fields);
+    }
+    let element = match stored(vm, 1, kind)? {
+        Stored::Numbers(element) => element,
+        Stored::Strings => return strings::new(vm),
     };
-    if let Some(t) = list {
-        for i in 1..=len {
-            let v = vm.raw_get_int(t, i);
-            if array.view.set(i as usize - 1, v).is_err() {
-                vm.bad_element(array.view, i, v)?;
+    let extent = Extent::check(vm, false)?;
+    let array = make(vm, element, &extent)?;
+    let mut at = 0;
+    let mut copy = |vm: &mut Vm, list: Gc<Table>, len: usize| {
+        for i in 1..=len as i64 {
+            let v = vm.raw_get_int(list, i);
+            if array.view.set(at, v).is_err() {
+                vm.bad_element(array.view, at as i64 + 1, v)?;
+            }
+            at += 1;
+        }
+        Ok(())
+    };
+    match extent {
+        Extent::List(list, len) => copy(vm, list, len)?,
+        Extent::Lists(list, rows, columns) => {
+            for i in 1..=rows as i64 {
+                if let Some(row) = vm.raw_get_int(list, i).as_table() {
+                    copy(vm, row, columns)?;
+                }
             }
         }
+        _ => {}
     }
     let r = vm.shared_ref(Arc::new(array));
     vm.ret(r)
 });
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    fill(vm, mt, &[&KIND, &SLICE, &FILL, &COPY, &TOTABLE, &ADD, &CAS, &SUM], &[("__len", &LEN)])
+    fill(
+        vm,
+        mt,
+        &[&KIND, &SLICE, &FILL, &COPY, &TOTABLE, &ADD, &CAS, &SUM, &AT, &PUT, &ROW, &SIZE, &RESHAPE],
+        &[("__len", &LEN), ("__pairs", &PAIRS), ("__newindex", &NEW_INDEX)],
+    )?;
+    refuse_other_names(vm, mt, "an array", "")
 }
+
+/// `pairs(a)`: what `ipairs(a)` gives.
+pub(super) static PAIRS: Native = Native::leaf("pairs", |vm| {
+    let this = vm.arg(1);
+    vm.push(Value::native(&perilune_stdlib::base::IPAIRS_STEP));
+    vm.push(this);
+    vm.push(Value::int(0));
+    Ok(3)
+});
+
+/// `a.x = v`, and all other stores that are none to an element.
+static NEW_INDEX: Native = Native::leaf("newindex", |vm| {
+    let len = this(vm)?.view.len();
+    let key = match vm.arg(2) {
+        k if k.is_number() => "an index that is no integer".to_owned(),
+        k => match k.as_string() {
+            Some(name) => format!("a field '{}'", name.to_text()),
+            None => format!("a {} as index", k.type_name()),
+        },
+    };
+    Err(vm.error(format!("an array has no place for {key}: its elements are 1 to {len}")))
+});
+
+/// Arguments 2 and 3 as row and column: the element, counted from 0.
+fn place(vm: &mut Vm, a: &Array) -> LuaResult<usize> {
+    let (i, j) = (vm.check_int(2)?, vm.check_int(3)?);
+    let Some((rows, columns)) = a.view.shape() else {
+        let len = a.view.len();
+        let text = format!(
+            "this array has one dimension, of {len} elements: write a[i], or make it with pl.array(kind, rows, columns)"
+        );
+        return Err(vm.arg_error(1, &text));
+    };
+    for (n, what, index, count) in [(2, "row", i, rows), (3, "column", j, columns)] {
+        if index < 1 || index as usize > count {
+            let text = format!("{what} {index} is out of range (array of {rows} rows and {columns} columns)");
+            return Err(vm.arg_error(n, &text));
+        }
+    }
+    Ok((i as usize - 1) * columns + j as usize - 1)
+}
+
+/// `a:at(i, j)`: the element in row `i` and column `j`.
+static AT: Native = Native::special("at", NativeKind::ElementAt, |vm| {
+    let a = this(vm)?;
+    let at = place(vm, a)?;
+    let v = a.get(vm, at);
+    vm.ret(v)
+});
+
+/// `a:put(i, j, v)`
+static PUT: Native = Native::special("put", NativeKind::ElementPut, |vm| {
+    let a = this(vm)?;
+    let at = place(vm, a)?;
+    let v = vm.arg(4);
+    a.set(vm, at, v)?;
+    Ok(0)
+});
+
+/// `a:row(i)`: a row of an array in two dimensions, as a slice.
+static ROW: Native = Native::leaf("row", |vm| {
+    let a = this(vm)?;
+    let i = vm.check_int(2)?;
+    let Some((rows, columns)) = a.view.shape() else {
+        return Err(vm.arg_error(1, "this array has one dimension"));
+    };
+    if i < 1 || i as usize > rows {
+        let text = format!("row {i} is out of range (array of {rows} rows and {columns} columns)");
+        return Err(vm.arg_error(2, &text));
+    }
+    let r = vm.shared_ref(Arc::new(a.slice((i as usize - 1) * columns, columns)));
+    vm.ret(r)
+});
+
+/// `a:size()`: rows and columns; of one dimension, the length.
+static SIZE: Native = Native::leaf("size", |vm| {
+    let view = this(vm)?.view;
+    match view.shape() {
+        Some((rows, columns)) => {
+            vm.push(Value::int(rows as i64));
+            vm.push(Value::int(columns as i64));
+            Ok(2)
+        }
+        None => vm.ret(view.len() as i64),
+    }
+});
+
+/// `a:reshape(rows, columns)`: the same memory in other rows.
+static RESHAPE: Native = Native::leaf("reshape", |vm| {
+    let a = this(vm)?;
+    let (rows, columns) = (vm.check_int(2)?, vm.check_int(3)?);
+    let shape = usize::try_from(rows).ok().zip(usize::try_from(columns).ok());
+    match shape.and_then(|(rows, columns)| a.in_rows(rows, columns)) {
+        Some(array) => {
+            let r = vm.shared_ref(Arc::new(array.as_part()));
+            vm.ret(r)
+        }
+        None => {
+            let len = a.view.len();
+            Err(vm.arg_error(
+                2,
+                &format!("{rows} rows of {columns} columns are not the {len} elements there are"),
+            ))
+        }
+    }
+});
 
 fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Array> {
     vm.check_shared(1, &ARRAY)
@@ -304,11 +613,16 @@ fn target(vm: &mut Vm, a: &Array, at: i64, count: usize) -> LuaResult<usize> {
     Ok(at as usize - 1)
 }
 
-/// `a:totable([i [, j]])`: a list of the elements.
+/// `a:totable([i [, j]])`: a list of the elements; of all elements in two dimensions, a list of rows.
 static TOTABLE: Native = Native::leaf("totable", |vm| {
     let a = this(vm)?;
     let (from, len) = range(vm, 2, a.view.len())?;
     a.touch(vm, from, len, Access::Load);
+    if let Some((rows, columns)) = a.view.shape()
+        && vm.arg_is_none_or_nil(2)
+    {
+        return rows_to_table(vm, a, rows, columns);
+    }
     let t = vm.new_table(len, 0)?;
     vm.push(t.into());
     for n in 0..len {
@@ -317,6 +631,22 @@ static TOTABLE: Native = Native::leaf("totable", |vm| {
     }
     Ok(1)
 });
+
+/// A list of the rows, each a list.
+fn rows_to_table(vm: &mut Vm, a: &Array, rows: usize, columns: usize) -> LuaResult<u32> {
+    let list = vm.new_table(rows, 0)?;
+    vm.push(list.into());
+    for i in 0..rows {
+        let row = vm.new_table(columns, 0)?;
+        vm.raw_set_int(list, i as i64 + 1, row.into())?;
+        for j in 0..columns {
+            let v = a.view.get(i * columns + j).unwrap_or(Value::NIL);
+            vm.raw_set_int(row, j as i64 + 1, v)?;
+        }
+        vm.settle()?;
+    }
+    Ok(1)
+}
 
 /// `a:sum([i [, j]])`: integers wrap around, floats are added in order.
 static SUM: Native = Native::leaf("sum", |vm| {
@@ -436,6 +766,23 @@ static CAS: Native = Native::leaf("cas", |vm| {
     vm.push(seen);
     Ok(2)
 });
+
+/// Whether an object is an array of some kind: numbers, strings, records.
+pub fn is_array(object: &dyn SharedObject) -> bool {
+    [&ARRAY, &STRINGS, &RECORDS].iter().any(|&kind| std::ptr::eq(kind, object.kind()))
+}
+
+/// A new array of the kind of `like`, with so many elements; `None`: `like` is none, or there is no memory.
+pub(crate) fn alike(vm: &mut Vm, like: Value, len: usize) -> LuaResult<Option<Value>> {
+    let Some(r) = like.as_shared() else { return Ok(None) };
+    if r.downcast::<Strings>().is_some() {
+        let strings = Strings::new(vm, len).ok_or_else(|| vm.out_of_memory())?;
+        return Ok(Some(vm.shared_ref(Arc::new(strings)).into()));
+    }
+    let Some(element) = r.downcast::<Array>().map(|a| a.view.element()) else { return Ok(None) };
+    let array = Array::new(vm, element, len).ok_or_else(|| vm.out_of_memory())?;
+    Ok(Some(vm.shared_ref(Arc::new(array)).into()))
+}
 
 /// Argument `n` as an array.
 pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Arc<Array>> {

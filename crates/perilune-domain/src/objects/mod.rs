@@ -10,7 +10,10 @@ mod frozen;
 pub mod map;
 pub mod per_domain;
 pub mod plain;
+pub mod records;
+pub mod strings;
 
+use crate::nearest::nearest;
 pub(crate) use frozen::{Contents, freeze};
 use perilune_trace::{Category, Identity, names, on};
 use perilune_vm::cycles::Registered;
@@ -44,6 +47,69 @@ pub fn fill(
         vm.set_field(mt, name, Value::native(native))?;
     }
     Ok(())
+}
+
+/// Reading a name that is none of the methods of a metatable which [`fill`] has made becomes an error. `what` is what messages call the object ("a map"), `otherwise` what to write
+/// for anything else ("m:get(k) reads a key").
+pub(crate) fn refuse_other_names(vm: &mut Vm, mt: Gc<Table>, what: &str, otherwise: &str) -> LuaResult<()> {
+    let methods = vm.get_field(mt, "__index")?;
+    let beyond = vm.new_table(0, 1)?;
+    vm.push(beyond.into());
+    let what = vm.value_str(what.as_bytes())?;
+    vm.push(what);
+    let otherwise = vm.value_str(otherwise.as_bytes())?;
+    vm.push(otherwise);
+    let other = vm.new_native_closure(&OTHER_NAME, &[what, otherwise])?;
+    vm.set_field(beyond, "__index", other)?;
+    vm.set_metatable_of(methods, Some(beyond))?;
+    vm.pop();
+    vm.pop();
+    vm.pop();
+    Ok(())
+}
+
+/// Raises that the object has no such name. Argument 1: the methods. Upvalues: what the object is called; what to write for anything else.
+static OTHER_NAME: Native = Native::leaf("index", |vm| {
+    let key = vm.arg(2);
+    let text = |v: Value| v.as_string().map_or(String::new(), |s| s.to_text());
+    let (what, otherwise) = (text(vm.upvalue(1)), text(vm.upvalue(2)));
+    let Some(name) = key.as_string().map(|s| s.to_text()) else {
+        // Beyond the ends of an array nothing is found, as beyond those of a table.
+        if key.is_number() && otherwise.is_empty() {
+            return vm.ret(Value::NIL);
+        }
+        let found = key.type_name();
+        return Err(vm.error(format!("{what} cannot be indexed by a {found}{}", then(&otherwise))));
+    };
+    let mut names = Vec::new();
+    if let Some(methods) = vm.arg(1).as_table() {
+        let mut at = Value::NIL;
+        while let Some((k, _)) = vm.raw_next(methods, at)? {
+            names.push(text(k));
+            at = k;
+        }
+    }
+    names.sort();
+    Err(vm.error(format!("{what} has no method '{name}'{}", meant(&name, &names, &otherwise))))
+});
+
+/// `; did you mean 'get'?`, or `otherwise`, or all there are.
+pub(crate) fn meant(name: &str, names: &[String], otherwise: &str) -> String {
+    match nearest(name, names.iter().map(String::as_str)).first() {
+        Some(near) => format!("; did you mean '{near}'?"),
+        None if otherwise.is_empty() => format!("; there are {}", quoted(names)),
+        None => then(otherwise),
+    }
+}
+
+fn then(otherwise: &str) -> String {
+    if otherwise.is_empty() { String::new() } else { format!(": {otherwise}") }
+}
+
+/// `'a', 'b'`
+pub(crate) fn quoted(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("'{}'", name.as_ref())).collect();
+    names.join(", ")
 }
 
 /// An object has just been made: events call it by the place.

@@ -1,5 +1,6 @@
 //! Calls, returns, varargs, closures, to-be-closed variables. What is less plain but has to be quick is in `quick.rs`.
 
+use super::elements::call_element;
 use super::quick::{
     call_resume, call_special, call_yield, has_room, native_at, slots, slow_return, slow_return0,
     slow_return1, slow_tailcall,
@@ -24,6 +25,9 @@ op!(op_call(vm, base, pc, k, i, tab) {
             }
             if kind == Kind::Yield {
                 tail!(call_yield, vm, base, pc, k, i, tab)
+            }
+            if kind == Kind::ElementAt || kind == Kind::ElementPut {
+                tail!(call_element_saving, vm, base, pc, k, i, tab)
             }
         }
         tail!(slow_call, vm, base, pc, k, i, tab)
@@ -66,6 +70,16 @@ op!(
         (*vm).lua.top = func.add(CALL_GAP + i.b() as usize - 1);
     }
     flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))
+});
+
+op!(
+    /// CALL of a method of arrays that has no frame.
+    #[inline(never)] call_element_saving(vm, base, pc, k, i, tab) {
+    save!(vm, base, pc);
+    if i.b() != 0 {
+        (*vm).lua.top = base.add(i.a() as usize + CALL_GAP + i.b() as usize - 1);
+    }
+    tail!(call_element, vm, base, pc, k, i, tab)
 });
 
 op!(

@@ -1,5 +1,6 @@
 //! Table access by constant names: globals, fields, methods; constructors. Computed keys are in `index.rs`.
 
+use super::elements::object_getfield;
 use super::ic::{
     ADD, EMPTY, FROZEN_NODE, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic,
 };
@@ -265,6 +266,9 @@ op!(
         }
         tail!(shared_getfield, vm, base, pc, k, i, tab)
     }
+    if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::SHARED {
+        tail!(object_getfield, vm, base, pc, k, i, tab)
+    }
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
@@ -354,7 +358,10 @@ unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
         let key = *k.add(i.c() as usize);
         let found = match obj.as_table() {
             Some(t) => vm.get_field_filling(t, key.gc(), k, i.d())?,
-            None => vm.index_lookup(obj, key)?,
+            None => match obj.as_shared() {
+                Some(r) => vm.get_method_filling(r, key.gc())?,
+                None => vm.index_lookup(obj, key)?,
+            },
         };
         if op == Op::SelfCall as u8
             && let Found::Value(method) = found

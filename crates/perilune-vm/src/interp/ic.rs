@@ -379,6 +379,45 @@ impl Vm {
     }
 }
 
+/// `Ic::shape` of entries of the shared cache for methods of shared objects: no table's shape.
+pub(super) const METHODS: u32 = u32::MAX - 1;
+
+impl Vm {
+    /// Looks up constant key `key` of a shared object, and remembers where it was found if it is a method: in the table that the kind's metatable has as `__index`.
+    pub(crate) fn get_method_filling(
+        &mut self,
+        r: Gc<crate::shared::SharedRef>,
+        key: Gc<LuaString>,
+    ) -> crate::LuaResult<Found> {
+        if let Some(meta) = self.known_shared_metatable(r)
+            && let Some(methods) = self.table_metamethod(meta, Event::Index).as_table()
+        {
+            let v = self.raw_get_str(methods, key);
+            if !v.is_nil() {
+                self.flag_proto(meta);
+                self.flag_proto(methods);
+                // SAFETY: the slot and the node of a key that the table has.
+                let place = unsafe {
+                    if shape::is_dict(methods.shape) {
+                        node_index(methods, key)
+                            .map(|node| (PROTO_NODE, methods.nodes.add(node as usize) as *mut u8))
+                    } else {
+                        shape::lookup(methods.shape, key)
+                            .map(|slot| (PROTO_SLOT, methods.slots.add(slot as usize) as *mut u8))
+                    }
+                };
+                if let Some((kind, loc)) = place {
+                    let aux = self.lua.proto_version;
+                    let ic = Ic { shape: METHODS, kind, slot: 0, aux, meta: meta.ptr(), loc };
+                    self.lua.caches.shared.put(ic, meta.ptr(), key);
+                }
+                return Ok(Found::Value(v));
+            }
+        }
+        self.index_lookup(r.into(), key.into())
+    }
+}
+
 /// Index of the node of a string key (interned), dead or not.
 pub(crate) fn node_index(t: Gc<Table>, key: Gc<LuaString>) -> Option<u32> {
     let node = if t.shape == shape::FROZEN_DICT { t.find_frozen_str(key) } else { t.find_str(key) };

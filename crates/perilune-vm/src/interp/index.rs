@@ -6,11 +6,14 @@
 //! A string made at run time is not interned (`string.rs`), so a look-up finds its interned twin first. If it has one, the register that holds the
 //! key gets the twin instead. No program can tell them apart, and what comes next with the same key, often a store, is quick.
 
+use super::elements::{element_getindex, element_getint, element_setindex, element_setint};
 use super::fields::{deliver, needs_barrier, store_flow};
-use super::{Flow, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
+use super::{Flow, Step, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
 use crate::Vm;
+use crate::frame::frame;
 use crate::island::Otherwise;
 use crate::meta::Event;
+use crate::native::LuaResult;
 use crate::object::{ArrayKind, LuaString, Node, STRING_INTERNED, Table};
 use crate::shape;
 use crate::string::same_text;
@@ -49,6 +52,8 @@ op!(op_getindex(vm, base, pc, k, i, tab) {
         tail!(int_getindex, vm, base, pc, k, i, tab)
     } else if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::STRING {
         tail!(string_getindex, vm, base, pc, k, i, tab)
+    } else if (*obj).tag() == Tag::SHARED && (*key).tag() == Tag::INT {
+        tail!(element_getindex, vm, base, pc, k, i, tab)
     }
     tail!(other_getindex, vm, base, pc, k, i, tab)
 });
@@ -267,12 +272,6 @@ op!(
             copy(base.add(i.a() as usize), &v);
             next!(vm, base, pc, k, tab)
         }
-    } else if (*obj).tag() == Tag::SHARED && (*base.add(i.c() as usize)).tag() == Tag::INT {
-        let index = (*base.add(i.c() as usize)).payload();
-        if let Some(v) = Vm::shared_element((*obj).gc(), index as i64) {
-            copy(base.add(i.a() as usize), &v);
-            next!(vm, base, pc, k, tab)
-        }
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
 });
@@ -285,6 +284,8 @@ op!(op_getint(vm, base, pc, k, i, tab) {
         if (*t).metatable.is_null() {
             tail!(other_getint, vm, base, pc, k, i, tab)
         }
+    } else if (*obj).tag() == Tag::SHARED {
+        tail!(element_getint, vm, base, pc, k, i, tab)
     }
     tail!(slow_getindex, vm, base, pc, k, i, tab)
 });
@@ -313,8 +314,36 @@ unsafe fn getindex_flow(vm: &mut Vm, base: *mut Value, i: Instr) -> Flow {
         } else {
             *base.add(i.c() as usize)
         };
+        if let (Some(r), Some(at)) = (obj.as_shared(), key.as_int())
+            && let Some(v) = field_of_element(vm, base, i, r, at)
+        {
+            copy(base.add(i.a() as usize), &v?);
+            let f = frame(base);
+            (*f).pc = (*f).pc.add(1);
+            return Ok(Step::Continue);
+        }
         let found = vm.index_lookup(obj, key)?;
         deliver(vm, found, key, base.add(i.a() as usize))
+    }
+}
+
+/// `r[at].name` at once, if the next instruction is the read of a field that replaces the element in its register: nobody else could have seen the element.
+#[inline(never)]
+unsafe fn field_of_element(
+    vm: &mut Vm,
+    base: *mut Value,
+    i: Instr,
+    r: Gc<crate::shared::SharedRef>,
+    at: i64,
+) -> Option<LuaResult<Value>> {
+    // SAFETY: called with the running frame's registers, whose `pc` has been stored: it is that of the next instruction.
+    unsafe {
+        let f = frame(base);
+        let next = *(*f).pc;
+        if next.op_byte() != Op::GetField as u8 || next.b() != u16::from(i.a()) || next.a() != i.a() {
+            return None;
+        }
+        vm.indexed_field(r, at, (*(*f).k.add(next.c() as usize)).gc())
     }
 }
 
@@ -372,6 +401,8 @@ op!(op_setindex(vm, base, pc, k, i, tab) {
         tail!(int_setindex, vm, base, pc, k, i, tab)
     } else if (*obj).tag() == Tag::TABLE && (*key).tag() == Tag::STRING {
         tail!(string_setindex, vm, base, pc, k, i, tab)
+    } else if (*obj).tag() == Tag::SHARED && (*key).tag() == Tag::INT {
+        tail!(element_setindex, vm, base, pc, k, i, tab)
     }
     tail!(other_setindex, vm, base, pc, k, i, tab)
 });
@@ -463,6 +494,8 @@ op!(op_setint(vm, base, pc, k, i, tab) {
     if (*obj).tag() == Tag::TABLE {
         let t = (*obj).payload() as *mut Table;
         set_element!(vm, base, pc, k, i, tab, append_setint, t, i.b())
+    } else if (*obj).tag() == Tag::SHARED {
+        tail!(element_setint, vm, base, pc, k, i, tab)
     }
     tail!(slow_setindex, vm, base, pc, k, i, tab)
 });
@@ -485,17 +518,6 @@ op!(
 });
 
 op!(#[inline(never)] slow_setindex(vm, base, pc, k, i, tab) {
-    let (obj, key) = (base.add(i.a() as usize), base.add(i.b() as usize));
-    if (*obj).tag() == Tag::SHARED && i.op_byte() != Op::SetInt as u8 && (*key).tag() == Tag::INT {
-        let r: Gc<crate::shared::SharedRef> = (*obj).gc();
-        let at = ((*key).payload() as usize).wrapping_sub(1);
-        if let Some(view) = r.elements()
-            && at < view.len()
-            && view.set(at, *rk(base, k, i.c())).is_ok()
-        {
-            next!(vm, base, pc, k, tab)
-        }
-    }
     save!(vm, base, pc);
     (*vm).lua.top = frame_ceiling(base);
     flow!(vm, setindex_flow(&mut *vm, base, k, i))

@@ -160,6 +160,13 @@ op!(op_tforcall(vm, base, pc, k, i, tab) {
         if kind == Kind::IpairsStep && (*a.add(2)).tag() == Tag::INT {
             tail!(ipairs_tforcall, vm, base, pc, k, i, tab)
         }
+    } else if (*a).tag() == Tag::NATIVE
+        && (*a.add(1)).tag() == Tag::SHARED
+        && (*((*a).payload() as *const crate::native::Native)).kind == Kind::IpairsStep
+        && (*a.add(2)).tag() == Tag::INT
+        && tab != &raw const super::HOOKED
+    {
+        tail!(super::elements::element_tforcall, vm, base, pc, k, i, tab)
     }
     tail!(slow_tforcall, vm, base, pc, k, i, tab)
 });

@@ -24,6 +24,7 @@ pub(crate) mod calls;
 pub(crate) mod checked;
 pub(crate) mod compare;
 pub(crate) mod counted;
+mod elements;
 pub(crate) mod fields;
 pub(crate) mod hooks;
 pub(crate) mod ic;
