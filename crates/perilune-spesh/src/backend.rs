@@ -52,7 +52,7 @@ pub struct Options {
 
 /// Why no backend could be made: what the processor lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsupported(&'static str);
+pub struct Unsupported(pub(crate) &'static str);
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,38 +1,50 @@
-//! The specialiser that programs run with: two threads beside theirs, one that says when time has passed, one that compiles.
+//! The specialiser that programs run with: one thread beside theirs, which says when time has passed, and compiles.
 //!
 //! # Ticks
-//! The clock thread sets a bit in the interrupt word of each domain, every [`TICK`]; the domain acts on it where it polls, and clears it (`perilune_vm::machine`). A domain that
-//! sleeps does not clear it. When no domain has cleared its bit, nothing runs: the clock stops, and goes on when one does ([`Specializer::ticked`]). So a program that does nothing is never woken, and no
+//! The thread sets a bit in the interrupt word of each domain, now and then; the domain acts on it where it polls, and clears it (`perilune_vm::machine`). A domain that
+//! sleeps does not clear it. When no domain has cleared its bit, nothing runs: the thread waits, until one does ([`Specializer::ticked`]). So a program that does nothing is never woken, and no
 //! signal is sent to anybody.
 //!
+//! A tick costs some twenty microseconds, as waking a thread does, and all that follows from it has to be worth something in the time that is left. So ticks begin after [`FIRST`], and get rarer as the program's processor time grows:
+//! one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most [`LONGEST`].
+//!
 //! # Compiling
-//! Logs go to the compiling thread, in the order in which they were made. Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A domain that has
+//! Recordings go to the thread, in the order in which they were made; while it compiles there are no ticks. What it spends is limited (`budget.rs`), and nothing that compiling needs is made before something is compiled.
+//! Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A domain that has
 //! no instance of the function by then finds the code when it makes one ([`Specializer::code_of`]).
 //!
-//! Logs wait in a queue of [`QUEUE`]; what does not fit is dropped: the function gets hot again.
+//! Recordings wait in a queue of [`QUEUE`]; what does not fit is dropped: the function gets hot again.
 //!
 //! # After `fork`
-//! A child has neither thread. Nothing that runs Lua forks without `exec`; a host that does has to leave this specialiser out, because its locks may be held by threads that the child lacks.
+//! A child has no such thread. Nothing that runs Lua forks without `exec`; a host that does has to leave this specialiser out, because its locks may be held by a thread that the child lacks.
 //!
-//! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (programs of which nothing was compiled ran 5 to 12% slower with `blocking`, its recordings included).
+//! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (programs of which nothing was compiled ran 5 to 12% slower with `blocking`, its recordings included), ticks
+//! each millisecond from a thread of their own (programs ran 2 to 3% slower by them alone).
 
 use crate::Unavailable;
+use crate::budget::Budget;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
 use perilune_vm::interrupt::{INSTALL, InterruptHandle, TICK};
-use perilune_vm::machine::{Log, MachineCode, Specializer};
+use perilune_vm::machine::{MachineCode, Recording, Specializer};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread::{self, Thread};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-/// From one tick to the next.
-const PERIOD: Duration = Duration::from_millis(1);
+/// From the program's beginning to its first tick.
+const FIRST: Duration = Duration::from_millis(8);
+/// The least time from one tick to the next.
+const SHORTEST: Duration = Duration::from_millis(2);
+/// The most.
+const LONGEST: Duration = Duration::from_millis(16);
+/// In between: this part of what the program has taken.
+const PERIODS: u32 = 8;
 /// As many recordings wait to be compiled.
-const QUEUE: usize = 16;
-/// After so many ticks in a row that nobody saw the clock stops.
+const QUEUE: usize = 4;
+/// After so many ticks in a row that nobody saw the thread waits.
 const UNSEEN: u32 = 3;
 
 /// A domain, as far as it is known here.
@@ -42,23 +54,37 @@ struct Domain {
     codes: Vec<Arc<MachineCode>>,
 }
 
-/// Compiles on a thread of its own.
-pub struct Background {
+/// What the threads of domains tell the compiling thread.
+#[derive(Default)]
+struct Mail {
+    recordings: VecDeque<Recording>,
+    /// Nobody wants machine code any more.
+    over: bool,
+}
+
+/// What domains and the thread have in common.
+struct Shared {
     compiler: Compiler,
+    /// Taken alone, or before `mail`.
     domains: Mutex<Vec<Domain>>,
+    mail: Mutex<Mail>,
+    /// There is mail, or a tick has been seen after all.
+    news: Condvar,
     /// How many ticks have been seen by domains.
     seen: AtomicU64,
-    /// The clock stands still, until a tick is seen.
+    /// There are no ticks, until one is seen.
     stopped: AtomicBool,
-    clock: OnceLock<Thread>,
-    queue: OnceLock<SyncSender<Vec<Log>>>,
-    /// Itself, for its threads.
-    this: Weak<Background>,
+}
+
+/// Compiles on a thread of its own.
+pub struct Background {
+    shared: Arc<Shared>,
+    thread: OnceLock<()>,
 }
 
 impl std::fmt::Debug for Background {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Background").field("stopped", &self.stopped).finish_non_exhaustive()
+        f.debug_struct("Background").field("stopped", &self.shared.stopped).finish_non_exhaustive()
     }
 }
 
@@ -68,30 +94,32 @@ impl Background {
     /// # Errors
     /// There can be no machine code here.
     pub fn new(quota: u32, report: Option<File>) -> Result<Arc<Background>, Unavailable> {
-        let compiler = Compiler::new(quota, report)?;
-        Ok(Arc::new_cyclic(|this| Background {
-            compiler,
+        let shared = Shared {
+            compiler: Compiler::new(quota, report)?,
             domains: Mutex::default(),
+            mail: Mutex::default(),
+            news: Condvar::new(),
             seen: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
-            clock: OnceLock::new(),
-            queue: OnceLock::new(),
-            this: Weak::clone(this),
-        }))
+        };
+        Ok(Arc::new(Background { shared: Arc::new(shared), thread: OnceLock::new() }))
     }
+}
 
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.shared.mail().over = true;
+        self.shared.news.notify_all();
+    }
+}
+
+impl Shared {
     fn domains(&self) -> MutexGuard<'_, Vec<Domain>> {
         self.domains.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where logs go. Without a thread they go nowhere, and everything is interpreted.
-    fn queue(&self) -> &SyncSender<Vec<Log>> {
-        self.queue.get_or_init(|| {
-            let (sender, logs) = sync_channel(QUEUE);
-            let this = Weak::clone(&self.this);
-            let _ = thread::Builder::new().name("compiler".into()).spawn(move || compile_all(&this, &logs));
-            sender
-        })
+    fn mail(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All domains may run this code from now on.
@@ -101,90 +129,113 @@ impl Background {
             domain.handle.raise_cause(INSTALL);
         }
     }
-}
 
-/// The clock thread.
-fn tick(this: &Weak<Background>) {
-    let mut before = 0;
-    let mut unseen = 0;
-    loop {
-        thread::sleep(PERIOD);
-        let Some(this) = this.upgrade() else { return };
-        let seen = this.seen.load(Ordering::Relaxed);
-        unseen = if seen == before { unseen + 1 } else { 0 };
-        before = seen;
-        {
-            let mut domains = this.domains();
-            domains.retain(|domain| !domain.handle.is_alone());
-            domains.iter().for_each(|domain| domain.handle.raise_cause(TICK));
-        }
-        if unseen >= UNSEEN {
-            this.stopped.store(true, Ordering::SeqCst);
-            // Whoever sees a tick from here on wakes this thread; one that was seen before shows in the count.
-            while this.stopped.load(Ordering::SeqCst) && this.seen.load(Ordering::SeqCst) == before {
-                // Somebody has to be there who could go on.
-                if Arc::strong_count(&this) == 1 {
-                    return;
-                }
-                thread::park();
+    /// Waits for a recording, for so long, or while there are no ticks for as long as it takes. `Err`: there will be none.
+    fn next(&self, period: Duration, seen: u64) -> Result<Option<Recording>, ()> {
+        let mut mail = self.mail();
+        loop {
+            if mail.over {
+                return Err(());
             }
-            this.stopped.store(false, Ordering::SeqCst);
-            unseen = 0;
+            if let Some(recording) = mail.recordings.pop_front() {
+                return Ok(Some(recording));
+            }
+            // Whoever sees a tick from here on rings; one that was seen before shows in the count.
+            if self.stopped.load(Ordering::SeqCst) && self.seen.load(Ordering::SeqCst) == seen {
+                mail = self.news.wait(mail).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            if self.stopped.swap(false, Ordering::SeqCst) {
+                // It has only just begun to run again.
+                return Ok(None);
+            }
+            let (next, waited) = self.news.wait_timeout(mail, period).unwrap_or_else(PoisonError::into_inner);
+            mail = next;
+            if waited.timed_out() && mail.recordings.is_empty() && !mail.over {
+                return Ok(None);
+            }
         }
     }
-}
 
-/// The compiling thread.
-fn compile_all(this: &Weak<Background>, logs: &Receiver<Vec<Log>>) {
-    while let Ok(logs) = logs.recv() {
-        let Some(this) = this.upgrade() else { return };
-        let codes: Vec<_> = this.compiler.compile(logs).into_iter().map(|(_, code)| code).collect();
-        if !codes.is_empty() {
-            this.publish(&codes);
+    /// Sets the bit of each domain; those that are gone are forgotten.
+    fn tick(&self) {
+        let mut domains = self.domains();
+        domains.retain(|domain| !domain.handle.is_alone());
+        domains.iter().for_each(|domain| domain.handle.raise_cause(TICK));
+    }
+
+    /// The thread.
+    fn work(&self) {
+        let mut budget = Budget::new();
+        let (mut before, mut unseen) = (0, 0);
+        let mut period = FIRST;
+        loop {
+            match self.next(period, before) {
+                Err(()) => return,
+                Ok(Some(recording)) => {
+                    let codes = self.compiler.compile(recording, Some(&mut budget));
+                    let codes: Vec<_> = codes.into_iter().map(|(_, code)| code).collect();
+                    if !codes.is_empty() {
+                        self.publish(&codes);
+                    }
+                }
+                Ok(None) => {
+                    let seen = self.seen.load(Ordering::SeqCst);
+                    unseen = if seen == before { unseen + 1 } else { 0 };
+                    before = seen;
+                    self.tick();
+                    if unseen >= UNSEEN {
+                        unseen = 0;
+                        self.stopped.store(true, Ordering::SeqCst);
+                    }
+                    period = Duration::from_nanos(budget.program() / PERIODS as u64).clamp(SHORTEST, LONGEST);
+                }
+            }
         }
     }
 }
 
 impl Specializer for Background {
     fn code_of(&self, proto: &Arc<Proto>) -> Option<Arc<MachineCode>> {
-        self.compiler.code_of(proto)
+        self.shared.compiler.code_of(proto)
     }
 
     fn quota(&self) -> u32 {
-        self.compiler.quota()
+        self.shared.compiler.quota()
     }
 
     fn attach(&self, handle: InterruptHandle) {
-        self.domains().push(Domain { handle, codes: Vec::new() });
+        self.shared.domains().push(Domain { handle, codes: Vec::new() });
         // It has no tick yet that it could see.
         self.ticked();
-        if self.clock.get().is_none() {
-            let this = Weak::clone(&self.this);
-            let clock = thread::Builder::new().name("ticks".into()).spawn(move || tick(&this));
-            if let Ok(clock) = clock {
-                let _ = self.clock.set(clock.thread().clone());
-            }
-        }
+        self.thread.get_or_init(|| {
+            let shared = Arc::clone(&self.shared);
+            // Without a thread recordings go nowhere, and everything is interpreted.
+            let _ = thread::Builder::new().name("compiler".into()).spawn(move || shared.work());
+        });
     }
 
     fn ticked(&self) {
-        self.seen.fetch_add(1, Ordering::SeqCst);
-        if self.stopped.swap(false, Ordering::SeqCst)
-            && let Some(clock) = self.clock.get()
-        {
-            clock.unpark();
+        self.shared.seen.fetch_add(1, Ordering::SeqCst);
+        if self.shared.stopped.load(Ordering::SeqCst) {
+            // Under the lock: the thread is either before its look at the count, or waiting.
+            let _mail = self.shared.mail();
+            self.shared.news.notify_one();
         }
     }
 
     fn fetch(&self, handle: &InterruptHandle) -> Vec<Arc<MachineCode>> {
-        let mut domains = self.domains();
+        let mut domains = self.shared.domains();
         let domain = domains.iter_mut().find(|domain| domain.handle.is_same(handle));
         domain.map_or_else(Vec::new, |domain| std::mem::take(&mut domain.codes))
     }
 
-    fn compile(&self, logs: Vec<Log>) -> Vec<(usize, Arc<MachineCode>)> {
-        match self.queue().try_send(logs) {
-            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Vec::new(),
+    fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
+        let mut mail = self.shared.mail();
+        if mail.recordings.len() < QUEUE {
+            mail.recordings.push_back(recording);
+            self.shared.news.notify_one();
         }
+        Vec::new()
     }
 }

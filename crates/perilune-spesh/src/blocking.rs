@@ -3,7 +3,7 @@
 use crate::Unavailable;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
-use perilune_vm::machine::{Log, MachineCode, Specializer};
+use perilune_vm::machine::{MachineCode, Recording, Specializer};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -25,7 +25,9 @@ impl Blocking {
     /// # Errors
     /// There can be no machine code here.
     pub fn new(threshold: u32, quota: u32, report: Option<File>) -> Result<Arc<Blocking>, Unavailable> {
-        Ok(Arc::new(Blocking { compiler: Compiler::new(quota, report)?, threshold: threshold.max(1) }))
+        let compiler = Compiler::new(quota, report)?;
+        compiler.prepare()?;
+        Ok(Arc::new(Blocking { compiler, threshold: threshold.max(1) }))
     }
 }
 
@@ -42,7 +44,7 @@ impl Specializer for Blocking {
         self.compiler.quota()
     }
 
-    fn compile(&self, logs: Vec<Log>) -> Vec<(usize, Arc<MachineCode>)> {
-        self.compiler.compile(logs)
+    fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
+        self.compiler.compile(recording, None)
     }
 }

@@ -1,7 +1,8 @@
 //! From logs to machine code: what is worth compiling is compiled, and written down.
 
 use crate::Unavailable;
-use crate::backend::{Backend, Options};
+use crate::backend::{Backend, Options, Unsupported};
+use crate::budget::{self, Budget, Price, Stopwatch, Window};
 use crate::lower::{self, Cost, Draft};
 use crate::memory::{Code, CodeMemory, Kind, MAX_CAPACITY};
 use crate::profiles::Profiles;
@@ -9,12 +10,11 @@ use crate::units::{self, Unit};
 use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
-use perilune_vm::machine::{Log, MachineCode, Run};
+use perilune_vm::machine::{Log, MachineCode, Recording, Run};
 use std::fs::File;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Of what is recorded, a function has to be one part of so many to be compiled.
 const SHARE: u64 = 200;
@@ -23,6 +23,8 @@ const SHARE: u64 = 200;
 #[derive(Clone, Copy, Debug)]
 enum Why {
     NoGain(Cost),
+    /// What would be saved in the time that the program is expected to go on, and what compiling would cost; in nanoseconds.
+    TooLittle(f64, f64),
     Failed,
 }
 
@@ -35,16 +37,21 @@ struct Candidate {
     draft: Draft,
     /// The code that it has already.
     code: Option<Arc<MachineCode>>,
-    begun: Instant,
+    /// Of all that is known of the function, which part this recording is.
+    part: f64,
+    /// What compiling it is expected to cost, in nanoseconds.
+    price: f64,
 }
 
 /// Compiles what logs tell, on whichever thread asks.
 pub struct Compiler {
-    memory: Arc<CodeMemory>,
+    /// `None`: the system refuses it. Made when something is compiled for the first time.
+    memory: OnceLock<Option<Arc<CodeMemory>>>,
     /// Taken while it is in use; it is made anew if it was lost to a panic.
     backend: Mutex<Option<Backend>>,
     quota: u32,
     profiles: Profiles,
+    price: Price,
     /// Where every decision is written down.
     report: Option<Mutex<File>>,
 }
@@ -62,19 +69,34 @@ impl Drop for Installed {
 }
 
 impl Compiler {
-    /// Logs are of `quota` instructions.
+    /// Logs are of `quota` instructions. What compiling needs is made when something is to be compiled; if there is no memory for machine code then, everything is interpreted.
     ///
     /// # Errors
     /// There can be no machine code here.
     pub fn new(quota: u32, report: Option<File>) -> Result<Compiler, Unavailable> {
-        let (backend, memory) = crate::machine_code(Options::default(), MAX_CAPACITY)?;
+        crate::target::features().map_err(|lack| Unavailable::Processor(Unsupported(lack)))?;
         Ok(Compiler {
-            memory,
-            backend: Mutex::new(Some(backend)),
+            memory: OnceLock::new(),
+            backend: Mutex::new(None),
             quota,
             profiles: Profiles::default(),
+            price: Price::default(),
             report: report.map(Mutex::new),
         })
+    }
+
+    /// Makes now what compiling needs.
+    ///
+    /// # Errors
+    /// There can be no machine code here.
+    pub fn prepare(&self) -> Result<(), Unavailable> {
+        let memory = CodeMemory::reserve(MAX_CAPACITY).map_err(Unavailable::Memory)?;
+        let _ = self.memory.set(Some(memory));
+        Ok(())
+    }
+
+    fn memory(&self) -> Option<&Arc<CodeMemory>> {
+        self.memory.get_or_init(|| CodeMemory::reserve(MAX_CAPACITY).ok()).as_ref()
     }
 
     /// See [`perilune_vm::machine::Specializer::quota`].
@@ -88,6 +110,7 @@ impl Compiler {
     }
 
     fn code(&self, log: &Log, unit: &Unit, used: &[Registers], draft: Draft) -> Result<Code, Why> {
+        let memory = self.memory().ok_or(Why::Failed)?;
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut backend =
             taken.map_or_else(|| Backend::new(Options::default()).ok(), Some).ok_or(Why::Failed)?;
@@ -104,13 +127,14 @@ impl Compiler {
             Err(_) => return Err(Why::Failed),
         };
         match compiled {
-            Ok(compiled) => self.memory.install(&compiled.bytes, Kind::Function).map_err(|_| Why::Failed),
+            Ok(compiled) => memory.install(&compiled.bytes, Kind::Function).map_err(|_| Why::Failed),
             Err(error) if cfg!(debug_assertions) => panic!("{error}"),
             Err(_) => Err(Why::Failed),
         }
     }
 
-    fn report(&self, log: &Log, unit: &Unit, code: Result<usize, Why>, begun: Instant) {
+    /// What has come of a unit: bytes, and nanoseconds.
+    fn report(&self, log: &Log, unit: &Unit, code: Result<(usize, u64), Why>) {
         let Some(report) = &self.report else { return };
         let proto = log.proto();
         let source = String::from_utf8_lossy(
@@ -123,30 +147,44 @@ impl Compiler {
         let text = match code {
             Err(Why::Failed) => format!("{what}: could not be compiled\n"),
             Err(Why::NoGain(cost)) => format!("{what}: not compiled, nothing would be gained ({cost})\n"),
-            Ok(bytes) => format!("{what}: {bytes} bytes in {} us\n", begun.elapsed().as_micros()),
+            Err(Why::TooLittle(worth, cost)) => {
+                let [worth, cost] = [worth, cost].map(|nanos| nanos / 1000.0);
+                format!("{what}: not compiled yet, {cost:.0} us to save {worth:.0} us\n")
+            }
+            Ok((bytes, nanos)) => format!("{what}: {bytes} bytes in {} us\n", nanos / 1000),
         };
         // A report that cannot be written is no reason to stop the program.
         let _ = report.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
     }
 
-    /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it.
+    /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it. Without a budget it may cost what it will.
     ///
     /// Whether it is depends on the others: a call of what is not compiled leaves machine code, and a function is entered at a cost by callers that are not.
-    pub fn compile(&self, logs: Vec<Log>) -> Vec<(usize, Arc<MachineCode>)> {
-        let heavy = logs.into_iter().enumerate().filter(|(_, log)| log.weight() * SHARE >= self.quota as u64);
+    pub fn compile(
+        &self,
+        recording: Recording,
+        mut budget: Option<&mut Budget>,
+    ) -> Vec<(usize, Arc<MachineCode>)> {
+        if budget.as_deref_mut().is_some_and(Budget::is_spent) {
+            return Vec::new();
+        }
+        let window = Window { nanos: recording.nanos, instructions: recording.instructions as u64 };
+        let purse = budget.map(|budget| (&*budget, window));
+        let heavy = recording.logs.into_iter().enumerate();
+        let heavy = heavy.filter(|(_, log)| log.weight() * SHARE >= self.quota as u64);
         let mut candidates: Vec<Candidate> =
-            heavy.filter_map(|(number, log)| self.candidate(number, log)).collect();
+            heavy.filter_map(|(number, log)| self.candidate(number, log, purse)).collect();
         loop {
             let before = candidates.len();
             let costs: Vec<Cost> = candidates.iter().map(|one| self.cost_among(one, &candidates)).collect();
             let mut costs = costs.into_iter();
             candidates.retain(|one| {
                 let cost = costs.next().unwrap_or_default();
-                let stays = cost.is_worth_it() || one.code.is_some();
-                if !stays {
-                    self.report(&one.log, &one.unit, Err(Why::NoGain(cost)), one.begun);
+                let why = self.objection(one, cost, purse).filter(|_| one.code.is_none());
+                if let Some(why) = why {
+                    self.report(&one.log, &one.unit, Err(why));
                 }
-                stays
+                why.is_none()
             });
             if candidates.len() == before {
                 break;
@@ -155,14 +193,32 @@ impl Compiler {
         candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
     }
 
+    /// Why not to compile this, at this cost of running it.
+    fn objection(&self, one: &Candidate, cost: Cost, purse: Option<(&Budget, Window)>) -> Option<Why> {
+        if !cost.is_worth_it() {
+            return Some(Why::NoGain(cost));
+        }
+        let (budget, window) = purse?;
+        let worth = budget.worth(cost.saves() * one.part, window);
+        (!Budget::invests(worth, one.price)).then_some(Why::TooLittle(worth, one.price))
+    }
+
     /// The function of a log, if it may be compiled.
-    fn candidate(&self, number: usize, log: Log) -> Option<Candidate> {
-        let begun = Instant::now();
+    fn candidate(&self, number: usize, log: Log, purse: Option<(&Budget, Window)>) -> Option<Candidate> {
+        let recent = log.weight() as f64;
         let log = self.profiles.add(log);
         let unit = units::choose(&log)?;
         let code = self.profiles.code(&log, &unit);
-        if code.is_none() && !self.profiles.may_try(&log) {
-            return None;
+        let price = self.price.of(unit.len(), self.profiles.compiled(&log));
+        if code.is_none() {
+            // Before the draft, which costs some of what compiling does: what would be saved if every instruction were done as well as can be.
+            let best = purse.map(|(budget, window)| budget.worth(Cost::best(recent), window));
+            if best.is_some_and(|best| !Budget::invests(best, price)) {
+                return None;
+            }
+            if unit.len() > budget::LARGEST || !self.profiles.may_try(&log) {
+                return None;
+            }
         }
         let used = in_use(log.proto()).ok()?;
         let draft = catch_unwind(AssertUnwindSafe(|| lower::draft(&log, &unit, &used)));
@@ -171,7 +227,8 @@ impl Compiler {
             Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
             Err(_) => return None,
         };
-        Some(Candidate { number, log, unit, used, draft, code, begun })
+        let part = recent / (log.weight() as f64).max(1.0);
+        Some(Candidate { number, log, unit, used, draft, code, part, price })
     }
 
     /// What a function costs if only the candidates, and what is compiled already, are machine code.
@@ -204,9 +261,12 @@ impl Compiler {
         if one.code.is_some() {
             return one.code;
         }
-        let Candidate { log, unit, used, draft, begun, .. } = one;
+        let Candidate { log, unit, used, draft, .. } = one;
+        let begun = Stopwatch::start();
         let code = self.code(&log, &unit, &used, draft);
-        self.report(&log, &unit, code.as_ref().map(Code::len).map_err(|why| *why), begun);
+        let nanos = begun.nanos();
+        self.price.learn(unit.len(), nanos);
+        self.report(&log, &unit, code.as_ref().map(|code| (code.len(), nanos)).map_err(|why| *why));
         let code = code.ok()?;
         let entries = unit.entries(log.proto());
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.

@@ -46,6 +46,8 @@ pub mod background;
 #[cfg(machine_code)]
 pub mod blocking;
 #[cfg(machine_code)]
+mod budget;
+#[cfg(machine_code)]
 mod compiler;
 #[cfg(machine_code)]
 pub mod fork;

@@ -201,6 +201,16 @@ impl Cost {
         self.compiled += calls as f64 * LEAVING / 2.0;
     }
 
+    /// What so many instructions of the interpreter could save at best.
+    pub fn best(instructions: f64) -> f64 {
+        instructions * (1.0 - DONE)
+    }
+
+    /// What machine code saves.
+    pub fn saves(self) -> f64 {
+        self.interpreted - self.compiled
+    }
+
     /// Machine code wins by a fair margin.
     pub fn is_worth_it(self) -> bool {
         self.compiled < self.interpreted * WORTH

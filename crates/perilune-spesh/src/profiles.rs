@@ -19,6 +19,8 @@ struct Profile {
     tries: u32,
     /// How many logs have been added.
     logs: u32,
+    /// How often machine code has been made.
+    compiled: u32,
 }
 
 impl Profile {
@@ -59,7 +61,7 @@ impl Profiles {
             profiles.retain(|_, profile| !profile.is_over());
         }
         let log = Arc::new(log);
-        profiles.insert(key, Profile { log: Arc::clone(&log), code: None, tries: 0, logs: 1 });
+        profiles.insert(key, Profile { log: Arc::clone(&log), code: None, tries: 0, logs: 1, compiled: 0 });
         log
     }
 
@@ -70,6 +72,11 @@ impl Profiles {
         let due = profile.logs >= 1 << profile.tries.min(31);
         profile.tries += due as u32;
         due
+    }
+
+    /// How often there has been machine code of a log's function.
+    pub fn compiled(&self, log: &Log) -> u32 {
+        self.lock().get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.compiled)
     }
 
     /// The code of a log's function, if it has all of this.
@@ -96,6 +103,7 @@ impl Profiles {
     pub fn keep(&self, log: &Log, unit: Unit, code: &Arc<MachineCode>) {
         if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
             profile.code = Some((unit, Arc::downgrade(code)));
+            profile.compiled += 1;
         }
     }
 }

@@ -44,10 +44,11 @@ mod log;
 mod stepper;
 mod ticks;
 
-pub use log::{Cache, Log, Site, Tags};
+pub use log::{Cache, Log, Recording, Site, Tags};
 pub use stepper::Stepper;
 
 pub(crate) use log::{LOGGING, Logging};
+pub(crate) use ticks::Ticks;
 
 pub(crate) use entry::{COUNTING, LOOPS, STOP, STOP_WATCHED, finish, follow, op_enter, op_enter_plain, step};
 
@@ -144,6 +145,11 @@ impl MachineCode {
         self.exits.load(Ordering::Relaxed) > entry::MOST_EXITS
     }
 
+    /// Whether a loop is entered at instruction `at`.
+    fn is_entered_at(&self, at: usize) -> bool {
+        self.entries.get(at).is_some_and(|&entry| entry != 0)
+    }
+
     /// Whose code it is.
     pub fn proto(&self) -> &Arc<Proto> {
         &self.proto
@@ -171,7 +177,7 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
         Vec::new()
     }
     /// This is what functions have met for a while, the first of them one that is hot: machine code for some of them, by their number here. Called on the domain's own thread, which waits.
-    fn compile(&self, _logs: Vec<Log>) -> Vec<(usize, Arc<MachineCode>)> {
+    fn compile(&self, _recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
         Vec::new()
     }
 }
@@ -182,12 +188,8 @@ pub(crate) struct Machine {
     pub threshold: u32,
     /// See [`Specializer::quota`].
     quota: u32,
-    /// How many ticks have been seen.
-    pub ticks: u32,
-    /// The tick of the last recording.
-    pub recorded: u32,
-    /// Recordings since there was new machine code.
-    pub fruitless: u32,
+    /// What ticks have found.
+    pub ticks: Ticks,
     /// What is being recorded.
     pub logging: Option<Box<Logging>>,
     specializer: Option<Arc<dyn Specializer>>,
@@ -212,9 +214,7 @@ impl Default for Machine {
         Machine {
             threshold: 0,
             quota: 0,
-            ticks: 0,
-            recorded: 0,
-            fruitless: 0,
+            ticks: Ticks::default(),
             logging: None,
             distrusted: false,
             specializer: None,

@@ -14,6 +14,7 @@ use crate::object::{ProtoInst, Table};
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op, Proto};
+use perilune_trace::cputime::now_ns;
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -164,6 +165,17 @@ impl Log {
     }
 }
 
+/// What functions have met in the same while, and how long it was.
+#[derive(Debug)]
+pub struct Recording {
+    /// The first is that of the function that is hot.
+    pub logs: Vec<Log>,
+    /// How many instructions have been seen, those of functions without a log included.
+    pub instructions: u32,
+    /// Nanoseconds of processor time that the domain's thread took for them, recorded as they were.
+    pub nanos: u64,
+}
+
 /// Logs under way.
 #[derive(Debug)]
 pub(crate) struct Logging {
@@ -174,6 +186,8 @@ pub(crate) struct Logging {
     /// The instruction that is under way: number of the log, base, number in the function.
     last: Option<(usize, *mut Value, usize)>,
     seen: u32,
+    /// What the thread had taken when this began, in nanoseconds.
+    begun: u64,
 }
 
 impl Logging {
@@ -264,7 +278,8 @@ impl Vm {
         if self.lua.machine.logging.is_some() {
             return;
         }
-        let mut logging = Logging { logs: Vec::new(), numbers: HashMap::new(), last: None, seen: 0 };
+        let mut logging =
+            Logging { logs: Vec::new(), numbers: HashMap::new(), last: None, seen: 0, begun: now_ns() };
         // SAFETY: the caller's promise.
         unsafe { logging.number(inst) };
         self.lua.machine.logging = Some(Box::new(logging));
@@ -360,8 +375,10 @@ impl Vm {
                 }
             }
         }
+        let nanos = now_ns().saturating_sub(logging.begun);
         let logs = logging.logs.into_iter().map(|(_, log)| log).collect();
-        let codes = self.lua.machine.specializer.clone().map_or_else(Vec::new, |s| s.compile(logs));
+        let recording = Recording { logs, instructions: logging.seen, nanos };
+        let codes = self.lua.machine.specializer.clone().map_or_else(Vec::new, |s| s.compile(recording));
         let mut hot = false;
         for (number, code) in codes {
             let inst = insts[number];

@@ -1,30 +1,57 @@
 //! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there is new machine code.
 //!
-//! A function that a tick finds running, uncompiled, gets hotter by one. Two ticks are enough the first time it is recorded, four the second time, and so on. So nothing is counted
-//! in between, and a program pays for looking after it with some nanoseconds each tick, and with the recordings: after each from which no machine code has come it takes twice as many ticks until the next.
+//! A tick that finds a function running that has no machine code makes the domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted
+//! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes twice as many ticks until the next.
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
 use crate::interp::frame_closure;
+use crate::object::ProtoInst;
 use std::sync::Arc;
 
-/// So many ticks make a function hot, the first time.
-const HOT: u32 = 2;
+/// So many ticks that find functions without machine code are worth a recording.
+const WARM: u32 = 2;
 /// From one recording to the next it takes at least so many ticks, and twice as many for each fruitless one, up to this power of two.
-const GAP: u32 = 1;
+const GAP: u32 = 3;
 /// See [`GAP`].
 const MOST_FRUITLESS: u32 = 10;
+
+/// What ticks have found.
+#[derive(Default)]
+pub(crate) struct Ticks {
+    /// How many have been seen.
+    seen: u32,
+    /// How many found a function that has no machine code, since the last recording.
+    warm: u32,
+    /// None is looked at before that many have been seen.
+    next: u32,
+    /// Recordings since there was new machine code.
+    fruitless: u32,
+}
+
+impl Ticks {
+    /// One more, whether it finds a function `cold`, without machine code: whether to record.
+    fn count(&mut self, cold: bool) -> bool {
+        self.warm += cold as u32;
+        if self.warm < WARM {
+            return false;
+        }
+        self.warm = 0;
+        self.next = self.seen.saturating_add(GAP << self.fruitless);
+        self.fruitless = (self.fruitless + 1).min(MOST_FRUITLESS);
+        true
+    }
+}
 
 impl Vm {
     /// A tick of the specializer.
     #[cold]
     pub(crate) fn tick(&mut self) {
         let machine = &mut self.lua.machine;
-        let Some(specializer) = machine.specializer.clone() else { return };
+        let Some(specializer) = &machine.specializer else { return };
         specializer.ticked();
-        machine.ticks = machine.ticks.saturating_add(1);
-        let early =
-            machine.ticks < machine.recorded.saturating_add(GAP << machine.fruitless.min(MOST_FRUITLESS));
+        machine.ticks.seen = machine.ticks.seen.saturating_add(1);
+        let early = machine.ticks.seen < machine.ticks.next;
         if machine.distrusted || machine.watched || machine.logging.is_some() || early {
             return;
         }
@@ -35,14 +62,7 @@ impl Vm {
                 return;
             }
             let inst = (*frame_closure(base)).proto;
-            if !(*inst).native.is_null() {
-                return;
-            }
-            (*inst).heat = (*inst).heat.saturating_add(1);
-            if (*inst).heat >= HOT << (*inst).setbacks {
-                (*inst).heat = 0;
-                self.lua.machine.recorded = self.lua.machine.ticks;
-                self.lua.machine.fruitless += 1;
+            if self.lua.machine.ticks.count(!is_compiled(inst, (*inst).position((*frame(base)).pc))) {
                 self.begin_log(inst);
             }
         }
@@ -53,7 +73,7 @@ impl Vm {
     pub(crate) fn install_machine_code(&mut self) {
         let Some(specializer) = self.lua.machine.specializer.clone() else { return };
         let handle = self.interrupt_handle();
-        self.lua.machine.fruitless = 0;
+        self.lua.machine.ticks.fruitless = 0;
         for code in specializer.fetch(&handle) {
             let proto = Arc::as_ptr(code.proto());
             for n in 0..self.lua.gc.protos.len() {
@@ -67,4 +87,14 @@ impl Vm {
             }
         }
     }
+}
+
+/// Whether what a function runs around instruction `at` has machine code: all of it, or the loop that polls there.
+///
+/// # Safety
+/// The instance lives.
+unsafe fn is_compiled(inst: *mut ProtoInst, at: usize) -> bool {
+    // SAFETY: the caller's promise; an instance has a count of its machine code.
+    let code = unsafe { (*inst).machine.as_ref() };
+    code.is_some_and(|code| code.starts || code.is_entered_at(at) || code.is_entered_at(at.wrapping_sub(1)))
 }
