@@ -3,14 +3,14 @@
 use crate::Unavailable;
 use crate::backend::{Backend, Options, Unsupported};
 use crate::budget::{self, Budget, Price, Stopwatch, Window};
-use crate::lower::{self, Cost, Draft};
+use crate::lower::{self, Cost, Draft, Task};
 use crate::memory::{Code, CodeMemory, Kind, MAX_CAPACITY};
 use crate::profiles::Profiles;
 use crate::units::{self, Unit};
 use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
-use perilune_vm::machine::{Log, MachineCode, Recording, Run};
+use perilune_vm::machine::{Exits, Log, MachineCode, Recording, Run};
 use std::fs::File;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +35,7 @@ struct Candidate {
     unit: Unit,
     used: Vec<Registers>,
     draft: Draft,
+    exits: Arc<Exits>,
     /// The code that it has already.
     code: Option<Arc<MachineCode>>,
     /// Of all that is known of the function, which part this recording is.
@@ -109,14 +110,13 @@ impl Compiler {
         self.profiles.code_of(proto)
     }
 
-    fn code(&self, log: &Log, unit: &Unit, used: &[Registers], draft: Draft) -> Result<Code, Why> {
+    fn code(&self, task: Task<'_>, draft: Draft) -> Result<Code, Why> {
         let memory = self.memory().ok_or(Why::Failed)?;
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut backend =
             taken.map_or_else(|| Backend::new(Options::default()).ok(), Some).ok_or(Why::Failed)?;
         // Whatever is wrong with what is built: the loop stays with the interpreter.
-        let build =
-            |b: &mut crate::backend::clif::FunctionBuilder<'_>| lower::lower(b, log, unit, used, draft);
+        let build = |b: &mut crate::backend::clif::FunctionBuilder<'_>| lower::lower(b, task, draft);
         let compiled = catch_unwind(AssertUnwindSafe(|| backend.compile(lower::signature(), build)));
         let compiled = match compiled {
             Ok(compiled) => {
@@ -133,8 +133,8 @@ impl Compiler {
         }
     }
 
-    /// What has come of a unit: bytes, and nanoseconds.
-    fn report(&self, log: &Log, unit: &Unit, code: Result<(usize, u64), Why>) {
+    /// What has come of a unit, of which these instructions are left to the interpreter: bytes, and nanoseconds.
+    fn report(&self, log: &Log, unit: &Unit, stepped: &[usize], code: Result<(usize, u64), Why>) {
         let Some(report) = &self.report else { return };
         let proto = log.proto();
         let source = String::from_utf8_lossy(
@@ -153,6 +153,15 @@ impl Compiler {
             }
             Ok((bytes, nanos)) => format!("{what}: {bytes} bytes in {} us\n", nanos / 1000),
         };
+        let mut text = text;
+        for &at in stepped {
+            let i = proto.code[at];
+            let name = i.op().map_or("?", |op| op.name());
+            let times = log.site(at).times();
+            if times > 0 {
+                text += &format!("    line {}: {name} {times} times, by the interpreter\n", line(at));
+            }
+        }
         // A report that cannot be written is no reason to stop the program.
         let _ = report.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
     }
@@ -182,7 +191,7 @@ impl Compiler {
                 let cost = costs.next().unwrap_or_default();
                 let why = self.objection(one, cost, purse).filter(|_| one.code.is_none());
                 if let Some(why) = why {
-                    self.report(&one.log, &one.unit, Err(why));
+                    self.report(&one.log, &one.unit, &one.draft.stepped, Err(why));
                 }
                 why.is_none()
             });
@@ -221,14 +230,16 @@ impl Compiler {
             }
         }
         let used = in_use(log.proto()).ok()?;
-        let draft = catch_unwind(AssertUnwindSafe(|| lower::draft(&log, &unit, &used)));
+        let exits = self.profiles.exits(&log);
+        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits };
+        let draft = catch_unwind(AssertUnwindSafe(|| lower::draft(task)));
         let draft = match draft {
             Ok(draft) => draft,
             Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
             Err(_) => return None,
         };
         let part = recent / (log.weight() as f64).max(1.0);
-        Some(Candidate { number, log, unit, used, draft, code, part, price })
+        Some(Candidate { number, log, unit, used, draft, exits, code, part, price })
     }
 
     /// What a function costs if only the candidates, and what is compiled already, are machine code.
@@ -261,12 +272,14 @@ impl Compiler {
         if one.code.is_some() {
             return one.code;
         }
-        let Candidate { log, unit, used, draft, .. } = one;
+        let Candidate { log, unit, used, draft, exits, .. } = one;
         let begun = Stopwatch::start();
-        let code = self.code(&log, &unit, &used, draft);
+        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits };
+        let stepped = draft.stepped.clone();
+        let code = self.code(task, draft);
         let nanos = begun.nanos();
         self.price.learn(unit.len(), nanos);
-        self.report(&log, &unit, code.as_ref().map(|code| (code.len(), nanos)).map_err(|why| *why));
+        self.report(&log, &unit, &stepped, code.as_ref().map(|code| (code.len(), nanos)).map_err(|why| *why));
         let code = code.ok()?;
         let entries = unit.entries(log.proto());
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.
@@ -274,7 +287,7 @@ impl Compiler {
             let run = std::mem::transmute::<usize, Run>(code.address());
             let length = code.len();
             let memory = Box::new(Installed(Some(code)));
-            MachineCode::new(Arc::clone(log.proto()), (run, length), unit.starts, &entries, memory)
+            MachineCode::new(Arc::clone(log.proto()), (run, length), unit.starts, &entries, exits, memory)
         };
         self.profiles.keep(&log, unit, &code);
         Some(code)

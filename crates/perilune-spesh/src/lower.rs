@@ -25,7 +25,10 @@
 
 mod calls;
 mod control;
+mod facts;
 mod memory;
+mod mixed;
+mod natives;
 mod numbers;
 
 use crate::backend::clif::{
@@ -33,10 +36,11 @@ use crate::backend::clif::{
     condcodes::IntCC, types,
 };
 use crate::units::{self, Unit};
+use facts::{Fact, Facts, Name};
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Instr, Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
+use perilune_vm::machine::{EXITED, Exits, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
 use std::collections::{HashMap, HashSet};
 
 type Val = clif::Value;
@@ -105,13 +109,21 @@ impl Register {
     }
 }
 
-/// What is known of all registers.
-type State = Vec<Register>;
+/// What is known somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct State {
+    registers: Vec<Register>,
+    /// Which value each register has.
+    names: Vec<Name>,
+    facts: Facts,
+}
 
 /// Where an instruction is done slowly, with what is known before.
 pub(crate) struct Slow {
     block: Block,
     before: Option<State>,
+    /// The way leads out, and not back.
+    exits: bool,
 }
 
 /// Where an exit leads, how, and what it has to store.
@@ -125,25 +137,56 @@ pub fn signature() -> Signature {
     signature
 }
 
-/// The first pass: what it has found out.
-pub struct Draft {
-    met: HashMap<usize, State>,
-    /// What to expect of the code.
-    pub cost: Cost,
+/// What is to be compiled, and what is known of it.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// What the function has met.
+    pub log: &'a Log,
+    /// What of it is compiled.
+    pub unit: &'a Unit,
+    /// Which registers are in use before each instruction.
+    pub in_use: &'a [Registers],
+    /// Where earlier code of the function has been left, and this one counts.
+    pub exits: &'a Exits,
 }
 
+/// A pass that finds things out: what the next one may take for true.
+pub struct Draft {
+    /// What is known of registers where ways meet.
+    met: HashMap<usize, Vec<Register>>,
+    /// What is hoisted out of each loop.
+    hoisted: HashMap<usize, Facts>,
+    /// What to expect of the code.
+    pub cost: Cost,
+    /// The instructions that are left to the interpreter.
+    pub stepped: Vec<usize>,
+}
+
+/// So many passes find out what can be hoisted.
+const MOST_DRAFTS: usize = 4;
+
 /// Makes the first pass.
-pub fn draft(log: &Log, unit: &Unit, in_use: &[Registers]) -> Draft {
+pub fn draft(task: Task<'_>) -> Draft {
+    redraft(task, None)
+}
+
+fn redraft(task: Task<'_>, draft: Option<Draft>) -> Draft {
     let mut context = clif::FunctionBuilderContext::new();
     let mut function = clif::Function::with_name_signature(clif::UserFuncName::default(), signature());
     let mut b = FunctionBuilder::new(&mut function, &mut context);
-    let (met, cost) = Lowering::new(&mut b, log, unit, in_use, HashMap::new()).run();
-    Draft { met, cost }
+    Lowering::new(&mut b, task, draft).run()
 }
 
 /// Builds the body.
-pub fn lower(b: &mut FunctionBuilder<'_>, log: &Log, unit: &Unit, in_use: &[Registers], draft: Draft) {
-    Lowering::new(b, log, unit, in_use, draft.met).run();
+pub fn lower(b: &mut FunctionBuilder<'_>, task: Task<'_>, mut draft: Draft) {
+    for _ in 1..MOST_DRAFTS {
+        let hoisted = draft.hoisted.clone();
+        draft = redraft(task, Some(draft));
+        if draft.hoisted == hoisted {
+            break;
+        }
+    }
+    Lowering::new(b, task, Some(draft)).run();
 }
 
 pub(crate) struct Lowering<'a, 'b> {
@@ -152,12 +195,16 @@ pub(crate) struct Lowering<'a, 'b> {
     proto: &'a Proto,
     unit: &'a Unit,
     in_use: &'a [Registers],
+    counts: &'a Exits,
+    loops: Vec<units::Region>,
     /// Variables that closures of this function refer to.
     captured: Registers,
     step: SigRef,
     run: SigRef,
     follow: SigRef,
     floats_to_float: SigRef,
+    float_to_float: SigRef,
+    barrier: SigRef,
     vm: Variable,
     base: Variable,
     constants: Variable,
@@ -167,19 +214,29 @@ pub(crate) struct Lowering<'a, 'b> {
     floats: Vec<Variable>,
     /// Blocks of instructions that are jumped to.
     blocks: HashMap<usize, Block>,
-    /// What is known where a loop begins, and, the second time, wherever ways meet: fixed.
-    fixed: HashMap<usize, State>,
+    /// What is known of registers where a loop begins, and, after the first pass, wherever ways meet: fixed.
+    fixed: HashMap<usize, Vec<Register>>,
     /// Where loops begin: ways into them guard what they do not know.
     heads: HashSet<usize>,
     /// What is known where ways meet, as far as they have come up.
     met: HashMap<usize, State>,
+    /// The facts that hold where loops begin; `None`: nobody has found out yet.
+    hoisted: Option<HashMap<usize, Facts>>,
+    /// The facts that hold whenever a loop comes round.
+    round: HashMap<usize, Facts>,
+    /// What comes with facts.
+    found: HashMap<Fact, [Variable; 2]>,
     exits: HashMap<Exit, Block>,
     /// The instruction that is being lowered.
     at: usize,
+    /// What is being built leads into the code from without.
+    entering: bool,
     /// What is known here; `None`: nothing leads here.
     now: Option<State>,
     /// Whether the instruction is done by the interpreter, where nothing is out of the ordinary.
     stepped: bool,
+    /// All of which that is so.
+    all_stepped: Vec<usize>,
     cost: Cost,
 }
 
@@ -234,15 +291,19 @@ const CALL: f64 = 3.0;
 /// What it costs to leave machine code, and to enter it again.
 const LEAVING: f64 = 15.0;
 
+/// Where so many exits have been taken, what the log says is not relied on any more.
+const TRUSTED: u32 = 8;
+
+/// The names of values that are there at entry `entry` are those of an instruction behind the last one.
+fn number_of(entry: u32) -> usize {
+    entry as usize
+}
+
 impl<'a, 'b> Lowering<'a, 'b> {
-    fn new(
-        b: &'a mut FunctionBuilder<'b>,
-        log: &'a Log,
-        unit: &'a Unit,
-        in_use: &'a [Registers],
-        met: HashMap<usize, State>,
-    ) -> Self {
+    fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
+        let Task { log, unit, in_use, exits: counts } = task;
         let proto = log.proto();
+        let (fixed, hoisted) = draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted)));
         let mut captured = Registers::NONE;
         for inner in &proto.protos {
             for upvalue in inner.upvalues.iter().filter(|u| u.in_stack) {
@@ -262,6 +323,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
         floats.params = [types::F64; 2].map(AbiParam::new).to_vec();
         floats.returns = vec![AbiParam::new(types::F64)];
         let floats_to_float = b.import_signature(floats);
+        let mut float = Signature::new(CallConv::SystemV);
+        float.params = vec![AbiParam::new(types::F64)];
+        float.returns = vec![AbiParam::new(types::F64)];
+        let float_to_float = b.import_signature(float);
+        let mut barrier = Signature::new(CallConv::SystemV);
+        barrier.params = [types::I64; 3].map(AbiParam::new).to_vec();
+        let barrier = b.import_signature(barrier);
         let registers = proto.max_stack as usize;
         let [vm, base, constants, interrupt] = [(); 4].map(|()| b.declare_var(types::I64));
         let ints = (0..registers).map(|_| b.declare_var(types::I64)).collect();
@@ -272,11 +340,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
             proto,
             unit,
             in_use,
+            counts,
+            loops: units::loops(proto),
             captured,
             step,
             run,
             follow,
             floats_to_float,
+            float_to_float,
+            barrier,
             vm,
             base,
             constants,
@@ -284,13 +356,18 @@ impl<'a, 'b> Lowering<'a, 'b> {
             ints,
             floats,
             blocks: HashMap::new(),
-            fixed: met,
+            fixed,
             heads: HashSet::new(),
             met: HashMap::new(),
+            hoisted,
+            round: HashMap::new(),
+            found: HashMap::new(),
             exits: HashMap::new(),
             at: 0,
+            entering: true,
             now: None,
             stepped: false,
+            all_stepped: Vec::new(),
             cost: Cost::default(),
         };
         lowering.find_heads();
@@ -298,7 +375,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn find_heads(&mut self) {
-        let loops = units::loops(self.proto);
+        let loops = self.loops.clone();
         for at in (0..self.proto.code.len()).filter(|&at| self.unit.contains(at)) {
             let body = loops.iter().find(|l| l.head == at);
             if body.is_none() && !(at == 0 && self.unit.starts) {
@@ -308,9 +385,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
                 let used = self.in_use[at].contains(r as u8) && !self.captured.contains(r as u8);
                 let ty = tags.only().filter(|_| used).map_or(Ty::Any, Ty::of);
-                let changes =
-                    |l: &units::Region| (l.head..=l.back).any(|at| self.proto.code[at].changes(r as u8));
-                Register { ty, slot: ty, dirty: ty.is_number() && body.is_some_and(changes) }
+                Register { ty, slot: ty, dirty: ty.is_number() && body.is_some_and(|l| self.changes(l, r)) }
             };
             let state = tags.iter().enumerate().map(known).collect();
             self.fixed.insert(at, state);
@@ -318,8 +393,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// Builds everything. What is known where ways meet, and what it costs.
-    fn run(mut self) -> (HashMap<usize, State>, Cost) {
+    fn registers(&self) -> usize {
+        self.proto.max_stack as usize
+    }
+
+    /// Builds everything, and says what it has found out.
+    fn run(mut self) -> Draft {
         let entry = self.b.create_block();
         self.b.append_block_params_for_function_params(entry);
         self.b.switch_to_block(entry);
@@ -330,14 +409,20 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.b.def_var(self.constants, constants);
         let word = self.load(types::I64, vm, layout::VM_INTERRUPT);
         self.b.def_var(self.interrupt, word);
-        let unknown = vec![Register::UNKNOWN; self.proto.max_stack as usize];
+        let registers = self.registers();
         let starts = self.unit.starts.then_some((0, MachineCode::START));
         for (at, entry) in starts.into_iter().chain(self.unit.entries(self.proto)) {
             let [here, next] = [(); 2].map(|()| self.b.create_block());
             let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
             self.b.ins().brif(is, here, &[], next, &[]);
             self.b.switch_to_block(here);
-            self.now = Some(unknown.clone());
+            self.now = Some(State {
+                registers: vec![Register::UNKNOWN; registers],
+                names: (0..registers)
+                    .map(|r| Name::Made(self.proto.code.len() + number_of(entry), r))
+                    .collect(),
+                facts: Facts::new(),
+            });
             self.at = at as usize;
             if entry == MachineCode::START {
                 self.start();
@@ -347,6 +432,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.b.switch_to_block(next);
         }
         self.refuse();
+        self.entering = false;
         self.now = None;
         for at in 0..self.proto.code.len() {
             if !self.unit.contains(at) {
@@ -368,11 +454,29 @@ impl<'a, 'b> Lowering<'a, 'b> {
         debug_assert!(self.now.is_none(), "a function ends with a return");
         self.fill_exits();
         self.b.seal_all_blocks();
-        (self.met, self.cost)
+        let mut hoisted = std::mem::take(&mut self.round);
+        for (head, facts) in &mut hoisted {
+            let (names, fixed) = (self.names_in(*head), &self.fixed[head]);
+            // What is said of a value has to be guarded on the way in.
+            let is_there = |fact: &Fact| match names.iter().position(|name| Some(*name) == fact.of()) {
+                Some(r) => fixed[r].ty == Ty::Table,
+                None => !matches!(fact.of(), Some(Name::Made(..) | Name::Met(..) | Name::Kept(..))),
+            };
+            let trusted = self.counts.at(*head) < TRUSTED;
+            facts.retain(|fact| trusted && is_there(fact));
+        }
+        let mut met = self.fixed;
+        for (at, state) in self.met {
+            met.entry(at).or_insert(state.registers);
+        }
+        Draft { met, hoisted, cost: self.cost, stepped: self.all_stepped }
     }
 
     /// Instruction `at` has been lowered.
     fn count(&mut self, at: usize) {
+        if self.stepped {
+            self.all_stepped.push(at);
+        }
         let site = self.log.site(at);
         let ends = self.proto.code[at]
             .op()
@@ -391,16 +495,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// The function's start has been entered.
     fn start(&mut self) {
-        let Some(wanted) = self.fixed.get(&0).cloned() else {
-            // No loop begins here, and nothing is known of the parameters.
-            self.at = 0;
-            let state = self.now.clone().expect("something leads here");
-            self.met.insert(0, state);
-            let block = self.block(0);
-            self.b.ins().jump(block, &[]);
-            self.now = None;
-            return;
-        };
+        // If no loop begins here, and nothing is known of the parameters, that is what is known.
+        let state = self.now.clone().expect("something leads here");
+        let wanted = self.fixed.get(&0).cloned().unwrap_or(state.registers);
         self.edge_to(0, wanted);
     }
 
@@ -419,7 +516,17 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let block = self.block(at);
         self.b.switch_to_block(block);
-        self.now = self.fixed.get(&at).or_else(|| self.met.get(&at)).cloned();
+        self.now = self.met.get(&at).cloned();
+        if self.heads.contains(&at)
+            && let Some(registers) = self.fixed.get(&at).cloned()
+        {
+            // Whatever comes round later will find the same.
+            let facts = match &self.hoisted {
+                Some(hoisted) => hoisted.get(&at).cloned().unwrap_or_default(),
+                None => self.met.get(&at).map_or_else(Facts::new, |met| met.facts.clone()),
+            };
+            self.now = Some(State { registers, names: self.names_in(at), facts });
+        }
     }
 
     /// Jumps to instruction `to`. What is known now is not known afterwards: nothing follows.
@@ -435,20 +542,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
             // A loop that the log has not seen come round.
             return self.exit(to, EXITED);
         }
-        if let Some(wanted) = self.fixed.get(&to).cloned() {
-            return self.edge_to(to, wanted);
-        }
-        let state = self.now.take().expect("something leads here");
-        match self.met.get_mut(&to) {
-            None => drop(self.met.insert(to, state)),
-            Some(met) => met.iter_mut().zip(state).for_each(|(met, now)| *met = met.meet(now)),
-        }
-        let block = self.block(to);
-        self.b.ins().jump(block, &[]);
+        let state = self.now.as_ref().expect("something leads here");
+        let wanted = self.fixed.get(&to).cloned().unwrap_or_else(|| state.registers.clone());
+        self.edge_to(to, wanted);
     }
 
     /// Jumps to instruction `to`, where this is known.
-    fn edge_to(&mut self, to: usize, wanted: State) {
+    fn edge_to(&mut self, to: usize, wanted: Vec<Register>) {
         for (r, wanted) in wanted.into_iter().enumerate() {
             let Some(own) = self.register(r) else { return };
             match (wanted.ty, own.ty) {
@@ -465,9 +565,25 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 self.store_tag(tag, base, Self::slot(r));
             }
         }
+        if self.heads.contains(&to) {
+            let facts = self.facts_for(to);
+            if to <= self.at && !self.entering {
+                let round = self.round.entry(to).or_insert_with(|| facts.clone());
+                round.retain(|fact| facts.contains(fact));
+            }
+            match self.hoisted.as_ref().map(|hoisted| hoisted.get(&to).cloned().unwrap_or_default()) {
+                Some(wanted) => self.establish(to, &wanted),
+                // Nobody runs this.
+                None => self.now.iter_mut().for_each(|now| now.facts = facts.clone()),
+            }
+        }
+        let Some(state) = self.now.take() else { return };
+        match self.met.get_mut(&to) {
+            None => drop(self.met.insert(to, state)),
+            Some(met) => met.meet(&state, to),
+        }
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
-        self.now = None;
     }
 
     /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing follows.
@@ -478,7 +594,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn exit_block(&mut self, at: usize, how: u64) -> Block {
-        let registers = self.now.iter().flatten().enumerate();
+        let registers = self.now.iter().flat_map(|now| &now.registers).enumerate();
         let dirty = registers.filter(|(_, r)| r.dirty).map(|(n, r)| (n, r.ty)).collect();
         let b = &mut *self.b;
         *self.exits.entry((at, how, dirty)).or_insert_with(|| {
@@ -502,6 +618,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
             let pc = self.position(at);
             self.store(pc, base, layout::FRAME_PC);
             self.store(base, vm, layout::VM_BASE);
+            if how == EXITED {
+                for address in self.counts.addresses(at) {
+                    let address = self.b.ins().iconst(types::I64, address as i64);
+                    let count = self.load(types::I32, address, 0);
+                    let count = self.b.ins().iadd_imm_s(count, 1);
+                    self.store(count, address, 0);
+                }
+            }
             let how = self.b.ins().iconst(types::I64, how as i64);
             self.b.ins().return_(&[how]);
         }
@@ -548,7 +672,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     // -- Registers ---------------------------------------------------------------------------------------------------------------------
 
     fn register(&self, r: usize) -> Option<Register> {
-        self.now.as_ref().map(|state| state[r])
+        self.now.as_ref().map(|state| state.registers[r])
     }
 
     fn ty(&self, r: usize) -> Ty {
@@ -557,13 +681,21 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     fn set(&mut self, r: usize, to: Register) {
         if let Some(state) = &mut self.now {
-            state[r] = if self.captured.contains(r as u8) { Register::UNKNOWN } else { to };
+            state.registers[r] = if self.captured.contains(r as u8) { Register::UNKNOWN } else { to };
+        }
+    }
+
+    /// Register `r` has got another value.
+    fn renew(&mut self, r: usize) {
+        if let Some(state) = &mut self.now {
+            state.renew(r, Name::Made(self.at, r));
         }
     }
 
     /// The slot of register `r` has been written, with nobody knows what.
     fn set_unknown(&mut self, r: usize) {
         self.set(r, Register::UNKNOWN);
+        self.renew(r);
     }
 
     /// The slot of register `r` holds what the register does.
@@ -619,11 +751,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.write(to, slot, base, r);
         }
         let slot = if lazily { slot } else { to.ty };
-        self.name(r, to, Register { ty: to.ty, slot, dirty: lazily });
+        self.hold(r, to, Register { ty: to.ty, slot, dirty: lazily });
+        self.renew(r);
     }
 
     /// Register `r` has this value.
-    fn name(&mut self, r: usize, known: Known, as_register: Register) {
+    fn hold(&mut self, r: usize, known: Known, as_register: Register) {
         self.set(r, as_register);
         if self.ty(r) != Ty::Any {
             let variable = if known.ty == Ty::Float { self.floats[r] } else { self.ints[r] };
@@ -633,7 +766,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// The slot of register `r` holds this value.
     fn found(&mut self, r: usize, known: Known) {
-        self.name(r, known, Register { ty: known.ty, slot: known.ty, dirty: false });
+        self.hold(r, known, Register { ty: known.ty, slot: known.ty, dirty: false });
     }
 
     /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code exits to instruction `at`.
@@ -663,7 +796,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn result(&self, at: usize) -> Ty {
         let r = self.proto.code[at].a();
         match self.log.site(at).result.only() {
-            Some(tag) if !self.captured.contains(r) => Ty::of(tag),
+            // The next instruction is where a result that is of another type exits to.
+            Some(tag) if !self.captured.contains(r) && !self.is_suspect(at + 1) => Ty::of(tag),
             _ => Ty::Any,
         }
     }
@@ -694,10 +828,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn forget(&mut self, at: usize) {
         let i = self.proto.code[at];
         if let Some(state) = &mut self.now {
-            for (r, register) in state.iter_mut().enumerate() {
-                if i.changes(r as u8) {
-                    *register = Register::UNKNOWN;
-                }
+            state.forget_facts(at);
+            for r in (0..state.registers.len()).filter(|r| i.changes(*r as u8)) {
+                state.registers[r] = Register::UNKNOWN;
+                state.renew(r, Name::Made(at, r));
             }
         }
     }
@@ -717,13 +851,29 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
+    /// Earlier code of the function has exited to instruction `at`.
+    fn is_suspect(&self, at: usize) -> bool {
+        self.counts.at(at) >= TRUSTED
+    }
+
+    /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened before; then it is done slowly.
+    fn slow(&mut self, at: usize) -> Slow {
+        if self.is_suspect(at) {
+            return self.aside();
+        }
+        Slow { block: self.exit_block(at, EXITED), before: None, exits: true }
+    }
+
     /// A block for an instruction done slowly; what is known here is what is known there.
-    fn slow(&mut self) -> Slow {
-        Slow { block: self.b.create_block(), before: self.now.clone() }
+    fn aside(&mut self) -> Slow {
+        Slow { block: self.b.create_block(), before: self.now.clone(), exits: false }
     }
 
     /// Does the slow way of instruction `at`, and joins it with the current one, where register `r` is `fast`; `None`: no register is defined.
     fn join(&mut self, at: usize, slow: Slow, fast: Option<(usize, Ty)>) {
+        if slow.exits {
+            return;
+        }
         let joined = self.b.create_block();
         let known = self.now.clone();
         self.b.ins().jump(joined, &[]);
@@ -741,8 +891,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let met = self.now.take();
         self.b.ins().jump(joined, &[]);
         self.b.switch_to_block(joined);
-        self.now = known
-            .zip(met)
-            .map(|(fast, slow)| fast.into_iter().zip(slow).map(|(fast, slow)| fast.meet(slow)).collect());
+        self.now = known;
+        if let (Some(now), Some(met)) = (&mut self.now, met) {
+            now.meet(&met, at);
+        }
     }
 }

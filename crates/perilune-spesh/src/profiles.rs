@@ -7,7 +7,7 @@
 
 use crate::units::Unit;
 use perilune_syntax::Proto;
-use perilune_vm::machine::{Log, MachineCode};
+use perilune_vm::machine::{Exits, Log, MachineCode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 struct Profile {
     log: Arc<Log>,
     code: Option<(Unit, Weak<MachineCode>)>,
+    /// Where codes of it have been left.
+    exits: Arc<Exits>,
     /// How often it has been tried to make code.
     tries: u32,
     /// How many logs have been added.
@@ -61,8 +63,17 @@ impl Profiles {
             profiles.retain(|_, profile| !profile.is_over());
         }
         let log = Arc::new(log);
-        profiles.insert(key, Profile { log: Arc::clone(&log), code: None, tries: 0, logs: 1, compiled: 0 });
+        let exits = Exits::new(log.proto());
+        let log_of = Arc::clone(&log);
+        profiles.insert(key, Profile { log: log_of, code: None, exits, tries: 0, logs: 1, compiled: 0 });
         log
+    }
+
+    /// Where codes of a log's function have been left, and will be.
+    pub fn exits(&self, log: &Log) -> Arc<Exits> {
+        let profiles = self.lock();
+        let known = profiles.get(&(Arc::as_ptr(log.proto()) as usize));
+        known.map_or_else(|| Exits::new(log.proto()), |profile| Arc::clone(&profile.exits))
     }
 
     /// Whether to try once more: each try takes twice as many logs as the last one.

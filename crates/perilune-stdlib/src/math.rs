@@ -5,27 +5,27 @@
 
 use crate::random;
 use perilune_syntax::numeral::{float_ceil_to_integer, float_floor_to_integer, float_to_integer};
-use perilune_vm::{LuaResult, Native, Value, Vm};
+use perilune_vm::{Intrinsic, LuaResult, Native, Value, Vm};
 use std::f64::consts::PI;
 
-static ABS: Native = Native::leaf("abs", abs);
-static ACOS: Native = Native::leaf("acos", acos);
-static ASIN: Native = Native::leaf("asin", asin);
+static ABS: Native = Native::leaf("abs", abs).known_as(Intrinsic::Abs);
+static ACOS: Native = Native::leaf("acos", acos).known_as(Intrinsic::Float(of_float::acos));
+static ASIN: Native = Native::leaf("asin", asin).known_as(Intrinsic::Float(of_float::asin));
 static ATAN: Native = Native::leaf("atan", atan);
-static CEIL: Native = Native::leaf("ceil", ceil);
-static COS: Native = Native::leaf("cos", cos);
-static DEG: Native = Native::leaf("deg", deg);
-static EXP: Native = Native::leaf("exp", exp);
-static FLOOR: Native = Native::leaf("floor", floor);
+static CEIL: Native = Native::leaf("ceil", ceil).known_as(Intrinsic::Ceil);
+static COS: Native = Native::leaf("cos", cos).known_as(Intrinsic::Float(of_float::cos));
+static DEG: Native = Native::leaf("deg", deg).known_as(Intrinsic::Float(of_float::deg));
+static EXP: Native = Native::leaf("exp", exp).known_as(Intrinsic::Float(of_float::exp));
+static FLOOR: Native = Native::leaf("floor", floor).known_as(Intrinsic::Floor);
 static FMOD: Native = Native::leaf("fmod", fmod);
 static LOG: Native = Native::leaf("log", log);
-static MAX: Native = Native::hybrid("max", max);
-static MIN: Native = Native::hybrid("min", min);
+static MAX: Native = Native::hybrid("max", max).known_as(Intrinsic::Max);
+static MIN: Native = Native::hybrid("min", min).known_as(Intrinsic::Min);
 static MODF: Native = Native::leaf("modf", modf);
-static RAD: Native = Native::leaf("rad", rad);
-static SIN: Native = Native::leaf("sin", sin);
-static SQRT: Native = Native::leaf("sqrt", sqrt);
-static TAN: Native = Native::leaf("tan", tan);
+static RAD: Native = Native::leaf("rad", rad).known_as(Intrinsic::Float(of_float::rad));
+static SIN: Native = Native::leaf("sin", sin).known_as(Intrinsic::Float(of_float::sin));
+static SQRT: Native = Native::leaf("sqrt", sqrt).known_as(Intrinsic::Sqrt);
+static TAN: Native = Native::leaf("tan", tan).known_as(Intrinsic::Float(of_float::tan));
 static TOINTEGER: Native = Native::leaf("tointeger", tointeger);
 static TYPE: Native = Native::leaf("type", type_);
 static ULT: Native = Native::leaf("ult", ult);
@@ -68,9 +68,18 @@ macro_rules! float_functions {
     ($($name:ident = $function:expr;)*) => {
         $(fn $name(vm: &mut Vm) -> LuaResult<u32> {
             let x = number(vm, 1)?;
-            let function: fn(f64) -> f64 = $function;
-            vm.ret(function(x))
+            vm.ret(of_float::$name(x))
         })*
+
+        /// The same for machine code.
+        mod of_float {
+            use super::PI;
+
+            $(pub(super) extern "C" fn $name(x: f64) -> f64 {
+                let function: fn(f64) -> f64 = $function;
+                function(x)
+            })*
+        }
     };
 }
 

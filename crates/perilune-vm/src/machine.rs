@@ -44,8 +44,10 @@ mod log;
 mod stepper;
 mod ticks;
 
-pub use log::{Cache, Log, Recording, Site, Tags};
+pub use log::{Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Site, Tags};
 pub use stepper::Stepper;
+
+pub use entry::MOST_INLINED;
 
 pub(crate) use log::{LOGGING, Logging};
 pub(crate) use ticks::Ticks;
@@ -94,6 +96,42 @@ const MOST_SETBACKS: u8 = 20;
 /// The opcodes of the instructions at which a loop can be entered.
 pub const LOOP_ENTRIES: [Op; 3] = [Op::ForLoop, Op::JumpBack, Op::TForCall];
 
+/// How often machine code of one function has been left because something was not as expected ([`EXITED`]), by instruction. Codes of it that are made one after
+/// the other share this. Machine code counts by itself, at [`Exits::address`]; that it may lose an exit when domains count at once does no harm.
+#[derive(Debug)]
+pub struct Exits {
+    total: AtomicU32,
+    sites: Box<[AtomicU32]>,
+}
+
+impl Exits {
+    /// None yet.
+    pub fn new(proto: &Proto) -> Arc<Exits> {
+        let sites = proto.code.iter().map(|_| AtomicU32::new(0)).collect();
+        Arc::new(Exits { total: AtomicU32::new(0), sites })
+    }
+
+    /// All.
+    pub fn total(&self) -> u32 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// Those that instruction `at` was the reason of.
+    pub fn at(&self, at: usize) -> u32 {
+        self.sites[at].load(Ordering::Relaxed)
+    }
+
+    /// Where all are counted, and those of instruction `at`: 4 bytes each. Whoever writes there owns a count of this.
+    pub fn addresses(&self, at: usize) -> [usize; 2] {
+        [&self.total, &self.sites[at]].map(|count| count.as_ptr() as usize)
+    }
+
+    /// The code was entered in vain.
+    fn refused(&self) {
+        self.total.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Machine code of one prototype. It holds no pointer into any heap: all domains may run it.
 pub struct MachineCode {
     stub: [Instr; 1],
@@ -102,8 +140,9 @@ pub struct MachineCode {
     run: Run,
     /// Bytes of the code from `run` on; 0: it is part of the program, and calls no other machine code.
     length: usize,
-    /// How often it has been left because something was not as expected.
-    exits: AtomicU32,
+    exits: Arc<Exits>,
+    /// What [`Exits::total`] said when it was made.
+    exits_before: u32,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
     proto: Arc<Proto>,
@@ -115,7 +154,7 @@ impl MachineCode {
     pub const START: u32 = 0;
 
     /// The code at `run`, of so many bytes (0 if it is no code that is made, but a function of the program), for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
-    /// all of [`LOOP_ENTRIES`], and if it `starts` the function, at [`MachineCode::START`]. `memory` owns the code.
+    /// all of [`LOOP_ENTRIES`], and if it `starts` the function, at [`MachineCode::START`]. It counts its exits in `exits`; `memory` owns the code.
     ///
     /// # Safety
     /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
@@ -127,6 +166,7 @@ impl MachineCode {
         (run, length): (Run, usize),
         starts: bool,
         entries: &[(u32, u32)],
+        exits: Arc<Exits>,
         memory: Box<dyn Any + Send + Sync>,
     ) -> Arc<MachineCode> {
         let mut numbers = vec![0; proto.code.len()].into_boxed_slice();
@@ -136,13 +176,25 @@ impl MachineCode {
             numbers[at as usize] = number + 1;
         }
         let stub = [Instr(ENTER as u64)];
-        let exits = AtomicU32::new(0);
-        Arc::new(MachineCode { stub, starts, run, length, exits, entries: numbers, proto, _memory: memory })
+        assert_eq!(exits.sites.len(), proto.code.len(), "exits of another function");
+        let exits_before = exits.total();
+        let entries = numbers;
+        Arc::new(MachineCode {
+            stub,
+            starts,
+            run,
+            length,
+            exits,
+            exits_before,
+            entries,
+            proto,
+            _memory: memory,
+        })
     }
 
     /// Whether it has been left too often because something was not as expected.
     pub fn is_given_up(&self) -> bool {
-        self.exits.load(Ordering::Relaxed) > entry::MOST_EXITS
+        self.exits.total().wrapping_sub(self.exits_before) > entry::MOST_EXITS
     }
 
     /// Whether a loop is entered at instruction `at`.

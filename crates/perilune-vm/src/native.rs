@@ -134,7 +134,38 @@ pub struct Native {
     pub name: &'static str,
     /// See [`Kind`].
     pub kind: Kind,
+    /// What it does, if machine code may do it by itself.
+    pub intrinsic: Option<Intrinsic>,
     entry: NativeFn,
+}
+
+impl std::fmt::Debug for Native {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({:?})", self.name, self.kind)
+    }
+}
+
+/// What a native does, for arguments that are numbers, or what else is said: machine code that knows this does it without a call.
+#[derive(Clone, Copy, Debug)]
+pub enum Intrinsic {
+    /// `math.abs`
+    Abs,
+    /// `math.ceil`
+    Ceil,
+    /// `math.floor`
+    Floor,
+    /// `math.max`
+    Max,
+    /// `math.min`
+    Min,
+    /// `math.sqrt`
+    Sqrt,
+    /// This function of one float.
+    Float(extern "C" fn(f64) -> f64),
+    /// `string.byte`, of a string and perhaps an integer
+    Byte,
+    /// `string.len`, of a string
+    Len,
 }
 
 /// What natives are written as. `Copy` and without state: the function's type alone says which one it is.
@@ -157,7 +188,14 @@ impl Native {
     /// A native of a kind that the interpreter treats itself; `body` is what happens when Rust code calls it directly.
     pub const fn special<F: NativeBody>(name: &'static str, kind: Kind, _body: F) -> Native {
         const { assert!(size_of::<F>() == 0, "a native is a function, not a pointer to one") };
-        Native { name, kind, entry: enter::<F> }
+        Native { name, kind, intrinsic: None, entry: enter::<F> }
+    }
+
+    /// The same native, of which machine code knows what it does.
+    ///
+    /// It has to be that, for the arguments that are said there.
+    pub const fn known_as(self, intrinsic: Intrinsic) -> Native {
+        Native { intrinsic: Some(intrinsic), ..self }
     }
 
     /// What machine code calls.

@@ -2,7 +2,7 @@
 //! instruction to the interpreter.
 
 use perilune_syntax::Proto;
-use perilune_vm::machine::{LOOP_ENTRIES, MachineCode, STAY, Specializer, layout};
+use perilune_vm::machine::{Exits, LOOP_ENTRIES, MachineCode, STAY, Specializer, layout};
 use perilune_vm::object::ProtoInst;
 use perilune_vm::{LoadMode, Value, Vm};
 use std::any::Any;
@@ -73,7 +73,9 @@ impl Specializer for Counted {
         let loops = loops.filter(|(_, i)| i.op().is_some_and(|op| LOOP_ENTRIES.contains(&op)));
         let entries: Vec<_> = loops.map(|(at, _)| (at as u32, 1)).collect();
         // SAFETY: `counted` leaves everything to `step`, and is no memory that could be freed.
-        Some(unsafe { MachineCode::new(Arc::clone(proto), (counted, 0), true, &entries, memory) })
+        Some(unsafe {
+            MachineCode::new(Arc::clone(proto), (counted, 0), true, &entries, Exits::new(proto), memory)
+        })
     }
 }
 

@@ -13,12 +13,12 @@ impl Lowering<'_, '_> {
     /// `CALL`: of functions of Lua, if the log has seen any; all others the interpreter calls.
     pub(super) fn call(&mut self, at: usize) {
         if self.log.site(at).calls == 0 {
-            return self.step_and_guard(at);
+            return self.call_native(at);
         }
         let i = self.proto.code[at];
         let a = i.a() as usize;
         self.flush_all();
-        let slow = self.slow();
+        let slow = self.aside();
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
             self.stepped = true;
             return self.finish(at);
         }
-        let (leave, other) = (self.exit_block(at, LEAVE), self.slow());
+        let (leave, other) = (self.exit_block(at, LEAVE), self.aside());
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
@@ -194,7 +194,7 @@ impl Lowering<'_, '_> {
             }
             _ => i.b() as i32 - 1,
         };
-        let otherwise = self.slow();
+        let otherwise = self.aside();
         self.b.set_cold_block(otherwise.block);
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);

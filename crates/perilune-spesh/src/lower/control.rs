@@ -18,7 +18,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    fn ints(self) -> IntCC {
+    pub(super) fn ints(self) -> IntCC {
         match self {
             Order::Lt => IntCC::SignedLessThan,
             Order::Le => IntCC::SignedLessThanOrEqual,
@@ -28,7 +28,7 @@ impl Order {
         }
     }
 
-    fn floats(self) -> FloatCC {
+    pub(super) fn floats(self) -> FloatCC {
         match self {
             Order::Lt => FloatCC::LessThan,
             Order::Le => FloatCC::LessThanOrEqual,
@@ -46,7 +46,7 @@ impl Lowering<'_, '_> {
             Some(Op::ForLoop) => {
                 let a = self.proto.code[at].a() as usize;
                 let head = units::target(self.proto, at).and_then(|head| self.fixed.get(&head));
-                let ty = head.map_or(Ty::Any, |state| state[a].ty);
+                let ty = head.map_or(Ty::Any, |known| known[a].ty);
                 let refuse = self.b.create_block();
                 if ty.is_number() && !self.captured.contains(a as u8) {
                     // The three have one type, which no program can change.
@@ -80,6 +80,13 @@ impl Lowering<'_, '_> {
     pub(super) fn instruction(&mut self, at: usize) {
         let i = self.proto.code[at];
         let Some(op) = i.op() else { return self.exit(at, EXITED) };
+        // The quick ways of TFORCALL do what comes behind it.
+        if self.log.site(at).times() == 0
+            && !matches!(op, Op::TForLoop | Op::TForCall)
+            && !self.is_suspect(at)
+        {
+            return self.exit(at, EXITED);
+        }
         let (a, b) = (i.a() as usize, i.b() as usize);
         match op {
             Op::Move => self.copy(at, a, b),
@@ -89,7 +96,7 @@ impl Lowering<'_, '_> {
             }
             Op::LoadK => match self.constant(i.bx() as usize) {
                 Some(known) => self.define(a, known),
-                None => self.step_and_guard(at),
+                None => self.copy_constant(a, i.bx() as usize),
             },
             Op::LoadNil => (a..=a + b).for_each(|r| self.define_plain(r, Tag::NIL)),
             Op::LoadTrue => self.define_plain(a, Tag::TRUE),
@@ -127,7 +134,8 @@ impl Lowering<'_, '_> {
             Op::ForLoop => self.for_loop(at),
             Op::TForCall => self.generic_for(at),
             Op::TForLoop => self.generic_loop(at),
-            Op::ForPrep | Op::TForPrep => self.step_and_jump(at),
+            Op::ForPrep => self.for_prep(at),
+            Op::TForPrep => self.step_and_jump(at),
             Op::Call => self.call(at),
             Op::Return | Op::Return0 | Op::Return1 => self.give_back(at),
             Op::TailCall => self.tail_call(at),
@@ -139,6 +147,8 @@ impl Lowering<'_, '_> {
             Op::SetField => self.set_field(at),
             Op::GetIndex | Op::GetInt => self.get_element(at),
             Op::SetIndex | Op::SetInt => self.set_element(at),
+            Op::SetSlot => self.set_slot(at),
+            Op::Len => self.length(at),
             _ if self.arithmetic(at, op) => {}
             _ if op.flow() != perilune_syntax::operands::Flow::Next || i.jump().is_some() => {
                 self.step_and_jump(at)
@@ -148,7 +158,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Instruction `at`, which may jump, is done by the interpreter: goes on where that comes to.
-    fn step_and_jump(&mut self, at: usize) {
+    pub(super) fn step_and_jump(&mut self, at: usize) {
         self.step(at);
         let base = self.b.use_var(self.base);
         let pc = self.load(types::I64, base, layout::FRAME_PC);
@@ -171,7 +181,7 @@ impl Lowering<'_, '_> {
     }
 
     /// `condition` leads to instruction `to`, else the next one follows.
-    fn branch(&mut self, condition: crate::backend::clif::Value, to: usize) {
+    pub(super) fn branch(&mut self, condition: crate::backend::clif::Value, to: usize) {
         let [there, on] = [(); 2].map(|()| self.b.create_block());
         self.b.ins().brif(condition, there, &[], on, &[]);
         self.b.switch_to_block(there);
@@ -326,7 +336,7 @@ impl Lowering<'_, '_> {
             (Some(x), Some(y)) if x.ty == Ty::Table && y.ty == Ty::Table && matches!(order, Order::Eq) => {
                 self.jump_same(at, to, wanted, x, y)
             }
-            _ => self.step_and_jump(at),
+            _ => self.compare_mixed(at, to, order, wanted, constant),
         }
     }
 
@@ -364,6 +374,76 @@ impl Lowering<'_, '_> {
         self.branch(condition, to);
     }
 
+    fn jump_always(&mut self, to: usize, jumps: bool) {
+        if jumps {
+            self.edge(to);
+        }
+    }
+
+    /// Jumps if register `r` being the text of constant `n` is `wanted`.
+    fn jump_text(&mut self, r: usize, n: usize, to: usize, wanted: bool) {
+        if self.ty(r) != Ty::Any {
+            return self.jump_always(to, !wanted);
+        }
+        let [base, constants] = [self.base, self.constants].map(|v| self.b.use_var(v));
+        let [string, other, long, done] = [(); 4].map(|()| self.b.create_block());
+        self.b.set_cold_block(long);
+        let is_it = self.b.append_block_param(done, types::I8);
+        let no = self.b.ins().iconst(types::I8, 0);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        self.b.ins().brif(is_string, string, &[], done, &[no.into()]);
+        self.b.switch_to_block(string);
+        let own = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let text = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
+        let same = self.b.ins().icmp(IntCC::Equal, own, text);
+        self.b.ins().brif(same, done, &[same.into()], other, &[]);
+        // Constants are interned: so one that is interned, too, and another string, has another text.
+        self.b.switch_to_block(other);
+        let flags = self.load(types::I8, own, layout::OBJECT_FLAGS);
+        let interned = self.b.ins().band_imm_u(flags, layout::INTERNED as i64);
+        self.b.ins().brif(interned, done, &[no.into()], long, &[]);
+        self.b.switch_to_block(long);
+        let address = self.b.ins().iconst(types::I64, layout::same_text() as i64);
+        let call = self.b.ins().call_indirect(self.follow, address, &[own, text]);
+        let answer = self.b.inst_results(call)[0];
+        let answer = self.b.ins().ireduce(types::I8, answer);
+        self.b.ins().jump(done, &[answer.into()]);
+        self.b.switch_to_block(done);
+        let condition = if wanted { is_it } else { self.b.ins().icmp_imm_u(IntCC::Equal, is_it, 0) };
+        self.branch(condition, to);
+    }
+
+    /// `FORPREP` of a loop over integers that are known, by a constant step.
+    fn for_prep(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let a = i.a() as usize;
+        let past = units::target(self.proto, at).expect("a verified jump");
+        let step = at.checked_sub(1).map(|before| self.proto.code[before]);
+        let step =
+            step.filter(|s| s.op() == Some(Op::LoadI) && s.a() as usize == a + 2).map(|s| s.sj() as i64);
+        let known = [a, a + 1, a + 2].map(|r| self.known(r).filter(|n| n.ty == Ty::Int));
+        // What is jumped to after the step was loaded may have another one.
+        let step = step.filter(|&step| step != 0 && !self.blocks.contains_key(&at));
+        let ([Some(start), Some(limit), Some(_)], Some(step)) = (known, step) else {
+            return self.step_and_jump(at);
+        };
+        let order = if step > 0 { IntCC::SignedGreaterThan } else { IntCC::SignedLessThan };
+        let none = self.b.ins().icmp(order, start.val, limit.val);
+        self.branch(none, past);
+        let (high, low) = if step > 0 { (limit.val, start.val) } else { (start.val, limit.val) };
+        let distance = self.b.ins().isub(high, low);
+        let rounds = match step.unsigned_abs() {
+            1 => distance,
+            step => {
+                let step = self.b.ins().iconst(types::I64, step as i64);
+                self.b.ins().udiv(distance, step)
+            }
+        };
+        self.define(a + 1, Known { ty: Ty::Int, val: rounds });
+        self.define(a + 3, start);
+    }
+
     /// Jumps if register a being the constant b is `wanted`.
     fn jump_constant(&mut self, at: usize, wanted: bool) {
         let i = self.proto.code[at];
@@ -372,11 +452,13 @@ impl Lowering<'_, '_> {
             Constant::Nil => Tag::NIL,
             Constant::Boolean(false) => Tag::FALSE,
             Constant::Boolean(true) => Tag::TRUE,
-            Constant::String(_) => return self.step_and_jump(at),
+            Constant::String(_) => return self.jump_text(r, i.b() as usize, to, wanted),
             _ => {
                 let (x, y) = (self.known(r), self.constant(i.b() as usize));
                 return match (x, y) {
                     (Some(x), Some(y)) if x.ty == y.ty => self.compare_and_jump(to, Order::Eq, wanted, x, y),
+                    (Some(x), Some(_)) if x.ty == Ty::Table => self.jump_always(to, !wanted),
+                    (_, Some(_)) => self.jump_number(at, r, to, wanted),
                     _ => self.step_and_jump(at),
                 };
             }

@@ -1,10 +1,10 @@
 //! Copies, upvalues, fields and elements.
 
-use super::{Known, Lowering, Ty};
+use super::{Known, Lowering, Name, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
-use perilune_syntax::bytecode::RK_CONST;
+use perilune_syntax::bytecode::{NO_IC, RK_CONST};
 use perilune_syntax::{Constant, Op};
-use perilune_vm::machine::{Cache, EXITED, layout};
+use perilune_vm::machine::{Cache, EXITED, OTHER_KEY, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
@@ -20,6 +20,10 @@ impl Lowering<'_, '_> {
     pub(super) fn copy(&mut self, at: usize, a: usize, b: usize) {
         if self.ty(b) == Ty::Any {
             self.copy_slot(a, b);
+            if !self.captured.contains(b as u8) {
+                let name = self.name_of(b);
+                self.is_copy(a, name);
+            }
             self.guard_result(at);
         } else {
             self.copy_known(a, b);
@@ -28,7 +32,9 @@ impl Lowering<'_, '_> {
 
     pub(super) fn copy_known(&mut self, a: usize, b: usize) {
         if let Some(known) = self.known(b) {
+            let name = self.name_of(b);
             self.define(a, known);
+            self.is_copy(a, name);
         }
     }
 
@@ -45,11 +51,75 @@ impl Lowering<'_, '_> {
     }
 
     /// Register `a` becomes a value of which nothing is known.
-    fn put(&mut self, a: usize, tag: Value, payload: Value) {
+    pub(super) fn put(&mut self, a: usize, tag: Value, payload: Value) {
         let base = self.b.use_var(self.base);
         self.store(payload, base, Self::slot(a) + layout::PAYLOAD);
         self.store(tag, base, Self::slot(a) + layout::TAG);
         self.set_unknown(a);
+    }
+
+    /// Register `a` becomes constant `n`.
+    pub(super) fn copy_constant(&mut self, a: usize, n: usize) {
+        let constants = self.b.use_var(self.constants);
+        let payload = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
+        let tag = self.load(types::I8, constants, Self::slot(n) + layout::TAG);
+        self.put(a, tag, payload);
+    }
+
+    /// `LEN` of a table without metatable whose border is known, or of a string.
+    pub(super) fn length(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let (a, b) = (i.a() as usize, i.b() as usize);
+        let slow = self.aside();
+        let length = match self.known(b) {
+            Some(table) if table.ty == Ty::Table => {
+                let metatable = self.load(types::I64, table.val, layout::TABLE_METATABLE);
+                let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+                self.unless(none, slow.block);
+                let flags = self.load(types::I8, table.val, layout::OBJECT_FLAGS);
+                let unknown = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
+                let known = self.b.ins().icmp_imm_u(IntCC::Equal, unknown, 0);
+                self.unless(known, slow.block);
+                self.load(types::I32, table.val, layout::TABLE_LENGTH)
+            }
+            Some(_) => return self.step_and_guard(at),
+            None => {
+                let string = self.string(b, slow.block);
+                self.load(types::I32, string, layout::STRING_LENGTH)
+            }
+        };
+        let val = self.b.ins().uextend(types::I64, length);
+        self.define(a, Known { ty: Ty::Int, val });
+        self.join(at, slow, Some((a, self.ty(a))));
+    }
+
+    /// The string in register `r`, of which nothing is known; else goes to `slow`.
+    pub(super) fn string(&mut self, r: usize, slow: Block) -> Value {
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
+        self.unless(is, slow);
+        self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)
+    }
+
+    /// `SETSLOT`: a field of a table that a constructor makes.
+    pub(super) fn set_slot(&mut self, at: usize) {
+        let i = self.proto.code[at];
+        let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table && i.d() != NO_IC);
+        let Some(table) = table else { return self.step(at) };
+        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
+        let slow = self.slow(at);
+        let constants = self.b.use_var(self.constants);
+        let shape = self.load(types::I32, table.val, layout::TABLE_SHAPE);
+        let wanted = self.load(types::I32, constants, layout::cache(i.d()) + layout::CACHE_SHAPE);
+        let same = self.b.ins().icmp(IntCC::Equal, shape, wanted);
+        self.unless(same, slow.block);
+        let name = self.name_of(i.a() as usize);
+        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        self.is_writable((Some(name), table.val), what, &stored, slow.block);
+        let slots = self.load(types::I64, table.val, layout::TABLE_SLOTS);
+        self.store_stored(&stored, slots, Self::slot(i.b() as usize));
+        self.join(at, slow, None);
     }
 
     /// Register `a` becomes nil, false or true.
@@ -74,7 +144,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The upvalue of this number.
-    fn upvalue(&mut self, number: u16) -> Value {
+    pub(super) fn upvalue(&mut self, number: u16) -> Value {
         let base = self.b.use_var(self.base);
         let closure = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
         self.load(types::I64, closure, layout::CLOSURE_UPVALUES + 8 * number as i32)
@@ -82,14 +152,23 @@ impl Lowering<'_, '_> {
 
     pub(super) fn get_upvalue(&mut self, at: usize) {
         let i = self.proto.code[at];
-        let variable = self.upvalue(i.b());
-        let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+        let a = i.a() as usize;
         match self.result(at) {
-            Ty::Any => self.fetch(i.a() as usize, address, 0),
+            Ty::Any => {
+                let address = self.upvalue_address(i.b());
+                self.fetch(a, address, 0);
+            }
+            Ty::Table => {
+                let exit = self.exit_block(at, EXITED);
+                let table = self.upvalue_table(i.b(), exit);
+                self.define(a, table);
+                self.is_copy(a, Name::Upvalue(i.b()));
+            }
             ty => {
                 let exit = self.exit_block(at, EXITED);
+                let address = self.upvalue_address(i.b());
                 let known = self.expect_at(address, 0, ty, exit);
-                self.define(i.a() as usize, known);
+                self.define(a, known);
             }
         }
     }
@@ -122,41 +201,65 @@ impl Lowering<'_, '_> {
         ty
     }
 
+    /// The value at an address, a field or an element of the table, becomes register `a` of instruction `at`; nil only if no metatable may say otherwise.
+    fn take_or_nil(&mut self, at: usize, table: Value, address: Value, offset: i32, slow: Block) {
+        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
+        let [nil, on] = [(); 2].map(|()| self.b.create_block());
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        self.b.ins().brif(there, on, &[], nil, &[]);
+        self.b.switch_to_block(nil);
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        self.b.ins().brif(metatable, slow, &[], on, &[]);
+        self.b.switch_to_block(on);
+        self.put(self.proto.code[at].a() as usize, tag, payload);
+    }
+
     /// `GETTABUP` of a global that is in a node.
     pub(super) fn get_global(&mut self, at: usize) {
         let i = self.proto.code[at];
         if self.log.site(at).cache != Some(Cache::Node) {
             return self.step_and_guard(at);
         }
-        let slow = self.slow();
-        let variable = self.upvalue(i.b());
-        let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
-        let table = self.expect_at(address, 0, Ty::Table, slow.block).val;
+        let slow = self.slow(at);
+        let a = i.a() as usize;
+        if self.result(at) == Ty::Table {
+            let table = self.global_table(i.b(), i.c(), i.d(), slow.block);
+            self.define(a, table);
+            self.is_copy(a, Name::Global(i.d()));
+            return self.join(at, slow, Some((a, Ty::Table)));
+        }
+        let node = self.global_address(i.b(), i.c(), i.d(), slow.block);
+        let ty = self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block);
+        self.join(at, slow, Some((a, ty)));
+    }
+
+    /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
+    pub(super) fn node(&mut self, table: Value, key: u16, cache: u16, slow: Block) -> Value {
         let constants = self.b.use_var(self.constants);
-        let cache = layout::cache(i.d());
-        self.is_cached(table, cache, layout::CACHE_NODE, slow.block);
+        let cache = layout::cache(cache);
+        self.is_cached(table, cache, layout::CACHE_NODE, slow);
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, nodes, 0);
-        self.unless(there, slow.block);
+        self.unless(there, slow);
         let number = self.load(types::I32, constants, cache + layout::CACHE_SLOT);
         let log2 = self.load(types::I8, table, layout::TABLE_LOG2_NODES);
         let log2 = self.b.ins().uextend(types::I32, log2);
         let beyond = self.b.ins().ushr(number, log2);
         let within = self.b.ins().icmp_imm_u(IntCC::Equal, beyond, 0);
-        self.unless(within, slow.block);
+        self.unless(within, slow);
         let number = self.b.ins().uextend(types::I64, number);
         let size = self.b.ins().iconst(types::I64, layout::NODE_SIZE as i64);
         let offset = self.b.ins().imul(number, size);
         let node = self.b.ins().iadd(nodes, offset);
-        let key = self.load(types::I64, node, layout::NODE_KEY);
-        let wanted = self.load(types::I64, constants, Self::slot(i.c() as usize) + layout::PAYLOAD);
-        let same = self.b.ins().icmp(IntCC::Equal, key, wanted);
-        self.unless(same, slow.block);
+        let own = self.load(types::I64, node, layout::NODE_KEY);
+        let wanted = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, slow);
         let tag = self.load(types::I8, node, layout::NODE_KEY_TAG);
         let string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
-        self.unless(string, slow.block);
-        let ty = self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block);
-        self.join(at, slow, Some((i.a() as usize, ty)));
+        self.unless(string, slow);
+        node
     }
 
     /// The table has the shape of this cache, which is of this kind.
@@ -171,7 +274,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Where the class of the table has what this cache is for.
-    fn place_in_class(&mut self, table: Value, d: u16, slow: Block) -> Value {
+    pub(super) fn place_in_class(&mut self, table: Value, d: u16, slow: Block) -> Value {
         let cache = layout::cache(d);
         self.is_cached(table, cache, layout::CACHE_CLASS, slow);
         let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
@@ -193,21 +296,23 @@ impl Lowering<'_, '_> {
         let (Some(table), Some(Cache::Class)) = (table, self.log.site(at).cache) else {
             return self.step_and_guard(at);
         };
-        let slow = self.slow();
-        let place = self.place_in_class(table.val, i.d(), slow.block);
+        let (slow, name) = (self.slow_field(at), self.name_of(i.b() as usize));
+        let place = self.class(name, table.val, i.d(), slow.block);
         let a = i.a() as usize;
         let ty = self.take(at, place, 0, slow.block);
         self.define(a + layout::GAP as usize, table);
+        self.is_copy(a + layout::GAP as usize, name);
         self.join(at, slow, Some((a, ty)));
         // The slow way has copied it, too.
         self.found(a + layout::GAP as usize, table);
     }
 
-    fn has_shape(&mut self, table: Value, shape: u32, slow: Block) -> Value {
-        let own = self.load(types::I32, table, layout::TABLE_SHAPE);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
-        self.unless(same, slow);
-        self.load(types::I64, table, layout::TABLE_SLOTS)
+    /// The slow way of an instruction that has met tables of one shape, or of several.
+    fn slow_field(&mut self, at: usize) -> Slow {
+        match self.log.site(at).shapes {
+            true => self.aside(),
+            false => self.slow(at),
+        }
     }
 
     /// `GETFIELD` of a table of the shape that the log has seen.
@@ -217,15 +322,26 @@ impl Lowering<'_, '_> {
         let (Some(table), Some(cache)) = (table, self.log.site(at).cache) else {
             return self.step_and_guard(at);
         };
-        let slow = self.slow();
-        let (address, offset) = match cache {
+        let (slow, name) = (self.slow_field(at), self.name_of(i.b() as usize));
+        let ty = match cache {
             Cache::Own { shape, slot } => {
-                (self.has_shape(table.val, shape, slow.block), Self::slot(slot as usize))
+                let slots = self.slots(name, table.val, shape, slow.block);
+                if self.result(at) == Ty::Any && self.log.site(at).result.contains(Tag::NIL) {
+                    self.take_or_nil(at, table.val, slots, Self::slot(slot as usize), slow.block);
+                    Ty::Any
+                } else {
+                    self.take(at, slots, Self::slot(slot as usize), slow.block)
+                }
             }
-            Cache::Class => (self.place_in_class(table.val, i.d(), slow.block), 0),
-            Cache::Node => return self.step_and_guard(at),
+            Cache::Class => {
+                let place = self.class(name, table.val, i.d(), slow.block);
+                self.take(at, place, 0, slow.block)
+            }
+            Cache::Node => {
+                let node = self.node(table.val, i.c(), i.d(), slow.block);
+                self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block)
+            }
         };
-        let ty = self.take(at, address, offset, slow.block);
         self.join(at, slow, Some((i.a() as usize, ty)));
     }
 
@@ -258,31 +374,45 @@ impl Lowering<'_, '_> {
         Stored { payload: known.val, tag: own, known: Some(tag) }
     }
 
-    /// The value may be stored into the object without asking, and is not nil.
-    fn is_writable(&mut self, object: Value, stored: &Stored, slow: Block) {
+    /// The value is not nil, else goes to `slow`.
+    fn is_something(&mut self, stored: &Stored, slow: Block) {
+        if stored.known.is_none() {
+            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
+            self.unless(there, slow);
+        }
+    }
+
+    /// The value may be stored into the object, which has this name if it has one; the collector is told of it. `at`: what for, as [`layout::store_barrier`] says.
+    fn is_writable(
+        &mut self,
+        (name, object): (Option<Name>, Value),
+        at: Value,
+        stored: &Stored,
+        slow: Block,
+    ) {
+        self.writable(name, object, slow);
+        if stored.known.is_some_and(|tag| tag < Tag::STRING) {
+            return;
+        }
+        let [old, tell, done] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(tell);
+        if stored.known.is_none() {
+            let plain = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
+            self.b.ins().brif(plain, done, &[], old, &[]);
+        } else {
+            self.b.ins().jump(old, &[]);
+        }
+        self.b.switch_to_block(old);
         let vm = self.b.use_var(self.vm);
         let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
-        let below = |this: &mut Self| {
-            this.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64)
-        };
-        let current = |this: &mut Self| {
-            let current = this.load(types::I32, vm, layout::VM_EPOCH);
-            this.b.ins().icmp(IntCC::Equal, epoch, current)
-        };
-        let writable = match stored.known {
-            Some(tag) if tag < Tag::STRING => below(self),
-            Some(_) => current(self),
-            None => {
-                let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
-                self.unless(there, slow);
-                let (below, current) = (below(self), current(self));
-                let plain =
-                    self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, stored.tag, Tag::STRING.0 as i64);
-                let plain = self.b.ins().band(plain, below);
-                self.b.ins().bor(plain, current)
-            }
-        };
-        self.unless(writable, slow);
+        let current = self.load(types::I32, vm, layout::VM_EPOCH);
+        let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
+        self.b.ins().brif(same, done, &[], tell, &[]);
+        self.b.switch_to_block(tell);
+        let address = self.b.ins().iconst(types::I64, layout::store_barrier() as i64);
+        self.b.ins().call_indirect(self.barrier, address, &[vm, object, at]);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(done);
     }
 
     fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
@@ -301,13 +431,17 @@ impl Lowering<'_, '_> {
     /// `SETUPVAL`.
     pub(super) fn set_upvalue(&mut self, at: usize) {
         let i = self.proto.code[at];
-        let slow = self.slow();
+        let slow = self.slow(at);
         let Some(stored) = self.stored(i.a() as u16) else { return self.step(at) };
         let variable = self.upvalue(i.b());
-        self.is_writable(variable, &stored, slow.block);
+        let what = self.b.ins().iconst(types::I64, layout::VARIABLE);
+        self.is_writable((None, variable), what, &stored, slow.block);
         let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
         self.store_stored(&stored, address, 0);
         self.join(at, slow, None);
+        if let Some(now) = &mut self.now {
+            now.forget_variables(at);
+        }
     }
 
     /// `SETFIELD` into a field that is there.
@@ -317,34 +451,40 @@ impl Lowering<'_, '_> {
         let (Some(table), Some(Cache::Own { shape, slot })) = (table, self.log.site(at).cache) else {
             return self.step(at);
         };
-        let slow = self.slow();
         let Some(stored) = self.stored(i.c()) else { return self.step(at) };
-        let slots = self.has_shape(table.val, shape, slow.block);
-        self.is_writable(table.val, &stored, slow.block);
+        let (slow, name) = (self.slow_field(at), self.name_of(i.a() as usize));
+        let slots = self.slots(name, table.val, shape, slow.block);
+        self.is_something(&stored, slow.block);
+        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        self.is_writable((Some(name), table.val), what, &stored, slow.block);
         self.replace(slots, Self::slot(slot as usize), &stored, slow.block);
         self.join(at, slow, None);
     }
 
-    /// The array of the table at `table`, an element of it by number from 0, if the table has one, and an array of this kind.
-    fn element(&mut self, table: Value, index: Value, kind: ArrayKind, slow: Block) -> Value {
-        let own = self.load(types::I8, table, layout::TABLE_KIND);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, kind as i64);
-        self.unless(same, slow);
-        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
-        let length = self.b.ins().uextend(types::I64, length);
+    /// The address of an element, by number from 0, of the table in register `r`, if that has an array of this kind and this element.
+    fn element(&mut self, r: usize, table: Value, index: Value, kind: ArrayKind, slow: Block) -> Value {
+        let name = self.name_of(r);
+        let [array, length] = self.array(name, table, kind.into(), slow);
         let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
         self.unless(within, slow);
-        let array = self.load(types::I64, table, layout::TABLE_ARRAY);
         let shift = if kind == ArrayKind::General { 4 } else { 3 };
         let shift = self.b.ins().iconst(types::I64, shift);
         let offset = self.b.ins().ishl(index, shift);
         self.b.ins().iadd(array, offset)
     }
 
+    /// The slow way of an instruction that has met elements only, or other keys, too.
+    fn slow_element(&mut self, at: usize) -> Slow {
+        match self.log.site(at).arrays & OTHER_KEY {
+            0 => self.slow(at),
+            _ => self.aside(),
+        }
+    }
+
     /// The only kind of array that the log has seen at `at`.
     fn array_kind(&self, at: usize) -> Option<ArrayKind> {
         let kinds = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float];
-        kinds.into_iter().find(|&kind| self.log.site(at).arrays == 1 << kind as u8)
+        kinds.into_iter().find(|&kind| self.log.site(at).arrays & !OTHER_KEY == 1 << kind as u8)
     }
 
     fn type_of_elements(kind: ArrayKind) -> Ty {
@@ -377,9 +517,13 @@ impl Lowering<'_, '_> {
         if ty != Ty::Any && ty != self.result(at) {
             return self.step_and_guard(at);
         }
-        let slow = self.slow();
-        let address = self.element(table.val, index, kind, slow.block);
-        let ty = if ty == Ty::Any {
+        let slow = self.slow_element(at);
+        let address = self.element(i.b() as usize, table.val, index, kind, slow.block);
+        let ty = if ty == Ty::Any && self.result(at) == Ty::Any && self.log.site(at).result.contains(Tag::NIL)
+        {
+            self.take_or_nil(at, table.val, address, 0, slow.block);
+            Ty::Any
+        } else if ty == Ty::Any {
             self.take(at, address, 0, slow.block)
         } else {
             let class = if ty == Ty::Float { types::F64 } else { types::I64 };
@@ -398,14 +542,15 @@ impl Lowering<'_, '_> {
         let (Some(table), Some(index), Some(kind)) = (table, index, self.array_kind(at)) else {
             return self.step(at);
         };
-        let slow = self.slow();
         let Some(stored) = self.stored(i.c()) else { return self.step(at) };
         let ty = Self::type_of_elements(kind);
         if ty != Ty::Any && ty.tag() != stored.known {
             return self.step(at);
         }
-        let address = self.element(table.val, index, kind, slow.block);
-        self.is_writable(table.val, &stored, slow.block);
+        let (slow, name) = (self.slow_element(at), self.name_of(i.a() as usize));
+        let address = self.element(i.a() as usize, table.val, index, kind, slow.block);
+        self.is_something(&stored, slow.block);
+        self.is_writable((Some(name), table.val), index, &stored, slow.block);
         if ty == Ty::Any {
             self.replace(address, 0, &stored, slow.block);
         } else {

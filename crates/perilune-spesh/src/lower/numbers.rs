@@ -42,7 +42,7 @@ impl Lowering<'_, '_> {
         };
         let x = self.known(b).filter(|x| x.ty.is_number());
         let y = y.filter(|y| y.ty.is_number());
-        let (Some(x), Some(y)) = (x, y) else { return self.float_with_unknown(at, op, x, y) };
+        let (Some(x), Some(y)) = (x, y) else { return self.mixed_arithmetic(at, op, x, y) };
         let ints = x.ty == Ty::Int && y.ty == Ty::Int;
         let result = match op {
             Op::Add | Op::AddK | Op::AddI if ints => {
@@ -98,36 +98,8 @@ impl Lowering<'_, '_> {
         true
     }
 
-    /// An operation whose one operand is a known float, and of whose other nothing is known, as of a sum that begins with an integer: the result is a float if that is a number at all.
-    fn float_with_unknown(&mut self, at: usize, op: Op, x: Option<Known>, y: Option<Known>) -> bool {
-        let i = self.proto.code[at];
-        let (b, c) = (i.b() as usize, i.c() as usize);
-        let is_float = |n: &Known| n.ty == Ty::Float;
-        let slow = match (op, x.filter(is_float), y.filter(is_float)) {
-            (Op::Add | Op::Sub | Op::Mul | Op::Div, Some(_), None) if self.ty(c) == Ty::Any => self.slow(),
-            (Op::Add | Op::Sub | Op::Mul | Op::Div, None, Some(_)) if self.ty(b) == Ty::Any => self.slow(),
-            _ => return false,
-        };
-        let (x, y) = match (x, y) {
-            (Some(x), _) => (x.val, self.any_float(c, slow.block)),
-            (None, Some(y)) => (self.any_float(b, slow.block), y.val),
-            (None, None) => unreachable!("one is a known float"),
-        };
-        let b = self.b.ins();
-        let val = match op {
-            Op::Add => b.fadd(x, y),
-            Op::Sub => b.fsub(x, y),
-            Op::Mul => b.fmul(x, y),
-            _ => b.fdiv(x, y),
-        };
-        let a = i.a() as usize;
-        self.define(a, Known { ty: Ty::Float, val });
-        self.join(at, slow, Some((a, self.ty(a))));
-        true
-    }
-
     /// The float of the number in the slot of register `r`; goes to `slow` if there is none.
-    fn any_float(&mut self, r: usize, slow: Block) -> Value {
+    pub(super) fn any_float(&mut self, r: usize, slow: Block) -> Value {
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
         let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
@@ -149,7 +121,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The float of a number.
-    fn float(&mut self, n: Known) -> crate::backend::clif::Value {
+    pub(super) fn float(&mut self, n: Known) -> crate::backend::clif::Value {
         match n.ty {
             Ty::Int => self.b.ins().fcvt_from_sint(types::F64, n.val),
             _ => n.val,
@@ -157,8 +129,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Division by a positive number, rounded down; the interpreter does the others.
-    fn divide_by_any(&mut self, at: usize, op: Op, x: Known, y: Known) {
-        let slow = self.slow();
+    pub(super) fn divide_by_any(&mut self, at: usize, op: Op, x: Known, y: Known) {
+        let slow = self.slow(at);
         let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y.val, 0);
         self.unless(positive, slow.block);
         let rest = self.b.ins().srem(x.val, y.val);
@@ -180,8 +152,8 @@ impl Lowering<'_, '_> {
     }
 
     /// A shift by 0 to 63 bits; the interpreter does the others.
-    fn shift(&mut self, at: usize, op: Op, x: Known, y: Known) {
-        let slow = self.slow();
+    pub(super) fn shift(&mut self, at: usize, op: Op, x: Known, y: Known) {
+        let slow = self.slow(at);
         let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, y.val, 64);
         self.unless(small, slow.block);
         let val = match op {
@@ -194,7 +166,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Division by a positive constant, rounded down (manual 3.4.1).
-    fn divide(&mut self, op: Op, x: Known, divisor: i64) -> Known {
+    pub(super) fn divide(&mut self, op: Op, x: Known, divisor: i64) -> Known {
         let int = |val| Known { ty: Ty::Int, val };
         if divisor & (divisor - 1) == 0 {
             return int(match op {

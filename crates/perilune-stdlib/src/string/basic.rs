@@ -3,12 +3,12 @@
 //! Letters are those of the C locale: bytes above 127 are never letters.
 
 use super::{MAX_SIZE, end_position, scratch, start_position};
-use perilune_vm::{LuaResult, Native, Type, Value, Vm};
+use perilune_vm::{Intrinsic, LuaResult, Native, Type, Value, Vm};
 
-pub(super) static BYTE: Native = Native::leaf("byte", byte);
+pub(super) static BYTE: Native = Native::leaf("byte", byte).known_as(Intrinsic::Byte);
 pub(super) static CHAR: Native = Native::leaf("char", char);
 pub(super) static DUMP: Native = Native::leaf("dump", dump);
-pub(super) static LEN: Native = Native::leaf("len", len);
+pub(super) static LEN: Native = Native::leaf("len", len).known_as(Intrinsic::Len);
 pub(super) static LOWER: Native = Native::leaf("lower", lower);
 pub(super) static REP: Native = Native::leaf("rep", rep);
 pub(super) static REVERSE: Native = Native::leaf("reverse", reverse);

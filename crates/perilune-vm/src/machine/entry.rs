@@ -15,6 +15,9 @@ use std::sync::atomic::Ordering;
 /// After so many exits code is given up.
 pub(super) const MOST_EXITS: u32 = 200;
 
+/// So deep is machine code of functions inlined in that of others.
+pub const MOST_INLINED: usize = 4;
+
 /// The table of domains that have machine code: loops look for theirs.
 pub(crate) static LOOPS: Handlers = Handlers(loops());
 
@@ -175,13 +178,27 @@ unsafe fn run(
             let returned = exit as *mut Value;
             (*vm).lua.base = returned.sub((*frame(returned)).delta as usize);
         }
-        if exit == EXITED || exit == REFUSED {
-            // The frame is as it was, and so the instance is alive; it may be that of a function that machine code has called.
-            let inst = (*frame_closure((*vm).lua.base)).proto;
+        match exit {
+            REFUSED => (*code).exits.refused(),
+            EXITED => {}
+            _ => return exit,
+        }
+        // The frames are as they were, and so their instances are alive. The code that has counted an exit is that of the innermost one, or of one that has it inlined.
+        let mut base = (*vm).lua.base;
+        for _ in 0..=MOST_INLINED {
+            let f = frame(base);
+            if (*f).pc.is_null() {
+                break;
+            }
+            let inst = (*frame_closure(base)).proto;
             let code = (*inst).machine;
-            if !code.is_null() && (*code).exits.fetch_add(1, Ordering::Relaxed) >= MOST_EXITS {
+            if !code.is_null() && (*code).is_given_up() {
                 (*vm).give_up_machine_code(inst);
             }
+            if (*f).delta == 0 {
+                break;
+            }
+            base = base.sub((*f).delta as usize);
         }
         exit
     }

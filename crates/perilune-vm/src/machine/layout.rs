@@ -4,8 +4,8 @@
 use crate::Vm;
 use crate::frame::{CALL_GAP, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
-use crate::object::{LuaClosure, Node, ProtoInst, Table, Upval};
-use crate::value::{Tag, Value};
+use crate::object::{LuaClosure, LuaString, Node, ProtoInst, Table, Upval};
+use crate::value::{Gc, Tag, Value};
 use perilune_heap::Header;
 use std::mem::offset_of;
 
@@ -61,6 +61,17 @@ pub const CLOSURE_UPVALUES: i32 = offset_of!(LuaClosure, upvals) as i32;
 pub const UPVALUE_VALUE: i32 = offset_of!(Upval, v) as i32;
 /// From an object to its epoch, 4 bytes. Numbers may be stored into an object whose epoch is below [`WRITABLE`] without asking.
 pub const OBJECT_EPOCH: i32 = offset_of!(Header, epoch) as i32;
+/// From an object to its flags, 1 byte.
+pub const OBJECT_FLAGS: i32 = offset_of!(Header, flags) as i32;
+/// Flags of a table of which one is set if its border is not just its length ([`TABLE_LENGTH`]).
+pub const BORDER_UNKNOWN: u8 =
+    crate::table::TABLE_HOLES | crate::table::TABLE_INT_NODES | crate::table::TABLE_UNMEASURED;
+/// Flag of a string that is interned: no other interned string has the same text.
+pub const INTERNED: u8 = crate::object::STRING_INTERNED;
+/// From a string to its length, 4 bytes.
+pub const STRING_LENGTH: i32 = offset_of!(LuaString, len) as i32;
+/// From a string to its bytes.
+pub const STRING_BYTES: i32 = crate::object::STRING_DATA as i32;
 /// See [`OBJECT_EPOCH`].
 pub const WRITABLE: u32 = 1 << 30;
 /// From a state to the epoch that objects have which may be stored into without asking, whatever is stored, 4 bytes.
@@ -131,6 +142,36 @@ pub fn finish() -> usize {
 /// The address of the function that acts on [`crate::machine::TAIL`]: `fn(vm, answer) -> u64`; the result is an answer without it.
 pub fn follow() -> usize {
     super::follow as *const () as usize
+}
+
+/// [`store_barrier`] for a field of a table.
+pub const FIELD: i64 = -1;
+/// [`store_barrier`] for an upvalue.
+pub const VARIABLE: i64 = -2;
+
+/// The address of `fn(vm, object, at)`: tells the collector that a reference is stored into an object that does not have the state's epoch and may be written: an element of a
+/// table's array (`at`: its number from 0), a [`FIELD`], or the value of an upvalue ([`VARIABLE`]). Nothing is collected, and nothing else runs.
+pub fn store_barrier() -> usize {
+    unsafe extern "C-unwind" fn store_barrier(vm: *mut Vm, object: *mut u8, at: i64) {
+        // SAFETY: called by machine code of the domain that owns the state, for a live object of its heap, of the kind that `at` says.
+        unsafe {
+            match at {
+                FIELD => (*vm).field_barrier_slow(Gc::from_ptr(object.cast())),
+                VARIABLE => (*vm).barrier_upvalue(object.cast()),
+                at => (*vm).element_barrier_slow(Gc::from_ptr(object.cast()), at as usize),
+            }
+        }
+    }
+    store_barrier as *const () as usize
+}
+
+/// The address of `fn(string, string) -> bool`: whether two strings, given by their addresses, have the same text.
+pub fn same_text() -> usize {
+    unsafe extern "C" fn same_text(a: *const LuaString, b: *const LuaString) -> u64 {
+        // SAFETY: called by machine code, for live strings.
+        unsafe { crate::string::same_text(a, b) as u64 }
+    }
+    same_text as *const () as usize
 }
 
 /// The address of `fn(f64, f64) -> f64`: the remainder of floats (manual 3.4.1).

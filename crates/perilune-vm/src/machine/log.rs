@@ -10,6 +10,7 @@ use super::LOOP_ENTRIES;
 use crate::Vm;
 use crate::interp::ic::{EMPTY, Ic, NODE, OWN, PROTO_SLOT, ic};
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, save};
+use crate::native::Native;
 use crate::object::{ProtoInst, Table};
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
@@ -31,6 +32,16 @@ impl Tags {
         self.0 |= 1 << tag.0;
     }
 
+    /// Whether it is among them.
+    pub fn contains(self, tag: Tag) -> bool {
+        self.0 & 1 << tag.0 != 0
+    }
+
+    /// Whether it is these that have been seen, all of them and no other.
+    pub fn is_all_of(self, tags: &[Tag]) -> bool {
+        self.0 == tags.iter().fold(0, |all, tag| all | 1 << tag.0)
+    }
+
     /// Both together.
     pub fn or(self, other: Tags) -> Tags {
         Tags(self.0 | other.0)
@@ -42,6 +53,11 @@ impl Tags {
     }
 }
 
+/// A bit of [`Site::arrays`]: the key was no number of an element of the array.
+pub const OTHER_KEY: u8 = 1 << 6;
+/// A bit of [`Site::arrays`]: the object was no table.
+pub const OTHER_OBJECT: u8 = 1 << 7;
+
 /// What one instruction has met.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
@@ -51,12 +67,20 @@ pub struct Site {
     pub calls: u32,
     /// The last of these, as [`Log::function`] says.
     pub callee: usize,
+    /// A native that it has called, and whether it has called others.
+    pub native: Option<&'static Native>,
+    /// See `native`.
+    pub natives: bool,
     /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls functions.
     pub leaves: u32,
     /// Tags of the first register that it defines, afterwards.
     pub result: Tags,
-    /// GETINDEX, GETINT, SETINDEX, SETINT: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); bit 7: other objects.
+    /// GETINDEX, GETINT, SETINDEX, SETINT: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); [`OTHER_KEY`], [`OTHER_OBJECT`].
     pub arrays: u8,
+    /// GETFIELD, SETFIELD, SELF: the shape of a table that it was applied to, and whether there were tables of others.
+    pub shape: Option<u32>,
+    /// See `shape`.
+    pub shapes: bool,
     /// GETTABUP, GETFIELD, SELF, SETFIELD: what its cache has in the end.
     pub cache: Option<Cache>,
 }
@@ -100,9 +124,15 @@ impl Site {
         self.runs = self.runs.saturating_add(earlier.runs);
         self.calls = self.calls.saturating_add(earlier.calls);
         self.callee = if self.callee == 0 { earlier.callee } else { self.callee };
+        self.natives |= earlier.natives
+            || self.native.zip(earlier.native).is_some_and(|(own, earlier)| !std::ptr::eq(own, earlier));
+        self.native = self.native.or(earlier.native);
         self.leaves = self.leaves.saturating_add(earlier.leaves);
         self.result = self.result.or(earlier.result);
         self.arrays |= earlier.arrays;
+        self.shapes |=
+            earlier.shapes || self.shape.zip(earlier.shape).is_some_and(|(own, earlier)| own != earlier);
+        self.shape = self.shape.or(earlier.shape);
         self.cache = self.cache.or(earlier.cache);
     }
 }
@@ -330,15 +360,36 @@ impl Vm {
                 log.sites[at - 1].result.add(tag(code[at - 1].a()));
             }
             let i = code[at];
-            let object = match i.op() {
-                Some(Op::GetIndex | Op::GetInt) => Some(i.b() as usize),
-                Some(Op::SetIndex | Op::SetInt) => Some(i.a() as usize),
+            let v = |r: u16| *base.add(r as usize);
+            let field = match i.op() {
+                Some(Op::GetIndex) => Some((v(i.b()), v(i.c()))),
+                Some(Op::GetInt) => Some((v(i.b()), Value::int(i.c() as i64))),
+                Some(Op::SetIndex) => Some((v(i.a() as u16), v(i.b()))),
+                Some(Op::SetInt) => Some((v(i.a() as u16), Value::int(i.b() as i64))),
                 _ => None,
             };
-            if let Some(object) = object {
-                let v = *base.add(object);
-                let bit = if v.tag() == Tag::TABLE { (*(v.payload() as *mut Table)).kind as u8 } else { 7 };
-                log.sites[at].arrays |= 1 << bit;
+            if let Some((object, key)) = field {
+                log.sites[at].arrays |= if object.tag() == Tag::TABLE {
+                    let table = object.payload() as *mut Table;
+                    let number = (key.payload() as u64).wrapping_sub(1);
+                    let within = key.tag() == Tag::INT && number < (*table).array_len as u64;
+                    1 << (*table).kind as u8 | if within { 0 } else { OTHER_KEY }
+                } else {
+                    OTHER_OBJECT
+                };
+            }
+            if i.op() == Some(Op::Call) && v(i.a() as u16).tag() == Tag::NATIVE {
+                let (native, site) = (&*(v(i.a() as u16).payload() as *const Native), &mut log.sites[at]);
+                site.natives |= !std::ptr::eq(*site.native.get_or_insert(native), native);
+            }
+            let object = match i.op() {
+                Some(Op::GetField | Op::SelfCall) => Some(v(i.b())),
+                Some(Op::SetField) => Some(v(i.a() as u16)),
+                _ => None,
+            };
+            if let Some(object) = object.filter(|v| v.tag() == Tag::TABLE) {
+                let (shape, site) = ((*(object.payload() as *mut Table)).shape, &mut log.sites[at]);
+                site.shapes |= *site.shape.get_or_insert(shape) != shape;
             }
             if let Some(tags) = &mut log.heads[at] {
                 for (register, tags) in tags.iter_mut().enumerate() {

@@ -32,7 +32,16 @@ impl Specializer for Stepper {
         let loops = loops.filter(|(_, i)| i.op().is_some_and(|op| LOOP_ENTRIES.contains(&op)));
         let entries: Vec<(u32, u32)> = loops.map(|(at, _)| (at as u32, 1)).collect();
         // SAFETY: `run` does what is asked of machine code, whatever the function, and is part of the program.
-        let code = unsafe { MachineCode::new(Arc::clone(proto), (run, 0), true, &entries, Box::new(())) };
+        let code = unsafe {
+            MachineCode::new(
+                Arc::clone(proto),
+                (run, 0),
+                true,
+                &entries,
+                super::Exits::new(proto),
+                Box::new(()),
+            )
+        };
         codes.insert(key, Arc::downgrade(&code));
         Some(code)
     }

@@ -44,9 +44,18 @@ impl Vm {
         self.node_barrier(t, node, if key.is_collectable() { key } else { v });
     }
 
+    /// The cold half of [`Vm::slot_barrier`].
     #[cold]
     #[inline(never)]
-    fn element_barrier_slow(&mut self, t: Gc<Table>, at: usize) {
+    pub(crate) fn field_barrier_slow(&mut self, t: Gc<Table>) {
+        // SAFETY: a Gc is of a live object.
+        unsafe { self.heap.barrier_slow(t.obj()) };
+    }
+
+    /// The cold half of [`Vm::element_barrier`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn element_barrier_slow(&mut self, t: Gc<Table>, at: usize) {
         if t.array_is_inline() {
             self.heap.stored_into(t);
         } else {

@@ -1,0 +1,377 @@
+//! Facts: what is known of values besides their types, and where it is already known.
+//!
+//! A guard of a table costs as much as what it protects: the kind of its array, its length and address, the shape and the address of its fields. All of that stays as it is
+//! until the interpreter does something, or another function runs. So what has been found out once is kept: a [`Fact`] holds in a state, and the addresses that come
+//! with it are in variables.
+//!
+//! # Names
+//! A fact is of a value, and values have [`Name`]s: the instruction that made it, or the place where ways meet. A copy has the name of what it is a copy of. In every state all registers of one name hold the same value,
+//! and a fact that holds of a name is true of that. Where the same instruction makes a value again, what was known under the name is forgotten.
+//!
+//! # Hoisting
+//! The passes before the last find out which facts are there whenever a loop comes round: these are *hoisted*. The last pass makes them true on each way into the loop, by guards that exit to
+//! its beginning; where the loop comes round they are true already, and nothing is done. The facts are found optimistically: the first pass takes those of the ways in for true, later ones what the
+//! one before has found, until nothing changes. That need not come to an end, nor be right: the last pass makes true whatever it is told to.
+//!
+//! A register that a loop does not change keeps its name in all loops within; so what an inner loop needs is hoisted out of the outer one as well.
+
+use super::{Known, Lowering, State, Ty};
+use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
+use crate::units;
+use perilune_vm::machine::{EXITED, layout};
+use perilune_vm::{ArrayKind, Tag};
+use std::collections::BTreeSet;
+
+/// Which value it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Name {
+    /// The one that an instruction has put into a register.
+    Made(usize, usize),
+    /// The one that a register has where ways meet before an instruction.
+    Met(usize, usize),
+    /// The one that a register has in all of a loop, which begins with this instruction.
+    Kept(usize, usize),
+    /// That of an upvalue.
+    Upvalue(u16),
+    /// That of a global, by its cache.
+    Global(u16),
+}
+
+impl Name {
+    /// It is the value of a variable, which may get another one.
+    fn is_of_variable(self) -> bool {
+        matches!(self, Name::Upvalue(_) | Name::Global(_))
+    }
+}
+
+/// Something that is known. The order is that in which facts can be found out one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Fact {
+    /// The address of the value of an upvalue.
+    Upvalue(u16),
+    /// The upvalue is a table: this one.
+    UpvalueTable(u16),
+    /// The node of a global, by upvalue, key and cache.
+    Global(u16, u16, u16),
+    /// The global is a table: this one.
+    GlobalTable(u16, u16, u16),
+    /// A table has an array of this kind: its address and length.
+    Array(Name, Kind),
+    /// A table has this shape: the address of its fields.
+    Slots(Name, u32),
+    /// Numbers may be stored into it without asking.
+    Writable(Name),
+    /// What the cache has holds for the table: the address of the value.
+    Class(Name, u16),
+}
+
+/// An [`ArrayKind`], in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Kind(u8);
+
+impl From<ArrayKind> for Kind {
+    fn from(kind: ArrayKind) -> Kind {
+        Kind(kind as u8)
+    }
+}
+
+pub(super) type Facts = BTreeSet<Fact>;
+
+impl Fact {
+    /// The value that it is of, if that has a name.
+    pub(super) fn of(self) -> Option<Name> {
+        match self {
+            Fact::Array(name, _) | Fact::Slots(name, _) | Fact::Writable(name) | Fact::Class(name, _) => {
+                Some(name)
+            }
+            Fact::Upvalue(_) | Fact::Global(..) => None,
+            Fact::UpvalueTable(n) => Some(Name::Upvalue(n)),
+            Fact::GlobalTable(_, _, cache) => Some(Name::Global(cache)),
+        }
+    }
+
+    /// The same of another value.
+    fn with(self, name: Name) -> Fact {
+        match self {
+            Fact::Array(_, kind) => Fact::Array(name, kind),
+            Fact::Slots(_, shape) => Fact::Slots(name, shape),
+            Fact::Writable(_) => Fact::Writable(name),
+            Fact::Class(_, cache) => Fact::Class(name, cache),
+            Fact::Upvalue(_) | Fact::Global(..) | Fact::UpvalueTable(_) | Fact::GlobalTable(..) => self,
+        }
+    }
+}
+
+impl State {
+    /// Register `r` has a value of its own.
+    pub(super) fn renew(&mut self, r: usize, name: Name) {
+        self.facts.retain(|fact| fact.of() != Some(name));
+        self.names[r] = name;
+    }
+
+    /// Anything may have happened: nothing but the types of registers is known. Instruction `at` did it.
+    pub(super) fn forget_facts(&mut self, at: usize) {
+        self.facts.clear();
+        self.forget_variables(at);
+    }
+
+    /// Upvalues and globals may have other values.
+    pub(super) fn forget_variables(&mut self, at: usize) {
+        self.facts
+            .retain(|fact| !matches!(fact, Fact::Global(..)) && !fact.of().is_some_and(Name::is_of_variable));
+        for (r, name) in self.names.iter_mut().enumerate().filter(|(_, name)| name.is_of_variable()) {
+            *name = Name::Made(at, r);
+        }
+    }
+
+    /// What is known on both ways, which meet before instruction `at`.
+    pub(super) fn meet(&mut self, other: &State, at: usize) {
+        for (r, (register, other)) in self.registers.iter_mut().zip(&other.registers).enumerate() {
+            *register = register.meet(*other);
+            debug_assert!(r < self.names.len());
+        }
+        let mut renamed = Vec::new();
+        for (r, (name, other)) in self.names.iter_mut().zip(&other.names).enumerate() {
+            if name != other {
+                *name = Name::Met(at, r);
+                renamed.push(*name);
+            }
+        }
+        self.facts.retain(|fact| {
+            other.facts.contains(fact) && !fact.of().is_some_and(|name| renamed.contains(&name))
+        });
+    }
+}
+
+impl Lowering<'_, '_> {
+    /// The names of registers in the loop that begins with instruction `head`.
+    pub(super) fn names_in(&self, head: usize) -> Vec<Name> {
+        let around = |l: &&units::Region| l.head <= head && head <= l.back && self.heads.contains(&l.head);
+        let name = |r: usize| {
+            let kept = self.loops.iter().filter(around).filter(|l| !self.changes(l, r));
+            match kept.min_by_key(|l| (l.head, usize::MAX - l.back)) {
+                Some(l) => Name::Kept(l.head, r),
+                None => Name::Met(head, r),
+            }
+        };
+        (0..self.registers()).map(name).collect()
+    }
+
+    pub(super) fn changes(&self, l: &units::Region, r: usize) -> bool {
+        (l.head..=l.back).any(|at| self.proto.code[at].changes(r as u8))
+    }
+
+    /// The facts that hold here, under the names that their values have in the loop that begins with `head`.
+    pub(super) fn facts_for(&self, head: usize) -> Facts {
+        let Some(now) = &self.now else { return Facts::new() };
+        let names = self.names_in(head);
+        let mut facts = Facts::new();
+        for &fact in &now.facts {
+            match fact.of() {
+                Some(name) if !name.is_of_variable() => {
+                    let holders = now.names.iter().zip(&names).enumerate();
+                    let holders =
+                        holders.filter(|(r, (own, _))| **own == name && now.registers[*r].ty == Ty::Table);
+                    facts.extend(holders.map(|(_, (_, there))| fact.with(*there)));
+                }
+                _ => drop(facts.insert(fact)),
+            }
+        }
+        facts
+    }
+
+    /// On a way into the loop that begins with `head`: makes the facts true that are taken for true there.
+    pub(super) fn establish(&mut self, head: usize, wanted: &Facts) {
+        let names = self.names_in(head);
+        let mut there = Vec::new();
+        for &fact in wanted {
+            let Some(now) = &self.now else { return };
+            // The register whose value it is of.
+            let holder = fact.of().and_then(|name| names.iter().position(|n| *n == name));
+            let own = holder.map_or(fact, |r| fact.with(now.names[r]));
+            if !now.facts.contains(&own) {
+                let exit = self.exit_block(head, EXITED);
+                if !self.find_out(own, holder, exit) {
+                    return self.exit(head, EXITED);
+                }
+            }
+            let values = self.values(own);
+            there.push((fact, values));
+        }
+        for (fact, values) in there {
+            self.keep(fact, values);
+        }
+    }
+
+    /// Makes a fact true, of the value in register `holder` if there is one; else goes to `exit`. Whether that is possible.
+    fn find_out(&mut self, fact: Fact, holder: Option<usize>, exit: Block) -> bool {
+        let table = match fact.of() {
+            Some(Name::Upvalue(n)) if !matches!(fact, Fact::UpvalueTable(_)) => {
+                Some(self.values(Fact::UpvalueTable(n))[0])
+            }
+            Some(Name::Global(_)) if !matches!(fact, Fact::GlobalTable(..)) => {
+                let now = self.now.as_ref().expect("somebody asks");
+                let of = |f: &&Fact| matches!(f, Fact::GlobalTable(..)) && f.of() == fact.of();
+                let known = now.facts.iter().find(of).copied();
+                known.map(|known| self.values(known)[0])
+            }
+            _ => holder.and_then(|r| self.known(r)).filter(|t| t.ty == Ty::Table).map(|t| t.val),
+        };
+        match (fact, table) {
+            (Fact::Upvalue(n), _) => drop(self.upvalue_address(n)),
+            (Fact::UpvalueTable(n), _) => drop(self.upvalue_table(n, exit)),
+            (Fact::Global(up, key, cache), _) => drop(self.global_address(up, key, cache, exit)),
+            (Fact::GlobalTable(up, key, cache), _) => drop(self.global_table(up, key, cache, exit)),
+            (Fact::Array(name, kind), Some(table)) => drop(self.array(name, table, kind, exit)),
+            (Fact::Slots(name, shape), Some(table)) => drop(self.slots(name, table, shape, exit)),
+            (Fact::Writable(name), Some(table)) => self.writable(Some(name), table, exit),
+            (Fact::Class(name, cache), Some(table)) => drop(self.class(name, table, cache, exit)),
+            (_, None) => return false,
+        }
+        true
+    }
+
+    /// The name of what register `r` holds.
+    pub(super) fn name_of(&self, r: usize) -> Name {
+        self.now.as_ref().map_or(Name::Made(self.at, r), |now| now.names[r])
+    }
+
+    /// Register `a` holds the same value as one of this name.
+    pub(super) fn is_copy(&mut self, a: usize, name: Name) {
+        if let Some(now) = &mut self.now
+            && !self.captured.contains(a as u8)
+        {
+            now.names[a] = name;
+        }
+    }
+
+    fn has(&self, fact: Fact) -> bool {
+        self.now.as_ref().is_some_and(|now| now.facts.contains(&fact))
+    }
+
+    fn variables(&mut self, fact: Fact) -> [Variable; 2] {
+        let b = &mut *self.b;
+        *self.found.entry(fact).or_insert_with(|| [(); 2].map(|()| b.declare_var(types::I64)))
+    }
+
+    /// What comes with a fact that holds: as many values as its kind has.
+    fn values(&mut self, fact: Fact) -> Vec<Value> {
+        let count = match fact {
+            Fact::Array(..) => 2,
+            Fact::Writable(_) => 0,
+            _ => 1,
+        };
+        let variables = self.variables(fact);
+        variables[..count].iter().map(|v| self.b.use_var(*v)).collect()
+    }
+
+    /// The fact holds from here on.
+    fn keep(&mut self, fact: Fact, values: Vec<Value>) {
+        let variables = self.variables(fact);
+        for (variable, value) in variables.into_iter().zip(values) {
+            self.b.def_var(variable, value);
+        }
+        if let Some(now) = &mut self.now {
+            now.facts.insert(fact);
+        }
+    }
+
+    /// Address and length of the array of a table, which is of this kind, else goes to `slow`.
+    pub(super) fn array(&mut self, name: Name, table: Value, kind: Kind, slow: Block) -> [Value; 2] {
+        let fact = Fact::Array(name, kind);
+        if !self.has(fact) {
+            let own = self.load(types::I8, table, layout::TABLE_KIND);
+            let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, kind.0 as i64);
+            self.unless(same, slow);
+            let length = self.load(types::I32, table, layout::TABLE_LENGTH);
+            let length = self.b.ins().uextend(types::I64, length);
+            let array = self.load(types::I64, table, layout::TABLE_ARRAY);
+            self.keep(fact, vec![array, length]);
+        }
+        let values = self.values(fact);
+        [values[0], values[1]]
+    }
+
+    /// The address of the fields of a table that has this shape, else goes to `slow`.
+    pub(super) fn slots(&mut self, name: Name, table: Value, shape: u32, slow: Block) -> Value {
+        let fact = Fact::Slots(name, shape);
+        if !self.has(fact) {
+            let own = self.load(types::I32, table, layout::TABLE_SHAPE);
+            let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
+            self.unless(same, slow);
+            let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
+            self.keep(fact, vec![slots]);
+        }
+        self.values(fact)[0]
+    }
+
+    /// Numbers may be stored into an object without asking, else goes to `slow`.
+    pub(super) fn writable(&mut self, name: Option<Name>, object: Value, slow: Block) {
+        if name.is_some_and(|name| self.has(Fact::Writable(name))) {
+            return;
+        }
+        let epoch = self.load(types::I32, object, layout::OBJECT_EPOCH);
+        let below = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, epoch, layout::WRITABLE as i64);
+        self.unless(below, slow);
+        if let Some(name) = name {
+            self.keep(Fact::Writable(name), Vec::new());
+        }
+    }
+
+    /// Where the class of the table has what this cache is for, else goes to `slow`.
+    pub(super) fn class(&mut self, name: Name, table: Value, d: u16, slow: Block) -> Value {
+        let fact = Fact::Class(name, d);
+        if !self.has(fact) {
+            let place = self.place_in_class(table, d, slow);
+            self.keep(fact, vec![place]);
+        }
+        self.values(fact)[0]
+    }
+
+    /// The address of the value of the upvalue of this number.
+    pub(super) fn upvalue_address(&mut self, number: u16) -> Value {
+        let fact = Fact::Upvalue(number);
+        if !self.has(fact) {
+            let variable = self.upvalue(number);
+            let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
+            self.keep(fact, vec![address]);
+        }
+        self.values(fact)[0]
+    }
+
+    /// The table that is the upvalue of this number, else goes to `slow`.
+    pub(super) fn upvalue_table(&mut self, number: u16, slow: Block) -> Known {
+        let fact = Fact::UpvalueTable(number);
+        if !self.has(fact) {
+            let address = self.upvalue_address(number);
+            let table = self.expect_at(address, 0, Ty::Table, slow).val;
+            self.keep(fact, vec![table]);
+        }
+        Known { ty: Ty::Table, val: self.values(fact)[0] }
+    }
+
+    /// The table that is a global, in a node that its cache tells, else goes to `slow`.
+    pub(super) fn global_table(&mut self, up: u16, key: u16, cache: u16, slow: Block) -> Known {
+        let fact = Fact::GlobalTable(up, key, cache);
+        if !self.has(fact) {
+            let node = self.global_address(up, key, cache, slow);
+            let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
+            let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::TABLE.0 as i64);
+            self.unless(is, slow);
+            let table = self.load(types::I64, node, layout::NODE_VALUE);
+            self.keep(fact, vec![table]);
+        }
+        Known { ty: Ty::Table, val: self.values(fact)[0] }
+    }
+
+    /// The node of a global that its cache tells, else goes to `slow`.
+    pub(super) fn global_address(&mut self, up: u16, key: u16, cache: u16, slow: Block) -> Value {
+        let fact = Fact::Global(up, key, cache);
+        if !self.has(fact) {
+            let globals = self.upvalue_table(up, slow).val;
+            let node = self.node(globals, key, cache, slow);
+            self.keep(fact, vec![node]);
+        }
+        self.values(fact)[0]
+    }
+}

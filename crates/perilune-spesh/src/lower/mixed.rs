@@ -1,0 +1,412 @@
+//! Arithmetic and comparisons of numbers of which it is not known, or not always the same, whether they are integers or floats.
+//!
+//! What the log has seen come out decides. If it was always an integer, the operands have to be integers; if always a float, one of them, at least, is one. If both have been seen, the
+//! code looks at both tags, each time, and nothing is known of the result. Anything but numbers is the interpreter's.
+
+use super::control::Order;
+use super::{Known, Lowering, Ty};
+use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use perilune_syntax::{Constant, Op};
+use perilune_vm::Tag;
+use perilune_vm::machine::layout;
+
+/// An operand: a number that is known, or whatever is in a register.
+#[derive(Clone, Copy)]
+enum Operand {
+    Known(Known),
+    Slot(usize),
+}
+
+/// The operation, whatever its second operand is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    IDiv,
+    Pow,
+    Bits(Bits),
+    Negate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bits {
+    And,
+    Or,
+    Xor,
+    Not,
+}
+
+fn operation(op: Op) -> Option<Operation> {
+    Some(match op {
+        Op::Add | Op::AddK | Op::AddI => Operation::Add,
+        Op::Sub | Op::SubK => Operation::Sub,
+        Op::Mul | Op::MulK => Operation::Mul,
+        Op::Div | Op::DivK => Operation::Div,
+        Op::Mod | Op::ModK => Operation::Mod,
+        Op::IDiv | Op::IDivK => Operation::IDiv,
+        Op::Pow | Op::PowK => Operation::Pow,
+        Op::BAnd | Op::BAndK => Operation::Bits(Bits::And),
+        Op::BOr | Op::BOrK => Operation::Bits(Bits::Or),
+        Op::BXor | Op::BXorK => Operation::Bits(Bits::Xor),
+        Op::BNot => Operation::Bits(Bits::Not),
+        Op::Unm => Operation::Negate,
+        _ => return None,
+    })
+}
+
+/// Whether the second operand is a constant or a number in the instruction.
+fn with_constant(op: Op) -> bool {
+    use Op::{AddI, AddK, BAndK, BOrK, BXorK, DivK, IDivK, ModK, MulK, PowK, SubK};
+    matches!(op, AddI | AddK | SubK | MulK | DivK | IDivK | ModK | PowK | BAndK | BOrK | BXorK)
+}
+
+impl Lowering<'_, '_> {
+    /// Lowers instruction `at`, of whose operands these are known numbers and one at least is not; whether it could.
+    pub(super) fn mixed_arithmetic(&mut self, at: usize, op: Op, x: Option<Known>, y: Option<Known>) -> bool {
+        let i = self.proto.code[at];
+        let (b, c) = (i.b() as usize, i.c() as usize);
+        let Some(operation) = operation(op) else { return false };
+        let operand = |this: &Self, known: Option<Known>, r: usize| match known {
+            Some(known) => Some(Operand::Known(known)),
+            None => (this.ty(r) == Ty::Any).then_some(Operand::Slot(r)),
+        };
+        let Some(x) = operand(self, x, b) else { return false };
+        let unary = matches!(operation, Operation::Negate | Operation::Bits(Bits::Not));
+        let y = match y {
+            _ if unary => x,
+            None if with_constant(op) => return false,
+            y => match operand(self, y, c) {
+                Some(y) => y,
+                None => return false,
+            },
+        };
+        let seen = self.log.site(at).result;
+        match seen.only() {
+            Some(Tag::INT) => self.integers(at, operation, x, y),
+            Some(Tag::FLOAT) => self.floats(at, operation, x, y),
+            _ if seen.is_all_of(&[Tag::INT, Tag::FLOAT]) => self.either(at, operation, x, y),
+            _ => false,
+        }
+    }
+
+    /// The integer that an operand is, else goes to `slow`. That it is one is known from here on.
+    fn integer(&mut self, x: Operand, slow: Block) -> Option<Value> {
+        match x {
+            Operand::Known(n) if n.ty == Ty::Int => Some(n.val),
+            Operand::Known(_) => None,
+            Operand::Slot(r) => {
+                let known = self.expect(r, Ty::Int, slow);
+                self.found(r, known);
+                Some(known.val)
+            }
+        }
+    }
+
+    fn integers(&mut self, at: usize, operation: Operation, x: Operand, y: Operand) -> bool {
+        let a = self.proto.code[at].a() as usize;
+        let slow = self.slow(at);
+        let before = self.now.clone();
+        let (Some(x), Some(y)) = (self.integer(x, slow.block), self.integer(y, slow.block)) else {
+            self.now = before;
+            return false;
+        };
+        let val = match operation {
+            Operation::Mod | Operation::IDiv => self.divided(operation, x, y, slow.block),
+            _ => match self.on_integers(operation, x, y) {
+                Some(val) => val,
+                None => {
+                    self.now = before;
+                    return false;
+                }
+            },
+        };
+        self.define(a, Known { ty: Ty::Int, val });
+        self.join(at, slow, Some((a, self.ty(a))));
+        true
+    }
+
+    fn on_integers(&mut self, operation: Operation, x: Value, y: Value) -> Option<Value> {
+        let b = self.b.ins();
+        Some(match operation {
+            Operation::Add => b.iadd(x, y),
+            Operation::Sub => b.isub(x, y),
+            Operation::Mul => b.imul(x, y),
+            Operation::Bits(Bits::And) => b.band(x, y),
+            Operation::Bits(Bits::Or) => b.bor(x, y),
+            Operation::Bits(Bits::Xor) => b.bxor(x, y),
+            Operation::Bits(Bits::Not) => b.bnot(x),
+            Operation::Negate => b.ineg(x),
+            Operation::Div | Operation::Mod | Operation::IDiv | Operation::Pow => return None,
+        })
+    }
+
+    /// Quotient or remainder by a positive number (manual 3.4.1); others go to `slow`.
+    fn divided(&mut self, operation: Operation, x: Value, y: Value, slow: Block) -> Value {
+        let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y, 0);
+        self.unless(positive, slow);
+        let rest = self.b.ins().srem(x, y);
+        let sign = self.b.ins().sshr_imm_u(rest, 63);
+        if operation == Operation::Mod {
+            let more = self.b.ins().band(sign, y);
+            return self.b.ins().iadd(rest, more);
+        }
+        let quotient = self.b.ins().sdiv(x, y);
+        self.b.ins().iadd(quotient, sign)
+    }
+
+    fn on_floats(&mut self, operation: Operation, x: Value, y: Value) -> Option<Value> {
+        let b = self.b.ins();
+        Some(match operation {
+            Operation::Add => b.fadd(x, y),
+            Operation::Sub => b.fsub(x, y),
+            Operation::Mul => b.fmul(x, y),
+            Operation::Div => b.fdiv(x, y),
+            Operation::Negate => b.fneg(x),
+            Operation::IDiv => {
+                let quotient = b.fdiv(x, y);
+                self.b.ins().floor(quotient)
+            }
+            Operation::Mod | Operation::Pow => {
+                let address = if operation == Operation::Pow { layout::pow() } else { layout::float_mod() };
+                let address = b.iconst(types::I64, address as i64);
+                let call = self.b.ins().call_indirect(self.floats_to_float, address, &[x, y]);
+                self.b.inst_results(call)[0]
+            }
+            Operation::Bits(_) => return None,
+        })
+    }
+
+    /// The float of the number that an operand is, else goes to `slow`.
+    fn as_float(&mut self, x: Operand, slow: Block) -> Value {
+        match x {
+            Operand::Known(n) => self.float(n),
+            Operand::Slot(r) => self.any_float(r, slow),
+        }
+    }
+
+    /// Whether an operand is an integer, by its tag.
+    fn is_integer(&mut self, x: Operand) -> Value {
+        match x {
+            Operand::Known(n) => self.b.ins().iconst(types::I8, (n.ty == Ty::Int) as i64),
+            Operand::Slot(r) => {
+                let base = self.b.use_var(self.base);
+                let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+                self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64)
+            }
+        }
+    }
+
+    fn floats(&mut self, at: usize, operation: Operation, x: Operand, y: Operand) -> bool {
+        if matches!(operation, Operation::Bits(_)) {
+            return false;
+        }
+        let a = self.proto.code[at].a() as usize;
+        let slow = self.slow(at);
+        let is_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
+        if !is_float(x) && !is_float(y) && !matches!(operation, Operation::Div | Operation::Pow) {
+            let [first, second] = [x, y].map(|x| self.is_integer(x));
+            let both = self.b.ins().band(first, second);
+            let not_both = self.b.ins().icmp_imm_u(IntCC::Equal, both, 0);
+            self.unless(not_both, slow.block);
+        }
+        let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
+        let Some(val) = self.on_floats(operation, x, y) else { return false };
+        self.define(a, Known { ty: Ty::Float, val });
+        self.join(at, slow, Some((a, self.ty(a))));
+        true
+    }
+
+    /// Sometimes an integer comes out, sometimes a float.
+    fn either(&mut self, at: usize, operation: Operation, x: Operand, y: Operand) -> bool {
+        if matches!(operation, Operation::Bits(_) | Operation::Div | Operation::Pow) {
+            return false;
+        }
+        let a = self.proto.code[at].a() as usize;
+        let slow = self.slow(at);
+        let [ints, floats, done] = [(); 3].map(|()| self.b.create_block());
+        let tag = self.b.append_block_param(done, types::I8);
+        let payload = self.b.append_block_param(done, types::I64);
+        let [first, second] = [x, y].map(|x| self.is_integer(x));
+        let both = self.b.ins().band(first, second);
+        self.b.ins().brif(both, ints, &[], floats, &[]);
+        self.b.switch_to_block(ints);
+        let known_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
+        if known_float(x) || known_float(y) {
+            // Never.
+            self.b.ins().jump(slow.block, &[]);
+        } else {
+            let base = self.b.use_var(self.base);
+            let [x, y] = [x, y].map(|x| match x {
+                Operand::Known(n) => n.val,
+                Operand::Slot(r) => self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD),
+            });
+            let val = match operation {
+                Operation::Mod | Operation::IDiv => self.divided(operation, x, y, slow.block),
+                _ => self.on_integers(operation, x, y).expect("these are defined on integers"),
+            };
+            let int = self.b.ins().iconst(types::I8, Tag::INT.0 as i64);
+            self.b.ins().jump(done, &[int.into(), val.into()]);
+        }
+        self.b.switch_to_block(floats);
+        let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
+        let val = self.on_floats(operation, x, y).expect("these are defined on floats");
+        let bits = self.b.ins().bitcast(types::I64, crate::backend::clif::MemFlagsData::new(), val);
+        let float = self.b.ins().iconst(types::I8, Tag::FLOAT.0 as i64);
+        self.b.ins().jump(done, &[float.into(), bits.into()]);
+        self.b.switch_to_block(done);
+        self.put(a, tag, payload);
+        self.join(at, slow, Some((a, Ty::Any)));
+        true
+    }
+
+    /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`; not both are known numbers of one type.
+    pub(super) fn compare_mixed(&mut self, at: usize, to: usize, order: Order, wanted: bool, constant: bool) {
+        let i = self.proto.code[at];
+        let operand = |this: &mut Self, r: usize| match this.known(r) {
+            Some(n) if n.ty.is_number() => Some(Operand::Known(n)),
+            Some(_) => None,
+            None => Some(Operand::Slot(r)),
+        };
+        let x = operand(self, i.a() as usize);
+        let y = match constant {
+            true => self.constant(i.b() as usize).map(Operand::Known),
+            false => operand(self, i.b() as usize),
+        };
+        let (Some(x), Some(y)) = (x, y) else { return self.step_and_jump(at) };
+        if matches!(order, Order::Eq) && matches!((x, y), (Operand::Slot(_), Operand::Slot(_))) {
+            // Anything may be compared.
+            return self.step_and_jump(at);
+        }
+        let slow = self.b.create_block();
+        let before = self.now.clone();
+        let [ints, floats, done] = [(); 3].map(|()| self.b.create_block());
+        let holds = self.b.append_block_param(done, types::I8);
+        let [first, second] = [x, y].map(|x| self.is_integer(x));
+        let both = self.b.ins().band(first, second);
+        self.b.ins().brif(both, ints, &[], floats, &[]);
+        self.b.switch_to_block(ints);
+        let base = self.b.use_var(self.base);
+        let payload = |this: &mut Self, x: Operand| match x {
+            Operand::Known(n) if n.ty == Ty::Int => Some(n.val),
+            Operand::Known(_) => None,
+            Operand::Slot(r) => Some(this.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)),
+        };
+        match (payload(self, x), payload(self, y)) {
+            (Some(x), Some(y)) => {
+                let answer = self.b.ins().icmp(order.ints(), x, y);
+                self.b.ins().jump(done, &[answer.into()]);
+            }
+            _ => drop(self.b.ins().jump(slow, &[])),
+        }
+        self.b.switch_to_block(floats);
+        let [x, y] = [x, y].map(|x| self.exact_float(x, slow));
+        let answer = self.b.ins().fcmp(order.floats(), x, y);
+        self.b.ins().jump(done, &[answer.into()]);
+        self.b.switch_to_block(slow);
+        self.b.set_cold_block(slow);
+        let stepped = self.stepped;
+        if self.is_suspect(at) {
+            self.step_and_jump(at);
+        } else {
+            self.exit(at, perilune_vm::machine::EXITED);
+        }
+        self.stepped = stepped;
+        self.now = before;
+        self.b.switch_to_block(done);
+        let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
+        self.branch(condition, to);
+    }
+
+    /// The float that is just the number that an operand is; goes to `slow` if there may be none.
+    fn exact_float(&mut self, x: Operand, slow: Block) -> Value {
+        let exact = |this: &mut Self, n: Value| {
+            let moved = this.b.ins().iadd_imm_s(n, 1 << 53);
+            let is = this.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, moved, 1 << 54);
+            this.unless(is, slow);
+            this.b.ins().fcvt_from_sint(types::F64, n)
+        };
+        match x {
+            Operand::Known(n) if n.ty == Ty::Float => n.val,
+            Operand::Known(n) => exact(self, n.val),
+            Operand::Slot(r) => {
+                let base = self.b.use_var(self.base);
+                let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+                let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
+                let result = self.b.append_block_param(done, types::F64);
+                let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+                self.b.ins().brif(is_float, float, &[], other, &[]);
+                self.b.switch_to_block(float);
+                let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
+                self.b.ins().jump(done, &[val.into()]);
+                self.b.switch_to_block(other);
+                let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+                self.b.ins().brif(is_int, int, &[], slow, &[]);
+                self.b.switch_to_block(int);
+                let n = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+                let val = exact(self, n);
+                self.b.ins().jump(done, &[val.into()]);
+                self.b.switch_to_block(done);
+                result
+            }
+        }
+    }
+
+    /// Jumps if register `r` being the number `y`, a constant, is `wanted`.
+    pub(super) fn jump_number(&mut self, at: usize, r: usize, to: usize, wanted: bool) {
+        let n = self.proto.code[at].b() as usize;
+        let as_float = match self.proto.constants[n] {
+            Constant::Float(f) => f,
+            Constant::Integer(i) if i.unsigned_abs() <= 1 << 53 => i as f64,
+            _ => return self.step_and_jump(at),
+        };
+        let as_int = match self.proto.constants[n] {
+            Constant::Integer(i) => Some(i),
+            _ => {
+                (as_float.fract() == 0.0 && as_float.abs() <= (1u64 << 53) as f64).then_some(as_float as i64)
+            }
+        };
+        let holds = match self.known(r) {
+            Some(x) if x.ty == Ty::Int => match as_int {
+                Some(i) => self.b.ins().icmp_imm_s(IntCC::Equal, x.val, i),
+                None => {
+                    return if !wanted {
+                        self.edge(to)
+                    };
+                }
+            },
+            Some(x) if x.ty == Ty::Float => {
+                let y = self.b.ins().f64const(as_float);
+                self.b.ins().fcmp(Order::Eq.floats(), x.val, y)
+            }
+            Some(_) => {
+                return if !wanted {
+                    self.edge(to)
+                };
+            }
+            None => {
+                let base = self.b.use_var(self.base);
+                let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+                let payload = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+                let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
+                let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+                let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+                let y = self.b.ins().f64const(as_float);
+                let float = self.b.ins().fcmp(Order::Eq.floats(), val, y);
+                let float = self.b.ins().band(is_float, float);
+                match as_int {
+                    Some(i) => {
+                        let int = self.b.ins().icmp_imm_s(IntCC::Equal, payload, i);
+                        let int = self.b.ins().band(is_int, int);
+                        self.b.ins().bor(int, float)
+                    }
+                    None => float,
+                }
+            }
+        };
+        let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
+        self.branch(condition, to);
+    }
+}
