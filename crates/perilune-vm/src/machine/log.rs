@@ -371,7 +371,7 @@ impl Vm {
             if let Some((object, key)) = field {
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE {
                     let table = object.payload() as *mut Table;
-                    let number = (key.payload() as u64).wrapping_sub(1);
+                    let number = key.payload().wrapping_sub(1);
                     let within = key.tag() == Tag::INT && number < (*table).array_len as u64;
                     1 << (*table).kind as u8 | if within { 0 } else { OTHER_KEY }
                 } else {
