@@ -8,11 +8,13 @@
 //! |---|---|
 //! | `json/` | `perilune.json` |
 //! | `text/` | `perilune.text` |
+//! | `wire/` | none: values on their way to another process |
 //!
 //! The natives call no Lua code (but for a function that gives pieces) and honour no metamethods. What may take long polls for interrupts, and looks at memory's limits, as it goes.
 
 pub mod json;
 pub mod text;
+pub mod wire;
 
 use perilune_vm::{LuaResult, Native, Value, Vm};
 

@@ -150,7 +150,7 @@ const PRELUDE_SOURCES: [&[u8]; 2] = [include_bytes!("prelude.lua"), include_byte
 
 static PRELUDE: OnceLock<[Arc<perilune_syntax::Proto>; PRELUDE_SOURCES.len()]> = OnceLock::new();
 
-fn compile_prelude(source: &[u8]) -> Arc<perilune_syntax::Proto> {
+pub(crate) fn compile_prelude(source: &[u8]) -> Arc<perilune_syntax::Proto> {
     perilune_syntax::compile(source, PRELUDE_NAME)
         .unwrap_or_else(|e| unreachable!("the prelude compiles: {}", String::from_utf8_lossy(&e.message)))
 }

@@ -8,15 +8,17 @@
 //! * What the native has left somewhere has to be taken back however the wait ends, also when the native is not called again because its fiber is cancelled. So what it puts
 //!   aside with [`set_data`] is dropped with the wait: a guard whose `drop` takes the waiter back.
 //!
+//! What of a module is written in Lua is a [`Source`]; fibers that a module starts for a program are daemons of the program's scope ([`start_daemon`]).
+//!
 //! A native that finds what it wants at once, again and again, would never let its neighbours run: it calls [`give_way`] first.
 
 use crate::domain::Domain;
 use crate::sched::deferred::Later;
 use crate::wait::{self, Object};
 use perilune_trace::event::Verb;
-use perilune_vm::{LuaResult, Vm};
+use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 pub use crate::sched::{Reason, Waiter};
@@ -58,6 +60,14 @@ pub fn begin(vm: &mut Vm, verb: Verb, object: Arc<dyn Awaited>) -> LuaResult<Arc
 /// As [`begin`].
 pub fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> {
     wait::limit_at(vm, deadline)
+}
+
+/// When the time of the running code is over, if a `pl.timeout` is around it: for who tells others how long he waits.
+///
+/// # Errors
+/// "not enough memory"
+pub fn deadline(vm: &mut Vm) -> LuaResult<Option<Instant>> {
+    crate::scope::deadline(vm)
 }
 
 /// Where the running native is with its wait.
@@ -119,4 +129,40 @@ pub fn give_way(vm: &mut Vm) -> LuaResult<()> {
 pub fn defer(vm: &mut Vm, later: Arc<dyn Later>) -> LuaResult<()> {
     Domain::of(vm)?.domain.defer(later);
     Ok(())
+}
+
+/// Starts a fiber of the running scope that is cancelled when the others have ended; in no scope, a fiber of the domain. Argument 1 of the running native is its function, the others are
+/// what that gets. The fiber's handle.
+///
+/// # Errors
+/// Argument 1 is no function, or there is neither scope nor domain for it.
+pub fn start_daemon(vm: &mut Vm) -> LuaResult<Value> {
+    Ok(crate::scope::fiber::start_here(vm, true)?.into())
+}
+
+/// What of a module is written in Lua. It is compiled once, and no part of it is named in the positions of errors.
+pub struct Source {
+    text: &'static [u8],
+    proto: OnceLock<Arc<perilune_syntax::Proto>>,
+}
+
+impl Source {
+    /// This text.
+    pub const fn new(text: &'static [u8]) -> Source {
+        Source { text, proto: OnceLock::new() }
+    }
+
+    /// Runs it with these arguments.
+    ///
+    /// # Errors
+    /// Those of the text.
+    pub fn run(&self, vm: &mut Vm, args: &[Value]) -> LuaResult<()> {
+        let proto = self.proto.get_or_init(|| crate::module::compile_prelude(self.text));
+        let env = vm.globals().into();
+        let chunk = vm.new_main_closure(Arc::clone(proto), env)?;
+        let below = vm.nargs();
+        vm.call(chunk.into(), args)?;
+        vm.truncate(below);
+        Ok(())
+    }
 }

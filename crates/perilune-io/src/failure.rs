@@ -16,6 +16,8 @@ pub enum Failure {
     Name(String),
     /// More than the program wants to have.
     Limit(String),
+    /// The peer has sent what it must not.
+    Protocol(String),
     /// Everybody who could do it is busy.
     Busy(String),
     /// The system's refusal.
@@ -38,6 +40,7 @@ impl Failure {
             Failure::Closed => "closed".into(),
             Failure::Name(_) => "name".into(),
             Failure::Limit(_) => "limit".into(),
+            Failure::Protocol(_) => "protocol".into(),
             Failure::Busy(_) => "busy".into(),
             Failure::System(error) | Failure::Of(_, error) => code_of(*error),
         }
@@ -48,7 +51,9 @@ impl Failure {
         match self {
             Failure::Timeout => "timeout".into(),
             Failure::Closed => "closed".into(),
-            Failure::Name(text) | Failure::Limit(text) | Failure::Busy(text) => text.clone(),
+            Failure::Name(text) | Failure::Limit(text) | Failure::Protocol(text) | Failure::Busy(text) => {
+                text.clone()
+            }
             Failure::System(error) => text_of(*error),
             Failure::Of(what, error) => format!("{what}: {}", text_of(*error)),
         }

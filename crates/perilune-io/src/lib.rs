@@ -1,4 +1,4 @@
-//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`.
+//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`, `require "perilune.rpc"`.
 //!
 //! A fiber that waits for a socket holds no thread, and a domain that waits holds none either. This room knows sockets and the one poller of the process; what it needs of
 //! the scheduler is `perilune_domain::outside`. `docs/decisions/0027-one-poller.md` has the measurements behind the design.
@@ -33,6 +33,7 @@
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
 //! | `resolve.rs` | names, on helper threads |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
+//! | `rpc/` | remote calls |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
@@ -46,6 +47,7 @@ mod options;
 mod poller;
 mod process;
 mod resolve;
+pub mod rpc;
 mod signal_names;
 mod slot;
 #[cfg(test)]
@@ -62,7 +64,7 @@ pub use poller::poll_by_workers;
 
 /// The modules of this room, for `perilune_domain::Config`.
 pub fn modules() -> Vec<Module> {
-    vec![Module(&NET), Module(&process::MODULE)]
+    vec![Module(&NET), Module(&process::MODULE), Module(&rpc::RPC)]
 }
 
 static NET: Native = Native::leaf("perilune.net", |vm| {

@@ -305,15 +305,15 @@ pub(super) fn deliver(vm: &mut Vm, handle: Gc<Userdata>) -> LuaResult<u32> {
 }
 
 /// The scope of the running code.
-fn current_scope(vm: &mut Vm) -> LuaResult<Option<Gc<Userdata>>> {
+pub(super) fn current_scope(vm: &mut Vm) -> LuaResult<Option<Gc<Userdata>>> {
     let Some(id) = running_fiber(vm) else { return Ok(None) };
     let running = running(vm)?;
     let handle = vm.raw_get_int(running, id as i64).as_userdata();
     Ok(handle.and_then(|handle| vm.user_value(handle, SCOPE)).and_then(Value::as_userdata))
 }
 
-/// `pl.fiber(f, ...)`: a fiber of the current scope, or of the domain if there is none.
-pub(crate) static NEW: Native = Native::leaf("fiber", |vm| {
+/// Starts a fiber of the current scope, or of the domain if there is none: argument 1 of the running native is its function, the others are what that gets.
+pub(crate) fn start_here(vm: &mut Vm, is_daemon: bool) -> LuaResult<Gc<Userdata>> {
     vm.check_type(1, Type::Function)?;
     let args: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let f = vm.arg(1);
@@ -325,7 +325,12 @@ pub(crate) static NEW: Native = Native::leaf("fiber", |vm| {
         ));
     }
     let scope = scope.as_ref().map(|(handle, scope)| (*handle, scope));
-    let fiber = start(vm, scope, Place::Unnamed, false, f, &args)?;
+    start(vm, scope, Place::Unnamed, is_daemon, f, &args)
+}
+
+/// `pl.fiber(f, ...)`: a fiber of the current scope, or of the domain if there is none.
+pub(crate) static NEW: Native = Native::leaf("fiber", |vm| {
+    let fiber = start_here(vm, false)?;
     vm.ret(Value::from(fiber))
 });
 

@@ -103,6 +103,8 @@ struct State {
     begun: bool,
     /// What ends its time.
     timer: Option<TimerId>,
+    /// When its time is over, or that of one around it.
+    deadline: Option<Instant>,
     /// It is cancelled, because of this.
     cancelled: Option<Option<Arc<str>>>,
     /// One of its fibers has failed.
@@ -263,10 +265,13 @@ pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
                     let span = if vm.arg_is_none_or_nil(2) { None } else { check_span(vm, 2)? };
                     let args: Vec<Value> = (4..=vm.nargs()).map(|n| vm.arg(n)).collect();
                     let f = vm.arg(3);
+                    let own = span.and_then(|span| Instant::now().checked_add(span));
+                    let around = if scope.purpose == Purpose::Shield { None } else { deadline(vm)? };
+                    scope.state.lock().deadline = [own, around].into_iter().flatten().min();
                     let place = Place::Body(scope.over.whose.clone());
                     let body = fiber::start(vm, Some((handle, &scope)), place, false, f, &args)?;
                     vm.set_user_value(handle, BODY, body.into());
-                    if let Some(deadline) = span.and_then(|span| Instant::now().checked_add(span)) {
+                    if let Some(deadline) = own {
                         let hold = domain(vm)?.runtime().rest().hold();
                         let late = Arc::clone(&scope);
                         let timer = timer::after(deadline, move || {
@@ -293,6 +298,12 @@ pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
         }
     }
 });
+
+/// When the time of the running code is over, if a timeout is around it.
+pub(crate) fn deadline(vm: &mut Vm) -> LuaResult<Option<Instant>> {
+    let scope = fiber::current_scope(vm)?.and_then(|handle| scope_of(handle.into()));
+    Ok(scope.and_then(|scope| scope.state.lock().deadline))
+}
 
 /// What the caller of a scope that is over gets.
 fn conclude(vm: &mut Vm, handle: Gc<Userdata>, scope: &Scope) -> LuaResult<u32> {

@@ -1,0 +1,168 @@
+-- What of remote calls is written in Lua: the fibers of a server. The essay is in mod.rs; who works on what is in jobs.rs.
+local rpc, natives = ...
+local error, getmetatable, next, pcall, rawget = error, getmetatable, next, pcall, rawget
+local setmetatable, type, xpcall = setmetatable, type, xpcall
+local find, format, sub, traceback = string.find, string.format, string.sub, debug.traceback
+local pl, net = require "perilune", require "perilune.net"
+local scope = pl.scope
+local daemon = natives.daemon
+
+local UNKNOWN <const> = 1
+
+-- Errors of served functions, with where they were raised -----------------------------------------
+
+local failure_mt = {}
+
+local function failure(value, trace) return setmetatable({ value = value, traceback = trace }, failure_mt) end
+
+local function caught(value)
+  if getmetatable(value) == failure_mt then return value end
+  if type(value) ~= "string" then return failure(value, "") end
+  -- without what is ours
+  local trace = traceback(nil, 2)
+  return failure(value, sub(trace, 1, (find(trace, "\n\t%[C%]: in function 'xpcall'\n\tperilune:%d+:") or 0) - 1))
+end
+
+local function finish(peer, id, ok, ...)
+  if ok then return peer:reply(id, ...) end
+  local failure = ...
+  if getmetatable(failure) ~= failure_mt then return peer:fail(id, 0, failure, "") end
+  return peer:fail(id, 0, failure.value, failure.traceback)
+end
+
+-- Streams: each step of the iterator that the function returns --------------------------------------
+
+local function steps(peer, id, f, ...)
+  local iterate, state, control, closing = f(...)
+  local closed <close> = closing
+  if type(iterate) ~= "function" then
+    local mt = getmetatable(iterate)
+    if type(mt) ~= "table" or not mt.__call then
+      error(failure(format("a function that is called as a stream returns an iterator, and this has returned a %s", type(iterate)), ""))
+    end
+  end
+  local function step(first, ...)
+    if first == nil then return end
+    control = first
+    return peer:item(id, first, ...)
+  end
+  while step(iterate(state, control)) do end
+end
+
+-- Requests ----------------------------------------------------------------------------------------
+
+-- Works on one request; false: the worker is to end.
+local function answer(peer, handlers, id, kind, name, ...)
+  if id == nil then return false end
+  local f = rawget(handlers, name)
+  if not f then
+    peer:fail(id, UNKNOWN, format("there is no remote function '%s'", name), "")
+  elseif kind == "stream" then
+    finish(peer, id, xpcall(steps, caught, peer, id, f, ...))
+  else
+    finish(peer, id, xpcall(f, caught, ...))
+  end
+  return true
+end
+
+local function work(peer, n, handlers, workers)
+  local gone <close> = setmetatable({}, { __close = function()
+    workers[n] = nil
+    peer:gone(n)
+  end })
+  local goes_on = answer(peer, handlers, peer:next(n, true))
+  while goes_on do goes_on = answer(peer, handlers, peer:next(n)) end
+end
+
+-- The control fiber of a connection: its scope ends with the connection, and what still runs for it then is cancelled.
+local function control(s, peer, handlers)
+  local workers = {}
+  local event, n = peer:event()
+  while event do
+    if event == "start" then
+      workers[n] = s:daemon(work, peer, n, handlers, workers)
+    elseif workers[n] then
+      workers[n]:cancel "the call was cancelled"
+    end
+    event, n = peer:event()
+  end
+end
+
+local function serve_connection(connection, handlers, calls, permit)
+  local permit <close> = permit
+  local connection <close> = connection
+  local peer <close> = natives.serve(connection, calls)
+  scope(control, peer, handlers)
+end
+
+-- The module ---------------------------------------------------------------------------------------
+
+local function check_options(options, n, name, known)
+  if options == nil then return {} end
+  if type(options) ~= "table" then
+    error(format("bad argument #%d to '%s' (table expected, got %s)", n, name, type(options)), 3)
+  end
+  for key in next, options do
+    if not known[key] then error(format("bad argument #%d to '%s' (unknown option '%s'; there are %s)", n, name, key, known.all), 3) end
+  end
+  return options
+end
+
+local function check_integer(options, option, default, n, name)
+  local value = options[option]
+  if value == nil then return default end
+  if math.type(value) ~= "integer" or value < 1 then
+    error(format("bad argument #%d to '%s' (option '%s' must be an integer, at least 1)", n, name, option), 3)
+  end
+  return value
+end
+
+local serve_options = { max = true, calls = true, all = "'max', 'calls'" }
+
+-- rpc.serve(listener, functions [, options])
+function rpc.serve(listener, handlers, options)
+  if type(handlers) ~= "table" then
+    error(format("bad argument #2 to 'serve' (table of functions expected, got %s)", type(handlers)), 2)
+  end
+  for name, f in next, handlers do
+    if type(name) ~= "string" then
+      error(format("bad argument #2 to 'serve' (the name of a function is a string, not a %s)", type(name)), 2)
+    end
+    if type(f) ~= "function" then
+      error(format("bad argument #2 to 'serve' ('%s' is a %s, not a function)", name, type(f)), 2)
+    end
+  end
+  options = check_options(options, 3, "serve", serve_options)
+  local permits = pl.semaphore(check_integer(options, "max", 1000, 3, "serve"))
+  local calls = check_integer(options, "calls", 256, 3, "serve")
+  if not natives.is_listener(listener) then
+    error(format("bad argument #1 to 'serve' (listener expected, got %s)", type(listener)), 2)
+  end
+  return daemon(function()
+    while true do
+      local permit = permits:permit()
+      local connection, message, code = listener:accept()
+      if not connection then
+        if code == "closed" then return end
+        error(format("rpc.serve: %s", message), 0)
+      end
+      daemon(serve_connection, connection, handlers, calls, permit)
+    end
+  end)
+end
+
+local connect_options = { timeout = true, window = true, all = "'timeout', 'window'" }
+
+-- rpc.connect(address [, options])
+function rpc.connect(address, options)
+  options = check_options(options, 2, "connect", connect_options)
+  local connection = address
+  if type(address) ~= "userdata" then
+    -- a mistake in the address is one of the caller
+    local ok, message, code
+    ok, connection, message, code = pcall(net.connect, address)
+    if not ok then error(connection, 2) end
+    if not connection then return nil, message, code end
+  end
+  return natives.attach(connection, options)
+end
