@@ -334,7 +334,7 @@ fn raise_refused(
         _ => return vm.error(format!("rpc: {}", text_of(value))),
     };
     if traceback.is_empty() {
-        return vm.error_plain(text.bytes().to_vec());
+        return vm.error_plain(text.bytes());
     }
     let (name, peer) = (String::from_utf8_lossy(name), &client.link.stream.peer);
     let whence = format!("\nin remote function '{name}' of {peer}: ");
