@@ -22,7 +22,7 @@ pub fn from_env(ignore_lua: bool, files: Files) -> Config {
         files: Arc::new(files),
         check_races: wants_races(&std::env::var("PERILUNE_CHECK").unwrap_or_default()),
         takes_interrupts: true,
-        modules: perilune_io::modules(),
+        modules: [perilune_io::modules(), perilune_http::modules()].concat(),
         specializer: specializer(),
     }
 }

@@ -70,7 +70,7 @@ fn opt_bytes(vm: &mut Vm, n: u32, default: usize) -> LuaResult<usize> {
 // -- Reading ---------------------------------------------------------------------------------------------------------------------
 
 /// What a look at the buffer came to.
-enum Step {
+pub enum Step {
     /// These results have been pushed.
     Done(u32),
     /// So many bytes more are hoped for.
@@ -79,16 +79,18 @@ enum Step {
     Fail(Failure),
 }
 
-/// Reads until `step` finds in the buffer what it wants, the stream ends, or the time is over.
-fn read(
+/// Reads until `step` finds in the buffer what it wants, the stream ends, or the time is over. What was written to the connection goes out
+/// before the system is asked for more: answers to requests that have come together go together.
+///
+/// # Errors
+/// The park, to be passed on; a failure; what `step` says.
+pub fn read(
     vm: &mut Vm,
     stream: &Arc<Stream>,
     mut step: impl FnMut(&mut Vm, &mut Input) -> LuaResult<Step>,
 ) -> Result<u32, Stop> {
     let progress = turn(vm, stream, Side::Read)?;
-    if progress.is_first {
-        stream.flush_some();
-    }
+    let mut to_flush = progress.is_first;
     loop {
         let mut input = stream.input();
         if !input.is_open() {
@@ -104,6 +106,11 @@ fn read(
             Some(End::Failed(error)) => return Err(Failure::System(error).into()),
             None => {}
         }
+        if std::mem::take(&mut to_flush) {
+            drop(input);
+            stream.flush_some();
+            continue;
+        }
         match stream.more(&mut input, want) {
             More::Some | More::End => {}
             More::NoMemory => {
@@ -117,8 +124,10 @@ fn read(
 }
 
 /// Why a native does not return what it was to: an error or a park, or something that is told as a result.
-enum Stop {
+pub enum Stop {
+    /// It raises, or waits.
     Thrown(perilune_vm::Thrown),
+    /// It fails without anybody's mistake.
     Failure(Failure),
 }
 
@@ -135,7 +144,10 @@ impl From<Failure> for Stop {
 }
 
 /// The results of a native.
-fn results(vm: &mut Vm, outcome: Result<u32, Stop>) -> LuaResult<u32> {
+///
+/// # Errors
+/// What it raises.
+pub fn results(vm: &mut Vm, outcome: Result<u32, Stop>) -> LuaResult<u32> {
     match outcome {
         Ok(n) => Ok(n),
         Err(Stop::Thrown(thrown)) => Err(thrown),
@@ -280,38 +292,51 @@ static WRITE: Native = Native::leaf("write", |vm| {
     for n in 2..=vm.nargs() {
         bytes += vm.check_str(n)?.bytes().len();
     }
-    let progress = turn(vm, &stream, Side::Write)?;
-    loop {
-        let mut output = stream.output();
-        match stream.may_write(&mut output) {
-            Ok(true) => {
-                if !stream.reserve(&mut output, bytes) {
-                    drop(output);
-                    return Err(vm.out_of_memory());
-                }
-                for n in 2..=vm.nargs() {
-                    let text = vm.check_str(n)?;
-                    stream.take(&mut output, text.bytes());
-                }
-                let defer = stream.is_to_be_deferred(&mut output);
-                drop(output);
-                if defer {
-                    outside::defer(vm, Arc::clone(&stream) as _)?;
-                }
-                return vm.ret(true);
-            }
-            Ok(false) if progress.is_over => {
-                drop(output);
-                return Failure::Timeout.ret(vm);
-            }
-            Ok(false) => wait(vm, &stream, output, Side::Write, &progress)?,
-            Err(failure) => {
-                drop(output);
-                return failure.ret(vm);
-            }
+    let n = vm.nargs();
+    let outcome = write(vm, &stream, bytes, |vm, take| {
+        for n in 2..=n {
+            take(vm.check_str(n)?.bytes());
         }
+        Ok(())
+    });
+    match outcome {
+        Ok(()) => vm.ret(true),
+        Err(stop) => results(vm, Err(stop)),
     }
 });
+
+/// Writes so many bytes, whole or not at all: waits while too much waits to go, then has `give` pass the pieces to the function that it gets.
+///
+/// # Errors
+/// The park, to be passed on; a failure; what `give` says.
+pub fn write(
+    vm: &mut Vm,
+    stream: &Arc<Stream>,
+    bytes: usize,
+    give: impl FnOnce(&mut Vm, &mut dyn FnMut(&[u8])) -> LuaResult<()>,
+) -> Result<(), Stop> {
+    let progress = turn(vm, stream, Side::Write)?;
+    loop {
+        let mut output = stream.output();
+        if stream.may_write(&mut output)? {
+            if !stream.reserve(&mut output, bytes) {
+                drop(output);
+                return Err(Stop::Thrown(vm.out_of_memory()));
+            }
+            give(vm, &mut |piece| stream.take(&mut output, piece))?;
+            let defer = stream.is_to_be_deferred(&mut output);
+            drop(output);
+            if defer {
+                outside::defer(vm, Arc::clone(stream) as _)?;
+            }
+            return Ok(());
+        }
+        if progress.is_over {
+            return Err(Failure::Timeout.into());
+        }
+        wait(vm, stream, output, Side::Write, &progress)?;
+    }
+}
 
 /// Waits until all that was written has gone.
 fn flush(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {

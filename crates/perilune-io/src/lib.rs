@@ -62,6 +62,14 @@ use perilune_vm::Native;
 
 pub use poller::poll_by_workers;
 
+/// For rooms above this one that make natives on connections: protocols.
+pub mod protocol {
+    pub use crate::connection::{CONNECTION, Step, Stop, read, results, write};
+    pub use crate::failure::Failure;
+    pub use crate::stream::{End, Input, More, Stream};
+    pub use crate::waiting::Side;
+}
+
 /// The modules of this room, for `perilune_domain::Config`.
 pub fn modules() -> Vec<Module> {
     vec![Module(&NET), Module(&process::MODULE), Module(&rpc::RPC)]
