@@ -103,6 +103,7 @@ pub fn request<'b, 'h>(
     let length = match head.parse(bytes) {
         Ok(Status::Complete(length)) => length,
         Ok(Status::Partial) => return partial(bytes, limits),
+        Err(Error::Version) if !has_version(bytes) => return Err(bad("no request line")),
         Err(error) => return Err(from_parser(error)),
     };
     check_size(&bytes[..length], limits)?;
@@ -202,6 +203,13 @@ fn check_size(head: &[u8], limits: Limits) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Whether it is a request line of some version, rather than no request line.
+fn has_version(bytes: &[u8]) -> bool {
+    let line = bytes.split(|&b| b == b'\r' || b == b'\n').next().unwrap_or_default();
+    let mut words = line.split(|&b| b == b' ');
+    words.nth(2).is_some_and(|version| version.starts_with(b"HTTP/")) && words.next().is_none()
+}
+
 fn from_parser(error: Error) -> Refused {
     match error {
         Error::TooManyHeaders => refused(431, "too many header fields"),
@@ -246,6 +254,14 @@ fn split_target<'b>(
     Ok((if path.is_empty() { "/" } else { path }, query, authority))
 }
 
+/// Keeps the value of a field that a message has once.
+fn once<'b>(slot: &mut Option<&'b [u8]>, value: &'b [u8], text: &'static str) -> Result<(), Refused> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(bad(text)),
+    }
+}
+
 /// The fields that say how to read the message.
 struct Found<'b> {
     length: Option<&'b [u8]>,
@@ -263,9 +279,7 @@ impl<'b> Found<'b> {
             // Of all names few have these lengths.
             match name.len() {
                 4 if name.eq_ignore_ascii_case("host") => {
-                    if found.host.replace(field.value).is_some() {
-                        return Err(bad("two Host fields"));
-                    }
+                    once(&mut found.host, field.value, "two Host fields")?
                 }
                 6 if name.eq_ignore_ascii_case("expect") => {
                     if !field.value.eq_ignore_ascii_case(b"100-continue") {
@@ -282,14 +296,10 @@ impl<'b> Found<'b> {
                     }
                 }
                 14 if name.eq_ignore_ascii_case("content-length") => {
-                    if found.length.replace(field.value).is_some() {
-                        return Err(bad("two Content-Length fields"));
-                    }
+                    once(&mut found.length, field.value, "two Content-Length fields")?
                 }
                 17 if name.eq_ignore_ascii_case("transfer-encoding") => {
-                    if found.coding.replace(field.value).is_some() {
-                        return Err(bad("two Transfer-Encoding fields"));
-                    }
+                    once(&mut found.coding, field.value, "two Transfer-Encoding fields")?
                 }
                 _ => {}
             }

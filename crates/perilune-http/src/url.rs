@@ -141,7 +141,9 @@ fn authority(text: &str) -> Result<(String, Option<u16>), String> {
             if host.contains('%') {
                 return Err("a host must be ASCII: internationalised names are written 'xn--...'".into());
             }
-            if host.is_empty() || !host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b)) {
+            if !host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                || !host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b))
+            {
                 return Err(format!("'{host}' is no host"));
             }
             (host, &text[end..])

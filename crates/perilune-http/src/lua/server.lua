@@ -333,6 +333,18 @@ local function admit(l)
   l._starved = false
 end
 
+-- Whoever has just answered, or is about to, ends; what waits for its next request is closed.
+local function begin_closing(l)
+  if l._closing then return end
+  l._closing = true
+  l._listener:close()
+  local idle = {}
+  for state in next, l._connections do
+    if state.idle then idle[#idle + 1] = state end
+  end
+  for _, state in ipairs(idle) do close_idle(state) end
+end
+
 local function accept(server, l, scope)
   local listener = l._listener
   while not l._closing do
@@ -341,7 +353,8 @@ local function accept(server, l, scope)
       admit(l)
       scope:spawn(connection, server, l, c)
     elseif code == "closed" then
-      return
+      -- Perhaps by somebody else who has the listener.
+      return begin_closing(l)
     else
       report(server, "cannot accept: " .. message)
       sleep(0.05)
@@ -371,15 +384,7 @@ function Listener:wait() return self._fiber:await() end
 function Listener:close(grace)
   if grace == nil then grace = 10 end
   if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
-  if not self._closing then
-    self._closing = true
-    self._listener:close()
-    local idle = {}
-    for state in next, self._connections do
-      if state.idle then idle[#idle + 1] = state end
-    end
-    for _, state in ipairs(idle) do close_idle(state) end
-  end
+  begin_closing(self)
   if self._fiber:status() == "pending" then
     if grace > 0 and self._fiber:await(grace) then return true end
     if self._fiber:cancel("the server is closed") then
