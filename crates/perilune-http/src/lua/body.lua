@@ -247,14 +247,15 @@ function core.options(given, kinds, defaults, level)
     local ok
     if kind == "seconds" then
       ok = value == false or type(value) == "number" and value >= 0
-      kind = "number of seconds, or false"
+      kind = "a number of seconds, or false"
     elseif kind == "count" then
       ok = math.type(value) == "integer" and value >= 1
-      kind = "integer, at least 1"
+      kind = "an integer, at least 1"
     else
       ok = kind == "any" or type(value) == kind
+      kind = "a " .. kind
     end
-    if not ok then error("option '" .. name .. "' must be a " .. kind, level + 1) end
+    if not ok then error("option '" .. name .. "' must be " .. kind, level + 1) end
     options[name] = value
   end
   return options

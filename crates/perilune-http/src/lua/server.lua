@@ -24,7 +24,7 @@ local LINGER, LINGERED = 1, 262144
 
 local KINDS = {
   header_timeout = "seconds", idle_timeout = "seconds", body_timeout = "seconds", body_rate = "count", write_timeout = "seconds", timeout = "seconds",
-  header_bytes = "count", header_fields = "count", body_limit = "count", max_connections = "count", on_error = "function", name = "string",
+  header_bytes = "count", header_fields = "count", body_limit = "count", max_connections = "count", on_error = "function",
 }
 local DEFAULTS = {
   header_timeout = 10, idle_timeout = 60, body_timeout = 30, body_rate = 256, write_timeout = 30, timeout = false,
@@ -451,9 +451,11 @@ end
 
 -- Listens: at an address, or with a listener that there is. Serves in the background, as long as the scope lasts.
 function Server:listen(address, options)
-  local listener, message, code = address, nil, nil
-  if type(address) == "string" then
-    listener, message, code = net.listen(address, options)
+  local listener, message, code, ok = address, nil, nil, nil
+  local is_own = type(address) == "string"
+  if is_own then
+    ok, listener, message, code = pcall(net.listen, address, options)
+    if not ok then error((listener:gsub("^perilune:%d+: ", "")), 2) end
     if not listener then return nil, message, code end
   elseif type(address) ~= "userdata" or not pcall(function() return address:address() end) then
     error("bad argument #1 to 'listen' (address or listener expected, got " .. type(address) .. ")", 2)
@@ -463,6 +465,8 @@ function Server:listen(address, options)
     _permits = pl.semaphore(self._options.max_connections),
   }, Listener)
   l._fiber = core.daemon(function()
+    -- However the fiber ends; a listener of the program may have others who accept from it.
+    local closed <close> = is_own and listener or nil
     pl.scope(function(scope) accept(self, l, scope) end)
     return true
   end)
