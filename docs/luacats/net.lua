@@ -9,7 +9,7 @@
 local net = {}
 
 ---Why an operation has not done what it was to do; other values are names of the system's errors, such as `"EADDRINUSE"`.
----@alias perilune.net.code "timeout"|"closed"|"refused"|"reset"|"name"|"busy"|"limit"|string
+---@alias perilune.net.code "timeout"|"closed"|"refused"|"reset"|"name"|"busy"|"limit"|"tls"|string
 
 ---@class perilune.net.target where to connect to: `host` and `port`, or `path`
 ---@field host? string a name or an address
@@ -17,6 +17,24 @@ local net = {}
 ---@field path? string a socket of the file system; `@name` for one beside it
 ---@field timeout? number|false seconds for everything, the name included
 ---@field nodelay? boolean small writes go at once (true)
+---@field tls? true|perilune.net.tls.client a TLS session on it
+
+---What a client wants of a TLS session (../tls.md). Certificates and keys are names of PEM files, or the text of one.
+---@class perilune.net.tls.client
+---@field ca? string|string[] the authorities that it trusts, instead of the system's
+---@field name? string whom the server's certificate has to be for, instead of the host
+---@field cert? string the client's own certificate, with those that lead from it to the authority
+---@field key? string its key, if it is not in the same file
+---@field alpn? string|string[] the protocols that it speaks
+---@field insecure? boolean trusts everybody (false)
+
+---What a server wants of TLS sessions (../tls.md). Certificates and keys are names of PEM files, or the text of one.
+---@class perilune.net.tls.server
+---@field cert? string the server's certificate, with those that lead from it to the authority
+---@field key? string its key, if it is not in the same file
+---@field certs? { cert: string, key?: string }[] further ones, for other names
+---@field alpn? string|string[] the protocols that it speaks, the best one first
+---@field client_ca? string|string[] clients have to have certificates of these authorities
 
 ---Connects. The addresses of a name are tried in turn; after 250 ms without an answer the next one beside the others.
 ---@param address string|perilune.net.target `"host:port"`, `"[ipv6]:port"`, `"unix:/path"`
@@ -27,7 +45,7 @@ function net.connect(address) end
 
 ---Listens. Port 0 is one that is free; `"*:port"` any address of this machine.
 ---@param address string `"host:port"`, `"[ipv6]:port"`, `"*:port"`, `"unix:/path"`
----@param options? { backlog?: integer } how many connections may wait to be accepted (1024)
+---@param options? { backlog?: integer, tls?: perilune.net.tls.server } `backlog`: how many connections may wait to be accepted (1024)
 ---@return perilune.net.listener? listener
 ---@return string? message
 ---@return perilune.net.code? code
@@ -169,6 +187,26 @@ function connection:copy_to(other) end
 ---@return perilune.net.code? code
 function connection:set(settings) end
 
+---Begins a TLS session on the open connection, after everything that was written has gone, and waits for its handshake. Who has accepted the connection is the
+---server, unless `server` says otherwise.
+---@param options? perilune.net.tls.client|perilune.net.tls.server|{ server: boolean }
+---@return true? started
+---@return string? message
+---@return perilune.net.code? code
+function connection:start_tls(options) end
+
+---What there is to know of a TLS session.
+---@class perilune.net.info.tls
+---@field protocol? string `"TLSv1.3"`, once it is agreed on
+---@field cipher? string
+---@field alpn? string the protocol that both ends speak
+---@field name? string whom the client has asked for
+---@field resumed boolean a session from before goes on
+---@field handshaking boolean
+---@field peer_name? string the common name in the peer's certificate
+---@field peer_names? string[] the names of hosts in it
+---@field peer_certificate? string the certificate, as DER
+
 ---@class perilune.net.info
 ---@field received integer bytes since the beginning
 ---@field sent integer
@@ -178,6 +216,7 @@ function connection:set(settings) end
 ---@field address string
 ---@field peer string
 ---@field closed boolean
+---@field tls? perilune.net.info.tls
 
 ---What there is to know.
 ---@return perilune.net.info

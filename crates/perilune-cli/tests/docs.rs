@@ -9,7 +9,10 @@
 //! | `lua, from FILE` | it is a part of FILE, which is run by another test; the path is from the project's root |
 //! | `lua, not run: REASON` | it cannot run here, for that reason |
 //!
-//! A block that runs is called `guide.lua`, in an empty folder of its own.
+//! A block that runs is called `guide.lua`, in an empty folder of its own. If it names a file `"....pem"`, certificates are there (`support/certificates.rs`).
+
+#[path = "support/certificates.rs"]
+mod certificates;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -66,6 +69,9 @@ fn blocks(page: &str) -> Vec<Block> {
 fn run(source: &str) -> (Option<i32>, String, String) {
     let dir = tempdir();
     std::fs::write(dir.join("guide.lua"), source).expect("a writable file");
+    if source.contains(".pem\"") {
+        certificates::write_all(&dir);
+    }
     let output = Command::new(env!("CARGO_BIN_EXE_perilune"))
         .arg("guide.lua")
         .current_dir(&dir)

@@ -1,8 +1,9 @@
 //! Connections as programs see them: the natives on a [`Stream`].
 
 use crate::failure::Failure;
-use crate::stream::{End, Input, More, Stream};
-use crate::waiting::{Side, Waited, turn, wait};
+use crate::stream::{End, Input, More, Origin, Stream};
+use crate::tls::{self, Setup};
+use crate::waiting::{Progress, Side, Waited, turn, wait};
 use perilune_domain::objects::fill;
 use perilune_domain::outside;
 use perilune_vm::shared::SharedKind;
@@ -40,6 +41,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
             &CLOSE,
             &ABORT,
             &COPY_TO,
+            &START_TLS,
             &SET,
             &INFO,
             &PEER,
@@ -101,9 +103,9 @@ pub fn read(
             Step::Fail(failure) => return Err(failure.into()),
             Step::More(want) => want,
         };
-        match input.end {
+        match &input.end {
             Some(End::Eof) => return Err(Failure::Closed.into()),
-            Some(End::Failed(error)) => return Err(Failure::System(error).into()),
+            Some(End::Failed(error)) => return Err(Failure::from(error.clone()).into()),
             None => {}
         }
         if std::mem::take(&mut to_flush) {
@@ -208,7 +210,7 @@ fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Sto
             let text = at - usize::from(ends);
             hand_out(vm, input, text, at + 1 - text)
         }
-        None if input.buffer.len() <= limit => match (input.end, input.buffer.len()) {
+        None if input.buffer.len() <= limit => match (&input.end, input.buffer.len()) {
             // The last line needs no end.
             (Some(End::Eof), n) if n > 0 => hand_out(vm, input, n, 0),
             _ => Ok(Step::More(0)),
@@ -316,6 +318,7 @@ pub fn write(
     give: impl FnOnce(&mut Vm, &mut dyn FnMut(&[u8])) -> LuaResult<()>,
 ) -> Result<(), Stop> {
     let progress = turn(vm, stream, Side::Write)?;
+    established(vm, stream, &progress)?;
     loop {
         let mut output = stream.output();
         if stream.may_write(&mut output)? {
@@ -338,6 +341,71 @@ pub fn write(
     }
 }
 
+/// Waits for the end of a handshake, if one is under way; how it ended is for the caller to find out. What comes is dealt with by whoever is woken, for all.
+pub fn established(vm: &mut Vm, stream: &Arc<Stream>, progress: &Progress) -> Result<(), Stop> {
+    while stream.is_handshaking() {
+        let mut input = stream.input();
+        if !input.is_open() {
+            return Err(Failure::Closed.into());
+        }
+        // It may be over by now: what came then is not to be looked for here.
+        if !stream.is_handshaking() {
+            break;
+        }
+        match stream.more(&mut input, 0) {
+            More::Some | More::End => {}
+            More::NoMemory => {
+                drop(input);
+                return Err(Stop::Thrown(vm.out_of_memory()));
+            }
+            More::Wait if !stream.is_handshaking() => {}
+            More::Wait if progress.is_over => return Err(Failure::Timeout.into()),
+            More::Wait => wait(vm, stream, input, Side::Read, progress)?,
+        }
+    }
+    Ok(())
+}
+
+/// `c:start_tls(options)`: from now on a TLS session; waits for its handshake. Who has accepted the connection is the server.
+static START_TLS: Native = Native::leaf("start_tls", |vm| {
+    let stream = this(vm)?;
+    let outcome = start_tls(vm, &stream);
+    done(vm, outcome)
+});
+
+fn start_tls(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
+    let progress = turn(vm, stream, Side::Read)?;
+    if progress.is_first && stream.session().is_some() {
+        return Err(Failure::Tls("the connection has a TLS session already".into()).into());
+    }
+    while stream.session().is_none() {
+        let setup = setup(vm, stream)??;
+        let mut output = stream.output();
+        if stream.flush(&mut output)? {
+            drop(output);
+            stream.start_tls(&setup)?;
+        } else if progress.is_over {
+            return Err(Failure::Timeout.into());
+        } else {
+            wait(vm, stream, output, Side::Write, &progress)?;
+        }
+    }
+    established(vm, stream, &progress)?;
+    Ok(stream.check()?)
+}
+
+/// What the argument of `start_tls` means for this connection.
+fn setup(vm: &mut Vm, stream: &Stream) -> LuaResult<Result<Setup, Failure>> {
+    let mut is_server = stream.origin == Origin::Accepted;
+    let options = if vm.arg_is_none_or_nil(2) { Value::TRUE } else { vm.check_table(2)?.into() };
+    if let Some(table) = options.as_table()
+        && let Some(server) = crate::options::flag(vm, table, "server")?
+    {
+        is_server = server;
+    }
+    if is_server { tls::server_setup(vm, options) } else { tls::client_setup(vm, options, stream.host()) }
+}
+
 /// Waits until all that was written has gone.
 fn flush(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
     let progress = turn(vm, stream, Side::Write)?;
@@ -345,6 +413,11 @@ fn flush(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
         let mut output = stream.output();
         if stream.flush(&mut output)? {
             return Ok(());
+        }
+        if stream.is_handshaking() {
+            drop(output);
+            established(vm, stream, &progress)?;
+            continue;
         }
         if progress.is_over {
             return Err(Failure::Timeout.into());
@@ -405,6 +478,9 @@ static COPY_TO: Native = Native::leaf("copy_to", |vm| {
     let from = this(vm)?;
     let to: Arc<Stream> = vm.check_shared_arc(2, &CONNECTION)?;
     let mut progress = turn(vm, &from, Side::Read)?;
+    if let Err(stop) = established(vm, &to, &progress) {
+        return results(vm, Err(stop));
+    }
     loop {
         let mut output = to.output();
         match to.may_write(&mut output) {
@@ -453,10 +529,10 @@ static COPY_TO: Native = Native::leaf("copy_to", |vm| {
                 return Err(vm.out_of_memory());
             }
             More::End => {
-                let end = input.end;
+                let end = input.end.clone();
                 drop(input);
                 return match end {
-                    Some(End::Failed(error)) => Failure::System(error).ret(vm),
+                    Some(End::Failed(error)) => Failure::from(error).ret(vm),
                     Some(End::Eof) => vm.ret(progress.done as i64),
                     None => Failure::Closed.ret(vm),
                 };
@@ -519,6 +595,11 @@ static INFO: Native = Native::leaf("info", |vm| {
         vm.set_field(info, name, text)?;
     }
     vm.set_field(info, "closed", stream.is_closed().into())?;
+    if let Some(session) = stream.session() {
+        let tls = session.info(vm)?;
+        drop(session);
+        vm.set_field(info, "tls", tls.into())?;
+    }
     Ok(1)
 });
 

@@ -2,16 +2,18 @@
 //!
 //! A name can mean several addresses, of two kinds. They are tried in turn ([`resolve::in_turn`]); if an attempt has led nowhere after [`STAGGER`], the next one begins beside it, and
 //! the first that succeeds wins (RFC 8305). All attempts of one call are one wait: its waiter is left with each. The state is put aside with the wait, so a cancellation drops it, and
-//! that closes what had been begun.
+//! that closes what had been begun. With `tls=` the handshake follows, within the same time; who gets the connection gets it with a session.
 
 use crate::address::{self, Target};
-use crate::connection::CONNECTION;
+use crate::connection::{self, CONNECTION, Stop};
 use crate::failure::Failure;
 use crate::options;
 use crate::poller::{self, Registration};
 use crate::resolve::{self, Place};
 use crate::slot::Left;
-use crate::stream::Stream;
+use crate::stream::{Origin, Stream};
+use crate::tls::{self, Setup};
+use crate::waiting::{self, Progress};
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
 use perilune_trace::event::Verb;
 use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
@@ -164,6 +166,9 @@ struct Dial {
     last: Failure,
     nodelay: bool,
     words: String,
+    /// What the program has called it.
+    host: Option<String>,
+    tls: Option<Setup>,
 }
 
 /// Where to, without names.
@@ -269,15 +274,28 @@ struct Wish {
     target: Target,
     span: Option<Duration>,
     nodelay: bool,
+    tls: Value,
+}
+
+impl Wish {
+    /// Whom a certificate has to be for.
+    fn host(&self) -> Option<String> {
+        match &self.target {
+            Target::Ip(address) => Some(address.ip().to_string()),
+            Target::Name(name, _) => Some(name.clone()),
+            Target::Any(_) => Some("localhost".into()),
+            Target::Unix(_) => None,
+        }
+    }
 }
 
 fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     let Some(table) = vm.arg(1).as_table() else {
         let text = vm.check_str(1)?.bytes().to_vec();
         let target = address::parse(&text).map_err(|e| vm.arg_error(1, &e))?;
-        return Ok(Wish { target, span: None, nodelay: true });
+        return Ok(Wish { target, span: None, nodelay: true, tls: Value::NIL });
     };
-    options::check(vm, table, &["host", "port", "path", "timeout", "nodelay"])?;
+    options::check(vm, table, &["host", "port", "path", "timeout", "nodelay", "tls"])?;
     let host = options::text(vm, table, "host")?;
     let port = options::int(vm, table, "port", 0, 65535)?;
     let path = options::text(vm, table, "path")?;
@@ -290,15 +308,20 @@ fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     };
     let span = options::span(vm, table, "timeout")?.flatten();
     let nodelay = options::flag(vm, table, "nodelay")?.unwrap_or(true);
-    Ok(Wish { target, span, nodelay })
+    let tls = vm.get_field(table, "tls")?;
+    Ok(Wish { target, span, nodelay, tls })
 }
 
-/// `net.connect(address)`, `net.connect{host=, port=, timeout=, nodelay=}`, `net.connect{path=}`.
+/// `net.connect(address)`, `net.connect{host=, port=, timeout=, nodelay=, tls=}`, `net.connect{path=}`.
 pub static CONNECT: Native = Native::leaf("connect", |vm| {
     let waits = match outside::woken(vm)? {
         Turn::Asleep => return Err(vm.park()),
         Turn::First => None,
         Turn::Woken(reason, _) if !looks_up(vm) => {
+            if let Some((stream, progress)) = waiting::resume::<Stream>(vm, reason) {
+                outside::finish(vm);
+                return shake_hands(vm, &stream, &progress);
+            }
             let dial = outside::take_data::<Dial>(vm);
             outside::finish(vm);
             dial.map(|mut dial| {
@@ -316,6 +339,14 @@ pub static CONNECT: Native = Native::leaf("connect", |vm| {
 
 fn begin(vm: &mut Vm) -> LuaResult<u32> {
     let wish = wish(vm)?;
+    let host = wish.host();
+    let tls = match wish.tls.is_falsy() {
+        true => None,
+        false => match tls::client_setup(vm, wish.tls, host.as_deref())? {
+            Ok(setup) => Some(setup),
+            Err(failure) => return failure.ret(vm),
+        },
+    };
     let words = format!("a connection to {}", wish.target);
     let mut deadline = wish.span.and_then(|s| Instant::now().checked_add(s));
     let left: VecDeque<Goal> = match wish.target.for_connecting() {
@@ -345,6 +376,8 @@ fn begin(vm: &mut Vm) -> LuaResult<u32> {
         last: Failure::Name("the name has no address".into()),
         nodelay: wish.nodelay,
         words,
+        host,
+        tls,
     };
     wait_for(vm, dial)
 }
@@ -356,9 +389,23 @@ fn wait_for(vm: &mut Vm, mut dial: Dial) -> LuaResult<u32> {
         }
         match dial.go_on() {
             Some(Ok(attempt)) => {
-                let stream = Stream::with(attempt.fd, attempt.registration, &CONNECTION, dial.nodelay);
-                let stream = vm.shared_ref(stream);
-                return vm.ret(stream);
+                let stream = Stream::with(
+                    attempt.fd,
+                    attempt.registration,
+                    &CONNECTION,
+                    dial.nodelay,
+                    Origin::Dialled,
+                );
+                if let Some(host) = &dial.host {
+                    stream.set_host(host);
+                }
+                if let Some(setup) = &dial.tls
+                    && let Err(failure) = stream.start_tls(setup)
+                {
+                    return failure.ret(vm);
+                }
+                let progress = Progress { is_first: false, deadline: dial.deadline, is_over: false, done: 0 };
+                return shake_hands(vm, &stream, &progress);
             }
             Some(Err(failure)) => return failure.ret(vm),
             None => {}
@@ -386,6 +433,22 @@ fn wait_for(vm: &mut Vm, mut dial: Dial) -> LuaResult<u32> {
         outside::finish(vm);
         dial = *back;
         dial.take_back();
+    }
+}
+
+/// Connected: the connection is handed out when its handshake, if it has one, is over.
+fn shake_hands(vm: &mut Vm, stream: &Arc<Stream>, progress: &Progress) -> LuaResult<u32> {
+    let established = connection::established(vm, stream, progress);
+    match established.and_then(|()| Ok(stream.check()?)) {
+        Ok(()) => {
+            let stream = vm.shared_ref(Arc::clone(stream));
+            vm.ret(stream)
+        }
+        Err(Stop::Thrown(thrown)) => Err(thrown),
+        Err(Stop::Failure(failure)) => {
+            stream.abort();
+            failure.ret(vm)
+        }
     }
 }
 

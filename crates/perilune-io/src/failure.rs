@@ -4,6 +4,7 @@
 
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;
+use std::sync::Arc;
 
 /// Why an operation has not done what it was to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,10 +21,30 @@ pub enum Failure {
     Protocol(String),
     /// Everybody who could do it is busy.
     Busy(String),
+    /// What is wrong with a TLS session, a certificate or a key.
+    Tls(String),
     /// The system's refusal.
     System(Errno),
     /// The same, of something in particular: `cannot connect to 127.0.0.1:1`.
     Of(String, Errno),
+}
+
+/// Why a connection does not go on. Every later operation is told the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Broken {
+    /// The system says so.
+    System(Errno),
+    /// The TLS session is over.
+    Tls(Arc<str>),
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Failure {
+        match broken {
+            Broken::System(error) => Failure::System(error),
+            Broken::Tls(why) => Failure::Tls(why.to_string()),
+        }
+    }
 }
 
 impl From<Errno> for Failure {
@@ -42,6 +63,7 @@ impl Failure {
             Failure::Limit(_) => "limit".into(),
             Failure::Protocol(_) => "protocol".into(),
             Failure::Busy(_) => "busy".into(),
+            Failure::Tls(_) => "tls".into(),
             Failure::System(error) | Failure::Of(_, error) => code_of(*error),
         }
     }
@@ -51,9 +73,11 @@ impl Failure {
         match self {
             Failure::Timeout => "timeout".into(),
             Failure::Closed => "closed".into(),
-            Failure::Name(text) | Failure::Limit(text) | Failure::Protocol(text) | Failure::Busy(text) => {
-                text.clone()
-            }
+            Failure::Name(text)
+            | Failure::Limit(text)
+            | Failure::Protocol(text)
+            | Failure::Busy(text)
+            | Failure::Tls(text) => text.clone(),
             Failure::System(error) => text_of(*error),
             Failure::Of(what, error) => format!("{what}: {}", text_of(*error)),
         }

@@ -34,6 +34,7 @@
 //! | `resolve.rs` | names, on helper threads |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
 //! | `rpc/` | remote calls |
+//! | `tls/` | sessions, and what handshakes begin from; `no_tls.rs` stands in for it without the feature `tls` |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
@@ -54,6 +55,11 @@ mod slot;
 mod slot_tests;
 mod stream;
 mod sync;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
 mod udp;
 mod waiting;
 

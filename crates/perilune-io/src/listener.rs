@@ -1,5 +1,7 @@
 //! Listeners: `net.listen`, `l:accept()`, `for c in l do`.
 //!
+//! With `tls=` each connection has a session when it is handed out, whose handshake has not begun: the first operation on the connection waits for it (`tls/`).
+//!
 //! Any number of fibers, in any domains, may accept from one listener. An edge wakes one of them; who has accepted a connection wakes the next one, since there may be more, and who is
 //! woken but cancelled before it could try passes the wake on.
 //!
@@ -15,6 +17,7 @@ use crate::options;
 use crate::poller::{self, Registration};
 use crate::slot::{Left, Wakes};
 use crate::stream::Stream;
+use crate::tls::{self, Setup};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Turn};
@@ -46,6 +49,8 @@ struct Listener {
     address: String,
     /// The socket's file, which goes with it.
     file: Option<PathBuf>,
+    /// Connections that are accepted begin TLS sessions from this.
+    tls: Option<Setup>,
     closed: AtomicBool,
     accepted: AtomicU64,
     starved: AtomicU64,
@@ -98,14 +103,22 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Listener>> {
 
 // -- Listening -------------------------------------------------------------------------------------------------------------------
 
-/// `net.listen(address [, {backlog=}])`
+/// `net.listen(address [, {backlog=, tls=}])`
 pub static LISTEN: Native = Native::leaf("listen", |vm| {
     let text = vm.check_str(1)?.bytes().to_vec();
     let mut backlog = BACKLOG;
+    let mut setup = None;
     if !vm.arg_is_none_or_nil(2) {
         let table = vm.check_table(2)?;
-        options::check(vm, table, &["backlog"])?;
+        options::check(vm, table, &["backlog", "tls"])?;
         backlog = options::int(vm, table, "backlog", 1, 1 << 20)?.unwrap_or(BACKLOG);
+        let tls = vm.get_field(table, "tls")?;
+        if !tls.is_falsy() {
+            match tls::server_setup(vm, tls)? {
+                Ok(found) => setup = Some(found),
+                Err(failure) => return failure.ret(vm),
+            }
+        }
     }
     let target = address::parse(&text).map_err(|e| vm.arg_error(1, &e))?;
     let addresses: Vec<SocketAddr> = match &target {
@@ -126,7 +139,8 @@ pub static LISTEN: Native = Native::leaf("listen", |vm| {
         _ => listen_ip(&addresses, backlog as i32),
     };
     match listener {
-        Ok(listener) => {
+        Ok(mut listener) => {
+            listener.tls = setup;
             let listener = vm.shared_ref(Arc::new(listener));
             vm.ret(listener)
         }
@@ -177,6 +191,7 @@ fn listener(fd: OwnedFd, backlog: i32, file: Option<PathBuf>) -> Result<Listener
         address: address::text(rustix::net::getsockname(&fd).ok()),
         fd: Mutex::new(Some(Arc::new(fd))),
         file,
+        tls: None,
         closed: AtomicBool::new(false),
         accepted: AtomicU64::new(0),
         starved: AtomicU64::new(0),
@@ -224,8 +239,13 @@ fn attempt(listener: &Listener) -> Attempt {
             Ok(connection) => {
                 // There may be more.
                 slot.raise(false, Wakes::One);
-                return match Stream::new(connection, &CONNECTION, true) {
+                return match Stream::accepted(connection, &CONNECTION, true) {
                     Ok(stream) => {
+                        if let Some(setup) = &listener.tls
+                            && let Err(failure) = stream.start_tls(setup)
+                        {
+                            return Attempt::Failed(failure);
+                        }
                         listener.accepted.fetch_add(1, Ordering::Relaxed);
                         Attempt::Accepted(stream)
                     }

@@ -9,19 +9,24 @@
 //! (`sched/deferred.rs`). What the system does not take then is written by the poller as soon as there is room. An error is kept and told by the next write, flush or close.
 //! Nothing more is taken while more than the *high-water mark* waits: the writer waits before its bytes are taken, so several may wait, and no message is ever torn.
 //!
+//! # TLS
+//! With a session (`tls/`) the buffers still hold what programs read and write. What comes is opened at once; what goes is sealed when the system takes bytes, into a buffer of its own that
+//! goes first. A failure of the session ends both directions, after what was received before it.
+//!
 //! # Closing
 //! The descriptor is counted by the two directions and by whoever is in a call with it; its number is free when the last of them has let go. Closing takes it from both
 //! directions, and then wakes all who wait.
 //!
 //! # Locks
-//! One for each direction, held for system calls that do not wait. Who needs both (to copy from one connection to another) takes that of the input first. Under them
-//! nothing is called but slots and the system.
+//! One for each direction, held for system calls that do not wait. Who needs both (to copy from one connection to another, to answer in a handshake) takes that of the input first. The
+//! session's is the last. Under them nothing is called but slots, the session and the system.
 
 use crate::address;
 use crate::buffer::{Buffer, ROOM};
-use crate::failure::Failure;
+use crate::failure::{Broken, Failure};
 use crate::poller::{self, Backlog, Registration, Source};
 use crate::slot::Wakes;
+use crate::tls::{Fault, Session, Setup};
 use crate::waiting::{Side, Timeouts, Waited};
 use parking_lot::{Mutex, MutexGuard};
 use perilune_domain::outside::Awaited;
@@ -33,7 +38,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, SocketType, sockopt};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// So many bytes are written out at once.
@@ -42,6 +47,10 @@ pub const FLUSH_AT: usize = 64 << 10;
 const DIRECT: usize = 16 << 10;
 /// The high-water mark if nobody says otherwise.
 const HIGH_WATER: usize = 256 << 10;
+/// Plain bytes that are sealed at a time.
+const SEALED_AT_ONCE: usize = 64 << 10;
+/// What is read before a connection with a session is closed, so that its end is no reset (see [`Stream::farewell`]).
+const READ_AT_END: usize = 64 << 10;
 /// Read at a time at most, of what is asked for.
 const MOST_ROOM: usize = 1 << 20;
 
@@ -59,12 +68,12 @@ pub struct Input {
 }
 
 /// Why no more comes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     /// The peer has ended the stream.
     Eof,
     /// The connection is broken.
-    Failed(Errno),
+    Failed(Broken),
 }
 
 /// What a look for more bytes came to.
@@ -80,17 +89,40 @@ pub enum More {
     NoMemory,
 }
 
+/// What the system has for a connection.
+enum Received {
+    Bytes(usize),
+    Nothing,
+    End(End),
+    NoMemory,
+}
+
 /// What is to go.
 pub struct Output {
     fd: Option<Arc<OwnedFd>>,
     buffer: Buffer,
-    failed: Option<Errno>,
+    /// What the session has sealed already. Goes before the buffer.
+    sealed: Buffer,
+    failed: Option<Broken>,
     /// It is in a domain's list of what is put off.
     deferred: bool,
     /// No more may be written.
     ended: bool,
+    /// The peer is to be told, as soon as all has gone.
+    shut_down: bool,
     /// To be closed as soon as all has gone, or at this time.
     closing: Option<Arc<Stream>>,
+}
+
+/// How a connection has come about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The program has connected to somebody.
+    Dialled,
+    /// Somebody has connected to the program.
+    Accepted,
+    /// It is one end of a pipe: one of the directions is closed from the beginning.
+    Pipe,
 }
 
 /// A connection.
@@ -105,8 +137,13 @@ pub struct Stream {
     received: AtomicU64,
     sent: AtomicU64,
     is_tcp: bool,
-    /// One end of a pipe: one of the directions is closed from the beginning.
-    is_pipe: bool,
+    /// How it has come about.
+    pub origin: Origin,
+    /// The name or address that a program has connected to.
+    host: OnceLock<Box<str>>,
+    tls: OnceLock<Box<Mutex<Session>>>,
+    /// The session is not there for the program's bytes yet.
+    handshaking: AtomicBool,
     /// Our address and the peer's.
     pub address: String,
     /// As above.
@@ -115,13 +152,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A connection around a socket that is connected and does not block.
+    /// A connection around a socket that was accepted and does not block.
     ///
     /// # Errors
     /// The poller cannot watch it.
-    pub fn new(fd: OwnedFd, kind: &'static SharedKind, nodelay: bool) -> Result<Arc<Stream>, Errno> {
+    pub fn accepted(fd: OwnedFd, kind: &'static SharedKind, nodelay: bool) -> Result<Arc<Stream>, Errno> {
         let registration = poller::register(&fd)?;
-        Ok(Stream::with(fd, registration, kind, nodelay))
+        Ok(Stream::with(fd, registration, kind, nodelay, Origin::Accepted))
     }
 
     /// The same, of a socket that is registered already.
@@ -130,6 +167,7 @@ impl Stream {
         registration: Registration,
         kind: &'static SharedKind,
         nodelay: bool,
+        origin: Origin,
     ) -> Arc<Stream> {
         let local = rustix::net::getsockname(&fd).ok();
         let is_tcp = local.as_ref().is_some_and(|a| a.address_family() != rustix::net::AddressFamily::UNIX);
@@ -142,7 +180,7 @@ impl Stream {
         let fd = Arc::new(fd);
         let ends = (Some(Arc::clone(&fd)), Some(fd));
         let names = (address::text(local), address::text(peer));
-        Stream::of(ends, registration, kind, names, is_tcp, false)
+        Stream::of(ends, registration, kind, names, is_tcp, origin)
     }
 
     /// One end of a pipe, which does not block, as a connection that has one direction only.
@@ -161,7 +199,7 @@ impl Stream {
             Side::Read => (fd, None),
             Side::Write => (None, fd),
         };
-        Ok(Stream::of(ends, registration, kind, names, false, true))
+        Ok(Stream::of(ends, registration, kind, names, false, Origin::Pipe))
     }
 
     fn of(
@@ -170,7 +208,7 @@ impl Stream {
         kind: &'static SharedKind,
         (address, peer): (String, String),
         is_tcp: bool,
-        is_pipe: bool,
+        origin: Origin,
     ) -> Arc<Stream> {
         let stream = Arc::new_cyclic(|me| Stream {
             me: me.clone(),
@@ -185,9 +223,11 @@ impl Stream {
             output: Mutex::new(Output {
                 fd: output,
                 buffer: Buffer::default(),
+                sealed: Buffer::default(),
                 failed: None,
                 deferred: false,
                 ended: false,
+                shut_down: false,
                 closing: None,
             }),
             closed: AtomicBool::new(false),
@@ -196,9 +236,12 @@ impl Stream {
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             is_tcp,
-            is_pipe,
+            origin,
             address,
             peer,
+            host: OnceLock::new(),
+            tls: OnceLock::new(),
+            handshaking: AtomicBool::new(false),
             kind,
         });
         let weak: Weak<Stream> = stream.me.clone();
@@ -268,48 +311,199 @@ impl Stream {
         if input.end.is_some() {
             return More::End;
         }
-        let Some(fd) = &input.fd else { return More::End };
-        let slot = &self.source().read;
-        if input.drained && !slot.may_be_ready() {
-            return More::Wait;
-        }
-        slot.clear();
         let room = want.clamp(ROOM, MOST_ROOM);
-        loop {
-            let Some(end) = input.buffer.end(room) else { return More::NoMemory };
-            let before = end.len();
-            let room = end.capacity() - before;
-            match rustix::io::read(fd, spare_capacity(end)) {
-                Ok(0) => {
-                    input.end = Some(End::Eof);
-                    self.forget_empty(input);
-                    return More::End;
-                }
-                Ok(n) => {
-                    input.drained = n < room;
-                    self.received.fetch_add(n as u64, Ordering::Relaxed);
-                    return More::Some;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    input.drained = true;
-                    self.forget_empty(input);
-                    return More::Wait;
-                }
-                Err(error) => {
-                    input.end = Some(End::Failed(error));
-                    self.forget_empty(input);
-                    return More::End;
-                }
+        if let Some(tls) = self.tls.get() {
+            return self.more_sealed(tls, input, room);
+        }
+        let mut buffer = std::mem::take(&mut input.buffer);
+        let more = self.receive(input, &mut buffer, room);
+        if let Received::Bytes(n) = more {
+            self.received.fetch_add(n as u64, Ordering::Relaxed);
+        } else if buffer.is_empty() {
+            buffer.clear(); // gives its memory back
+        }
+        input.buffer = buffer;
+        match more {
+            Received::Bytes(_) => More::Some,
+            Received::Nothing => More::Wait,
+            Received::NoMemory => More::NoMemory,
+            Received::End(end) => {
+                input.end = Some(end);
+                More::End
             }
         }
     }
 
-    /// Gives the memory of an empty buffer back.
-    fn forget_empty(&self, input: &mut Input) {
+    /// Takes what the system has.
+    fn receive(&self, input: &mut Input, buffer: &mut Buffer, room: usize) -> Received {
+        let Some(fd) = &input.fd else { return Received::End(End::Eof) };
+        let slot = &self.source().read;
+        if input.drained && !slot.may_be_ready() {
+            return Received::Nothing;
+        }
+        slot.clear();
+        loop {
+            let Some(end) = buffer.end(room) else { return Received::NoMemory };
+            let room = end.capacity() - end.len();
+            match rustix::io::read(fd, spare_capacity(end)) {
+                Ok(0) => return Received::End(End::Eof),
+                Ok(n) => {
+                    input.drained = n < room;
+                    return Received::Bytes(n);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    input.drained = true;
+                    return Received::Nothing;
+                }
+                Err(error) => return Received::End(End::Failed(Broken::System(error))),
+            }
+        }
+    }
+
+    // -- The session -----------------------------------------------------------------------------------------------------------
+
+    /// Names what the program has connected to. Once.
+    pub fn set_host(&self, host: &str) {
+        let _ = self.host.set(host.into());
+    }
+
+    /// What the program has connected to.
+    pub fn host(&self) -> Option<&str> {
+        self.host.get().map(|host| &**host)
+    }
+
+    /// The session.
+    pub fn session(&self) -> Option<MutexGuard<'_, Session>> {
+        self.tls.get().map(|tls| tls.lock())
+    }
+
+    /// Whether a handshake is under way.
+    pub fn is_handshaking(&self) -> bool {
+        self.handshaking.load(Ordering::Acquire)
+    }
+
+    /// From now on all bytes are those of a session; what has come and was not read is its beginning. Everything has been flushed. False: something has been written meanwhile.
+    ///
+    /// # Errors
+    /// It is closed or broken, has a session already, or the setup cannot be used.
+    pub fn start_tls(&self, setup: &Setup) -> Result<bool, Failure> {
+        let session = Session::new(setup)?;
+        let mut input = self.input();
+        let mut output = self.output();
+        self.check_output(&output)?;
+        if self.tls.get().is_some() {
+            return Err(Failure::Tls("the connection has a TLS session already".into()));
+        }
+        if !output.is_all_gone() {
+            return Ok(false);
+        }
+        self.handshaking.store(true, Ordering::Release);
+        let tls = self.tls.get_or_init(|| Box::new(Mutex::new(session)));
+        self.write_out(&mut output);
+        drop(output);
+        let early = std::mem::take(&mut input.buffer);
+        if !early.is_empty() {
+            self.open(tls, &mut input, early.bytes());
+        }
+        Ok(true)
+    }
+
+    /// As [`Stream::more`], of a connection with a session.
+    fn more_sealed(&self, tls: &Mutex<Session>, input: &mut Input, room: usize) -> More {
+        loop {
+            let mut sealed = Buffer::default();
+            let received = self.receive(input, &mut sealed, room);
+            let more = match received {
+                Received::Bytes(_) => self.open(tls, input, sealed.bytes()),
+                Received::Nothing => Some(More::Wait),
+                Received::NoMemory => Some(More::NoMemory),
+                Received::End(End::Eof) => {
+                    let why = tls.lock().truncated();
+                    self.breaks(input, Broken::Tls(why));
+                    Some(More::End)
+                }
+                Received::End(End::Failed(error)) => {
+                    self.breaks(input, error);
+                    Some(More::End)
+                }
+            };
+            sealed.clear();
+            if let Some(more) = more {
+                return more;
+            }
+        }
+    }
+
+    /// Opens what has come, and answers if that is due. `None`: there are no bytes for the program yet.
+    fn open(&self, tls: &Mutex<Session>, input: &mut Input, sealed: &[u8]) -> Option<More> {
+        let before = input.buffer.len();
+        let mut session = tls.lock();
+        let opened = session.open(sealed, &mut input.buffer);
+        let is_over = !session.is_handshaking() && self.is_handshaking();
+        let peer_has_ended = session.peer_has_ended();
+        drop(session);
+        let n = input.buffer.len() - before;
+        self.received.fetch_add(n as u64, Ordering::Relaxed);
         if input.buffer.is_empty() {
             input.buffer.clear();
         }
+        if is_over {
+            self.handshaking.store(false, Ordering::Release);
+        }
+        // What the session has to say, and what was written before it could be sealed.
+        self.flush_some();
+        match opened {
+            Ok(()) if peer_has_ended => input.end = Some(End::Eof),
+            Ok(()) => {}
+            // It cannot be gone on with: bytes are lost.
+            Err(Fault::NoMemory) => self.breaks(input, Broken::System(Errno::NOMEM)),
+            Err(Fault::Tls(why)) => self.breaks(input, Broken::Tls(why)),
+        }
+        if is_over {
+            self.source().read.wake(Wakes::All);
+            self.source().write.wake(Wakes::All);
+        }
+        match &input.end {
+            _ if n > 0 => Some(More::Some),
+            Some(_) => Some(More::End),
+            None => None,
+        }
+    }
+
+    /// Neither direction goes on.
+    fn breaks(&self, input: &mut Input, why: Broken) {
+        let mut output = self.output();
+        output.buffer.clear();
+        output.failed.get_or_insert_with(|| why.clone());
+        drop(output);
+        input.end = Some(End::Failed(why));
+        self.handshaking.store(false, Ordering::Release);
+        self.source().read.wake(Wakes::All);
+        self.source().write.wake(Wakes::All);
+    }
+
+    /// Says goodbye, if all has gone that there was to say.
+    ///
+    /// What has come and was not read would make the system tell the peer that the connection is reset, and the peer's system might drop what it has not read. In TLS 1.3 there is always something:
+    /// a server's tickets. So it is read here, as far as it is there.
+    fn farewell(&self) {
+        let Some(tls) = self.tls.get() else { return };
+        let mut output = self.output();
+        if self.is_handshaking() || !output.is_all_gone() || output.failed.is_some() {
+            return;
+        }
+        tls.lock().say_goodbye();
+        self.write_out(&mut output);
+        let fd = output.fd.clone();
+        drop(output);
+        let mut unread = Buffer::default();
+        if let Some(fd) = fd
+            && let Some(end) = unread.end(READ_AT_END)
+        {
+            let _ = rustix::io::read(&fd, spare_capacity(end));
+        }
+        unread.clear();
     }
 
     // -- Writing ---------------------------------------------------------------------------------------------------------------
@@ -327,9 +521,17 @@ impl Stream {
         Ok(output.buffer.len() <= self.high_water())
     }
 
+    /// Whether it can be written to.
+    ///
+    /// # Errors
+    /// It is closed or broken.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.check_output(&self.output())
+    }
+
     fn check_output(&self, output: &Output) -> Result<(), Failure> {
-        match output.failed {
-            Some(error) => Err(Failure::System(error)),
+        match &output.failed {
+            Some(error) => Err(error.clone().into()),
             None if output.fd.is_none() => Err(Failure::Closed),
             None => Ok(()),
         }
@@ -345,8 +547,8 @@ impl Stream {
         let mut bytes = bytes;
         if bytes.len() >= DIRECT {
             self.write_out(output);
-            if output.buffer.is_empty() && output.failed.is_none() {
-                bytes = &bytes[self.send(output, bytes)..];
+            if output.is_all_gone() && output.failed.is_none() {
+                bytes = &bytes[self.send_some(output, bytes)..];
             }
         }
         if output.failed.is_some() {
@@ -354,7 +556,7 @@ impl Stream {
         }
         if !output.buffer.add(bytes) {
             // The room was lent to somebody else meanwhile: what follows would be a torn message.
-            output.failed = Some(Errno::NOMEM);
+            output.failed = Some(Broken::System(Errno::NOMEM));
         }
         if output.buffer.len() >= FLUSH_AT {
             self.write_out(output);
@@ -367,8 +569,8 @@ impl Stream {
     }
 
     /// One system call. The signal of a pipe that nobody reads is no way to tell it.
-    fn send_once(is_pipe: bool, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
-        if is_pipe {
+    fn send_once(origin: Origin, fd: &OwnedFd, bytes: &[u8]) -> Result<usize, Errno> {
+        if origin == Origin::Pipe {
             sigpipe::without(|| rustix::io::write(fd, bytes))
         } else {
             rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)
@@ -382,7 +584,7 @@ impl Stream {
         let mut done = 0;
         while done < bytes.len() {
             slot.clear();
-            match Stream::send_once(self.is_pipe, fd, &bytes[done..]) {
+            match Stream::send_once(self.origin, fd, &bytes[done..]) {
                 Ok(n) => done += n,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
@@ -391,22 +593,64 @@ impl Stream {
                     }
                 }
                 Err(error) => {
-                    output.failed = Some(error);
+                    output.failed = Some(Broken::System(error));
                     break;
                 }
             }
         }
+        done
+    }
+
+    /// Sends a program's bytes as they are, or sealed; how many the system, or the session, has taken.
+    fn send_some(&self, output: &mut Output, bytes: &[u8]) -> usize {
+        let done = match self.tls.get() {
+            None => self.send(output, bytes),
+            Some(_) if self.is_handshaking() => 0,
+            Some(tls) => self.send_sealed(tls, output, bytes),
+        };
         self.sent.fetch_add(done as u64, Ordering::Relaxed);
         done
     }
 
+    /// Seals and sends until the system takes no more. What it has not taken of that is in the buffer of sealed bytes.
+    fn send_sealed(&self, tls: &Mutex<Session>, output: &mut Output, bytes: &[u8]) -> usize {
+        let mut done = 0;
+        loop {
+            {
+                let mut session = tls.lock();
+                if done < bytes.len() {
+                    let most = bytes.len().min(done + SEALED_AT_ONCE);
+                    done += session.seal(&bytes[done..most]);
+                }
+                session.fetch(&mut output.sealed);
+            }
+            if output.sealed.is_empty() {
+                return done;
+            }
+            let sealed = std::mem::take(&mut output.sealed);
+            let sent = self.send(output, sealed.bytes());
+            output.sealed = sealed;
+            output.sealed.consume(sent);
+            if !output.sealed.is_empty() || output.failed.is_some() {
+                return done;
+            }
+        }
+    }
+
     /// Writes what can be written. What is left is the poller's to write.
     pub fn write_out(&self, output: &mut Output) {
+        if let Some(tls) = self.tls.get() {
+            // What is sealed, and what the session has to say, goes first.
+            self.send_sealed(tls, output, &[]);
+            if !output.sealed.is_empty() {
+                return;
+            }
+        }
         if output.buffer.is_empty() {
             return;
         }
         let mut buffer = std::mem::take(&mut output.buffer);
-        let done = self.send(output, buffer.bytes());
+        let done = self.send_some(output, buffer.bytes());
         buffer.consume(done);
         if output.failed.is_some() {
             buffer.clear();
@@ -421,12 +665,12 @@ impl Stream {
     pub fn flush(&self, output: &mut Output) -> Result<bool, Failure> {
         self.write_out(output);
         self.check_output(output)?;
-        Ok(output.buffer.is_empty())
+        Ok(output.is_all_gone())
     }
 
     /// Bytes that wait to go.
     pub fn unsent(&self, output: &Output) -> usize {
-        output.buffer.len()
+        output.buffer.len() + output.sealed.len()
     }
 
     /// Writes what can be written, if there is something.
@@ -441,14 +685,29 @@ impl Stream {
     /// The system's, or that it is closed.
     pub fn end_output(&self, output: &mut Output) -> Result<(), Failure> {
         self.check_output(output)?;
-        if self.is_pipe {
+        if self.origin == Origin::Pipe {
             // Its other end reads the end of the stream when this one is closed.
             output.fd = None;
             return Ok(());
         }
-        if !std::mem::replace(&mut output.ended, true)
+        if std::mem::replace(&mut output.ended, true) {
+            return Ok(());
+        }
+        if let Some(mut session) = self.session() {
+            session.say_goodbye();
+        }
+        output.shut_down = true;
+        self.write_out(output);
+        self.shut_down(output)
+    }
+
+    /// Tells the system's peer that no more comes, once all has gone.
+    fn shut_down(&self, output: &mut Output) -> Result<(), Failure> {
+        if output.shut_down
+            && output.is_all_gone()
             && let Some(fd) = &output.fd
         {
+            output.shut_down = false;
             match rustix::net::shutdown(fd, Shutdown::Write) {
                 Ok(()) | Err(Errno::NOTCONN) => {}
                 Err(error) => return Err(error.into()),
@@ -464,6 +723,13 @@ impl Stream {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
+        self.farewell();
+        self.let_go();
+        true
+    }
+
+    /// Takes the descriptor from both directions, and wakes who waits.
+    fn let_go(&self) {
         let (fd, buffer) = {
             let mut input = self.input();
             (input.fd.take(), std::mem::take(&mut input.buffer))
@@ -471,20 +737,20 @@ impl Stream {
         drop((fd, buffer));
         let (fd, buffer, closing) = {
             let mut output = self.output();
-            (output.fd.take(), std::mem::take(&mut output.buffer), output.closing.take())
+            let buffers = (std::mem::take(&mut output.buffer), std::mem::take(&mut output.sealed));
+            (output.fd.take(), buffers, output.closing.take())
         };
         drop((fd, buffer));
         self.source().read.wake(Wakes::All);
         self.source().write.wake(Wakes::All);
         drop(closing);
-        true
     }
 
     /// Closes it as soon as what was written has gone, which nobody waits for. What has not gone after `patience` is dropped.
     pub fn close_later(&self, patience: Duration) {
         let mut output = self.output();
         self.write_out(&mut output);
-        if output.buffer.is_empty() || output.fd.is_none() {
+        if output.is_all_gone() || output.fd.is_none() {
             drop(output);
             self.close_now();
             return;
@@ -507,7 +773,11 @@ impl Stream {
         {
             let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
         }
-        self.close_now()
+        let first = !self.closed.swap(true, Ordering::AcqRel);
+        if first {
+            self.let_go();
+        }
+        first
     }
 }
 
@@ -541,11 +811,20 @@ impl Input {
     }
 }
 
+impl Output {
+    /// Whether nothing waits to go.
+    fn is_all_gone(&self) -> bool {
+        self.buffer.is_empty() && self.sealed.is_empty()
+    }
+}
+
 impl Backlog for Stream {
     fn write_backlog(&self) {
         let mut output = self.output();
         self.write_out(&mut output);
-        let over = output.closing.is_some() && (output.buffer.is_empty() || output.failed.is_some());
+        // The peer hears of it otherwise, if this fails.
+        let _ = self.shut_down(&mut output);
+        let over = output.closing.is_some() && (output.is_all_gone() || output.failed.is_some());
         drop(output);
         if over {
             self.close_now();
@@ -568,6 +847,9 @@ impl Waited for Stream {
     }
     fn deadline(&self, side: Side) -> Option<Instant> {
         self.timeouts.deadline(side)
+    }
+    fn is_shared(&self) -> bool {
+        self.is_handshaking()
     }
 }
 
@@ -593,13 +875,9 @@ impl SharedObject for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // Nobody can ask for it any more; what it has gathered goes if there is room.
-        let output = self.output.get_mut();
-        let (fd, buffer) = (output.fd.take(), std::mem::take(&mut output.buffer));
-        if let Some(fd) = fd
-            && !buffer.is_empty()
-            && output.failed.is_none()
-        {
-            let _ = Stream::send_once(self.is_pipe, &fd, buffer.bytes());
+        if !*self.closed.get_mut() {
+            self.flush_some();
+            self.farewell();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What natives on sockets have in common: the turns of `perilune_domain::outside`, with a waiter left in a slot.
 
 use crate::poller::Source;
-use crate::slot::Left;
+use crate::slot::{Left, Wakes};
 use parking_lot::MutexGuard;
 use perilune_domain::outside::{self, Awaited, Reason, Turn};
 use perilune_trace::event::Verb;
@@ -60,6 +60,10 @@ pub trait Waited: Awaited + 'static {
     fn source(&self) -> &Source;
     /// When an operation that begins now is over.
     fn deadline(&self, side: Side) -> Option<Instant>;
+    /// Whether several may wait for bytes at the moment: for the end of a handshake.
+    fn is_shared(&self) -> bool {
+        false
+    }
     /// What messages call it.
     const NAME: &'static str;
 }
@@ -69,6 +73,8 @@ struct Aside<T: Waited> {
     socket: Arc<T>,
     side: Side,
     left: Left,
+    /// It has had its turn.
+    tried: bool,
     deadline: Option<Instant>,
     done: u64,
 }
@@ -77,7 +83,13 @@ impl<T: Waited> Drop for Aside<T> {
     fn drop(&mut self) {
         let source = self.socket.source();
         match self.side {
-            Side::Read => source.read.take_back(self.left),
+            Side::Read => {
+                source.read.take_back(self.left);
+                // It may have been woken for another one that waits for the same handshake.
+                if !self.tried && source.read.may_be_ready() {
+                    source.read.wake(Wakes::One);
+                }
+            }
             Side::Write => source.write.take_back(self.left),
         }
     }
@@ -108,20 +120,28 @@ pub fn turn<T: Waited>(vm: &mut Vm, socket: &Arc<T>, side: Side) -> LuaResult<Pr
         }
         Turn::Asleep => Err(vm.park()),
         Turn::Woken(reason, _) => {
-            let aside = outside::take_data::<Aside<T>>(vm);
+            let waited = resume::<T>(vm, reason);
             outside::finish(vm);
-            Ok(match aside {
-                Some(aside) => Progress {
-                    is_first: false,
-                    deadline: aside.deadline,
-                    is_over: reason == Reason::Timeout,
-                    done: aside.done,
-                },
+            Ok(match waited {
+                Some((_, progress)) => progress,
                 // It gave way.
                 None => Progress { is_first: true, deadline: socket.deadline(side), is_over: false, done: 0 },
             })
         }
     }
+}
+
+/// The wait that [`wait`] began, if it was for such a socket: the socket, and where the native is.
+pub fn resume<T: Waited>(vm: &mut Vm, reason: Reason) -> Option<(Arc<T>, Progress)> {
+    let mut aside = outside::take_data::<Aside<T>>(vm)?;
+    aside.tried = true;
+    let progress = Progress {
+        is_first: false,
+        deadline: aside.deadline,
+        is_over: reason == Reason::Timeout,
+        done: aside.done,
+    };
+    Some((Arc::clone(&aside.socket), progress))
 }
 
 /// Waits after an attempt under this lock. `Ok`: try again at once.
@@ -140,7 +160,7 @@ pub fn wait<T: Waited, L>(
         Side::Read => (&source.read, Verb::Receives),
         Side::Write => (&source.write, Verb::Sends),
     };
-    if side == Side::Read {
+    if side == Side::Read && !socket.is_shared() {
         let other = slot.with_first(|w| w.woken().is_none().then(|| w.sleeper().describe())).flatten();
         if let Some(other) = other {
             drop(locked);
@@ -155,6 +175,7 @@ pub fn wait<T: Waited, L>(
             socket: Arc::clone(socket),
             side,
             left,
+            tried: false,
             deadline: progress.deadline,
             done: progress.done,
         };
@@ -164,6 +185,9 @@ pub fn wait<T: Waited, L>(
         }
         if outside::sleeps(vm) {
             return Err(vm.park());
+        }
+        if let Some(mut aside) = outside::take_data::<Aside<T>>(vm) {
+            aside.tried = true;
         }
     }
     outside::finish(vm);

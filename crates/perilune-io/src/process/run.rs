@@ -91,9 +91,9 @@ fn gather(stream: &Stream, limit: usize) -> Result<bool, Failure> {
         if input.buffer.len() > limit {
             return Err(Failure::Limit(format!("the program writes more than {limit} bytes")));
         }
-        match input.end {
+        match &input.end {
             Some(End::Eof) => return Ok(true),
-            Some(End::Failed(error)) => return Err(error.into()),
+            Some(End::Failed(error)) => return Err(error.clone().into()),
             None => {}
         }
         let want = input.buffer.len();

@@ -138,8 +138,8 @@ impl Link {
                     }
                 }
                 More::End => {
-                    return Some(match input.end {
-                        Some(End::Failed(error)) => Failure::System(error),
+                    return Some(match &input.end {
+                        Some(End::Failed(error)) => error.clone().into(),
                         Some(End::Eof) | None => Failure::Closed,
                     });
                 }
