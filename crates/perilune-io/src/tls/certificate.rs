@@ -27,7 +27,7 @@ impl Pem {
         if memchr::memmem::find(&written, b"-----BEGIN").is_some() {
             return Ok(Pem { name: format!("the text of '{what}'"), bytes: written });
         }
-        let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(&*written);
+        let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(&written);
         let name = format!("'{}'", path.display());
         match std::fs::read(path) {
             Ok(bytes) => Ok(Pem { name, bytes }),
