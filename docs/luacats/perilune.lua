@@ -304,10 +304,11 @@ function poollib.default() end
 ---@class perilune.pool
 local pool = {}
 
----Queues a call.
+---Queues a call. With options first, of a priority: `"high"` before others, `"low"` when there is nothing else; nobody starves.
 ---@param f fun(...: any): ...
 ---@param ... any arguments, copied
 ---@return perilune.task
+---@overload fun(self: perilune.pool, options: { priority?: "high"|"normal"|"low" }, f: (fun(...: any): ...), ...: any): perilune.task
 function pool:async(f, ...) end
 
 ---A lane: tasks that run one after the other. The same name is the same lane; without one it is no other.
@@ -319,8 +320,10 @@ function pool:lane(name) end
 ---@param lo integer
 ---@param hi integer
 ---@param f fun(i: integer, ...: any)
----@param options? { chunk?: integer } without a chunk the loop divides itself
+---@param options? { chunk?: integer, timeout?: number } without a chunk the loop divides itself; when its seconds are over it is stopped
 ---@param ... any handed to each call, frozen
+---@return true? done nil and `"timeout"` if the time was over
+---@return "timeout"? reason
 function pool:parallel_for(lo, hi, f, options, ...) end
 
 ---`combine(... combine(init, f(lo)) ..., f(hi))`, with parts combined in parallel, in order: `combine` must be associative, and need not commute.
@@ -330,9 +333,9 @@ function pool:parallel_for(lo, hi, f, options, ...) end
 ---@param init T used once
 ---@param f fun(i: integer, ...: any): T
 ---@param combine fun(a: T, b: T): T
----@param options? { chunk?: integer }
+---@param options? { chunk?: integer, timeout?: number }
 ---@param ... any handed to each call of `f`, frozen
----@return T
+---@return T? # nil and `"timeout"` if the time was over
 function pool:parallel_reduce(lo, hi, init, f, combine, options, ...) end
 
 ---The inclusive prefixes of a list or an array.
@@ -348,18 +351,18 @@ function pool:parallel_scan(list, op, options, ...) end
 ---@param lo integer
 ---@param hi integer
 ---@param f fun(i: integer, ...: any): any
----@param options? { chunk?: integer }
+---@param options? { chunk?: integer, timeout?: number }
 ---@param ... any handed to each call, frozen
----@return integer? index
+---@return integer? index nil and `"timeout"` if the time was over
 ---@return any found
 function pool:parallel_find(lo, hi, f, options, ...) end
 
 ---`f(v, i, ...)` of each element, in order; of a dictionary `f(v, k, ...)`, by the same keys. Elements that take long are spread by themselves.
 ---@param list table|perilune.array
 ---@param f fun(v: any, k: any, ...: any): any
----@param options? { chunk?: integer, into?: perilune.array } `chunk`: so many elements stay together; `into`: where the results go
+---@param options? { chunk?: integer, into?: perilune.array, timeout?: number } `chunk`: so many elements stay together; `into`: where the results go
 ---@param ... any handed to each call, frozen
----@return table|perilune.array # `into`, if it is given
+---@return table|perilune.array|nil # `into`, if it is given; nil and `"timeout"` if the time was over
 function pool:map(list, f, options, ...) end
 
 ---Sorts in place. The elements stay the same ones; `lt` sees copies of them.
@@ -372,7 +375,10 @@ function pool:sort(list, lt) end
 function pool:workers() end
 
 ---Refuses new work, and waits until all there is has been done.
-function pool:close() end
+---@param limit? number|{ timeout?: number } seconds
+---@return true? done
+---@return "timeout"? reason
+function pool:close(limit) end
 
 ---An actor in this pool: see `perilune.actor`.
 ---@param f fun(mailbox: perilune.channel, ...: any): ...
@@ -720,8 +726,9 @@ function atomic:cas(old, new) end
 function atomic:update(f) end
 
 ---A map of values that all domains can have.
+---@param options? { ttl?: number } for how many seconds an entry lasts if nothing else is said; without it, for ever
 ---@return perilune.map
-function perilune.map() end
+function perilune.map(options) end
 
 ---@class perilune.map
 ---@operator len: integer
@@ -732,11 +739,32 @@ local map = {}
 ---@return any
 function map:get(k) end
 
+---Whether a key has a value.
+---@param k any
+---@return boolean
+function map:has(k) end
+
 ---Sets the value of a key.
 ---@param k any
 ---@param v any nil removes
+---@param options? { ttl?: number|false } for how many seconds it lasts; false: for ever
 ---@return any before
-function map:set(k, v) end
+function map:set(k, v, options) end
+
+---For how many seconds an entry still lasts; nil if it lasts for ever or is not there.
+---@param k any
+---@return number?
+function map:ttl(k) end
+
+---Begins an entry's time anew, without changing its value.
+---@param k any
+---@param ttl? number|false seconds, by default those of the map; false: for ever
+---@return boolean is_there
+function map:touch(k, ttl) end
+
+---The same map, indexed as a table is: `v[k]`, `v.name = x`, `#v`, `pairs(v)`. A view is a shared object, too.
+---@return table
+function map:view() end
 
 ---Adds to a number; an absent one counts as 0.
 ---@param k any

@@ -13,6 +13,10 @@
 //! Parts are disjoint ranges, each run upwards by one fiber. Partial results of a reduction are kept with the first index of their part and combined in order of these, by
 //! whoever called: so the operator need not commute, and the initial value is used once.
 //!
+//! # Time
+//! A loop with a `timeout` that is not done in time is stopped as an error would stop it: nobody takes another bite, bodies are cancelled, and the caller goes on when all have come to rest.
+//! Time is watched by the caller's wait, so a loop without the option pays nothing.
+//!
 //! # Errors
 //! The first error stops the loop: nobody takes another bite, and fibers that run bodies are cancelled, which stops them at their next call, iteration or wait. Of the
 //! errors that were raised the one of the lowest index is raised again by the caller, when all parts have ended. A find that has found cancels what lies above.
@@ -25,6 +29,8 @@ use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
 use crate::races;
+use crate::sched::Reason;
+use crate::time::{Limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Count, Ending, Index, Verb};
@@ -72,6 +78,8 @@ struct Loop {
     running: Mutex<Vec<Runner>>,
     ended: Arc<Outcome>,
     stamp: races::Stamp,
+    /// Its time was over before it was done.
+    late: AtomicBool,
     /// Its end has been written as an event: the native may be called again after it.
     reported: AtomicBool,
 }
@@ -407,9 +415,10 @@ fn run(
     vm: &mut Vm,
     purpose: Purpose,
     body: &[u32],
-    chunk: Option<i64>,
+    limits: Limits,
     further: u32,
 ) -> LuaResult<Option<Arc<Loop>>> {
+    let Limits { chunk, time } = limits;
     let pool = pool::this(vm)?;
     match wait::woken(vm)? {
         Turn::First => {
@@ -448,6 +457,7 @@ fn run(
                 running: Mutex::new(Vec::new()),
                 ended: Outcome::new("a parallel loop".into(), ObjectKind::Loop),
                 stamp: races::stamp(vm),
+                late: AtomicBool::new(false),
                 reported: AtomicBool::new(false),
             });
             if on(Category::Task) {
@@ -458,6 +468,7 @@ fn run(
             }
             let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&of.ended)))?;
             wait::set_data(vm, Arc::clone(&of));
+            time.set(vm)?;
             of.ended.watch(&waiter, 0);
             let whole = Part { of, lo, hi };
             if Domain::of(vm)?.seat_in(&pool).is_some() {
@@ -469,32 +480,65 @@ fn run(
             if wait::sleeps(vm) {
                 return Err(vm.park());
             }
-            run(vm, purpose, &[], chunk, further)
+            run(vm, purpose, &[], limits, further)
         }
         Turn::Asleep => Err(vm.park()),
-        Turn::Woken(..) => {
-            // The wait is finished by the caller, who may have to be called again for the results.
+        Turn::Woken(Reason::Timeout, _)
+            if wait::data::<Arc<Loop>>(vm).is_some_and(|of| of.pending.load(Ordering::Acquire) != 0) =>
+        {
             let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
-            of.ended.order.enter(vm);
-            let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
-            if on(Category::Task) && !of.reported.swap(true, Ordering::Relaxed) {
-                let ending = if failure.is_some() { Ending::Failed } else { Ending::Returned };
-                emit(event::LoopEnd { object: of.ended.identity.get(), ending });
+            of.late.store(true, Ordering::Relaxed);
+            of.stop.store(true, Ordering::Relaxed);
+            of.cancel_running(|_| true, None);
+            wait::finish(vm);
+            // From here on it is waited for as long as it takes: what runs has been told.
+            let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&of.ended)))?;
+            wait::set_data(vm, Arc::clone(&of));
+            if of.ended.watch(&waiter, 0) && wait::sleeps(vm) {
+                return Err(vm.park());
             }
-            match failure {
-                Some(end) => outcome::deliver(vm, &of.ended, &end).map(|_| None),
-                None => Ok(Some(of)),
-            }
+            concluded(vm)
         }
+        Turn::Woken(..) => concluded(vm),
     }
 }
 
-/// `pool:parallel_for(lo, hi, f [, {chunk = n} [, ...]])`: calls `f(i, ...)` for all `i` from `lo` to `hi`, in any order, and waits for all of them.
+/// The loop of the running call has ended. `None`: there was none.
+fn concluded(vm: &mut Vm) -> LuaResult<Option<Arc<Loop>>> {
+    // The wait is finished by the caller, who may have to be called again for the results.
+    let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
+    of.ended.order.enter(vm);
+    let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
+    if on(Category::Task) && !of.reported.swap(true, Ordering::Relaxed) {
+        let ending = if failure.is_some() { Ending::Failed } else { Ending::Returned };
+        emit(event::LoopEnd { object: of.ended.identity.get(), ending });
+    }
+    match failure {
+        Some(end) => outcome::deliver(vm, &of.ended, &end).map(|_| None),
+        None => Ok(Some(of)),
+    }
+}
+
+/// Whether a loop was stopped because its time was over.
+fn is_late(of: Option<&Arc<Loop>>) -> bool {
+    of.is_some_and(|of| of.late.load(Ordering::Relaxed))
+}
+
+/// `pool:parallel_for(lo, hi, f [, {chunk = n, timeout = seconds} [, ...]])`: calls `f(i, ...)` for all `i` from `lo` to `hi`, in any order, and waits for all of them: true, or
+/// `nil, "timeout"`.
 pub(crate) static PARALLEL_FOR: Native = Native::hybrid("parallel_for", |vm| {
-    let chunk = chunk(vm, 5)?;
-    let result = run(vm, Purpose::For, &[4], chunk, 6);
-    finish(vm, result.map(|_| 0))
+    let limits = limits(vm, 5)?;
+    let result = run(vm, Purpose::For, &[4], limits, 6)
+        .and_then(|of| if is_late(of.as_ref()) { refuse_late(vm) } else { vm.ret(true) });
+    finish(vm, result)
 });
+
+/// What the options of a loop say.
+#[derive(Clone, Copy)]
+struct Limits {
+    chunk: Option<i64>,
+    time: Limit,
+}
 
 /// Ends the wait of a native, unless it is called again.
 fn finish(vm: &mut Vm, result: LuaResult<u32>) -> LuaResult<u32> {
@@ -504,11 +548,14 @@ fn finish(vm: &mut Vm, result: LuaResult<u32>) -> LuaResult<u32> {
     result
 }
 
-fn chunk(vm: &mut Vm, n: u32) -> LuaResult<Option<i64>> {
-    match options::check(vm, n, &["chunk"])? {
-        Some(options) => options.int(vm, "chunk", 1, i64::MAX),
-        None => Ok(None),
-    }
+fn limits(vm: &mut Vm, n: u32) -> LuaResult<Limits> {
+    Ok(match options::check(vm, n, &["chunk", "timeout"])? {
+        Some(options) => {
+            let chunk = options.int(vm, "chunk", 1, i64::MAX)?;
+            Limits { chunk, time: options.span(vm, "timeout")? }
+        }
+        None => Limits { chunk: None, time: Limit::None },
+    })
 }
 
 /// `pool:partials(lo, hi, f, combine [, {chunk = n} [, ...]])`: a list of the partial results of a reduction, in order. For the prelude.
@@ -518,8 +565,11 @@ pub(crate) static PARALLEL_REDUCE: Native = Native::hybrid("partials", |vm| {
 });
 
 fn partials(vm: &mut Vm) -> LuaResult<u32> {
-    let chunk = chunk(vm, 6)?;
-    let of = run(vm, Purpose::Reduce, &[4, 5], chunk, 7)?;
+    let limits = limits(vm, 6)?;
+    let of = run(vm, Purpose::Reduce, &[4, 5], limits, 7)?;
+    if is_late(of.as_ref()) {
+        return refuse_late(vm);
+    }
     let list = vm.new_table(0, 0)?;
     vm.push(list.into());
     let mut count = 0;
@@ -564,8 +614,11 @@ pub(crate) static PARALLEL_FIND: Native = Native::hybrid("parallel_find", |vm| {
 });
 
 fn find(vm: &mut Vm) -> LuaResult<u32> {
-    let chunk = chunk(vm, 5)?;
-    let Some(of) = run(vm, Purpose::Find, &[4], chunk, 6)? else { return vm.ret(Value::NIL) };
+    let limits = limits(vm, 5)?;
+    let Some(of) = run(vm, Purpose::Find, &[4], limits, 6)? else { return vm.ret(Value::NIL) };
+    if is_late(Some(&of)) {
+        return refuse_late(vm);
+    }
     let best = of.partials.lock().iter().min_by_key(|(index, _)| *index).cloned();
     let Some((index, parcel)) = best else { return vm.ret(Value::NIL) };
     vm.push(Value::int(index));

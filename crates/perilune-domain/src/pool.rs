@@ -20,7 +20,7 @@ use crate::options;
 use crate::outcome::{self, End, Failure, Lack, Outcome};
 use crate::races::{self, Order, Orders};
 use crate::runtime::Runtime;
-use crate::sched::{CancelToken, Lanes, Queue, Reason, Seat, Waiter, threads};
+use crate::sched::{CancelToken, Lanes, Priority, Queue, Reason, Seat, Waiter, threads};
 use crate::select::Selectable;
 use crate::spawn::conclude;
 use crate::time::{Limit, opt_limit, refuse_late};
@@ -181,12 +181,17 @@ impl Inner {
 
     /// Queues work, from a domain of the pool or any other. It comes back if the pool is closed.
     pub(crate) fn submit(self: &Arc<Self>, vm: &mut Vm, work: Work) -> Result<(), Work> {
+        self.submit_as(vm, work, Priority::Normal)
+    }
+
+    /// As [`Inner::submit`], with this priority.
+    fn submit_as(self: &Arc<Self>, vm: &mut Vm, work: Work, priority: Priority) -> Result<(), Work> {
         self.unfinished.fetch_add(1, Ordering::Relaxed);
         let is_task = matches!(work, Work::Task(_)) as usize;
         self.waiting_tasks.fetch_add(is_task, Ordering::Relaxed);
         let refused = match Domain::of(vm).ok().and_then(|owner| owner.seat_in(self)) {
-            Some(seat) => seat.push(work),
-            None => self.queue().inject(work),
+            Some(seat) if priority == Priority::Normal => seat.push(work),
+            _ => self.queue().inject_as(work, priority),
         };
         if refused.is_err() {
             self.waiting_tasks.fetch_sub(is_task, Ordering::Relaxed);
@@ -712,20 +717,40 @@ pub(crate) fn closed(vm: &mut Vm, pool: &Inner) -> perilune_vm::Thrown {
     vm.error(format!("pool '{}' is closed", pool.name))
 }
 
-/// `pool:async(f, ...)`
+/// The option `priority` of a table of options.
+fn priority(vm: &mut Vm, options: &options::Options) -> LuaResult<Priority> {
+    let v = options.get(vm, "priority")?;
+    Ok(match v.as_string().map(|s| s.to_text()).as_deref() {
+        None if v.is_nil() => Priority::Normal,
+        Some("high") => Priority::High,
+        Some("normal") => Priority::Normal,
+        Some("low") => Priority::Low,
+        Some(other) => {
+            let text = format!("option 'priority' must be 'high', 'normal' or 'low', not '{other}'");
+            return Err(vm.arg_error(2, &text));
+        }
+        None => return Err(options.wrong(vm, "priority", "'high', 'normal' or 'low'", v)),
+    })
+}
+
+/// `pool:async([{priority = p},] f, ...)`
 static ASYNC: Native = Native::leaf("async", |vm| {
     let pool = this(vm)?;
-    vm.check_type(2, Type::Function)?;
+    let (first, priority) = match options::opt(vm, 2, &["priority"])? {
+        Some(options) => (3, priority(vm, &options)?),
+        None => (2, Priority::Normal),
+    };
+    vm.check_type(first, Type::Function)?;
     if pool.queue().is_closed() {
         return Err(closed(vm, &pool));
     }
-    let values: Vec<Value> = (2..=vm.nargs()).map(|n| vm.arg(n)).collect();
+    let values: Vec<Value> = (first..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
     let task = Task::new(vm, parcel, None, "a task".into());
     task.is_for(vm);
-    let f = vm.arg(2);
+    let f = vm.arg(first);
     task.report_created(vm, f);
-    if pool.submit(vm, Work::Task(Arc::clone(&task))).is_err() {
+    if pool.submit_as(vm, Work::Task(Arc::clone(&task)), priority).is_err() {
         task.dismiss();
         return Err(closed(vm, &pool));
     }
@@ -738,9 +763,10 @@ static WORKERS: Native = Native::leaf("workers", |vm| {
     vm.ret(n)
 });
 
-/// `pool:close()`: refuses new work, and waits until all there is has been done.
+/// `pool:close([{timeout = seconds}])`: refuses new work, and waits until all there is has been done: true, or `nil, "timeout"`.
 static CLOSE: Native = Native::leaf("close", |vm| {
     let pool = this(vm)?;
+    let limit = opt_limit(vm, 2)?;
     pool.queue().close();
     if Domain::of(vm)?.seat_in(&pool).is_some() {
         return Err(vm.error("a task cannot close the pool that runs it"));
@@ -753,17 +779,26 @@ static CLOSE: Native = Native::leaf("close", |vm| {
                 if pool.unfinished.load(Ordering::Acquire) == 0 {
                     wait::finish(vm);
                     pool.order.enter(vm);
-                    return Ok(0);
+                    return vm.ret(true);
                 }
+                if limit.is_over() {
+                    wait::finish(vm);
+                    return refuse_late(vm);
+                }
+                limit.set(vm)?;
                 if wait::sleeps(vm) {
                     return Err(vm.park());
                 }
             }
             Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(Reason::Timeout, _) => {
+                wait::finish(vm);
+                return refuse_late(vm);
+            }
             Turn::Woken(..) => {
                 wait::finish(vm);
                 pool.order.enter(vm);
-                return Ok(0);
+                return vm.ret(true);
             }
         }
     }

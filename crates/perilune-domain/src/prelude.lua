@@ -180,7 +180,7 @@ end
 -- Tasks that nobody waits for any more, because of an error or a cancellation, are cancelled where the variable that holds them ends.
 local leftovers = {
   __close = function(tasks)
-    for _, task in pairs(tasks) do task:cancel() end
+    for _, task in ipairs(tasks) do task:cancel() end
   end,
 }
 
@@ -196,6 +196,10 @@ local function check_options(name, n, options, ...)
   if chunk ~= nil and (math.type(chunk) ~= "integer" or chunk < 1) then
     error(("bad argument #%d to '%s' (option 'chunk' must be an integer, at least 1)"):format(n, name), 3)
   end
+  local timeout = options.timeout
+  if timeout ~= nil and (type(timeout) ~= "number" or timeout ~= timeout) then
+    error(("bad argument #%d to '%s' (option 'timeout' must be a number of seconds)"):format(n, name), 3)
+  end
   return options
 end
 
@@ -203,6 +207,7 @@ end
 -- neither commutative nor have a neutral element.
 function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options, ...)
   local partials, n, combine = pool:partials(lo, hi, f, combine, options, ...)
+  if not partials then return nil, n end
   local acc = init
   for i = 1, n do acc = combine(acc, partials[i]) end
   return acc
@@ -268,7 +273,7 @@ local function map_block(pool, list, lo, hi, offset, keys, divides, into, f)
   return i - lo, results
 end
 
--- f(v, k) of the n elements of a list. A block that meets somebody idle comes back with its rest, which is divided: so expensive elements
+-- f(v, k) of the n elements of a list; false if the time of the options was over before. A block that meets somebody idle comes back with its rest, which is divided: so expensive elements
 -- that are neighbours do not stay with one worker.
 local function map_list(pool, list, n, keys, options, f, store)
   local size = options.chunk or block_size(pool, n)
@@ -276,6 +281,7 @@ local function map_list(pool, list, n, keys, options, f, store)
   local shared = prelude.is_shared(list)
   local tasks <close> = setmetatable({}, leftovers)
   local blocks = {}
+  local deadline = options.timeout and now() + options.timeout
   local function begin(lo, hi)
     local part, names, first, last = list, nil, lo, hi
     if not shared then part, first, last = table.move(list, lo, hi, 1, {}), 1, hi - lo + 1 end
@@ -287,10 +293,13 @@ local function map_list(pool, list, n, keys, options, f, store)
   end
   for lo = 1, n, size do begin(lo, math.min(lo + size - 1, n)) end
   while #tasks > 0 do
+    tasks.timeout = deadline and deadline - now()
     local found = table.pack(pcall(prelude.await_any, tasks))
-    if not found[1] then
+    tasks.timeout = nil
+    if not found[1] or not found[2] then
       for _, t in ipairs(tasks) do t:cancel() end
       for _, t in ipairs(tasks) do pcall(t.await, t) end
+      if found[1] then return false end
       error(found[2], 0)
     end
     local at, done, results = found[2], found[3], found[4]
@@ -305,11 +314,12 @@ local function map_list(pool, list, n, keys, options, f, store)
       if middle < hi then begin(middle + 1, hi) end
     end
   end
+  return true
 end
 
 -- f(v, k, ...) of each element, by the same keys; in order if it is a list.
 function prelude.map(pool, list, f, options, ...)
-  options = check_options("map", 3, options, "chunk", "into")
+  options = check_options("map", 3, options, "chunk", "into", "timeout")
   f = bound_pair(f, ...)
   local n, keys, values = #list, nil, list
   if type(list) == "table" and prelude.count(list) ~= n then
@@ -326,15 +336,16 @@ function prelude.map(pool, list, f, options, ...)
     if #into < n then
       error(("bad argument #3 to 'map' (option 'into' has %d elements of the %d that are needed)"):format(#into, n), 2)
     end
-    map_list(pool, values, n, keys, options, f, function() end)
+    if not map_list(pool, values, n, keys, options, f, function() end) then return nil, "timeout" end
     return into
   end
   -- Stored in order at the end, so that the list grows as a list.
   local starts, parts = {}, {}
-  map_list(pool, values, n, keys, options, f, function(lo, done, part)
+  local done = map_list(pool, values, n, keys, options, f, function(lo, done, part)
     starts[#starts + 1] = lo
     parts[lo], parts[-lo] = part, done
   end)
+  if not done then return nil, "timeout" end
   table.sort(starts)
   local results = {}
   for _, lo in ipairs(starts) do

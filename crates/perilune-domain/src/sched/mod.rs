@@ -63,7 +63,7 @@ pub mod waiter;
 
 pub use cancel::CancelToken;
 pub use ordered::Lanes;
-pub use queue::{Queue, Seat};
+pub use queue::{Priority, Queue, Seat};
 pub use rest::{Hold, Rest, WaitList};
 pub use timer::TimerId;
 pub use token::{Next, Owned, Token};

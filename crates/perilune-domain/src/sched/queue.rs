@@ -7,6 +7,16 @@
 //!
 //! A seat belongs to a worker's domain and is used by whoever owns that; it is not tied to a thread.
 //!
+//! # Priorities
+//!
+//! Tasks of high and of low [`Priority`] lie in two common queues of their own, whoever queued them, each first in, first out. A worker takes high ones before all others and low ones
+//! when there is nothing else. So that nobody starves whoever else is busy, it looks the other way round now and then: of [`HIGH_TURNS`] tasks that it takes one comes from the others,
+//! and of [`LOW_TURNS`] one is a low one, as long as there are some. So a low task behind a queue that never runs dry waits for `LOW_TURNS` tasks per low one before it, and no longer.
+//! A running loop gives way to high tasks as to others, and to low ones at each `LOW_TURNS`th bite. Where nobody uses priorities, looking costs two loads.
+//!
+//! *Rejected*: numbers as priorities (a queue in order is a lock, and nobody knows what 7 means); priorities that rise while a task waits (a clock for each task, for what the turns do); stopping a running task
+//! for a high one (a task is left at waits; the bites of loops are short).
+//!
 //! # Sleeping
 //!
 //! `bell.rs` has the protocol. What the owner of a seat must do:
@@ -26,11 +36,30 @@
 use super::bell::Bell;
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A worker looks into the common queue first once in so many times. Prime, so that it doesn't fall into step with a program's period.
 const COMMON_FIRST: u32 = 61;
+
+/// Of so many tasks that a worker takes, one is not of high priority if it can be helped.
+const HIGH_TURNS: u32 = 8;
+
+/// Of so many tasks that a worker takes, one is of low priority if there is one.
+const LOW_TURNS: u32 = 32;
+
+/// How urgent a task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Priority {
+    /// Before all others.
+    High,
+    /// As it comes.
+    #[default]
+    Normal,
+    /// When there is nothing else to do.
+    Low,
+}
 
 /// Wakes a worker whose seat is settled: called with the worker's number, by any thread, under no lock.
 pub type Poke = Box<dyn Fn(usize) + Send + Sync>;
@@ -38,6 +67,8 @@ pub type Poke = Box<dyn Fn(usize) + Send + Sync>;
 /// The task queue of a pool.
 pub struct Queue<T> {
     common: Injector<T>,
+    high: Injector<T>,
+    low: Injector<T>,
     seats: Box<[CachePadded<Stealer<T>>]>,
     bell: Bell,
     closed: AtomicBool,
@@ -51,6 +82,8 @@ impl<T> Queue<T> {
         let deques: Vec<Worker<T>> = (0..workers).map(|_| Worker::new_lifo()).collect();
         let queue = Arc::new(Queue {
             common: Injector::new(),
+            high: Injector::new(),
+            low: Injector::new(),
             seats: deques.iter().map(|d| CachePadded::new(d.stealer())).collect(),
             bell: Bell::new(),
             closed: AtomicBool::new(false),
@@ -65,6 +98,7 @@ impl<T> Queue<T> {
                 own,
                 settled: false,
                 turns: 0,
+                yields: Cell::new(0),
                 stolen_from: None,
                 random: 0x9e37_79b9 ^ (number as u32).wrapping_mul(0x85eb_ca6b) | 1,
             })
@@ -74,10 +108,19 @@ impl<T> Queue<T> {
 
     /// Queues a task from outside the pool. It comes back if the pool is closed.
     pub fn inject(&self, task: T) -> Result<(), T> {
+        self.inject_as(task, Priority::Normal)
+    }
+
+    /// Queues a task of this priority, from outside the pool or inside. It comes back if the pool is closed.
+    pub fn inject_as(&self, task: T, priority: Priority) -> Result<(), T> {
         if self.is_closed() {
             return Err(task);
         }
-        self.common.push(task);
+        match priority {
+            Priority::High => self.high.push(task),
+            Priority::Normal => self.common.push(task),
+            Priority::Low => self.low.push(task),
+        }
         self.ring();
         Ok(())
     }
@@ -101,12 +144,16 @@ impl<T> Queue<T> {
 
     /// Whether a task is queued anywhere.
     pub fn has_tasks(&self) -> bool {
-        !self.common.is_empty() || self.seats.iter().any(|s| !s.is_empty())
+        [&self.common, &self.high, &self.low].iter().any(|q| !q.is_empty())
+            || self.seats.iter().any(|s| !s.is_empty())
     }
 
     /// How many tasks are queued; out of date when it is read.
     pub fn len(&self) -> usize {
-        self.common.len() + self.seats.iter().map(|s| s.len()).sum::<usize>()
+        self.common.len()
+            + self.high.len()
+            + self.low.len()
+            + self.seats.iter().map(|s| s.len()).sum::<usize>()
     }
 
     /// Whether no task is queued.
@@ -130,8 +177,10 @@ impl<T> Queue<T> {
     /// Takes out all tasks, so that those who wait for them can be told.
     pub fn drain(&self) -> Vec<T> {
         let mut tasks = Vec::new();
-        while let Some(task) = retry(|| self.common.steal()) {
-            tasks.push(task);
+        for queue in [&self.high, &self.common, &self.low] {
+            while let Some(task) = retry(|| queue.steal()) {
+                tasks.push(task);
+            }
         }
         for seat in &self.seats {
             while let Some(task) = retry(|| seat.steal()) {
@@ -160,6 +209,8 @@ pub struct Seat<T> {
     /// On the bell's list, or taken off it by somebody.
     settled: bool,
     turns: u32,
+    /// How often a loop has asked whether to give way.
+    yields: Cell<u32>,
     random: u32,
     /// The seat that the last task was stolen from.
     stolen_from: Option<usize>,
@@ -199,18 +250,38 @@ impl<T> Seat<T> {
         Some(task)
     }
 
-    /// The task that has waited longest in the common queue, or else in this seat.
+    /// The task of high priority that has waited longest, or else in the common queue, or in this seat, or of low priority.
     pub fn take_oldest(&mut self) -> Option<T> {
-        let task = retry(|| self.queue.common.steal())
-            .or_else(|| retry(|| self.queue.seats[self.number].steal()))?;
+        self.turns = self.turns.wrapping_add(1);
+        let task = self
+            .urgent()
+            .or_else(|| retry(|| self.queue.common.steal()))
+            .or_else(|| retry(|| self.queue.seats[self.number].steal()))
+            .or_else(|| retry(|| self.queue.high.steal()))
+            .or_else(|| retry(|| self.queue.low.steal()))?;
         self.stolen_from = None;
         self.busy();
         Some(task)
     }
 
-    /// Whether [`Seat::take_oldest`] would find something now.
+    /// Whether [`Seat::take_oldest`] would find something now for which a loop gives way.
     pub fn could_take_oldest(&self) -> bool {
-        !self.queue.common.is_empty() || !self.own.is_empty()
+        let turn = self.yields.get().wrapping_add(1);
+        self.yields.set(turn);
+        !self.queue.common.is_empty()
+            || !self.own.is_empty()
+            || !self.queue.high.is_empty()
+            || (turn.is_multiple_of(LOW_TURNS) && !self.queue.low.is_empty())
+    }
+
+    /// What goes before the queue in this turn: a task of high priority, or one of low priority whose turn it is.
+    fn urgent(&self) -> Option<T> {
+        if self.turns.is_multiple_of(LOW_TURNS)
+            && let Some(task) = retry(|| self.queue.low.steal())
+        {
+            return Some(task);
+        }
+        if self.turns.is_multiple_of(HIGH_TURNS) { None } else { retry(|| self.queue.high.steal()) }
     }
 
     /// The newest task of the own queue: for a loop that takes back the part that it has split off.
@@ -226,6 +297,9 @@ impl<T> Seat<T> {
     fn find(&mut self) -> Option<T> {
         self.stolen_from = None;
         self.turns = self.turns.wrapping_add(1);
+        if let Some(task) = self.urgent() {
+            return Some(task);
+        }
         if self.turns.is_multiple_of(COMMON_FIRST)
             && let Some(task) = retry(|| self.queue.common.steal())
         {
@@ -249,7 +323,7 @@ impl<T> Seat<T> {
                 return Some(task);
             }
         }
-        None
+        retry(|| self.queue.high.steal()).or_else(|| retry(|| self.queue.low.steal()))
     }
 
     /// Whether a part split off now would be taken soon. Costs a load or two.
