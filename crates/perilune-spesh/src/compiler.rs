@@ -11,6 +11,7 @@ use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
 use perilune_vm::machine::{Exits, Log, MachineCode, Recording, Run};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +19,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Of what is recorded, a function has to be one part of so many to be compiled.
 const SHARE: u64 = 200;
+
+/// So many functions, at most, are looked at to be inlined in one.
+const MOST_CALLEES: usize = 50;
 
 /// Why something is not compiled.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,7 @@ struct Candidate {
     used: Vec<Registers>,
     draft: Draft,
     exits: Arc<Exits>,
+    callees: HashMap<usize, Arc<Log>>,
     /// The code that it has already.
     code: Option<Arc<MachineCode>>,
     /// Of all that is known of the function, which part this recording is.
@@ -179,10 +184,15 @@ impl Compiler {
         }
         let window = Window { nanos: recording.nanos, instructions: recording.instructions as u64 };
         let purse = budget.map(|budget| (&*budget, window));
-        let heavy = recording.logs.into_iter().enumerate();
-        let heavy = heavy.filter(|(_, log)| log.weight() * SHARE >= self.quota as u64);
-        let mut candidates: Vec<Candidate> =
-            heavy.filter_map(|(number, log)| self.candidate(number, log, purse)).collect();
+        let add = |log: Log| (log.weight(), self.profiles.add(log));
+        let logs: Vec<(u64, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
+        let heavy = logs.iter().enumerate();
+        let heavy = heavy.filter(|(_, (weight, _))| weight * SHARE >= self.quota as u64);
+        let mut candidates: Vec<Candidate> = heavy
+            .filter_map(|(number, (weight, log))| {
+                self.candidate(number, *weight as f64, Arc::clone(log), purse)
+            })
+            .collect();
         loop {
             let before = candidates.len();
             let costs: Vec<Cost> = candidates.iter().map(|one| self.cost_among(one, &candidates)).collect();
@@ -213,9 +223,13 @@ impl Compiler {
     }
 
     /// The function of a log, if it may be compiled.
-    fn candidate(&self, number: usize, log: Log, purse: Option<(&Budget, Window)>) -> Option<Candidate> {
-        let recent = log.weight() as f64;
-        let log = self.profiles.add(log);
+    fn candidate(
+        &self,
+        number: usize,
+        recent: f64,
+        log: Arc<Log>,
+        purse: Option<(&Budget, Window)>,
+    ) -> Option<Candidate> {
         let unit = units::choose(&log)?;
         let code = self.profiles.code(&log, &unit);
         let price = self.price.of(unit.len(), self.profiles.compiled(&log));
@@ -231,7 +245,8 @@ impl Compiler {
         }
         let used = in_use(log.proto()).ok()?;
         let exits = self.profiles.exits(&log);
-        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits };
+        let callees = self.callees(&log);
+        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits, callees: &callees };
         let draft = catch_unwind(AssertUnwindSafe(|| lower::draft(task)));
         let draft = match draft {
             Ok(draft) => draft,
@@ -239,7 +254,25 @@ impl Compiler {
             Err(_) => return None,
         };
         let part = recent / (log.weight() as f64).max(1.0);
-        Some(Candidate { number, log, unit, used, draft, exits, code, part, price })
+        Some(Candidate { number, log, unit, used, draft, exits, callees, code, part, price })
+    }
+
+    /// What the functions have met that may be inlined in that of a log, by their number.
+    fn callees(&self, log: &Log) -> HashMap<usize, Arc<Log>> {
+        let called = |log: &Log| -> Vec<usize> {
+            (0..log.proto().code.len()).map(|at| log.site(at).callee).filter(|&callee| callee != 0).collect()
+        };
+        let (mut known, mut wanted) = (HashMap::new(), called(log));
+        while let Some(function) = wanted.pop() {
+            if known.contains_key(&function) || known.len() == MOST_CALLEES {
+                continue;
+            }
+            if let Some(log) = self.profiles.log(function).filter(|log| lower::is_inlinable(log)) {
+                wanted.extend(called(&log));
+                known.insert(function, log);
+            }
+        }
+        known
     }
 
     /// What a function costs if only the candidates, and what is compiled already, are machine code.
@@ -251,7 +284,11 @@ impl Compiler {
         let mut cost = one.draft.cost;
         for at in 0..one.log.proto().code.len() {
             let site = one.log.site(at);
-            if site.calls > 0 && one.unit.contains(at) && !is_compiled(site.callee) {
+            if site.calls > 0
+                && one.unit.contains(at)
+                && !is_compiled(site.callee)
+                && !one.draft.inlined.contains(&at)
+            {
                 cost.leaves(site.calls);
             }
         }
@@ -272,9 +309,10 @@ impl Compiler {
         if one.code.is_some() {
             return one.code;
         }
-        let Candidate { log, unit, used, draft, exits, .. } = one;
+        let Candidate { log, unit, used, draft, exits, callees, .. } = one;
         let begun = Stopwatch::start();
-        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits };
+        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits, callees: &callees };
+        let protos = draft.protos.clone();
         let stepped = draft.stepped.clone();
         let code = self.code(task, draft);
         let nanos = begun.nanos();
@@ -286,7 +324,7 @@ impl Compiler {
         let code = unsafe {
             let run = std::mem::transmute::<usize, Run>(code.address());
             let length = code.len();
-            let memory = Box::new(Installed(Some(code)));
+            let memory = Box::new((Installed(Some(code)), protos));
             MachineCode::new(Arc::clone(log.proto()), (run, length), unit.starts, &entries, exits, memory)
         };
         self.profiles.keep(&log, unit, &code);

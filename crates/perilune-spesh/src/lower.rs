@@ -26,6 +26,7 @@
 mod calls;
 mod control;
 mod facts;
+mod inline;
 mod memory;
 mod mixed;
 mod natives;
@@ -36,12 +37,15 @@ use crate::backend::clif::{
     condcodes::IntCC, types,
 };
 use crate::units::{self, Unit};
-use facts::{Fact, Facts, Name};
+use facts::{Fact, Facts, FrameNumber, Name};
+use inline::Frame;
+pub use inline::is_inlinable;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Instr, Op, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, Exits, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 type Val = clif::Value;
 
@@ -148,6 +152,8 @@ pub struct Task<'a> {
     pub in_use: &'a [Registers],
     /// Where earlier code of the function has been left, and this one counts.
     pub exits: &'a Exits,
+    /// What functions have met that it calls, directly or not, by their number ([`Log::function`]).
+    pub callees: &'a HashMap<usize, Arc<Log>>,
 }
 
 /// A pass that finds things out: what the next one may take for true.
@@ -160,6 +166,11 @@ pub struct Draft {
     pub cost: Cost,
     /// The instructions that are left to the interpreter.
     pub stepped: Vec<usize>,
+    /// The calls that are inlined.
+    pub inlined: HashSet<usize>,
+    /// The functions that are inlined.
+    pub protos: Vec<Arc<Proto>>,
+    places: HashMap<usize, usize>,
 }
 
 /// So many passes find out what can be hoisted.
@@ -191,8 +202,16 @@ pub fn lower(b: &mut FunctionBuilder<'_>, task: Task<'_>, mut draft: Draft) {
 
 pub(crate) struct Lowering<'a, 'b> {
     b: &'a mut FunctionBuilder<'b>,
+    /// The function that is being built: this one, or one that is inlined.
     log: &'a Log,
     proto: &'a Proto,
+    frame: FrameNumber,
+    frames: Vec<Frame<'a>>,
+    /// Where the places of functions inlined at calls begin.
+    places: HashMap<usize, usize>,
+    /// How many registers there may be, those of inlined functions included.
+    room: usize,
+    task: Task<'a>,
     unit: &'a Unit,
     in_use: &'a [Registers],
     counts: &'a Exits,
@@ -294,16 +313,17 @@ const LEAVING: f64 = 15.0;
 /// Where so many exits have been taken, what the log says is not relied on any more.
 const TRUSTED: u32 = 8;
 
-/// The names of values that are there at entry `entry` are those of an instruction behind the last one.
+/// The names of values that are there at entry `entry` are those of a place that is none.
 fn number_of(entry: u32) -> usize {
-    entry as usize
+    usize::MAX - entry as usize
 }
 
 impl<'a, 'b> Lowering<'a, 'b> {
     fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
-        let Task { log, unit, in_use, exits: counts } = task;
+        let Task { log, unit, in_use, exits: counts, .. } = task;
         let proto = log.proto();
-        let (fixed, hoisted) = draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted)));
+        let (fixed, hoisted, places) =
+            draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places));
         let mut captured = Registers::NONE;
         for inner in &proto.protos {
             for upvalue in inner.upvalues.iter().filter(|u| u.in_stack) {
@@ -330,7 +350,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let mut barrier = Signature::new(CallConv::SystemV);
         barrier.params = [types::I64; 3].map(AbiParam::new).to_vec();
         let barrier = b.import_signature(barrier);
-        let registers = proto.max_stack as usize;
+        let own = proto.max_stack as usize;
+        let room = if task.callees.is_empty() {
+            own
+        } else {
+            (own + inline::ROOM).clamp(own, inline::MOST_REGISTERS.max(own))
+        };
+        let registers = room;
         let [vm, base, constants, interrupt] = [(); 4].map(|()| b.declare_var(types::I64));
         let ints = (0..registers).map(|_| b.declare_var(types::I64)).collect();
         let floats = (0..registers).map(|_| b.declare_var(types::F64)).collect();
@@ -338,6 +364,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
             b,
             log,
             proto,
+            frame: 0,
+            frames: vec![Frame::outer(log, constants)],
+            places,
+            room,
+            task,
             unit,
             in_use,
             counts,
@@ -387,14 +418,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 let ty = tags.only().filter(|_| used).map_or(Ty::Any, Ty::of);
                 Register { ty, slot: ty, dirty: ty.is_number() && body.is_some_and(|l| self.changes(l, r)) }
             };
-            let state = tags.iter().enumerate().map(known).collect();
+            let mut state: Vec<Register> = tags.iter().enumerate().map(known).collect();
+            state.resize(self.room, Register::UNKNOWN);
             self.fixed.insert(at, state);
             self.heads.insert(at);
         }
     }
 
     fn registers(&self) -> usize {
-        self.proto.max_stack as usize
+        self.room
     }
 
     /// Builds everything, and says what it has found out.
@@ -418,9 +450,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.b.switch_to_block(here);
             self.now = Some(State {
                 registers: vec![Register::UNKNOWN; registers],
-                names: (0..registers)
-                    .map(|r| Name::Made(self.proto.code.len() + number_of(entry), r))
-                    .collect(),
+                names: (0..registers).map(|r| Name::Met(number_of(entry), r)).collect(),
                 facts: Facts::new(),
             });
             self.at = at as usize;
@@ -435,7 +465,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.entering = false;
         self.now = None;
         for at in 0..self.proto.code.len() {
-            if !self.unit.contains(at) {
+            if !self.contains(at) {
                 if self.now.is_some() {
                     self.exit(at, LEAVE);
                 }
@@ -469,7 +499,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
         for (at, state) in self.met {
             met.entry(at).or_insert(state.registers);
         }
-        Draft { met, hoisted, cost: self.cost, stepped: self.all_stepped }
+        let inlined = self.frames.iter().filter(|f| f.caller == 0).filter_map(|f| f.call).collect();
+        let protos = self.frames[1..].iter().map(|f| Arc::clone(f.log.proto())).collect();
+        let (cost, stepped, places) = (self.cost, self.all_stepped, self.places);
+        Draft { met, hoisted, cost, stepped, inlined, protos, places }
     }
 
     /// Instruction `at` has been lowered.
@@ -477,12 +510,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if self.stepped {
             self.all_stepped.push(at);
         }
-        let site = self.log.site(at);
-        let ends = self.proto.code[at]
+        let site = self.site(at);
+        let ends = self
+            .code(at)
             .op()
             .is_some_and(|op| matches!(op, Op::Return | Op::Return0 | Op::Return1 | Op::TailCall));
         let (times, leaves) = (site.times() as f64, if ends { 0.0 } else { site.leaves as f64 });
-        let own = match self.proto.code[at].op() {
+        let own = match self.code(at).op() {
             Some(Op::NewTable | Op::Closure | Op::Concat) => 15.0,
             Some(Op::Call) if site.calls == 0 => 8.0,
             Some(Op::TForCall) => 4.0,
@@ -490,7 +524,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         };
         self.cost.interpreted += times * own + site.calls as f64 * CALL;
         self.cost.compiled += times * if self.stepped { own + STEPPED } else { DONE };
-        self.cost.compiled += site.calls as f64 * CALL * 0.5 + leaves * LEAVING;
+        let inlined = self.frames.iter().any(|frame| frame.call == Some(at));
+        let call = if inlined { 0.0 } else { CALL * 0.5 };
+        self.cost.compiled += site.calls as f64 * call + leaves * LEAVING;
     }
 
     /// The function's start has been entered.
@@ -534,7 +570,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if self.now.is_none() {
             return;
         }
-        if !self.unit.contains(to) {
+        if !self.contains(to) {
             return self.exit(to, LEAVE);
         }
         let head = self.heads.contains(&to);
@@ -615,10 +651,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 self.store(val, base, Self::slot(r) + layout::PAYLOAD);
                 self.store_tag(ty.tag().expect("a number"), base, Self::slot(r));
             }
+            self.frame = self.frame_of(at);
+            self.write_records();
             let pc = self.position(at);
-            self.store(pc, base, layout::FRAME_PC);
-            self.store(base, vm, layout::VM_BASE);
+            self.store(pc, base, self.record(layout::FRAME_PC));
+            let own = self.own_base();
+            self.store(own, vm, layout::VM_BASE);
             if how == EXITED {
+                let at = self.outermost(at);
                 for address in self.counts.addresses(at) {
                     let address = self.b.ins().iconst(types::I64, address as i64);
                     let count = self.load(types::I32, address, 0);
@@ -638,7 +678,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// The address of instruction `at`.
     fn position(&mut self, at: usize) -> Val {
-        let address = self.proto.code.as_ptr() as usize + at * size_of::<Instr>();
+        let frame = &self.frames[self.frame_of(at) as usize];
+        let address = frame.log.proto().code.as_ptr() as usize + (at - frame.first) * size_of::<Instr>();
         self.b.ins().iconst(types::I64, address as i64)
     }
 
@@ -709,7 +750,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// All slots hold what their registers do: somebody may look at them.
     fn flush_all(&mut self) {
-        (0..self.proto.max_stack as usize).for_each(|r| self.flush(r));
+        (0..self.registers()).for_each(|r| self.flush(r));
     }
 
     /// Writes a value into the slot of register `r`, whose tag says what is told.
@@ -794,8 +835,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// The type that the log has seen instruction `at` define, if it is one that can be known.
     fn result(&self, at: usize) -> Ty {
-        let r = self.proto.code[at].a();
-        match self.log.site(at).result.only() {
+        let r = self.code(at).a();
+        match self.site(at).result.only() {
             // The next instruction is where a result that is of another type exits to.
             Some(tag) if !self.captured.contains(r) && !self.is_suspect(at + 1) => Ty::of(tag),
             _ => Ty::Any,
@@ -808,11 +849,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn step(&mut self, at: usize) {
         self.stepped = true;
         self.flush_all();
+        self.write_records();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::step() as i64);
-        let arguments = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
-        let call =
-            self.b.ins().call_indirect(self.step, address, &[arguments[0], arguments[1], arguments[2], pc]);
+        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let base = self.own_base();
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
         let exit = self.b.inst_results(call)[0];
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(out);
@@ -826,7 +868,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// What instruction `at` changes is unknown.
     fn forget(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         if let Some(state) = &mut self.now {
             state.forget_facts(at);
             for r in (0..state.registers.len()).filter(|r| i.changes(*r as u8)) {
@@ -844,16 +886,16 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// The slot of what instruction `at` defines has been written.
     fn guard_result(&mut self, at: usize) {
-        let r = self.proto.code[at].a() as usize;
+        let r = self.code(at).a() as usize;
         let ty = self.result(at);
-        if ty != Ty::Any && self.proto.code[at].changes(r as u8) {
+        if ty != Ty::Any && self.code(at).changes(r as u8) {
             self.guard(r, ty, at + 1);
         }
     }
 
     /// Earlier code of the function has exited to instruction `at`.
     fn is_suspect(&self, at: usize) -> bool {
-        self.counts.at(at) >= TRUSTED
+        self.counts.at(self.outermost(at)) >= TRUSTED
     }
 
     /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened before; then it is done slowly.

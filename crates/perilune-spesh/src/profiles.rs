@@ -69,6 +69,11 @@ impl Profiles {
         log
     }
 
+    /// What is known of the function of this number ([`Log::function`]).
+    pub fn log(&self, function: usize) -> Option<Arc<Log>> {
+        self.lock().get(&function).map(|profile| Arc::clone(&profile.log))
+    }
+
     /// Where codes of a log's function have been left, and will be.
     pub fn exits(&self, log: &Log) -> Arc<Exits> {
         let profiles = self.lock();

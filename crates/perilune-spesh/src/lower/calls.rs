@@ -12,10 +12,13 @@ const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
 impl Lowering<'_, '_> {
     /// `CALL`: of functions of Lua, if the log has seen any; all others the interpreter calls.
     pub(super) fn call(&mut self, at: usize) {
-        if self.log.site(at).calls == 0 {
+        if self.site(at).calls == 0 {
             return self.call_native(at);
         }
-        let i = self.proto.code[at];
+        if self.inline(at) {
+            return;
+        }
+        let i = self.code(at);
         let a = i.a() as usize;
         self.flush_all();
         let slow = self.aside();
@@ -40,9 +43,9 @@ impl Lowering<'_, '_> {
         self.pad(callee, inst, end);
         // The record.
         let pc = self.position(at + 1);
-        self.store(pc, base, layout::FRAME_PC);
-        let word = layout::call_word(i.a(), i.c() as i16 - 1);
-        let word = self.b.ins().iconst(types::I64, word as i64);
+        self.write_records();
+        self.store(pc, base, self.record(layout::FRAME_PC));
+        let word = self.call_word(at);
         self.store(word, callee, layout::FRAME_CALL);
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
         self.store(constants, callee, layout::FRAME_CONSTANTS);
@@ -90,7 +93,7 @@ impl Lowering<'_, '_> {
 
     /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let a = i.a() as usize;
         if i.b() == 0 || i.d() != 0 {
             self.stepped = true;
@@ -184,7 +187,10 @@ impl Lowering<'_, '_> {
 
     /// A return of so many values that nothing has to be closed for, to a caller that wants as many, or all; the interpreter does the others.
     pub(super) fn give_back(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        if self.frame != 0 {
+            return self.give_back_inlined(at);
+        }
+        let i = self.code(at);
         let count = match i.op() {
             Some(Op::Return0) => 0,
             Some(Op::Return1) => 1,

@@ -2,7 +2,6 @@
 
 use super::{Known, Lowering, Ty};
 use crate::backend::clif::{InstBuilder, condcodes::FloatCC, condcodes::IntCC, types};
-use crate::units;
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, layout};
@@ -42,10 +41,10 @@ impl Order {
 impl Lowering<'_, '_> {
     /// The interpreter comes to instruction `at`, where a loop comes round, with nothing known.
     pub(super) fn enter(&mut self, at: usize) {
-        match self.proto.code[at].op() {
+        match self.code(at).op() {
             Some(Op::ForLoop) => {
-                let a = self.proto.code[at].a() as usize;
-                let head = units::target(self.proto, at).and_then(|head| self.fixed.get(&head));
+                let a = self.code(at).a() as usize;
+                let head = self.target(at).and_then(|head| self.fixed.get(&head));
                 let ty = head.map_or(Ty::Any, |known| known[a].ty);
                 let refuse = self.b.create_block();
                 if ty.is_number() && !self.captured.contains(a as u8) {
@@ -78,13 +77,10 @@ impl Lowering<'_, '_> {
 
     /// Lowers instruction `at`.
     pub(super) fn instruction(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let Some(op) = i.op() else { return self.exit(at, EXITED) };
         // The quick ways of TFORCALL do what comes behind it.
-        if self.log.site(at).times() == 0
-            && !matches!(op, Op::TForLoop | Op::TForCall)
-            && !self.is_suspect(at)
-        {
+        if self.site(at).times() == 0 && !matches!(op, Op::TForLoop | Op::TForCall) && !self.is_suspect(at) {
             return self.exit(at, EXITED);
         }
         let (a, b) = (i.a() as usize, i.b() as usize);
@@ -109,7 +105,7 @@ impl Lowering<'_, '_> {
                 self.define_plain(a, Tag::FALSE);
                 self.edge(at + 2);
             }
-            Op::Jump => self.edge(units::target(self.proto, at).unwrap_or(at + 1)),
+            Op::Jump => self.edge(self.target(at).unwrap_or(at + 1)),
             Op::JumpBack => self.jump_back(at),
             Op::JumpIf => self.jump_if(at, a, true, None),
             Op::JumpIfNot => self.jump_if(at, a, false, None),
@@ -161,8 +157,8 @@ impl Lowering<'_, '_> {
     pub(super) fn step_and_jump(&mut self, at: usize) {
         self.step(at);
         let base = self.b.use_var(self.base);
-        let pc = self.load(types::I64, base, layout::FRAME_PC);
-        let targets = [units::target(self.proto, at), Some(at + 1)];
+        let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
+        let targets = [self.target(at), Some(at + 1)];
         for to in targets.into_iter().flatten() {
             let address = self.position(to);
             let is = self.b.ins().icmp(IntCC::Equal, pc, address);
@@ -201,16 +197,16 @@ impl Lowering<'_, '_> {
     }
 
     fn jump_back(&mut self, at: usize) {
-        let to = units::target(self.proto, at).expect("a verified jump");
+        let to = self.target(at).expect("a verified jump");
         self.poll(to);
         self.edge(to);
     }
 
     /// `FORLOOP`, of whose three registers the type is known.
     fn for_loop(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let a = i.a() as usize;
-        let head = units::target(self.proto, at).expect("a verified jump");
+        let head = self.target(at).expect("a verified jump");
         let [Some(index), Some(limit), Some(step)] = [a, a + 1, a + 2].map(|r| self.known(r)) else {
             return self.step_and_jump(at);
         };
@@ -249,13 +245,13 @@ impl Lowering<'_, '_> {
 
     /// `TFORCALL`: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
     fn generic_for(&mut self, at: usize) {
-        let head = units::target(self.proto, at + 1).expect("a verified jump");
+        let head = self.target(at + 1).expect("a verified jump");
         let past = at + 2;
         self.step(at);
         // Whichever way it was, the state may have moved on.
         self.forget(at + 1);
         let base = self.b.use_var(self.base);
-        let pc = self.load(types::I64, base, layout::FRAME_PC);
+        let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
         for to in [head, past] {
             let address = self.position(to);
             let is = self.b.ins().icmp(IntCC::Equal, pc, address);
@@ -275,8 +271,8 @@ impl Lowering<'_, '_> {
 
     /// `TFORLOOP`.
     fn generic_loop(&mut self, at: usize) {
-        let a = self.proto.code[at].a() as usize;
-        let head = units::target(self.proto, at).expect("a verified jump");
+        let a = self.code(at).a() as usize;
+        let head = self.target(at).expect("a verified jump");
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(a + 4) + layout::TAG);
         let goes_on = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
@@ -296,7 +292,7 @@ impl Lowering<'_, '_> {
 
     /// Jumps if the truth of register `r` is `wanted`; on that way register `set` gets it.
     fn jump_if(&mut self, at: usize, r: usize, wanted: bool, set: Option<usize>) {
-        let to = units::target(self.proto, at).expect("a verified jump");
+        let to = self.target(at).expect("a verified jump");
         if self.ty(r) != Ty::Any {
             // Numbers and tables are true.
             if wanted {
@@ -325,8 +321,8 @@ impl Lowering<'_, '_> {
 
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`.
     fn jump_compare(&mut self, at: usize, order: Order, wanted: bool, constant: bool) {
-        let i = self.proto.code[at];
-        let to = units::target(self.proto, at).expect("a verified jump");
+        let i = self.code(at);
+        let to = self.target(at).expect("a verified jump");
         let x = self.known(i.a() as usize);
         let y = if constant { self.constant(i.b() as usize) } else { self.known(i.b() as usize) };
         match (x, y) {
@@ -416,10 +412,10 @@ impl Lowering<'_, '_> {
 
     /// `FORPREP` of a loop over integers that are known, by a constant step.
     fn for_prep(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let a = i.a() as usize;
-        let past = units::target(self.proto, at).expect("a verified jump");
-        let step = at.checked_sub(1).map(|before| self.proto.code[before]);
+        let past = self.target(at).expect("a verified jump");
+        let step = at.checked_sub(1).map(|before| self.code(before));
         let step =
             step.filter(|s| s.op() == Some(Op::LoadI) && s.a() as usize == a + 2).map(|s| s.sj() as i64);
         let known = [a, a + 1, a + 2].map(|r| self.known(r).filter(|n| n.ty == Ty::Int));
@@ -446,8 +442,8 @@ impl Lowering<'_, '_> {
 
     /// Jumps if register a being the constant b is `wanted`.
     fn jump_constant(&mut self, at: usize, wanted: bool) {
-        let i = self.proto.code[at];
-        let (r, to) = (i.a() as usize, units::target(self.proto, at).expect("a verified jump"));
+        let i = self.code(at);
+        let (r, to) = (i.a() as usize, self.target(at).expect("a verified jump"));
         let tag = match &self.proto.constants[i.b() as usize] {
             Constant::Nil => Tag::NIL,
             Constant::Boolean(false) => Tag::FALSE,

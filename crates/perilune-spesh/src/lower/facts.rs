@@ -31,16 +31,19 @@ pub(super) enum Name {
     Met(usize, usize),
     /// The one that a register has in all of a loop, which begins with this instruction.
     Kept(usize, usize),
-    /// That of an upvalue.
-    Upvalue(u16),
-    /// That of a global, by its cache.
-    Global(u16),
+    /// That of an upvalue of a frame.
+    Upvalue(FrameNumber, u16),
+    /// That of a global, by the cache of a frame.
+    Global(FrameNumber, u16),
 }
+
+/// Which of the functions it is whose code is built: 0 is the compiled one, the others are inlined.
+pub(super) type FrameNumber = u16;
 
 impl Name {
     /// It is the value of a variable, which may get another one.
     fn is_of_variable(self) -> bool {
-        matches!(self, Name::Upvalue(_) | Name::Global(_))
+        matches!(self, Name::Upvalue(..) | Name::Global(..))
     }
 }
 
@@ -48,13 +51,13 @@ impl Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Fact {
     /// The address of the value of an upvalue.
-    Upvalue(u16),
+    Upvalue(FrameNumber, u16),
     /// The upvalue is a table: this one.
-    UpvalueTable(u16),
+    UpvalueTable(FrameNumber, u16),
     /// The node of a global, by upvalue, key and cache.
-    Global(u16, u16, u16),
+    Global(FrameNumber, u16, u16, u16),
     /// The global is a table: this one.
-    GlobalTable(u16, u16, u16),
+    GlobalTable(FrameNumber, u16, u16, u16),
     /// A table has an array of this kind: its address and length.
     Array(Name, Kind),
     /// A table has this shape: the address of its fields.
@@ -62,7 +65,7 @@ pub(super) enum Fact {
     /// Numbers may be stored into it without asking.
     Writable(Name),
     /// What the cache has holds for the table: the address of the value.
-    Class(Name, u16),
+    Class(Name, FrameNumber, u16),
 }
 
 /// An [`ArrayKind`], in order.
@@ -81,13 +84,27 @@ impl Fact {
     /// The value that it is of, if that has a name.
     pub(super) fn of(self) -> Option<Name> {
         match self {
-            Fact::Array(name, _) | Fact::Slots(name, _) | Fact::Writable(name) | Fact::Class(name, _) => {
+            Fact::Array(name, _) | Fact::Slots(name, _) | Fact::Writable(name) | Fact::Class(name, ..) => {
                 Some(name)
             }
-            Fact::Upvalue(_) | Fact::Global(..) => None,
-            Fact::UpvalueTable(n) => Some(Name::Upvalue(n)),
-            Fact::GlobalTable(_, _, cache) => Some(Name::Global(cache)),
+            Fact::Upvalue(..) | Fact::Global(..) => None,
+            Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
+            Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
         }
+    }
+
+    /// It is about what belongs to the compiled function itself, and not to one that is inlined.
+    fn is_outer(self) -> bool {
+        let frame = match self {
+            Fact::Upvalue(frame, _)
+            | Fact::UpvalueTable(frame, _)
+            | Fact::Global(frame, ..)
+            | Fact::GlobalTable(frame, ..)
+            | Fact::Class(_, frame, _) => frame,
+            Fact::Array(..) | Fact::Slots(..) | Fact::Writable(_) => 0,
+        };
+        let of = self.of();
+        frame == 0 && !matches!(of, Some(Name::Upvalue(1.., _) | Name::Global(1.., _)))
     }
 
     /// The same of another value.
@@ -96,8 +113,8 @@ impl Fact {
             Fact::Array(_, kind) => Fact::Array(name, kind),
             Fact::Slots(_, shape) => Fact::Slots(name, shape),
             Fact::Writable(_) => Fact::Writable(name),
-            Fact::Class(_, cache) => Fact::Class(name, cache),
-            Fact::Upvalue(_) | Fact::Global(..) | Fact::UpvalueTable(_) | Fact::GlobalTable(..) => self,
+            Fact::Class(_, frame, cache) => Fact::Class(name, frame, cache),
+            Fact::Upvalue(..) | Fact::Global(..) | Fact::UpvalueTable(..) | Fact::GlobalTable(..) => self,
         }
     }
 }
@@ -158,7 +175,7 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn changes(&self, l: &units::Region, r: usize) -> bool {
-        (l.head..=l.back).any(|at| self.proto.code[at].changes(r as u8))
+        (l.head..=l.back).any(|at| self.code(at).changes(r as u8))
     }
 
     /// The facts that hold here, under the names that their values have in the loop that begins with `head`.
@@ -166,7 +183,7 @@ impl Lowering<'_, '_> {
         let Some(now) = &self.now else { return Facts::new() };
         let names = self.names_in(head);
         let mut facts = Facts::new();
-        for &fact in &now.facts {
+        for &fact in now.facts.iter().filter(|fact| fact.is_outer()) {
             match fact.of() {
                 Some(name) if !name.is_of_variable() => {
                     let holders = now.names.iter().zip(&names).enumerate();
@@ -206,10 +223,10 @@ impl Lowering<'_, '_> {
     /// Makes a fact true, of the value in register `holder` if there is one; else goes to `exit`. Whether that is possible.
     fn find_out(&mut self, fact: Fact, holder: Option<usize>, exit: Block) -> bool {
         let table = match fact.of() {
-            Some(Name::Upvalue(n)) if !matches!(fact, Fact::UpvalueTable(_)) => {
-                Some(self.values(Fact::UpvalueTable(n))[0])
+            Some(Name::Upvalue(frame, n)) if !matches!(fact, Fact::UpvalueTable(..)) => {
+                Some(self.values(Fact::UpvalueTable(frame, n))[0])
             }
-            Some(Name::Global(_)) if !matches!(fact, Fact::GlobalTable(..)) => {
+            Some(Name::Global(..)) if !matches!(fact, Fact::GlobalTable(..)) => {
                 let now = self.now.as_ref().expect("somebody asks");
                 let of = |f: &&Fact| matches!(f, Fact::GlobalTable(..)) && f.of() == fact.of();
                 let known = now.facts.iter().find(of).copied();
@@ -218,14 +235,14 @@ impl Lowering<'_, '_> {
             _ => holder.and_then(|r| self.known(r)).filter(|t| t.ty == Ty::Table).map(|t| t.val),
         };
         match (fact, table) {
-            (Fact::Upvalue(n), _) => drop(self.upvalue_address(n)),
-            (Fact::UpvalueTable(n), _) => drop(self.upvalue_table(n, exit)),
-            (Fact::Global(up, key, cache), _) => drop(self.global_address(up, key, cache, exit)),
-            (Fact::GlobalTable(up, key, cache), _) => drop(self.global_table(up, key, cache, exit)),
+            (Fact::Upvalue(_, n), _) => drop(self.upvalue_address(n)),
+            (Fact::UpvalueTable(_, n), _) => drop(self.upvalue_table(n, exit)),
+            (Fact::Global(_, up, key, cache), _) => drop(self.global_address(up, key, cache, exit)),
+            (Fact::GlobalTable(_, up, key, cache), _) => drop(self.global_table(up, key, cache, exit)),
             (Fact::Array(name, kind), Some(table)) => drop(self.array(name, table, kind, exit)),
             (Fact::Slots(name, shape), Some(table)) => drop(self.slots(name, table, shape, exit)),
             (Fact::Writable(name), Some(table)) => self.writable(Some(name), table, exit),
-            (Fact::Class(name, cache), Some(table)) => drop(self.class(name, table, cache, exit)),
+            (Fact::Class(name, _, cache), Some(table)) => drop(self.class(name, table, cache, exit)),
             (_, None) => return false,
         }
         true
@@ -320,7 +337,7 @@ impl Lowering<'_, '_> {
 
     /// Where the class of the table has what this cache is for, else goes to `slow`.
     pub(super) fn class(&mut self, name: Name, table: Value, d: u16, slow: Block) -> Value {
-        let fact = Fact::Class(name, d);
+        let fact = Fact::Class(name, self.frame, d);
         if !self.has(fact) {
             let place = self.place_in_class(table, d, slow);
             self.keep(fact, vec![place]);
@@ -330,7 +347,7 @@ impl Lowering<'_, '_> {
 
     /// The address of the value of the upvalue of this number.
     pub(super) fn upvalue_address(&mut self, number: u16) -> Value {
-        let fact = Fact::Upvalue(number);
+        let fact = Fact::Upvalue(self.frame, number);
         if !self.has(fact) {
             let variable = self.upvalue(number);
             let address = self.load(types::I64, variable, layout::UPVALUE_VALUE);
@@ -341,7 +358,7 @@ impl Lowering<'_, '_> {
 
     /// The table that is the upvalue of this number, else goes to `slow`.
     pub(super) fn upvalue_table(&mut self, number: u16, slow: Block) -> Known {
-        let fact = Fact::UpvalueTable(number);
+        let fact = Fact::UpvalueTable(self.frame, number);
         if !self.has(fact) {
             let address = self.upvalue_address(number);
             let table = self.expect_at(address, 0, Ty::Table, slow).val;
@@ -352,7 +369,7 @@ impl Lowering<'_, '_> {
 
     /// The table that is a global, in a node that its cache tells, else goes to `slow`.
     pub(super) fn global_table(&mut self, up: u16, key: u16, cache: u16, slow: Block) -> Known {
-        let fact = Fact::GlobalTable(up, key, cache);
+        let fact = Fact::GlobalTable(self.frame, up, key, cache);
         if !self.has(fact) {
             let node = self.global_address(up, key, cache, slow);
             let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
@@ -366,7 +383,7 @@ impl Lowering<'_, '_> {
 
     /// The node of a global that its cache tells, else goes to `slow`.
     pub(super) fn global_address(&mut self, up: u16, key: u16, cache: u16, slow: Block) -> Value {
-        let fact = Fact::Global(up, key, cache);
+        let fact = Fact::Global(self.frame, up, key, cache);
         if !self.has(fact) {
             let globals = self.upvalue_table(up, slow).val;
             let node = self.node(globals, key, cache, slow);

@@ -68,7 +68,7 @@ impl Lowering<'_, '_> {
 
     /// `LEN` of a table without metatable whose border is known, or of a string.
     pub(super) fn length(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let (a, b) = (i.a() as usize, i.b() as usize);
         let slow = self.aside();
         let length = match self.known(b) {
@@ -104,7 +104,7 @@ impl Lowering<'_, '_> {
 
     /// `SETSLOT`: a field of a table that a constructor makes.
     pub(super) fn set_slot(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table && i.d() != NO_IC);
         let Some(table) = table else { return self.step(at) };
         let Some(stored) = self.stored(i.c()) else { return self.step(at) };
@@ -146,12 +146,12 @@ impl Lowering<'_, '_> {
     /// The upvalue of this number.
     pub(super) fn upvalue(&mut self, number: u16) -> Value {
         let base = self.b.use_var(self.base);
-        let closure = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        let closure = self.load(types::I64, base, self.record(layout::FRAME_FUNCTION) + layout::PAYLOAD);
         self.load(types::I64, closure, layout::CLOSURE_UPVALUES + 8 * number as i32)
     }
 
     pub(super) fn get_upvalue(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let a = i.a() as usize;
         match self.result(at) {
             Ty::Any => {
@@ -162,7 +162,7 @@ impl Lowering<'_, '_> {
                 let exit = self.exit_block(at, EXITED);
                 let table = self.upvalue_table(i.b(), exit);
                 self.define(a, table);
-                self.is_copy(a, Name::Upvalue(i.b()));
+                self.is_copy(a, Name::Upvalue(self.frame, i.b()));
             }
             ty => {
                 let exit = self.exit_block(at, EXITED);
@@ -180,7 +180,7 @@ impl Lowering<'_, '_> {
 
     /// The same where payload and tag lie as told.
     fn take_apart(&mut self, at: usize, address: Value, payload: i32, tag: i32, slow: Block) -> Ty {
-        let a = self.proto.code[at].a() as usize;
+        let a = self.code(at).a() as usize;
         let ty = self.result(at);
         let own = self.load(types::I8, address, tag);
         match ty.tag() {
@@ -212,13 +212,13 @@ impl Lowering<'_, '_> {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         self.b.ins().brif(metatable, slow, &[], on, &[]);
         self.b.switch_to_block(on);
-        self.put(self.proto.code[at].a() as usize, tag, payload);
+        self.put(self.code(at).a() as usize, tag, payload);
     }
 
     /// `GETTABUP` of a global that is in a node.
     pub(super) fn get_global(&mut self, at: usize) {
-        let i = self.proto.code[at];
-        if self.log.site(at).cache != Some(Cache::Node) {
+        let i = self.code(at);
+        if self.site(at).cache != Some(Cache::Node) {
             return self.step_and_guard(at);
         }
         let slow = self.slow(at);
@@ -226,7 +226,7 @@ impl Lowering<'_, '_> {
         if self.result(at) == Ty::Table {
             let table = self.global_table(i.b(), i.c(), i.d(), slow.block);
             self.define(a, table);
-            self.is_copy(a, Name::Global(i.d()));
+            self.is_copy(a, Name::Global(self.frame, i.d()));
             return self.join(at, slow, Some((a, Ty::Table)));
         }
         let node = self.global_address(i.b(), i.c(), i.d(), slow.block);
@@ -291,9 +291,9 @@ impl Lowering<'_, '_> {
 
     /// `SELF` of a table whose class has the method.
     pub(super) fn get_method(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some(Cache::Class)) = (table, self.log.site(at).cache) else {
+        let (Some(table), Some(Cache::Class)) = (table, self.site(at).cache) else {
             return self.step_and_guard(at);
         };
         let (slow, name) = (self.slow_field(at), self.name_of(i.b() as usize));
@@ -309,7 +309,7 @@ impl Lowering<'_, '_> {
 
     /// The slow way of an instruction that has met tables of one shape, or of several.
     fn slow_field(&mut self, at: usize) -> Slow {
-        match self.log.site(at).shapes {
+        match self.site(at).shapes {
             true => self.aside(),
             false => self.slow(at),
         }
@@ -317,16 +317,16 @@ impl Lowering<'_, '_> {
 
     /// `GETFIELD` of a table of the shape that the log has seen.
     pub(super) fn get_field(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some(cache)) = (table, self.log.site(at).cache) else {
+        let (Some(table), Some(cache)) = (table, self.site(at).cache) else {
             return self.step_and_guard(at);
         };
         let (slow, name) = (self.slow_field(at), self.name_of(i.b() as usize));
         let ty = match cache {
             Cache::Own { shape, slot } => {
                 let slots = self.slots(name, table.val, shape, slow.block);
-                if self.result(at) == Ty::Any && self.log.site(at).result.contains(Tag::NIL) {
+                if self.result(at) == Ty::Any && self.site(at).result.contains(Tag::NIL) {
                     self.take_or_nil(at, table.val, slots, Self::slot(slot as usize), slow.block);
                     Ty::Any
                 } else {
@@ -430,7 +430,7 @@ impl Lowering<'_, '_> {
 
     /// `SETUPVAL`.
     pub(super) fn set_upvalue(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let slow = self.slow(at);
         let Some(stored) = self.stored(i.a() as u16) else { return self.step(at) };
         let variable = self.upvalue(i.b());
@@ -446,9 +446,9 @@ impl Lowering<'_, '_> {
 
     /// `SETFIELD` into a field that is there.
     pub(super) fn set_field(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some(Cache::Own { shape, slot })) = (table, self.log.site(at).cache) else {
+        let (Some(table), Some(Cache::Own { shape, slot })) = (table, self.site(at).cache) else {
             return self.step(at);
         };
         let Some(stored) = self.stored(i.c()) else { return self.step(at) };
@@ -475,7 +475,7 @@ impl Lowering<'_, '_> {
 
     /// The slow way of an instruction that has met elements only, or other keys, too.
     fn slow_element(&mut self, at: usize) -> Slow {
-        match self.log.site(at).arrays & OTHER_KEY {
+        match self.site(at).arrays & OTHER_KEY {
             0 => self.slow(at),
             _ => self.aside(),
         }
@@ -484,7 +484,7 @@ impl Lowering<'_, '_> {
     /// The only kind of array that the log has seen at `at`.
     fn array_kind(&self, at: usize) -> Option<ArrayKind> {
         let kinds = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float];
-        kinds.into_iter().find(|&kind| self.log.site(at).arrays & !OTHER_KEY == 1 << kind as u8)
+        kinds.into_iter().find(|&kind| self.site(at).arrays & !OTHER_KEY == 1 << kind as u8)
     }
 
     fn type_of_elements(kind: ArrayKind) -> Ty {
@@ -506,7 +506,7 @@ impl Lowering<'_, '_> {
 
     /// `GETINDEX` and `GETINT` of an element of an array.
     pub(super) fn get_element(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let a = i.a() as usize;
         let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
         let index = self.index(i.c(), i.op() == Some(Op::GetInt));
@@ -519,8 +519,7 @@ impl Lowering<'_, '_> {
         }
         let slow = self.slow_element(at);
         let address = self.element(i.b() as usize, table.val, index, kind, slow.block);
-        let ty = if ty == Ty::Any && self.result(at) == Ty::Any && self.log.site(at).result.contains(Tag::NIL)
-        {
+        let ty = if ty == Ty::Any && self.result(at) == Ty::Any && self.site(at).result.contains(Tag::NIL) {
             self.take_or_nil(at, table.val, address, 0, slow.block);
             Ty::Any
         } else if ty == Ty::Any {
@@ -536,7 +535,7 @@ impl Lowering<'_, '_> {
 
     /// `SETINDEX` and `SETINT` over an element of an array.
     pub(super) fn set_element(&mut self, at: usize) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
         let index = self.index(i.b(), i.op() == Some(Op::SetInt));
         let (Some(table), Some(index), Some(kind)) = (table, index, self.array_kind(at)) else {

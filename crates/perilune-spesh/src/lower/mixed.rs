@@ -66,7 +66,7 @@ fn with_constant(op: Op) -> bool {
 impl Lowering<'_, '_> {
     /// Lowers instruction `at`, of whose operands these are known numbers and one at least is not; whether it could.
     pub(super) fn mixed_arithmetic(&mut self, at: usize, op: Op, x: Option<Known>, y: Option<Known>) -> bool {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let (b, c) = (i.b() as usize, i.c() as usize);
         let Some(operation) = operation(op) else { return false };
         let operand = |this: &Self, known: Option<Known>, r: usize| match known {
@@ -83,7 +83,7 @@ impl Lowering<'_, '_> {
                 None => return false,
             },
         };
-        let seen = self.log.site(at).result;
+        let seen = self.site(at).result;
         match seen.only() {
             Some(Tag::INT) => self.integers(at, operation, x, y),
             Some(Tag::FLOAT) => self.floats(at, operation, x, y),
@@ -106,7 +106,7 @@ impl Lowering<'_, '_> {
     }
 
     fn integers(&mut self, at: usize, operation: Operation, x: Operand, y: Operand) -> bool {
-        let a = self.proto.code[at].a() as usize;
+        let a = self.code(at).a() as usize;
         let slow = self.slow(at);
         let before = self.now.clone();
         let (Some(x), Some(y)) = (self.integer(x, slow.block), self.integer(y, slow.block)) else {
@@ -203,7 +203,7 @@ impl Lowering<'_, '_> {
         if matches!(operation, Operation::Bits(_)) {
             return false;
         }
-        let a = self.proto.code[at].a() as usize;
+        let a = self.code(at).a() as usize;
         let slow = self.slow(at);
         let is_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty == Ty::Float);
         if !is_float(x) && !is_float(y) && !matches!(operation, Operation::Div | Operation::Pow) {
@@ -224,7 +224,7 @@ impl Lowering<'_, '_> {
         if matches!(operation, Operation::Bits(_) | Operation::Div | Operation::Pow) {
             return false;
         }
-        let a = self.proto.code[at].a() as usize;
+        let a = self.code(at).a() as usize;
         let slow = self.slow(at);
         let [ints, floats, done] = [(); 3].map(|()| self.b.create_block());
         let tag = self.b.append_block_param(done, types::I8);
@@ -264,7 +264,7 @@ impl Lowering<'_, '_> {
 
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`; not both are known numbers of one type.
     pub(super) fn compare_mixed(&mut self, at: usize, to: usize, order: Order, wanted: bool, constant: bool) {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let operand = |this: &mut Self, r: usize| match this.known(r) {
             Some(n) if n.ty.is_number() => Some(Operand::Known(n)),
             Some(_) => None,
@@ -356,7 +356,7 @@ impl Lowering<'_, '_> {
 
     /// Jumps if register `r` being the number `y`, a constant, is `wanted`.
     pub(super) fn jump_number(&mut self, at: usize, r: usize, to: usize, wanted: bool) {
-        let n = self.proto.code[at].b() as usize;
+        let n = self.code(at).b() as usize;
         let as_float = match self.proto.constants[n] {
             Constant::Float(f) => f,
             Constant::Integer(i) if i.unsigned_abs() <= 1 << 53 => i as f64,

@@ -8,7 +8,7 @@ use perilune_vm::{Intrinsic, Native, Tag};
 impl Lowering<'_, '_> {
     /// `CALL` of what is no Lua function.
     pub(super) fn call_native(&mut self, at: usize) {
-        let (i, site) = (self.proto.code[at], self.log.site(at));
+        let (i, site) = (self.code(at), self.site(at));
         let known = site.native.filter(|_| !site.natives && i.c() == 2 && i.b() > 1 && !self.is_suspect(at));
         let Some((native, intrinsic)) = known.and_then(|n| Some((n, n.intrinsic?))) else {
             return self.step_and_guard(at);
@@ -57,7 +57,7 @@ impl Lowering<'_, '_> {
     /// Whether [`Lowering::do_native`] knows how.
     fn can_do(&mut self, at: usize, intrinsic: Intrinsic, arguments: &Arguments) -> bool {
         let types: Vec<Ty> = (0..arguments.count).map(|n| self.ty(arguments.first + n)).collect();
-        let result = self.log.site(at).result.only();
+        let result = self.site(at).result.only();
         let number = types[0].is_number();
         match intrinsic {
             Intrinsic::Abs => number,

@@ -9,7 +9,7 @@ use perilune_vm::machine::layout;
 impl Lowering<'_, '_> {
     /// Lowers instruction `at` if it is arithmetic on known numbers.
     pub(super) fn arithmetic(&mut self, at: usize, op: Op) -> bool {
-        let i = self.proto.code[at];
+        let i = self.code(at);
         let (a, b, c) = (i.a() as usize, i.b() as usize, i.c() as usize);
         let y = match op {
             Op::Add
@@ -146,7 +146,7 @@ impl Lowering<'_, '_> {
                 self.b.ins().iadd(quotient, sign)
             }
         };
-        let a = self.proto.code[at].a() as usize;
+        let a = self.code(at).a() as usize;
         self.define(a, Known { ty: Ty::Int, val });
         self.join(at, slow, Some((a, self.ty(a))));
     }
@@ -160,7 +160,7 @@ impl Lowering<'_, '_> {
             Op::Shl => self.b.ins().ishl(x.val, y.val),
             _ => self.b.ins().ushr(x.val, y.val),
         };
-        let a = self.proto.code[at].a() as usize;
+        let a = self.code(at).a() as usize;
         self.define(a, Known { ty: Ty::Int, val });
         self.join(at, slow, Some((a, self.ty(a))));
     }

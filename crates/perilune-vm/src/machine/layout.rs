@@ -47,6 +47,8 @@ pub const VM_STACK_LIMIT: i32 = offset_of!(Vm, lua.stack_limit) as i32;
 pub const VM_NATIVE_LIMIT: i32 = offset_of!(Vm, lua.stacks.running.limit) as i32;
 /// From a Lua function to its instance.
 pub const CLOSURE_INST: i32 = offset_of!(LuaClosure, proto) as i32;
+/// From an instance to its prototype, the same for all domains.
+pub const INST_PROTO: i32 = offset_of!(ProtoInst, proto) as i32;
 /// From an instance to what to call for machine code, a [`crate::machine::Run`]; null: none.
 pub const INST_NATIVE: i32 = offset_of!(ProtoInst, native) as i32;
 /// From an instance to how many registers it has, 1 byte.

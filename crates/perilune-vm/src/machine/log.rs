@@ -67,6 +67,8 @@ pub struct Site {
     pub calls: u32,
     /// The last of these, as [`Log::function`] says.
     pub callee: usize,
+    /// It has called others, too.
+    pub callees: bool,
     /// A native that it has called, and whether it has called others.
     pub native: Option<&'static Native>,
     /// See `native`.
@@ -123,6 +125,8 @@ impl Site {
     fn add(&mut self, earlier: &Site) {
         self.runs = self.runs.saturating_add(earlier.runs);
         self.calls = self.calls.saturating_add(earlier.calls);
+        self.callees |=
+            earlier.callees || (self.callee != 0 && earlier.callee != 0 && self.callee != earlier.callee);
         self.callee = if self.callee == 0 { earlier.callee } else { self.callee };
         self.natives |= earlier.natives
             || self.native.zip(earlier.native).is_some_and(|(own, earlier)| !std::ptr::eq(own, earlier));
@@ -339,7 +343,9 @@ impl Vm {
                     match at == 0 && base > frame && !(*inst).is_vararg {
                         true => {
                             log.sites[op].calls += 1;
-                            log.sites[op].callee = (*inst).proto as usize;
+                            let (site, callee) = (&mut log.sites[op], (*inst).proto as usize);
+                            site.callees |= site.callee != 0 && site.callee != callee;
+                            site.callee = callee;
                         }
                         false => log.sites[op].leaves += 1,
                     }
