@@ -282,24 +282,26 @@ impl Compiler {
                 || self.profiles.is_compiled(function)
         };
         let mut cost = one.draft.cost;
-        for at in 0..one.log.proto().code.len() {
-            let site = one.log.site(at);
-            if site.calls > 0
-                && one.unit.contains(at)
-                && !is_compiled(site.callee)
-                && !one.draft.inlined.contains(&at)
-            {
-                cost.leaves(site.calls);
+        let function = one.log.function();
+        let sites = (0..one.log.proto().code.len()).map(|at| (at, one.log.site(at)));
+        let called = sites.filter(|(at, _)| one.unit.contains(*at) && !one.draft.inlined.contains(at));
+        let (mut calls, mut direct) = (0u32, 0u32);
+        for (_, site) in called.filter(|(_, site)| site.calls > 0) {
+            calls = calls.saturating_add(site.calls);
+            if !site.callees && is_compiled(site.callee) {
+                direct = direct.saturating_add(site.calls);
             }
         }
-        let function = one.log.function();
-        let calls_from = |other: &Candidate| -> u32 {
-            let sites = (0..other.log.proto().code.len()).map(|at| other.log.site(at));
-            sites.filter(|site| site.callee == function).fold(0, |sum, site| sum.saturating_add(site.calls))
-        };
-        let called = candidates.iter().fold(0u32, |sum, other| sum.saturating_add(calls_from(other)));
+        // Calls of one function or another: those of candidates know who called them.
+        let others = candidates.iter().filter(|other| other.unit.starts);
+        let known = others.fold(0u32, |sum, other| sum.saturating_add(other.log.calls_from(function)));
+        cost.leaves(calls.saturating_sub(direct.max(known)));
+        let entered = candidates.iter().fold(0u32, |sum, other| {
+            let calls = one.log.calls_from(other.log.function());
+            sum.saturating_add(calls)
+        });
         if one.unit.starts {
-            cost.enters(one.log.calls().saturating_sub(called));
+            cost.enters(one.log.calls().saturating_sub(entered));
         }
         cost
     }

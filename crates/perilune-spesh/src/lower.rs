@@ -483,6 +483,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         debug_assert!(self.now.is_none(), "a function ends with a return");
         self.fill_exits();
+        self.frame = 0;
         self.b.seal_all_blocks();
         let mut hoisted = std::mem::take(&mut self.round);
         for (head, facts) in &mut hoisted {

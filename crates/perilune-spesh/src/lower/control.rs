@@ -138,6 +138,7 @@ impl Lowering<'_, '_> {
             Op::GetUpval => self.get_upvalue(at),
             Op::SetUpval => self.set_upvalue(at),
             Op::GetTabUp => self.get_global(at),
+            Op::SetTabUp => self.set_global(at),
             Op::SelfCall => self.get_method(at),
             Op::GetField => self.get_field(at),
             Op::SetField => self.set_field(at),

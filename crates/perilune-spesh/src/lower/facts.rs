@@ -141,6 +141,16 @@ impl State {
         }
     }
 
+    /// Globals may have other values, in the same places.
+    pub(super) fn forget_globals(&mut self, at: usize) {
+        self.facts.retain(|fact| !matches!(fact.of(), Some(Name::Global(..))));
+        for (r, name) in
+            self.names.iter_mut().enumerate().filter(|(_, name)| matches!(name, Name::Global(..)))
+        {
+            *name = Name::Made(at, r);
+        }
+    }
+
     /// What is known on both ways, which meet before instruction `at`.
     pub(super) fn meet(&mut self, other: &State, at: usize) {
         for (r, (register, other)) in self.registers.iter_mut().zip(&other.registers).enumerate() {
@@ -175,7 +185,7 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn changes(&self, l: &units::Region, r: usize) -> bool {
-        (l.head..=l.back).any(|at| self.code(at).changes(r as u8))
+        self.frames[0].log.proto().code[l.head..=l.back].iter().any(|i| i.changes(r as u8))
     }
 
     /// The facts that hold here, under the names that their values have in the loop that begins with `head`.

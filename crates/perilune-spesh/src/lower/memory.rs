@@ -1,7 +1,7 @@
 //! Copies, upvalues, fields and elements.
 
 use super::{Known, Lowering, Name, Slow, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use perilune_syntax::bytecode::{NO_IC, RK_CONST};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::machine::{Cache, EXITED, OTHER_KEY, layout};
@@ -218,11 +218,19 @@ impl Lowering<'_, '_> {
     /// `GETTABUP` of a global that is in a node.
     pub(super) fn get_global(&mut self, at: usize) {
         let i = self.code(at);
-        if self.site(at).cache != Some(Cache::Node) {
-            return self.step_and_guard(at);
-        }
-        let slow = self.slow(at);
         let a = i.a() as usize;
+        let slow = match self.site(at).cache {
+            Some(Cache::Node) => self.slow(at),
+            Some(Cache::Own { shape, slot }) => {
+                let slow = self.slow(at);
+                let table = self.upvalue_table(i.b(), slow.block).val;
+                let name = Name::Upvalue(self.frame, i.b());
+                let slots = self.slots(name, table, shape, slow.block);
+                let ty = self.take(at, slots, Self::slot(slot as usize), slow.block);
+                return self.join(at, slow, Some((a, ty)));
+            }
+            _ => return self.step_and_guard(at),
+        };
         if self.result(at) == Ty::Table {
             let table = self.global_table(i.b(), i.c(), i.d(), slow.block);
             self.define(a, table);
@@ -232,6 +240,40 @@ impl Lowering<'_, '_> {
         let node = self.global_address(i.b(), i.c(), i.d(), slow.block);
         let ty = self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block);
         self.join(at, slow, Some((a, ty)));
+    }
+
+    /// `SETTABUP` of a field that is there, or of a global in a node that is no reference and becomes none.
+    pub(super) fn set_global(&mut self, at: usize) {
+        let i = self.code(at);
+        let up = i.a() as u16;
+        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
+        let is_plain = stored.known.is_some_and(|tag| tag < Tag::STRING);
+        let slow = match self.site(at).cache {
+            Some(Cache::Own { .. }) => self.slow(at),
+            Some(Cache::Node) if is_plain => self.slow(at),
+            _ => return self.step(at),
+        };
+        let table = self.upvalue_table(up, slow.block).val;
+        let name = Name::Upvalue(self.frame, up);
+        self.is_something(&stored, slow.block);
+        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        if let Some(Cache::Own { shape, slot }) = self.site(at).cache {
+            let slots = self.slots(name, table, shape, slow.block);
+            self.is_writable((Some(name), table), what, &stored, slow.block);
+            self.replace(slots, Self::slot(slot as usize), &stored, slow.block);
+        } else {
+            let node = self.global_address(up, i.b(), i.d(), slow.block);
+            self.is_writable((Some(name), table), what, &stored, slow.block);
+            let tag = self.load(types::I8, node, layout::NODE_VALUE_TAG);
+            let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+            self.unless(there, slow.block);
+            self.store(stored.payload, node, layout::NODE_VALUE);
+            self.store(stored.tag, node, layout::NODE_VALUE_TAG);
+        }
+        self.join(at, slow, None);
+        if let Some(now) = &mut self.now {
+            now.forget_globals(at);
+        }
     }
 
     /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
@@ -474,17 +516,20 @@ impl Lowering<'_, '_> {
     }
 
     /// The slow way of an instruction that has met elements only, or other keys, too.
-    fn slow_element(&mut self, at: usize) -> Slow {
-        match self.site(at).arrays & OTHER_KEY {
-            0 => self.slow(at),
-            _ => self.aside(),
+    fn slow_element(&mut self, at: usize, others: bool) -> Slow {
+        match others || self.site(at).arrays & OTHER_KEY != 0 {
+            false => self.slow(at),
+            true => self.aside(),
         }
     }
 
-    /// The only kind of array that the log has seen at `at`.
-    fn array_kind(&self, at: usize) -> Option<ArrayKind> {
+    /// The kind of array that the log has seen at `at`, and whether there were others. Tables whose arrays become general stay so.
+    fn array_kind(&self, at: usize) -> Option<(ArrayKind, bool)> {
+        let seen = self.site(at).arrays & !OTHER_KEY;
         let kinds = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float];
-        kinds.into_iter().find(|&kind| self.site(at).arrays & !OTHER_KEY == 1 << kind as u8)
+        let kind = kinds.into_iter().find(|&kind| seen & 1 << kind as u8 != 0)?;
+        let others = seen != 1 << kind as u8;
+        (kind == ArrayKind::General || !others).then_some((kind, others))
     }
 
     fn type_of_elements(kind: ArrayKind) -> Ty {
@@ -495,13 +540,26 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The number of an element from 0, for the key in register `r` or, if it is one, a constant.
-    fn index(&mut self, r: u16, constant: bool) -> Option<Value> {
+    /// A key of an array: the number of the element from 0; of a float it is not yet known whether there is such an element.
+    fn index(&mut self, r: u16, constant: bool) -> Option<Known> {
         if constant {
-            return Some(self.b.ins().iconst(types::I64, r as i64 - 1));
+            return Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, r as i64 - 1) });
         }
-        let key = self.known(r as usize).filter(|k| k.ty == Ty::Int)?;
-        Some(self.b.ins().iadd_imm_s(key.val, -1))
+        let key = self.known(r as usize).filter(|k| k.ty.is_number())?;
+        let val = if key.ty == Ty::Int { self.b.ins().iadd_imm_s(key.val, -1) } else { key.val };
+        Some(Known { ty: key.ty, val })
+    }
+
+    /// The number of an element from 0, for a key; a float that is no integer goes to `slow`.
+    fn number_of_element(&mut self, key: Known, slow: Block) -> Value {
+        if key.ty == Ty::Int {
+            return key.val;
+        }
+        let number = self.b.ins().fcvt_to_sint_sat(types::I64, key.val);
+        let again = self.b.ins().fcvt_from_sint(types::F64, number);
+        let same = self.b.ins().fcmp(FloatCC::Equal, again, key.val);
+        self.unless(same, slow);
+        self.b.ins().iadd_imm_s(number, -1)
     }
 
     /// `GETINDEX` and `GETINT` of an element of an array.
@@ -509,15 +567,16 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let a = i.a() as usize;
         let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let index = self.index(i.c(), i.op() == Some(Op::GetInt));
-        let (Some(table), Some(index), Some(kind)) = (table, index, self.array_kind(at)) else {
+        let key = self.index(i.c(), i.op() == Some(Op::GetInt));
+        let (Some(table), Some(key), Some((kind, others))) = (table, key, self.array_kind(at)) else {
             return self.step_and_guard(at);
         };
         let ty = Self::type_of_elements(kind);
         if ty != Ty::Any && ty != self.result(at) {
             return self.step_and_guard(at);
         }
-        let slow = self.slow_element(at);
+        let slow = self.slow_element(at, others);
+        let index = self.number_of_element(key, slow.block);
         let address = self.element(i.b() as usize, table.val, index, kind, slow.block);
         let ty = if ty == Ty::Any && self.result(at) == Ty::Any && self.site(at).result.contains(Tag::NIL) {
             self.take_or_nil(at, table.val, address, 0, slow.block);
@@ -537,8 +596,8 @@ impl Lowering<'_, '_> {
     pub(super) fn set_element(&mut self, at: usize) {
         let i = self.code(at);
         let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
-        let index = self.index(i.b(), i.op() == Some(Op::SetInt));
-        let (Some(table), Some(index), Some(kind)) = (table, index, self.array_kind(at)) else {
+        let key = self.index(i.b(), i.op() == Some(Op::SetInt));
+        let (Some(table), Some(key), Some((kind, others))) = (table, key, self.array_kind(at)) else {
             return self.step(at);
         };
         let Some(stored) = self.stored(i.c()) else { return self.step(at) };
@@ -546,7 +605,8 @@ impl Lowering<'_, '_> {
         if ty != Ty::Any && ty.tag() != stored.known {
             return self.step(at);
         }
-        let (slow, name) = (self.slow_element(at), self.name_of(i.a() as usize));
+        let (slow, name) = (self.slow_element(at, others), self.name_of(i.a() as usize));
+        let index = self.number_of_element(key, slow.block);
         let address = self.element(i.a() as usize, table.val, index, kind, slow.block);
         self.is_something(&stored, slow.block);
         self.is_writable((Some(name), table.val), index, &stored, slow.block);

@@ -20,6 +20,8 @@ use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
+/// So many callers of a function are told apart.
+const MOST_CALLERS: usize = 16;
 /// So many functions are recorded at a time.
 const MOST_FUNCTIONS: usize = 100;
 
@@ -147,6 +149,8 @@ pub struct Log {
     proto: Arc<Proto>,
     /// How often it has been called.
     calls: u32,
+    /// By which functions, as [`Log::function`] says, and how often: the first that were seen.
+    callers: Vec<(usize, u32)>,
     sites: Box<[Site]>,
     /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
@@ -168,6 +172,19 @@ impl Log {
         self.calls
     }
 
+    /// How often it has been called by another function, whose number this is, as far as that was noted.
+    pub fn calls_from(&self, function: usize) -> u32 {
+        self.callers.iter().find(|(caller, _)| *caller == function).map_or(0, |(_, count)| *count)
+    }
+
+    fn called_by(&mut self, function: usize, times: u32) {
+        if let Some((_, count)) = self.callers.iter_mut().find(|(caller, _)| *caller == function) {
+            *count = count.saturating_add(times);
+        } else if self.callers.len() < MOST_CALLERS {
+            self.callers.push((function, times));
+        }
+    }
+
     /// What an earlier log of the same function has met is added; where only one can be had, it is the later.
     ///
     /// # Panics
@@ -175,6 +192,7 @@ impl Log {
     pub fn add(&mut self, earlier: &Log) {
         assert!(Arc::ptr_eq(&self.proto, &earlier.proto), "logs of two functions");
         self.calls = self.calls.saturating_add(earlier.calls);
+        earlier.callers.iter().for_each(|&(caller, times)| self.called_by(caller, times));
         self.sites.iter_mut().zip(&earlier.sites).for_each(|(site, earlier)| site.add(earlier));
         for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
             if let (Some(head), Some(earlier)) = (head, earlier) {
@@ -266,7 +284,13 @@ impl Logging {
             };
             heads[target as usize] = none();
         }
-        let log = Log { proto, calls: 0, sites: vec![Site::default(); count].into_boxed_slice(), heads };
+        let log = Log {
+            proto,
+            calls: 0,
+            callers: Vec::new(),
+            sites: vec![Site::default(); count].into_boxed_slice(),
+            heads,
+        };
         self.logs.push((inst, log));
         self.numbers.insert(inst, self.logs.len() - 1);
         Some(self.logs.len() - 1)
@@ -332,6 +356,7 @@ impl Vm {
             let at = (*inst).position(pc) - 1;
             let tag = |r: u8| (*base.add(r as usize)).tag();
             let mut begins = at == 0;
+            let mut caller = None;
             if let Some((last, frame, op)) = before {
                 let log = &mut logging.logs[last].1;
                 let i = log.proto.code[op];
@@ -346,6 +371,7 @@ impl Vm {
                             let (site, callee) = (&mut log.sites[op], (*inst).proto as usize);
                             site.callees |= site.callee != 0 && site.callee != callee;
                             site.callee = callee;
+                            caller = Some(Arc::as_ptr(&log.proto) as usize);
                         }
                         false => log.sites[op].leaves += 1,
                     }
@@ -354,6 +380,9 @@ impl Vm {
             logging.last = number.map(|number| (number, base, at));
             let Some(number) = number else { return self.end_log_if_due() };
             let log = &mut logging.logs[number].1;
+            if let Some(caller) = caller.filter(|_| begins) {
+                log.called_by(caller, 1);
+            }
             let code = &log.proto.code;
             if begins {
                 log.calls += 1;
@@ -377,8 +406,11 @@ impl Vm {
             if let Some((object, key)) = field {
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE {
                     let table = object.payload() as *mut Table;
-                    let number = key.payload().wrapping_sub(1);
-                    let within = key.tag() == Tag::INT && number < (*table).array_len as u64;
+                    let number = match key.as_float() {
+                        Some(f) => perilune_syntax::numeral::float_to_integer(f).unwrap_or(0),
+                        None => key.as_int().unwrap_or(0),
+                    };
+                    let within = (number as u64).wrapping_sub(1) < (*table).array_len as u64;
                     1 << (*table).kind as u8 | if within { 0 } else { OTHER_KEY }
                 } else {
                     OTHER_OBJECT
@@ -424,7 +456,7 @@ impl Vm {
                 continue;
             }
             for (at, i) in log.proto.code.iter().enumerate() {
-                if let Some(Op::GetField | Op::SetField | Op::GetTabUp | Op::SelfCall) = i.op()
+                if let Some(Op::GetField | Op::SetField | Op::GetTabUp | Op::SetTabUp | Op::SelfCall) = i.op()
                     && i.d() != NO_IC
                 {
                     // SAFETY: a live instance has the caches that its code names.
