@@ -7,7 +7,7 @@
 local core = ...
 local pl = require "perilune"
 local net = require "perilune.net"
-local error, ipairs, next, pairs, setmetatable, tostring, type = error, ipairs, next, pairs, setmetatable, tostring, type
+local error, ipairs, next, pairs, pcall, setmetatable, tostring, type = error, ipairs, next, pairs, pcall, setmetatable, tostring, type
 local now = pl.now
 local send_request, read_response, is_fresh, parse_url = core.send_request, core.read_response, core.is_fresh, core.parse_url
 
@@ -136,11 +136,31 @@ end
 
 -- The one place where a connection is opened.
 local function open(url, seconds, tls)
-  local options = { host = url.host, port = url.port, timeout = seconds }
-  if url.scheme == "https" then
-    return nil, "cannot connect to " .. url.authority .. ": https needs TLS, which perilune.net does not have", "tls"
+  local options = { host = url.host, port = url.port, timeout = seconds, tls = url.scheme == "https" and (tls or true) or nil }
+  local ok, c, message, code = pcall(net.connect, options)
+  -- A mistake in the options for TLS. Where it was found is no place of the program's.
+  if not ok then error(type(c) == "string" and c:gsub("^perilune:%d+: ", "") or c, 0) end
+  return c, message, code
+end
+
+-- What connections in a pool are told apart by: who trusts everybody must not leave one for somebody who does not.
+local function origin(o, url)
+  local parts = { url.scheme, "://", url.authority }
+  if url.scheme == "https" and o.tls then
+    local names = {}
+    for name in next, o.tls do names[#names + 1] = tostring(name) end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      local value = o.tls[name]
+      if type(value) ~= "table" then value = { value } end
+      parts[#parts + 1] = ("\n%s %d"):format(name, #value)
+      for _, part in ipairs(value) do
+        part = tostring(part)
+        parts[#parts + 1] = (" %d:%s"):format(#part, part)
+      end
+    end
   end
-  return net.connect(options)
+  return table.concat(parts)
 end
 
 -- What holds a connection while the caller may be cancelled.
@@ -192,7 +212,7 @@ end
 -- A connection for an origin, and whether it has been used before.
 local function connect(o, url, deadline)
   if o.pool then
-    local c = o.pool:_take(url.scheme .. "://" .. url.authority)
+    local c = o.pool:_take(origin(o, url))
     if c then return c, true end
   end
   local c, message, code = open(url, remaining(deadline), o.tls)
@@ -209,7 +229,7 @@ local function once(o, url, deadline, held)
     o.received = used and c:info().received or 0
     local status, reason, headers, left, wishes, all_sent = exchange(c, o, url, deadline)
     if status then
-      local key, pool = url.scheme .. "://" .. url.authority, o.pool
+      local key, pool = origin(o, url), o.pool
       local keeps = wishes & 1 ~= 0 and pool and left ~= -4 and all_sent
       local res = setmetatable({
         status = status, reason = reason, headers = headers, url = url.text, _c = c, _left = left, _limit = o.limit, _deadline = deadline,
@@ -261,6 +281,14 @@ local function next_url(o, url, res, count)
   if target.scheme ~= url.scheme or target.authority ~= url.authority then
     for _, name in ipairs(SECRETS) do o.headers[name] = nil end
     o.headers.host = nil
+    -- Whom the program means, and who it is there, is meant for the first host.
+    local tls = o.tls
+    if tls and (tls.name or tls.cert) then
+      o.tls = {}
+      for name, value in next, tls do
+        if name ~= "name" and name ~= "cert" and name ~= "key" then o.tls[name] = value end
+      end
+    end
   end
   return target
 end
