@@ -23,6 +23,7 @@ pub fn from_env(ignore_lua: bool, files: Files) -> Config {
         check_races: wants_races(&std::env::var("PERILUNE_CHECK").unwrap_or_default()),
         takes_interrupts: true,
         modules: [perilune_io::modules(), perilune_http::modules()].concat(),
+        descriptors: Some(perilune_io::descriptors()),
         specializer: specializer(),
     }
 }

@@ -32,6 +32,7 @@ use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Bytes, DomainId, Name};
 use perilune_trace::{Category, FiberRef, emit, names, on};
+use perilune_vm::host::Descriptors;
 use perilune_vm::parcel::{ModuleSearch, Parcel};
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
 use std::any::Any;
@@ -1018,6 +1019,9 @@ impl Host for Domain {
             self.interrupt_root();
         }
         self.is_main
+    }
+    fn descriptors(&self) -> Option<&'static dyn Descriptors> {
+        self.runtime.config().descriptors
     }
     fn live_fibers(&self) -> usize {
         self.live.load(Ordering::Relaxed)

@@ -16,6 +16,7 @@ use crate::untold::Untold;
 use parking_lot::Mutex;
 use perilune_heap::HeapOptions;
 use perilune_stdlib::Paths;
+use perilune_vm::host::Descriptors;
 use perilune_vm::machine::Specializer;
 use perilune_vm::{Native, Vm};
 use std::any::Any;
@@ -40,6 +41,8 @@ pub struct Config {
     pub takes_interrupts: bool,
     /// Further modules that every domain can require.
     pub modules: Vec<Module>,
+    /// What lets natives of the standard library wait for pipes without a thread; `None`: they block one.
+    pub descriptors: Option<&'static dyn Descriptors>,
     /// Makes machine code for all domains; `None`: everything is interpreted.
     pub specializer: Option<Arc<dyn Specializer>>,
 }

@@ -40,6 +40,7 @@
 mod address;
 mod buffer;
 mod connection;
+mod descriptors;
 mod dial;
 mod failure;
 mod lease;
@@ -66,6 +67,7 @@ mod waiting;
 use perilune_domain::{Module, outside};
 use perilune_vm::Native;
 
+pub use descriptors::descriptors;
 pub use poller::poll_by_workers;
 
 /// For rooms above this one that make natives on connections: protocols.

@@ -131,22 +131,19 @@ pub fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
 }
 
-/// Runs `command` in the foreground; its wait status.
-pub(crate) fn execute(command: &[u8]) -> Result<i32, Errno> {
-    struct Foreground;
-    impl Drop for Foreground {
-        fn drop(&mut self) {
-            FOREGROUND.fetch_sub(1, Ordering::Relaxed);
-        }
+/// For as long as it lives, a command has the terminal.
+pub(crate) struct Foreground(());
+
+impl Foreground {
+    pub(crate) fn new() -> Foreground {
+        FOREGROUND.fetch_add(1, Ordering::Relaxed);
+        Foreground(())
     }
-    FOREGROUND.fetch_add(1, Ordering::Relaxed);
-    let _foreground = Foreground;
-    let mut child = start(command, None)?;
-    loop {
-        match child.wait() {
-            Err(Errno::INTR) => {}
-            result => return result,
-        }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        FOREGROUND.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -312,6 +309,7 @@ mod tests {
 
     #[test]
     fn commands_have_statuses() {
+        let execute = |command: &[u8]| start(command, None).unwrap().wait();
         assert_eq!(execute(b"exit 3").map(|status| libc::WEXITSTATUS(status)), Ok(3));
         assert_eq!(execute(b"kill -9 $$").map(|status| libc::WTERMSIG(status)), Ok(9));
         assert!(has_shell());

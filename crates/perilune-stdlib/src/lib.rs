@@ -16,7 +16,7 @@
 //! | `os.rs`, `date.rs` | `os` |
 //! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
-//! | `child.rs`, `sigpipe.rs` | processes that are started; pipes that nobody reads |
+//! | `child.rs`, `ended.rs`, `sigpipe.rs` | processes that are started; waiting for their ends; pipes that nobody reads |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
 //! meet a metamethod or a callback.
@@ -26,6 +26,7 @@ pub mod child;
 pub mod chunk;
 mod date;
 pub mod debug;
+mod ended;
 mod errno;
 pub mod io;
 pub mod math;

@@ -3,8 +3,9 @@
 //! Locales: numbers, characters and collation are those of the "C" locale always, so that is the only locale
 //! there is; asking for the native one ("") selects it.
 
-use crate::child;
+use crate::child::{self, Foreground};
 use crate::date;
+use crate::ended::Ended;
 use crate::errno::{self, c_bytes};
 use crate::io;
 use perilune_vm::{LuaResult, Native, Value, Vm};
@@ -53,12 +54,14 @@ fn execute(vm: &mut Vm) -> LuaResult<u32> {
         return vm.ret(child::has_shell());
     };
     let command = command.bytes().to_vec();
-    let status = vm.blocking(|| {
-        io::flush_all();
-        child::execute(&command)
-    });
-    match status {
-        Ok(status) => errno::exec_result(vm, status),
+    if let Some(ended) = vm.wait_over()?.and_then(|aside| aside.downcast::<Ended>().ok()) {
+        return ended.wait(vm);
+    }
+    io::flush_before_child(vm);
+    let foreground = Foreground::new();
+    let started = child::start(&command, None).map(|child| (child, foreground));
+    match started {
+        Ok((child, foreground)) => Ended::new(child, None).in_foreground(foreground).wait(vm),
         Err(error) => errno::failure(vm, error, None),
     }
 }

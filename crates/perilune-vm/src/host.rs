@@ -6,7 +6,7 @@
 //! # Terms
 //! * An owner *enters* ([`Vm::enter_thread`]) to run fibers: it gets a *base coroutine*, on whose stack it finds results, and the `Vm` learns where the
 //!   native stack ends. It *leaves* when no fiber of it is in the middle of anything.
-//! * Code that may sleep in the kernel *detaches* ([`Vm::blocking`]): what the `Vm` knows of the running code is put in a record ([`Aside`]) on the blocked thread's
+//! * Code that may sleep in the kernel *detaches* ([`Vm::blocking`]): what the `Vm` knows of the running code is put in a record ([`Detached`]) on the blocked thread's
 //!   own native stack, other threads may enter, and the record is loaded again when the call is over. The root chain detaches too when it waits.
 //! * While nobody is in, the `Vm` *rests*: on the main coroutine if the root chain is not put aside, else on a coroutine that stands for nobody.
 //!
@@ -19,6 +19,10 @@
 //! functions that use one are not inlined, lest its address be kept.
 //!
 //! Rejected: one native stack per domain, on which its code always runs (a blocked fiber would block its neighbours); giving the host the state in pieces to keep.
+
+mod descriptors;
+
+pub use descriptors::{Aside, Descriptors, Direction, Watch};
 
 use crate::Vm;
 use crate::error::ErrorState;
@@ -63,6 +67,10 @@ pub trait Host: std::any::Any + Send + Sync {
     fn process_ends(&self) {}
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
     fn report_waits(&self, _vm: &mut Vm) {}
+    /// What lets natives wait for descriptors.
+    fn descriptors(&self) -> Option<&'static dyn Descriptors> {
+        None
+    }
     /// For events: how many fibers there are.
     fn live_fibers(&self) -> usize {
         0
@@ -99,7 +107,7 @@ impl Blocker {
 }
 
 /// What the `Vm` knew of the running code when it detached.
-pub(crate) struct Aside {
+pub(crate) struct Detached {
     thread: *mut Thread,
     base_thread: *mut Thread,
     fiber: *mut Thread,
@@ -113,7 +121,7 @@ pub(crate) struct Aside {
 /// Who is in, who waits outside.
 pub(crate) struct Owners {
     /// Records of those that have detached; each lies on its thread's native stack.
-    aside: Vec<*mut Aside>,
+    aside: Vec<*mut Detached>,
     /// Base coroutines that nobody uses.
     bases: Vec<*mut Thread>,
     /// The coroutine that stands for nobody; null until there is a host or somebody enters.
@@ -379,7 +387,7 @@ impl Vm {
                 (*vm).report_park(why);
                 (*vm).report_leave(true);
                 let mut aside = (*vm).take_state(here);
-                let record: *mut Aside = &raw mut aside;
+                let record: *mut Detached = &raw mut aside;
                 (*vm).lua.hosting.owners.aside.push(record);
                 (*vm).rest();
                 let result = f();
@@ -392,7 +400,7 @@ impl Vm {
         })
     }
 
-    unsafe fn take_state(&mut self, low: usize) -> Aside {
+    unsafe fn take_state(&mut self, low: usize) -> Detached {
         let th = self.lua.thread;
         // SAFETY: the running coroutine.
         unsafe {
@@ -401,7 +409,7 @@ impl Vm {
                 self.lua.hosting.owners.root = th;
             }
         }
-        Aside {
+        Detached {
             thread: th,
             base_thread: self.lua.roots.base_thread,
             fiber: self.lua.fibers.current,
@@ -412,7 +420,7 @@ impl Vm {
         }
     }
 
-    unsafe fn load_state(&mut self, aside: &mut Aside) {
+    unsafe fn load_state(&mut self, aside: &mut Detached) {
         // SAFETY: the coroutine that ran when the state was taken; its registers are in it.
         unsafe {
             self.switch_to(aside.thread);

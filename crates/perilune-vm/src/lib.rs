@@ -66,7 +66,7 @@ mod fiber;
 mod frame;
 mod gc;
 mod heap_control;
-mod host;
+pub mod host;
 mod inst;
 pub mod interp;
 pub mod interrupt;

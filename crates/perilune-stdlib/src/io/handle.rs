@@ -5,6 +5,7 @@
 //! go of it, and the last one closes it. The three standard files cannot be closed.
 
 use super::lines;
+use super::park::{self, Until, Waited};
 use super::read;
 use super::standard::{File, operate};
 use super::stream::{Buffering, Stream};
@@ -127,16 +128,23 @@ pub(super) fn check_file<'a>(vm: &mut Vm, i: u32) -> LuaResult<&'a File> {
 
 /// Method `close` and, with an argument, `io.close`.
 pub(super) fn close(vm: &mut Vm) -> LuaResult<u32> {
+    if let Some(results) = park::close_again(vm)? {
+        return Ok(results);
+    }
     let file = check_file(vm, 1)?;
-    close_file(vm, file)
+    let arguments = vm.nargs();
+    close_file(vm, file, arguments)
 }
 
-/// Closes a file for all its handles and returns what `close` returns. The handle is on the stack.
-pub(super) fn close_file(vm: &mut Vm, file: &File) -> LuaResult<u32> {
+/// Closes a file for all its handles and returns what `close` returns. The handle is on the stack, perhaps on top of so many arguments.
+pub(super) fn close_file(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<u32> {
     if file.is_standard() {
         vm.push(Value::NIL);
         vm.push_str(b"cannot close standard file")?;
         return Ok(2);
+    }
+    if let Some(results) = park::close(vm, file, arguments)? {
+        return Ok(results);
     }
     match file.close(vm) {
         Some(Ok(Some(status))) => errno::exec_result(vm, status),
@@ -148,11 +156,17 @@ pub(super) fn close_file(vm: &mut Vm, file: &File) -> LuaResult<u32> {
 
 /// The end of a block whose variable has the file.
 fn close_variable(vm: &mut Vm) -> LuaResult<u32> {
+    // The end of a block has no place for what closing says.
+    if park::close_again(vm)?.is_some() {
+        return Ok(0);
+    }
     if let Some(file) = check_handle(vm, 1)?.file()
         && !file.is_standard()
     {
-        // The end of a block has no place for what closing says.
-        let _ = file.close(vm);
+        let arguments = vm.nargs();
+        if park::close(vm, file, arguments)?.is_none() {
+            let _ = file.close(vm);
+        }
     }
     Ok(0)
 }
@@ -166,7 +180,9 @@ fn collected(vm: &mut Vm) -> LuaResult<u32> {
     if Arc::strong_count(&handle.file) == 1 {
         // A collection has no place for what closing says. Where another handle goes at the same time, whoever
         // drops the stream writes out what is buffered.
-        let _ = handle.file.close(vm);
+        if !park::let_go(vm, &handle.file) {
+            let _ = handle.file.close(vm);
+        }
     }
     Ok(0)
 }
@@ -181,7 +197,18 @@ fn tostring(vm: &mut Vm) -> LuaResult<u32> {
     }
 }
 
+/// A file that somebody has closed while this native waited for it is "closed", and no mistake of the caller's.
+fn was_closed(vm: &mut Vm) -> LuaResult<Waited> {
+    if check_handle(vm, 1)?.file().is_some() {
+        return Ok(Waited::No);
+    }
+    park::waited(vm)
+}
+
 fn read_method(vm: &mut Vm) -> LuaResult<u32> {
+    if was_closed(vm)? != Waited::No {
+        return errno::failure(vm, Failure::Closed, None);
+    }
     check_file(vm, 1)?;
     match vm.arg(1).as_userdata() {
         Some(file) => read_arguments(vm, file, 2),
@@ -192,12 +219,25 @@ fn read_method(vm: &mut Vm) -> LuaResult<u32> {
 /// Reads by the formats that are the arguments from `first` on, and returns what `read` returns.
 pub(super) fn read_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
     let Some(open) = file_of(file) else { return Err(vm.error("attempt to use a closed file")) };
-    let count = vm.nargs() + 1 - first;
+    let arguments = vm.nargs();
+    let count = arguments + 1 - first;
     // The default file may be another one before this is over.
-    vm.push(file.into());
+    let keep = |vm: &mut Vm| {
+        vm.push(file.into());
+        Ok(())
+    };
     let outcome = match operate(vm, open) {
-        Ok(mut stream) => read::read(vm, &mut stream, first, count)?,
-        Err(failure) => read::Outcome::Failed(failure),
+        Ok(mut stream) if park::concerns(vm, &stream) => {
+            park::read(vm, &mut stream, (first, count), arguments, keep)?
+        }
+        Ok(mut stream) => {
+            keep(vm)?;
+            read::read(vm, &mut stream, first, count)?
+        }
+        Err(failure) => {
+            park::waited(vm)?;
+            read::Outcome::Failed(failure)
+        }
     };
     read::results(vm, outcome)
 }
@@ -210,6 +250,15 @@ fn lines_method(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn write(vm: &mut Vm) -> LuaResult<u32> {
+    match was_closed(vm)? {
+        Waited::No => {}
+        Waited::Begins => return errno::failure(vm, Failure::Closed, None),
+        // Whoever closed it writes them.
+        Waited::Taken => {
+            let file = vm.arg(1);
+            return vm.ret(file);
+        }
+    }
     check_file(vm, 1)?;
     match vm.arg(1).as_userdata() {
         Some(file) => write_arguments(vm, file, 2),
@@ -222,21 +271,29 @@ fn write(vm: &mut Vm) -> LuaResult<u32> {
 pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> LuaResult<u32> {
     let Some(open) = file_of(file) else { return Err(vm.error("attempt to use a closed file")) };
     let last = vm.nargs();
-    // The default file may be another one before this is over.
-    vm.push(file.into());
-    let mut result = Ok(());
-    match operate(vm, open) {
-        Ok(mut stream) => {
-            for i in first..=last {
-                let written = match write_value(&mut stream, vm.arg(i)) {
-                    Some(written) => written,
-                    None => return Err(vm.type_error(i, "string")),
-                };
-                result = result.and(written.map_err(Failure::from));
-            }
+    let take = |vm: &mut Vm, stream: &mut Stream| {
+        // The default file may be another one before this is over.
+        vm.push(file.into());
+        let mut result = Ok(());
+        for i in first..=last {
+            let written = match write_value(stream, vm.arg(i)) {
+                Some(written) => written,
+                None => return Err(vm.type_error(i, "string")),
+            };
+            result = result.and(written.map_err(Failure::from));
         }
-        Err(failure) => result = Err(failure),
-    }
+        Ok(result)
+    };
+    let result = match operate(vm, open) {
+        Ok(mut stream) if park::concerns(vm, &stream) => {
+            park::write(vm, &mut stream, last, Until::Buffered, take)?
+        }
+        Ok(mut stream) => take(vm, &mut stream)?,
+        Err(failure) => {
+            park::waited(vm)?;
+            Err(failure)
+        }
+    };
     match result {
         Ok(()) => vm.ret(file),
         Err(failure) => errno::failure(vm, failure, None),
@@ -244,13 +301,26 @@ pub(super) fn write_arguments(vm: &mut Vm, file: Gc<Userdata>, first: u32) -> Lu
 }
 
 fn flush(vm: &mut Vm) -> LuaResult<u32> {
+    if was_closed(vm)? != Waited::No {
+        return vm.ret(true);
+    }
     let file = check_file(vm, 1)?;
-    flush_file(vm, file)
+    let arguments = vm.nargs();
+    flush_file(vm, file, arguments)
 }
 
-/// Writes out what is buffered and returns what `flush` returns. The handle is on the stack.
-pub(super) fn flush_file(vm: &mut Vm, file: &File) -> LuaResult<u32> {
-    let result = operate(vm, file).and_then(|mut stream| Ok(stream.flush()?));
+/// Writes out what is buffered and returns what `flush` returns. The handle is on the stack, perhaps on top of so many arguments.
+pub(super) fn flush_file(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<u32> {
+    let result = match operate(vm, file) {
+        Ok(mut stream) if park::concerns(vm, &stream) => {
+            park::write(vm, &mut stream, arguments, Until::Empty, |_, _| Ok(Ok(())))?
+        }
+        Ok(mut stream) => stream.flush().map_err(Failure::from),
+        Err(failure) => {
+            park::waited(vm)?;
+            Err(failure)
+        }
+    };
     errno::file_result(vm, result, None)
 }
 

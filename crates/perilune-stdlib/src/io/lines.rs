@@ -5,6 +5,7 @@
 //! because programs spend their time in it.
 
 use super::handle::file_of;
+use super::park::{self, Waited};
 use super::read::{self, Outcome, Step};
 use super::standard::{File, operate};
 use crate::errno::{self, Failure};
@@ -35,7 +36,8 @@ pub(super) fn iterator(vm: &mut Vm, file: Gc<Userdata>, close_at_end: bool) -> L
 fn step(vm: &mut Vm) -> LuaResult<u32> {
     let file = vm.upvalue(1).as_userdata();
     let Some(file) = file.and_then(file_of) else {
-        return Err(vm.error("file is already closed"));
+        let text = if park::waited(vm)? != Waited::No { "closed" } else { "file is already closed" };
+        return Err(vm.error(text));
     };
     let count = vm.upvalue(3).as_int().unwrap_or(0) as u32;
     let outcome = if count == 0 {
@@ -46,18 +48,30 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
         }
     } else {
         // As with `read`, the formats follow one argument.
-        vm.truncate(1);
-        while vm.stack_top() < 1 {
-            vm.push(Value::NIL);
-        }
-        vm.ensure_stack(2 * count as usize + 20)?;
-        for i in 1..=count {
-            let format = vm.upvalue(FORMATS + i);
-            vm.push(format);
-        }
+        let prepare = |vm: &mut Vm| {
+            vm.truncate(1);
+            while vm.stack_top() < 1 {
+                vm.push(Value::NIL);
+            }
+            vm.ensure_stack(2 * count as usize + 20)?;
+            for i in 1..=count {
+                let format = vm.upvalue(FORMATS + i);
+                vm.push(format);
+            }
+            Ok(())
+        };
         match operate(vm, file) {
-            Ok(mut stream) => read::read(vm, &mut stream, 2, count)?,
-            Err(failure) => Outcome::Failed(failure),
+            Ok(mut stream) if park::concerns(vm, &stream) => {
+                park::read(vm, &mut stream, (2, count), 1, prepare)?
+            }
+            Ok(mut stream) => {
+                prepare(vm)?;
+                read::read(vm, &mut stream, 2, count)?
+            }
+            Err(failure) => {
+                park::waited(vm)?;
+                Outcome::Failed(failure)
+            }
         }
     };
     match outcome {
@@ -86,8 +100,19 @@ fn step(vm: &mut Vm) -> LuaResult<u32> {
 fn next_line(vm: &mut Vm, file: &File) -> LuaResult<Step> {
     let mut stream = match operate(vm, file) {
         Ok(stream) => stream,
-        Err(failure) => return Ok(Err(failure)),
+        Err(failure) => {
+            park::waited(vm)?;
+            return Ok(Err(failure));
+        }
     };
+    if park::concerns(vm, &stream) {
+        let arguments = vm.nargs();
+        let outcome = park::read(vm, &mut stream, (1, 0), arguments, |_| Ok(()))?;
+        return Ok(match outcome {
+            Outcome::Values(_) => Ok(vm.stack_get(vm.nargs()).is_truthy()),
+            Outcome::Failed(failure) => Err(failure),
+        });
+    }
     match stream.begin_reading(scratch::room(vm)) {
         Ok(()) => read::push_line(vm, &mut stream, false),
         Err(failure) => Ok(Err(failure)),

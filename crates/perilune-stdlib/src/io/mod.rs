@@ -7,6 +7,7 @@
 //! | `standard.rs` | files, the three standard ones, flushing at exit |
 //! | `open.rs` | opening files, processes and temporary files |
 //! | `read.rs`, `lines.rs` | read formats; iterators over lines |
+//! | `park.rs` | reading, writing and closing without a thread while others use the domain |
 //! | `separators.rs` | where lines end |
 //! | `input.rs` | files that others take apart |
 //! | `handle.rs` | file handles: the userdata with metatable "FILE*" and their methods |
@@ -19,6 +20,7 @@ mod handle;
 mod input;
 mod lines;
 mod open;
+mod park;
 mod read;
 pub mod separators;
 mod standard;
@@ -146,6 +148,7 @@ fn default_file(vm: &mut Vm, which: Default) -> LuaResult<Gc<Userdata>> {
     let file = defaults(vm).map_or(Value::NIL, |table| vm.raw_get_int(table, which as i64));
     match file.as_userdata() {
         Some(file) if file_of(file).is_some() => Ok(file),
+        _ if park::waited(vm)? != park::Waited::No => Err(vm.error("closed")),
         _ => Err(vm.error(match which {
             Default::Input => "default input file is closed",
             Default::Output => "default output file is closed",
@@ -207,7 +210,11 @@ fn io_open(vm: &mut Vm) -> LuaResult<u32> {
     if !open::is_mode(mode) {
         return Err(vm.arg_error(2, "invalid mode"));
     }
-    opened(vm, open::file(name, mode), Some(errno::c_bytes(name)))
+    let stream = match park::open(vm, name, mode)? {
+        Some(stream) => stream,
+        None => open::file(name, mode),
+    };
+    opened(vm, stream, Some(errno::c_bytes(name)))
 }
 
 fn popen(vm: &mut Vm) -> LuaResult<u32> {
@@ -217,8 +224,17 @@ fn popen(vm: &mut Vm) -> LuaResult<u32> {
     if !matches!(mode, b"r" | b"w") {
         return Err(vm.arg_error(2, "invalid mode"));
     }
-    vm.blocking(flush_all);
+    flush_before_child(vm);
     opened(vm, open::process(command, mode == b"r"), Some(errno::c_bytes(command)))
+}
+
+/// Writes out what has to come before what a child is going to say.
+pub(crate) fn flush_before_child(vm: &mut Vm) {
+    if vm.can_park() {
+        standard::flush_ready();
+    } else {
+        vm.blocking(flush_all);
+    }
 }
 
 fn tmpfile(vm: &mut Vm) -> LuaResult<u32> {
@@ -236,11 +252,15 @@ fn type_(vm: &mut Vm) -> LuaResult<u32> {
 
 fn close(vm: &mut Vm) -> LuaResult<u32> {
     if vm.arg_is_none(1) {
+        if let Some(results) = park::close_again(vm)? {
+            return Ok(results);
+        }
+        let arguments = vm.nargs();
         let file = default_file(vm, Default::Output)?;
         // The default file may be another one before this is over.
         vm.push(file.into());
         return match file_of(file) {
-            Some(file) => handle::close_file(vm, file),
+            Some(file) => handle::close_file(vm, file, arguments),
             None => Ok(0),
         };
     }
@@ -248,11 +268,12 @@ fn close(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn flush(vm: &mut Vm) -> LuaResult<u32> {
+    let arguments = vm.nargs();
     let file = default_file(vm, Default::Output)?;
     // The default file may be another one before this is over.
     vm.push(file.into());
     match file_of(file) {
-        Some(file) => handle::flush_file(vm, file),
+        Some(file) => handle::flush_file(vm, file, arguments),
         None => vm.ret(true),
     }
 }

@@ -85,7 +85,25 @@ impl File {
     /// Also `EINTR`, when `vm` was interrupted while somebody else used the file; it is open still
     /// then.
     pub(super) fn close(&self, vm: &Vm) -> Option<Result<Option<i32>, Failure>> {
-        // SAFETY: the native that `vm` runs closes the file; its stream goes with it.
+        let taken = self.take(vm)?;
+        Some(taken.and_then(|mut stream| {
+            // SAFETY: the native that `vm` runs closes the file; its stream goes with it.
+            stream.blocker = Some(unsafe { vm.blocker() });
+            stream.close()
+        }))
+    }
+
+    /// Whether operations may take any time; `None`: somebody is in the middle of one.
+    pub(super) fn is_slow(&self) -> Option<bool> {
+        self.try_enter().map(|stream| stream.is_slow())
+    }
+
+    /// Closes it for all who have a handle, and hands over what is to be closed. `None`: it was closed before.
+    ///
+    /// # Errors
+    /// As of [`File::close`].
+    pub(super) fn take(&self, vm: &Vm) -> Option<Result<Stream, Failure>> {
+        // SAFETY: used here only, by the native that `vm` runs.
         let blocker = unsafe { vm.blocker() };
         let mut closing = self.stream.close()?;
         self.closing.store(true, Ordering::Relaxed);
@@ -101,10 +119,7 @@ impl File {
                 }
             }),
         };
-        Some(taken.inspect_err(|_| self.closing.store(false, Ordering::Relaxed)).and_then(|mut stream| {
-            stream.blocker = Some(blocker);
-            stream.close()
-        }))
+        Some(taken.inspect_err(|_| self.closing.store(false, Ordering::Relaxed)))
     }
 }
 
@@ -147,6 +162,9 @@ impl Drop for Operation<'_> {
     fn drop(&mut self) {
         // The stream may outlive the `Vm`.
         self.0.blocker = None;
+        if self.0.parks() {
+            self.0.drop_mark();
+        }
     }
 }
 
@@ -185,8 +203,21 @@ pub(super) fn flush_output() {
     }
 }
 
-/// Writes out all streams, `fflush(NULL)`.
+/// Writes out all streams, `fflush(NULL)`; but not what a cancelled operation has left for one that takes nothing now.
 pub fn flush_all() {
+    flush_each(|stream| {
+        let _ = if stream.was_given_up() { stream.flush_ready() } else { stream.flush() };
+    });
+}
+
+/// The same, but of pipes and the like only what they take at once: nobody waits here, and a child does not have them.
+pub(super) fn flush_ready() {
+    flush_each(|stream| {
+        let _ = if stream.is_slow() { stream.flush_ready() } else { stream.flush() };
+    });
+}
+
+fn flush_each(flush: impl Fn(&mut Stream)) {
     flush_output();
     let files: Vec<_> = match OPEN.try_lock() {
         Ok(open) => open.iter().filter_map(Weak::upgrade).collect(),
@@ -194,7 +225,7 @@ pub fn flush_all() {
     };
     for file in files {
         if let Some(mut stream) = file.try_enter() {
-            let _ = stream.flush();
+            flush(&mut stream);
         }
     }
 }

@@ -17,6 +17,11 @@
 //! Those that may really sleep, on pipes and terminals, leave the domain to others meanwhile. A read operation
 //! also stops between two system calls when somebody begins to close the stream.
 //!
+//! # Parking
+//! Where others can use the domain and the native may wait, nothing sleeps in the kernel (`park.rs`). The operation runs *parking*: each call of the system comes after a look whether it would
+//! sleep, and if so the operation fails with `EAGAIN`. What has been read since its beginning, the *mark*, stays in the buffer, which grows, so that it can be rolled back and begin again; what
+//! is to be written stays in the output buffer.
+//!
 //! Writing to a pipe that nobody reads is an error, not a signal, except on the standard streams: what happens to
 //! a process whose own output is closed is not up to us.
 //!
@@ -29,10 +34,12 @@ use crate::child::Child;
 use crate::errno::Failure;
 use crate::sigpipe;
 use perilune_vm::Blocker;
+use perilune_vm::host::{Direction as Way, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +81,7 @@ pub(super) struct Stream {
     /// Of the `Vm` that the present operation is for.
     pub(super) blocker: Option<Blocker>,
     /// Whether reading and writing may take any time (a pipe, a terminal); `None`: not asked yet.
-    slow: Option<bool>,
+    slow: Cell<Option<bool>>,
     readable: bool,
     writable: bool,
     append: bool,
@@ -92,6 +99,16 @@ pub(super) struct Stream {
     capacity: usize,
     /// Pieces of a line that is longer than the buffer.
     spill: Vec<u8>,
+    /// Who tells when the descriptor is ready, once somebody has had to wait.
+    watch: Option<Arc<dyn Watch>>,
+    /// The present operation parks instead of sleeping: where it began in the input buffer.
+    mark: Option<usize>,
+    /// Bytes from the mark on that have no newline.
+    searched: usize,
+    /// A write waits for its bytes to go.
+    writing: bool,
+    /// That write was cancelled.
+    given_up: Arc<AtomicBool>,
 }
 
 impl Stream {
@@ -102,7 +119,7 @@ impl Stream {
             child: None,
             closing: Arc::default(),
             blocker: None,
-            slow: None,
+            slow: Cell::new(None),
             readable: access != OFlags::WRONLY,
             writable: access != OFlags::RDONLY,
             append: flags.contains(OFlags::APPEND),
@@ -117,6 +134,11 @@ impl Stream {
             buffering: Buffering::Full,
             capacity: BUFFER_SIZE,
             spill: Vec::new(),
+            watch: None,
+            mark: None,
+            searched: 0,
+            writing: false,
+            given_up: Arc::default(),
         }
     }
 
@@ -134,7 +156,7 @@ impl Stream {
     pub(super) fn process(fd: OwnedFd, flags: OFlags, child: Child) -> Stream {
         let mut stream = Stream::new(Handle::Owned(fd), flags);
         stream.child = Some(child);
-        stream.slow = Some(true);
+        stream.slow.set(Some(true));
         stream
     }
 
@@ -164,18 +186,206 @@ impl Stream {
     /// Operations that wait keep their thread and their domain: for standard error, to which anybody may
     /// write at any time.
     pub(super) fn never_detach(&mut self) {
-        self.slow = Some(false);
+        self.slow.set(Some(false));
+    }
+
+    /// Whether reading and writing may take any time.
+    pub(super) fn is_slow(&self) -> bool {
+        if self.slow.get().is_none() {
+            let regular =
+                |status: rustix::fs::Stat| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
+            self.slow.set(Some(!rustix::fs::fstat(self.fd()).is_ok_and(regular)));
+        }
+        self.slow.get() == Some(true)
     }
 
     /// What system calls for the present operation are made with.
     fn patience(&mut self) -> Patience {
-        if self.slow.is_none() {
-            let regular =
-                |status: rustix::fs::Stat| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-            self.slow = Some(!rustix::fs::fstat(self.fd()).is_ok_and(regular));
+        let slow = self.is_slow();
+        Patience {
+            blocker: self.blocker,
+            slow,
+            parks: self.mark.is_some(),
+            signal_free: slow && matches!(self.handle, Handle::Owned(_)),
         }
-        let slow = self.slow == Some(true);
-        Patience { blocker: self.blocker, slow, signal_free: slow && matches!(self.handle, Handle::Owned(_)) }
+    }
+
+    // Parking
+
+    /// Whether it is known that nothing here takes long: files, and what is not to wait.
+    #[inline]
+    pub(super) fn is_quick(&self) -> bool {
+        self.slow.get() == Some(false)
+    }
+
+    /// From here on the operation parks instead of sleeping, and can be rolled back to here.
+    pub(super) fn set_mark(&mut self) {
+        self.mark = Some(self.start);
+    }
+
+    /// The operation has come to an end.
+    pub(super) fn drop_mark(&mut self) {
+        self.mark = None;
+        self.searched = 0;
+        self.shrink();
+    }
+
+    /// What has been read since the mark is unread again.
+    pub(super) fn roll_back(&mut self) {
+        if let Some(mark) = self.mark.take() {
+            self.start = mark;
+        }
+    }
+
+    /// A buffer that has grown is given back when it is empty.
+    fn shrink(&mut self) {
+        if self.start == self.end && self.input.len() > BUFFER_SIZE {
+            self.input = Box::default();
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Who tells when the descriptor is ready; none if it cannot be watched.
+    pub(super) fn watch(
+        &mut self,
+        make: impl FnOnce(BorrowedFd<'_>) -> Option<Arc<dyn Watch>>,
+    ) -> Option<Arc<dyn Watch>> {
+        if self.watch.is_none() {
+            self.watch = make(self.fd());
+        }
+        self.watch.clone()
+    }
+
+    /// Whoever else waits looks again.
+    pub(super) fn pass_on(&self, way: Way) {
+        if let Some(watch) = &self.watch {
+            watch.pass_on(way);
+        }
+    }
+
+    /// Whether somebody tells when the descriptor is ready.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// Whether the present operation parks.
+    #[inline]
+    pub(super) fn parks(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// Whether something has to go before the present operation is over; `all`: everything has.
+    pub(super) fn has_to_write(&self, all: bool) -> bool {
+        match self.buffering {
+            _ if all => !self.output.is_empty(),
+            Buffering::Full => self.output.len() > self.capacity,
+            Buffering::Line => {
+                memchr::memrchr(b'\n', &self.output).is_some() || self.output.len() > self.capacity
+            }
+            Buffering::No => !self.output.is_empty(),
+        }
+    }
+
+    /// Writes out what can be written without sleeping.
+    pub(super) fn flush_ready(&mut self) -> Result<(), Errno> {
+        self.set_mark();
+        let flushed = self.flush();
+        self.drop_mark();
+        flushed
+    }
+
+    /// A write begins to wait for its bytes to go. What it gets is set if that is given up.
+    pub(super) fn begin_writing_out(&mut self) -> Arc<AtomicBool> {
+        self.writing = true;
+        self.given_up.store(false, Ordering::Relaxed);
+        Arc::clone(&self.given_up)
+    }
+
+    /// Its bytes have gone.
+    pub(super) fn end_writing_out(&mut self) {
+        self.writing = false;
+        self.given_up.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a write waits for its bytes to go.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing && !self.was_given_up()
+    }
+
+    /// A write has left something that nobody waits for.
+    pub(super) fn was_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// What was not written is dropped.
+    pub(super) fn forget_output(&mut self) {
+        self.output.clear();
+    }
+
+    /// Takes the child away, whose end is waited for by somebody else.
+    pub(super) fn take_child(&mut self) -> Option<Child> {
+        self.child.take()
+    }
+
+    /// Reads more behind what there is, which stays; false at the end of the file.
+    #[cold]
+    fn append(&mut self) -> Result<bool, Failure> {
+        if self.end_of_file {
+            return Ok(false);
+        }
+        let mark = self.mark.unwrap_or(self.start);
+        if mark > 0 {
+            self.input.copy_within(mark..self.end, 0);
+            (self.start, self.end) = (self.start - mark, self.end - mark);
+            self.mark = Some(0);
+        }
+        if self.end > self.room {
+            return Err(Errno::NOMEM.into());
+        }
+        if self.input.len() - self.end < BUFFER_SIZE / 2 {
+            let mut larger = std::mem::take(&mut self.input).into_vec();
+            let more = larger.len().max(BUFFER_SIZE);
+            reserve(&mut larger, more)?;
+            larger.resize(larger.len() + more, 0);
+            self.input = larger.into_boxed_slice();
+        }
+        if self.interactive {
+            standard::flush_output();
+        }
+        if self.closing.load(Ordering::Relaxed) {
+            return Err(Failure::Closed);
+        }
+        if let Some(watch) = &self.watch {
+            watch.clear(Way::Read);
+        }
+        let patience = self.patience();
+        let fd = match &self.handle {
+            Handle::Owned(fd) => fd.as_fd(),
+            Handle::Standard(fd) => *fd,
+        };
+        let count = patience.read(fd, || rustix::io::read(fd, &mut self.input[self.end..]))?;
+        self.end += count;
+        self.end_of_file = count == 0;
+        Ok(count != 0)
+    }
+
+    /// As [`Stream::line`], parking: where the next line is, without its newline, and whether it has one.
+    #[cold]
+    fn find_line(&mut self) -> Result<Option<(usize, bool)>, Failure> {
+        // The mark moves with the buffer, and the line begins where it did.
+        let mut from = if self.mark == Some(self.start) { self.searched } else { 0 };
+        loop {
+            if let Some(at) = newline(&self.unread()[from..]) {
+                return Ok(Some((from + at, true)));
+            }
+            from = self.end - self.start;
+            if self.mark == Some(self.start) {
+                self.searched = from;
+            }
+            if !self.append()? {
+                return Ok(if from == 0 { None } else { Some((from, false)) });
+            }
+        }
     }
 
     // Reading
@@ -185,11 +395,18 @@ impl Stream {
     pub(super) fn begin_reading(&mut self, room: usize) -> Result<(), Failure> {
         self.end_of_file = false;
         self.room = room;
+        if self.mark.is_none() {
+            self.searched = 0;
+        }
         if self.direction != Direction::Reading {
             if !self.readable {
                 return Err(Errno::BADF.into());
             }
-            self.flush()?;
+            // What is to be written before sleeps, as nothing else of the operation could be undone.
+            let mark = self.mark.take();
+            let flushed = self.flush();
+            self.mark = mark;
+            flushed?;
             self.direction = Direction::Reading;
         }
         Ok(())
@@ -204,6 +421,9 @@ impl Stream {
     /// Refills the empty buffer; false at the end of the file.
     fn fill(&mut self) -> Result<bool, Failure> {
         debug_assert_eq!(self.start, self.end);
+        if self.mark.is_some() {
+            return self.append();
+        }
         if self.end_of_file {
             return Ok(false);
         }
@@ -258,6 +478,13 @@ impl Stream {
         keep_newline: bool,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>, Failure> {
+        if self.mark.is_some() {
+            let Some((length, ends)) = self.find_line()? else { return Ok(None) };
+            let start = self.start;
+            self.start += length + usize::from(ends);
+            self.searched = 0;
+            return Ok(Some(f(&self.input[start..start + length + usize::from(keep_newline && ends)])));
+        }
         if let Some(length) = newline(self.unread()) {
             let start = self.start;
             self.start += length + 1;
@@ -308,6 +535,12 @@ impl Stream {
         if self.start == self.end && !self.fill()? {
             return Ok(None);
         }
+        if self.mark.is_some() {
+            while self.end - self.start < count && self.append()? {}
+            let start = self.start;
+            self.start = self.end.min(start.saturating_add(count));
+            return Ok(Some(f(&self.input[start..self.start])));
+        }
         let available = self.unread();
         if available.len() >= count {
             let start = self.start;
@@ -330,6 +563,12 @@ impl Stream {
 
     /// Everything up to the end of the file.
     pub(super) fn rest(&mut self) -> Result<Vec<u8>, Failure> {
+        if self.mark.is_some() {
+            while self.append()? {}
+            let text = self.unread().to_vec();
+            self.start = self.end;
+            return Ok(text);
+        }
         let mut text = self.unread().to_vec();
         self.start = self.end;
         if self.end_of_file {
@@ -411,6 +650,12 @@ impl Stream {
     }
 
     fn write_through(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        if self.mark.is_some() {
+            // Taken whole, and written out before the operation is over.
+            self.output.try_reserve(bytes.len()).map_err(|_| Errno::NOMEM)?;
+            self.output.extend_from_slice(bytes);
+            return Ok(());
+        }
         match self.buffering {
             Buffering::Line => {
                 if self.output.len() + bytes.len() > self.capacity {
@@ -459,6 +704,9 @@ impl Stream {
             return Ok(());
         }
         let patience = self.patience();
+        if let (true, Some(watch)) = (patience.parks, &self.watch) {
+            watch.clear(Way::Write);
+        }
         let mut written = 0;
         let mut result = Ok(());
         while written < self.output.len() {
@@ -515,9 +763,9 @@ impl Stream {
         drop(self);
         let status = match child {
             // `EINTR` leaves the child to whoever starts the next one.
-            Some(mut child) => {
-                Some(Patience { blocker, slow: true, signal_free: false }.repeat(|| child.wait())?)
-            }
+            Some(mut child) => Some(
+                Patience { blocker, slow: true, parks: false, signal_free: false }.repeat(|| child.wait())?,
+            ),
             None => None,
         };
         flushed?;
@@ -534,7 +782,18 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // Nobody is left to hear about an error.
         let _ = self.flush();
+        // Those who wait find it closed.
+        self.pass_on(Way::Read);
+        self.pass_on(Way::Write);
     }
+}
+
+/// Would a call not sleep?
+fn is_ready_now(fd: BorrowedFd<'_>, what: PollFlags) -> bool {
+    matches!(
+        rustix::event::poll(&mut [PollFd::from_borrowed_fd(fd, what)], Some(&Timespec::default())),
+        Ok(1..)
+    )
 }
 
 /// How a system call that may take long is made.
@@ -543,6 +802,8 @@ pub(super) struct Patience {
     blocker: Option<Blocker>,
     /// It may sleep for any time: the domain is given up meanwhile.
     slow: bool,
+    /// It must not sleep: `EAGAIN` instead.
+    parks: bool,
     /// It may write to a pipe that nobody reads, and must not end the process.
     signal_free: bool,
 }
@@ -553,12 +814,18 @@ const PIPE_BUF: usize = 4096;
 impl Patience {
     /// For what may sleep for any time.
     pub(super) fn of(blocker: Blocker) -> Patience {
-        Patience { blocker: Some(blocker), slow: true, signal_free: false }
+        Patience { blocker: Some(blocker), slow: true, parks: false, signal_free: false }
     }
 
     /// Makes a call that reads from `fd`. The domain is given up only if it would sleep: whoever holds the
     /// stream may have to wait until it is free again.
     fn read<T>(mut self, fd: BorrowedFd<'_>, call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+        if self.parks {
+            if !is_ready_now(fd, PollFlags::IN) {
+                return Err(Errno::AGAIN);
+            }
+            self.slow = false;
+        }
         self.slow = self.slow && !self.is_ready(fd, PollFlags::IN);
         self.repeat(call)
     }
@@ -566,7 +833,13 @@ impl Patience {
     /// Writes some of `bytes` to `fd`, giving up the domain as [`Patience::read`] does.
     fn write(mut self, fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         let mut count = bytes.len();
-        if self.slow && self.is_ready(fd, PollFlags::OUT) {
+        if self.parks {
+            if !is_ready_now(fd, PollFlags::OUT) {
+                return Err(Errno::AGAIN);
+            }
+            self.slow = false;
+            count = count.min(PIPE_BUF);
+        } else if self.slow && self.is_ready(fd, PollFlags::OUT) {
             self.slow = false;
             count = count.min(PIPE_BUF);
         }
@@ -578,11 +851,7 @@ impl Patience {
 
     /// Would others have the domain if the call slept, but it would not?
     fn is_ready(self, fd: BorrowedFd<'_>, what: PollFlags) -> bool {
-        self.blocker.is_some_and(Blocker::detaches)
-            && matches!(
-                rustix::event::poll(&mut [PollFd::from_borrowed_fd(fd, what)], Some(&Timespec::default())),
-                Ok(1..)
-            )
+        self.blocker.is_some_and(Blocker::detaches) && is_ready_now(fd, what)
     }
 
     /// Repeats a system call that a signal ended, unless the signal was an interrupt.

@@ -79,7 +79,7 @@ impl Vm {
     }
 
     /// What keeps the running chain of coroutines from being put aside.
-    fn wait_obstacle(&self) -> Option<&'static str> {
+    pub(crate) fn wait_obstacle(&self) -> Option<&'static str> {
         let in_the_way = self.frames_in_the_way();
         if in_the_way.is_some() {
             return in_the_way;

@@ -1,0 +1,126 @@
+//! Any descriptor, for natives of rooms below: what `perilune_vm::host` calls `Descriptors`. The standard library's pipes, FIFOs and terminals wait here.
+//!
+//! Nothing is done to the descriptor: one that is inherited is shared with other programs, and must go on blocking for them. Who waits looks whether it is ready (`poll`) before each
+//! attempt. All who wait are woken at an edge's consequences: the first by the edge, the others by whoever has taken something (`pass_on`).
+
+use crate::poller::{self, Registration};
+use crate::slot::{Left, Slot, Wakes};
+use perilune_domain::outside::{self, Awaited, Turn, Waiter};
+use perilune_trace::event::Verb;
+use perilune_vm::host::{Aside, Descriptors, Direction, Watch};
+use perilune_vm::{LuaResult, Vm};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The process's poller, as natives below know it.
+pub fn descriptors() -> &'static dyn Descriptors {
+    &Poller
+}
+
+#[derive(Debug)]
+struct Poller;
+
+struct Watched {
+    registration: Registration,
+    what: String,
+}
+
+/// What is put aside: dropped with the wait, it takes the waiter back.
+struct Waits {
+    from: Option<(Arc<Watched>, Direction, Left)>,
+    aside: Option<Aside>,
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        if let Some((watched, direction, left)) = &self.from {
+            watched.slot(*direction).take_back(*left);
+        }
+    }
+}
+
+/// Ends the wait: what was put aside.
+fn over(vm: &mut Vm) -> Option<Aside> {
+    let waits = outside::take_data::<Waits>(vm);
+    outside::finish(vm);
+    waits.and_then(|mut waits| waits.aside.take())
+}
+
+impl Watched {
+    fn slot(&self, direction: Direction) -> &Slot<Arc<Waiter>> {
+        match direction {
+            Direction::Read => &self.registration.source.read,
+            Direction::Write => &self.registration.source.write,
+        }
+    }
+}
+
+struct Words(String);
+
+impl Awaited for Words {
+    fn words(&self) -> String {
+        self.0.clone()
+    }
+}
+
+impl Awaited for Watched {
+    fn words(&self) -> String {
+        self.what.clone()
+    }
+}
+
+impl Descriptors for Poller {
+    fn watch(&self, fd: BorrowedFd<'_>, what: String) -> std::io::Result<Arc<dyn Watch>> {
+        let registration = poller::register(&fd)?;
+        Ok(Arc::new(Watched { registration, what }))
+    }
+
+    fn turn(&self, vm: &mut Vm) -> LuaResult<Option<Aside>> {
+        match outside::woken(vm)? {
+            Turn::First => {
+                outside::give_way(vm)?;
+                Ok(None)
+            }
+            Turn::Asleep => Err(vm.park()),
+            Turn::Woken(..) => Ok(over(vm)),
+        }
+    }
+
+    fn pause(&self, vm: &mut Vm, span: Duration, what: String, aside: Aside) -> LuaResult<Option<Aside>> {
+        outside::begin(vm, Verb::WaitsFor, Arc::new(Words(what)))?;
+        outside::set_data(vm, Waits { from: None, aside: Some(aside) });
+        outside::limit_at(vm, Instant::now().checked_add(span))?;
+        if outside::sleeps(vm) {
+            return Err(vm.park());
+        }
+        Ok(over(vm))
+    }
+}
+
+impl Watch for Watched {
+    fn clear(&self, direction: Direction) {
+        self.slot(direction).clear();
+    }
+
+    fn wait(self: Arc<Self>, vm: &mut Vm, direction: Direction, aside: Aside) -> LuaResult<Option<Aside>> {
+        let verb = match direction {
+            Direction::Read => Verb::Receives,
+            Direction::Write => Verb::Sends,
+        };
+        let waiter = outside::begin(vm, verb, Arc::clone(&self) as _)?;
+        let Ok(left) = self.slot(direction).leave(waiter) else {
+            outside::finish(vm);
+            return Ok(Some(aside));
+        };
+        outside::set_data(vm, Waits { from: Some((self, direction, left)), aside: Some(aside) });
+        if outside::sleeps(vm) {
+            return Err(vm.park());
+        }
+        Ok(over(vm))
+    }
+
+    fn pass_on(&self, direction: Direction) {
+        self.slot(direction).wake(Wakes::All);
+    }
+}

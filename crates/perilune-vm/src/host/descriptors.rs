@@ -1,0 +1,80 @@
+//! Waiting for descriptors without a thread: what a host offers to natives of rooms below it, such as the standard library's.
+//!
+//! A native that reads from a pipe asks the system first. If there is nothing, and others could use the domain meanwhile ([`Vm::can_park`]), it undoes what it has done, begins a wait
+//! ([`Watch::wait`]) and returns the park, with nothing pushed; when the descriptor may be ready it is called again, from its beginning, and finds out by [`Vm::wait_over`] that it has
+//! waited. Where nothing can wait (a finaliser, a hook) it blocks its thread, as it does without a host.
+
+use crate::Vm;
+use crate::native::LuaResult;
+use std::any::Any;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A direction of a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// Bytes that come.
+    Read,
+    /// Bytes that go.
+    Write,
+}
+
+/// What a native puts aside for the time of a wait. It is dropped if the wait ends otherwise.
+pub type Aside = Box<dyn Any + Send>;
+
+/// What of a host knows descriptors.
+pub trait Descriptors: Send + Sync + std::fmt::Debug {
+    /// Begins to watch a descriptor, until this is dropped or the descriptor is closed. `what` is what reports call it.
+    ///
+    /// # Errors
+    /// It cannot be watched: it is a plain file, or there is too much to watch.
+    fn watch(&self, fd: BorrowedFd<'_>, what: String) -> std::io::Result<Arc<dyn Watch>>;
+    /// The beginning of each turn of a native that may wait: what it has put aside, if it has waited.
+    ///
+    /// # Errors
+    /// The park, if this is no turn; or what ended the wait.
+    fn turn(&self, vm: &mut Vm) -> LuaResult<Option<Aside>>;
+    /// Waits for a while.
+    ///
+    /// # Errors
+    /// The park.
+    fn pause(&self, vm: &mut Vm, span: Duration, what: String, aside: Aside) -> LuaResult<Option<Aside>>;
+}
+
+/// A descriptor that natives can wait for.
+pub trait Watch: Send + Sync {
+    /// To be called before each attempt.
+    fn clear(&self, direction: Direction);
+    /// Waits after an attempt that was in vain, under the lock under which it was made. `Ok`: something has happened since; try again at once, with what
+    /// was to be put aside.
+    ///
+    /// # Errors
+    /// The park; or nothing can wait here.
+    fn wait(self: Arc<Self>, vm: &mut Vm, direction: Direction, aside: Aside) -> LuaResult<Option<Aside>>;
+    /// Something was taken: whoever else waits looks again.
+    fn pass_on(&self, direction: Direction);
+}
+
+impl Vm {
+    /// Can a native that is called now wait without its thread, and would others use the domain meanwhile?
+    pub fn can_park(&self) -> bool {
+        self.detaches() && self.descriptors().is_some() && self.wait_obstacle().is_none()
+    }
+
+    /// What of the host knows descriptors.
+    pub fn descriptors(&self) -> Option<&'static dyn Descriptors> {
+        self.host()?.descriptors()
+    }
+
+    /// The beginning of each turn of a native that may wait for a descriptor: what it has put aside, if it has waited.
+    ///
+    /// # Errors
+    /// The park, or what ended the wait.
+    pub fn wait_over(&mut self) -> LuaResult<Option<Aside>> {
+        match self.descriptors() {
+            Some(descriptors) => descriptors.turn(self),
+            None => Ok(None),
+        }
+    }
+}
