@@ -40,11 +40,12 @@ const PLAIN: &[(&str, bool)] = &[
     ("trace", false),
     ("heap", false),
     ("json", false),
+    ("http", false),
     ("text", false),
 ];
 /// Those that run with AddressSanitizer too.
 const SANITIZED: &[&str] =
-    &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json", "text"];
+    &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json", "text", "http"];
 /// Who knows better.
 const REFERENCE: &str = "lua5.4";
 

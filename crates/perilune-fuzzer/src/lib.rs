@@ -15,6 +15,7 @@
 //! | `stress` | the same programs | no crash with a collection at every safepoint and the heap verified |
 //! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
 //! | `heap` | snapshots of heaps: graphs at random, damaged ones | an error or a snapshot that all of `perilune heap` copes with; what dominates retains no less |
+//! | `http` | heads, bodies in chunks, addresses, some of them damaged | as simple decoders of the whole read them, whatever the packets |
 //! | `json` | JSON texts, some of them damaged | read as `serde_json` reads them, in one piece and in many, and written so that it reads the same |
 //! | `text` | bytes in many encodings, with many separators | the same pieces and errors however the input is cut; UTF-8 as the standard library has it |
 //! | `dropped`, `keys`, `domains` | programs that judge themselves, see [`script`] | they end with "ok" |
@@ -30,6 +31,7 @@ pub mod differential;
 pub mod grammar;
 pub mod guard;
 pub mod heap;
+pub mod http;
 pub mod json;
 pub mod limits;
 pub mod literal;

@@ -20,6 +20,9 @@ use httparse::{Error, Header, Status};
 /// Header fields that a message may have, whatever a program says.
 pub const MOST_FIELDS: usize = 256;
 
+/// No field: what an array of fields begins with.
+pub const NO_FIELD: Header<'static> = httparse::EMPTY_HEADER;
+
 /// Empty lines that are skipped before a request: some clients send one after a body.
 const MOST_EMPTY_LINES: usize = 4;
 

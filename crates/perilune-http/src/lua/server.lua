@@ -455,7 +455,7 @@ function Server:listen(address, options)
   local is_own = type(address) == "string"
   if is_own then
     ok, listener, message, code = pcall(net.listen, address, options)
-    if not ok then error((listener:gsub("^perilune:%d+: ", "")), 2) end
+    if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'")), 2) end
     if not listener then return nil, message, code end
   elseif type(address) ~= "userdata" or not pcall(function() return address:address() end) then
     error("bad argument #1 to 'listen' (address or listener expected, got " .. type(address) .. ")", 2)
@@ -477,12 +477,15 @@ end
 -- Serves until it is cancelled. 'ready' is called with the listener.
 function Server:run(address, ready)
   if ready ~= nil and type(ready) ~= "function" then error("bad argument #2 to 'run' (function expected, got " .. type(ready) .. ")", 2) end
-  return pl.scope(function()
-    local l, message, code = self:listen(address)
+  local ended, message, code = pl.scope(function()
+    local ok, l, message, code = pcall(self.listen, self, address)
+    if not ok then return false, l end
     if not l then return nil, message, code end
     if ready then ready(l) end
     return l:wait()
   end)
+  if ended == false then error((message:gsub("^perilune:%d+: ", "")), 2) end
+  return ended, message, code
 end
 
 function core.server(options)
