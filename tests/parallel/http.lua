@@ -163,6 +163,13 @@ pl.scope(function(scope)
   print(res.url == other .. "/x", heads[1]:find "authorization", heads[1]:find "cookie", heads[1]:find "x: stays" ~= nil)
 end)
 
+-- Waits until a server has so many connections.
+local function until_connections(l, n)
+  local ends = pl.now() + 20
+  while l:info().connections ~= n and pl.now() < ends do pl.sleep(0.005) end
+  return l:info().connections
+end
+
 print "-- times and numbers of a server"
 pl.scope(function(scope)
   local reported = {}
@@ -198,14 +205,15 @@ pl.scope(function(scope)
   local c = net.connect(l:address())
   c:write("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n")
   c:flush()
-  pl.sleep(0.3)
-  print(l:info().connections)
+  print(until_connections(l, 0))
   c:abort()
   -- three idle connections give way to a fourth
+  local srv = http.server { max_connections = 3 }
+  srv:get("/", function() return "root" end)
+  local l = srv:listen "127.0.0.1:0"
   local idle = {}
   for n = 1, 3 do idle[n] = net.connect(l:address()) end
-  pl.sleep(0.01)
-  print(l:info().connections, http.get("http://" .. l:address(), { pool = false }).body)
+  print(until_connections(l, 3), http.get("http://" .. l:address(), { pool = false }).body)
   for n = 1, 3 do idle[n]:close() end
   for _, text in ipairs(reported) do print((text:gsub("\n.*", ""))) end
 end)
@@ -213,8 +221,9 @@ end)
 print "-- closing"
 pl.scope(function(scope)
   local srv = http.server { on_error = print }
-  local ended = {}
+  local ended, began = {}, pl.channel.new()
   srv:get("/wait/:s", function(req)
+    began:send(true)
     local mark <close> = setmetatable({}, { __close = function() ended[#ended + 1] = req.params.s end })
     pl.sleep(tonumber(req.params.s))
     return "waited"
@@ -225,19 +234,20 @@ pl.scope(function(scope)
     local idle = net.connect(l:address())
     idle:write("GET /wait/0 HTTP/1.1\r\nHost: h\r\n\r\n")
     idle:read_until "\r\n\r\n" idle:read_exact(6)
+    began:recv()
     return l, base, idle
   end
   local l, base, idle = start()
-  local busy = scope:spawn(function() return http.get(base .. "/wait/0.05", { pool = false }) end)
-  pl.sleep(0.02)
+  local busy = scope:spawn(function() return http.get(base .. "/wait/0.2", { pool = false }) end)
+  began:recv()
   print(l:info().connections, l:info().idle)
   print(l:close(5), idle:read())
   local res = busy:await()
-  print(res.body, res.headers.connection, net.connect(l:address()))
+  print(res.body, res.headers.connection, (select(3, net.connect(l:address()))))
   -- too long: cancelled
   local l, base, idle = start()
   local busy = scope:spawn(function() return http.get(base .. "/wait/100", { pool = false }) end)
-  pl.sleep(0.02)
+  began:recv()
   print(l:close(0.02))
   show(busy:await())
   print(table.concat(ended, " "), l:info().connections)
@@ -250,7 +260,7 @@ pl.scope(function(scope)
   end)
   print((net.connect(address)))
   -- run ends when it is cancelled
-  print(pl.timeout(0.03, function() return srv:run("127.0.0.1:0", function(l) address = l:address() end) end))
+  print(pl.timeout(0.1, function() return srv:run("127.0.0.1:0", function(l) address = l:address() end) end))
   print((net.connect(address)))
   print(pcall(srv.run, srv, "127.0.0.1:1x"))
 end)
@@ -259,7 +269,7 @@ print "-- a client that is cancelled"
 pl.scope(function(scope)
   local pool = http.pool()
   local base, heads, connections = raw_server(scope, { "HTTP/1.1 200 OK~Content-Length: 100~~some", "HTTP/1.1 200 OK~Content-Length: 2~~ok" })
-  print(pl.timeout(0.03, function() return http.get(base, { pool = pool }) end))
+  print(pl.timeout(0.3, function() return http.get(base, { pool = pool }) end))
   print(pool:count())
   show(http.get(base, { pool = pool }))
   print(pool:count(), connections())

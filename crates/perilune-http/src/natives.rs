@@ -54,7 +54,7 @@ fn limits(vm: &mut Vm, n: u32) -> LuaResult<Limits> {
 
 /// `read_request(c, seconds, bytes, fields)`: waits for a head.
 ///
-/// * `method, path, headers, left, wishes, query, target, minor, host`;
+/// * `method, path, headers, left, wishes, query, target, minor, host`: the target only if it is not the path, the host only if the target says it;
 /// * `true`: some of it has come, and the time for that part has to be another one: to be called again;
 /// * `nil, message, code`;
 /// * `false, message, status`: it is refused.
@@ -89,9 +89,11 @@ static READ_REQUEST: Native = Native::leaf("read_request", |vm| {
         vm.push(Value::int(left(request.framing)));
         vm.push(Value::int(wishes(request.wishes)));
         push_opt(vm, request.query)?;
-        vm.push_str(request.target.as_bytes())?;
+        // Mostly they are the path and the field: no strings are made for what is there already.
+        let is_path = request.target.starts_with('/');
+        push_opt(vm, Some(request.target).filter(|_| !is_path || request.query.is_some()))?;
         vm.push(Value::int(request.minor.into()));
-        push_opt(vm, request.host)?;
+        push_opt(vm, request.host.filter(|_| !is_path))?;
         input.consume(length);
         Ok(Step::Done(9))
     });

@@ -226,7 +226,6 @@ local function other_method(methods)
   end
 end
 
-local NO_PARAMS = {}
 local NOT_FOUND = { f = not_found }
 local BAD_PATH = { f = function() return plain(400, "the path has a bad escape\n") end }
 
@@ -236,7 +235,7 @@ local function route_of(server, method, path)
   local route = methods[method] or method == "HEAD" and methods.GET or methods.any
   if not route then return { f = other_method(methods) } end
   local names = route.names
-  if not values then return route, NO_PARAMS end
+  if not values then return route end
   local params = {}
   for n = 1, #names do params[names[n]] = values[n] end
   return route, params
@@ -276,10 +275,9 @@ local function turns(server, l, state)
     end
     local route, params = route_of(server, method, path)
     local req = setmetatable({
-      method = method, path = path, query = query, headers = headers, params = params or NO_PARAMS, target = target, host = host,
+      method = method, path = path, query = query, headers = headers, params = params or {}, target = target or path, host = host or headers.host,
       upgrades = wishes & 4 ~= 0 or nil, _c = c, _left = left, _minor = minor, _keep = wishes & 1 ~= 0, _options = options, _route = route,
     }, Request)
-    if params == NO_PARAMS then req.params = {} end
     local limit = route.body_limit or options.body_limit
     if left ~= 0 then
       if left > limit then
@@ -509,7 +507,8 @@ function Server:run(address, ready)
     return l:wait()
   end)
   if ended == false then error((message:gsub("^perilune:%d+: ", "")), 2) end
-  return ended, message, code
+  if ended then return true end
+  return nil, message, code
 end
 
 function core.server(options)
