@@ -302,6 +302,10 @@ impl Compiler {
         });
         if one.unit.starts {
             cost.enters(one.log.calls().saturating_sub(entered));
+            let others = candidates.iter().filter(|other| other.log.function() != function);
+            let called =
+                others.fold(0u32, |sum, other| sum.saturating_add(one.log.calls_from(other.log.function())));
+            cost.is_called(called);
         }
         cost
     }

@@ -277,6 +277,11 @@ impl Cost {
         self.compiled += calls as f64 * LEAVING / 2.0;
     }
 
+    /// Machine code makes so many calls of the function, and would leave for it.
+    pub fn is_called(&mut self, calls: u32) {
+        self.compiled -= calls as f64 * LEAVING;
+    }
+
     /// What so many instructions of the interpreter could save at best.
     pub fn best(instructions: f64) -> f64 {
         instructions * (1.0 - DONE)

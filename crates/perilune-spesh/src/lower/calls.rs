@@ -95,9 +95,13 @@ impl Lowering<'_, '_> {
     pub(super) fn tail_call(&mut self, at: usize) {
         let i = self.code(at);
         let a = i.a() as usize;
-        if i.b() == 0 || i.d() != 0 {
+        if i.d() != 0 {
             self.stepped = true;
             return self.finish(at);
+        }
+        if i.b() == 0 {
+            // The arguments that are not the last call's results.
+            self.flush_all();
         }
         let (leave, other) = (self.exit_block(at, LEAVE), self.aside());
         let base = self.b.use_var(self.base);
@@ -117,9 +121,14 @@ impl Lowering<'_, '_> {
         self.has_room(at, base, inst);
         self.poll(at);
         self.store(closure, base, RESULTS + layout::PAYLOAD);
-        let count = i.b() as i32 - 1;
-        self.give(a + layout::GAP as usize, 0, count);
-        let end = self.b.ins().iadd_imm_s(base, (count * layout::VALUE_SIZE) as i64);
+        let end = match i.b() {
+            0 => self.move_to_top(a + layout::GAP as usize),
+            b => {
+                let count = b as i32 - 1;
+                self.give(a + layout::GAP as usize, 0, count);
+                self.b.ins().iadd_imm_s(base, (count * layout::VALUE_SIZE) as i64)
+            }
+        };
         self.pad(base, inst, end);
         let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
         self.store(flags, base, layout::FRAME_FLAGS);
@@ -130,6 +139,29 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(other.block);
         self.now = other.before;
         self.finish(at);
+    }
+
+    /// All values from register `r` to the top go to the frame's first registers. Where they end then.
+    fn move_to_top(&mut self, r: usize) -> Val {
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let top = self.load(types::I64, vm, layout::VM_TOP);
+        let first = self.b.ins().iadd_imm_s(base, Self::slot(r) as i64);
+        let [head, next, done] = [(); 3].map(|()| self.b.create_block());
+        let from = self.b.append_block_param(head, types::I64);
+        let to = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[first.into(), base.into()]);
+        self.b.switch_to_block(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, from, top);
+        self.b.ins().brif(more, next, &[], done, &[]);
+        self.b.switch_to_block(next);
+        let payload = self.load(types::I64, from, layout::PAYLOAD);
+        let tag = self.load(types::I8, from, layout::TAG);
+        self.store(payload, to, layout::PAYLOAD);
+        self.store(tag, to, layout::TAG);
+        let [from, to_next] = [from, to].map(|p| self.b.ins().iadd_imm_s(p, layout::VALUE_SIZE as i64));
+        self.b.ins().jump(head, &[from.into(), to_next.into()]);
+        self.b.switch_to_block(done);
+        to
     }
 
     /// Instruction `at` ends the frame in a way that only the interpreter knows.

@@ -373,7 +373,12 @@ impl Vm {
                             site.callee = callee;
                             caller = Some(Arc::as_ptr(&log.proto) as usize);
                         }
-                        false => log.sites[op].leaves += 1,
+                        false => {
+                            log.sites[op].leaves += 1;
+                            if at == 0 && base == frame && i.op() == Some(Op::TailCall) {
+                                caller = Some(Arc::as_ptr(&log.proto) as usize);
+                            }
+                        }
                     }
                 }
             }
