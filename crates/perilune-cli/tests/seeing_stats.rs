@@ -124,6 +124,38 @@ fn domains_that_work_sleep_and_block() {
 }
 
 #[test]
+fn what_is_copied_between_domains_is_told_with_its_place() {
+    let script = "local pl = require 'perilune'
+local pool = pl.pool.new { workers = 2 }
+local big = {}
+for i = 1, 100 do big[i] = 'element ' .. i end
+for _ = 1, 20 do
+  pool:async(function(t) return #t end, big):await()
+end
+local c = pl.channel.new()
+c:send({ 1, 2, 3 })
+c:recv()
+pool:close()
+";
+    let ran = run("gc-stats", "copies", script);
+    assert!(ran.output.status.success(), "{}", String::from_utf8_lossy(&ran.output.stderr));
+    check(&ran, "copies");
+    let main = domain(&ran, "main");
+    // Twenty tasks and a message left, the message came back; what a task returns is a number, and no copy.
+    assert_eq!((main.ns("memory.copied_out"), main.ns("memory.copied_in")), (21, 1));
+    assert_eq!(ran.json.ns("total.memory.copied_in"), 21);
+    assert_eq!(ran.json.ns("total.memory.copied_in_bytes"), ran.json.ns("total.memory.copied_out_bytes"));
+    let sent = ran.json.list("sent");
+    let place = |n: usize| match sent[n].at("place") {
+        Json::Text(t) => t.rsplit('/').next().unwrap_or("").to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((place(0), place(1)), ("script.lua:6".to_owned(), "script.lua:9".to_owned()), "{sent:?}");
+    assert_eq!((sent[0].ns("times"), sent[1].ns("times"), sent.len()), (20, 1, 2));
+    assert!(sent[0].ns("bytes") > 20 * 1000, "{sent:?}");
+}
+
+#[test]
 fn programs_that_end_in_other_ways() {
     let burn = "local t = {} for n = 1, 3e5 do t[n % 1000] = {n} end\n";
     let with_domain = "local pl = require 'perilune'

@@ -31,7 +31,7 @@ pub enum Category {
     Wait = 1 << 2,
     /// Timers.
     Timer = 1 << 3,
-    /// Collections, scopes, islands.
+    /// Collections, scopes, islands, copies between domains.
     Gc = 1 << 4,
     /// Sizes of heaps.
     Heap = 1 << 5,
@@ -378,6 +378,13 @@ events! {
     CycleBegin = 131, "cycles", Gc, Begin { }
     /// So many were emptied, so many looked at.
     CycleEnd = 132, "cycles-end", Gc, End { a emptied: Count, b visited: Count }
+    /// Values were copied out of this domain, into something that another one is to get: bytes outside all heaps, objects, and where the program sent them. Numbers and short
+    /// strings alone are no copies.
+    CopiedOut = 133, "copied-out", Gc, Instant { a size: Bytes, b stack: Stack, c objects: Few }
+    /// Such values were copied into this domain; where another one has sent them. Within `copy` if it is for a fiber that has not begun.
+    CopiedIn = 134, "copied-in", Gc, Instant { a size: Bytes, b stack: Stack, c objects: Few }
+    /// A captured table with all it leads to was packed, for all that are going to be sent it until it changes (a picture); and where it was sent first.
+    PictureMade = 135, "picture-made", Gc, Instant { a size: Bytes, b stack: Stack, c objects: Few }
 
     // -- Heap: 144..
     /// Bytes that the program holds in this domain.

@@ -10,7 +10,7 @@ use super::trace::describe::{Describe, bytes, time};
 use perilune_measure::json::Json;
 use perilune_see::Trace;
 use perilune_see::analyse::domains::{Account, Why};
-use perilune_see::analyse::gc::{self, Collections, Report};
+use perilune_see::analyse::gc::{self, Collections, Report, Sent};
 use perilune_see::analyse::histogram::Histogram;
 use perilune_see::analyse::state::{State, Times};
 use perilune_trace::Category;
@@ -27,6 +27,8 @@ const EVENTS: u32 = Category::Life as u32
 
 /// Domains that the tables for people show: those that existed longest.
 const MOST_DOMAINS: usize = 32;
+/// Places that are shown of those from which something was copied.
+const MOST_PLACES: usize = 10;
 /// Entries of a domain's list of waits.
 const MOST_WAITS: usize = 20;
 
@@ -121,7 +123,40 @@ fn text(trace: &Trace, report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         table.write(out, 0)?;
     }
-    Ok(())
+    copies(&rows, report, out)
+}
+
+/// Values that went from domain to domain, if any did.
+fn copies(rows: &[Row], report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let any = |c: &Collections| c.copied_out + c.copied_in + c.pictures != 0;
+    if !any(&report.total) {
+        return Ok(());
+    }
+    let mut table = Table::new(["copies", "out", "bytes", "in", "bytes", "captured tables packed", "bytes"]);
+    for row in rows.iter().filter(|row| any(row.collections)) {
+        let c = row.collections;
+        table.row([
+            row.name.clone(),
+            c.copied_out.to_string(),
+            bytes(c.copied_out_bytes),
+            c.copied_in.to_string(),
+            bytes(c.copied_in_bytes),
+            c.pictures.to_string(),
+            bytes(c.picture_bytes),
+        ]);
+    }
+    writeln!(out)?;
+    table.write(out, 0)?;
+    if report.sent.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(["copied in, sent by", "times", "bytes", "objects"]);
+    for (place, sent) in report.sent.iter().take(MOST_PLACES) {
+        let place = place.clone().unwrap_or_else(|| "(results of tasks)".to_owned());
+        table.row([place, sent.times.to_string(), bytes(sent.bytes), sent.objects.to_string()]);
+    }
+    writeln!(out)?;
+    table.write(out, 0)
 }
 
 fn times(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
@@ -303,6 +338,17 @@ fn json(trace: &Trace, report: &Report) -> Json {
         ("lost_events", number(trace.lost)),
         ("domains", Json::List(domains.collect())),
         ("total", Json::Object(total)),
+        ("sent", Json::List(report.sent.iter().map(sent).collect())),
+    ])
+}
+
+/// What was copied from one place.
+fn sent((place, of): &(Option<String>, Sent)) -> Json {
+    Json::object([
+        ("place", place.clone().map_or(Json::Null, Json::Text)),
+        ("times", number(of.times)),
+        ("bytes", number(of.bytes)),
+        ("objects", number(of.objects)),
     ])
 }
 
@@ -330,6 +376,12 @@ fn figures(t: &Times, c: &Collections) -> Vec<(String, Json)> {
         ("marked_bytes", number(c.marked)),
         ("scope_freed_bytes", number(c.scope_freed)),
         ("scope_kept_bytes", number(c.scope_kept)),
+        ("copied_out", number(c.copied_out)),
+        ("copied_out_bytes", number(c.copied_out_bytes)),
+        ("copied_in", number(c.copied_in)),
+        ("copied_in_bytes", number(c.copied_in_bytes)),
+        ("pictures", number(c.pictures)),
+        ("picture_bytes", number(c.picture_bytes)),
         ("islands_made", number(c.islands_made)),
         ("islands_made_bytes", number(c.islands_made_bytes)),
         ("islands_freed", number(c.islands_freed)),

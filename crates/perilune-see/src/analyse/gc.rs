@@ -54,6 +54,18 @@ pub struct Collections {
     pub scope_kept: u64,
     /// Times that a collection came while scopes were open, and closed them.
     pub dissolved: u64,
+    /// Times that values were copied out of the domain for another one, their bytes.
+    pub copied_out: u64,
+    /// Their bytes, outside of all heaps.
+    pub copied_out_bytes: u64,
+    /// Times that values were copied into it.
+    pub copied_in: u64,
+    /// Their bytes, as they were outside.
+    pub copied_in_bytes: u64,
+    /// Captured tables that were packed for many crossings.
+    pub pictures: u64,
+    /// Their bytes.
+    pub picture_bytes: u64,
     /// Islands made here.
     pub islands_made: u64,
     /// Their bytes.
@@ -105,6 +117,12 @@ impl Collections {
             (&mut self.scope_freed, o.scope_freed),
             (&mut self.scope_kept, o.scope_kept),
             (&mut self.dissolved, o.dissolved),
+            (&mut self.copied_out, o.copied_out),
+            (&mut self.copied_out_bytes, o.copied_out_bytes),
+            (&mut self.copied_in, o.copied_in),
+            (&mut self.copied_in_bytes, o.copied_in_bytes),
+            (&mut self.pictures, o.pictures),
+            (&mut self.picture_bytes, o.picture_bytes),
             (&mut self.islands_made, o.islands_made),
             (&mut self.islands_made_bytes, o.islands_made_bytes),
             (&mut self.islands_freed, o.islands_freed),
@@ -129,11 +147,43 @@ pub struct Report {
     pub outside: Collections,
     /// All of it.
     pub total: Collections,
+    /// What was copied into domains, by the place that had sent it; the most bytes first. Without a place: `None`.
+    pub sent: Vec<(Option<String>, Sent)>,
+}
+
+/// What came from a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// How often something came.
+    pub times: u64,
+    /// Bytes as they were outside of all heaps.
+    pub bytes: u64,
+    /// Objects; of a crossing with very many, the most that an event can say.
+    pub objects: u64,
+}
+
+impl Sent {
+    fn merge(&mut self, o: Sent) {
+        add(&mut self.times, o.times);
+        add(&mut self.bytes, o.bytes);
+        add(&mut self.objects, o.objects);
+    }
+}
+
+/// The program's own place of a call path: behind what is written in Lua of the runtime itself.
+fn place(trace: &Trace, stack: u32) -> Option<String> {
+    let d = &trace.definitions;
+    let node = d
+        .frames(stack)
+        .find(|node| node.source != 0 && node.line != 0 && d.string(node.source as u64) != "perilune")?;
+    Some(format!("{}:{}", d.string(node.source as u64), node.line))
 }
 
 /// The books of collectors while a trace is replayed.
 #[derive(Default)]
 struct Books {
+    /// What was copied in, by the call path that had sent it.
+    sent: BTreeMap<u32, Sent>,
     domains: BTreeMap<u32, (Collections, Seen)>,
     outside: (Collections, Seen),
     live: Level,
@@ -154,7 +204,14 @@ pub fn report(trace: &Trace) -> Report {
     let mut total = books.outside.0.clone();
     books.domains.values().for_each(|(of, _)| total.merge(of));
     (total.peak_live, total.peak_mapped) = (books.live.peak, books.mapped.peak);
+    let mut places: BTreeMap<Option<String>, Sent> = BTreeMap::new();
+    for (stack, of) in &books.sent {
+        places.entry(place(trace, *stack)).or_default().merge(*of);
+    }
+    let mut sent: Vec<_> = places.into_iter().collect();
+    sent.sort_by_key(|(_, of)| std::cmp::Reverse(of.bytes));
     Report {
+        sent,
         accounts: times.close(trace, &replay),
         domains: books.domains.into_iter().map(|(number, (of, _))| (number, of)).collect(),
         outside: books.outside.0,
@@ -254,6 +311,22 @@ impl Subscriber for Books {
             What::FinalizeEnd(FinalizeEnd { run }) => add(&mut of.finalized, run.0),
             What::MajorBegin(_) => of.majors_begun += 1,
             What::ScopeDissolved(_) => of.dissolved += 1,
+            What::CopiedOut(CopiedOut { size, .. }) => {
+                of.copied_out += 1;
+                add(&mut of.copied_out_bytes, size.0);
+            }
+            What::CopiedIn(CopiedIn { size, stack, objects }) => {
+                of.copied_in += 1;
+                add(&mut of.copied_in_bytes, size.0);
+                let sent = self.sent.entry(stack.0).or_default();
+                sent.times += 1;
+                add(&mut sent.bytes, size.0);
+                add(&mut sent.objects, u64::from(objects.0));
+            }
+            What::PictureMade(PictureMade { size, .. }) => {
+                of.pictures += 1;
+                add(&mut of.picture_bytes, size.0);
+            }
             What::IslandMade(IslandMade { size, .. }) => {
                 of.islands_made += 1;
                 add(&mut of.islands_made_bytes, size.0);
@@ -318,6 +391,10 @@ mod tests {
         add(40, 2, Kind::FinalizeBegin, 0, 0, 0);
         add(41, 2, Kind::FinalizeEnd, 0, 3, 0);
         add(42, 2, Kind::IslandMade, 0, 4096, 1);
+        add(42, 1, Kind::CopiedOut, 3, 700, 0);
+        add(42, 2, Kind::CopiedIn, 3, 700, 0);
+        add(42, 2, Kind::CopiedIn, 1, 300, 0);
+        add(42, 2, Kind::PictureMade, 9, 500, 0);
         add(43, 1, Kind::DomainEnd, 0, 2, 64);
         add(44, 1, Kind::HeapLive, 0, 1000, 3000);
         trace.events.push(Event {
@@ -339,6 +416,9 @@ mod tests {
         // 900, then 400 + 200, then 400 + 150, then 1000 alone.
         assert_eq!((r.total.peak_live, r.total.peak_mapped), (1000, 4000));
         assert_eq!((r.total.islands_made, r.total.islands_freed_bytes), (1, 4096));
+        assert_eq!((r.total.copied_out_bytes, r.total.copied_in, r.total.copied_in_bytes), (700, 2, 1000));
+        assert_eq!((r.domains[&2].pictures, r.domains[&2].picture_bytes), (1, 500));
+        assert_eq!(r.sent, [(None, Sent { times: 2, bytes: 1000, objects: 4 })]);
         assert_eq!((r.total.pauses.count(), r.total.allocated), (3, 1464));
         assert_eq!((r.total.survival() * 100.0).round(), 25.0);
     }

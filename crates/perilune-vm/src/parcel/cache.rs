@@ -51,6 +51,8 @@ use crate::Vm;
 use crate::object::{LuaString, Table, Upval};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
+use perilune_trace::event::PictureMade;
+use perilune_trace::{Category, emit, on};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 
@@ -394,7 +396,12 @@ impl Vm {
     }
 
     /// A picture that has been made is kept, and its tables are watched.
-    pub(super) fn keep_picture(&mut self, shown: Shown) -> u64 {
+    pub(super) fn keep_picture(&mut self, mut shown: Shown) -> u64 {
+        if on(Category::Gc) {
+            shown.graph.sent_at = self.event_stack();
+            let (size, stack, objects) = shown.graph.told();
+            emit(PictureMade { size, stack, objects });
+        }
         let (home, number) = (self.home_number(), super::origin::next_number());
         let picture =
             Picture { graph: shown.graph, number, home, held: shown.held.into(), by: shown.by.into() };

@@ -16,6 +16,7 @@
 use crate::cycles::{Held, Holder};
 use crate::shared::SharedArc;
 use perilune_syntax::Proto;
+use perilune_trace::event::{Bytes, Few, Stack};
 use std::sync::Arc;
 
 /// First byte of a value. The numbers up to NATIVE are those of [`crate::Tag`].
@@ -213,6 +214,10 @@ pub(super) struct Graph {
     /// How many values it is.
     pub roots: u32,
     pub refs: Option<Box<Refs>>,
+    /// How many objects it is.
+    pub objects: u32,
+    /// The call path that sent it, as events call it; 0: nobody looked.
+    pub sent_at: u32,
     charge: Charge,
 }
 
@@ -229,7 +234,7 @@ impl Drop for Charge {
 impl Graph {
     /// A graph, entered into the program's account.
     pub fn new(words: Vec<u64>, roots: u32, refs: Option<Box<Refs>>) -> Graph {
-        let mut graph = Graph { words, roots, refs, charge: Charge(0) };
+        let mut graph = Graph { words, roots, refs, objects: 0, sent_at: 0, charge: Charge(0) };
         graph.charge.0 = graph.bytes();
         perilune_heap::charge_messages(graph.charge.0 as isize);
         graph
@@ -244,6 +249,12 @@ impl Graph {
     }
 
     /// Bytes that it takes, what it refers to left out.
+    /// What events say of it.
+    #[cold]
+    pub fn told(&self) -> (Bytes, Stack, Few) {
+        (Bytes(self.bytes() as u64), Stack(self.sent_at), Few::of(u64::from(self.objects)))
+    }
+
     pub fn bytes(&self) -> usize {
         size_of::<Graph>()
             + self.words.capacity() * 8

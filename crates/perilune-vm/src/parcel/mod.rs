@@ -61,6 +61,8 @@ use crate::value::{Tag, Value};
 use graph::Graph;
 use pack::Packer;
 use perilune_heap::Obj;
+use perilune_trace::event::CopiedOut;
+use perilune_trace::{Category, emit, on};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -333,7 +335,12 @@ impl Vm {
             packer.plan = (pictures && !tracing).then(|| picture::Plan::for_parcel(first.clone()));
             match packer.roots(values, rules.waits) {
                 Ok(()) => {
-                    let (graph, ..) = packer.finish(values.len() as u32);
+                    let (mut graph, ..) = packer.finish(values.len() as u32);
+                    if on(Category::Gc) {
+                        graph.sent_at = self.event_stack();
+                        let (size, stack, objects) = graph.told();
+                        emit(CopiedOut { size, stack, objects });
+                    }
                     return Ok(Parcel(Repr::Graph { graph: Arc::new(graph), globals: rules.globals }));
                 }
                 Err(mut refusal) => {

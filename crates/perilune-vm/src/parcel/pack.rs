@@ -188,7 +188,9 @@ impl<'v> Packer<'v> {
         self.words.clear();
         self.seen.clear();
         self.vm.lua.crossing.parcel.buffers.packing.push((self.words, self.seen));
-        (Graph::new(words, roots, self.refs), self.modules, self.unit)
+        let mut graph = Graph::new(words, roots, self.refs);
+        graph.objects = u32::try_from(self.done).unwrap_or(u32::MAX);
+        (graph, self.modules, self.unit)
     }
 
     // -- Where we are, for refusals ------------------------------------------------------------------------------------------

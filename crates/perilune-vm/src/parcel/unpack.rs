@@ -21,6 +21,8 @@ use crate::object::{ArrayKind, LuaClosure, ProtoInst, Table, Upval};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
+use perilune_trace::event::CopiedIn;
+use perilune_trace::{Category, emit, on};
 use std::sync::Arc;
 
 /// For graphs of more bytes room is looked for before they are read.
@@ -85,6 +87,10 @@ impl Vm {
     /// Pushes the roots of a graph.
     pub(super) fn unpack_graph(&mut self, graph: &Graph, globals: Globals) -> LuaResult<u32> {
         let base = self.nargs();
+        if on(Category::Gc) {
+            let (size, stack, objects) = graph.told();
+            emit(CopiedIn { size, stack, objects });
+        }
         let result = self.unpack_above(graph, globals, base);
         if result.is_err() {
             self.give_up(base);
