@@ -116,6 +116,13 @@ function server:route(method, pattern, f, options) end
 ---@return perilune.http.server self
 function server:use(f) end
 
+---Calls a function with a WebSocket connection for each request for one at a path (`perilune.ws`).
+---@param pattern string
+---@param f fun(connection: perilune.ws.connection, request: table, protocol?: string)
+---@param options? perilune.ws.accepting
+---@return perilune.http.server self
+function server:ws(pattern, f, options) end
+
 ---The files of a folder. What leads out of it, and names that begin with a dot, are not there.
 ---@param prefix string the path that the folder has
 ---@param folder string

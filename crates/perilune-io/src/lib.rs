@@ -1,4 +1,5 @@
-//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`, `require "perilune.rpc"`.
+//! The outside world without threads: `require "perilune.net"`, `require "perilune.process"`, `require "perilune.rpc"`, `require "perilune.ws"`,
+//! `require "perilune.log"`.
 //!
 //! A fiber that waits for a socket holds no thread, and a domain that waits holds none either. This room knows sockets and the one poller of the process; what it needs of
 //! the scheduler is `perilune_domain::outside`. `docs/decisions/0027-one-poller.md` has the measurements behind the design.
@@ -33,7 +34,9 @@
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
 //! | `resolve.rs` | names, on helper threads |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
-//! | `rpc/` | remote calls |
+//! | `writing.rs` | what modules write by themselves |
+//! | `rpc/`, `ws/` | remote calls; WebSocket |
+//! | `log/` | `perilune.log` |
 //! | `tls/` | sessions, and what handshakes begin from; `no_tls.rs` stands in for it without the feature `tls` |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
@@ -45,6 +48,7 @@ mod dial;
 mod failure;
 mod lease;
 mod listener;
+mod log;
 mod options;
 mod poller;
 mod process;
@@ -63,6 +67,8 @@ mod tls;
 mod tls;
 mod udp;
 mod waiting;
+mod writing;
+pub mod ws;
 
 use perilune_domain::{Module, outside};
 use perilune_vm::Native;
@@ -80,7 +86,7 @@ pub mod protocol {
 
 /// The modules of this room, for `perilune_domain::Config`.
 pub fn modules() -> Vec<Module> {
-    vec![Module(&NET), Module(&process::MODULE), Module(&rpc::RPC)]
+    vec![Module(&NET), Module(&process::MODULE), Module(&rpc::RPC), Module(&ws::WS), Module(&log::LOG)]
 }
 
 static NET: Native = Native::leaf("perilune.net", |vm| {

@@ -445,6 +445,12 @@ for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "D
   end
 end
 
+-- f(connection, request, protocol) with what perilune.ws makes of a connection, for requests for WebSocket at this path.
+function Server:ws(pattern, f, options)
+  if type(f) ~= "function" then error("bad argument #2 to 'ws' (function expected, got " .. type(f) .. ")", 2) end
+  return self:get(pattern, require "perilune.ws".handler(f, options), { timeout = false })
+end
+
 local function endpoint(req) return normal(req._route.f(req), req) end
 
 -- f(req, next) is called for each request, also if there is no route; next(req) is what would have happened without it.

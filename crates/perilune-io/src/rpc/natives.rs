@@ -3,9 +3,9 @@
 use super::frame::{Draft, HEAD, MOST, kind};
 use super::link::Link;
 use crate::failure::Failure;
-use crate::waiting::{Progress, Side, wait};
+use crate::waiting::Progress;
+use crate::writing;
 use perilune_data::wire::{self, Malformed, Reader, Refused, put_varint};
-use perilune_domain::outside;
 use perilune_stdlib::string::scratch;
 use perilune_vm::{LuaResult, Thrown, Value, Vm};
 use std::sync::Arc;
@@ -77,17 +77,9 @@ pub fn push_values(vm: &mut Vm, reader: &mut Reader<'_>) -> Result<u32, Malforme
 /// # Errors
 /// The park, to be passed on.
 pub fn room(vm: &mut Vm, link: &Arc<Link>, progress: &Progress) -> LuaResult<Result<(), Failure>> {
-    loop {
-        if let Some(failure) = link.over() {
-            return Ok(Err(failure.clone()));
-        }
-        let mut output = link.stream.output();
-        match link.stream.may_write(&mut output) {
-            Ok(true) => return Ok(Ok(())),
-            Ok(false) if progress.is_over => return Ok(Err(Failure::Timeout)),
-            Ok(false) => wait(vm, &link.stream, output, Side::Write, progress)?,
-            Err(failure) => return Ok(Err(failure)),
-        }
+    match link.over() {
+        Some(failure) => Ok(Err(failure.clone())),
+        None => writing::room(vm, &link.stream, progress),
     }
 }
 
@@ -96,18 +88,7 @@ pub fn room(vm: &mut Vm, link: &Arc<Link>, progress: &Progress) -> LuaResult<Res
 /// # Errors
 /// "not enough memory"
 pub fn put(vm: &mut Vm, link: &Link, frame: &[u8]) -> LuaResult<()> {
-    let mut output = link.stream.output();
-    if !link.stream.reserve(&mut output, frame.len()) {
-        drop(output);
-        return Err(vm.out_of_memory());
-    }
-    link.stream.take(&mut output, frame);
-    let defer = link.stream.is_to_be_deferred(&mut output);
-    drop(output);
-    if defer {
-        outside::defer(vm, Arc::clone(&link.stream) as _)?;
-    }
-    Ok(())
+    writing::put(vm, &link.stream, frame)
 }
 
 /// Sends a frame without a body at once.
