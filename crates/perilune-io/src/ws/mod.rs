@@ -338,8 +338,8 @@ fn recv(vm: &mut Vm, socket: &Arc<Socket>) -> LuaResult<Result<(bool, Vec<u8>), 
                 drop(input);
                 return Err(vm.out_of_memory());
             }
-            More::End => match input.end {
-                Some(stream::End::Failed(error)) => Failure::System(error),
+            More::End => match &input.end {
+                Some(stream::End::Failed(error)) => error.clone().into(),
                 Some(stream::End::Eof) | None => Failure::Closed,
             },
         };
