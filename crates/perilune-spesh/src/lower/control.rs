@@ -80,7 +80,12 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let Some(op) = i.op() else { return self.exit(at, EXITED) };
         // The quick ways of TFORCALL do what comes behind it.
-        if self.site(at).times() == 0 && !matches!(op, Op::TForLoop | Op::TForCall) && !self.is_suspect(at) {
+        let site = self.site(at);
+        if site.times() == 0
+            && site.calls == 0
+            && !matches!(op, Op::TForLoop | Op::TForCall)
+            && !self.is_suspect(at)
+        {
             return self.exit(at, EXITED);
         }
         let (a, b) = (i.a() as usize, i.b() as usize);

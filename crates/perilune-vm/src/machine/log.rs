@@ -392,10 +392,11 @@ impl Vm {
             if begins {
                 log.calls += 1;
             } else if at > 0
-                && code[at - 1].op() == Some(Op::Call)
                 && before.is_none_or(|(_, b, _)| b != base)
+                && (code[at - 1].op() == Some(Op::Call)
+                    || log.sites[at - 1].calls > 0 && code[at - 1].jump().is_none())
             {
-                // A call has come back.
+                // A call has come back, or a metamethod.
                 log.sites[at - 1].runs += 1;
                 log.sites[at - 1].result.add(tag(code[at - 1].a()));
             }
