@@ -104,7 +104,7 @@ impl Failure {
 }
 
 /// The system's words, without the number that the standard library adds.
-fn text_of(error: Errno) -> String {
+pub fn text_of(error: Errno) -> String {
     let text = std::io::Error::from_raw_os_error(error.raw_os_error()).to_string();
     match text.rfind(" (os error") {
         Some(at) => text[..at].to_owned(),

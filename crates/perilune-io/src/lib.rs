@@ -38,6 +38,7 @@
 //! | `rpc/`, `ws/` | remote calls; WebSocket |
 //! | `log/` | `perilune.log` |
 //! | `tls/` | sessions, and what handshakes begin from; `no_tls.rs` stands in for it without the feature `tls` |
+//! | `luasocket/` | what LuaSocket has in C: `socket.core`, `socket.unix`, `mime.core` |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
@@ -49,6 +50,7 @@ mod failure;
 mod lease;
 mod listener;
 mod log;
+mod luasocket;
 mod options;
 mod poller;
 mod process;
@@ -86,7 +88,16 @@ pub mod protocol {
 
 /// The modules of this room, for `perilune_domain::Config`.
 pub fn modules() -> Vec<Module> {
-    vec![Module(&NET), Module(&process::MODULE), Module(&rpc::RPC), Module(&ws::WS), Module(&log::LOG)]
+    vec![
+        Module(&NET),
+        Module(&process::MODULE),
+        Module(&rpc::RPC),
+        Module(&ws::WS),
+        Module(&log::LOG),
+        Module(&luasocket::SOCKET),
+        Module(&luasocket::UNIX),
+        Module(&luasocket::MIME),
+    ]
 }
 
 static NET: Native = Native::leaf("perilune.net", |vm| {

@@ -1,0 +1,938 @@
+//! `require "socket.core"`, `"socket.unix"` and `"mime.core"`: what LuaSocket's own Lua files build on, so that programs written for it run.
+//!
+//! LuaSocket's objects change their class in the course of their lives (master, client, server), have timeouts of two kinds, and return what has come when they fail. All of that is here,
+//! on the poller of this room: a call that waits parks its fiber, and `select` knows no largest descriptor.
+//!
+//! # Parts
+//! * This file: sockets and the natives that try and wait.
+//! * `names.rs`: addresses, options, errors in LuaSocket's words.
+//! * `socket.lua`: the modules; what needs no loop of attempts is written there (connecting to one address after the other, `select`'s lists, `protect`).
+//! * `mime.rs`: filters, which know nothing of sockets.
+//!
+//! # A socket
+//! A userdata ([`Sock`]) of one domain. Its descriptor ([`Handle`]) is counted by those who wait for it, so it stays open until they have been woken. What was received and not returned is in the userdata;
+//! a call that fails returns it as its third result, as LuaSocket does.
+//!
+//! # Timeouts
+//! `block` limits each wait: it begins again whenever bytes have gone or come. `total` limits the call. A limit of zero never waits.
+
+mod mime;
+mod names;
+
+use crate::buffer::Buffer;
+use crate::poller::{self, Registration, Source as Polled};
+use crate::slot::{Left, Wakes};
+use crate::waiting::{Progress, Side, Waited, turn, wait};
+use names::{Family, words};
+use parking_lot::Mutex;
+use perilune_domain::outside::{self, Awaited, Source, Turn, Waiter};
+use perilune_trace::event::Verb;
+use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Received at a time.
+const ROOM: usize = 64 << 10;
+/// The longest datagram.
+const LONGEST: usize = 65536;
+
+/// A descriptor.
+struct Handle {
+    // Before the descriptor: nobody is told of it any more when that is closed.
+    registration: Registration,
+    fd: OwnedFd,
+    reads: Mutex<()>,
+    writes: Mutex<()>,
+}
+
+/// All that are open, for `select`.
+static OPEN: Mutex<Option<HashMap<i32, Weak<Handle>>>> = Mutex::new(None);
+
+impl Handle {
+    fn new(fd: OwnedFd) -> Result<Arc<Handle>, Errno> {
+        let registration = poller::register(&fd)?;
+        let number = fd.as_raw_fd();
+        let handle = Arc::new(Handle { registration, fd, reads: Mutex::new(()), writes: Mutex::new(()) });
+        OPEN.lock().get_or_insert_default().insert(number, Arc::downgrade(&handle));
+        Ok(handle)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // The number is this one's until the descriptor is dropped, which comes later.
+        if let Some(open) = &mut *OPEN.lock() {
+            open.remove(&self.fd.as_raw_fd());
+        }
+    }
+}
+
+impl Waited for Handle {
+    fn source(&self) -> &Polled {
+        &self.registration.source
+    }
+    fn deadline(&self, _: Side) -> Option<Instant> {
+        None
+    }
+    const NAME: &'static str = "socket";
+}
+
+impl Awaited for Handle {
+    fn words(&self) -> String {
+        format!("socket {}", self.fd.as_raw_fd())
+    }
+}
+
+/// A socket as programs have it.
+struct Sock {
+    handle: Option<Arc<Handle>>,
+    family: Family,
+    kind: SocketType,
+    /// LuaSocket's class: `tcp{master}` ...
+    class: String,
+    /// Seconds; negative: none.
+    block: f64,
+    total: f64,
+    /// When the call that reads, or the one that writes, began.
+    began: [Instant; 2],
+    input: Buffer,
+    ended: bool,
+    received: f64,
+    sent: f64,
+    birthday: f64,
+}
+
+impl Sock {
+    fn new(handle: Option<Arc<Handle>>, family: Family, kind: SocketType, class: &str) -> Sock {
+        Sock {
+            handle,
+            family,
+            kind,
+            class: class.to_owned(),
+            block: -1.0,
+            total: -1.0,
+            began: [Instant::now(); 2],
+            input: Buffer::default(),
+            ended: false,
+            received: 0.0,
+            sent: 0.0,
+            birthday: now(),
+        }
+    }
+
+    /// When the next wait of this call is over.
+    fn deadline(&self, side: Side) -> Option<Instant> {
+        let add = |from: Instant, span: f64| {
+            (span >= 0.0)
+                .then(|| Duration::try_from_secs_f64(span).ok().and_then(|s| from.checked_add(s)))
+                .flatten()
+        };
+        let block = add(Instant::now(), self.block);
+        let total = add(self.began[side as usize], self.total);
+        [block, total].into_iter().flatten().min()
+    }
+
+    /// The socket of this family, made if there is none, or one of another family.
+    fn open(&mut self, family: Family) -> Result<Arc<Handle>, Errno> {
+        if let Some(handle) = &self.handle
+            && self.family == family
+        {
+            return Ok(Arc::clone(handle));
+        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let address = match family {
+            Family::Inet6 => AddressFamily::INET6,
+            Family::Unix => AddressFamily::UNIX,
+            Family::Inet | Family::Unspec => AddressFamily::INET,
+        };
+        let fd = rustix::net::socket_with(address, self.kind, flags, None)?;
+        if family == Family::Inet6 {
+            sockopt::set_ipv6_v6only(&fd, true)?;
+        }
+        let handle = Handle::new(fd)?;
+        self.family = family;
+        self.handle = Some(Arc::clone(&handle));
+        Ok(handle)
+    }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+fn sock(vm: &mut Vm) -> LuaResult<&mut Sock> {
+    match vm.arg(1).as_userdata().filter(|u| u.is::<Sock>()) {
+        Some(userdata) => match vm.userdata_mut::<Sock>(userdata) {
+            Some(sock) => Ok(sock),
+            None => unreachable!("its type has been tested"),
+        },
+        None => Err(vm.type_error(1, "socket")),
+    }
+}
+
+/// The socket, which must be of this class.
+fn of_class<'a>(vm: &'a mut Vm, class: &str) -> LuaResult<&'a mut Sock> {
+    if !sock(vm)?.class.ends_with(class) {
+        let prefix = sock(vm)?.class.split('{').next().unwrap_or_default().to_owned();
+        return Err(vm.arg_error(1, &format!("{prefix}{class} expected")));
+    }
+    sock(vm)
+}
+
+fn fail(vm: &mut Vm, message: &str) -> LuaResult<u32> {
+    vm.push(Value::NIL);
+    vm.push_str(message.as_bytes())?;
+    Ok(2)
+}
+
+/// The beginning of each turn of a native that tries and waits: its descriptor, and where it is.
+fn begin(vm: &mut Vm, side: Side) -> LuaResult<Option<(Arc<Handle>, Progress)>> {
+    let Some(handle) = sock(vm)?.handle.clone() else {
+        // Perhaps it was closed while this native waited: that wait is over.
+        match outside::woken(vm)? {
+            Turn::First => {}
+            Turn::Asleep => return Err(vm.park()),
+            Turn::Woken(..) => outside::finish(vm),
+        }
+        return Ok(None);
+    };
+    let mut progress = turn(vm, &handle, side)?;
+    if progress.is_first {
+        let sock = sock(vm)?;
+        sock.began[side as usize] = Instant::now();
+        progress.deadline = sock.deadline(side);
+        progress.is_over = progress.deadline.is_some_and(|d| d <= Instant::now());
+    }
+    Ok(Some((handle, progress)))
+}
+
+/// Something has gone or come: the time for a wait begins again.
+fn renew(vm: &mut Vm, side: Side, progress: &mut Progress) -> LuaResult<()> {
+    let sock = sock(vm)?;
+    if sock.block != 0.0 {
+        progress.deadline = sock.deadline(side);
+        progress.is_over = progress.deadline.is_some_and(|d| d <= Instant::now());
+    }
+    Ok(())
+}
+
+/// Whether this is the socket's descriptor still.
+fn is_open(vm: &mut Vm, handle: &Arc<Handle>) -> LuaResult<bool> {
+    Ok(sock(vm)?.handle.as_ref().is_some_and(|h| Arc::ptr_eq(h, handle)))
+}
+
+// -- Receiving -------------------------------------------------------------------------------------------------------------------
+
+enum Pattern {
+    Line,
+    All,
+    Bytes(usize),
+}
+
+fn pattern(vm: &mut Vm, prefix: usize) -> LuaResult<Pattern> {
+    if vm.arg_is_none_or_nil(2) {
+        return Ok(Pattern::Line);
+    }
+    if let Some(n) = Vm::string_to_number(vm.arg(2)).and_then(Value::as_number) {
+        if n < 0.0 || n.is_nan() {
+            return Err(vm.arg_error(2, "invalid receive pattern"));
+        }
+        return Ok(Pattern::Bytes((n as usize).saturating_sub(prefix)));
+    }
+    match vm.check_str(2)?.bytes() {
+        [b'*', b'l', ..] => Ok(Pattern::Line),
+        [b'*', b'a', ..] => Ok(Pattern::All),
+        _ => Err(vm.arg_error(2, "invalid receive pattern")),
+    }
+}
+
+/// What there is of what is wanted: how many bytes of the buffer are the result, and how many go with it.
+fn cut(sock: &mut Sock, pattern: &Pattern) -> Option<(usize, usize)> {
+    let bytes = sock.input.bytes();
+    match *pattern {
+        Pattern::Bytes(n) => (bytes.len() >= n).then_some((n, n)),
+        Pattern::Line => memchr::memchr(b'\n', bytes).map(|at| (at, at + 1)),
+        Pattern::All => (sock.ended && !bytes.is_empty()).then_some((bytes.len(), bytes.len())),
+    }
+}
+
+/// Takes bytes out of the buffer, behind the prefix that the program has given.
+fn take(vm: &mut Vm, pattern: &Pattern, (n, gone): (usize, usize)) -> LuaResult<Vec<u8>> {
+    let mut text = if vm.arg_is_none_or_nil(3) { Vec::new() } else { vm.check_str(3)?.bytes().to_vec() };
+    let sock = sock(vm)?;
+    let bytes = &sock.input.bytes()[..n];
+    match pattern {
+        Pattern::Line => text.extend(bytes.iter().filter(|&&b| b != b'\r')),
+        _ => text.extend_from_slice(bytes),
+    }
+    sock.input.consume(gone);
+    sock.received += gone as f64;
+    Ok(text)
+}
+
+/// `c:receive([pattern [, prefix]])`
+static RECEIVE: Native = Native::leaf("receive", |vm| {
+    of_class(vm, "{client}")?;
+    let prefix = if vm.arg_is_none_or_nil(3) { 0 } else { vm.check_str(3)?.bytes().len() };
+    let pattern = pattern(vm, prefix)?;
+    let why = match begin(vm, Side::Read)? {
+        None => "closed".to_owned(),
+        Some((handle, mut progress)) => loop {
+            let guard = handle.reads.lock();
+            let this = sock(vm)?;
+            if let Some(found) = cut(this, &pattern) {
+                drop(guard);
+                let text = take(vm, &pattern, found)?;
+                vm.push_str(&text)?;
+                vm.push(Value::NIL);
+                vm.push(Value::NIL);
+                return Ok(3);
+            }
+            if this.ended || !this.handle.as_ref().is_some_and(|h| Arc::ptr_eq(h, &handle)) {
+                break "closed".to_owned();
+            }
+            handle.source().read.clear();
+            let Some(room) = this.input.end(ROOM) else { break "not enough memory".to_owned() };
+            match rustix::net::recv(&handle.fd, spare_capacity(room), RecvFlags::empty()) {
+                Ok((0, _)) => this.ended = true,
+                Ok(_) => {
+                    drop(guard);
+                    renew(vm, Side::Read, &mut progress)?;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if progress.is_over => break "timeout".to_owned(),
+                Err(Errno::AGAIN) => {
+                    if this.input.is_empty() {
+                        this.input.clear();
+                    }
+                    wait(vm, &handle, guard, Side::Read, &progress)?;
+                }
+                Err(error) => break words(error),
+            }
+        },
+    };
+    let n = sock(vm)?.input.len();
+    let part = take(vm, &pattern, (n, n))?;
+    vm.push(Value::NIL);
+    vm.push_str(why.as_bytes())?;
+    vm.push_str(&part)?;
+    Ok(3)
+});
+
+// -- Sending ---------------------------------------------------------------------------------------------------------------------
+
+/// `c:send(data [, from [, to]])`: the index of the last byte that has gone.
+static SEND: Native = Native::leaf("send", |vm| {
+    of_class(vm, "{client}")?;
+    let size = vm.check_str(2)?.bytes().len() as i64;
+    let place = |n: i64| if n < 0 { size + n + 1 } else { n };
+    let from = place(vm.opt_num(3, 1.0)? as i64).max(1);
+    let to = place(vm.opt_num(4, -1.0)? as i64).min(size);
+    let (outcome, done) = send(vm, from, to)?;
+    match outcome {
+        None => {
+            vm.push(Value::int(from - 1 + done));
+            vm.push(Value::NIL);
+            vm.push(Value::NIL);
+        }
+        Some(why) => {
+            vm.push(Value::NIL);
+            vm.push_str(why.as_bytes())?;
+            vm.push(Value::int(from - 1 + done));
+        }
+    }
+    Ok(3)
+});
+
+fn send(vm: &mut Vm, from: i64, to: i64) -> LuaResult<(Option<String>, i64)> {
+    if from > to {
+        return Ok((None, 0));
+    }
+    let Some((handle, mut progress)) = begin(vm, Side::Write)? else { return Ok((Some("closed".into()), 0)) };
+    loop {
+        let done = progress.done as i64;
+        if !is_open(vm, &handle)? {
+            return Ok((Some("closed".into()), done));
+        }
+        let text = vm.check_str(2)?;
+        let rest = &text.bytes()[(from - 1 + done) as usize..to as usize];
+        let guard = handle.writes.lock();
+        handle.source().write.clear();
+        match rustix::net::send(&handle.fd, rest, SendFlags::NOSIGNAL) {
+            Ok(n) => {
+                drop(guard);
+                progress.done += n as u64;
+                sock(vm)?.sent += n as f64;
+                if n == rest.len() {
+                    return Ok((None, progress.done as i64));
+                }
+                renew(vm, Side::Write, &mut progress)?;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if progress.is_over => return Ok((Some("timeout".into()), done)),
+            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Write, &progress)?,
+            Err(error) => return Ok((Some(words(error)), done)),
+        }
+    }
+}
+
+// -- Datagrams -------------------------------------------------------------------------------------------------------------------
+
+/// `receive_datagram(u, size)`: the datagram, and who has sent it.
+static RECEIVE_DATAGRAM: Native = Native::leaf("receive_datagram", |vm| {
+    let most = vm.opt_num(2, 8192.0)?.clamp(0.0, LONGEST as f64) as usize;
+    let Some((handle, progress)) = begin(vm, Side::Read)? else { return fail(vm, "closed") };
+    loop {
+        if !is_open(vm, &handle)? {
+            return fail(vm, "closed");
+        }
+        let guard = handle.reads.lock();
+        handle.source().read.clear();
+        let mut room = vec![0; most];
+        match rustix::net::recvfrom(&handle.fd, &mut room[..], RecvFlags::empty()) {
+            Ok((n, _, from)) => {
+                drop(guard);
+                vm.push_str(&room[..n])?;
+                if let Some(from) = from.and_then(|a| SocketAddr::try_from(a).ok()) {
+                    vm.push_str(from.ip().to_string().as_bytes())?;
+                    vm.push(Value::int(i64::from(from.port())));
+                    return Ok(3);
+                }
+                return Ok(1);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if progress.is_over => return fail(vm, "timeout"),
+            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Read, &progress)?,
+            Err(error) => return fail(vm, names::of_datagrams(error).as_str()),
+        }
+    }
+});
+
+/// `send_datagram(u, data [, ip, port])`
+static SEND_DATAGRAM: Native = Native::leaf("send_datagram", |vm| {
+    let to = if vm.arg_is_none_or_nil(3) { None } else { Some(names::check_address(vm, 3)?) };
+    if let Some(to) = to {
+        let family = Family::of(&to);
+        let this = sock(vm)?;
+        if this.handle.is_none()
+            && let Err(error) = this.open(family)
+        {
+            return fail(vm, &words(error));
+        }
+    }
+    let Some((handle, progress)) = begin(vm, Side::Write)? else { return fail(vm, "closed") };
+    loop {
+        if !is_open(vm, &handle)? {
+            return fail(vm, "closed");
+        }
+        let text = vm.check_str(2)?;
+        let guard = handle.writes.lock();
+        handle.source().write.clear();
+        let sent = match &to {
+            Some(to) => rustix::net::sendto(&handle.fd, text.bytes(), SendFlags::NOSIGNAL, to),
+            None => rustix::net::send(&handle.fd, text.bytes(), SendFlags::NOSIGNAL),
+        };
+        match sent {
+            Ok(n) => {
+                drop(guard);
+                return vm.ret(n as i64);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if progress.is_over => return fail(vm, "timeout"),
+            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Write, &progress)?,
+            Err(error) => return fail(vm, names::of_datagrams(error).as_str()),
+        }
+    }
+});
+
+// -- Beginning and accepting -----------------------------------------------------------------------------------------------------
+
+/// `new(kind, family, class)`: a socket; with a family it has a descriptor at once.
+static NEW: Native = Native::leaf("new", |vm| {
+    let kind = if vm.check_option(1, None, &["stream", "dgram"])? == 0 {
+        SocketType::STREAM
+    } else {
+        SocketType::DGRAM
+    };
+    let family = Family::check(vm, 2)?;
+    let class = vm.check_str(3)?.to_text();
+    let mut new = Sock::new(None, family, kind, &class);
+    if family != Family::Unspec
+        && let Err(error) = new.open(family)
+    {
+        return fail(vm, &words(error));
+    }
+    let userdata = vm.new_userdata(new, 0)?;
+    vm.ret(userdata)
+});
+
+/// `bind(s, ip, port)`, `bind(s, path)`
+static BIND: Native = Native::leaf("bind", |vm| {
+    let bound = names::with_address(vm, |sock, address| {
+        let handle = sock.open(address.family())?;
+        address.bind(&handle.fd)
+    })?;
+    match bound {
+        Ok(()) => vm.ret(Value::int(1)),
+        Err(error) => fail(vm, &words(error)),
+    }
+});
+
+/// `connect(s, ip, port)`, `connect(s, path)`: true, or nil and what is wrong, or nil and "wait".
+static CONNECT: Native = Native::leaf("connect", |vm| {
+    let connected = names::with_address(vm, |sock, address| {
+        let handle = sock.open(address.family())?;
+        sock.began = [Instant::now(); 2];
+        address.connect(&handle.fd)
+    })?;
+    match connected {
+        Ok(()) => vm.ret(true),
+        Err(Errno::INPROGRESS | Errno::AGAIN | Errno::INTR) => fail(vm, "wait"),
+        Err(error) => fail(vm, &words(error)),
+    }
+});
+
+/// `wait_connected(s)`: true, or nil and what is wrong.
+static WAIT_CONNECTED: Native = Native::leaf("wait_connected", |vm| {
+    let Some((handle, progress)) = begin(vm, Side::Write)? else { return fail(vm, "closed") };
+    loop {
+        if !is_open(vm, &handle)? {
+            return fail(vm, "closed");
+        }
+        let guard = handle.writes.lock();
+        handle.source().write.clear();
+        if let Ok(Err(error)) | Err(error) = sockopt::socket_error(&handle.fd) {
+            return fail(vm, &words(error));
+        }
+        match rustix::net::getpeername(&handle.fd) {
+            Ok(_) => {
+                drop(guard);
+                return vm.ret(true);
+            }
+            Err(Errno::NOTCONN) if progress.is_over => return fail(vm, "timeout"),
+            Err(Errno::NOTCONN) => wait(vm, &handle, guard, Side::Write, &progress)?,
+            Err(error) => return fail(vm, &words(error)),
+        }
+    }
+});
+
+/// `disconnect(u)`: datagrams of everybody are received again.
+static DISCONNECT: Native = Native::leaf("disconnect", |vm| {
+    if let Some(handle) = &sock(vm)?.handle {
+        // As LuaSocket: systems that refuse this are not asked why.
+        let _ = rustix::net::connect_unspec(&handle.fd);
+    }
+    vm.ret(Value::int(1))
+});
+
+/// `listen(s [, backlog])`
+static LISTEN: Native = Native::leaf("listen", |vm| {
+    of_class(vm, "{master}")?;
+    let backlog = vm.opt_num(2, 32.0)? as i32;
+    let listening = match &sock(vm)?.handle {
+        Some(handle) => rustix::net::listen(&handle.fd, backlog),
+        None => Err(Errno::BADF),
+    };
+    match listening {
+        Ok(()) => {
+            set_class(sock(vm)?, "server");
+            vm.ret(Value::int(1))
+        }
+        Err(error) => fail(vm, &words(error)),
+    }
+});
+
+/// `accept(s)`: a socket without a metatable.
+static ACCEPT: Native = Native::leaf("accept", |vm| {
+    let class = of_class(vm, "{server}")?.class.replace("server", "client");
+    let Some((handle, progress)) = begin(vm, Side::Read)? else { return fail(vm, "closed") };
+    loop {
+        if !is_open(vm, &handle)? {
+            return fail(vm, "closed");
+        }
+        let guard = handle.reads.lock();
+        handle.source().read.clear();
+        match rustix::net::accept_with(&handle.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(fd) => {
+                drop(guard);
+                // There may be more.
+                handle.source().read.raise(false, Wakes::One);
+                let family = sock(vm)?.family;
+                return match Handle::new(fd) {
+                    Ok(handle) => {
+                        let new = Sock::new(Some(handle), family, SocketType::STREAM, &class);
+                        let userdata = vm.new_userdata(new, 0)?;
+                        vm.ret(userdata)
+                    }
+                    Err(error) => fail(vm, &words(error)),
+                };
+            }
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(Errno::AGAIN) if progress.is_over => return fail(vm, "timeout"),
+            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Read, &progress)?,
+            Err(error) => return fail(vm, &words(error)),
+        }
+    }
+});
+
+fn set_class(sock: &mut Sock, class: &str) {
+    let prefix = sock.class.split('{').next().unwrap_or_default();
+    sock.class = format!("{prefix}{{{class}}}");
+}
+
+// -- Everything else on sockets --------------------------------------------------------------------------------------------------
+
+/// `class(s [, new])`
+static CLASS: Native = Native::leaf("class", |vm| {
+    if !vm.arg_is_none_or_nil(2) {
+        let new = vm.check_str(2)?.to_text();
+        set_class(sock(vm)?, &new);
+    }
+    let class = sock(vm)?.class.clone();
+    vm.ret_str(class.as_bytes())
+});
+
+/// `s:close()`: who waits for it gets "closed".
+static CLOSE: Native = Native::leaf("close", |vm| {
+    if let Some(handle) = sock(vm)?.handle.take() {
+        handle.source().read.wake(Wakes::All);
+        handle.source().write.wake(Wakes::All);
+    }
+    vm.ret(Value::int(1))
+});
+
+/// `c:shutdown([how])`
+static SHUTDOWN: Native = Native::leaf("shutdown", |vm| {
+    of_class(vm, "{client}")?;
+    let how = [Shutdown::Read, Shutdown::Write, Shutdown::Both]
+        [vm.check_option(2, Some("both"), &["receive", "send", "both"])?];
+    if let Some(handle) = &sock(vm)?.handle {
+        let _ = rustix::net::shutdown(&handle.fd, how);
+    }
+    vm.ret(Value::int(1))
+});
+
+/// `s:settimeout(seconds [, mode])`
+static SETTIMEOUT: Native = Native::leaf("settimeout", |vm| {
+    sock(vm)?;
+    let seconds = vm.opt_num(2, -1.0)?;
+    let mode =
+        if vm.arg_is_none_or_nil(3) { b'b' } else { vm.check_str(3)?.bytes().first().copied().unwrap_or(0) };
+    match mode {
+        b'b' => sock(vm)?.block = seconds,
+        b'r' | b't' => sock(vm)?.total = seconds,
+        _ => return Err(vm.arg_error(3, "invalid timeout mode")),
+    }
+    vm.ret(Value::int(1))
+});
+
+/// `s:gettimeout()`
+static GETTIMEOUT: Native = Native::leaf("gettimeout", |vm| {
+    let (block, total) = (sock(vm)?.block, sock(vm)?.total);
+    vm.push(Value::float(block));
+    vm.push(Value::float(total));
+    Ok(2)
+});
+
+/// `c:getstats()`
+static GETSTATS: Native = Native::leaf("getstats", |vm| {
+    let this = sock(vm)?;
+    let stats = [this.received, this.sent, now() - this.birthday];
+    for n in stats {
+        vm.push(Value::float(n));
+    }
+    Ok(3)
+});
+
+/// `c:setstats(received, sent, age)`
+static SETSTATS: Native = Native::leaf("setstats", |vm| {
+    let (received, sent) = (sock(vm)?.received, sock(vm)?.sent);
+    let received = vm.opt_num(2, received)?;
+    let sent = vm.opt_num(3, sent)?;
+    let age = if vm.arg_is_none_or_nil(4) { None } else { Some(vm.check_num(4)?) };
+    let this = sock(vm)?;
+    (this.received, this.sent) = (received, sent);
+    if let Some(age) = age {
+        this.birthday = now() - age;
+    }
+    vm.ret(Value::int(1))
+});
+
+/// `s:getfd()`: the descriptor, or -1.
+static GETFD: Native = Native::leaf("getfd", |vm| {
+    let fd = sock(vm)?.handle.as_ref().map_or(-1, |h| h.fd.as_raw_fd());
+    vm.ret(Value::int(i64::from(fd)))
+});
+
+fn open_handle(number: Option<i64>) -> Option<Arc<Handle>> {
+    let number = i32::try_from(number?).ok()?;
+    OPEN.lock().as_ref().and_then(|open| open.get(&number)?.upgrade())
+}
+
+/// `s:setfd(n)`: from now on it has another object's descriptor too; with a negative number none.
+static SETFD: Native = Native::leaf("setfd", |vm| {
+    sock(vm)?;
+    let number = vm.check_num(2)?;
+    let handle = if number < 0.0 { None } else { open_handle(Some(number as i64)) };
+    if number >= 0.0 && handle.is_none() {
+        return Err(vm.arg_error(2, "the descriptor of another socket expected"));
+    }
+    sock(vm)?.handle = handle;
+    Ok(0)
+});
+
+/// `s:dirty()`: whether something was received and not returned.
+static DIRTY: Native = Native::leaf("dirty", |vm| {
+    let dirty = !sock(vm)?.input.is_empty();
+    vm.ret(dirty)
+});
+
+/// `s:getfamily()`
+static GETFAMILY: Native = Native::leaf("getfamily", |vm| {
+    let name: &[u8] = if sock(vm)?.family == Family::Inet6 { b"inet6" } else { b"inet4" };
+    vm.ret_str(name)
+});
+
+// -- select ----------------------------------------------------------------------------------------------------------------------
+
+/// What a `select` has left.
+struct Selecting {
+    handles: Vec<(Arc<Handle>, Side)>,
+    left: Vec<Left>,
+    deadline: Option<Instant>,
+}
+
+impl Drop for Selecting {
+    fn drop(&mut self) {
+        for ((handle, side), left) in self.handles.iter().zip(&self.left) {
+            let slot = match side {
+                Side::Read => &handle.source().read,
+                Side::Write => &handle.source().write,
+            };
+            slot.take_back(*left);
+            // Another fiber may have waited for the same.
+            if slot.may_be_ready() {
+                slot.wake(Wakes::One);
+            }
+        }
+    }
+}
+
+fn handles(vm: &mut Vm, n: u32, side: Side, found: &mut Vec<(Arc<Handle>, Side)>) -> LuaResult<()> {
+    let list: Gc<Table> = vm.check_table(n)?;
+    for at in 1..=vm.raw_len(list) {
+        match open_handle(vm.raw_get_int(list, at).as_int()) {
+            Some(handle) => found.push((handle, side)),
+            None => return Err(vm.error("select failed: a descriptor that is none of LuaSocket's")),
+        }
+    }
+    Ok(())
+}
+
+/// `wait_for(reads, writes, seconds)`: lists of descriptors become two lists of those that are ready, with gaps: entry n is the descriptor, or false.
+static WAIT_FOR: Native = Native::leaf("wait_for", |vm| {
+    let mut progress = match outside::woken(vm)? {
+        Turn::First => {
+            outside::give_way(vm)?;
+            let span = vm.opt_num(3, -1.0)?;
+            let span = (span >= 0.0).then(|| Duration::try_from_secs_f64(span).ok()).flatten();
+            (span.and_then(|s| Instant::now().checked_add(s)), false)
+        }
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(..) => {
+            let selecting = outside::take_data::<Selecting>(vm);
+            outside::finish(vm);
+            (selecting.and_then(|s| s.deadline), false)
+        }
+    };
+    let mut all = Vec::new();
+    handles(vm, 1, Side::Read, &mut all)?;
+    handles(vm, 2, Side::Write, &mut all)?;
+    loop {
+        progress.1 = progress.0.is_some_and(|d| d <= Instant::now());
+        for (handle, side) in &all {
+            match side {
+                Side::Read => handle.source().read.clear(),
+                Side::Write => handle.source().write.clear(),
+            }
+        }
+        let ready = look(&all);
+        if progress.1 || ready.iter().any(|&r| r) {
+            return push_ready(vm, &all, &ready);
+        }
+        let words = Arc::new(Several(all.len()));
+        let waiter = outside::begin(vm, Verb::WaitsFor, words)?;
+        let mut selecting = Selecting { handles: all.clone(), left: Vec::new(), deadline: progress.0 };
+        if !leave(&mut selecting, &waiter) {
+            drop(selecting);
+            outside::finish(vm);
+            continue;
+        }
+        outside::set_data(vm, selecting);
+        if progress.0.is_some() {
+            outside::limit_at(vm, progress.0)?;
+        }
+        if outside::sleeps(vm) {
+            return Err(vm.park());
+        }
+        drop(outside::take_data::<Selecting>(vm));
+        outside::finish(vm);
+    }
+});
+
+fn leave(selecting: &mut Selecting, waiter: &Arc<Waiter>) -> bool {
+    for (handle, side) in &selecting.handles {
+        let slot = match side {
+            Side::Read => &handle.source().read,
+            Side::Write => &handle.source().write,
+        };
+        match slot.leave(Arc::clone(waiter)) {
+            Ok(left) => selecting.left.push(left),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Which of them are ready now.
+fn look(all: &[(Arc<Handle>, Side)]) -> Vec<bool> {
+    let mut fds: Vec<PollFd<'_>> = all
+        .iter()
+        .map(|(handle, side)| {
+            PollFd::new(&handle.fd, if *side == Side::Read { PollFlags::IN } else { PollFlags::OUT })
+        })
+        .collect();
+    let zero = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    match rustix::event::poll(&mut fds, Some(&zero)) {
+        Ok(_) => fds.iter().map(|fd| !fd.revents().is_empty()).collect(),
+        Err(_) => vec![false; all.len()],
+    }
+}
+
+fn push_ready(vm: &mut Vm, all: &[(Arc<Handle>, Side)], ready: &[bool]) -> LuaResult<u32> {
+    for wanted in [Side::Read, Side::Write] {
+        let list = vm.new_table(all.len(), 0)?;
+        vm.push(list.into());
+        let mut at = 0;
+        for ((handle, side), &ready) in all.iter().zip(ready) {
+            if *side == wanted {
+                at += 1;
+                let value = if ready { Value::int(i64::from(handle.fd.as_raw_fd())) } else { Value::FALSE };
+                vm.raw_set_int(list, at, value)?;
+            }
+        }
+    }
+    Ok(2)
+}
+
+/// What a `select` waits for.
+struct Several(usize);
+
+impl Awaited for Several {
+    fn words(&self) -> String {
+        format!("one of {} sockets", self.0)
+    }
+}
+
+// -- Functions -------------------------------------------------------------------------------------------------------------------
+
+/// `socket.gettime()`
+static GETTIME: Native = Native::leaf("gettime", |vm| vm.ret(Value::float(now())));
+
+/// `lookup(name)`: a list of addresses, the numbers of their families' names behind them.
+static LOOKUP: Native = Native::leaf("lookup", |vm| {
+    let name = vm.check_str(1)?.to_text();
+    match crate::dial::addresses(vm, &name, None)? {
+        Err(_) => fail(vm, "host or service not provided, or not known"),
+        Ok(found) => {
+            let list = vm.new_table(found.len(), 0)?;
+            vm.push(list.into());
+            for (n, ip) in found.iter().enumerate() {
+                let text = vm.value_str(ip.to_string().as_bytes())?;
+                vm.raw_set_int(list, n as i64 + 1, text)?;
+            }
+            Ok(1)
+        }
+    }
+});
+
+/// `socket.dns.gethostname()`
+static GETHOSTNAME: Native = Native::leaf("gethostname", |vm| {
+    let name = rustix::system::uname();
+    vm.ret_str(name.nodename().to_bytes())
+});
+
+/// `socket.skip(n, ...)`
+static SKIP: Native = Native::leaf("skip", |vm| {
+    let n = vm.check_int(1)?;
+    let results = i64::from(vm.nargs()) - 1 - n;
+    Ok(u32::try_from(results).unwrap_or(0))
+});
+
+static CORE: Source = Source::new(include_bytes!("socket.lua"));
+
+/// `require "socket.core"`
+pub static SOCKET: Native = Native::reentrant("socket.core", |vm| load(vm, "core"));
+/// `require "socket.unix"`
+pub static UNIX: Native = Native::reentrant("socket.unix", |vm| load(vm, "unix"));
+/// `require "mime.core"`
+pub static MIME: Native = Native::leaf("mime.core", |vm| {
+    let module = vm.new_table(0, 10)?;
+    vm.push(module.into());
+    vm.register(module, mime::ALL)?;
+    let version = vm.value_str(b"MIME 1.0.3")?;
+    vm.set_field(module, "_VERSION", version)?;
+    vm.ret(module)
+});
+
+fn load(vm: &mut Vm, name: &str) -> LuaResult<u32> {
+    outside::enter(vm);
+    let raw = vm.new_table(0, 48)?;
+    vm.push(raw.into());
+    vm.register(
+        raw,
+        &[
+            &RECEIVE,
+            &SEND,
+            &RECEIVE_DATAGRAM,
+            &SEND_DATAGRAM,
+            &NEW,
+            &BIND,
+            &CONNECT,
+            &WAIT_CONNECTED,
+            &DISCONNECT,
+            &LISTEN,
+            &ACCEPT,
+            &CLASS,
+            &CLOSE,
+            &SHUTDOWN,
+            &SETTIMEOUT,
+            &GETTIMEOUT,
+            &GETSTATS,
+            &SETSTATS,
+            &GETFD,
+            &SETFD,
+            &DIRTY,
+            &GETFAMILY,
+            &WAIT_FOR,
+            &GETTIME,
+            &LOOKUP,
+            &GETHOSTNAME,
+            &SKIP,
+            &names::GETSOCKNAME,
+            &names::GETPEERNAME,
+            &names::SETOPTION,
+            &names::GETOPTION,
+        ],
+    )?;
+    CORE.run(vm, &[raw.into()])?;
+    let module = vm.get_field(raw, name)?;
+    vm.ret(module)
+}
