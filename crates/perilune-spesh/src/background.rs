@@ -39,9 +39,9 @@ const FIRST: Duration = Duration::from_millis(8);
 /// The least time from one tick to the next.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// The most.
-const LONGEST: Duration = Duration::from_millis(16);
+const LONGEST: Duration = Duration::from_millis(30);
 /// In between: this part of what the program has taken.
-const PERIODS: u32 = 8;
+const PERIODS: u32 = 4;
 /// As many recordings wait to be compiled.
 const QUEUE: usize = 4;
 /// After so many ticks in a row that nobody saw the thread waits.

@@ -306,6 +306,8 @@ impl Compiler {
             let called =
                 others.fold(0u32, |sum, other| sum.saturating_add(one.log.calls_from(other.log.function())));
             cost.is_called(called);
+        } else {
+            cost.enters(units::entered(&one.log, &one.unit));
         }
         cost
     }

@@ -78,6 +78,22 @@ fn comes_round(log: &Log, back: usize) -> bool {
     quick || log.site(back).runs > 1
 }
 
+/// How often the log has seen the loops of a unit begin, those of which no other loop of it is part.
+pub fn entered(log: &Log, unit: &Unit) -> u32 {
+    let proto = log.proto();
+    let regions = loops(proto);
+    let is_outermost = |l: &&Region| {
+        unit.contains(l.head) && !regions.iter().any(|o| o != *l && o.head <= l.head && l.back <= o.back)
+    };
+    let begins = |l: &Region| match proto.code[l.back].op() {
+        // What comes round without asking is entered by whatever else leads to its head.
+        Some(Op::JumpBack) => log.site(l.head).times().saturating_sub(log.site(l.back).times()),
+        // The instruction before it prepares it.
+        _ => l.head.checked_sub(1).map_or(0, |before| log.site(before).times()),
+    };
+    regions.iter().filter(is_outermost).map(begins).fold(0, u32::saturating_add)
+}
+
 /// All of a function that is called; of others the loops that came round. `None`: that is nothing.
 ///
 /// A vararg function is never compiled from its start: its frame moves when it begins.

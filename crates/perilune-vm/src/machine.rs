@@ -52,6 +52,7 @@ pub use entry::MOST_INLINED;
 pub(crate) use log::{LOGGING, Logging};
 pub(crate) use ticks::Ticks;
 
+use entry::Entries;
 pub(crate) use entry::{COUNTING, LOOPS, STOP, STOP_WATCHED, finish, follow, op_enter, op_enter_plain, step};
 
 use crate::Vm;
@@ -143,6 +144,8 @@ pub struct MachineCode {
     exits: Arc<Exits>,
     /// What [`Exits::total`] said when it was made.
     exits_before: u32,
+    /// How the interpreter enters it.
+    entered: Entries,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
     proto: Arc<Proto>,
@@ -186,15 +189,16 @@ impl MachineCode {
             length,
             exits,
             exits_before,
+            entered: Entries::default(),
             entries,
             proto,
             _memory: memory,
         })
     }
 
-    /// Whether it has been left too often because something was not as expected.
+    /// Whether it has been left too often because something was not as expected, or has been entered too often for too little.
     pub fn is_given_up(&self) -> bool {
-        self.exits.total().wrapping_sub(self.exits_before) > entry::MOST_EXITS
+        self.exits.total().wrapping_sub(self.exits_before) > entry::MOST_EXITS || self.entered.are_short()
     }
 
     /// Whether a loop is entered at instruction `at`.

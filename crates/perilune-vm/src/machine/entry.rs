@@ -9,14 +9,21 @@ use crate::interp::{
 use crate::object::ProtoInst;
 use crate::value::Value;
 use perilune_syntax::{Instr, Op};
+use perilune_trace::clock::{Clock, clock, ticks};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// After so many exits code is given up.
 pub(super) const MOST_EXITS: u32 = 200;
 
 /// So deep is machine code of functions inlined in that of others.
 pub const MOST_INLINED: usize = 4;
+/// One entry of so many is timed.
+const TIMED: u32 = 64;
+/// After so many timed ones code is judged by them.
+const JUDGED: u32 = 32;
+/// An entry that takes less, in nanoseconds, is not worth it: what it does takes the interpreter as long. (Two ticks of a processor's counter are taken for a nanosecond.)
+const SHORT: u64 = 50;
 
 /// The table of domains that have machine code: loops look for theirs.
 pub(crate) static LOOPS: Handlers = Handlers(loops());
@@ -153,12 +160,73 @@ op!(
     next!(vm, base, start, k, tab)
 });
 
-/// Runs machine code for the complete frame at `base`.
+/// How machine code is entered by the interpreter. Entering and leaving cost about as much as ten instructions, so code that is entered for a few at a time makes a program slower than it was: it is
+/// given up. Domains that count at once may lose an entry.
+#[derive(Default)]
+pub(super) struct Entries {
+    all: AtomicU32,
+    timed: AtomicU32,
+    short: AtomicU32,
+}
+
+impl Entries {
+    /// Counts one: whether it is to be timed.
+    #[inline]
+    fn is_due(&self) -> bool {
+        let all = self.all.load(Ordering::Relaxed).wrapping_add(1);
+        self.all.store(all, Ordering::Relaxed);
+        all % TIMED == 0
+    }
+
+    /// One has taken so long.
+    fn timed(&self, time: u64) {
+        let short = if clock() == Clock::Counter { 2 * SHORT } else { SHORT };
+        self.timed.fetch_add(1, Ordering::Relaxed);
+        self.short.fetch_add((time < short) as u32, Ordering::Relaxed);
+    }
+
+    /// Enough have been timed, and most of them were over at once.
+    pub(super) fn are_short(&self) -> bool {
+        let [timed, short] = [&self.timed, &self.short].map(|count| count.load(Ordering::Relaxed));
+        timed >= JUDGED && short > timed / 4 * 3
+    }
+}
+
+/// Runs machine code for the complete frame at `base`, unless it turns out not to be worth entering: then it is given up, and refuses.
 ///
 /// # Safety
 /// `code` is that of `inst`, whose closure's frame is at `base`, and its number of an entry is where the frame's `pc` is.
 #[inline(never)]
 unsafe fn run(
+    vm: *mut Vm,
+    base: *mut Value,
+    inst: *mut ProtoInst,
+    code: *const MachineCode,
+    entry: u32,
+) -> u64 {
+    // SAFETY: the caller's promise. Code whose instance dies meanwhile is not freed before somebody asks for it (`Machine::bury`), and nobody does between its end and here.
+    unsafe {
+        // Who counts to find out what is hot does so to be the same in each run.
+        if !(*code).entered.is_due() || (*vm).lua.machine.threshold != 0 {
+            return run_untimed(vm, base, inst, code, entry);
+        }
+        if (*code).entered.are_short() {
+            (*vm).give_up_machine_code(inst);
+            return REFUSED;
+        }
+        let begun = ticks();
+        let exit = run_untimed(vm, base, inst, code, entry);
+        (*code).entered.timed(ticks().wrapping_sub(begun));
+        exit
+    }
+}
+
+/// See [`run`].
+///
+/// # Safety
+/// As there.
+#[inline]
+unsafe fn run_untimed(
     vm: *mut Vm,
     base: *mut Value,
     inst: *mut ProtoInst,

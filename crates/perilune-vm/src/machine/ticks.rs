@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// So many ticks that find functions without machine code are worth a recording.
 const WARM: u32 = 2;
 /// From one recording to the next it takes at least so many ticks, and twice as many for each fruitless one, up to this power of two.
-const GAP: u32 = 3;
+const GAP: u32 = 2;
 /// See [`GAP`].
 const MOST_FRUITLESS: u32 = 10;
 
