@@ -16,7 +16,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
-const MARGIN: f64 = 3.0;
+const MARGIN: f64 = 5.0;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
@@ -133,11 +133,11 @@ impl Default for Price {
 }
 
 impl Price {
-    /// What so many instructions cost, in nanoseconds; twice as much each time that it is done again.
+    /// What so many instructions cost, in nanoseconds; four times as much each time that it is done again: what did not last is less likely to.
     pub fn of(&self, instructions: usize, before: u32) -> f64 {
         (instructions as f64 + 4.0)
             * self.each.load(Ordering::Relaxed) as f64
-            * f64::exp2(before.min(30) as f64)
+            * f64::exp2(2.0 * before.min(15) as f64)
     }
 
     /// So many have cost this.

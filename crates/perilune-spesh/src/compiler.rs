@@ -22,6 +22,12 @@ const SHARE: u64 = 200;
 
 /// So many functions, at most, are looked at to be inlined in one.
 const MOST_CALLEES: usize = 50;
+/// Machine code is made if it is expected to cost less than this part of what the interpreter does.
+const WORTH: f64 = 0.85;
+/// The same where it must not be a loss: what a recording says of the time after it is not exact.
+const SURE: f64 = 0.7;
+/// What a draft costs, of what compiling does.
+const DRAFT: f64 = 0.25;
 
 /// Why something is not compiled.
 #[derive(Clone, Copy, Debug)]
@@ -196,10 +202,23 @@ impl Compiler {
         loop {
             let before = candidates.len();
             let costs: Vec<Cost> = candidates.iter().map(|one| self.cost_among(one, &candidates)).collect();
-            let mut costs = costs.into_iter();
+            let groups = groups(&candidates);
+            let part = if purse.is_some() { SURE } else { WORTH };
+            let whys: Vec<Option<Why>> = candidates
+                .iter()
+                .enumerate()
+                .map(|(n, one)| match costs[n].is_below(part) {
+                    _ if one.code.is_some() => None,
+                    false => Some(Why::NoGain(costs[n])),
+                    true => {
+                        let group = (0..candidates.len()).filter(|&m| groups[m] == groups[n]);
+                        too_little(group.map(|m| (&candidates[m], costs[m])), purse)
+                    }
+                })
+                .collect();
+            let mut whys = whys.into_iter();
             candidates.retain(|one| {
-                let cost = costs.next().unwrap_or_default();
-                let why = self.objection(one, cost, purse).filter(|_| one.code.is_none());
+                let why = whys.next().flatten();
                 if let Some(why) = why {
                     self.report(&one.log, &one.unit, &one.draft.stepped, Err(why));
                 }
@@ -210,16 +229,6 @@ impl Compiler {
             }
         }
         candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
-    }
-
-    /// Why not to compile this, at this cost of running it.
-    fn objection(&self, one: &Candidate, cost: Cost, purse: Option<(&Budget, Window)>) -> Option<Why> {
-        if !cost.is_worth_it() {
-            return Some(Why::NoGain(cost));
-        }
-        let (budget, window) = purse?;
-        let worth = budget.worth(cost.saves() * one.part, window);
-        (!Budget::invests(worth, one.price)).then_some(Why::TooLittle(worth, one.price))
     }
 
     /// The function of a log, if it may be compiled.
@@ -236,11 +245,16 @@ impl Compiler {
         if code.is_none() {
             // Before the draft, which costs some of what compiling does: what would be saved if every instruction were done as well as can be.
             let best = purse.map(|(budget, window)| budget.worth(Cost::best(recent), window));
-            if best.is_some_and(|best| !Budget::invests(best, price)) {
+            // Others may depend on it, so it need not be worth it alone. Drafts of which nothing came get dearer.
+            let price = price * DRAFT * f64::exp2(self.profiles.tries(&log) as f64);
+            if unit.len() > budget::LARGEST
+                || best.is_some_and(|best| !Budget::invests(best, price))
+                || (best.is_none() && !self.profiles.may_try(&log))
+            {
                 return None;
             }
-            if unit.len() > budget::LARGEST || !self.profiles.may_try(&log) {
-                return None;
+            if best.is_some() {
+                self.profiles.tries_once_more(&log);
             }
         }
         let used = in_use(log.proto()).ok()?;
@@ -338,4 +352,33 @@ impl Compiler {
         self.profiles.keep(&log, unit, &code);
         Some(code)
     }
+}
+
+/// For each candidate the number of its group: those of a group call each other, one way or another.
+fn groups(candidates: &[Candidate]) -> Vec<usize> {
+    let mut groups: Vec<usize> = (0..candidates.len()).collect();
+    for (n, one) in candidates.iter().enumerate() {
+        for at in (0..one.log.proto().code.len()).filter(|&at| one.unit.contains(at)) {
+            let site = one.log.site(at);
+            let callee = candidates.iter().position(|other| other.log.function() == site.callee);
+            let Some(callee) = callee.filter(|_| site.calls > 0) else { continue };
+            let (own, other) = (groups[n], groups[callee]);
+            groups.iter_mut().filter(|group| **group == other).for_each(|group| *group = own);
+        }
+    }
+    groups
+}
+
+/// Why not to compile a group of functions at these costs of running them: what they save together is too little for what compiling them costs.
+fn too_little<'a>(
+    group: impl Iterator<Item = (&'a Candidate, Cost)>,
+    purse: Option<(&Budget, Window)>,
+) -> Option<Why> {
+    let (budget, window) = purse?;
+    let (mut worth, mut price) = (0.0, 0.0);
+    for (one, cost) in group {
+        worth += budget.worth(cost.saves() * one.part, window);
+        price += if one.code.is_none() { one.price } else { 0.0 };
+    }
+    (!Budget::invests(worth, price)).then_some(Why::TooLittle(worth, price))
 }

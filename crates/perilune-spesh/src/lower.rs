@@ -292,9 +292,9 @@ impl Cost {
         self.interpreted - self.compiled
     }
 
-    /// Machine code wins by a fair margin.
-    pub fn is_worth_it(self) -> bool {
-        self.compiled < self.interpreted * WORTH
+    /// Machine code is expected to cost less than this part of what the interpreter does.
+    pub fn is_below(self, part: f64) -> bool {
+        self.compiled < self.interpreted * part
     }
 }
 
@@ -304,8 +304,6 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// Machine code is made if it is expected to cost less than this part of what the interpreter does.
-const WORTH: f64 = 0.85;
 /// What an instruction costs that machine code does itself.
 const DONE: f64 = 0.35;
 /// What it costs to leave one to the interpreter, with what has to be stored before and guarded after it.

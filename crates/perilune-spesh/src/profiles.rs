@@ -90,6 +90,19 @@ impl Profiles {
         due
     }
 
+    /// How often it has been tried to make machine code of a log's function.
+    pub fn tries(&self, log: &Log) -> u32 {
+        let profiles = self.lock();
+        profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.tries.min(30))
+    }
+
+    /// It is tried now.
+    pub fn tries_once_more(&self, log: &Log) {
+        if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
+            profile.tries += 1;
+        }
+    }
+
     /// How often there has been machine code of a log's function.
     pub fn compiled(&self, log: &Log) -> u32 {
         self.lock().get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.compiled)

@@ -198,7 +198,8 @@ impl MachineCode {
 
     /// Whether it has been left too often because something was not as expected, or has been entered too often for too little.
     pub fn is_given_up(&self) -> bool {
-        self.exits.total().wrapping_sub(self.exits_before) > entry::MOST_EXITS || self.entered.are_short()
+        self.exits.total().wrapping_sub(self.exits_before) > entry::MOST_EXITS
+            || !self.starts && self.entered.are_short()
     }
 
     /// Whether a loop is entered at instruction `at`.

@@ -11,7 +11,7 @@ use crate::value::Value;
 use perilune_syntax::{Instr, Op};
 use perilune_trace::clock::{Clock, clock, ticks};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// After so many exits code is given up.
 pub(super) const MOST_EXITS: u32 = 200;
@@ -23,7 +23,9 @@ const TIMED: u32 = 64;
 /// After so many timed ones code is judged by them.
 const JUDGED: u32 = 32;
 /// An entry that takes less, in nanoseconds, is not worth it: what it does takes the interpreter as long. (Two ticks of a processor's counter are taken for a nanosecond.)
-const SHORT: u64 = 50;
+const SHORT: u64 = 80;
+/// If entries are this far from each other, in nanoseconds, they cost next to nothing however short they are.
+const RARE: u64 = 1000;
 
 /// The table of domains that have machine code: loops look for theirs.
 pub(crate) static LOOPS: Handlers = Handlers(loops());
@@ -160,13 +162,15 @@ op!(
     next!(vm, base, start, k, tab)
 });
 
-/// How machine code is entered by the interpreter. Entering and leaving cost about as much as ten instructions, so code that is entered for a few at a time makes a program slower than it was: it is
-/// given up. Domains that count at once may lose an entry.
+/// How machine code is entered by the interpreter. Entering and leaving cost about as much as ten instructions, so code that is entered for a few at a time makes a program slower than it was: loops are
+/// given up, functions left to machine code that calls them. Domains that count at once may lose an entry.
 #[derive(Default)]
 pub(super) struct Entries {
     all: AtomicU32,
     timed: AtomicU32,
     short: AtomicU32,
+    /// When the first of those that were timed began, in ticks.
+    since: AtomicU64,
 }
 
 impl Entries {
@@ -178,11 +182,21 @@ impl Entries {
         all % TIMED == 0
     }
 
-    /// One has taken so long.
-    fn timed(&self, time: u64) {
-        let short = if clock() == Clock::Counter { 2 * SHORT } else { SHORT };
-        self.timed.fetch_add(1, Ordering::Relaxed);
-        self.short.fetch_add((time < short) as u32, Ordering::Relaxed);
+    /// One has taken from `begun` to `ended`.
+    fn timed(&self, begun: u64, ended: u64) {
+        let ticks = if clock() == Clock::Counter { 2 } else { 1 };
+        let timed = self.timed.fetch_add(1, Ordering::Relaxed);
+        let short = ended.wrapping_sub(begun) < ticks * SHORT;
+        self.short.fetch_add(short as u32, Ordering::Relaxed);
+        if timed == 0 {
+            self.since.store(begun, Ordering::Relaxed);
+        }
+        let since = ended.wrapping_sub(self.since.load(Ordering::Relaxed));
+        if timed + 1 == JUDGED && since > ticks * RARE * (TIMED * JUDGED) as u64 {
+            // They do not matter: most of the time goes by elsewhere, perhaps in this same code.
+            self.short.store(0, Ordering::Relaxed);
+            self.timed.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Enough have been timed, and most of them were over at once.
@@ -192,7 +206,7 @@ impl Entries {
     }
 }
 
-/// Runs machine code for the complete frame at `base`, unless it turns out not to be worth entering: then it is given up, and refuses.
+/// Runs machine code for the complete frame at `base`, unless it turns out not to be worth entering: then it refuses, and is not entered any more.
 ///
 /// # Safety
 /// `code` is that of `inst`, whose closure's frame is at `base`, and its number of an entry is where the frame's `pc` is.
@@ -206,17 +220,22 @@ unsafe fn run(
 ) -> u64 {
     // SAFETY: the caller's promise. Code whose instance dies meanwhile is not freed before somebody asks for it (`Machine::bury`), and nobody does between its end and here.
     unsafe {
+        let judged = entry == MachineCode::START || !(*code).starts;
         // Who counts to find out what is hot does so to be the same in each run.
-        if !(*code).entered.is_due() || (*vm).lua.machine.threshold != 0 {
+        if !judged || !(*code).entered.is_due() || (*vm).lua.machine.threshold != 0 {
             return run_untimed(vm, base, inst, code, entry);
         }
         if (*code).entered.are_short() {
-            (*vm).give_up_machine_code(inst);
+            match (*code).starts {
+                // Machine code goes on calling it: that costs little.
+                true => (*inst).code = (*(*inst).proto).code.as_ptr(),
+                false => (*vm).give_up_machine_code(inst),
+            }
             return REFUSED;
         }
         let begun = ticks();
         let exit = run_untimed(vm, base, inst, code, entry);
-        (*code).entered.timed(ticks().wrapping_sub(begun));
+        (*code).entered.timed(begun, ticks());
         exit
     }
 }
