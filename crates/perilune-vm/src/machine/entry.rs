@@ -179,7 +179,7 @@ impl Entries {
     fn is_due(&self) -> bool {
         let all = self.all.load(Ordering::Relaxed).wrapping_add(1);
         self.all.store(all, Ordering::Relaxed);
-        all % TIMED == 0
+        all.is_multiple_of(TIMED)
     }
 
     /// One has taken from `begun` to `ended`.
