@@ -238,6 +238,11 @@ impl Channel {
         Ok(())
     }
 
+    /// Whether it takes no more messages.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.lock().closed
+    }
+
     /// How many messages wait in it.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().queue.len()

@@ -12,13 +12,16 @@
 //!
 //! A native that finds what it wants at once, again and again, would never let its neighbours run: it calls [`give_way`] first.
 
+use crate::channel::{Channel, Sent};
 use crate::domain::Domain;
+use crate::sched::Hold;
 use crate::sched::deferred::Later;
 use crate::wait::{self, Object};
 use perilune_trace::event::Verb;
+use perilune_vm::parcel::Parcel;
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 pub use crate::sched::{Reason, Waiter};
@@ -165,4 +168,38 @@ impl Source {
         vm.truncate(below);
         Ok(())
     }
+}
+
+// -- Messages from outside -------------------------------------------------------------------------------------------------------
+
+/// The end of a channel into which something outside the program sends: a signal, a change of a file. For as long as it lives, whoever waits for the channel waits for something that can
+/// happen.
+pub struct Inlet {
+    channel: Weak<Channel>,
+    #[allow(dead_code, reason = "it is given back when this is dropped")]
+    hold: Hold,
+}
+
+impl Inlet {
+    /// Sends, unless the channel is full: then the message is dropped. False: nobody can receive any more. Never waits.
+    pub fn send(&self, message: Parcel) -> bool {
+        let Some(channel) = self.channel.upgrade() else { return false };
+        !matches!(channel.try_send(message), Sent::Closed)
+    }
+
+    /// Whether somebody may still receive.
+    pub fn is_open(&self) -> bool {
+        self.channel.upgrade().is_some_and(|channel| !channel.is_closed())
+    }
+}
+
+/// A channel for so many messages, as a value, and so many other ends of it.
+///
+/// # Errors
+/// The state is no domain.
+pub fn inlets(vm: &mut Vm, capacity: usize, name: String, count: usize) -> LuaResult<(Value, Vec<Inlet>)> {
+    let rest = Arc::clone(Domain::of(vm)?.domain.runtime().rest());
+    let channel = Arc::new(Channel::new(capacity, Some(name)));
+    let inlets = (0..count).map(|_| Inlet { channel: Arc::downgrade(&channel), hold: rest.hold() }).collect();
+    Ok((vm.shared_ref(channel).into(), inlets))
 }

@@ -32,7 +32,9 @@
 //! | `buffer.rs`, `stream.rs` | a connection without Lua |
 //! | `waiting.rs`, `connection.rs` | natives on connections |
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
-//! | `resolve.rs` | names, on helper threads |
+//! | `helpers.rs`, `resolve.rs`, `fs.rs` | threads for calls that block: names, `perilune.fs` |
+//! | `signal.rs` | `perilune.signal`: signals as messages |
+//! | `descriptors.rs` | any descriptor, for natives of rooms below |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
 //! | `writing.rs` | what modules write by themselves |
 //! | `rpc/`, `ws/` | remote calls; WebSocket |
@@ -47,6 +49,8 @@ mod connection;
 mod descriptors;
 mod dial;
 mod failure;
+mod fs;
+mod helpers;
 mod lease;
 mod listener;
 mod log;
@@ -56,6 +60,7 @@ mod poller;
 mod process;
 mod resolve;
 pub mod rpc;
+mod signal;
 mod signal_names;
 mod slot;
 #[cfg(test)]
@@ -97,6 +102,8 @@ pub fn modules() -> Vec<Module> {
         Module(&luasocket::SOCKET),
         Module(&luasocket::UNIX),
         Module(&luasocket::MIME),
+        Module(&signal::MODULE),
+        Module(&fs::MODULE),
     ]
 }
 

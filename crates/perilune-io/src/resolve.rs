@@ -1,91 +1,36 @@
 //! Names to addresses. The C library's `getaddrinfo` knows what the system's administrator wants (`nsswitch.conf`, `/etc/hosts`), and it blocks: so it is called on helper
-//! threads, at most [`MOST`], which begin on demand and end when they have had nothing to do for a while. Whoever asks waits as for anything else; if the wait ends early, the
+//! threads (`helpers.rs`), at most [`MOST`]. Whoever asks waits as for anything else; if the wait ends early, the
 //! late answer is dropped.
 
 use crate::failure::Failure;
-use parking_lot::{Condvar, Mutex};
-use perilune_domain::outside::{Reason, Waiter};
-use std::collections::VecDeque;
+use crate::helpers::Desk;
+use parking_lot::Mutex;
+use perilune_domain::outside::Waiter;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Helper threads at most.
 const MOST: usize = 16;
 /// Questions that wait for a helper at most.
 const LONGEST: usize = 10_000;
-/// How long a helper waits for the next question.
-const KEEP: Duration = Duration::from_secs(2);
+
+static NAMES: Desk = Desk::new("perilune-names", "names are being looked up", MOST, LONGEST);
 
 /// What a name means, or why it means nothing.
 pub type Answer = Result<Vec<IpAddr>, Failure>;
 /// Where an answer is left, before the waiter is woken.
 pub type Place = Arc<Mutex<Option<Answer>>>;
 
-struct Question {
-    name: String,
-    place: Place,
-    waiter: Arc<Waiter>,
-}
-
-struct Desk {
-    questions: VecDeque<Question>,
-    helpers: usize,
-    idle: usize,
-}
-
-static DESK: Mutex<Desk> = Mutex::new(Desk { questions: VecDeque::new(), helpers: 0, idle: 0 });
-static ASKED: Condvar = Condvar::new();
-
 /// Has a name looked up: the answer is left in `place`, then `waiter` is woken.
 ///
 /// # Errors
 /// There are too many questions, or there is no thread.
 pub fn ask(name: String, place: Place, waiter: Arc<Waiter>) -> Result<(), Failure> {
-    let mut desk = DESK.lock();
-    if desk.questions.len() >= LONGEST {
-        return Err(Failure::Busy(format!("{LONGEST} names are being looked up already")));
-    }
-    desk.questions.push_back(Question { name, place, waiter });
-    if desk.questions.len() > desk.idle && desk.helpers < MOST {
-        desk.helpers += 1;
-        let helper =
-            std::thread::Builder::new().name("perilune-names".into()).stack_size(512 << 10).spawn(help);
-        if let Err(error) = helper {
-            desk.helpers -= 1;
-            if desk.helpers == 0 {
-                desk.questions.pop_back();
-                return Err(Failure::Busy(format!("no thread to look up names: {error}")));
-            }
-        }
-    }
-    drop(desk);
-    ASKED.notify_one();
-    Ok(())
-}
-
-fn help() {
-    let mut desk = DESK.lock();
-    loop {
-        if let Some(question) = desk.questions.pop_front() {
-            drop(desk);
-            // Nobody waits any more: its time was over before its turn came.
-            if question.waiter.woken().is_none() {
-                let answer = look_up(&question.name);
-                *question.place.lock() = Some(answer);
-                question.waiter.wake(Reason::Ready);
-            }
-            desk = DESK.lock();
-            continue;
-        }
-        desk.idle += 1;
-        let over = ASKED.wait_for(&mut desk, KEEP).timed_out();
-        desk.idle -= 1;
-        if over && desk.questions.is_empty() {
-            desk.helpers -= 1;
-            return;
-        }
-    }
+    let job = move || {
+        let answer = look_up(&name);
+        *place.lock() = Some(answer);
+    };
+    NAMES.ask(Box::new(job), waiter)
 }
 
 fn look_up(name: &str) -> Answer {

@@ -16,6 +16,7 @@
 //! | `os.rs`, `date.rs` | `os` |
 //! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
+//! | `lfs.rs` | `require "lfs"` |
 //! | `child.rs`, `ended.rs`, `sigpipe.rs` | processes that are started; waiting for their ends; pipes that nobody reads |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
@@ -29,6 +30,7 @@ pub mod debug;
 mod ended;
 mod errno;
 pub mod io;
+mod lfs;
 pub mod math;
 pub mod os;
 pub mod package;
@@ -57,6 +59,7 @@ pub fn open_libs(vm: &mut Vm) -> LuaResult<()> {
 pub fn open_libs_with(vm: &mut Vm, paths: &Paths) -> LuaResult<()> {
     base::open(vm)?;
     package::open(vm, paths)?;
+    lfs::open(vm)?;
     table::open(vm)?;
     io::open(vm)?;
     os::open(vm)?;

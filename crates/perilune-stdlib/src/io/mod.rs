@@ -139,6 +139,15 @@ pub fn write_error(text: &[u8]) {
     let _ = standard::write_error(text);
 }
 
+/// Calls `f` with the descriptor of the open file in argument `i`. What is buffered has been written out.
+pub(crate) fn descriptor_of<R>(vm: &mut Vm, i: u32, f: impl FnOnce(i32) -> R) -> LuaResult<Result<R, Errno>> {
+    let file = check_file(vm, i)?;
+    match operate(vm, file) {
+        Ok(mut stream) => Ok(stream.flush().map(|()| f(stream.number()))),
+        Err(_) => Ok(Err(Errno::BADF)),
+    }
+}
+
 fn defaults(vm: &mut Vm) -> Option<Gc<Table>> {
     vm.upvalue(1).as_table()
 }

@@ -36,7 +36,7 @@ use crate::sigpipe;
 use perilune_vm::Blocker;
 use perilune_vm::host::{Direction as Way, Watch};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -261,6 +261,11 @@ impl Stream {
         if let Some(watch) = &self.watch {
             watch.pass_on(way);
         }
+    }
+
+    /// The descriptor's number.
+    pub(super) fn number(&self) -> i32 {
+        self.fd().as_raw_fd()
     }
 
     /// Whether somebody tells when the descriptor is ready.

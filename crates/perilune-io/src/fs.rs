@@ -1,0 +1,387 @@
+//! `require "perilune.fs"`: files by their names, without stopping a domain for a disk.
+//!
+//! The system has no way to be told when a file can be opened, renamed or read: such calls block until the disk has answered. Where others can use the domain they are made by helper threads
+//! of their own (`helpers.rs`), [`FILES`] at most; elsewhere at once, as a helper costs 50 us. What needs no disk is not handed over: reading a file whose name and contents the system has in
+//! memory is tried first, with calls that fail instead of blocking (`RESOLVE_CACHED`, `RWF_NOWAIT`).
+//!
+//! An operation that is cancelled before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it.
+
+use crate::failure::Failure;
+use crate::helpers::{self, Answer, Desk};
+use crate::options;
+use perilune_domain::outside::{self, Awaited};
+use perilune_vm::{LuaResult, Native, Value, Vm};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+use std::ffi::OsStr;
+use std::io::{IoSliceMut, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Helper threads at most.
+const MOST: usize = 48;
+/// Operations that wait for one.
+const LONGEST: usize = 10_000;
+/// `fs.read` returns so much unless the program says otherwise.
+const LIMIT: usize = 64 << 20;
+
+static FILES: Desk = Desk::new("perilune-files", "operations on files wait", MOST, LONGEST);
+
+/// The module.
+pub static MODULE: Native = Native::leaf("perilune.fs", |vm| {
+    outside::enter(vm);
+    let module = vm.new_table(0, 10)?;
+    vm.push(module.into());
+    vm.register(module, &[&READ, &WRITE, &STAT, &DIR, &MKDIR, &RENAME, &REMOVE, &SYNC, &TEMPORARY])?;
+    vm.ret(module)
+});
+
+/// What is waited for.
+struct Operation {
+    verb: &'static str,
+    path: PathBuf,
+}
+
+impl Awaited for Operation {
+    fn words(&self) -> String {
+        format!("file '{}', to {} it", self.path.display(), self.verb)
+    }
+}
+
+/// A path that is argument `n`.
+fn path(vm: &mut Vm, n: u32) -> LuaResult<PathBuf> {
+    let bytes = vm.check_str(n)?.bytes().to_vec();
+    if bytes.contains(&0) {
+        return Err(vm.arg_error(n, "a path has no zero bytes"));
+    }
+    Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// The failure of an operation on a path.
+fn failure(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::from(errno(error)).of(|| format!("cannot {verb} '{}'", path.display()))
+}
+
+/// Does `work` on a path: what is to be done is made of the arguments at the first turn. `deliver` pushes its result.
+fn operate<T: Send + 'static, W>(
+    vm: &mut Vm,
+    verb: &'static str,
+    order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, W)>,
+    deliver: impl FnOnce(&mut Vm, T) -> LuaResult<u32>,
+) -> LuaResult<u32>
+where
+    W: FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
+{
+    let result = match helpers::answer::<Result<T, Failure>>(vm)? {
+        Answer::Some(result) => result,
+        Answer::Failed(failure) => Err(failure),
+        Answer::None => {
+            let (path, work) = order(vm)?;
+            if vm.can_park() {
+                let what = Arc::new(Operation { verb, path: path.clone() });
+                let job = move || work(&path).map_err(|error| failure(verb, &path, &error));
+                match helpers::ask(vm, &FILES, what, None, job)? {
+                    Answer::Some(result) => result,
+                    Answer::Failed(failure) => Err(failure),
+                    Answer::None => Err(Failure::Closed),
+                }
+            } else {
+                vm.blocking(|| work(&path)).map_err(|error| failure(verb, &path, &error))
+            }
+        }
+    };
+    match result {
+        Ok(result) => deliver(vm, result),
+        Err(failure) => failure.ret(vm),
+    }
+}
+
+fn done(vm: &mut Vm, (): ()) -> LuaResult<u32> {
+    vm.ret(true)
+}
+
+// -- Contents --------------------------------------------------------------------------------------------------------------------
+
+/// `fs.read(path [, limit])`: the contents.
+static READ: Native = Native::leaf("read", |vm| {
+    let limit = match vm.opt_int(2, LIMIT as i64)? {
+        limit if limit < 0 => return Err(vm.arg_error(2, "a limit must not be negative")),
+        limit => usize::try_from(limit).unwrap_or(usize::MAX),
+    };
+    let mut now = None;
+    let deliver = |vm: &mut Vm, contents: Option<Vec<u8>>| match contents {
+        Some(contents) => vm.ret_str(&contents),
+        None => Failure::Limit(format!("the file is longer than {limit} bytes")).ret(vm),
+    };
+    let order = |vm: &mut Vm| {
+        let path = path(vm, 1)?;
+        if vm.can_park() {
+            now = read_now(&path, limit);
+        }
+        let there = now.take();
+        Ok((path, move |path: &Path| match there {
+            Some(contents) => Ok(Some(contents)),
+            None => read(path, limit),
+        }))
+    };
+    operate(vm, "read", order, deliver)
+});
+
+/// `None`: it is longer.
+fn read(path: &Path, limit: usize) -> std::io::Result<Option<Vec<u8>>> {
+    let mut contents = Vec::new();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    std::fs::File::open(path)?.take(most).read_to_end(&mut contents)?;
+    Ok((contents.len() <= limit).then_some(contents))
+}
+
+/// The contents of a file that the system has in memory.
+fn read_now(path: &Path, limit: usize) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED).ok()?;
+    let stat = rustix::fs::fstat(&fd).ok()?;
+    let size = usize::try_from(stat.st_size).ok()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || size == 0 || size > limit {
+        return None;
+    }
+    let mut contents = vec![0; size];
+    let mut there = 0;
+    while there < size {
+        let mut piece = [IoSliceMut::new(&mut contents[there..])];
+        match rustix::io::preadv2(&fd, &mut piece, there as u64, ReadWriteFlags::NOWAIT) {
+            Ok(0) | Err(_) => return None,
+            Ok(n) => there += n,
+        }
+    }
+    Some(contents)
+}
+
+/// `fs.write(path, text [, {append=, atomic=, sync=}])`
+static WRITE: Native = Native::leaf("write", |vm| {
+    let order = |vm: &mut Vm| {
+        let path = path(vm, 1)?;
+        let text = vm.check_str(2)?.bytes().to_vec();
+        let (mut append, mut atomic, mut sync) = (false, false, false);
+        if !vm.arg_is_none_or_nil(3) {
+            let table = vm.check_table(3)?;
+            options::check(vm, table, &["append", "atomic", "sync"])?;
+            append = options::flag(vm, table, "append")?.unwrap_or(false);
+            atomic = options::flag(vm, table, "atomic")?.unwrap_or(false);
+            sync = options::flag(vm, table, "sync")?.unwrap_or(false);
+            if append && atomic {
+                return Err(vm.arg_error(3, "options 'append' and 'atomic' exclude each other"));
+            }
+        }
+        Ok((
+            path,
+            move |path: &Path| {
+                if atomic { replace(path, &text, sync) } else { write(path, &text, append, sync) }
+            },
+        ))
+    };
+    operate(vm, "write", order, done)
+});
+
+fn write(path: &Path, text: &[u8], append: bool, sync: bool) -> std::io::Result<()> {
+    let mut open = std::fs::OpenOptions::new();
+    let mut file = open.create(true).append(append).write(true).truncate(!append).open(path)?;
+    file.write_all(text)?;
+    if sync { file.sync_all() } else { Ok(()) }
+}
+
+/// Whoever reads it finds the old contents or the new ones, whole.
+fn replace(path: &Path, text: &[u8], sync: bool) -> std::io::Result<()> {
+    let (mut file, name) =
+        temporary(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    let written = || -> std::io::Result<()> {
+        file.write_all(text)?;
+        let permissions = match std::fs::metadata(path) {
+            Ok(old) => old.permissions(),
+            Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o644),
+        };
+        file.set_permissions(permissions)?;
+        if sync {
+            file.sync_all()?;
+        }
+        std::fs::rename(&name, path)
+    };
+    let mut written = written;
+    written().inspect_err(|_| drop(std::fs::remove_file(&name)))
+}
+
+/// `fs.sync(path)`: what was written to a file, or done to a directory, is on the disk.
+static SYNC: Native = Native::leaf("sync", |vm| {
+    let order = |vm: &mut Vm| {
+        Ok((path(vm, 1)?, |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all())))
+    };
+    operate(vm, "sync", order, done)
+});
+
+/// A new file with a name of its own.
+fn temporary(folder: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let clock = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| u64::from(since.subsec_nanos()));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ clock;
+        let name = folder.join(format!(".{:x}-{number:x}.tmp", std::process::id()));
+        match std::fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((file, name)),
+        }
+    }
+}
+
+/// `fs.temporary([folder])`: the name of a new, empty file that is this user's alone.
+static TEMPORARY: Native = Native::leaf("temporary", |vm| {
+    let order = |vm: &mut Vm| {
+        let folder = if vm.arg_is_none_or_nil(1) { std::env::temp_dir() } else { path(vm, 1)? };
+        Ok((folder, |folder: &Path| temporary(folder).map(|(_, name)| name.into_os_string().into_vec())))
+    };
+    operate(vm, "make a file in", order, |vm, name: Vec<u8>| vm.ret_str(&name))
+});
+
+// -- Names -----------------------------------------------------------------------------------------------------------------------
+
+/// What is told of a file.
+struct Facts {
+    kind: &'static str,
+    numbers: [(&'static str, i64); 6],
+    times: [(&'static str, f64); 3],
+}
+
+/// `fs.stat(path [, {follow=}])`
+static STAT: Native = Native::leaf("stat", |vm| {
+    let order = |vm: &mut Vm| {
+        let path = path(vm, 1)?;
+        let mut follow = true;
+        if !vm.arg_is_none_or_nil(2) {
+            let table = vm.check_table(2)?;
+            options::check(vm, table, &["follow"])?;
+            follow = options::flag(vm, table, "follow")?.unwrap_or(true);
+        }
+        Ok((path, move |path: &Path| {
+            let found = if follow { std::fs::metadata(path)? } else { std::fs::symlink_metadata(path)? };
+            Ok(facts(&found))
+        }))
+    };
+    operate(vm, "stat", order, |vm, facts: Facts| {
+        let table = vm.new_table(0, 10)?;
+        vm.push(table.into());
+        let kind = vm.value_str(facts.kind.as_bytes())?;
+        vm.set_field(table, "type", kind)?;
+        for (name, number) in facts.numbers {
+            vm.set_field(table, name, Value::int(number))?;
+        }
+        for (name, time) in facts.times {
+            vm.set_field(table, name, Value::float(time))?;
+        }
+        Ok(1)
+    })
+});
+
+fn facts(found: &std::fs::Metadata) -> Facts {
+    let kind = match FileType::from_raw_mode(found.mode()) {
+        FileType::RegularFile => "file",
+        FileType::Directory => "directory",
+        FileType::Symlink => "link",
+        FileType::Socket => "socket",
+        FileType::Fifo => "fifo",
+        _ => "device",
+    };
+    let time = |seconds: i64, nanos: i64| seconds as f64 + nanos as f64 / 1e9;
+    Facts {
+        kind,
+        numbers: [
+            ("size", found.size() as i64),
+            ("permissions", i64::from(found.mode() & 0o7777)),
+            ("links", found.nlink() as i64),
+            ("inode", found.ino() as i64),
+            ("uid", i64::from(found.uid())),
+            ("gid", i64::from(found.gid())),
+        ],
+        times: [
+            ("modified", time(found.mtime(), found.mtime_nsec())),
+            ("accessed", time(found.atime(), found.atime_nsec())),
+            ("changed", time(found.ctime(), found.ctime_nsec())),
+        ],
+    }
+}
+
+/// `fs.dir(path)`: the names in a directory, sorted.
+static DIR: Native = Native::leaf("dir", |vm| {
+    let order = |vm: &mut Vm| {
+        Ok((path(vm, 1)?, |path: &Path| {
+            let mut names = Vec::new();
+            for entry in std::fs::read_dir(path)? {
+                names.push(entry?.file_name().into_vec());
+            }
+            names.sort_unstable();
+            Ok(names)
+        }))
+    };
+    operate(vm, "list", order, |vm, names: Vec<Vec<u8>>| {
+        let list = vm.new_table(names.len(), 0)?;
+        vm.push(list.into());
+        for (n, name) in names.iter().enumerate() {
+            let name = vm.value_str(name)?;
+            vm.raw_set_int(list, n as i64 + 1, name)?;
+        }
+        Ok(1)
+    })
+});
+
+/// `fs.mkdir(path [, {parents=}])`
+static MKDIR: Native = Native::leaf("mkdir", |vm| {
+    let order = |vm: &mut Vm| {
+        let path = path(vm, 1)?;
+        let mut parents = false;
+        if !vm.arg_is_none_or_nil(2) {
+            let table = vm.check_table(2)?;
+            options::check(vm, table, &["parents"])?;
+            parents = options::flag(vm, table, "parents")?.unwrap_or(false);
+        }
+        Ok((
+            path,
+            move |path: &Path| {
+                if parents { std::fs::create_dir_all(path) } else { std::fs::create_dir(path) }
+            },
+        ))
+    };
+    operate(vm, "make", order, done)
+});
+
+/// `fs.rename(from, to)`
+static RENAME: Native = Native::leaf("rename", |vm| {
+    let order = |vm: &mut Vm| {
+        let (from, to) = (path(vm, 1)?, path(vm, 2)?);
+        Ok((from, move |from: &Path| std::fs::rename(from, to)))
+    };
+    operate(vm, "rename", order, done)
+});
+
+/// `fs.remove(path [, {recursive=}])`: a file or an empty directory, or everything in it.
+static REMOVE: Native = Native::leaf("remove", |vm| {
+    let order = |vm: &mut Vm| {
+        let path = path(vm, 1)?;
+        let mut recursive = false;
+        if !vm.arg_is_none_or_nil(2) {
+            let table = vm.check_table(2)?;
+            options::check(vm, table, &["recursive"])?;
+            recursive = options::flag(vm, table, "recursive")?.unwrap_or(false);
+        }
+        Ok((path, move |path: &Path| match std::fs::symlink_metadata(path)?.is_dir() {
+            true if recursive => std::fs::remove_dir_all(path),
+            true => std::fs::remove_dir(path),
+            false => std::fs::remove_file(path),
+        }))
+    };
+    operate(vm, "remove", order, done)
+});
