@@ -155,12 +155,12 @@ fn field(vm: &mut Vm, stat: &Stat, name: &str) -> LuaResult<Value> {
         "uid" => i64::from(stat.st_uid),
         "gid" => i64::from(stat.st_gid),
         "rdev" => stat.st_rdev as i64,
-        "access" => stat.st_atime as i64,
-        "modification" => stat.st_mtime as i64,
-        "change" => stat.st_ctime as i64,
-        "size" => stat.st_size as i64,
-        "blocks" => stat.st_blocks as i64,
-        _ => stat.st_blksize as i64,
+        "access" => stat.st_atime,
+        "modification" => stat.st_mtime,
+        "change" => stat.st_ctime,
+        "size" => stat.st_size,
+        "blocks" => stat.st_blocks,
+        _ => stat.st_blksize,
     };
     Ok(Value::int(number))
 }
@@ -370,7 +370,7 @@ fn lock_dir(vm: &mut Vm) -> LuaResult<u32> {
         (Err(Errno::EXIST), Some(seconds)) => match rustix::fs::lstat(name.as_slice()) {
             Ok(stat) => {
                 let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
-                if now - stat.st_mtime as i64 > seconds {
+                if now - stat.st_mtime > seconds {
                     let _ = rustix::fs::unlink(name.as_slice());
                     make()
                 } else {
