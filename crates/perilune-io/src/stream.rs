@@ -20,6 +20,9 @@
 //! # Locks
 //! One for each direction, held for system calls that do not wait. Who needs both (to copy from one connection to another, to answer in a handshake) takes that of the input first. The
 //! session's is the last. Under them nothing is called but slots, the session and the system.
+//!
+//! Nobody is woken under them: who is woken may be the pump of remote calls (`rpc/link.rs`), which runs at once and takes the lock of the input. What is to be told to all who wait for a
+//! session is therefore noted in the input ([`Input::announces`]), and whoever lets go of its lock ([`InputGuard`]) tells it.
 
 use crate::address;
 use crate::buffer::{Buffer, ROOM};
@@ -37,6 +40,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, SocketType, sockopt};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -65,6 +69,49 @@ pub struct Input {
     drained: bool,
     /// How far the buffer was searched, and for what.
     searched: (Vec<u8>, usize),
+    /// All who wait, in both directions, are to be woken when the lock is let go of.
+    announces: bool,
+}
+
+/// The input under its lock. Who lets go of it wakes, after that, those who are to know what has happened to the session.
+pub struct InputGuard<'a> {
+    // In this order: the lock goes first.
+    input: MutexGuard<'a, Input>,
+    announcement: Announcement<'a>,
+}
+
+/// See [`InputGuard`].
+struct Announcement<'a> {
+    source: &'a Source,
+    is_due: bool,
+}
+
+impl Deref for InputGuard<'_> {
+    type Target = Input;
+    fn deref(&self) -> &Input {
+        &self.input
+    }
+}
+
+impl DerefMut for InputGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Input {
+        &mut self.input
+    }
+}
+
+impl Drop for InputGuard<'_> {
+    fn drop(&mut self) {
+        self.announcement.is_due = std::mem::take(&mut self.input.announces);
+    }
+}
+
+impl Drop for Announcement<'_> {
+    fn drop(&mut self) {
+        if self.is_due {
+            self.source.read.wake(Wakes::All);
+            self.source.write.wake(Wakes::All);
+        }
+    }
 }
 
 /// Why no more comes.
@@ -219,6 +266,7 @@ impl Stream {
                 end: None,
                 drained: false,
                 searched: (Vec::new(), 0),
+                announces: false,
             }),
             output: Mutex::new(Output {
                 fd: output,
@@ -258,8 +306,9 @@ impl Stream {
     }
 
     /// What has come.
-    pub fn input(&self) -> MutexGuard<'_, Input> {
-        self.input.lock()
+    pub fn input(&self) -> InputGuard<'_> {
+        let announcement = Announcement { source: self.source(), is_due: false };
+        InputGuard { input: self.input.lock(), announcement }
     }
 
     /// What is to go.
@@ -460,10 +509,7 @@ impl Stream {
             Err(Fault::NoMemory) => self.breaks(input, Broken::System(Errno::NOMEM)),
             Err(Fault::Tls(why)) => self.breaks(input, Broken::Tls(why)),
         }
-        if is_over {
-            self.source().read.wake(Wakes::All);
-            self.source().write.wake(Wakes::All);
-        }
+        input.announces |= is_over;
         match &input.end {
             _ if n > 0 => Some(More::Some),
             Some(_) => Some(More::End),
@@ -479,8 +525,7 @@ impl Stream {
         drop(output);
         input.end = Some(End::Failed(why));
         self.handshaking.store(false, Ordering::Release);
-        self.source().read.wake(Wakes::All);
-        self.source().write.wake(Wakes::All);
+        input.announces = true;
     }
 
     /// Says goodbye, if all has gone that there was to say.

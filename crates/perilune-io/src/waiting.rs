@@ -2,7 +2,6 @@
 
 use crate::poller::Source;
 use crate::slot::{Left, Wakes};
-use parking_lot::MutexGuard;
 use perilune_domain::outside::{self, Awaited, Reason, Turn};
 use perilune_trace::event::Verb;
 use perilune_vm::{LuaResult, Vm};
@@ -144,14 +143,14 @@ pub fn resume<T: Waited>(vm: &mut Vm, reason: Reason) -> Option<(Arc<T>, Progres
     Some((Arc::clone(&aside.socket), progress))
 }
 
-/// Waits after an attempt under this lock. `Ok`: try again at once.
+/// Waits after an attempt under the lock of this guard. `Ok`: try again at once.
 ///
 /// # Errors
 /// The park; or somebody reads from the connection already.
 pub fn wait<T: Waited, L>(
     vm: &mut Vm,
     socket: &Arc<T>,
-    locked: MutexGuard<'_, L>,
+    locked: L,
     side: Side,
     progress: &Progress,
 ) -> LuaResult<()> {

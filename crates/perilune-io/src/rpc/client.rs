@@ -4,7 +4,7 @@ use super::calls::{Calls, Step};
 use super::frame::{Code, MOST, Told, kind, told};
 use super::link::{Link, Role};
 use super::natives::{
-    Unsent, bad_values, draft, drop_draft, push_values, put, put_arguments, room, send_small, text_of,
+    Unsent, bad_values, draft, drop_draft, push_values, put, put_arguments, room, send_small, shaken, text_of,
 };
 use crate::connection::CONNECTION;
 use crate::failure::Failure;
@@ -97,7 +97,7 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Client>> {
     vm.check_shared_arc(1, &CLIENT)
 }
 
-/// `attach(connection, options)`: a client on a connection. For `rpc.lua`.
+/// `attach(connection, options)`: a client on a connection; or `nil, message, code` if its handshake has failed. For `rpc.lua`.
 pub static ATTACH: Native = Native::leaf("attach", |vm| {
     let stream: Arc<Stream> = vm.check_shared_arc(1, &CONNECTION)?;
     let (mut timeout, mut window) = (None, WINDOW);
@@ -105,6 +105,9 @@ pub static ATTACH: Native = Native::leaf("attach", |vm| {
         options::check(vm, table, &["timeout", "window"])?;
         timeout = options::span(vm, table, "timeout")?.flatten();
         window = options::int(vm, table, "window", 1, 1 << 30)?.unwrap_or(WINDOW);
+    }
+    if let Err(failure) = shaken(vm, &stream)? {
+        return failure.ret(vm);
     }
     let link = Link::new(stream, Role::Client(Mutex::default()));
     let client = vm.shared_ref(Arc::new(Client { link, timeout, window: window as u64 }));

@@ -8,6 +8,9 @@
 //! The pump does little: no decoding, no Lua; a copy of each frame. It reads at most [`ROUNDS`] times before it lets the poller see to others. A server's pump stops while
 //! too much waits to be worked on (`jobs.rs`), and the worker that has taken enough of it goes on with it.
 //!
+//! Over TLS the pump opens what comes, wherever it runs; the handshake it never sees, which the fiber of the connection waits for before there is a pump. Whoever else tries to read from the
+//! connection may find its end first, and then the pump is woken by him (`stream.rs`, "Locks").
+//!
 //! *Rejected*: a fiber that reads, which has to live in some domain and some scope, and is a switch more for each batch; a caller that reads for all, which has to pass that on when its own reply
 //! has come, or when it is cancelled.
 //!
@@ -36,8 +39,8 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 32;
 /// After so long it goes on.
 const PAUSE: Duration = Duration::from_millis(1);
-/// A peer greets within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A peer greets within this time, and is done with its handshake before that in as much.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 /// How long what was written may take to go after the end.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -69,7 +72,7 @@ enum Cut {
 }
 
 impl Link {
-    /// Begins on a connection that nobody has read from.
+    /// Begins on a connection that nobody has read from, and whose handshake is over (`natives::shaken`).
     pub fn new(stream: Arc<Stream>, role: Role) -> Arc<Link> {
         let link = Arc::new_cyclic(|me| Link {
             me: Weak::clone(me),

@@ -1,14 +1,17 @@
 //! What natives of both sides have in common: values of frames, and room in the connection.
 
 use super::frame::{Draft, HEAD, MOST, kind};
-use super::link::Link;
+use super::link::{Link, PATIENCE};
+use crate::connection::{Stop, established};
 use crate::failure::Failure;
-use crate::waiting::Progress;
+use crate::stream::Stream;
+use crate::waiting::{Progress, Side, turn};
 use crate::writing;
 use perilune_data::wire::{self, Malformed, Reader, Refused, put_varint};
 use perilune_stdlib::string::scratch;
 use perilune_vm::{LuaResult, Thrown, Value, Vm};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Buffers that are larger are not kept.
 const LARGEST_KEPT: usize = 64 << 10;
@@ -70,6 +73,24 @@ pub fn push_values(vm: &mut Vm, reader: &mut Reader<'_>) -> Result<u32, Malforme
         return Err(Malformed::Bytes("a frame is longer than what it says"));
     }
     Ok(n as u32)
+}
+
+/// Waits for the end of the connection's handshake, if one is under way, as long as for a greeting. So that the pump, which may run in the poller, has nothing to do with handshakes.
+///
+/// # Errors
+/// The park, to be passed on.
+pub fn shaken(vm: &mut Vm, stream: &Arc<Stream>) -> LuaResult<Result<(), Failure>> {
+    let mut progress = turn(vm, stream, Side::Read)?;
+    if progress.is_first {
+        let latest = Instant::now().checked_add(PATIENCE);
+        progress.deadline = [progress.deadline, latest].into_iter().flatten().min();
+    }
+    match established(vm, stream, &progress) {
+        Ok(()) if stream.session().is_some() => Ok(stream.check()),
+        Ok(()) => Ok(Ok(())),
+        Err(Stop::Thrown(thrown)) => Err(thrown),
+        Err(Stop::Failure(failure)) => Ok(Err(failure)),
+    }
 }
 
 /// Waits until something may be written.

@@ -92,7 +92,8 @@ local function serve_connection(connection, handlers, calls, permit)
   local permit <close> = permit
   local connection <close> = connection
   local peer <close> = natives.serve(connection, calls)
-  scope(control, peer, handlers)
+  -- nil: a handshake has failed, which its client has been told
+  if peer then scope(control, peer, handlers) end
 end
 
 -- The module ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ use super::frame::{Asked, Code, MOST, asked, kind};
 use super::jobs::{Event, Jobs, Next};
 use super::link::{Link, Role};
 use super::natives::{
-    Unsent, bad_values, draft, drop_draft, error_frame, push_values, put, put_arguments, room,
+    Unsent, bad_values, draft, drop_draft, error_frame, push_values, put, put_arguments, room, shaken,
 };
 use crate::connection::CONNECTION;
 use crate::stream::Stream;
@@ -68,10 +68,13 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Served>> {
     vm.check_shared_arc(1, &SERVED)
 }
 
-/// `serve(connection, most)`: the connection, to be served by at most so many workers.
+/// `serve(connection, most)`: the connection, to be served by at most so many workers; or `nil, message, code` if its handshake has failed.
 pub static SERVE: Native = Native::leaf("serve", |vm| {
     let stream: Arc<Stream> = vm.check_shared_arc(1, &CONNECTION)?;
     let most = usize::try_from(vm.check_int(2)?).unwrap_or(1).max(1);
+    if let Err(failure) = shaken(vm, &stream)? {
+        return failure.ret(vm);
+    }
     let link = Link::new(stream, Role::Server(Mutex::new(Jobs::new(most))));
     let served = vm.shared_ref(Arc::new(Served { link }));
     vm.ret(served)
