@@ -41,6 +41,8 @@ const PLAIN: &[(&str, bool)] = &[
     ("heap", false),
     ("json", false),
     ("http", false),
+    ("rpc", false),
+    ("ws", false),
     ("text", false),
 ];
 /// Those that run with AddressSanitizer too.

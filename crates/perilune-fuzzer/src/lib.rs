@@ -16,6 +16,7 @@
 //! | `trace` | recordings that are damaged, or tell what cannot have happened | an error or a trace that every reader copes with |
 //! | `heap` | snapshots of heaps: graphs at random, damaged ones | an error or a snapshot that all of `perilune heap` copes with; what dominates retains no less |
 //! | `http` | heads, bodies in chunks, addresses, some of them damaged | as simple decoders of the whole read them, whatever the packets |
+//! | `rpc`, `ws` | frames of remote calls and of WebSocket, some of them damaged | written again they are the same; a part of one asks for more; pieces of any size mean the same |
 //! | `json` | JSON texts, some of them damaged | read as `serde_json` reads them, in one piece and in many, and written so that it reads the same |
 //! | `text` | bytes in many encodings, with many separators | the same pieces and errors however the input is cut; UTF-8 as the standard library has it |
 //! | `dropped`, `keys`, `domains` | programs that judge themselves, see [`script`] | they end with "ok" |
@@ -28,6 +29,7 @@
 pub mod calls;
 pub mod corpus;
 pub mod differential;
+pub mod frames;
 pub mod grammar;
 pub mod guard;
 pub mod heap;

@@ -6,6 +6,7 @@
 use perilune_fuzzer::calls::{Calls, Kind};
 use perilune_fuzzer::corpus;
 use perilune_fuzzer::differential::{Pair, Programs, scratch};
+use perilune_fuzzer::frames::{Rpc, Ws};
 use perilune_fuzzer::heap::Heap;
 use perilune_fuzzer::http::Http;
 use perilune_fuzzer::json::Json;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str =
-    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap|dropped|keys|domains|json|text|http
+    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap|dropped|keys|domains|json|text|http|rpc|ws
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -154,6 +155,8 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "heap" => Box::new(Heap),
         "json" => Box::<Json>::default(),
         "http" => Box::<Http>::default(),
+        "rpc" => Box::<Rpc>::default(),
+        "ws" => Box::<Ws>::default(),
         "text" => Box::<Text>::default(),
         "dropped" => Box::new(Scripts::new(Script::Dropped, &options.perilune)?),
         "keys" => Box::new(Scripts::new(Script::Keys, &options.perilune)?),
