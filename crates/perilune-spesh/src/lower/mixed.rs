@@ -114,7 +114,7 @@ impl Lowering<'_, '_> {
             return false;
         };
         let val = match operation {
-            Operation::Mod | Operation::IDiv => self.divided(operation, x, y, slow.block),
+            Operation::Mod | Operation::IDiv => self.divided(operation == Operation::Mod, x, y, slow.block),
             _ => match self.on_integers(operation, x, y) {
                 Some(val) => val,
                 None => {
@@ -143,16 +143,17 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// Quotient or remainder by a positive number (manual 3.4.1); others go to `slow`.
-    fn divided(&mut self, operation: Operation, x: Value, y: Value, slow: Block) -> Value {
+    /// Remainder or quotient by a positive number (manual 3.4.1); others go to `slow`.
+    pub(super) fn divided(&mut self, remainder: bool, x: Value, y: Value, slow: Block) -> Value {
         let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y, 0);
         self.unless(positive, slow);
         let rest = self.b.ins().srem(x, y);
         let sign = self.b.ins().sshr_imm_u(rest, 63);
-        if operation == Operation::Mod {
+        if remainder {
             let more = self.b.ins().band(sign, y);
             return self.b.ins().iadd(rest, more);
         }
+        // One less if something below zero is left.
         let quotient = self.b.ins().sdiv(x, y);
         self.b.ins().iadd(quotient, sign)
     }
@@ -244,7 +245,9 @@ impl Lowering<'_, '_> {
                 Operand::Slot(r) => self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD),
             });
             let val = match operation {
-                Operation::Mod | Operation::IDiv => self.divided(operation, x, y, slow.block),
+                Operation::Mod | Operation::IDiv => {
+                    self.divided(operation == Operation::Mod, x, y, slow.block)
+                }
                 _ => self.on_integers(operation, x, y).expect("these are defined on integers"),
             };
             let int = self.b.ins().iconst(types::I8, Tag::INT.0 as i64);
@@ -331,26 +334,7 @@ impl Lowering<'_, '_> {
         match x {
             Operand::Known(n) if n.ty == Ty::Float => n.val,
             Operand::Known(n) => exact(self, n.val),
-            Operand::Slot(r) => {
-                let base = self.b.use_var(self.base);
-                let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
-                let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
-                let result = self.b.append_block_param(done, types::F64);
-                let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
-                self.b.ins().brif(is_float, float, &[], other, &[]);
-                self.b.switch_to_block(float);
-                let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
-                self.b.ins().jump(done, &[val.into()]);
-                self.b.switch_to_block(other);
-                let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
-                self.b.ins().brif(is_int, int, &[], slow, &[]);
-                self.b.switch_to_block(int);
-                let n = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
-                let val = exact(self, n);
-                self.b.ins().jump(done, &[val.into()]);
-                self.b.switch_to_block(done);
-                result
-            }
+            Operand::Slot(r) => self.any_number(r, slow, exact),
         }
     }
 

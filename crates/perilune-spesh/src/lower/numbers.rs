@@ -100,6 +100,16 @@ impl Lowering<'_, '_> {
 
     /// The float of the number in the slot of register `r`; goes to `slow` if there is none.
     pub(super) fn any_float(&mut self, r: usize, slow: Block) -> Value {
+        self.any_number(r, slow, |this, n| this.b.ins().fcvt_from_sint(types::F64, n))
+    }
+
+    /// The same where an integer becomes a float as told.
+    pub(super) fn any_number(
+        &mut self,
+        r: usize,
+        slow: Block,
+        convert: impl FnOnce(&mut Self, Value) -> Value,
+    ) -> Value {
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
         let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
@@ -113,8 +123,8 @@ impl Lowering<'_, '_> {
         let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], slow, &[]);
         self.b.switch_to_block(int);
-        let val = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
-        let val = self.b.ins().fcvt_from_sint(types::F64, val);
+        let n = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let val = convert(self, n);
         self.b.ins().jump(done, &[val.into()]);
         self.b.switch_to_block(done);
         result
@@ -131,21 +141,7 @@ impl Lowering<'_, '_> {
     /// Division by a positive number, rounded down; the interpreter does the others.
     pub(super) fn divide_by_any(&mut self, at: usize, op: Op, x: Known, y: Known) {
         let slow = self.slow(at);
-        let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y.val, 0);
-        self.unless(positive, slow.block);
-        let rest = self.b.ins().srem(x.val, y.val);
-        let sign = self.b.ins().sshr_imm_u(rest, 63);
-        let val = match op {
-            Op::Mod => {
-                let more = self.b.ins().band(sign, y.val);
-                self.b.ins().iadd(rest, more)
-            }
-            // One less if something below zero is left.
-            _ => {
-                let quotient = self.b.ins().sdiv(x.val, y.val);
-                self.b.ins().iadd(quotient, sign)
-            }
-        };
+        let val = self.divided(op == Op::Mod, x.val, y.val, slow.block);
         let a = self.code(at).a() as usize;
         self.define(a, Known { ty: Ty::Int, val });
         self.join(at, slow, Some((a, self.ty(a))));
