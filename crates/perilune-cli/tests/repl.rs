@@ -253,7 +253,7 @@ fn what_is_written_about_names() {
     );
     shows(&mut pty, "local p = pl.pool.new()", "");
     let text = pty.line("?p:async");
-    assert!(text.starts_with("pool:async(f, ...)\n  Queues a call.\n") && !text.contains("lane"), "{text}");
+    assert!(text.starts_with("pool:async(f, ...)\n  Queues a call. ") && !text.contains("lane"), "{text}");
     let text = pty.line("?async");
     assert!(text.contains("pool:async(") && text.contains("lane:async("), "{text}");
     shows(&mut pty, ".load lib.lua", "");

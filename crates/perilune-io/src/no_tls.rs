@@ -13,7 +13,7 @@ pub enum Setup {}
 pub enum Session {}
 
 /// Why a session takes no more.
-#[expect(dead_code, reason = "nothing makes one here")]
+#[allow(dead_code, reason = "nothing makes one here")]
 pub enum Fault {
     /// What is wrong.
     Tls(Arc<str>),
