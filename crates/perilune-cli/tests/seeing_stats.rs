@@ -105,12 +105,12 @@ fn domains_that_work_sleep_and_block() {
     assert!(ran.output.status.success(), "{}", String::from_utf8_lossy(&ran.output.stderr));
     check(&ran, "domains");
     let main = domain(&ran, "main");
-    // The collector's part of a call that blocks is none; what it waited for has names.
-    assert!(main.ns("time_ns.blocked") >= 190 * MS, "{main:?}");
-    assert!(main.ns("time_ns.waiting") >= 140 * MS, "{main:?}");
+    // The collector's part of a wait is none; what was waited for has names. A child's end is waited for without the thread, where others may run.
+    assert!(main.ns("time_ns.blocked") + main.ns("time_ns.waiting") >= 330 * MS, "{main:?}");
     assert!(main.ns("collection.full") >= 1 && main.ns("collection.finalizers") >= 50);
     let waits = main.list("waits");
-    assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("close"))), "{waits:?}");
+    assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("joins"))), "{waits:?}");
+    assert!(waits.iter().any(|w| w.ns("ns") >= 190 * MS), "{waits:?}");
     assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("task"))), "{waits:?}");
     // Twelve tasks made 20,000 tables each, in the two domains of the pool; what lives on is a thousand.
     let mills: Vec<&Json> =
