@@ -9,19 +9,19 @@
 //! Variables that closures refer to are never known: any function may assign them.
 //!
 //! # Control
-//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that beforehand, the pass is made twice, the first time for nothing else.
+//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that beforehand, and what can be hoisted, the pass is made several times: all but the last are drafts.
 //! * Where a loop begins, what is known is fixed: the types that the log has seen there; dirty is what the loop changes. Ways into it guard those that they do not know. A function's start is like that, with the types of its parameters.
 //! * Ways out store what is dirty, and the position, and leave.
-//! * An instruction that the log has never seen is lowered as far as what is known allows: a log may miss what comes later.
+//! * An instruction that the log has never seen is an exit, unless earlier code has exited there: then it is lowered as far as what is known allows.
 //!
 //! # Calls
-//! A callee that has machine code is called directly, with the frame's record pushed as the interpreter does it; others are the interpreter's: the code leaves. What a call may do to
+//! Small functions are built in place of their calls (`inline.rs`). Another callee that has machine code is called directly, with the frame's record pushed as the interpreter does it; others are the interpreter's: the code leaves. What a call may do to
 //! this frame is in `perilune_vm::machine`'s essay; its base has to be asked for again.
 //!
 //! # What is not done here
 //! is done by the interpreter, one instruction at a time ([`layout::step`]), and what that defines is guarded again.
 //!
-//! Rejected for now: our own form with hoisting (`docs/spesh.md` has the plan). The guards of tables stay in the loop until then.
+//! What is known of tables, and hoisted out of loops, is in `facts.rs`. Rejected for now: a form of our own between the two (decision 31).
 
 mod calls;
 mod control;

@@ -1,3 +1,5 @@
+//! Values through the encoding and back, and what the decoder refuses.
+
 use super::*;
 use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
 

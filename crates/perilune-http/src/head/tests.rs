@@ -1,3 +1,5 @@
+//! Heads of requests and answers: what is read, and what is refused.
+
 use super::*;
 
 const LIMITS: Limits = Limits { bytes: 1000, fields: 20 };

@@ -153,9 +153,8 @@ impl State {
 
     /// What is known on both ways, which meet before instruction `at`.
     pub(super) fn meet(&mut self, other: &State, at: usize) {
-        for (r, (register, other)) in self.registers.iter_mut().zip(&other.registers).enumerate() {
+        for (register, other) in self.registers.iter_mut().zip(&other.registers) {
             *register = register.meet(*other);
-            debug_assert!(r < self.names.len());
         }
         let mut renamed = Vec::new();
         for (r, (name, other)) in self.names.iter_mut().zip(&other.names).enumerate() {
