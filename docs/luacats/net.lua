@@ -59,6 +59,19 @@ function net.listen(address, options) end
 ---@return perilune.net.code? code
 function net.resolve(name, options) end
 
+---Listeners that a supervisor has opened before the program began (`LISTEN_FDS`), in order and by their names; empty the second time.
+---@return table<integer|string, perilune.net.listener>? listeners
+---@return string? message
+---@return perilune.net.code? code
+function net.inherited() end
+
+---Tells the supervisor (`NOTIFY_SOCKET`) something, such as `"READY=1"`. False: nobody wants to hear.
+---@param text string
+---@return boolean? sent
+---@return string? message
+---@return perilune.net.code? code
+function net.notify(text) end
+
 ---A socket for datagrams, at this address; without one, at any address of this machine with a port that is free.
 ---@param address? string `"1.2.3.4:port"`, `"[ipv6]:port"`, `"*:port"`
 ---@return perilune.net.udp? socket
@@ -83,9 +96,21 @@ function listener:address() end
 ---@return boolean first false if it was closed
 function listener:close() end
 
----What there is to know: `starved` counts how often there was no descriptor for a connection.
----@return { accepted: integer, starved: integer, address: string, closed: boolean }
+---What there is to know: `starved` counts how often there was no descriptor for a connection, `refused` the connections that were refused for that.
+---@return { accepted: integer, starved: integer, refused: integer, address: string, closed: boolean }
 function listener:info() end
+
+---@class perilune.net.serving
+---@field domains? integer so many domains serve, to each of which the handler crosses; without it, the calling domain does
+---@field max? integer connections at once, in all domains together (1000)
+---@field grace? number seconds for what is going on when the listener is closed (10)
+---@field on_error? fun(message: string, connection?: perilune.net.connection) called when a handler has failed; otherwise that goes to standard error
+
+---Serves: calls the handler for each connection, in a fiber of its own, and closes the connection when it returns. Waits until the listener is closed and the connections have ended.
+---@param handler fun(connection: perilune.net.connection)
+---@param options? perilune.net.serving
+---@return boolean all true if they have ended by themselves
+function listener:serve(handler, options) end
 
 ---@class perilune.net.connection a stream of bytes in both directions, for one reader and any number of writers, in any domains
 local connection = {}
@@ -173,6 +198,15 @@ function connection:abort() end
 ---@return string? message
 ---@return perilune.net.code? code
 function connection:copy_to(other) end
+
+---Sends a file, or a part of it, behind what was written; where there is no TLS, without copying it. `write_timeout` holds for each MiB.
+---@param file perilune.fs.file
+---@param offset? integer (0)
+---@param n? integer bytes at most (up to the end)
+---@return integer? bytes
+---@return string? message
+---@return perilune.net.code? code
+function connection:send_file(file, offset, n) end
 
 ---@class perilune.net.settings
 ---@field read_timeout? number|false seconds that an operation which reads may take

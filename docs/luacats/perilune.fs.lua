@@ -24,9 +24,14 @@ local fs = {}
 ---@field accessed number
 ---@field changed number its contents or what `stat` tells of it
 
----Reads a file, all of it.
+---@class perilune.fs.read_options
+---@field limit? integer bytes (67108864); more are a failure, `"limit"`
+---@field offset? integer where the part begins (0)
+---@field length? integer bytes of the part at most; it may be shorter (up to the end)
+
+---Reads a file, all of it or a part.
 ---@param path string
----@param limit? integer bytes (67108864); a longer file is a failure, `"limit"`
+---@param limit? integer|perilune.fs.read_options bytes (67108864); a longer file is a failure, `"limit"`
 ---@return string? contents
 ---@return string? message
 ---@return perilune.net.code? code
@@ -93,3 +98,108 @@ function fs.sync(path) end
 ---@return string? message
 ---@return perilune.net.code? code
 function fs.temporary(folder) end
+
+---Opens a file, to be read and written in pieces.
+---@param path string
+---@param mode? string as of `io.open`: `"r"`, `"w"`, `"a"`, with `+` for both directions; `"wx"`: the file must not be there yet (`"r"`)
+---@return perilune.fs.file? file
+---@return string? message
+---@return perilune.net.code? code
+function fs.open(path, mode) end
+
+---An open file. It is closed by `close`, in a `local f <close>`, or when nobody has it any more. Any domain may use it.
+---@class perilune.fs.file
+local file = {}
+
+---What there is at the position: n bytes, fewer at the end; nil behind it.
+---@param n? integer (65536; 1048576 at most)
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code
+function file:read(n) end
+
+---The next line, without its end, which is LF or CRLF; nil at the end.
+---@param limit? integer bytes (1048576)
+---@return string? line
+---@return string? message
+---@return perilune.net.code? code
+function file:read_line(limit) end
+
+---Everything from the position to the end.
+---@param limit? integer bytes (67108864)
+---@return string? bytes
+---@return string? message
+---@return perilune.net.code? code
+function file:read_all(limit) end
+
+---What there is somewhere else. The position stays.
+---@param offset integer
+---@param n? integer bytes at most (65536)
+---@return string? bytes nil: the file ends before
+---@return string? message
+---@return perilune.net.code? code
+function file:read_at(offset, n) end
+
+---An iterator over lines. What fails is an error.
+---@param limit? integer bytes (1048576)
+---@return fun(): string?
+function file:lines(limit) end
+
+---Writes at the position; with mode `"a"` at the end.
+---@param ... string|number
+---@return true? written
+---@return string? message
+---@return perilune.net.code? code
+function file:write(...) end
+
+---Writes somewhere else. The position stays.
+---@param offset integer
+---@param ... string|number
+---@return true? written
+---@return string? message
+---@return perilune.net.code? code
+function file:write_at(offset, ...) end
+
+---Moves the position.
+---@param whence? "set"|"cur"|"end" from where (`"cur"`)
+---@param offset? integer (0)
+---@return integer? position
+---@return string? message
+---@return perilune.net.code? code
+function file:seek(whence, offset) end
+
+---How many bytes the file has.
+---@return integer? bytes
+---@return string? message
+---@return perilune.net.code? code
+function file:size() end
+
+---Makes the file shorter, or longer by zero bytes.
+---@param size? integer (the position)
+---@return true? done
+---@return string? message
+---@return perilune.net.code? code
+function file:truncate(size) end
+
+---Waits until what was written is on the disk.
+---@return true? done
+---@return string? message
+---@return perilune.net.code? code
+function file:sync() end
+
+---Waits until this open file has the file's lock (`flock`): alone, or with others who share it.
+---@param options? { shared?: boolean, timeout?: number } a timeout of 0 only looks
+---@return true? locked
+---@return string? message
+---@return perilune.net.code? code
+function file:lock(options) end
+
+---Gives the lock back. So does `close`.
+---@return true? unlocked
+---@return string? message
+---@return perilune.net.code? code
+function file:unlock() end
+
+---Closes the file.
+---@return boolean was_open
+function file:close() end

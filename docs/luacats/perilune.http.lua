@@ -23,7 +23,7 @@ local http = {}
 ---@field header_bytes? integer bytes of a head (16384)
 ---@field header_fields? integer header fields (100; never more than 256)
 ---@field body_limit? integer bytes of a request's body (1048576)
----@field max_connections? integer connections at once (10000)
+---@field max_connections? integer connections at once (10000, or four of five descriptors)
 ---@field on_error? fun(text: string, req: perilune.http.request?) gets errors of handlers; by default they go to standard error
 
 ---A server without routes.
@@ -132,7 +132,7 @@ function server:static(prefix, folder, options) end
 
 ---Serves in the background, as a daemon of the current scope.
 ---@param address string|perilune.net.listener
----@param options? table for `net.listen`
+---@param options? table for `net.listen`; and `domains`: so many domains serve, to which options and handlers cross
 ---@return perilune.http.listener? listener
 ---@return string? message
 ---@return perilune.http.code? code
@@ -140,11 +140,12 @@ function server:listen(address, options) end
 
 ---Serves until it is cancelled, or the listener is closed.
 ---@param address string|perilune.net.listener
+---@param options? table as for `listen`; may be left out
 ---@param ready? fun(l: perilune.http.listener) called when it listens
----@return true? ended
+---@return boolean? ended
 ---@return string? message
 ---@return perilune.http.code? code
-function server:run(address, ready) end
+function server:run(address, options, ready) end
 
 ---@class perilune.http.listener
 local listener = {}
@@ -159,7 +160,7 @@ function listener:address() end
 function listener:close(grace) end
 
 ---Waits until it has been closed and its connections have ended.
----@return true
+---@return boolean all true if they have ended by themselves
 function listener:wait() end
 
 ---What there is to know.

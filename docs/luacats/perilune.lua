@@ -214,6 +214,22 @@ function perilune.select(cases) end
 ---@return perilune.semaphore
 function perilune.semaphore(n) end
 
+---A fiber of the calling domain, as `perilune fibers` shows it.
+---@class perilune.seen_fiber
+---@field name string its name, its function (`main.lua:12`), or `the main program`
+---@field state "runs"|"ready"|"waits"|"blocked" `ready`: it could run, and others do; `blocked`: it is in a call that sleeps in the kernel
+---@field age number since it was made, in seconds
+---@field stack string[] where it is, the innermost function first, as in a traceback
+---@field waits? string what it waits for: `waits to read from connection 127.0.0.1:80 -> 127.0.0.1:41234`
+---@field place? string the line that waits
+---@field waited? number for how long it has, in seconds
+---@field left? number how long it waits at most from now on, in seconds
+
+---The fibers of the calling domain that have not ended, the oldest first: for a page of a service about itself, or a log when something hangs. `perilune fibers --attach` shows the same of all
+---domains from outside.
+---@return perilune.seen_fiber[]
+function perilune.fibers() end
+
 ---@class perilune.semaphore
 local semaphore = {}
 

@@ -8,6 +8,7 @@ local rpc = {}
 ---@class perilune.rpc.serving
 ---@field max? integer connections at once (1000)
 ---@field calls? integer calls of one connection that run at once (256)
+---@field domains? integer so many domains serve, to which the functions cross; without it, the calling domain does
 
 ---@class perilune.rpc.connecting
 ---@field timeout? number|false seconds that a call, or a step of a stream, may take

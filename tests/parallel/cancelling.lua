@@ -92,18 +92,25 @@ local natives = {
   end,
 }
 
+-- A busy machine may begin a fiber late.
+local begun = false
+local function a_moment_after_it_began()
+  while not begun do pl.sleep(0.001) end
+  pl.sleep(0.003)
+end
+
 local ways = {
   sibling = function(f)
     local ok, e = pcall(pl.scope, function(s)
       s:spawn(f)
-      s:spawn(function() pl.sleep(0.003) error("sibling", 0) end)
+      s:spawn(function() a_moment_after_it_began() error("sibling", 0) end)
     end)
     assert(not ok and e:match "^sibling", e)
   end,
   cancel = function(f)
     pl.scope(function(s)
       local fiber = s:spawn(f)
-      pl.sleep(0.003)
+      a_moment_after_it_began()
       fiber:cancel()
     end)
   end,
@@ -119,7 +126,7 @@ local ways = {
     assert(ok == nil and why == "timeout")
   end,
   daemon = function(f)
-    pl.scope(function(s) s:daemon(f) pl.sleep(0.003) end)
+    pl.scope(function(s) s:daemon(f) a_moment_after_it_began() end)
   end,
   closing = function(f)
     -- the wait is in a closing method of something that is cancelled: it may wait, and its own limit ends it
@@ -142,8 +149,10 @@ table.sort(ways_in_order)
 for _, name in ipairs(names) do
   for _, way in ipairs(ways_in_order) do
     local closed = 0
+    begun = false
     local wait, check = natives[name]()
     local function waits()
+      begun = true
       local c <close> = setmetatable({}, { __close = function() closed = closed + 1 end })
       for _ = 1, 3 do
         local co = coroutine.wrap(function() pcall(wait) end)

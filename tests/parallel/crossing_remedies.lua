@@ -77,7 +77,7 @@ remedy("an instance with a finaliser",
   "local h = setmetatable({ n = 1 }, { __gc = function() end }) pool:async(function() return h[1] end):await()",
   "or send what it holds",
   "local h = setmetatable({ n = 1 }, { __gc = function() end }) return pool:async(function(n) return n end, h.n):await()")
-remedy("a file",
+remedy("a coroutine in a list",
   "local f = io.tmpfile() local t = setmetatable({}, { __index = f }) pool:map({ coroutine.create(print) }, function(x) return x end)",
   "make the coroutine over there",
   "return pool:map({ print }, function(x) return coroutine.status(coroutine.create(x)) end)[1]")
@@ -85,4 +85,69 @@ remedy("what combines results",
   "local s = {} pool:parallel_reduce(1, 3, 0, function(i) return i end, function(a, b) s[#s + 1] = b return a + b end)",
   "pool:map or pool:parallel_reduce",
   "return pool:parallel_reduce(1, 3, 0, function(i) return i end, function(a, b) return a + b end)")
+remedy("a native function with a state",
+  "local words = ('a b'):gmatch '%a+' pool:async(function() return words() end):await()",
+  "Make it in the domain that calls it",
+  "local text = 'a b' return pool:async(function() local words = text:gmatch '%a+' return words() end):await()")
+remedy("a userdata",
+  "pl.scope(function(s) pool:async(function() return s end):await() end)",
+  "Make it in the domain that uses it",
+  "return pool:async(function() return pl.scope(function(s) return type(s) end) end):await()")
+remedy("a userdata, what it holds",
+  "local rows = pl.array({ x = 'f64' }, 1) rows[1].x = 5 local row = rows[1] pool:async(function() return row.x end):await()",
+  "or send what it holds",
+  "local rows = pl.array({ x = 'f64' }, 1) rows[1].x = 5 local x = rows[1].x return pool:async(function() return x end):await()")
+remedy("a field of a module that has been removed",
+  "local keep = utf8.len utf8.len = nil local ok, e = pcall(pool.async, pool, function() return utf8.len 'x' end) utf8.len = keep error(e, 0)",
+  "Leave the field there",
+  "return pool:async(function() return utf8.len 'x' end):await()")
+remedy("the same with a function of one's own",
+  "local keep = utf8.len utf8.len = nil local ok, e = pcall(pool.async, pool, function() return utf8.len 'x' end) utf8.len = keep error(e, 0)",
+  "or give the function another one of its own",
+  "local len = utf8.len return pool:async(function() return len 'x' end):await()")
+remedy("a key of a module that is no string",
+  "utf8[1] = 5 local ok, e = pcall(pool.async, pool, function() return utf8[1] end) utf8[1] = nil error(e, 0)",
+  "keep it in a table of its own made by pl.share",
+  "local mine = pl.share { 5 } return pool:async(function() return mine[1] end):await()")
+remedy("a task that assigns a global",
+  "pool:async(function() counted = 2 end):await()",
+  "Make it a local variable and return it",
+  "return pool:async(function() local counted = 2 return counted end):await()")
+remedy("a task that assigns a global, with an atomic",
+  "pool:async(function() counted = 2 end):await()",
+  "or use pl.share, pl.atomic",
+  "local counted = pl.atomic(0) pool:async(function() counted:store(2) end):await() return counted:load()")
+remedy("what goes into shared data",
+  "local m = pl.map() m:set('x', { 1 })",
+  "what pl.share returns",
+  "local m = pl.map() m:set('x', pl.share { 1 }) return m:get 'x'[1]")
+remedy("a coroutine that a map returns",
+  "pool:map({ 1 }, function(x) return { x, coroutine.create(print) } end)",
+  "what the function returned, field [2], cannot go to another domain: it is a coroutine",
+  "return pool:map({ 1 }, function(x) return { x, print } end)[1][2] == print")
+remedy("a coroutine that a reduction returns",
+  "pool:parallel_reduce(1, 1, 0, function(x) return { co = coroutine.create(print) } end, function(a, b) return b end)",
+  "what the function returned, field 'co', cannot go to another domain: it is a coroutine",
+  "return pool:parallel_reduce(1, 1, 0, function(x) return { co = print } end, function(a, b) return b end).co == print")
+remedy("a coroutine that a scan returns",
+  "pool:parallel_scan({ 1, 2 }, function(a, b) return coroutine.create(print) end)",
+  "what the function returned, cannot go to another domain: it is a coroutine",
+  "return pool:parallel_scan({ 1, 2 }, function(a, b) return a + b end)[2]")
+remedy("a coroutine that is found",
+  "pool:parallel_find(1, 1, function(i) return coroutine.create(print) end)",
+  "what the function returned cannot go to another domain: it is a coroutine",
+  "return select(2, pool:parallel_find(1, 1, function(i) return print end)) == print")
+
+-- Arguments that are wrong are those of the call that is written, on its line.
+for _, text in ipairs {
+  "pool:map({ 1 })", "pool:map(nil, print)", "pool:sort(1)", "pool:sort({ 2, 1 }, 1)", "pool:parallel_scan({ 1, 2 })", "pool:parallel_scan(nil, math.max)",
+  "pool:parallel_reduce(1, 'x', 0, math.abs, math.max)", "pool:parallel_reduce(1.5, 2, 0, math.abs, math.max)",
+  "pool:parallel_reduce(1, 2, 0, math.abs)", "pool:parallel_reduce(1, 2, 0, nil, math.max)",
+  "pool:parallel_reduce(1, 2, 0, math.abs, math.max, { chonk = 1 })", "pool:parallel_reduce(1, 2, 0, math.abs, math.max, 7)",
+  "pool:parallel_reduce(1, 2, 0, math.abs, math.max, { chunk = 0 })", "pl.trace.span('x', 1)",
+} do
+  local _, e = pcall(assert(load("local pl, pool = ... " .. text, "=program")), pl, pool)
+  print(text, e)
+  assert(tostring(e):find("^program:1: bad argument") and not tostring(e):find "partials", e)
+end
 pool:close()

@@ -376,3 +376,12 @@ print(url.scheme, url.host, url.port, url.authority, url.path, url.query, url.ta
 print(http.url "http://u:p@h/")
 print(http.escape "a b/ä", http.unescape("a%20b+c"), http.unescape("a+b", true), http.unescape "%x")
 print(http.encode_query { a = { 1, 2 }, b = "x y" }, http.decode_query("a=1&a=2&b=x+y").a)
+
+print "-- OPTIONS about the server, which has no route '/'"
+pl.scope(function()
+  local srv = http.server():get("/a", function() return "" end):post("/b", function() return "" end):any("/c", function() return "" end)
+  local c <close> = assert(require "perilune.net".connect(srv:listen("127.0.0.1:0"):address()))
+  c:write "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\nOPTIONS /none HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+  local all = c:read_all()
+  print(all:match "^[^\r]*", all:match "allow: [^\r]*", all:match "\n(HTTP/1.1 4[^\r]*)")
+end)

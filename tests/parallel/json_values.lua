@@ -92,3 +92,15 @@ local decoder, seen = json.decoder(), {}
 for c in ("\u{feff}[1] 2"):gmatch "." do for v in decoder:feed(c) do seen[#seen + 1] = v end end
 for v in decoder:finish() do seen[#seen + 1] = v end
 print(json.encode(seen), json.decode "\u{feff}3", pcall(json.decode, "1\u{feff}"))
+
+-- An object within an object of the same place, with as many other names: each keeps its own.
+local nested = '{"y":[[{"y":"j","name":true,"x":0.0}],{"y":{"id":5}},{"y":{"y":{"id":1}}}],"name":19,"__index":"x"}'
+for _ = 1, 3 do
+  local y = json.decode(nested).y
+  assert(y[2].y.id == 5 and y[2].id == nil and y[3].y.y.id == 1 and y[1][1].x == 0.0, json.encode(y))
+end
+local tree = '{"left":{"left":{"leaf":1,"tag":2},"tag":3},"tag":4}'
+for _ = 1, 3 do
+  local t = json.decode(tree)
+  assert(t.tag == 4 and t.left.tag == 3 and t.left.left.leaf == 1 and t.left.left.tag == 2, json.encode(t))
+end

@@ -78,16 +78,18 @@ print(#big, pl.memory().messages - before < 440000)
 -- Iteration while others write: what is there all the time is seen once.
 local busy = pl.map()
 for i = 1, 500 do busy:set(i, "stays") end
-local stop = pl.atomic(0)
+local begun, stop = pl.atomic(0), pl.atomic(0)
 local writer = pl.domain.spawn(function()
   local n = 0
   while stop:load() == 0 do
     n = n + 1
     busy:set("w" .. n % 300, n, { ttl = n % 2 == 0 and 0.001 or nil })
     if n % 3 == 0 then busy:set("w" .. (n // 3) % 300, nil) end
+    begun:store(1)
   end
   return n > 0
 end)
+while begun:load() == 0 do pl.sleep(0) end
 local fine = true
 for _ = 1, 30 do
   local seen, stays = {}, 0

@@ -1,7 +1,7 @@
 //! `cargo xtask attack --hours H`: everything that looks for faults by chance, for as long as one likes.
 //!
-//! The targets are the fuzzer's, and some of them once more with AddressSanitizer. They take turns, a slice of time
-//! each, so that hours are spread over all of them however long the whole run is. Each case has a number, and each
+//! The targets are the fuzzer's; those that run Lua code do so once more with machine code, and some with
+//! AddressSanitizer. They take turns, a slice of time each, so that hours are spread over all of them however long the whole run is. Each case has a number, and each
 //! target goes through the numbers of one seed: where it has come to lies in a file, so an attack that is stopped,
 //! by hand or by a crash of the machine, goes on where it was. Nothing is run twice, and the figures are those of all
 //! runs together.
@@ -48,6 +48,11 @@ const PLAIN: &[(&str, bool)] = &[
 /// Those that run with AddressSanitizer too.
 const SANITIZED: &[&str] =
     &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json", "text", "http"];
+/// Those that run Lua code: with machine code too.
+const COMPILED: &[&str] = &["programs", "stress", "keys", "dropped", "domains", "undump", "limits"];
+/// What they are run with: functions and loops are compiled after two rounds and a recording of sixty instructions, while the
+/// program waits for it.
+const MACHINE: (&str, &str) = ("PERILUNE_SPESH", "blocking:2:60");
 /// Who knows better.
 const REFERENCE: &str = "lua5.4";
 
@@ -144,6 +149,7 @@ struct Job {
     name: String,
     target: &'static str,
     sanitized: bool,
+    compiled: bool,
     reference: bool,
 }
 
@@ -214,13 +220,18 @@ fn jobs(only: &[String], sanitizer: bool) -> Vec<Job> {
         there
     });
     let mut jobs: Vec<Job> = plain
-        .map(|&(target, reference)| Job { name: target.into(), target, sanitized: false, reference })
+        .flat_map(|&(target, reference)| {
+            let job = |name, compiled| Job { name, target, sanitized: false, compiled, reference };
+            let machine = COMPILED.contains(&target).then(|| job(format!("{target}+machine"), true));
+            [Some(job(target.into(), false)), machine].into_iter().flatten()
+        })
         .collect();
     if sanitizer {
         jobs.extend(SANITIZED.iter().map(|&target| Job {
             name: format!("{target}+asan"),
             target,
             sanitized: true,
+            compiled: false,
             reference: false,
         }));
     }
@@ -254,6 +265,9 @@ fn one_slice(
     command.arg("--perilune").arg(bin.join("perilune"));
     if job.reference {
         command.args(["--reference", REFERENCE]);
+    }
+    if job.compiled {
+        command.env(MACHINE.0, MACHINE.1);
     }
     if job.sanitized {
         command.env(sanitize::ENVIRONMENT.0, sanitize::ENVIRONMENT.1);
@@ -304,6 +318,7 @@ mod tests {
             jobs(&only, sanitizer).into_iter().map(|job| job.name).collect()
         };
         assert_eq!(names(&["keys", "undump+asan"], true), ["keys", "undump+asan"]);
-        assert!(names(&[], false).iter().all(|name| !name.contains('+')));
+        assert_eq!(names(&["keys+machine"], false), ["keys+machine"]);
+        assert!(names(&[], false).iter().all(|name| !name.contains("asan")));
     }
 }

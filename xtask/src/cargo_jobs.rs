@@ -2,9 +2,11 @@
 //!
 //! cargo prints one `test result:` line per test binary and no total. We pass its output through as it comes
 //! and add the lines up. A run that fails without a failed test (it did not compile, a test binary crashed)
-//! counts as one failure, so that the total can never look clean when cargo's exit code does not.
+//! counts as one failure, so that the total can never look clean when cargo's exit code does not. A test that hangs
+//! is ended by the [`watchdog`](crate::watchdog).
 
 use crate::chore::{self, Error};
+use crate::watchdog::Watchdog;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -34,14 +36,31 @@ impl Tally {
     }
 }
 
-/// Runs `cargo ARGS`, passes its output through, and returns the sum of its test results.
+/// Runs `cargo test ARGS`, passes its output through, and returns the sum of its test results.
 pub fn test(args: &[&str]) -> Result<Tally, Error> {
-    let mut child =
-        chore::cargo().args(args).stdout(Stdio::piped()).spawn().map_err(|e| format!("cargo: {e}"))?;
+    // Building is silent and may take long, so it is done first, and the watchdog hears tests alone.
+    if !chore::cargo()
+        .arg("test")
+        .args(args)
+        .arg("--no-run")
+        .status()
+        .map_err(|e| format!("cargo: {e}"))?
+        .success()
+    {
+        return Ok(Tally { passed: 0, failed: 1 });
+    }
+    let watchdog = Watchdog::new();
+    let mut child = chore::cargo()
+        .arg("test")
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cargo: {e}"))?;
     let mut tally = Tally::default();
     for line in BufReader::new(child.stdout.take().expect("piped")).split(b'\n') {
         let line = String::from_utf8_lossy(&line?).into_owned();
         println!("{line}");
+        watchdog.hear();
         tally.take(&line);
     }
     if !child.wait()?.success() && tally.failed == 0 {

@@ -19,17 +19,21 @@ mod dispatch;
 mod dist;
 mod figure;
 mod fuzz;
+mod io;
 mod layout;
 mod lint;
 mod micro;
+mod modes;
 mod parallel;
 mod peers;
 mod program;
 mod reference;
 mod report;
 mod sanitize;
+mod soak;
 mod suite;
 mod test;
+mod watchdog;
 
 use chore::{Chore, Outcome};
 use std::process::ExitCode;
@@ -41,8 +45,11 @@ const CHORES: &[Chore] = &[
     Chore { name: "bench", summary: bench::SUMMARY, usage: bench::USAGE, run: bench::run },
     Chore { name: "micro", summary: micro::SUMMARY, usage: micro::USAGE, run: micro::run },
     Chore { name: "parallel", summary: parallel::SUMMARY, usage: parallel::USAGE, run: parallel::run },
+    Chore { name: "io", summary: io::SUMMARY, usage: io::USAGE, run: io::run },
+    Chore { name: "soak", summary: soak::SUMMARY, usage: soak::USAGE, run: soak::run },
     Chore { name: "reference", summary: reference::SUMMARY, usage: reference::USAGE, run: reference::run },
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
+    Chore { name: "modes", summary: modes::SUMMARY, usage: modes::USAGE, run: modes::run },
     Chore { name: "dispatch", summary: dispatch::SUMMARY, usage: dispatch::USAGE, run: dispatch::run },
     Chore { name: "layout", summary: layout::SUMMARY, usage: layout::USAGE, run: layout::run },
     Chore { name: "dist", summary: dist::SUMMARY, usage: dist::USAGE, run: dist::run },

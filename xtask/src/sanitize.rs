@@ -12,10 +12,11 @@
 
 use crate::chore::{self, Error, Outcome};
 use lexopt::prelude::*;
+use perilune_test::{Limited, text};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Listing line.
 pub const SUMMARY: &str = "recorded scripts under AddressSanitizer, after it has found what is planted";
@@ -66,7 +67,7 @@ pub fn finds_what_is_planted(bin: &Path) -> Result<(), Error> {
     for planted in PLANTED {
         let mut command = Command::new(bin.join("perilune-fuzzer"));
         command.arg(planted).env(ENVIRONMENT.0, ENVIRONMENT.1);
-        let (said, _) = finish(command)?;
+        let (said, _) = finish(command);
         if !said.contains(REPORT) {
             return Err(format!("the sanitizer does not find '{planted}'").into());
         }
@@ -101,7 +102,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
             chore::progress(&name.to_string_lossy());
             let mut command = Command::new(bin.join("perilune"));
             command.arg(name).current_dir(&folder).env(ENVIRONMENT.0, ENVIRONMENT.1);
-            let (said, ended) = finish(command)?;
+            let (said, ended) = finish(command);
             ran += 1;
             if said.contains(REPORT) || !ended {
                 found += 1;
@@ -116,26 +117,9 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
 }
 
 /// What a program says on standard error, and whether it has ended by itself.
-fn finish(mut command: Command) -> Result<(String, bool), Error> {
-    use std::io::Read;
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    let mut pipe = child.stderr.take().ok_or("no standard error")?;
-    let reader = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    });
-    let start = Instant::now();
-    let mut ended = true;
-    while child.try_wait()?.is_none() {
-        if start.elapsed() > PATIENCE {
-            child.kill()?;
-            child.wait()?;
-            ended = false;
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
+fn finish(mut command: Command) -> (String, bool) {
+    match Limited::start_with(&mut command, Stdio::null()).within(PATIENCE).ended() {
+        Ok(output) => (text(&output.stderr), true),
+        Err(hang) => (hang.to_string(), false),
     }
-    Ok((reader.join().unwrap_or_default(), ended))
 }

@@ -14,6 +14,7 @@ use crate::chore::{self, Error, Outcome};
 use crate::peers;
 use lexopt::prelude::*;
 use perilune_measure::process::{self, End, Job};
+use perilune_test::Folder;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,20 +54,16 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     }
     let dir = dir.ok_or("which folder? cargo xtask suite DIR")?;
     let ours = peers::ours(bin.as_deref(), &profile)?;
-    let mut files: Vec<String> = std::fs::read_dir(&dir)?
-        .filter_map(|e| e.ok()?.file_name().into_string().ok())
-        .filter(|n| n.ends_with(".lua") && !HELPERS.contains(&n.as_str()))
-        .filter(|n| only.as_ref().map_or(n != HEAVY, |o| n.contains(o.as_str())))
-        .collect();
-    files.sort();
+    let files = files(&dir, only.as_deref())?;
     let mut table =
         String::from("| file | outcome | CPU s | first line of the error |\n|---|---|---:|---|\n");
     let (mut passed, mut failed) = (0, 0);
     for file in &files {
         chore::progress(file);
-        let scratch = Scratch::copy_of(&dir)?;
+        let scratch = Folder::new();
+        scratch.copy(&dir);
         let job =
-            Job::new(&ours.bin, arguments(file, strict), &scratch.0).timeout(Duration::from_secs(limit));
+            Job::new(&ours.bin, arguments(file, strict), scratch.path()).timeout(Duration::from_secs(limit));
         let run = process::run(&job)?;
         let (outcome, error) = match run.end {
             End::Exit(0) => ("pass", String::new()),
@@ -90,7 +87,22 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     Ok(Outcome::from_ok(failed == 0 && passed > 0))
 }
 
-fn arguments(file: &str, strict: bool) -> Vec<&str> {
+/// The suite's files that are tests; those whose names contain `only`, if that is given.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn files(dir: &Path, only: Option<&str>) -> Result<Vec<String>, Error> {
+    let mut files: Vec<String> = std::fs::read_dir(dir)?
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .filter(|n| n.ends_with(".lua") && !HELPERS.contains(&n.as_str()))
+        .filter(|n| only.map_or(n != HEAVY, |only| n.contains(only)))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// What the interpreter is told so that it runs a file.
+pub fn arguments(file: &str, strict: bool) -> Vec<&str> {
     let mut args = Vec::new();
     if !strict {
         args.extend(["-e", PORTABLE]);
@@ -102,50 +114,17 @@ fn arguments(file: &str, strict: bool) -> Vec<&str> {
     args
 }
 
-/// A copy of the suite's folder that goes away with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn copy_of(dir: &Path) -> Result<Scratch, Error> {
-        let place = std::env::temp_dir().join(format!("perilune-suite-{}", std::process::id()));
-        let scratch = Scratch(place);
-        copy(dir, &scratch.0)?;
-        Ok(scratch)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_scratch_copy_has_the_folders_files_and_goes_away() {
-        let place = {
-            let s = Scratch::copy_of(&crate::chore::root().join("xtask")).unwrap();
-            assert!(s.0.join("src/suite.rs").is_file());
-            s.0.clone()
-        };
-        assert!(!place.exists());
+    fn helpers_are_no_tests_and_the_heavy_one_is_asked_for_by_name() {
+        let names = ["tracegc.lua", "heavy.lua", "math.lua", "all.lua", "ltests.h"];
+        let folder = Folder::with(names.map(|name| (name, "")));
+        let found = |only| files(folder.path(), only).expect("a folder");
+        assert_eq!(found(None), ["all.lua", "math.lua"]);
+        assert_eq!(found(Some("heavy")), ["heavy.lua"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! That is `cargo test` over the workspace: unit tests, the recorded Lua scripts of `tests/lua`, the examples
 //! and the benchmark programs at their quick size, each of which checks its own result. The last line is the
-//! total.
+//! total. A test that hangs for ten minutes is killed and fails.
 
 use crate::cargo_jobs;
 use crate::chore::{Error, Outcome};
@@ -25,7 +25,7 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
             _ => return Err(arg.unexpected().into()),
         }
     }
-    let mut command = vec!["test", "--no-fail-fast", "--profile", &profile];
+    let mut command = vec!["--no-fail-fast", "--profile", &profile];
     match &package {
         Some(p) => command.extend(["--package", p]),
         None => command.push("--workspace"),

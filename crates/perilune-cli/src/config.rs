@@ -1,9 +1,12 @@
 //! What the environment says about the program that is run: read here, once, and handed down.
 
+use crate::commands::explain::tell as explain;
 use crate::protected::write_error;
 use perilune_domain::Config;
 use perilune_domain::bundle::Files;
 use perilune_heap::HeapOptions;
+use perilune_spesh::Setup;
+use perilune_spesh::report::Decisions;
 use perilune_stdlib::Paths;
 use perilune_vm::machine::Specializer;
 use std::sync::Arc;
@@ -59,18 +62,33 @@ fn wants_races(checks: &str) -> bool {
 /// What makes machine code, as the environment says.
 fn specializer() -> Option<Arc<dyn Specializer>> {
     let mode = std::env::var("PERILUNE_SPESH").unwrap_or_default();
-    perilune_spesh::specializer(&mode, report).unwrap_or_else(|problem| {
+    let decisions = decisions();
+    let explained = explain::is_wanted().then(|| Arc::clone(&decisions));
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let setup = || Setup {
+        decisions,
+        guards: variable("PERILUNE_SPESH_GUARDS"),
+        leave: variable("PERILUNE_SPESH_LEAVE"),
+        perf: variable("PERILUNE_PERF"),
+    };
+    let made = perilune_spesh::specializer(&mode, setup);
+    if let Some(decisions) = explained {
+        explain::tell_at_exit(decisions, made.as_ref().err().cloned());
+    }
+    made.unwrap_or_else(|problem| {
         write_error(format!("perilune: PERILUNE_SPESH: {problem}\n").as_bytes());
         None
     })
 }
 
-/// Where the specialiser writes its decisions.
-fn report() -> Option<std::fs::File> {
-    let name = std::env::var_os("PERILUNE_SPESH_LOG").filter(|name| !name.is_empty())?;
+/// Where the specialiser's decisions go.
+fn decisions() -> Arc<Decisions> {
+    let Some(name) = std::env::var_os("PERILUNE_SPESH_LOG").filter(|name| !name.is_empty()) else {
+        return Arc::new(Decisions::new(None, explain::is_wanted()));
+    };
     let file = std::fs::OpenOptions::new().create(true).append(true).open(&name);
     let failed = |error| {
         write_error(format!("perilune: PERILUNE_SPESH_LOG: {}: {error}\n", name.display()).as_bytes())
     };
-    file.map_err(failed).ok()
+    Arc::new(Decisions::new(file.map_err(failed).ok(), explain::is_wanted()))
 }

@@ -8,6 +8,7 @@
 //! | `commands/` | subcommands that `lua` does not have |
 //! | `run.rs` | what `lua` does with them: LUA_INIT, `-e`, `-l`, the script |
 //! | `protected.rs` | calls with a traceback, messages on standard error |
+//! | `init.rs` | what is to be done as process 1, in a container |
 //! | `signals.rs` | what the process does about signals |
 //! | `repl.rs`, `repl/`, `terminal.rs` | the interactive mode, in pipes and on a terminal |
 //!
@@ -16,6 +17,7 @@
 mod app;
 mod commands;
 mod config;
+mod init;
 mod options;
 mod protected;
 mod repl;
@@ -36,6 +38,7 @@ use std::sync::Arc;
 static ALLOCATOR: perilune_heap::shortage::Allocator = perilune_heap::shortage::Allocator;
 
 fn main() -> ExitCode {
+    init::set_up();
     signals::set_up();
     let words = options::words(std::env::args_os());
     if app::is_one() {
@@ -67,6 +70,7 @@ pub fn run_program(
     files: Files,
     f: impl FnOnce(&mut Vm, &Arc<Runtime>) -> LuaResult<bool>,
 ) -> ExitCode {
+    commands::build::tell_if_asked();
     perilune_trace::attach::listen();
     if let Err(message) = perilune_trace::session::start_from_env() {
         protected::write_error(format!("perilune: {message}\n").as_bytes());

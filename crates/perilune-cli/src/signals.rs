@@ -4,13 +4,15 @@
 //! |---|---|
 //! | SIGPIPE | the default one, which ends a filter whose reader is gone (`| head`) quietly, as it ends C programs; ignored if it was when the program began, as under a service manager |
 //! | SIGCHLD | the default one, whatever it was: the system forgets the status of children whose parent ignores it |
-//! | SIGINT | while Lua code runs, the error "interrupted!"; else the default one |
+//! | SIGINT | while Lua code runs, the error "interrupted!"; in a command that watches files, its end; else the default one |
 //!
 //! While `os.execute` runs a command, SIGINT is the command's affair, as it is while C's `system` runs.
 
 use perilune_vm::InterruptHandle;
+use std::io::PipeReader;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static INTERRUPT: OnceLock<InterruptHandle> = OnceLock::new();
 /// SIGPIPE was ignored when the program began.
@@ -55,6 +57,44 @@ extern "C" fn on_interrupt(_: libc::c_int) {
         handle.raise();
     }
     perilune_domain::signal::notify_interrupt();
+}
+
+static TOLD: AtomicI32 = AtomicI32::new(-1);
+
+/// SIGINT does nothing here while `f` waits for a process that hears of it itself, as both do from a terminal.
+pub fn while_interrupts_are_anothers<T>(f: impl FnOnce() -> T) -> T {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // A handler, and not SIG_IGN, which the other process would inherit.
+    set_action(libc::SIGINT, nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    let result = f();
+    set_action(libc::SIGINT, libc::SIG_DFL);
+    result
+}
+
+/// From now on SIGINT and SIGTERM are bytes of a pipe, for commands that wait for several things. A second one of a kind ends
+/// the process. Called at most once.
+///
+/// # Errors
+/// The system gives no pipe.
+pub fn interrupts_as_bytes() -> std::io::Result<PipeReader> {
+    let (reader, writer) = std::io::pipe()?;
+    // Open for as long as the process lives: a handler cannot know when it may be closed.
+    TOLD.store(OwnedFd::from(writer).into_raw_fd(), Ordering::SeqCst);
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        set_action(signal, tell as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    }
+    Ok(reader)
+}
+
+/// Does nothing but a load, `sigaction` and `write`, all safe in a handler; `errno` is as it was.
+extern "C" fn tell(signal: libc::c_int) {
+    set_action(signal, libc::SIG_DFL);
+    // SAFETY: the thread's own `errno`; one byte that is there, to a descriptor that stays open.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(TOLD.load(Ordering::SeqCst), b"!".as_ptr().cast(), 1);
+        *libc::__errno_location() = errno;
+    }
 }
 
 fn set_action(signal: libc::c_int, action: libc::sighandler_t) {

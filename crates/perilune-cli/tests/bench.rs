@@ -1,41 +1,22 @@
 //! `perilune bench`: that it runs what it is told to, in processes of their own, and says so on the right
 //! stream. Figures are checked for being there, never for what they are.
 
+use perilune_test::{Folder, Limited, text};
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder with programs; removed at the end.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
     fn new(files: &[(&str, &str)]) -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("perilune-bench-{}-{n}", std::process::id()));
-        for (name, text) in files {
-            let file = dir.join(name);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
-        }
-        Place(dir)
+        Place(Folder::with(files.iter().copied()))
     }
 
     fn bench(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-        command.current_dir(&self.0).arg("bench").args(words).output().unwrap()
+        Limited::run(command.current_dir(&self.0).arg("bench").args(words))
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Appends a line to `log` and prints its arguments.

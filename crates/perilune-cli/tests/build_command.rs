@@ -219,3 +219,105 @@ fn names_of_assets() {
         assert!(text(&output.stderr).contains("a path below the program's folder expected"), "{name}");
     }
 }
+
+/// Modules that are part of the command need no file.
+#[test]
+fn modules_that_are_always_there() {
+    let main = "local json, lfs, net = require 'perilune.json', require 'lfs', require 'perilune.net'\n\
+        local socket, http = require 'socket.core', require 'perilune.http'\n\
+        print(json.encode{1}, type(lfs.currentdir()), type(net.listen), type(socket.tcp), type(http))";
+    let project = Project::new("own", &[("main.lua", main)]);
+    assert_eq!(project.build(&["main.lua"]), "");
+    project.prints(&[], "[1]\tstring\tfunction\tfunction\ttable\n");
+}
+
+#[test]
+fn what_runs_ask_for_is_put_in() {
+    let files = [
+        (
+            "app/main.lua",
+            "local pl = require 'perilune'\n\
+             package.path = './app/?.lua'\n\
+             local kind, data = ...\n\
+             local plugin = require('plugins.' .. kind)\n\
+             print(plugin.name, pl.asset(data .. '.txt'))\n\
+             if arg[3] then dofile 'app/settings.lua' io.open('app/log.txt'):close() io.open('elsewhere/new', 'w'):close() os.exit(3) end",
+        ),
+        ("app/plugins/csv.lua", "return {name = 'csv', part = require 'plugins.common'}"),
+        (
+            "app/plugins/xml.lua",
+            "return {name = 'xml', pool = require 'perilune'.pool.new({workers = 1}):async(function() return require 'plugins.deep' end):await()}",
+        ),
+        ("app/plugins/common.lua", "return 1"),
+        ("app/plugins/deep.lua", "return 2"),
+        ("app/plugins/other.lua", "return {name = 'other'}"),
+        ("app/one.txt", "1"),
+        ("app/two words.txt", "2"),
+        ("app/settings.lua", ""),
+        ("app/log.txt", ""),
+    ];
+    let project = Project::new("trace", &files);
+    let computed = "perilune build: app/main.lua:4: the name of this module is computed; \
+                    what the runs required is put in, --include adds modules\n";
+    let all = [
+        "--without",
+        "plugins.common",
+        "--trace",
+        "csv one",
+        "--trace",
+        "xml 'two words' end",
+        "app/main.lua",
+    ];
+    let said = project.build(&all);
+    let want = format!(
+        "csv\t1\nxml\t2\n\
+         perilune build: the run 'xml 'two words' end' ended with exit code 3; what it had asked for until then is put in\n\
+         perilune build: a run required module 'plugins.csv' (./app/plugins/csv.lua)\n\
+         perilune build: a run required module 'plugins.deep' (./app/plugins/deep.lua)\n\
+         perilune build: a run required module 'plugins.xml' (./app/plugins/xml.lua)\n\
+         perilune build: a run asked for asset 'one.txt'\n\
+         perilune build: a run asked for asset 'two words.txt'\n\
+         perilune build: app/settings.lua is not put in: a run loaded it by the name of its file (require finds what is in an executable)\n\
+         perilune build: app/log.txt is not put in: a run opened it by the name of its file (pl.asset finds what is in an executable)\n\
+         {computed}"
+    );
+    assert_eq!(said, want);
+    project.prints(&["xml", "two words"], "xml\t2\n");
+    let output = project.app(&["other", "one"]).output().unwrap();
+    assert!(
+        text(&output.stderr).contains("no module 'plugins.other' in the executable"),
+        "{}",
+        text(&output.stderr)
+    );
+    // Along with what is named, each once.
+    let list = project.perilune(&[
+        "build",
+        "--list",
+        "--trace",
+        "csv one",
+        "--include",
+        "app.plugins.other",
+        "--asset",
+        "app/one.txt",
+        "app/main.lua",
+    ]);
+    let names: Vec<String> =
+        text(&list.stdout).lines().map(|l| l.split('\t').take(2).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        names,
+        [
+            "script ",
+            "module app.plugins.other",
+            "module plugins.common",
+            "module plugins.csv",
+            "asset one.txt"
+        ],
+        "{}",
+        text(&list.stderr)
+    );
+    let bad = project.perilune(&["build", "--list", "--trace", "'csv", "app/main.lua"]);
+    assert_eq!(
+        (bad.status.code(), text(&bad.stderr).as_str()),
+        (Some(1), "perilune build: --trace: a ' in <'csv> is not closed\n")
+    );
+}

@@ -14,8 +14,9 @@
 #[path = "support/certificates.rs"]
 mod certificates;
 
+use perilune_test::{Folder, Limited, text};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's root")
@@ -67,29 +68,13 @@ fn blocks(page: &str) -> Vec<Block> {
 
 /// Runs a program; whether it succeeded, and what it printed.
 fn run(source: &str) -> (Option<i32>, String, String) {
-    let dir = tempdir();
-    std::fs::write(dir.join("guide.lua"), source).expect("a writable file");
+    let folder = Folder::with([("guide.lua", source)]);
     if source.contains(".pem\"") {
-        certificates::write_all(&dir);
+        certificates::write_all(folder.path());
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_perilune"))
-        .arg("guide.lua")
-        .current_dir(&dir)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the command starts");
-    std::fs::remove_dir_all(&dir).expect("temporary directory can be removed");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let output =
+        Limited::run(Command::new(env!("CARGO_BIN_EXE_perilune")).arg("guide.lua").current_dir(&folder));
     (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
-fn tempdir() -> PathBuf {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let dir = std::env::temp_dir().join(format!("perilune-docs-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("temporary directory");
-    dir
 }
 
 /// What is wrong with a block, if anything is. `next` is the block behind it.

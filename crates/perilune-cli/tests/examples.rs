@@ -5,11 +5,12 @@
 //! says that we agree with it. The parallel ones check their results themselves; here they have to print the
 //! same however many domains they use.
 
+use perilune_test::{Limited, recording};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 fn binary() -> PathBuf {
-    std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from)
+    perilune_test::under_test(env!("CARGO_BIN_EXE_perilune"))
 }
 
 fn examples() -> Vec<PathBuf> {
@@ -24,13 +25,7 @@ fn examples() -> Vec<PathBuf> {
 }
 
 fn run(dir: &Path, args: &[&str]) -> std::process::Output {
-    Command::new(binary())
-        .arg("main.lua")
-        .args(args)
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the command starts")
+    Limited::run(Command::new(binary()).arg("main.lua").args(args).current_dir(dir))
 }
 
 #[test]
@@ -42,15 +37,9 @@ fn every_example_prints_what_was_recorded() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {}\n{errors}", dir.display(), output.status);
         let recording = dir.join("expected.txt");
-        if std::env::var_os("PERILUNE_BLESS").is_some() {
-            std::fs::write(&recording, &output.stdout).expect("recording can be written");
+        if let Err(difference) = recording::compare(&recording, &output.stdout) {
+            panic!("{}: {difference}", dir.display());
         }
-        let want = std::fs::read_to_string(&recording).expect("expected.txt");
-        let got = String::from_utf8_lossy(&output.stdout);
-        for (number, (w, g)) in want.lines().zip(got.lines()).enumerate() {
-            assert_eq!(g, w, "{} line {}", dir.display(), number + 1);
-        }
-        assert_eq!(got.lines().count(), want.lines().count(), "{}: number of lines", dir.display());
     }
 }
 
@@ -138,8 +127,7 @@ fn measuring_programs_print_figures() {
         let path = entry.expect("readable directory").path();
         let text = std::fs::read_to_string(&path).expect("readable program");
         let quick = text.split("quick=").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let output =
-            Command::new(binary()).arg(&path).arg(quick.expect("a quick size")).output().expect("starts");
+        let output = Limited::run(Command::new(binary()).arg(&path).arg(quick.expect("a quick size")));
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {errors}", path.display());
         let printed = String::from_utf8_lossy(&output.stdout);
@@ -182,11 +170,7 @@ fn the_guides_programs_print_what_was_recorded() {
         let programs =
             std::fs::read_dir(&dir).expect("readable directory").map(|e| e.expect("readable").path());
         for program in programs.filter(|p| p.extension().is_some_and(|e| e == "lua")) {
-            let output = Command::new(binary())
-                .arg(&program)
-                .stdin(Stdio::null())
-                .output()
-                .expect("the command starts");
+            let output = Limited::run(Command::new(binary()).arg(&program));
             let got = String::from_utf8_lossy(&output.stdout);
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: {errors}", program.display());

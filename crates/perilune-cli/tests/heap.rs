@@ -1,115 +1,20 @@
 //! `perilune heap` from end to end: leaks are named with their paths and amounts, sizes add up, running and sleeping programs are looked at.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use perilune_test::{Folder, Json, Limited};
+use serde_json::Value;
+use std::process::Command;
 
 const EXE: &str = env!("CARGO_BIN_EXE_perilune");
 
-/// As much of JSON as the command writes.
-#[derive(Debug)]
-enum Json {
-    Null,
-    Number(f64),
-    Text(String),
-    List(Vec<Json>),
-    Object(Vec<(String, Json)>),
-}
-
-/// Reads a value from the front of `s`.
-fn value(s: &mut &str) -> Json {
-    *s = s.trim_start_matches([' ', '\n', ',', ':']);
-    let first = s.chars().next().expect("a value");
-    let mut items = Vec::new();
-    match first {
-        '[' | '{' => {
-            *s = &s[1..];
-            loop {
-                *s = s.trim_start_matches([' ', '\n', ',']);
-                if s.starts_with([']', '}']) {
-                    *s = &s[1..];
-                    break;
-                }
-                let key = if first == '{' { Some(value(s)) } else { None };
-                items.push((key, value(s)));
-            }
-            if first == '[' {
-                return Json::List(items.into_iter().map(|(_, v)| v).collect());
-            }
-            let key = |k| if let Some(Json::Text(k)) = k { k } else { panic!("a key: {k:?}") };
-            Json::Object(items.into_iter().map(|(k, v)| (key(k), v)).collect())
-        }
-        '"' => {
-            let mut text = String::new();
-            let mut chars = s[1..].char_indices();
-            loop {
-                match chars.next().expect("a string's end") {
-                    (at, '"') => {
-                        *s = &s[at + 2..];
-                        return Json::Text(text);
-                    }
-                    (_, '\\') => text.extend(chars.next().map(|(_, c)| c)),
-                    (_, c) => text.push(c),
-                }
-            }
-        }
-        _ => {
-            let end = s.find([',', ']', '}', '\n']).unwrap_or(s.len());
-            let (word, rest) = s.split_at(end);
-            *s = rest;
-            if word == "null" { Json::Null } else { Json::Number(word.parse().expect(word)) }
-        }
-    }
-}
-
-impl Json {
-    fn get(&self, key: &str) -> &Json {
-        match self {
-            Json::Object(members) => {
-                &members.iter().find(|(k, _)| k == key).unwrap_or_else(|| panic!("no {key} in {self:?}")).1
-            }
-            _ => panic!("no object: {self:?}"),
-        }
-    }
-}
-
-/// A folder of its own for a test.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("heap-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-fn write(folder: &Path, name: &str, text: &str) {
-    std::fs::write(folder.join(name), text).unwrap();
-}
-
-fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> (String, String) {
-    let out = Command::new(EXE).args(args).current_dir(folder).envs(env.iter().copied()).output().unwrap();
+fn run(folder: &Folder, args: &[&str], env: &[(&str, &str)]) -> (String, String) {
+    let out = Limited::run(Command::new(EXE).args(args).current_dir(folder).envs(env.iter().copied()));
     let (text, error) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{args:?}: {:?}\n{text}\n{error}", out.status);
     (text.into_owned(), error.into_owned())
 }
 
-fn json(folder: &Path, args: &[&str]) -> Json {
-    let (text, _) = run(folder, args, &[]);
-    let mut rest = &text[..];
-    let j = value(&mut rest);
-    assert_eq!(rest.trim(), "", "{text}");
-    j
-}
-
-fn number(j: &Json, key: &str) -> f64 {
-    if let Json::Number(n) = j.get(key) { *n } else { panic!("no number {key} in {j:?}") }
-}
-
-fn text<'a>(j: &'a Json, key: &str) -> &'a str {
-    if let Json::Text(t) = j.get(key) { t } else { panic!("no text {key} in {j:?}") }
-}
-
-fn list<'a>(j: &'a Json, key: &str) -> &'a [Json] {
-    if let Json::List(l) = j.get(key) { l } else { panic!("no list {key} in {j:?}") }
+fn json(folder: &Folder, args: &[&str]) -> Value {
+    Value::parse(run(folder, args, &[]).0)
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -139,22 +44,25 @@ print((collectgarbage('count') - before) * 1024)
 
 #[test]
 fn a_leak_is_named_with_its_path_and_amount() {
-    let folder = folder("leak");
-    write(&folder, "store.lua", STORE);
-    write(&folder, "leak.lua", LEAK);
+    let folder = Folder::new();
+    folder.write("store.lua", STORE);
+    folder.write("leak.lua", LEAK);
     for env in [&[][..], &[("PERILUNE_GC_VERIFY", "1")]] {
         let (grown, _) = run(&folder, &["leak.lua"], env);
         let grown: f64 = grown.trim().parse().unwrap();
         let j = json(&folder, &["heap", "--json", "old.heap", "new.heap"]);
-        assert!(near(number(&j, "bytes") - number(&j, "old_bytes"), grown), "{grown}");
-        let first = &list(&j, "growth")[0];
-        assert!(near(number(first, "bytes"), grown), "{first:?}, {grown}");
-        assert_eq!(text(first, "path"), "package.loaded.store.add <upvalue cache>");
-        assert_eq!(number(first, "objects"), 20_000.0);
-        let kind = list(&j, "changes").iter().find(|c| text(c, "name") == "table {id, text}").unwrap();
-        assert!(matches!(list(kind, "count"), [Json::Number(2000.0), Json::Number(12000.0)]), "{kind:?}");
-        let largest = &list(&j, "retainers")[0];
-        assert_eq!(text(largest, "path"), "package.loaded.store.add <upvalue cache>");
+        assert!(near(j.number("bytes") - j.number("old_bytes"), grown), "{grown}");
+        let first = &j.list("growth")[0];
+        assert!(near(first.number("bytes"), grown), "{first:?}, {grown}");
+        assert_eq!(first.text("path"), "package.loaded.store.add <upvalue cache>");
+        assert_eq!(first.number("objects"), 20_000.0);
+        let kind = j.list("changes").iter().find(|c| c.text("name") == "table {id, text}").unwrap();
+        assert!(
+            matches!(kind.list("count"), [before, after] if before == 2000 && after == 12000),
+            "{kind:?}"
+        );
+        let largest = &j.list("retainers")[0];
+        assert_eq!(largest.text("path"), "package.loaded.store.add <upvalue cache>");
     }
     let mode =
         std::os::unix::fs::PermissionsExt::mode(&folder.join("new.heap").metadata().unwrap().permissions());
@@ -170,36 +78,35 @@ fn a_leak_is_named_with_its_path_and_amount() {
 
 #[test]
 fn a_new_table_is_named_beside_who_holds_it() {
-    let folder = folder("new");
+    let folder = Folder::new();
     let script = "local pl = require 'perilune' pl.trace.heap('a.heap') log = {}
         for n = 1, 3000 do log[n] = {n} end pl.trace.heap('b.heap')";
-    write(&folder, "new.lua", script);
+    folder.write("new.lua", script);
     run(&folder, &["new.lua"], &[]);
     let j = json(&folder, &["heap", "--json", "a.heap", "b.heap"]);
-    let first = &list(&j, "growth")[0];
-    assert_eq!((text(first, "path"), text(first, "through")), ("_G", "_G.log"));
+    let first = &j.list("growth")[0];
+    assert_eq!((first.text("path"), first.text("through")), ("_G", "_G.log"));
 }
 
 #[test]
 fn two_runs_are_compared_by_paths() {
-    let folder = folder("runs");
-    write(&folder, "store.lua", STORE);
-    write(&folder, "run.lua", "package.path = './?.lua' S = require 'store' for n = 1, ... do S.add(n) end");
+    let folder = Folder::new();
+    folder.write("store.lua", STORE);
+    folder.write("run.lua", "package.path = './?.lua' S = require 'store' for n = 1, ... do S.add(n) end");
     for (n, file) in [("100", "a.heap"), ("5100", "b.heap")] {
         run(&folder, &["heap", "--save", file, "run.lua", n], &[]);
     }
     let j = json(&folder, &["heap", "--json", "a.heap", "b.heap"]);
-    let first = &list(&j, "growth")[0];
-    assert_eq!(text(first, "path"), "_G.S.add <upvalue cache>");
-    let grown = number(&j, "bytes") - number(&j, "old_bytes");
-    assert!(near(number(first, "bytes"), grown), "{first:?}, {grown}");
+    let first = &j.list("growth")[0];
+    assert_eq!(first.text("path"), "_G.S.add <upvalue cache>");
+    let grown = j.number("bytes") - j.number("old_bytes");
+    assert!(near(first.number("bytes"), grown), "{first:?}, {grown}");
 }
 
 #[test]
 fn sizes_add_up_to_what_collectgarbage_counts() {
-    let folder = folder("sizes");
-    write(
-        &folder,
+    let folder = Folder::new();
+    folder.write(
         "sizes.lua",
         "local pl = require 'perilune'
          local keep = {}
@@ -222,52 +129,40 @@ fn sizes_add_up_to_what_collectgarbage_counts() {
     let (count, _) = run(&folder, &["sizes.lua"], &[]);
     let j = json(&folder, &["heap", "--json", "s.heap"]);
     let count: f64 = count.trim().parse().unwrap();
-    assert!(near(number(&j, "bytes"), count), "{count}: {}", number(&j, "bytes"));
+    assert!(near(j.number("bytes"), count), "{count}: {}", j.number("bytes"));
     let of = |name: &str| {
-        list(&j, "types").iter().find(|t| text(t, "name") == name).map_or(0.0, |t| number(t, "count"))
+        j.list("types").iter().find(|t| t.text("name") == name).map_or(0.0, |t| t.number("count"))
     };
     // And some of the runtime.
     assert!((3001.0..3010.0).contains(&of("coroutine")), "{}", of("coroutine"));
     let j = json(&folder, &["heap", "--json", "--retainers", "held", "s.heap"]);
-    let path = text(&list(&j, "found")[0], "path");
+    let path = j.list("found")[0].text("path");
     assert!(path.contains("<local held of function <7> (sizes.lua:7)>"), "{path}");
 }
 
 /// Starts a script that says `ready` when it may be looked at, and sleeps or works afterwards.
-fn start(folder: &Path, script: &str) -> Child {
-    let mut child = Command::new(EXE).arg(script).current_dir(folder).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    child
+fn start(folder: &Folder, script: &str) -> Limited {
+    Limited::start(Command::new(EXE).arg(script).current_dir(folder)).ready()
 }
 
-fn attach(folder: &Path, child: &mut Child) -> Json {
-    let pid = child.id().to_string();
-    let j = json(folder, &["heap", "--json", "--attach", &pid, "--retainers", "mine"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    j
+fn attach(folder: &Folder, child: Limited) -> Value {
+    json(folder, &["heap", "--json", "--attach", &child.id().to_string(), "--retainers", "mine"])
 }
 
 #[test]
 fn a_program_that_computes_is_looked_at() {
-    let folder = folder("computes");
-    write(
-        &folder,
-        "c.lua",
-        "local mine = {x = {}} print 'ready' io.stdout:flush() while true do mine.y = 1 end",
-    );
-    let j = attach(&folder, &mut start(&folder, "c.lua"));
-    let path = text(&list(&j, "found")[0], "path");
+    let folder = Folder::new();
+    folder
+        .write("c.lua", "local mine = {x = {}} print 'ready' io.stdout:flush() while true do mine.y = 1 end");
+    let j = attach(&folder, start(&folder, "c.lua"));
+    let path = j.list("found")[0].text("path");
     assert_eq!(path, "main program <local mine of main chunk (c.lua:1)>");
 }
 
 #[test]
 fn domains_and_fibers_that_sleep_are_looked_at() {
-    let folder = folder("sleeps");
-    write(
-        &folder,
+    let folder = Folder::new();
+    folder.write(
         "s.lua",
         "local pl = require 'perilune'
          local ch, up = pl.channel.new(), pl.channel.new()
@@ -282,34 +177,32 @@ fn domains_and_fibers_that_sleep_are_looked_at() {
          print 'ready' io.stdout:flush()
          pl.sleep(100)",
     );
-    let j = attach(&folder, &mut start(&folder, "s.lua"));
-    assert_eq!(list(&j, "domains").len(), 2);
-    let found = list(&j, "found");
-    let path = text(&found[0], "path");
+    let j = attach(&folder, start(&folder, "s.lua"));
+    assert_eq!(j.list("domains").len(), 2);
+    let found = j.list("found");
+    let path = found[0].text("path");
     assert!(path.contains("fiber ") && path.contains("<local mine of "), "{path}");
-    let island = list(&j, "types").iter().find(|t| text(t, "name") == "island").unwrap();
-    assert!(number(island, "count") >= 1.0 && number(island, "bytes") > 0.0);
+    let island = j.list("types").iter().find(|t| t.text("name") == "island").unwrap();
+    assert!(island.number("count") >= 1.0 && island.number("bytes") > 0.0);
 }
 
 #[test]
 fn a_script_is_looked_at_while_it_runs() {
-    let folder = folder("at");
-    write(
-        &folder,
+    let folder = Folder::new();
+    folder.write(
         "grow.lua",
         "local pl = require 'perilune' log = {} for n = 1, 100 do log[n] = ('x'):rep(1000) .. n pl.sleep(0.05) end",
     );
     let j = json(&folder, &["heap", "--json", "--at", "1", "--at", "4", "grow.lua"]);
-    let first = &list(&j, "growth")[0];
-    assert_eq!(text(first, "path"), "_G.log", "{first:?}");
-    assert!(number(first, "bytes") > 5_000.0);
+    let first = &j.list("growth")[0];
+    assert_eq!(first.text("path"), "_G.log", "{first:?}");
+    assert!(first.number("bytes") > 5_000.0);
 }
 
 #[test]
 fn allocation_sites_of_what_is_alive() {
-    let folder = folder("sites");
-    write(
-        &folder,
+    let folder = Folder::new();
+    folder.write(
         "sites.lua",
         "local function keep(n) return ('k'):rep(2000) .. n end
          local function drop(n) return ('d'):rep(2000) .. n end
@@ -317,11 +210,11 @@ fn allocation_sites_of_what_is_alive() {
          for n = 1, 5000 do kept[n] = keep(n) drop(n) end",
     );
     let j = json(&folder, &["heap", "--json", "--sites", "--rate", "4000", "sites.lua"]);
-    let sites = list(&j, "sites");
+    let sites = j.list("sites");
     let alive = |part: &str| -> f64 {
-        sites.iter().filter(|s| text(s, "where").starts_with(part)).map(|s| number(s, "alive")).sum()
+        sites.iter().filter(|s| s.text("where").starts_with(part)).map(|s| s.number("alive")).sum()
     };
-    let total: f64 = sites.iter().map(|s| number(s, "alive")).sum();
+    let total: f64 = sites.iter().map(|s| s.number("alive")).sum();
     assert!(near_by(total, 10_100_000.0, 0.1), "{total}");
     assert!(alive("keep") > 0.9 * total && alive("drop") < 0.02 * total, "{j:?}");
 }
@@ -332,14 +225,14 @@ fn near_by(a: f64, b: f64, share: f64) -> bool {
 
 #[test]
 fn files_that_are_no_snapshots_and_words_that_make_no_sense() {
-    let folder = folder("bad");
-    write(&folder, "bad.heap", "PLHEAP\0\0");
+    let folder = Folder::new();
+    folder.write("bad.heap", "PLHEAP\0\0");
     for (args, part) in [
         (&["heap", "bad.heap"][..], "no snapshot"),
         (&["heap", "--at", "x", "a.lua"][..], "is no time"),
         (&["heap"][..], "name a script"),
     ] {
-        let out = Command::new(EXE).args(args).current_dir(&folder).output().unwrap();
+        let out = Limited::run(Command::new(EXE).args(args).current_dir(&folder));
         let error = String::from_utf8_lossy(&out.stderr);
         assert!(!out.status.success() && error.contains(part), "{args:?}: {error}");
     }
@@ -347,9 +240,8 @@ fn files_that_are_no_snapshots_and_words_that_make_no_sense() {
 
 #[test]
 fn under_stress_nothing_is_missing() {
-    let folder = folder("stress");
-    write(
-        &folder,
+    let folder = Folder::new();
+    folder.write(
         "s.lua",
         "local pl = require 'perilune'
          local t, weak = {}, setmetatable({}, {__mode = 'k'})
@@ -370,9 +262,9 @@ fn under_stress_nothing_is_missing() {
     let (count, _) = run(&folder, &["s.lua"], &stress);
     let j = json(&folder, &["heap", "--json", "--retainers", "mine", "s.heap"]);
     let count: f64 = count.trim().parse().unwrap();
-    assert!(near(number(&j, "bytes"), count), "{count}: {}", number(&j, "bytes"));
-    let coroutines = list(&j, "types").iter().find(|t| text(t, "name") == "coroutine").unwrap();
-    assert!(number(coroutines, "count") >= 40.0);
-    let values = list(&j, "types").iter().map(|t| number(t, "count")).sum::<f64>();
-    assert_eq!(values, number(&j, "objects"));
+    assert!(near(j.number("bytes"), count), "{count}: {}", j.number("bytes"));
+    let coroutines = j.list("types").iter().find(|t| t.text("name") == "coroutine").unwrap();
+    assert!(coroutines.number("count") >= 40.0);
+    let values = j.list("types").iter().map(|t| t.number("count")).sum::<f64>();
+    assert_eq!(values, j.number("objects"));
 }

@@ -1,11 +1,12 @@
 //! `pl.inspect`: each case is a Lua program and the text that it must give.
 
-use std::process::{Command, Stdio};
+use perilune_test::{Folder, Limited};
+use std::process::Command;
 
 fn run(source: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
     let program = format!("local pl = require 'perilune' local inspect = pl.inspect {source}");
-    let output = command.args(["-e", &program]).stdin(Stdio::null()).output().unwrap();
+    let output = Limited::run(command.args(["-e", &program]));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && stderr.is_empty(), "{source}\n{stderr}");
     String::from_utf8(output.stdout).unwrap().trim_end_matches('\n').to_owned()
@@ -155,7 +156,7 @@ fn what_is_shown_may_go_away() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
     let program = format!("local pl = require 'perilune' local inspect = pl.inspect {program}");
     command.args(["-e", &program]).env("PERILUNE_GC_STRESS", "1").env("PERILUNE_GC_POISON", "1");
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    let output = Limited::run(&mut command);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "{\n  <gone> {{1},\ttrue\n");
 }
@@ -163,11 +164,10 @@ fn what_is_shown_may_go_away() {
 /// Errors that are tables show what is in them; under the name of `lua`, where the reference does not, they do not.
 #[test]
 fn errors_that_are_tables() {
-    let place = std::env::temp_dir().join(format!("perilune-inspect-{}", std::process::id()));
-    std::fs::create_dir_all(&place).unwrap();
+    let place = Folder::new();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_perilune"), place.join("lua")).unwrap();
     let first = |program: &std::path::Path, source: &str| {
-        let output = Command::new(program).args(["-e", source]).stdin(Stdio::null()).output().unwrap();
+        let output = Limited::run(Command::new(program).args(["-e", source]));
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).unwrap().lines().next().unwrap().to_owned()
     };
@@ -189,5 +189,4 @@ fn errors_that_are_tables() {
         assert_eq!(first(perilune, source), format!("perilune: {ours}"));
         assert_eq!(first(&lua, source), format!("{}: {theirs}", lua.display()));
     }
-    let _ = std::fs::remove_dir_all(&place);
 }

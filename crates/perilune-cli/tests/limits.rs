@@ -1,9 +1,10 @@
 //! The command where the system gives little: a small native stack, little address space. Programs then fail with an error that Lua code can
 //! catch; the process never dies by a signal.
 
+use perilune_test::Limited;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
@@ -11,13 +12,9 @@ fn script(name: &str) -> PathBuf {
 
 /// Runs the command on a script under a limit that `ulimit` sets.
 fn limited(limit: &str, script: &Path, arguments: &[&str]) -> Output {
-    Command::new("sh")
-        .args(["-c", &format!("{limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_perilune")])
-        .arg(script)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("a shell")
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_perilune")]);
+    Limited::run(command.arg(script).args(arguments))
 }
 
 #[test]
@@ -38,6 +35,11 @@ const GREEDY: &[&str] = &[
     "print(pcall(function() local s = 'x' while true do s = s .. s end end))",
     "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = i end end))",
     "print(pcall(function() local t = {} for i = 1, 1e9 do t['k' .. i] = i end end))",
+    "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = {} end end))",
+    "print(pcall(function() local t for i = 1, 1e9 do t = {t, {}} end end))",
+    // Old objects are stored into, more and more of them, each time with something new.
+    "print(pcall(function() local t = {} for i = 1, 1e9 do t[i] = {} for k = 1, i, i // 1000 + 1 do t[k][1] = {} end end end))",
+    "print(pcall(function() local f, e = load(('x = x + 1 '):rep(500000)) error(e, 0) end))",
     "print(pcall(function() local s = ('x'):rep(1 << 20) local t = {} for i = 1, 1000 do t[i] = s end return table.concat(t) end))",
     "print(pcall(function() return ('x'):rep(1 << 22):gsub('x', ('y'):rep(1000)) end))",
     "print(pcall(function() return #io.open('/dev/zero'):read(1 << 30) end))",

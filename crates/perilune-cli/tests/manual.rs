@@ -3,26 +3,22 @@
 //! The tests read the table through `--help`, so that they see what people see. Shells and `man` are used where they are
 //! installed; what can be told without them is checked in any case.
 
+use perilune_test::{Folder, Limited, text};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// A folder that is removed at the end, with the command under its own name.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
-    fn new(name: &str, files: &[&str]) -> Place {
-        let dir = std::env::temp_dir().join(format!("perilune-manual-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        for file in files {
-            std::fs::write(dir.join(file), "print('ran', ...)").unwrap();
-        }
-        Place(dir)
+    fn new(files: &[&str]) -> Place {
+        Place(Folder::with(files.iter().map(|file| (file, "print('ran', ...)"))))
     }
 
     fn run(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-        command.args(words).current_dir(&self.0).stdin(Stdio::null()).output().unwrap()
+        Limited::run(command.args(words).current_dir(&self.0))
     }
 
     fn prints(&self, words: &[&str]) -> String {
@@ -37,16 +33,6 @@ impl Place {
         assert_eq!(text(&output.stdout), "", "{words:?}");
         (text(&output.stderr), output.status.code().unwrap())
     }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn installed(command: &str) -> bool {
@@ -94,7 +80,7 @@ fn options(help: &str) -> Vec<(Vec<String>, Option<String>)> {
 
 #[test]
 fn every_command_has_help_and_every_option_is_taken() {
-    let place = Place::new("help", &[]);
+    let place = Place::new(&[]);
     let (mut tried, all) = (0, commands(&place));
     assert!(all.len() >= 18 && all.contains(&vec!["trace".into(), "record".into()]), "{all:?}");
     for words in &all {
@@ -112,6 +98,7 @@ fn every_command_has_help_and_every_option_is_taken() {
                     "LIST" => "default",
                     "FORMAT" if words[0] == "test" => "tap",
                     "FORMAT" => "perfetto",
+                    "MODE" => "auto",
                     "SHELL" => "bash",
                     _ => "1",
                 }));
@@ -126,7 +113,7 @@ fn every_command_has_help_and_every_option_is_taken() {
 
 #[test]
 fn version_says_commit_and_build() {
-    let place = Place::new("version", &[]);
+    let place = Place::new(&[]);
     let version = place.prints(&["--version"]);
     let first = version.lines().next().unwrap();
     assert!(first.starts_with(concat!("perilune ", env!("CARGO_PKG_VERSION"), " (commit ")), "{version}");
@@ -144,7 +131,7 @@ fn version_says_commit_and_build() {
 
 #[test]
 fn slips_get_the_nearest_names() {
-    let place = Place::new("slips", &["main.lua", "server.lua", "help"]);
+    let place = Place::new(&["main.lua", "server.lua", "help"]);
     let cannot = |file: &str| format!("perilune: cannot open {file}: No such file or directory\n");
     for (words, says) in [
         (&["tarce", "show"][..], "perilune: did you mean 'perilune trace'?\n"),
@@ -177,7 +164,7 @@ fn slips_get_the_nearest_names() {
 
 #[test]
 fn the_manual_page_says_all_and_is_well_formed() {
-    let place = Place::new("man", &[]);
+    let place = Place::new(&[]);
     let page = place.prints(&["man"]);
     assert!(page.starts_with(".TH PERILUNE 1 "));
     for words in commands(&place) {
@@ -228,7 +215,7 @@ fn set(words: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn completions_of_bash() {
-    let place = Place::new("bash", &["main.lua", "notes.txt"]);
+    let place = Place::new(&["main.lua", "notes.txt"]);
     let script = place.0.join("perilune.bash");
     let written = place.prints(&["completions", "bash"]);
     std::fs::write(&script, &written).unwrap();
@@ -259,7 +246,7 @@ fn completions_of_bash() {
 
 #[test]
 fn completions_of_fish() {
-    let place = Place::new("fish", &["main.lua"]);
+    let place = Place::new(&["main.lua"]);
     let script = place.0.join("perilune.fish");
     let written = place.prints(&["completions", "fish"]);
     std::fs::write(&script, &written).unwrap();
@@ -274,7 +261,8 @@ fn completions_of_fish() {
     let at = |line: &str| -> BTreeSet<String> {
         let program = format!("source '{}'; complete -C '{line}'", script.display());
         let mut fish = Command::new("fish");
-        let fish = fish.args(["--no-config", "-c", &program]).current_dir(&place.0).env("HOME", &place.0);
+        let fish =
+            fish.args(["--no-config", "-c", &program]).current_dir(&place.0).env("HOME", place.0.path());
         let output = fish.output().unwrap();
         assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{line:?}");
         text(&output.stdout).lines().map(|l| l.split('\t').next().unwrap().to_owned()).collect()
@@ -289,7 +277,7 @@ fn completions_of_fish() {
 
 #[test]
 fn completions_of_zsh() {
-    let place = Place::new("zsh", &["main.lua"]);
+    let place = Place::new(&["main.lua"]);
     let script = place.0.join("_perilune");
     let written = place.prints(&["completions", "zsh"]);
     std::fs::write(&script, &written).unwrap();
@@ -324,7 +312,7 @@ fn completions_of_zsh() {
 #[test]
 fn the_documentation_has_every_command() {
     const BEGIN: &str = "<!-- From here on written by the test `manual`: PERILUNE_BLESS=1 cargo test -p perilune-cli --test manual -->\n";
-    let place = Place::new("docs", &[]);
+    let place = Place::new(&[]);
     let mut list = format!("\n```text\n{}```\n", place.prints(&["--help"]));
     for words in commands(&place) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

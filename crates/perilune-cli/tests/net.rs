@@ -95,6 +95,28 @@ fn a_server_without_descriptors_waits_for_some() {
     }
 }
 
+/// When there are none for long, those who wait are told so by the end of their connections, and who comes when there are some again is served.
+#[test]
+fn a_server_without_descriptors_refuses_those_who_wait_for_long() {
+    let server = Server::start("ulimit -n 24;", SERVER);
+    let mut clients: Vec<TcpStream> = (0..40).map(|_| server.connect()).collect();
+    let mut ended = 0;
+    for client in clients.iter_mut().rev() {
+        let mut byte = [0];
+        match client.read(&mut byte) {
+            Ok(0) => ended += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => ended += 1,
+            other => panic!("{other:?}"),
+        }
+        if ended == 20 {
+            break;
+        }
+    }
+    assert_eq!(echo(&mut clients[0], "one"), "one");
+    clients.clear();
+    assert_eq!(echo(&mut server.connect(), "after"), "after");
+}
+
 /// Connections that nothing happens on cost no wakeups.
 #[test]
 fn an_idle_server_makes_no_wakeups() {
@@ -129,11 +151,69 @@ f:close()
 local net = require "perilune.net"
 print(threads())
 net.listen("127.0.0.1:0")
-print(threads())
+-- A thread gives itself its name when it begins to run.
+local begun, n = os.time()
+repeat n = threads() until n > 0 or os.time() > begun + 30
+print(n)
 "#;
     let mut server = Server::start("", count);
     assert_eq!(server.address, "0");
     let mut line = String::new();
     server.out.read_line(&mut line).expect("a line");
     assert_eq!(line, "1\n");
+}
+
+const CREW: &str = r#"
+local net, pl = require "perilune.net", require "perilune"
+local l = assert(net.listen("127.0.0.1:0"))
+print(l:address()) io.stdout:flush()
+l:serve(function(c)
+  c:write(pl.domain.self():name(), "\n")
+  for line in c:lines() do
+    if line == "close" then l:close() end
+    c:write(line, "\n")
+  end
+end, { domains = 3, grace = 60 })
+print(pl.domain.count())
+"#;
+
+/// Connections that come at once go to the domains in equal parts, and those that come later to whoever has the fewest.
+#[test]
+fn connections_are_spread_over_domains() {
+    let mut server = Server::start("", CREW);
+    let name = |stream: &TcpStream| {
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("a line");
+        line.trim().to_owned()
+    };
+    let streams: Vec<TcpStream> = (0..30).map(|_| server.connect()).collect();
+    let mut of: Vec<(String, TcpStream)> = streams.into_iter().map(|s| (name(&s), s)).collect();
+    let count =
+        |of: &[(String, TcpStream)], domain: &str| of.iter().filter(|(name, _)| name == domain).count();
+    for domain in ["serve 1", "serve 2", "serve 3"] {
+        assert_eq!(count(&of, domain), 10, "{domain}");
+    }
+    // All of the second one's end; who comes next is its.
+    of.retain(|(name, _)| name != "serve 2");
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        let stream = server.connect();
+        if name(&stream) == "serve 2" {
+            of.push(("serve 2".into(), stream));
+            break;
+        }
+        assert!(std::time::Instant::now() < end, "the domain without connections gets none");
+    }
+    // Closed in one domain, it is closed for all, and what is going on ends by itself.
+    let mut closing = &of[0].1;
+    closing.write_all(b"close\n").expect("sent");
+    assert_eq!(name(closing), "close");
+    let mut other = &of[1].1;
+    other.write_all(b"still there\n").expect("sent");
+    assert_eq!(name(other), "still there");
+    drop(of);
+    let mut domains = String::new();
+    server.out.read_line(&mut domains).expect("a line");
+    assert_eq!(domains.trim(), "1");
+    assert!(server.child.wait().expect("it ends").success());
 }

@@ -6,18 +6,14 @@
 //! invariant (energy is kept, a model satisfies its clauses, what was packed unpacks). `PERILUNE_ONLY=part`
 //! runs those whose path contains `part`, `PERILUNE_TEST_BIN=/path/to/lua` runs another implementation.
 
+use perilune_test::Limited;
+use perilune_test::script::on_all_cores;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The test profile may be without optimisation, and machines are shared: far above any healthy run.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-
-fn binary() -> PathBuf {
-    std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from)
-}
 
 fn collect(dir: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("readable directory") {
@@ -38,26 +34,16 @@ fn quick_size(path: &Path) -> String {
 }
 
 /// Runs one program; `Err` says how it failed.
-fn run(path: &Path) -> Result<(), String> {
-    let mut child = Command::new(binary())
-        .arg(path)
-        .arg(quick_size(path))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let start = Instant::now();
-    // A program prints one line and at most one error, so neither pipe can fill up while we wait.
-    while child.try_wait().expect("child can be waited for").is_none() {
-        if start.elapsed() > TIME_LIMIT {
-            child.kill().expect("child can be killed");
-            child.wait().expect("child can be waited for");
-            return Err(format!("no end after {TIME_LIMIT:?}"));
-        }
-        std::thread::sleep(Duration::from_millis(2));
+fn run(path: &Path, workers: Option<&str>) -> Result<(), String> {
+    let mut command = Command::new(perilune_test::under_test(env!("CARGO_BIN_EXE_perilune")));
+    command.arg(path).arg(quick_size(path));
+    if let Some(workers) = workers {
+        command.env("WORKERS", workers);
     }
-    let output = child.wait_with_output().expect("readable output");
+    let output = Limited::start_with(&mut command, Stdio::null())
+        .within(TIME_LIMIT)
+        .ended()
+        .map_err(|e| e.to_string())?;
     if !output.status.success() {
         let message =
             String::from_utf8_lossy(&output.stderr).lines().take(4).collect::<Vec<_>>().join("\n    ");
@@ -70,36 +56,36 @@ fn run(path: &Path) -> Result<(), String> {
 }
 
 fn run_all(folder: &str) {
+    run_all_with(folder, None);
+}
+
+/// `workers`: what the programs are told of how many domains to use.
+fn run_all_with(folder: &str, workers: Option<&str>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches").join(folder);
-    let only = std::env::var("PERILUNE_ONLY").unwrap_or_default();
+    let only = perilune_test::only();
     let mut files = Vec::new();
     collect(&root, &mut files);
     assert!(!files.is_empty(), "benches/{folder} holds programs");
     files.retain(|f| f.to_string_lossy().contains(&only));
     files.sort();
-    let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(2, |n| n.get());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(why) = run(path) {
-                        let name = path.strip_prefix(&root).unwrap_or(path).display();
-                        failures.lock().expect("no worker panics holding it").push(format!("{name}: {why}"));
-                    }
-                }
-            });
-        }
+    let failures = on_all_cores(&files, |path| {
+        run(path, workers)
+            .map_err(|why| format!("{}: {why}", path.strip_prefix(&root).unwrap_or(path).display()))
     });
-    let mut failures = failures.into_inner().expect("no worker panics holding it");
-    failures.sort();
     assert!(failures.is_empty(), "{} of {} failed\n{}", failures.len(), files.len(), failures.join("\n"));
 }
 
 #[test]
 fn every_benchmark_program_finds_its_result_right() {
     run_all("programs");
+}
+
+/// They know what the reference prints.
+#[test]
+fn programs_find_the_same_on_any_number_of_domains() {
+    for workers in ["0", "1", "2", "8"] {
+        run_all_with("cores", Some(workers));
+    }
 }
 
 #[test]

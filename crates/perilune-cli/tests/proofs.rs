@@ -2,32 +2,27 @@
 //!
 //! What is checked are names, places and shares. They do not depend on how fast or how busy the machine is: shares are of bytes, of processor time, or of one domain against another.
 
-mod support;
-
+use perilune_test::{Folder, Json, Limited};
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use support::Json;
 
 /// Runs a command on a program, from the repository's root: what it wrote, and its output.
-fn run(command: &str, script: &str) -> (Json, Output) {
+fn run(command: &str, script: &str) -> (Value, Output) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let out = std::env::temp_dir().join(format!(
-        "perilune-proof-{}-{}.json",
-        std::process::id(),
-        format!("{command} {script}").replace([' ', '/', '.'], "-")
-    ));
+    let folder = Folder::new();
+    let out = folder.join("out.json");
     let mut line = Command::new(env!("CARGO_BIN_EXE_perilune"));
     line.current_dir(&root).stdin(Stdio::null());
     line.args(command.split(' ')).arg("--json").arg("-o").arg(&out).args(script.split(' '));
-    let output = line.output().expect("the command starts");
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output = Limited::run(&mut line);
+    let errors = perilune_test::text(&output.stderr);
     assert!(output.status.success(), "{command} {script}: {errors}");
     let text = std::fs::read_to_string(&out).unwrap_or_else(|e| panic!("{command} {script}: {e}: {errors}"));
-    std::fs::remove_file(&out).expect("a file of this test");
-    (Json::parse(&text), output)
+    (Value::parse(text), output)
 }
 
-fn sum(list: &[Json], path: &str) -> f64 {
+fn sum(list: &[Value], path: &str) -> f64 {
     list.iter().map(|x| x.number(path)).sum()
 }
 
@@ -48,17 +43,14 @@ fn the_comparison_that_makes_closures() {
     let below: f64 = json
         .list("paths")
         .iter()
-        .filter(|p| p.list("frames").iter().any(|f| matches!(f, Json::Text(t) if t.contains("compare ("))))
+        .filter(|p| p.list("frames").iter().any(|f| f.text("").contains("compare (")))
         .map(|p| p.number(&format!("values.{measure}")))
         .sum();
     let found = below / all;
     assert!((found - known).abs() < 0.03, "{known:.3} of all allocation, the profile says {found:.3}");
     // The first path is the one to look at, and its frames lead from where it happens to who wanted it.
-    let first: Vec<String> = json.list("paths")[0]
-        .list("frames")
-        .iter()
-        .map(|f| if let Json::Text(t) = f { t.clone() } else { String::new() })
-        .collect();
+    let first: Vec<String> =
+        json.list("paths")[0].list("frames").iter().map(|f| f.text("").to_owned()).collect();
     for (name, line) in [("pieces (", ":"), ("compare (", ":27"), ("choose (", ":"), ("main chunk (", ":")] {
         let there = first
             .iter()
@@ -83,7 +75,7 @@ fn collection_of_each_domain_and_waiting_within_it() {
     let (json, _) = run("gc-stats", "tests/seeing/generations.lua");
     let elapsed = json.ns("elapsed_ns");
     let of = |name: &str| {
-        let named = |d: &&Json| d.text("name").contains(name);
+        let named = |d: &&Value| d.text("name").contains(name);
         json.list("domains").iter().find(named).unwrap_or_else(|| panic!("no domain {name}"))
     };
     for d in json.list("domains") {
@@ -94,10 +86,10 @@ fn collection_of_each_domain_and_waiting_within_it() {
     }
     let (litters, keeps, computes) = (of("litters"), of("keeps"), of("computes"));
     assert_eq!(computes.ns("collection.work_ns") + computes.ns("collection.waiting_ns"), 0);
-    let survival = |d: &Json| d.number("memory.promoted_bytes") / d.number("memory.allocated_bytes");
+    let survival = |d: &Value| d.number("memory.promoted_bytes") / d.number("memory.allocated_bytes");
     assert!(survival(litters) < 0.05 && survival(keeps) > 0.5, "{} {}", survival(litters), survival(keeps));
     // Work of the collector by the processor time of its domain.
-    let share = |d: &Json| {
+    let share = |d: &Value| {
         let working = ["lua", "scheduler"].iter().map(|s| d.number(&format!("time_ns.{s}"))).sum::<f64>();
         d.number("collection.work_ns") / (working + d.number("collection.work_ns"))
     };
@@ -166,7 +158,7 @@ fn a_generator_that_everybody_changes() {
 fn a_process_that_takes_the_processor() {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let (json, output) = run("prof offcpu --sched", &format!("tests/seeing/late.lua {processors} 0.8"));
-    if *json.at("kernel") == Json::Null {
+    if json.at("kernel").is_null() {
         let errors = String::from_utf8_lossy(&output.stderr);
         eprintln!("skipped: the kernel says nothing: {errors}");
         assert!(errors.contains("perilune prof offcpu:"), "why must be said: {errors}");
@@ -202,7 +194,7 @@ fn a_process_that_takes_the_processor() {
 fn a_server_that_sleeps() {
     let (json, _) = run("prof offcpu", "tests/seeing/sleeper.lua");
     let find = |what: &str, place: &str, domain: &str| {
-        let is = |w: &&Json| {
+        let is = |w: &&Value| {
             w.text("what").contains(what)
                 && w.text("place").ends_with(place)
                 && w.text("domain_name").contains(domain)
@@ -212,7 +204,7 @@ fn a_server_that_sleeps() {
     let inbox = find("receives from channel 'inbox'", "sleeper.lua:19", "server");
     let nap = find("sleeps", "sleeper.lua:16", "server");
     let replies = find("receives from channel 'replies'", "sleeper.lua:24", "main");
-    let woken = |w: &Json, by: &str| {
+    let woken = |w: &Value, by: &str| {
         let by = w.list("woken").iter().filter(|x| x.text("by").contains(by));
         by.map(|x| x.number("count")).sum::<f64>() / w.number("count")
     };
@@ -224,7 +216,7 @@ fn a_server_that_sleeps() {
     assert!(nap.ns("count") == 12 && nap.number("total_ns") >= 12.0 * 2.5e6, "{nap:?}");
     // The server waits, for jobs or in them, nearly all the time.
     let frames = nap.list("frames");
-    assert!(frames.iter().any(|f| matches!(f, Json::Text(t) if t.contains("serve ("))), "{frames:?}");
+    assert!(frames.iter().any(|f| f.text("").contains("serve (")), "{frames:?}");
     let of_server = json.list("waits").iter().filter(|w| w.text("domain_name").contains("server"));
     let slept: f64 = of_server.map(|w| w.number("total_ns")).sum();
     assert!(slept > 0.7 * json.number("wall_ns"), "{slept} of {}", json.ns("wall_ns"));
@@ -250,7 +242,7 @@ fn a_cache_that_forgets_nothing() {
         let json = line(&["heap".as_ref(), "--json".as_ref(), old.as_ref(), new.as_ref()]);
         std::fs::remove_file(old).expect("a snapshot");
         std::fs::remove_file(new).expect("a snapshot");
-        Json::parse(&json)
+        Value::parse(&json)
     };
     let json = compare("leaking");
     let all = json.number("bytes") - json.number("old_bytes");
@@ -259,9 +251,74 @@ fn a_cache_that_forgets_nothing() {
     assert!((first.number("bytes") / all - 1.0).abs() < 0.03, "{} of {all} bytes", first.ns("bytes"));
     let kind = json.list("changes").iter().find(|c| c.text("name") == "table {text, user, number}");
     let counts = kind.expect("the answers").list("count");
-    assert_eq!(counts, [Json::Number(2000.0), Json::Number(12000.0)]);
+    assert_eq!(counts, [2000.0, 12000.0]);
 
     let json = compare("fixed");
     assert!(json.number("bytes") - json.number("old_bytes") < 10_000.0);
     assert!(json.list("growth").iter().all(|g| g.text("path") != "_G.answers.cache"));
+}
+
+/// What made connections slow, and what did requests wait for?
+#[test]
+fn peers_and_requests() {
+    let script = "tests/seeing/peers.lua";
+    let of = |part: &str| run("latency", &format!("{script} {part}")).0;
+    let line_of = |text: &str| {
+        let source =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(script));
+        let at =
+            source.unwrap().lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"));
+        format!("{script}:{}", at + 1)
+    };
+    let found = |json: &serde_json::Value, finding: &str, place: &str| -> serde_json::Value {
+        let all = json.list("connections");
+        let one = all.iter().find(|f| f.text("finding") == finding && f.text("where") == place);
+        one.unwrap_or_else(|| panic!("no {finding} at {place}: {all:?}")).clone()
+    };
+    const MS: u64 = 1_000_000;
+
+    // Most of the 20 messages wait for a delayed acknowledgement; the system sends the first ones at once.
+    let json = of("nagle");
+    let nagle = found(&json, "nagle", &line_of("assert(c:read_exact(96))"));
+    assert!(nagle.ns("count") >= 1 && nagle.ns("ns") >= 5 * MS * nagle.ns("count"), "{nagle:?}");
+    assert!(nagle.text("says").contains("nodelay = true"));
+    // The server sees the same from its side: one half of the message is late.
+    found(&json, "message-in-pieces", &line_of("while c:read_exact(176)"));
+
+    let pieces = found(&of("pieces"), "small-writes", &line_of("c:flush() -- a byte"));
+    assert!(pieces.ns("count") >= 64 && pieces.ns("count") == pieces.ns("bytes"), "{pieces:?}");
+
+    let slow = found(&of("peer"), "slow-peer", &line_of("assert(c:read_line()) -- an answer"));
+    assert!(slow.ns("count") == 3 && slow.ns("ns") >= 85 * MS && slow.ns("connections") == 1, "{slow:?}");
+
+    let halves = found(&of("halves"), "message-in-pieces", &line_of("half and half"));
+    assert!(halves.ns("count") == 1 && halves.ns("ns") >= 25 * MS, "{halves:?}");
+
+    let full = found(&of("full"), "peer-does-not-read", &line_of("for _ = 1, 256 do c:write"));
+    assert!(full.ns("ns") >= 5 * MS, "{full:?}");
+
+    let json = of("starved");
+    let starved = json.list("connections").iter().filter(|f| f.text("finding") == "starved-loop");
+    assert!(starved.map(|f| f.ns("longest_ns")).max().is_some_and(|ns| ns >= 25 * MS), "{json:?}");
+
+    let json = of("requests");
+    let routes = json.at("requests").list("by_name");
+    let route =
+        |name: &str| routes.iter().find(|r| r.text("name") == name).unwrap_or_else(|| panic!("{name}"));
+    let counts = [("GET /slow/:id", 5, 0), ("GET /busy", 3, 0), ("GET /broken", 1, 1), ("(no route)", 1, 0)];
+    for (name, count, failed) in counts {
+        assert_eq!((route(name).ns("count"), route(name).ns("failed")), (count, failed), "{name}");
+        assert_eq!(route(name).text("protocol"), "HTTP");
+    }
+    assert_eq!((route("wait").ns("count"), route("wait").ns("failed")), (4, 0));
+    assert_eq!((route("fail").ns("failed"), route("fail").text("protocol")), (1, "RPC"));
+    let (slow, busy) = (route("GET /slow/:id"), route("GET /busy"));
+    assert!(slow.ns("parts_ns.waited") >= 95 * MS && busy.ns("parts_ns.waited") == 0, "{slow:?} {busy:?}");
+    assert!(busy.ns("parts_ns.ran") >= 5 * MS, "{busy:?}");
+    assert_eq!(slow.list("waits")[0].text("where"), line_of("pl.sleep(0.02)"));
+    for request in json.at("requests").list("slowest") {
+        let parts: u64 =
+            request.members("parts_ns").keys().map(|p| request.ns(&format!("parts_ns.{p}"))).sum();
+        assert_eq!(parts, request.ns("ns"), "{request:?}");
+    }
 }

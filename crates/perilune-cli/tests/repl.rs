@@ -3,24 +3,21 @@
 #[path = "support/pty.rs"]
 mod pty;
 
+use perilune_test::Folder;
 use pty::{Pty, plain};
-use std::path::PathBuf;
 use std::process::Command;
 
 /// A folder with a home in it; removed at the end.
-struct Place(PathBuf);
+struct Place(Folder);
 
 impl Place {
-    fn new(name: &str) -> Place {
-        let dir = std::env::temp_dir().join(format!("perilune-repl-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        Place(dir)
+    fn new() -> Place {
+        Place(Folder::new())
     }
 
     fn start(&self, program: &str) -> Pty {
         let mut command = Command::new(program);
-        command.current_dir(&self.0).env("HOME", &self.0).env("XDG_STATE_HOME", self.0.join("state"));
+        command.current_dir(&self.0).env("HOME", self.0.path()).env("XDG_STATE_HOME", self.0.join("state"));
         command.env("TERM", "xterm").env("NO_COLOR", "1").env_remove("LUA_INIT").env_remove("LUA_PATH");
         let mut pty = Pty::spawn(&mut command);
         pty.wait(pty::PROMPT);
@@ -36,12 +33,6 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[track_caller]
 fn shows(pty: &mut Pty, line: &str, text: &str) {
     assert_eq!(pty.line(line).trim_end_matches('\n'), text, "{line}");
@@ -49,7 +40,7 @@ fn shows(pty: &mut Pty, line: &str, text: &str) {
 
 #[test]
 fn values_are_shown_with_what_is_in_them() {
-    let place = Place::new("values");
+    let place = Place::new();
     let mut pty = place.perilune();
     shows(&mut pty, "1 + 1", "2");
     shows(&mut pty, "{1, 2, name = 'x'}", "{1, 2, name = \"x\"}");
@@ -74,7 +65,7 @@ fn values_are_shown_with_what_is_in_them() {
 
 #[test]
 fn locals_live_on() {
-    let place = Place::new("locals");
+    let place = Place::new();
     let mut pty = place.perilune();
     for (line, text) in [
         ("local a, b = 1, 2", ""),
@@ -138,7 +129,7 @@ fn locals_live_on() {
 
 #[test]
 fn more_locals_than_a_function_may_have() {
-    let place = Place::new("many");
+    let place = Place::new();
     let mut pty = place.perilune();
     for i in 0..15 {
         let names: Vec<String> = (0..20).map(|k| format!("v{}", i * 20 + k)).collect();
@@ -151,7 +142,7 @@ fn more_locals_than_a_function_may_have() {
 
 #[test]
 fn lines_that_are_continued_and_abandoned() {
-    let place = Place::new("continued");
+    let place = Place::new();
     let mut pty = place.perilune();
     pty.write("for i = 1, 2 do\r");
     pty.wait(pty::PROMPT);
@@ -181,7 +172,7 @@ fn lines_that_are_continued_and_abandoned() {
 
 #[test]
 fn history_survives() {
-    let place = Place::new("history");
+    let place = Place::new();
     let mut pty = place.perilune();
     shows(&mut pty, "first = 1", "");
     pty.write("second = [[\r");
@@ -213,7 +204,7 @@ fn completed(pty: &mut Pty, text: &str, until: &str) -> String {
 
 #[test]
 fn completion_says_what_things_are() {
-    let place = Place::new("completion");
+    let place = Place::new();
     std::fs::write(place.0.join("mymodule.lua"), "return {}").unwrap();
     std::fs::write(place.0.join("mydata.txt"), "").unwrap();
     std::fs::create_dir(place.0.join("inner")).unwrap();
@@ -238,7 +229,7 @@ fn completion_says_what_things_are() {
 
 #[test]
 fn what_is_written_about_names() {
-    let place = Place::new("help");
+    let place = Place::new();
     std::fs::write(
         place.0.join("lib.lua"),
         "-- Adds two numbers.\n-- Whole ones.\nfunction add(a, b, ...) return a + b end\n",
@@ -265,7 +256,7 @@ fn what_is_written_about_names() {
 
 #[test]
 fn commands_of_the_session() {
-    let place = Place::new("commands");
+    let place = Place::new();
     std::fs::write(
         place.0.join("part.lua"),
         "#!/usr/bin/env perilune\nlocal x = 41\nfunction next_x() x = x + 1 return x end\n",
@@ -291,12 +282,12 @@ fn commands_of_the_session() {
 
 #[test]
 fn colour_is_for_terminals_that_want_it() {
-    let place = Place::new("colour");
+    let place = Place::new();
     let start = |no_color: &str, term: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
         command
             .current_dir(&place.0)
-            .env("XDG_STATE_HOME", &place.0)
+            .env("XDG_STATE_HOME", place.0.path())
             .env("TERM", term)
             .env("NO_COLOR", no_color);
         let mut pty = Pty::spawn(&mut command);
@@ -313,9 +304,13 @@ fn colour_is_for_terminals_that_want_it() {
 /// Values that only the session knows survive collections at every safepoint.
 #[test]
 fn collections_at_every_safepoint() {
-    let place = Place::new("stress");
+    let place = Place::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-    command.current_dir(&place.0).env("XDG_STATE_HOME", &place.0).env("TERM", "xterm").env("NO_COLOR", "1");
+    command
+        .current_dir(&place.0)
+        .env("XDG_STATE_HOME", place.0.path())
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1");
     command.env("PERILUNE_GC_STRESS", "1").env("PERILUNE_GC_POISON", "1");
     let mut pty = Pty::spawn(&mut command);
     pty.wait(pty::PROMPT);
@@ -345,7 +340,7 @@ fn collections_at_every_safepoint() {
 /// Under the name of `lua` nothing of this is there.
 #[test]
 fn as_lua_it_is_lua() {
-    let place = Place::new("lua");
+    let place = Place::new();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_perilune"), place.0.join("lua")).unwrap();
     let mut pty = place.start(&place.0.join("lua").display().to_string());
     assert!(!pty.seen.contains(".help"), "{}", pty.seen);

@@ -1,42 +1,36 @@
 //! `perilune gc-stats` and `perilune latency` over programs that end in all ways there are: the parts add up to the whole, and the whole is the program's time.
 
-mod support;
-
+use perilune_test::{Folder, Json, Limited};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
-use support::Json;
 
 // -- Running ---------------------------------------------------------------------------------------------------------------------
 
 struct Ran {
     output: Output,
-    json: Json,
+    json: Value,
     wall: Duration,
 }
 
 /// A script in a file of its own, and where the command's data go.
-fn files(name: &str, script: &str) -> (PathBuf, PathBuf) {
-    let dir = std::env::temp_dir().join(format!("perilune-stats-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let file = dir.join("script.lua");
-    std::fs::write(&file, script).unwrap();
-    (file, dir.join("out"))
+fn files(script: &str) -> (Folder, PathBuf, PathBuf) {
+    let folder = Folder::new();
+    let file = folder.write("script.lua", script);
+    let out = folder.join("out");
+    (folder, file, out)
 }
 
 fn run(command: &str, name: &str, script: &str) -> Ran {
-    let (file, out) = files(name, script);
+    let (_folder, file, out) = files(script);
     let begun = Instant::now();
-    let output = Command::new(env!("CARGO_BIN_EXE_perilune"))
-        .args([command, "--json", "-o"])
-        .args([&out, &file])
-        .output()
-        .unwrap();
+    let mut line = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    let output = Limited::run(line.args([command, "--json", "-o"]).args([&out, &file]));
     let wall = begun.elapsed();
     let text = std::fs::read_to_string(&out)
         .unwrap_or_else(|e| panic!("{name}: {e}: {}", String::from_utf8_lossy(&output.stderr)));
-    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
-    Ran { output, json: Json::parse(&text), wall }
+    Ran { output, json: Value::parse(text), wall }
 }
 
 /// Parts add up: those of each domain and those of the total, and the whole is the time that the program took.
@@ -58,7 +52,7 @@ fn check(ran: &Ran, name: &str) {
         let collection = d.ns("collection.work_ns") + d.ns("collection.waiting_ns");
         // Pauses are measured by their ends, collection by states: they see the same, but for a pause in which the process ended.
         let off = pauses.abs_diff(collection);
-        let ended = *d.at("ended_ns") != Json::Null;
+        let ended = !d.at("ended_ns").is_null();
         // Between a look at the clock and the other the machine may do something else for a while.
         assert!(!ended || off <= elapsed / 3, "{name}: pauses {pauses}, collection {collection}");
         assert!(pauses <= collection + elapsed / 3, "{name}: pauses {pauses}, collection {collection}");
@@ -70,8 +64,8 @@ fn check(ran: &Ran, name: &str) {
     assert_eq!(json.ns("lost_events"), 0);
 }
 
-fn domain<'a>(ran: &'a Ran, name: &str) -> &'a Json {
-    let is = |d: &&Json| matches!(d.at("name"), Json::Text(t) if t.contains(name));
+fn domain<'a>(ran: &'a Ran, name: &str) -> &'a Value {
+    let is = |d: &&Value| d.text("name").contains(name);
     ran.json.list("domains").iter().find(is).unwrap_or_else(|| panic!("no domain {name}: {:?}", ran.json))
 }
 
@@ -109,11 +103,11 @@ fn domains_that_work_sleep_and_block() {
     assert!(main.ns("time_ns.blocked") + main.ns("time_ns.waiting") >= 330 * MS, "{main:?}");
     assert!(main.ns("collection.full") >= 1 && main.ns("collection.finalizers") >= 50);
     let waits = main.list("waits");
-    assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("joins"))), "{waits:?}");
+    assert!(waits.iter().any(|w| w.text("for").contains("joins")), "{waits:?}");
     assert!(waits.iter().any(|w| w.ns("ns") >= 190 * MS), "{waits:?}");
-    assert!(waits.iter().any(|w| matches!(w.at("for"), Json::Text(t) if t.contains("task"))), "{waits:?}");
+    assert!(waits.iter().any(|w| w.text("for").contains("task")), "{waits:?}");
     // Twelve tasks made 20,000 tables each, in the two domains of the pool; what lives on is a thousand.
-    let mills: Vec<&Json> =
+    let mills: Vec<&Value> =
         ran.json.list("domains").iter().filter(|d| d.at("name") != main.at("name")).collect();
     let of = |path| mills.iter().map(|d| d.ns(path)).sum::<u64>();
     assert!(of("memory.allocated_bytes") >= 12 * 20_000 * 16, "{}", of("memory.allocated_bytes"));
@@ -146,10 +140,7 @@ pool:close()
     assert_eq!(ran.json.ns("total.memory.copied_in"), 21);
     assert_eq!(ran.json.ns("total.memory.copied_in_bytes"), ran.json.ns("total.memory.copied_out_bytes"));
     let sent = ran.json.list("sent");
-    let place = |n: usize| match sent[n].at("place") {
-        Json::Text(t) => t.rsplit('/').next().unwrap_or("").to_owned(),
-        other => panic!("{other:?}"),
-    };
+    let place = |n: usize| sent[n].text("place").rsplit('/').next().unwrap_or("").to_owned();
     assert_eq!((place(0), place(1)), ("script.lua:6".to_owned(), "script.lua:9".to_owned()), "{sent:?}");
     assert_eq!((sent[0].ns("times"), sent[1].ns("times"), sent.len()), (20, 1, 2));
     assert!(sent[0].ns("bytes") > 20 * 1000, "{sent:?}");
@@ -206,12 +197,12 @@ fn processor_time_is_that_of_the_process() {
 
 #[test]
 fn tables_for_people_go_to_standard_output() {
-    let (file, _) = files("text", DOMAINS);
+    let (_folder, file, _) = files(DOMAINS);
     for (command, words) in [
         ("gc-stats", ["elapsed", "pauses", "survival", "'mill"]),
         ("latency", ["pause", "task-queue", "timer-late", "where"]),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_perilune")).arg(command).arg(&file).output().unwrap();
+        let output = Limited::run(Command::new(env!("CARGO_BIN_EXE_perilune")).arg(command).arg(&file));
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(
             output.status.success() && output.stderr.is_empty(),
@@ -223,7 +214,6 @@ fn tables_for_people_go_to_standard_output() {
         }
         assert!(!text.contains('\u{1b}'), "colour in a pipe");
     }
-    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
 }
 
 #[test]
@@ -248,27 +238,23 @@ collectgarbage()
     assert!(json.ns("delays.pause.p50_ns") <= json.ns("delays.pause.max_ns"));
     // The second task waited for the first, which took as long as that.
     let slowest = json.list("slowest");
-    let queued = slowest.iter().find(|s| *s.at("what") == Json::Text("task-queue".into())).unwrap();
-    assert!(matches!(queued.at("where"), Json::Text(t) if t.ends_with("script.lua:4")), "{queued:?}");
+    let queued = slowest.iter().find(|s| s.text("what") == "task-queue").unwrap();
+    assert!((queued.text("where").ends_with("script.lua:4")), "{queued:?}");
     assert!(queued.ns("ns") <= json.ns("delays.task-time.max_ns") + json.ns("delays.task-queue.max_ns"));
     assert!(slowest.windows(2).all(|two| two[0].ns("ns") >= two[1].ns("ns")) && slowest.len() <= 30);
-    let pauses = slowest.iter().filter(|s| *s.at("what") == Json::Text("pause".into()));
-    let known = |s: &Json| matches!(s.at("where"), Json::Text(t) if t.contains("script.lua"));
-    let long: Vec<&Json> = pauses.filter(|s| s.ns("ns") > 300_000).collect();
+    let pauses = slowest.iter().filter(|s| s.text("what") == "pause");
+    let known = |s: &Value| s.text("where").contains("script.lua");
+    let long: Vec<&Value> = pauses.filter(|s| s.ns("ns") > 300_000).collect();
     assert!(long.iter().all(|s| known(s)), "{long:?}");
 }
 
 #[test]
 fn one_that_runs_is_watched_for_a_while() {
-    let (file, out) =
-        files("attach", "local t = {} while true do for n = 1, 1e4 do t[n % 500] = {n} end end");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_perilune")).arg(&file).spawn().unwrap();
+    let (_folder, file, out) = files("local t = {} while true do for n = 1, 1e4 do t[n % 500] = {n} end end");
+    let mut child = Limited::start(Command::new(env!("CARGO_BIN_EXE_perilune")).arg(&file));
     let watch = || {
-        Command::new(env!("CARGO_BIN_EXE_perilune"))
-            .args(["gc-stats", "--json", "--duration", "3s", "--attach", &child.id().to_string(), "-o"])
-            .arg(&out)
-            .output()
-            .unwrap()
+        let words = ["gc-stats", "--json", "--duration", "3s", "--attach", &child.id().to_string(), "-o"];
+        Limited::run(Command::new(env!("CARGO_BIN_EXE_perilune")).args(words).arg(&out))
     };
     // It must have come as far as to expect the signal.
     let mut output = watch();
@@ -279,11 +265,9 @@ fn one_that_runs_is_watched_for_a_while() {
         std::thread::sleep(Duration::from_millis(50));
         output = watch();
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let json = Json::parse(&std::fs::read_to_string(&out).unwrap());
-    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    let json = Value::parse(std::fs::read_to_string(&out).unwrap());
     let elapsed = json.ns("elapsed_ns");
     assert!(elapsed >= 2900 * MS, "{elapsed}");
     let main = &json.list("domains")[0];

@@ -1,19 +1,14 @@
 //! The package solver of `examples/solver`: the tests of its parts, its independent checker, and that it
 //! finds the same however its requests are distributed.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use perilune_test::{Folder, Limited};
+use std::path::Path;
+use std::process::{Command, Output};
 
 fn solver(script: &str, args: &[&str]) -> Output {
-    let binary = std::env::var_os("PERILUNE_TEST_BIN")
-        .map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from);
-    Command::new(binary)
-        .arg(script)
-        .args(args)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/solver"))
-        .stdin(Stdio::null())
-        .output()
-        .expect("the command starts")
+    let mut command = Command::new(perilune_test::under_test(env!("CARGO_BIN_EXE_perilune")));
+    command.arg(script).args(args);
+    Limited::run(command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/solver")))
 }
 
 /// What a run prints, which has to succeed.
@@ -59,9 +54,8 @@ fn domains_and_processes_find_what_one_finds() {
 
 #[test]
 fn a_cut_archive_is_closed() {
-    let folder = std::env::temp_dir().join(format!("perilune-solver-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder for the cut");
-    let cut = folder.to_str().expect("a path in UTF-8");
+    let folder = Folder::new();
+    let cut = folder.path().to_str().expect("a path in UTF-8");
     printed(
         "cut.lua",
         &["--out", cut, "sample/bookworm.Packages", "sample/security.Packages", "--", "git", "postfix"],
@@ -77,7 +71,6 @@ fn a_cut_archive_is_closed() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/solver/sample/bookworm.Packages"),
     );
     assert!(std::fs::metadata(&main).expect("the cut").len() < whole.expect("the sample").len());
-    std::fs::remove_dir_all(&folder).expect("the folder can go");
 }
 
 #[test]

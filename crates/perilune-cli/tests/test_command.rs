@@ -1,8 +1,9 @@
 //! `perilune test`: each case is a folder with test files, and what is said of them.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A folder with files; removed at the end.
 struct Project(PathBuf);
@@ -522,4 +523,165 @@ end)
     assert_eq!(fs::read_to_string(project.0.join("other.info")).unwrap(), lcov);
     let ran = project.test(&["--lcov", "no/such/folder"]);
     assert_eq!((ran.code, ran.err.contains("no/such/folder: ")), (Some(2), true), "{}", ran.err);
+}
+
+/// `perilune test --watch`, and what it says.
+struct Watching {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Watching {
+    fn start(project: &Project, words: &[&str]) -> Watching {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.args(["test", "--watch", "-j", "2"]).args(words).current_dir(&project.0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).env_remove("LUA_PATH");
+        let mut child = command.spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Watching { child, out }
+    }
+
+    /// All lines up to one that contains `text`.
+    #[track_caller]
+    fn until(&mut self, text: &str) -> String {
+        let mut seen = String::new();
+        loop {
+            let at = seen.len();
+            assert!(self.out.read_line(&mut seen).unwrap() > 0, "it ended before '{text}':\n{seen}");
+            if seen[at..].contains(text) {
+                return without_times(&seen);
+            }
+        }
+    }
+
+    /// As Ctrl-C in a shell that sends it to the command alone.
+    fn interrupt(mut self) -> Option<i32> {
+        // SAFETY: a child that has not been waited for.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_a_changed_file_concerns_is_run_again() {
+    let files = [
+        ("spec/a_spec.lua", "it('a', function() assert.equal(1, require 'a') end)"),
+        ("spec/b_spec.lua", "it('b', function() assert.equal(1, require 'b') end)"),
+        // It makes a file, reads it, and reads another one.
+        (
+            "spec/data_test.lua",
+            "local f = io.open('made.txt', 'w') f:write(os.time(), os.clock()) f:close() assert(io.open('made.txt')):close()\n\
+             assert(io.open('data.txt')):close()",
+        ),
+        ("src/a.lua", "return 1"),
+        ("src/b.lua", "return 1"),
+        ("data.txt", "one"),
+    ];
+    let project = Project::new("watch", &files);
+    // Of files that are as new as the run nobody knows which contents it has seen.
+    for (file, _) in files {
+        let file = fs::File::options().write(true).open(project.0.join(file)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(60)).unwrap();
+    }
+    let write = |file: &str, text: &str| fs::write(project.0.join(file), text).unwrap();
+    let mut watching = Watching::start(&project, &[]);
+    let ends = "waiting for changes (Ctrl-C: end)\n";
+    let first = watching.until("waiting for");
+    assert!(first.ends_with(&format!("nothing fails in 3 files; {ends}")), "{first}");
+
+    // What is written as it was is no change.
+    write("src/b.lua", "return 1");
+    write("src/a.lua", "return 2");
+    let said = watching.until("waiting for");
+    assert!(
+        said.starts_with("\nsrc/a.lua changed: 1 of 3 test files\nFAIL spec/a_spec.lua: 1 failed"),
+        "{said}"
+    );
+    assert!(said.ends_with(&format!("\n1 of 3 files fail: spec/a_spec.lua; {ends}")), "{said}");
+    assert!(!said.contains("b_spec") && !said.contains("data"), "{said}");
+
+    // As editors do it: a new file in its place.
+    write("src/a.lua.new", "return 1");
+    fs::rename(project.0.join("src/a.lua.new"), project.0.join("src/a.lua")).unwrap();
+    let said = watching.until("waiting for");
+    assert!(
+        said.starts_with("\nsrc/a.lua changed: 1 of 3 test files\nok   spec/a_spec.lua: 1 passed"),
+        "{said}"
+    );
+    assert!(said.ends_with(&format!("nothing fails in 3 files; {ends}")), "{said}");
+
+    write("data.txt", "two");
+    let said = watching.until("waiting for");
+    assert!(said.starts_with("\ndata.txt changed: 1 of 3 test files\nok   spec/data_test.lua"), "{said}");
+
+    // A new test file, in a new folder, and a module that is missing.
+    fs::create_dir_all(project.0.join("spec/more")).unwrap();
+    write("spec/more/c_spec.lua", "it('c', function() assert.equal(1, require 'deep.c') end)");
+    let said = watching.until("waiting for");
+    assert!(
+        said.starts_with("\nspec/more/c_spec.lua is new: 1 of 4 test files\nFAIL spec/more/c_spec.lua"),
+        "{said}"
+    );
+    fs::create_dir_all(project.0.join("src/deep")).unwrap();
+    write("src/deep/c.lua", "return 1");
+    let said = watching.until("waiting for");
+    assert!(
+        said.starts_with("\nsrc/deep/c.lua changed: 1 of 4 test files\nok   spec/more/c_spec.lua"),
+        "{said}"
+    );
+    fs::remove_dir_all(project.0.join("spec/more")).unwrap();
+    let said = watching.until("waiting for");
+    assert_eq!(said, format!("\nspec/more/c_spec.lua is gone\nnothing fails in 3 files; {ends}"));
+
+    // Settings concern all.
+    write(".busted", "return {_all = {['exclude-pattern'] = 'data'}}");
+    let said = watching.until("waiting for");
+    assert!(said.starts_with("\nspec/data_test.lua is gone, .busted changed: 2 test files\n"), "{said}");
+    assert_eq!(watching.interrupt(), Some(0));
+}
+
+#[test]
+fn a_watch_ends_with_its_tests() {
+    let text = "local f = io.open('/proc/self/stat') print(f:read('n')) f:close()\n\
+                local g = io.open('pid.new', 'w') g:write(io.open('/proc/self/stat'):read('n')) g:close() os.rename('pid.new', 'pid')\n\
+                while true do pcall(function() while true do end end) end";
+    let project = Project::new("watchend", &[("a_test.lua", text)]);
+    let watching = Watching::start(&project, &[]);
+    let pid = loop {
+        if let Ok(pid) = fs::read_to_string(project.0.join("pid")) {
+            break pid;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_eq!(watching.interrupt(), Some(1));
+    // It has been waited for, too.
+    assert!(!PathBuf::from(format!("/proc/{pid}")).exists(), "{pid}");
+}
+
+#[test]
+fn what_does_not_go_with_watching() {
+    let project = Project::new("watchno", &[("a_test.lua", "")]);
+    for (words, other) in [
+        (&["--format", "tap"][..], "--format"),
+        (&["-o", "x"], "--output"),
+        (&["--coverage"], "--coverage"),
+        (&["--lcov", "x"], "--coverage"),
+    ] {
+        let ran = project.test(&[&["--watch"], words].concat());
+        let says = format!("perilune test: --watch does not go with {other}: leave one out\n");
+        assert!(ran.code == Some(2) && ran.err.starts_with(&says), "{words:?}: {}", ran.err);
+    }
+    let ran = project.test(&["--watch", "none_test.lua"]);
+    assert!(
+        ran.code == Some(2) && ran.err.contains("none_test.lua: No such file or directory"),
+        "{}",
+        ran.err
+    );
 }

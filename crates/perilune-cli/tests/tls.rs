@@ -6,21 +6,16 @@
 #[path = "support/certificates.rs"]
 mod certificates;
 
+use perilune_test::{Folder, Limited, recording, text};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-fn folder() -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("perilune-tls-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a temporary folder");
-    certificates::write_all(&dir);
-    dir
-}
+use std::process::Command;
 
 #[test]
 fn scripts_print_what_is_recorded() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tls");
-    let only = std::env::var("PERILUNE_ONLY").unwrap_or_default();
-    let dir = folder();
+    let only = perilune_test::only();
+    let folder = Folder::new();
+    certificates::write_all(folder.path());
     let mut failures = Vec::new();
     let mut run = 0;
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&scripts)
@@ -33,32 +28,19 @@ fn scripts_print_what_is_recorded() {
     for path in paths {
         run += 1;
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        std::fs::copy(&path, dir.join(&name)).expect("a copy");
-        let output = Command::new("timeout")
-            .args(["300", env!("CARGO_BIN_EXE_perilune"), &name])
-            .current_dir(&dir)
-            .env("SSLKEYLOGFILE", dir.join("keys.log"))
-            .env("SSL_CERT_FILE", dir.join("ca.pem"))
-            .env_remove("SSL_CERT_DIR")
-            .stdin(Stdio::null())
-            .output()
-            .expect("the command starts");
-        let got = String::from_utf8_lossy(&output.stdout).into_owned();
-        let recording = path.with_extension("out");
-        if std::env::var_os("PERILUNE_BLESS").is_some() {
-            std::fs::write(&recording, &got).expect("a recording");
+        std::fs::copy(&path, folder.join(&name)).expect("a copy");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.arg(&name).current_dir(&folder).env_remove("SSL_CERT_DIR");
+        command.env("SSLKEYLOGFILE", folder.join("keys.log")).env("SSL_CERT_FILE", folder.join("ca.pem"));
+        let output = Limited::run(&mut command);
+        let errors = text(&output.stderr);
+        if let Err(difference) = recording::compare(&path.with_extension("out"), &output.stdout) {
+            failures.push(format!("{name}: {difference}\n{}{errors}", text(&output.stdout)));
         }
-        let want = std::fs::read_to_string(&recording).unwrap_or_default();
-        if got != want || !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let first = want.lines().zip(got.lines()).position(|(w, g)| w != g);
-            failures.push(format!(
-                "{name}: {}, first difference in line {first:?}\n{got}{errors}",
-                output.status
-            ));
+        if !output.status.success() {
+            failures.push(format!("{name}: {}\n{errors}", output.status));
         }
     }
-    std::fs::remove_dir_all(&dir).expect("the folder can be removed");
     assert!(run > 0, "no script was run");
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

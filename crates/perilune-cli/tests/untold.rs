@@ -1,58 +1,28 @@
 //! Failures that nobody waits for are told on standard error: when, and once. Programs here stay alive until the test has read what it waits for.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
-
-/// Longer than any report takes on the busiest machine.
-const LIMIT: Duration = Duration::from_secs(120);
+use perilune_test::{Limited, text};
+use std::process::Command;
 
 /// A program that runs until its standard input ends.
-struct Program {
-    child: Child,
-    errors: Receiver<String>,
-}
+struct Program(Limited);
 
 impl Program {
     fn start(source: &str) -> Program {
         let source =
             format!("local pl = require 'perilune' local pool = pl.pool.new {{ workers = 2 }}\n{source}");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_perilune"))
-            .args(["-e", &source])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let (send, errors) = channel();
-        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        std::thread::spawn(move || {
-            for line in stderr.lines() {
-                let _ = send.send(line.expect("text"));
-            }
-        });
-        Program { child, errors }
+        Program(Limited::start(Command::new(env!("CARGO_BIN_EXE_perilune")).args(["-e", &source])))
     }
 
     /// Waits until a line with this text is on standard error.
-    fn told(&self, text: &str) {
-        loop {
-            let line = self.errors.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("'{text}' was never told"));
-            if line.contains(text) {
-                return;
-            }
-        }
+    fn told(&mut self, text: &str) {
+        while !self.0.error_line().unwrap_or_else(|| panic!("'{text}' was never told")).contains(text) {}
     }
 
     /// Lets the program go on, and gives its standard output, the rest of its standard error, and its exit code.
     fn end(mut self) -> (String, String, Option<i32>) {
-        let _ = self.child.stdin.take().expect("a pipe").write_all(b"go on\n");
-        let mut out = String::new();
-        self.child.stdout.take().expect("a pipe").read_to_string(&mut out).expect("text");
-        let status = self.child.wait().expect("the program ends");
-        let errors: Vec<String> = self.errors.iter().collect();
-        (out, errors.join("\n"), status.code())
+        self.0.write("go on\n");
+        let ended = self.0.finish();
+        (text(&ended.stdout), text(&ended.stderr), ended.status.code())
     }
 }
 
@@ -73,7 +43,7 @@ fn a_call_whose_result_is_discarded_is_nobodys() {
         "coroutine.wrap(function() pool:async(function() error 'mine' end) end)()",
     ] {
         // The main program keeps its domain and collects nothing.
-        let program = Program::start(&format!("collectgarbage 'stop' {call} io.read() print 'over'"));
+        let mut program = Program::start(&format!("collectgarbage 'stop' {call} io.read() print 'over'"));
         program.told("failed and nobody waited for it");
         let (out, errors, code) = program.end();
         assert_eq!((out.as_str(), code), ("over\n", Some(0)), "{call}");
@@ -85,7 +55,7 @@ const FAILED: &str = "local function failed(t) while t:status() == 'pending' do 
 
 #[test]
 fn a_collection_tells_of_the_dead_that_it_finds() {
-    let program = Program::start(&format!(
+    let mut program = Program::start(&format!(
         "{FAILED} do local t = pool:async(function() error 'mine' end) failed(t) end collectgarbage() io.read()"
     ));
     program.told("mine");
@@ -98,7 +68,7 @@ fn a_domain_that_sleeps_looks_for_dead_handles() {
         "io.read()",
         "local c = pl.channel.new() pl.domain.spawn(function() io.read() c:send(1) end) c:recv()",
     ] {
-        let program = Program::start(&format!(
+        let mut program = Program::start(&format!(
             "{FAILED} do local t = pool:async(function() error 'mine' end) failed(t) end {wait} print 'over'"
         ));
         program.told("mine");
@@ -107,7 +77,7 @@ fn a_domain_that_sleeps_looks_for_dead_handles() {
         assert!(!errors.contains("failed"), "told twice\n{errors}");
     }
     // The handle is another domain's, which waits.
-    let program = Program::start(&format!(
+    let mut program = Program::start(&format!(
         "{FAILED} local stop = pl.channel.new()
         local d = pl.domain.spawn(function(pool, pl)
           do local t = pool:async(function() error 'mine' end) while t:status() == 'pending' do pl.sleep(0) end end

@@ -1,14 +1,15 @@
 //! Programs under the heap verifier, with a collection at every safepoint: stores that only a certain order of
 //! collections and slices makes visible.
 
+use perilune_test::{Limited, text};
 use std::process::Command;
 
 fn verified(source: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
     command.env("PERILUNE_GC_STRESS", "1").env("PERILUNE_GC_VERIFY", "1").env_remove("LUA_INIT");
-    let output = command.args(["-e", source]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let output = Limited::run(command.args(["-e", source]));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
 }
 
 /// What is kept makes a major take several slices, between which coroutines are traced and then stored into.

@@ -7,6 +7,7 @@
 
 use crate::runtime::Runtime;
 use perilune_stdlib::chunk;
+use perilune_stdlib::used::{self, Use};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -65,10 +66,14 @@ pub(crate) static ASSET: Native = Native::leaf("asset", |vm| {
             Some(contents) => return vm.ret_str(contents),
             None => format!("{shown}: it is not part of the executable"),
         },
-        Files::Folder(folder) => match std::fs::read(folder.join(OsStr::from_bytes(&name))) {
-            Ok(contents) => return vm.ret_str(&contents),
-            Err(e) => format!("{shown}: {e}"),
-        },
+        Files::Folder(folder) => {
+            let file = folder.join(OsStr::from_bytes(&name));
+            used::tell(Use::Asset { name: &name, file: file.as_os_str().as_bytes() });
+            match std::fs::read(file) {
+                Ok(contents) => return vm.ret_str(&contents),
+                Err(e) => format!("{shown}: {e}"),
+            }
+        }
     };
     vm.push(Value::NIL);
     vm.push_str(failure.as_bytes())?;

@@ -16,6 +16,7 @@
 //! It *ends* when its body has: the outcome is delivered, its other fibers are cancelled, and when the last of them has unwound the `Vm` is freed. A fiber in a
 //! blocking call keeps it until the call returns.
 
+use crate::listing;
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Lack;
 use crate::pool::{self, Work};
@@ -27,11 +28,12 @@ use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
 use crate::spawn;
 use crate::untold::Sweeps;
-use crate::wait::{self, Wait};
+use crate::wait::{self, Seen, Wait};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Bytes, DomainId, Name};
-use perilune_trace::{Category, FiberRef, emit, names, on};
+use perilune_trace::fibers::Line;
+use perilune_trace::{Category, FiberRef, clock, emit, names, on};
 use perilune_vm::host::Descriptors;
 use perilune_vm::parcel::{ModuleSearch, Parcel};
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
@@ -53,6 +55,8 @@ pub(crate) type Stash = (u32, Parcel);
 /// A fiber of a domain.
 struct Slot {
     thread: Gc<Thread>,
+    /// When it was made, in ticks.
+    born: u64,
     done: Done,
     wait: Option<Wait>,
     stash: Option<Stash>,
@@ -315,6 +319,7 @@ impl Domain {
         });
         vm.set_domain_number(domain.id);
         vm.set_host(domain.clone());
+        listing::begin();
         *domain.interrupt.lock() = Some(vm.interrupt_handle());
         crate::signal::watch(runtime.config().takes_interrupts.then(|| Arc::downgrade(&domain)));
         domain
@@ -533,8 +538,17 @@ impl Domain {
             Err(g) => *g,
             Ok(s) => s.generation,
         };
-        let slot =
-            Slot { thread, done, wait: None, stash: None, started: false, generation, strand: None, modules };
+        let slot = Slot {
+            thread,
+            born: clock::ticks(),
+            done,
+            wait: None,
+            stash: None,
+            started: false,
+            generation,
+            strand: None,
+            modules,
+        };
         *place = Ok(slot);
         self.live.fetch_add(1, Ordering::Relaxed);
         let id = (generation as u64) << 32 | at as u64;
@@ -824,20 +838,37 @@ impl Domain {
         unsafe { &mut *vm }
     }
 
+    /// Its fibers that have not ended.
+    pub(crate) fn fibers(&self, vm: &mut Vm) -> Vec<(u64, Gc<Thread>)> {
+        let slots = self.owner(vm).local().fibers.iter().enumerate();
+        slots
+            .filter_map(|(at, slot)| {
+                slot.as_ref().ok().map(|s| ((s.generation as u64) << 32 | at as u64, s.thread))
+            })
+            .collect()
+    }
+
+    /// What a list says of a fiber: what it is called, since when it exists, in ticks, whether it has begun, its wait.
+    pub(crate) fn look_at(&self, vm: &mut Vm, id: u64) -> Option<(Option<String>, u64, bool, Option<Seen>)> {
+        let label = self.labels.lock().get(&id).map(|fiber| fiber.describe());
+        let slot = self.owner(vm).slot(id)?;
+        Some((label, slot.born, slot.started, slot.wait.as_ref().and_then(Wait::seen)))
+    }
+
+    /// The same of the root chain, if it is the program's: its wait.
+    pub(crate) fn look_at_root(&self, vm: &mut Vm) -> Option<Option<Seen>> {
+        self.is_main.then(|| self.owner(vm).local().root_wait.as_ref().and_then(Wait::seen))
+    }
+
+    /// The pool that the domain works for.
+    pub(crate) fn pool(&self, vm: &mut Vm) -> Option<Arc<pool::Inner>> {
+        self.owner(vm).local().seat.as_ref().map(|(pool, _)| Arc::clone(pool))
+    }
+
     /// The body is over: what else runs in the domain is cancelled, and the domain freed when it has unwound.
     pub(crate) fn end(&self, vm: &mut Vm) {
         self.ending.store(true, Ordering::Release);
-        let live: Vec<(u64, Gc<Thread>)> = self
-            .owner(vm)
-            .local()
-            .fibers
-            .iter()
-            .enumerate()
-            .filter_map(|(at, s)| {
-                s.as_ref().ok().map(|s| ((s.generation as u64) << 32 | at as u64, s.thread))
-            })
-            .collect();
-        for (id, thread) in live {
+        for (id, thread) in self.fibers(vm) {
             vm.cancel_fiber(thread);
             self.withdraw(vm, Some(id));
             let _ = self.token.post(id);
@@ -1031,19 +1062,25 @@ impl Host for Domain {
         self.runtime.untold().tell_all();
     }
     fn report_waits(&self, vm: &mut Vm) {
-        let local = self.owner(vm).local();
-        for (at, slot) in local.fibers.iter().enumerate() {
-            if let Ok(slot) = slot {
-                let fiber = FiberRef::new(self.id, slot.generation, at as u32);
-                emit(event::FiberBegin { fiber, name: Name(0) });
-                if let Some(wait) = &slot.wait {
-                    wait.report(fiber);
-                }
+        // There may be very many, and a session that wants neither.
+        if !on(Category::Life) && !on(Category::Wait) {
+            return;
+        }
+        for (id, thread) in self.fibers(vm) {
+            let (fiber, stack) = (vm.fiber_ref(id), vm.parked_stack(Some(thread)));
+            let name = vm.fiber_function(thread);
+            emit(event::FiberBegin { fiber, name: Name(vm.function_number(name)) });
+            if let Some(wait) = self.owner(vm).slot(id).and_then(|slot| slot.wait.as_ref()) {
+                wait.report(fiber, stack);
             }
         }
-        if let Some(wait) = &local.root_wait {
-            wait.report(FiberRef::root(self.id));
+        let stack = vm.parked_stack(None);
+        if let Some(wait) = &self.owner(vm).local().root_wait {
+            wait.report(FiberRef::root(self.id), stack);
         }
+    }
+    fn list_fibers(&self, vm: &mut Vm) -> Vec<Line> {
+        listing::fibers(self, vm)
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
         fiber.is_some_and(|id| self.cancels.lock().contains(&id) || self.is_to_be_cancelled_late(id))

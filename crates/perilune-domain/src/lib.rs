@@ -15,6 +15,7 @@ mod contention;
 pub mod domain;
 pub mod inspect;
 mod lane;
+mod listing;
 mod loops;
 pub mod module;
 pub mod nearest;

@@ -13,6 +13,8 @@
 //! Parts are disjoint ranges, each run upwards by one fiber. Partial results of a reduction are kept with the first index of their part and combined in order of these, by
 //! whoever called: so the operator need not commute, and the initial value is used once.
 //!
+//! How parts take bites, stop each other and end together is in `sched/course.rs`, which knows no Lua and is model-checked.
+//!
 //! # Time
 //! A loop with a `timeout` that is not done in time is stopped as an error would stop it: nobody takes another bite, bodies are cancelled, and the caller goes on when all have come to rest.
 //! Time is watched by the caller's wait, so a loop without the option pays nothing.
@@ -23,13 +25,14 @@
 //!
 //! The index at which a body failed is read from the loop's own frame by the message handler, so that a loop without errors does nothing for it.
 
-use crate::domain::{Domain, running_fiber};
+use crate::domain::Domain;
 use crate::module::{PRELUDE_NAME, prelude};
 use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::pool::{self, Inner, Work};
 use crate::races;
 use crate::sched::Reason;
+use crate::sched::course::{Cancel, Course, Portion};
 use crate::time::{Limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -38,7 +41,7 @@ use perilune_trace::{Category, FiberRef, ObjectKind, emit, on};
 use perilune_vm::parcel::{PackRules, Parcel};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Thrown, Type, Value, Vm};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -56,26 +59,25 @@ enum Purpose {
     Find,
 }
 
-/// A fiber that runs a part: its domain, its number there, the part.
-type Runner = (Weak<Domain>, u64, Weak<PartState>);
+/// A fiber that runs a part: its domain, its number there.
+type Runner = (Weak<Domain>, u64);
+
+impl Cancel for Runner {
+    fn cancel(&self) {
+        if let Some(domain) = self.0.upgrade() {
+            domain.cancel(self.1);
+        }
+    }
+}
 
 /// A loop that runs.
 struct Loop {
     purpose: Purpose,
     body: Parcel,
     chunk: Option<i64>,
-    /// Nobody takes another bite.
-    stop: AtomicBool,
-    /// No index above this is of interest.
-    bound: AtomicI64,
-    /// Parts that have not ended.
-    pending: AtomicUsize,
-    /// The error of the lowest index so far.
-    failure: Mutex<Option<(i64, End)>>,
+    course: Course<Runner, End>,
     /// Partial results by the first index of their part; of a find, what was found by its index.
     partials: Mutex<Vec<(i64, Parcel)>>,
-    /// Fibers that run parts.
-    running: Mutex<Vec<Runner>>,
     ended: Arc<Outcome>,
     stamp: races::Stamp,
     /// Its time was over before it was done.
@@ -95,21 +97,13 @@ pub(crate) struct Part {
 struct PartState {
     of: Arc<Loop>,
     pool: Arc<Inner>,
-    first: i64,
-    range: Mutex<Bites>,
-    ended: AtomicBool,
+    portion: Arc<Portion>,
+    /// When the last bite was taken.
+    bitten: Mutex<Instant>,
     /// The fiber that runs it, as events call it.
     fiber: AtomicU64,
     /// Its fiber in the domain.
     strand: AtomicU64,
-}
-
-struct Bites {
-    /// What has not been taken: `lo..=hi`; empty if `lo > hi`.
-    lo: i64,
-    hi: i64,
-    size: i64,
-    begun: Instant,
 }
 
 impl SharedObject for PartState {
@@ -121,40 +115,16 @@ impl SharedObject for PartState {
 impl Loop {
     /// A part has ended.
     fn part_ended(&self) {
-        if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.course.portion_ended() {
             self.ended.cancel();
-        }
-    }
-
-    /// A body failed at this index: nothing more is begun, and what runs is cancelled, except for the fiber that reports.
-    fn fail(&self, index: i64, end: End, reporter: Option<u64>) {
-        let mut failure = self.failure.lock();
-        if failure.as_ref().is_none_or(|(at, _)| index < *at) {
-            *failure = Some((index, end));
-        }
-        drop(failure);
-        self.stop.store(true, Ordering::Relaxed);
-        self.cancel_running(|_| true, reporter);
-    }
-
-    fn cancel_running(&self, which: impl Fn(&PartState) -> bool, except: Option<u64>) {
-        let running: Vec<_> = self.running.lock().clone();
-        for (domain, fiber, part) in running {
-            if Some(fiber) != except
-                && let (Some(domain), Some(part)) = (domain.upgrade(), part.upgrade())
-                && !part.ended.load(Ordering::Relaxed)
-                && which(&part)
-            {
-                domain.cancel(fiber);
-            }
         }
     }
 }
 
 /// A part fails with this: there is nothing to run it in.
 pub(crate) fn refuse(part: Part, pool: &Inner, end: End) {
-    if !part.of.stop.load(Ordering::Relaxed) {
-        part.of.fail(part.lo, end, None);
+    if !part.of.course.is_stopped() {
+        part.of.course.fail(part.lo, end, None);
     }
     part.of.part_ended();
     pool.finished();
@@ -165,20 +135,20 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
     let of = Arc::clone(&part.of);
     let below = vm.nargs();
     let finished = Arc::clone(pool);
-    if of.stop.load(Ordering::Relaxed) || part.lo > of.bound.load(Ordering::Relaxed) {
+    if of.course.is_over(part.lo) {
         of.part_ended();
         return finished.finished();
     }
     let state = Arc::new(PartState {
         of: Arc::clone(&of),
         pool: Arc::clone(pool),
-        first: part.lo,
-        range: Mutex::new(Bites { lo: part.lo, hi: part.hi, size: 1, begun: Instant::now() }),
-        ended: AtomicBool::new(false),
+        portion: Arc::new(Portion::new(part.lo, part.hi)),
+        bitten: Mutex::new(Instant::now()),
         fiber: AtomicU64::new(0),
         strand: AtomicU64::new(0),
     });
     let (weak, mine) = (Arc::downgrade(&state), Arc::clone(&state));
+    let portion = Arc::clone(&state.portion);
     // With a stamp each iteration is told from the others.
     let runner = match (of.purpose, of.stamp.is_some()) {
         (Purpose::For, false) => "each",
@@ -200,10 +170,10 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
             body,
             &args,
             Box::new(move |domain, vm, end| {
-                mine.ended.store(true, Ordering::Relaxed);
+                mine.portion.end();
                 vm.end_strand(mine.strand.load(Ordering::Relaxed));
                 if on(Category::Task) {
-                    let next = mine.range.lock().lo;
+                    let next = mine.portion.next();
                     let fiber = FiberRef(mine.fiber.load(Ordering::Relaxed));
                     emit(event::PartEnd { object: of.ended.identity.get(), fiber });
                     emit(event::PartRange { first: Index(first), last: Index(next) });
@@ -211,7 +181,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
                 if let FiberEnd::Failed { .. } = end {
                     // Not a body's error, which the part reports itself: memory is short, or a partial result cannot cross.
                     let end = crate::spawn::conclude(vm, end, &domain.name());
-                    of.fail(first, end, None);
+                    of.course.fail(first, end, None);
                 }
                 races::rejoin(vm);
                 of.ended.order.leave(vm);
@@ -238,13 +208,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
                 emit(event::PartBegin { object: of.ended.identity.get(), fiber });
                 emit(event::PartRange { first: Index(first), last: Index(last) });
             }
-            let mut running = of.running.lock();
-            running.retain(|(_, _, p)| p.upgrade().is_some_and(|p| !p.ended.load(Ordering::Relaxed)));
-            running.push((Arc::downgrade(domain), id, weak));
-            drop(running);
-            if of.stop.load(Ordering::Relaxed) {
-                domain.cancel(id);
-            }
+            of.course.enter(&portion, (Arc::downgrade(domain), id));
             domain.run(vm, id);
         }
         Err(e) => {
@@ -252,7 +216,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
             vm.push(value);
             let end = crate::spawn::conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
             vm.truncate(below);
-            of.fail(first, end, None);
+            of.course.fail(first, end, None);
             of.part_ended();
             finished.finished();
         }
@@ -275,7 +239,7 @@ static TAKE: Native = Native::leaf("take", |vm| {
     let of = &part.of;
     match wait::woken(vm)? {
         Turn::First => {
-            let has_begun = part.range.lock().lo != part.first;
+            let has_begun = part.portion.next() != part.portion.first();
             if has_begun && Domain::of(vm)?.others_wait(&part.pool) {
                 return Err(wait::give_way(vm)?);
             }
@@ -283,48 +247,26 @@ static TAKE: Native = Native::leaf("take", |vm| {
         Turn::Asleep => return Err(vm.park()),
         Turn::Woken(..) => wait::finish(vm),
     }
-    if of.stop.load(Ordering::Relaxed) {
-        return Ok(0);
+    let mut bitten = part.bitten.lock();
+    let size = |last: i64, has_begun| match of.chunk {
+        Some(chunk) => chunk,
+        None if of.stamp.is_some() => last,
+        None => match bitten.elapsed() {
+            took if took < BITE / 2 && has_begun => last.saturating_mul(2),
+            took if took > BITE * 2 => last / 2,
+            _ => last,
+        },
+    };
+    let domain = Domain::of(vm)?;
+    let is_wanted = || domain.seat_in(&part.pool).is_some_and(|s| s.hungry());
+    let Some(bite) = part.portion.take(&of.course, size, is_wanted) else { return Ok(0) };
+    *bitten = Instant::now();
+    drop(bitten);
+    if let Some((lo, hi)) = bite.upper {
+        part.pool.submit_part(Domain::of(vm)?, Part { of: Arc::clone(of), lo, hi });
     }
-    let mut range = part.range.lock();
-    range.hi = range.hi.min(of.bound.load(Ordering::Relaxed));
-    if range.lo > range.hi {
-        return Ok(0);
-    }
-    let left = range.hi.abs_diff(range.lo).saturating_add(1);
-    match of.chunk {
-        Some(chunk) => range.size = chunk,
-        None if of.stamp.is_some() => {}
-        None => {
-            let took = range.begun.elapsed();
-            if took < BITE / 2 && range.lo != part.first {
-                range.size = range.size.saturating_mul(2);
-            } else if took > BITE * 2 {
-                range.size = (range.size / 2).max(1);
-            }
-        }
-    }
-    let size = range.size as u64;
-    if left > size && Domain::of(vm)?.seat_in(&part.pool).is_some_and(|s| s.hungry()) {
-        // The upper half goes, in whole chunks.
-        let keep = (left / 2).div_ceil(size).saturating_mul(size).min(left - 1).max(size);
-        let mid = range.lo.wrapping_add(keep as i64);
-        of.pending.fetch_add(1, Ordering::Relaxed);
-        let upper = Part { of: Arc::clone(of), lo: mid, hi: range.hi };
-        range.hi = mid - 1;
-        part.pool.submit_part(Domain::of(vm)?, upper);
-    }
-    let lo = range.lo;
-    let hi = range.hi.min(lo.saturating_add(range.size - 1));
-    match hi.checked_add(1) {
-        Some(next) => range.lo = next,
-        // The last index there is.
-        None => (range.lo, range.hi) = (1, 0),
-    }
-    range.begun = Instant::now();
-    drop(range);
-    vm.push(Value::int(lo));
-    vm.push(Value::int(hi));
+    vm.push(Value::int(bite.lo));
+    vm.push(Value::int(bite.hi));
     Ok(2)
 });
 
@@ -349,8 +291,8 @@ static REJOIN: Native = Native::leaf("rejoin", |vm| {
 static PARTIAL: Native = Native::leaf("partial", |vm| {
     let part = part(vm)?;
     let v = vm.arg(2);
-    let parcel = vm.pack_or_raise(&[v], PackRules::RESULT)?;
-    part.of.partials.lock().push((part.first, parcel));
+    let parcel = vm.pack_or_raise(&[v], PackRules::RETURNED)?;
+    part.of.partials.lock().push((part.portion.first(), parcel));
     Ok(0)
 });
 
@@ -359,11 +301,9 @@ static FOUND: Native = Native::leaf("found", |vm| {
     let part = part(vm)?;
     let index = vm.check_int(2)?;
     let values: Vec<Value> = (3..=vm.nargs()).map(|n| vm.arg(n)).collect();
-    let parcel = vm.pack_or_raise(&values, PackRules::RESULT)?;
+    let parcel = vm.pack_or_raise(&values, PackRules::RETURNED)?;
     part.of.partials.lock().push((index, parcel));
-    part.of.bound.fetch_min(index, Ordering::Relaxed);
-    let me = running_fiber(vm);
-    part.of.cancel_running(|p| p.range.lock().lo > index.saturating_add(1) && p.first > index, me);
+    part.of.course.found(index);
     Ok(0)
 });
 
@@ -379,13 +319,13 @@ static NOTE: Native = Native::reentrant("note", |vm| {
     let Some(part) = vm.upvalue(1).as_shared() else { return Ok(0) };
     let Some(part) = part.downcast::<PartState>() else { return Ok(0) };
     let value = vm.arg(1);
-    let index = failed_index(vm).unwrap_or(part.first);
+    let index = failed_index(vm).unwrap_or(part.portion.first());
     let of = Arc::clone(&part.of);
     let whence = format!("domain '{}'", Domain::of(vm)?.domain.name());
     let thread = vm.thread();
     let traceback = vm.traceback(thread, None, 1);
     let end = End::Failed(Arc::new(Failure::new(vm, value, &traceback, whence)));
-    of.fail(index, end, running_fiber(vm));
+    of.course.fail(index, end, Some(&part.portion));
     Ok(0)
 });
 
@@ -449,12 +389,8 @@ fn run(
                 purpose,
                 body,
                 chunk,
-                stop: AtomicBool::new(false),
-                bound: AtomicI64::new(i64::MAX),
-                pending: AtomicUsize::new(1),
-                failure: Mutex::new(None),
+                course: Course::new(),
                 partials: Mutex::new(Vec::new()),
-                running: Mutex::new(Vec::new()),
                 ended: Outcome::new("a parallel loop".into(), ObjectKind::Loop),
                 stamp: races::stamp(vm),
                 late: AtomicBool::new(false),
@@ -484,12 +420,11 @@ fn run(
         }
         Turn::Asleep => Err(vm.park()),
         Turn::Woken(Reason::Timeout, _)
-            if wait::data::<Arc<Loop>>(vm).is_some_and(|of| of.pending.load(Ordering::Acquire) != 0) =>
+            if wait::data::<Arc<Loop>>(vm).is_some_and(|of| of.course.is_pending()) =>
         {
             let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
             of.late.store(true, Ordering::Relaxed);
-            of.stop.store(true, Ordering::Relaxed);
-            of.cancel_running(|_| true, None);
+            of.course.stop(None);
             wait::finish(vm);
             // From here on it is waited for as long as it takes: what runs has been told.
             let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&of.ended)))?;
@@ -508,7 +443,7 @@ fn concluded(vm: &mut Vm) -> LuaResult<Option<Arc<Loop>>> {
     // The wait is finished by the caller, who may have to be called again for the results.
     let Some(of) = wait::data::<Arc<Loop>>(vm).map(|of| Arc::clone(of)) else { return Ok(None) };
     of.ended.order.enter(vm);
-    let failure = of.failure.lock().as_ref().map(|(_, end)| end.clone());
+    let failure = of.course.failure();
     if on(Category::Task) && !of.reported.swap(true, Ordering::Relaxed) {
         let ending = if failure.is_some() { Ending::Failed } else { Ending::Returned };
         emit(event::LoopEnd { object: of.ended.identity.get(), ending });

@@ -37,7 +37,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
         crate::races::begin();
     }
     vm.seal_modules();
-    let pl = vm.new_table(0, 28)?;
+    let pl = vm.new_table(0, 29)?;
     vm.push(pl.into());
     vm.register(
         pl,
@@ -58,6 +58,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
             &time::AFTER,
             &time::EVERY,
             &semaphore::NEW,
+            &crate::listing::FIBERS,
         ],
     )?;
     spawn::register(vm, pl)?;

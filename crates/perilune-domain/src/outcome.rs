@@ -12,13 +12,13 @@ use crate::untold;
 use crate::wait::{self, Object};
 use parking_lot::Mutex;
 use perilune_trace::event::{CopyBegin, CopyEnd, Verb};
-use perilune_trace::{Identity, ObjectKind, emit};
+use perilune_trace::{Identity, ObjectKind, emit, names};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
 use perilune_vm::parcel::{ErrorParcel, Parcel};
 use perilune_vm::{LuaResult, Value, Vm};
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// How something ended.
@@ -128,9 +128,25 @@ pub struct Outcome {
     registered: Registered,
     /// What events call it.
     pub identity: Identity,
+    /// The number of the name of the function that it is the outcome of; 0: not known yet.
+    function: AtomicU32,
 }
 
 impl Outcome {
+    /// It has begun to run: the function with this number.
+    pub(crate) fn set_function(&self, number: u32) {
+        self.function.store(number, Ordering::Relaxed);
+    }
+
+    /// Whose it is, with its function if that is known: "task 'work.lua:12'".
+    pub(crate) fn describe(&self) -> String {
+        let function = names::text(self.function.load(Ordering::Relaxed));
+        match (function, self.whose.strip_prefix("a task")) {
+            (Some(function), Some(rest)) => format!("task '{function}'{rest}"),
+            _ => self.whose.clone().into_owned(),
+        }
+    }
+
     /// An outcome that is not known yet.
     pub fn new(whose: Cow<'static, str>, kind: ObjectKind) -> Arc<Outcome> {
         Arc::new(Outcome {
@@ -142,6 +158,7 @@ impl Outcome {
             whose,
             registered: Registered::default(),
             identity: Identity::new(kind),
+            function: AtomicU32::new(0),
         })
     }
 

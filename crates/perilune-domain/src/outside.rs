@@ -17,6 +17,7 @@ use crate::domain::Domain;
 use crate::sched::Hold;
 use crate::sched::deferred::Later;
 use crate::wait::{self, Object};
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::parcel::Parcel;
 use perilune_vm::{LuaResult, Value, Vm};
@@ -30,10 +31,12 @@ pub use crate::wait::Turn;
 /// How many operations a fiber does without waiting while others are ready.
 const TURN: u32 = 16;
 
-/// What is waited for, in words for reports: `connection 127.0.0.1:80`.
+/// What is waited for, for events and reports: `connection 127.0.0.1:4711 -> 127.0.0.1:80`.
 pub trait Awaited: Send + Sync {
-    /// The words.
-    fn words(&self) -> String;
+    /// What it is.
+    fn kind(&self) -> ObjectKind;
+    /// What it is called: the ends of a connection, number and command of a process. Asked for when somebody looks.
+    fn name(&self) -> String;
 }
 
 /// Makes the running state a domain if it is none yet, as `require "perilune"` does: natives that wait need it.

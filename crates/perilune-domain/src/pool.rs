@@ -22,7 +22,7 @@ use crate::races::{self, Order, Orders};
 use crate::runtime::Runtime;
 use crate::sched::{CancelToken, Lanes, Priority, Queue, Reason, Seat, Waiter, threads};
 use crate::select::Selectable;
-use crate::spawn::conclude;
+use crate::spawn::{conclude, conclude_by};
 use crate::time::{Limit, opt_limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
@@ -206,6 +206,11 @@ impl Inner {
         self.queue().inject_next(Work::Task(task));
     }
 
+    /// How many tasks are queued; a hint.
+    pub(crate) fn waiting_tasks(&self) -> usize {
+        self.waiting_tasks.load(Ordering::Relaxed)
+    }
+
     /// Whether tasks are queued; a hint.
     pub(crate) fn has_waiting_tasks(&self) -> bool {
         self.waiting_tasks.load(Ordering::Relaxed) != 0
@@ -282,6 +287,8 @@ pub struct Task {
     running: Mutex<Option<(Weak<Domain>, u64)>>,
     /// The lane that goes on when it has ended.
     lane: Option<Arc<LaneKey>>,
+    /// How its results cross.
+    results: PackRules,
 }
 
 impl SharedObject for Task {
@@ -304,9 +311,20 @@ impl Task {
     /// A task that has not been queued. `lane` and `whose` say whose outcome it has.
     pub(crate) fn new(
         vm: &mut Vm,
+        parcel: Parcel,
+        lane: Option<Arc<LaneKey>>,
+        whose: Cow<'static, str>,
+    ) -> Arc<Task> {
+        Task::with_results(vm, parcel, lane, whose, PackRules::RESULT)
+    }
+
+    /// As [`Task::new`]; its results cross by these rules.
+    fn with_results(
+        vm: &mut Vm,
         mut parcel: Parcel,
         lane: Option<Arc<LaneKey>>,
         whose: Cow<'static, str>,
+        results: PackRules,
     ) -> Arc<Task> {
         races::sent(vm, &mut parcel);
         Arc::new(Task {
@@ -315,6 +333,7 @@ impl Task {
             cancel: CancelToken::new(),
             running: Mutex::new(None),
             lane,
+            results,
         })
     }
 
@@ -412,9 +431,11 @@ impl Task {
             return None;
         };
         let below = vm.nargs();
+        let mut function = 0;
         let started = outcome::unpack(vm, &parcel).and_then(|n| {
             let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
             vm.truncate(below);
+            function = vm.function_number(values[0]);
             let (task, pool) = (Arc::clone(&self), Arc::clone(pool));
             domain.add_fiber(
                 vm,
@@ -434,7 +455,7 @@ impl Task {
                         let fiber = running.map_or(FiberRef(0), |(_, id)| vm.fiber_ref(id));
                         emit(event::TaskEnd { task: task.outcome.identity.get(), fiber, ending });
                     }
-                    let end = conclude(vm, end, &domain.name());
+                    let end = conclude_by(vm, end, &domain.name(), task.results);
                     task.ended(vm, &pool);
                     task.outcome.complete(end, domain.runtime());
                     pool.finished();
@@ -454,6 +475,7 @@ impl Task {
             Ok(id) => {
                 vm.begin_strand(id);
                 *self.running.lock() = Some((Arc::downgrade(domain), id));
+                self.outcome.set_function(function);
                 if on(Category::Task) {
                     emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });
                 }
@@ -746,9 +768,11 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     }
     let values: Vec<Value> = (first..=vm.nargs()).map(|n| vm.arg(n)).collect();
     let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
-    let task = Task::new(vm, parcel, None, "a task".into());
-    task.is_for(vm);
     let f = vm.arg(first);
+    // The tasks of `map` and its like return what the program's function has returned.
+    let results = if vm.is_own_function(f) { PackRules::COLLECTED } else { PackRules::RESULT };
+    let task = Task::with_results(vm, parcel, None, "a task".into(), results);
+    task.is_for(vm);
     task.report_created(vm, f);
     if pool.submit_as(vm, Work::Task(Arc::clone(&task)), priority).is_err() {
         task.dismiss();

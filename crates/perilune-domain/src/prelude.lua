@@ -203,9 +203,37 @@ local function check_options(name, n, options, ...)
   return options
 end
 
+-- Arguments of methods, checked here: the messages of what is called below would name that, and lines of this file.
+
+local function check_function(name, n, f)
+  if type(f) ~= "function" then
+    error(("bad argument #%d to '%s' (function expected, got %s)"):format(n, name, type(f)), 3)
+  end
+end
+
+local function check_list(name, list)
+  if type(list) ~= "table" and type(list) ~= "userdata" then
+    error(("bad argument #1 to '%s' (list or array expected, got %s)"):format(name, type(list)), 3)
+  end
+end
+
+-- What natives take for an integer.
+local function check_integer(name, n, v)
+  local number = (type(v) == "number" or type(v) == "string") and tonumber(v)
+  if not number then error(("bad argument #%d to '%s' (number expected, got %s)"):format(n, name, type(v)), 3) end
+  if not math.tointeger(number) then
+    error(("bad argument #%d to '%s' (number has no integer representation)"):format(n, name), 3)
+  end
+end
+
 -- The initial value is used once, and partial results are combined in order: the operator need be
 -- neither commutative nor have a neutral element.
 function prelude.parallel_reduce(pool, lo, hi, init, f, combine, options, ...)
+  check_integer("parallel_reduce", 1, lo)
+  check_integer("parallel_reduce", 2, hi)
+  check_function("parallel_reduce", 4, f)
+  check_function("parallel_reduce", 5, combine)
+  options = check_options("parallel_reduce", 6, options, "chunk", "timeout")
   local partials, n, combine = pool:partials(lo, hi, f, combine, options, ...)
   if not partials then return nil, n end
   local acc = init
@@ -319,6 +347,8 @@ end
 
 -- f(v, k, ...) of each element, by the same keys; in order if it is a list.
 function prelude.map(pool, list, f, options, ...)
+  check_list("map", list)
+  check_function("map", 2, f)
   options = check_options("map", 3, options, "chunk", "into", "timeout")
   f = bound_pair(f, ...)
   local n, keys, values = #list, nil, list
@@ -378,6 +408,8 @@ end
 -- The inclusive prefixes: r[i] = a[1] op a[2] op ... op a[i]. op must be associative. An array gives an
 -- array of its kind, anything else a list.
 function prelude.parallel_scan(pool, list, op, options, ...)
+  check_list("parallel_scan", list)
+  check_function("parallel_scan", 2, op)
   options = check_options("parallel_scan", 3, options, "chunk")
   op = prelude.crossed(bound_pair(op, ...))
   local n = #list
@@ -472,6 +504,8 @@ end
 -- Sorts in place, as table.sort does, but stably between blocks. Workers sort copies: of numbers and strings these are what comes
 -- back; of anything else the order comes back, and the elements themselves are moved here.
 function prelude.sort(pool, list, lt)
+  check_list("sort", list)
+  if lt ~= nil then check_function("sort", 2, lt) end
   lt = prelude.crossed(lt)
   local n = #list
   local size = math.max(1, -(-n // pool:workers()))

@@ -154,7 +154,7 @@ fn acquire(vm: &mut Vm, semaphore: &Arc<Semaphore>) -> LuaResult<bool> {
                 if limit.is_over() {
                     return Ok(false);
                 }
-                let waiter = wait::begin(vm, Verb::WaitsFor, Object::Semaphore(Arc::clone(semaphore)))?;
+                let waiter = wait::begin(vm, Verb::Acquires, Object::Semaphore(Arc::clone(semaphore)))?;
                 limit.set(vm)?;
                 let grant =
                     Grant { semaphore: Arc::clone(semaphore), waiter: Arc::clone(&waiter), taken: false };

@@ -1,6 +1,6 @@
-//! Snapshots of all domains' heaps, for tools: who is asked, and who did not answer.
+//! What tools ask of all domains, snapshots of their heaps and lists of their fibers: who is asked, and who did not answer.
 //!
-//! Each domain writes its own, when it looks at its interrupts or is woken for it (`perilune_vm::snapshot`). Here all of them are told, by a thread of its own that then waits for their
+//! Each domain writes its own file, when it looks at its interrupts or is woken for it (`perilune_vm::snapshot`). Here all of them are told, by a thread of its own that then waits for their
 //! files. A domain that sleeps is run by a worker for this. One that is in a system call which nobody else may interrupt, or in native code that looks at no
 //! interrupt, has [`PATIENCE`]; then the request counts as answered, with a remark that names it.
 
@@ -19,14 +19,14 @@ pub(crate) fn serve_tools() {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let Some((n, kind)) = attach::pending_request() else { return };
     let request = (perilune_trace::emit::session_number() as u64) << 32 | n as u64;
-    if kind != Request::Heap as u32 || LAST.swap(request, Ordering::AcqRel) == request {
+    if LAST.swap(request, Ordering::AcqRel) == request {
         return;
     }
-    let thread = std::thread::Builder::new().name("perilune-heap".into()).stack_size(256 << 10);
-    let _ = thread.spawn(move || gather(n));
+    let thread = std::thread::Builder::new().name("perilune-tools".into()).stack_size(256 << 10);
+    let _ = thread.spawn(move || gather(n, kind));
 }
 
-fn gather(request: u32) {
+fn gather(request: u32, kind: Request) {
     let mut missing = domains_of_process();
     for domain in &missing {
         domain.look_at_tools();
@@ -36,7 +36,7 @@ fn gather(request: u32) {
         std::thread::sleep(Duration::from_millis(2));
         let mut begun = false;
         missing.retain(|domain| {
-            let path = path_for(request, domain.id);
+            let path = path_for(kind, request, domain.id);
             let mut part = path.as_os_str().to_owned();
             part.push(".part");
             begun |= Path::new(&part).exists();
@@ -57,7 +57,7 @@ fn gather(request: u32) {
                 )
             })
             .collect();
-        let _ = std::fs::write(path_for(request, 0), names.concat());
+        let _ = std::fs::write(path_for(kind, request, 0), names.concat());
     }
     attach::answer(request);
 }

@@ -154,11 +154,16 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
 
 /// What a fiber has come to, as others are told. Its results or its error are on top of the stack.
 pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, whose: &str) -> End {
+    conclude_by(vm, end, whose, PackRules::RESULT)
+}
+
+/// As [`conclude`]; the results cross by these rules.
+pub(crate) fn conclude_by(vm: &mut Vm, end: FiberEnd, whose: &str, rules: PackRules) -> End {
     match end {
         FiberEnd::Returned(n) => {
             let top = vm.nargs();
             let values: Vec<Value> = (top - n + 1..=top).map(|i| vm.stack_get(i)).collect();
-            match vm.pack_or_raise(&values, PackRules::RESULT) {
+            match vm.pack_or_raise(&values, rules) {
                 Ok(parcel) => End::Returned(Arc::new(parcel)),
                 Err(e) => {
                     let value = vm.host_error(e);

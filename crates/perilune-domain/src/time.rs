@@ -4,13 +4,14 @@
 //! `start + k * period`, however long it takes: it does not drift, and beats that came due while it ran are counted, not made up for.
 
 use crate::domain::Domain;
-use crate::module::{error_text, prelude};
+use crate::module::{PRELUDE_NAME, error_text, prelude};
 use crate::races;
 use crate::sched::{Reason, Waiter};
 use crate::select::Selectable;
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
 use perilune_trace::event::Verb;
+use perilune_vm::debug::Site;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -131,6 +132,8 @@ pub(crate) struct Timer {
     beats: AtomicU64,
     cancelled: AtomicBool,
     waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Where it was made.
+    place: Option<Site>,
 }
 
 impl SharedObject for Timer {
@@ -151,11 +154,20 @@ impl Selectable for Timer {
         if self.cancelled.load(Ordering::SeqCst) { None } else { self.deadline(1) }
     }
     fn describe(&self) -> String {
-        "a timer".to_owned()
+        self.words()
     }
 }
 
 impl Timer {
+    /// What reports call it: `timer of 0.5 s (main.lua:3)`.
+    pub(crate) fn words(&self) -> String {
+        let span = self.span.as_secs_f64();
+        match &self.place {
+            Some(place) => format!("timer of {span} s ({place})"),
+            None => format!("timer of {span} s"),
+        }
+    }
+
     /// Whether it has no function of its own.
     pub(crate) fn is_alarm(&self) -> bool {
         self.is_alarm
@@ -192,7 +204,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
             };
             let beat = if done == 0 { 1 } else { passed.max(done) + 1 };
             t.beats.store(beat, Ordering::Relaxed);
-            let waiter = wait::begin(vm, Verb::WaitsFor, Object::Text("a timer"))?;
+            let waiter = wait::begin(vm, Verb::WaitsFor, Object::Timer(Arc::clone(&t)))?;
             *t.waiter.lock() = Some(waiter);
             let deadline = t.deadline(beat);
             wait::limit_at(vm, deadline)?;
@@ -240,6 +252,7 @@ fn make(vm: &mut Vm, is_alarm: bool) -> LuaResult<Arc<Timer>> {
         beats: AtomicU64::new(0),
         cancelled: AtomicBool::new(false),
         waiter: Mutex::new(None),
+        place: vm.running_site(Some(PRELUDE_NAME)),
     }))
 }
 

@@ -9,7 +9,7 @@ use perilune_trace::event::{Count, Name};
 use perilune_trace::session::{self, Options};
 use perilune_trace::{Category, emit, event, names, on};
 use perilune_trace::{emit as emitting, recording};
-use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -73,6 +73,9 @@ static SPAN: Native = Native::hybrid("span", |vm| {
         let name = vm.check_str(1)?;
         let span = begin_span(vm, name.bytes())?;
         return vm.ret(span);
+    }
+    if vm.arg(2).as_table().is_none() && vm.arg(2).as_userdata().is_none() {
+        vm.check_type(2, Type::Function)?;
     }
     let call = prelude(vm, "span")?;
     let mut args = vec![Value::native(&BEGIN)];

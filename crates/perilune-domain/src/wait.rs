@@ -21,12 +21,13 @@ use crate::domain::{Domain, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::outside::Awaited;
-use crate::sched::token::Root;
+use crate::sched::token::{Facts, Root};
 use crate::sched::{Hold, Reason, Sleeper, TimerId, Waiter, timer};
 use crate::scope::fiber::Fiber;
 use crate::semaphore::Semaphore;
+use crate::time::Timer;
 use perilune_trace::event::{self, Ns, Parking, Stack, Verb};
-use perilune_trace::{Category, FiberRef, ObjectKind, ObjectRef, emit, on};
+use perilune_trace::{Category, FiberRef, ObjectKind, ObjectRef, clock, emit, names, on};
 use perilune_vm::debug::Site;
 use perilune_vm::{LuaResult, Thrown, Vm};
 use std::any::Any;
@@ -40,22 +41,62 @@ pub(crate) struct Wait {
     pub root: Option<Arc<Waiter<Root>>>,
     slot: u32,
     timer: Option<TimerId>,
+    /// When it ends at the latest.
+    until: Option<Instant>,
     /// The unit of a wait that somebody outside the program ends (`outside.rs`).
     pub hold: Option<Hold>,
     /// What the native that waits has put aside for its next turn.
     pub data: Option<Box<dyn Any + Send>>,
-    /// What events say of it.
-    events: (FiberRef, ObjectRef),
-    verb: Verb,
+    /// Whom events call by it.
+    fiber: FiberRef,
+    object: ObjectRef,
 }
 
 impl Wait {
-    /// To a session that has not seen it begin.
-    pub fn report(&self, fiber: FiberRef) {
+    /// To a session that has not seen it begin; `stack` is where the fiber is.
+    pub fn report(&self, fiber: FiberRef, stack: u32) {
+        let (verb, object) =
+            self.what().map_or((Verb::WaitsFor, self.object), |what| (what.verb, what.object.reference()));
         emit(event::FiberRun { fiber });
-        emit(event::WaitBegin { verb: self.verb, object: self.events.1, stack: Stack(0) });
+        emit(event::WaitBegin { verb, object, stack: Stack(stack) });
         emit(event::FiberPark { fiber, why: Parking::Waits });
     }
+
+    fn what(&self) -> Option<&What> {
+        self.waiter.sleeper().facts()?.downcast_ref()
+    }
+
+    /// What there is to say of it, for a list of fibers.
+    pub fn seen(&self) -> Option<Seen> {
+        let What { verb, object, place, since, .. } = self.what()?;
+        Some(Seen {
+            verb: *verb,
+            kind: object.reference_kind(),
+            object: object.to_string(),
+            place: place.as_ref().map(Site::to_string),
+            since: *since,
+            left: self.until.map(|until| until.saturating_duration_since(Instant::now())),
+            is_over: self.waiter.woken().is_some(),
+        })
+    }
+}
+
+/// A wait as a list of fibers says it.
+pub(crate) struct Seen {
+    /// What it does.
+    pub verb: Verb,
+    /// What it is for.
+    pub kind: ObjectKind,
+    /// The same in words.
+    pub object: String,
+    /// The line that waits.
+    pub place: Option<String>,
+    /// When it began, in ticks.
+    pub since: u64,
+    /// How long it lasts at most from now on.
+    pub left: Option<Duration>,
+    /// It has ended, and its fiber has not run since.
+    pub is_over: bool,
 }
 
 /// Where a waiting native is.
@@ -81,6 +122,8 @@ pub(crate) enum Object {
     Text(&'static str),
     /// In these words.
     Words(String),
+    /// A timer that calls a function.
+    Timer(Arc<Timer>),
     /// A channel. The waiting native's argument keeps it; a reference from here would be a cycle through the channel's list of waits when this one has ended.
     Channel(Weak<Channel>),
     /// The outcome of something.
@@ -94,29 +137,39 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// What events call it.
+    /// What events call it. What has no number of its own is looked up by its name, so this is for when somebody looks.
     fn reference(&self) -> ObjectRef {
+        let kind = self.reference_kind();
         match self {
-            Object::Text(_) => ObjectRef::new(ObjectKind::Timer, 0),
-            Object::Words(_) | Object::Outside(_) => ObjectRef::new(ObjectKind::Several, 0),
+            Object::Text(_) => ObjectRef::new(kind, 0),
+            Object::Words(text) => names::called(kind, text.as_bytes()),
+            Object::Timer(timer) => names::called(kind, timer.words().as_bytes()),
+            Object::Outside(o) => names::called(kind, o.name().as_bytes()),
+            _ => self.numbered(),
+        }
+    }
+
+    /// What events call it if it has a number.
+    fn numbered(&self) -> ObjectRef {
+        match self {
             Object::Channel(c) => c.upgrade().map_or(ObjectRef::NONE, |c| c.reference()),
             Object::Outcome(o) => o.identity.get(),
             Object::Fiber(f) => f.outcome().identity.get(),
             Object::Semaphore(s) => s.identity.get(),
+            Object::Text(_) | Object::Words(_) | Object::Timer(_) | Object::Outside(_) => ObjectRef::NONE,
         }
     }
-}
 
-/// How reports of waits say it: `waits to receive from channel 'in'`.
-fn words(verb: Verb) -> &'static str {
-    match verb {
-        Verb::WaitsFor | Verb::Awaits => "waits for",
-        Verb::Receives => "waits to receive from",
-        Verb::Sends => "waits to send to",
-        Verb::Joins => "waits for the end of",
-        Verb::Sleeps => "sleeps",
-        Verb::Selects => "waits for one of",
-        Verb::Closes => "waits for the work of",
+    fn reference_kind(&self) -> ObjectKind {
+        match self {
+            Object::Text(_) | Object::Timer(_) => ObjectKind::Timer,
+            Object::Words(_) => ObjectKind::Several,
+            Object::Outside(o) => o.kind(),
+            Object::Channel(_) => ObjectKind::Channel,
+            Object::Outcome(o) => o.identity.kind(),
+            Object::Fiber(_) => ObjectKind::Fiber,
+            Object::Semaphore(_) => ObjectKind::Semaphore,
+        }
     }
 }
 
@@ -125,32 +178,35 @@ impl std::fmt::Display for Object {
         match self {
             Object::Text(text) => f.write_str(text),
             Object::Words(text) => f.write_str(text),
+            Object::Timer(timer) => f.write_str(&timer.words()),
             Object::Channel(c) => match c.upgrade() {
                 Some(c) => f.write_str(&c.describe()),
                 None => f.write_str("a channel"),
             },
-            Object::Outcome(o) => f.write_str(&o.whose),
+            Object::Outcome(o) => f.write_str(&o.describe()),
             Object::Fiber(fiber) => f.write_str(&fiber.describe()),
             Object::Semaphore(s) => f.write_str(&s.describe()),
-            Object::Outside(o) => f.write_str(&o.words()),
+            Object::Outside(o) => f.write_str(&o.kind().called(&o.name())),
         }
     }
 }
 
-/// Who waits for what, where.
+/// Who waits for what, where, since when.
 struct What {
     verb: Verb,
     object: Object,
     place: Option<Site>,
+    /// In ticks of the clock of events.
+    since: u64,
     /// The domain, and the fiber in it; `None`: the root chain.
     domain: Arc<Domain>,
     fiber: Option<u64>,
 }
 
-impl What {
+impl Facts for What {
     fn describe(&self) -> String {
-        let What { verb, object, place, domain, fiber } = self;
-        let (who, verb) = (domain.who(*fiber), words(*verb));
+        let What { verb, object, place, domain, fiber, .. } = self;
+        let (who, verb) = (domain.who(*fiber), verb.waits());
         match place {
             Some(place) => format!("{who} {verb} {object} ({place})"),
             None => format!("{who} {verb} {object}"),
@@ -168,6 +224,9 @@ impl Sleeper for Parked {
     fn describe(&self) -> String {
         self.what.describe()
     }
+    fn facts(&self) -> Option<&dyn Any> {
+        Some(&self.what)
+    }
 }
 
 /// Begins to wait. `verb` and `object` say for what.
@@ -178,24 +237,34 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
     vm.may_wait()?;
     let domain = Domain::of(vm)?.domain.counted();
     let fiber = running_fiber(vm);
-    let events = (vm.running_fiber_ref(), object.reference());
+    let mut events = (vm.running_fiber_ref(), object.numbered());
     if on(Category::Wait) {
+        events.1 = object.reference();
         emit(event::WaitBegin { verb, object: events.1, stack: Stack(vm.event_stack()) });
     }
     let place = vm.running_site(Some(PRELUDE_NAME)).or_else(|| vm.running_site(None));
-    let what = What { verb, object, place, domain: Arc::clone(&domain), fiber };
+    let since = clock::ticks();
+    let what = What { verb, object, place, since, domain: Arc::clone(&domain), fiber };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
         Some(id) => (Waiter::new(Parked { id, what, events }), None),
         None => {
-            let root =
-                Root::new(Arc::clone(domain.runtime().rest()), events, Box::new(move || what.describe()));
+            let root = Root::new(Arc::clone(domain.runtime().rest()), events, Box::new(what));
             let root = Waiter::new(root);
             (root.clone(), Some(root))
         }
     };
     let slot = domain.waits().add(Arc::clone(&waiter));
-    let wait =
-        Wait { waiter: Arc::clone(&waiter), root, slot, timer: None, hold: None, data: None, events, verb };
+    let wait = Wait {
+        waiter: Arc::clone(&waiter),
+        root,
+        slot,
+        timer: None,
+        until: None,
+        hold: None,
+        data: None,
+        fiber: events.0,
+        object: events.1,
+    };
     domain.owner(vm).set_wait(wait);
     Ok(waiter)
 }
@@ -213,7 +282,8 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
     if let (Some(wait), Some(deadline)) = (owner.wait(), deadline) {
         let waiter = Arc::clone(&wait.waiter);
         let hold = domain.runtime().rest().hold();
-        let fiber = wait.events.0;
+        let fiber = wait.fiber;
+        wait.until = Some(deadline);
         if on(Category::Timer) {
             let span = deadline.saturating_duration_since(Instant::now());
             emit(event::TimerSet { span: Ns(span.as_nanos() as u64), fiber });
@@ -308,7 +378,7 @@ pub(crate) fn finish(vm: &mut Vm) {
 /// # Errors
 /// Those of [`begin`].
 pub(crate) fn give_way(vm: &mut Vm) -> LuaResult<Thrown> {
-    let waiter = begin(vm, Verb::WaitsFor, Object::Text("its turn"))?;
+    let waiter = begin(vm, Verb::Yields, Object::Text("to others"))?;
     Domain::of(vm)?.work_first();
     if running_fiber(vm).is_some() {
         // The pump has the fiber at the end of its queue when it gets the domain.
@@ -336,7 +406,7 @@ pub(crate) fn give_up(wait: &Wait) -> bool {
 pub(crate) fn end(domain: &Domain, wait: Wait) {
     if on(Category::Wait) {
         let reason = wait.waiter.woken().map_or(event::Reason::Other, |(reason, _)| reason.into());
-        emit(event::WaitEnd { object: wait.events.1, fiber: wait.events.0, reason });
+        emit(event::WaitEnd { object: wait.object, fiber: wait.fiber, reason });
     }
     domain.waits().remove(wait.slot);
     if let Some(timer) = wait.timer {

@@ -34,12 +34,13 @@ pub fn state(options: HeapOptions) -> Box<Vm> {
     vm
 }
 
-/// What makes machine code, as `PERILUNE_SPESH` says for the command too.
+/// What makes machine code, as `PERILUNE_SPESH` says for the command too; nothing does if it is not set, so that a case
+/// runs the same way each time.
 fn specializer() -> Option<Arc<dyn Specializer>> {
     static CHOSEN: OnceLock<Option<Arc<dyn Specializer>>> = OnceLock::new();
     let choose = || {
-        let mode = std::env::var("PERILUNE_SPESH").unwrap_or_default();
-        perilune_spesh::specializer(&mode, || None).expect("a mode that there is")
+        let mode = std::env::var("PERILUNE_SPESH").unwrap_or_else(|_| "off".into());
+        perilune_spesh::specializer(&mode, perilune_spesh::Setup::default).expect("a mode that there is")
     };
     CHOSEN.get_or_init(choose).clone()
 }

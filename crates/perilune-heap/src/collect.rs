@@ -23,7 +23,7 @@
 use crate::heap::{Heap, LAST_EPOCH};
 use crate::large::take_card;
 use crate::layout::*;
-use crate::mark::{Budget, Marker, cpu_ns};
+use crate::mark::{Budget, Marker, cpu_ns, grow};
 use crate::pace::{LEAST_SLICE, MARK_RATIO, PAUSE_GOAL, Pace};
 use crate::{Client, Cycle, Obj};
 use perilune_trace::event::{self, Bytes, Share, StepCause};
@@ -231,16 +231,14 @@ impl Heap {
         let young = self.retire_spans();
         let log = core::mem::take(&mut self.log);
         let ranges = self.take_card_log();
+        // What has not been logged may be any old object: all are traced, now and for the major.
+        let lost = core::mem::take(&mut self.log_lost);
+        self.major.lost |= lost && self.major.active;
         let mut m = Marker::open(self, Cycle::Minor);
+        m.lost = lost;
         client.roots(&mut m, Cycle::Minor);
-        for &obj in &log {
-            // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
-            unsafe { client.trace(obj, &mut m) };
-        }
-        for &(owner, lo, hi) in &ranges {
-            // SAFETY: as above.
-            unsafe { client.trace_range(owner, lo, hi, &mut m) };
-        }
+        // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
+        unsafe { m.trace_logged(client, &log, &ranges) };
         to_fixpoint(&mut m, client);
         let kept = m.close();
         self.settle_young_samples();
@@ -282,6 +280,7 @@ impl Heap {
     fn take_card_log(&mut self) -> Vec<(Obj, usize, usize)> {
         let mut ranges: Vec<(Obj, usize, usize)> = Vec::new();
         let mut log = core::mem::take(&mut self.card_log);
+        let mut lost = false;
         for (owner, buffer, card) in log.drain(..) {
             // SAFETY: whoever frees or replaces a buffer takes its cards out of the log.
             let (lo, hi) = unsafe { take_card(buffer, card) };
@@ -289,13 +288,20 @@ impl Heap {
             if unsafe { (*owner.as_ptr()).stamp() } == self.epoch() {
                 continue;
             }
-            match ranges.last_mut() {
-                // Filling an array marks one card after the other.
-                Some(last) if last.0 == owner && last.2 == lo => last.2 = hi,
-                _ => ranges.push((owner, lo, hi)),
+            // Filling an array marks one card after the other.
+            if let Some(last) = ranges.last_mut()
+                && last.0 == owner
+                && last.2 == lo
+            {
+                last.2 = hi;
+            } else if ranges.len() < ranges.capacity() || grow(&mut ranges, self.list_limit) {
+                ranges.push((owner, lo, hi));
+            } else {
+                lost = true;
             }
         }
         self.card_log = log;
+        self.log_lost |= lost;
         ranges
     }
 
@@ -318,6 +324,11 @@ impl Heap {
                 let at = obj.as_ptr() as usize;
                 // SAFETY: logged objects are old: their chunks are mapped.
                 if unsafe { get_bit(at, next) } {
+                    let regrey = &mut self.major.regrey;
+                    if regrey.len() == regrey.capacity() && !grow(regrey, self.list_limit) {
+                        self.major.lost = true;
+                        continue;
+                    }
                     // SAFETY: as above.
                     let size = unsafe {
                         clear_bit(at, next);
@@ -329,7 +340,14 @@ impl Heap {
             }
             // SAFETY: as above.
             let marked = |r: &(Obj, _, _)| unsafe { get_bit(r.0.as_ptr() as usize, next) };
-            self.major.ranges.extend(ranges.into_iter().filter(marked));
+            for range in ranges.into_iter().filter(marked) {
+                let ranges = &mut self.major.ranges;
+                if ranges.len() == ranges.capacity() && !grow(ranges, self.list_limit) {
+                    self.major.lost = true;
+                    break;
+                }
+                ranges.push(range);
+            }
         }
         log.clear();
         self.log = log;
@@ -358,6 +376,7 @@ impl Heap {
         self.pace.allocated_at_major = self.stats.allocated_bytes;
         self.major.bytes = 0;
         self.major.rescans = 0;
+        self.major.lost = false;
         self.unmark_islands();
         let mut m = Marker::open(self, Cycle::Major);
         client.roots(&mut m, Cycle::Major);
@@ -373,10 +392,9 @@ impl Heap {
         let last_chance = self.major.rescans >= MOST_RESCANS;
         let mut m = Marker::open(self, Cycle::Major);
         // These are as many as the program has stored into lately; unlike the regreyed, they are dealt with at once.
-        for (owner, lo, hi) in core::mem::take(&mut m.heap.major.ranges) {
-            // SAFETY: the owner is marked, so alive.
-            unsafe { client.trace_range(owner, lo, hi, &mut m) };
-        }
+        let ranges = core::mem::take(&mut m.heap.major.ranges);
+        // SAFETY: the owners are marked, so alive.
+        unsafe { m.trace_logged(client, &[], &ranges) };
         let mut done = m.run(client, budget);
         if done {
             for &obj in &regrey {
@@ -411,7 +429,7 @@ impl Heap {
 
     /// The marking is complete: the bitmaps change places, the sweep begins.
     fn finish_major(&mut self) {
-        debug_assert!(self.major.stack.is_empty() && self.major.parts.is_empty());
+        debug_assert!(self.major.stack.is_empty() && self.major.parts.is_empty() && !self.major.lost);
         self.major.active = false;
         self.side = self.side.other();
         self.settle_old_samples();

@@ -13,6 +13,7 @@ use crate::account::{PORTION, Reported, program_has_room, program_limit};
 use crate::blocks::{BlockSpace, POISON};
 use crate::large::{CardMark, LargeSpace, mark_card, size_of_large};
 use crate::layout::*;
+use crate::mark::grow;
 use crate::pace::Pace;
 use crate::stats::HeapStats;
 use crate::table::ChunkTable;
@@ -61,6 +62,8 @@ pub(crate) struct Major {
     pub bytes: usize,
     /// Times the roots were scanned with marking left to do.
     pub rescans: u32,
+    /// A marked object may refer to one that is not marked, though neither waits (`mark.rs`).
+    pub lost: bool,
 }
 
 /// The private heap of one domain.
@@ -99,6 +102,10 @@ pub struct Heap {
     pub(crate) log: Vec<Obj>,
     /// Parts of large buffers stored into since the last collection: old owner, buffer, card.
     pub(crate) card_log: Vec<(Obj, Obj, u32)>,
+    /// An old object may have been stored into without being in either: they could not grow (`mark.rs`).
+    pub(crate) log_lost: bool,
+    /// Entries that lists of the collector may have: all, but in tests.
+    pub(crate) list_limit: usize,
     pub(crate) minor_stack: Vec<Obj>,
     pub(crate) major: Major,
     pub(crate) pace: Pace,
@@ -161,6 +168,8 @@ impl Heap {
             table: ChunkTable::new(),
             log: Vec::new(),
             card_log: Vec::new(),
+            log_lost: false,
+            list_limit: usize::MAX,
             minor_stack: Vec::new(),
             major: Major::default(),
             pace,
@@ -188,6 +197,12 @@ impl Heap {
     /// The system refuses it.
     pub fn prepare(&mut self) -> Result<(), OutOfMemory> {
         if self.blocks.prepare(&mut self.table) { Ok(()) } else { Err(self.refuse(2 * CHUNK)) }
+    }
+
+    /// From now on the collector's lists do not grow beyond about so many entries, as if the system gave no memory for them: for tests.
+    #[doc(hidden)]
+    pub fn limit_lists(&mut self, entries: usize) {
+        self.list_limit = entries;
     }
 
     /// Nanoseconds on the heap's clock, at least 1.
@@ -514,6 +529,14 @@ impl Heap {
             if header.is_watched() && header.stamp() == self.epoch {
                 return;
             }
+            if self.log.len() == self.log.capacity()
+                && self.scopes.depth() == 0
+                && (self.log_lost || !grow(&mut self.log, self.list_limit))
+            {
+                // Until the next collection, which is due: memory is short. Without the stamp the next store comes here, too.
+                self.log_lost = true;
+                return;
+            }
             header.set_stamp(self.epoch);
             debug_assert!(
                 self.scopes.depth() != 0 || !self.is_young(obj),
@@ -591,6 +614,9 @@ impl Heap {
                 return;
             }
             if (*buffer.as_ptr()).granules != 0 || self.is_young(buffer) {
+                return self.barrier_slow(owner);
+            }
+            if self.card_log.len() == self.card_log.capacity() && !grow(&mut self.card_log, self.list_limit) {
                 return self.barrier_slow(owner);
             }
             match mark_card(buffer, slot - buffer.as_ptr() as usize) {

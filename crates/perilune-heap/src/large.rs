@@ -554,6 +554,17 @@ impl LargeSpace {
         }
     }
 
+    /// One listed object after the other, by number.
+    pub fn nth(&self, n: usize) -> Option<Obj> {
+        let (young, old) = (self.young.len(), self.young.len() + self.old.len());
+        let list = match n {
+            n if n < young => self.young.get(n),
+            n if n < old => self.old.get(n - young),
+            n => self.unswept.get(n - old),
+        };
+        list.copied()
+    }
+
     /// Every listed object.
     pub fn all(&self) -> impl Iterator<Item = Obj> + '_ {
         self.young.iter().chain(&self.old).chain(&self.unswept).copied()

@@ -10,6 +10,15 @@
 //! collection only, hence never meet a newborn.
 //!
 //! Tracing uses an explicit stack everywhere; a client that traces recursively defeats it.
+//!
+//! # When a list cannot grow
+//! The stack may have to hold as many objects as there are, and the log of stores too, just when the system gives no memory. Where they cannot grow the marker forgets: it takes the
+//! child's bit back, the barrier does not log. Both come to the same: *a marked object may refer to one that is not marked* ([`Marker::lost`]). So when the stack is empty, all
+//! marked objects are traced again, each until nothing that it refers to is lost, in as many rounds as it takes. A mark is taken back only while a marked object is being traced; roots are
+//! pushed whatever it costs. Each round marks something, since a stack that is empty has room. Nothing is charged twice: a child is charged when it leaves the stack.
+//!
+//! *Rejected.* A list in pieces, which the reserve could serve (`shortage.rs`): it ends, too, and the stack is the hottest part. Room for all objects in advance: half as much again
+//! of address space. A header bit for what waits: there is none left.
 
 use crate::heap::Heap;
 use crate::island::held::is_island_object;
@@ -101,7 +110,40 @@ pub struct Marker<'a> {
     pub(crate) again: Vec<Obj>,
     /// Objects with a part still to trace: the client's cursor.
     parts: Vec<(Obj, usize)>,
+    /// A marked object may refer to one that is not marked, though nothing waits; see the module's essay.
+    pub(crate) lost: bool,
+    /// What is being traced is a marked object: marks may be taken back.
+    traces: bool,
 }
+
+/// How far a walk over the marked objects has come.
+#[derive(Default)]
+struct Place {
+    chunk: usize,
+    block: usize,
+    word: usize,
+    /// Bits of this word that are still to come.
+    left: u64,
+    large: usize,
+}
+
+/// Makes room for another entry in a list of the collector. False: there is none, and the caller must do without. `limit` is for tests: more entries than that are refused.
+#[cold]
+#[inline(never)]
+pub(crate) fn grow<T>(list: &mut Vec<T>, limit: usize) -> bool {
+    let more = list.capacity().max(4);
+    if list.capacity() >= limit {
+        return false;
+    }
+    if (list.capacity() + more) * size_of::<T>() <= SMALL_LIST {
+        list.reserve(more);
+        return true;
+    }
+    list.try_reserve(more).is_ok()
+}
+
+/// Lists of so many bytes grow in any case: the reserve serves them, if need be.
+const SMALL_LIST: usize = crate::shortage::LARGEST / 8;
 
 impl<'a> Marker<'a> {
     /// A marker for `cycle` that continues with what the heap has kept.
@@ -110,12 +152,13 @@ impl<'a> Marker<'a> {
             Cycle::Minor => heap.side,
             Cycle::Major => heap.side.other(),
         };
-        let (stack, parts, bytes) = match cycle {
-            Cycle::Minor => (core::mem::take(&mut heap.minor_stack), Vec::new(), 0),
+        let (stack, parts, bytes, lost) = match cycle {
+            Cycle::Minor => (core::mem::take(&mut heap.minor_stack), Vec::new(), 0, false),
             Cycle::Major => (
                 core::mem::take(&mut heap.major.stack),
                 core::mem::take(&mut heap.major.parts),
                 heap.major.bytes,
+                heap.major.lost,
             ),
         };
         Marker {
@@ -130,6 +173,8 @@ impl<'a> Marker<'a> {
             stack,
             again: Vec::new(),
             parts,
+            lost,
+            traces: false,
         }
     }
 
@@ -144,6 +189,7 @@ impl<'a> Marker<'a> {
                 self.heap.major.stack = self.stack;
                 self.heap.major.parts = self.parts;
                 self.heap.major.bytes = self.bytes;
+                self.heap.major.lost = self.lost;
             }
         }
         self.bytes
@@ -179,8 +225,114 @@ impl<'a> Marker<'a> {
             unsafe { clear_bit(obj.as_ptr() as usize, self.bits) };
             return false;
         }
+        if self.stack.len() == self.stack.capacity() && !self.make_room() {
+            // SAFETY: as above.
+            unsafe { clear_bit(obj.as_ptr() as usize, self.bits) };
+            return false;
+        }
         self.stack.push(obj);
         true
+    }
+
+    /// Makes room on the stack, which is full; false, if it cannot grow and the mark can be taken back.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) -> bool {
+        if grow(&mut self.stack, self.heap.list_limit) || !self.traces {
+            return true;
+        }
+        self.lost = true;
+        false
+    }
+
+    /// Has the client trace a marked object.
+    ///
+    /// # Safety
+    /// The object is marked, or old in a minor collection, and initialised.
+    #[inline(always)]
+    unsafe fn trace<C: Client>(&mut self, client: &mut C, obj: Obj) {
+        self.traces = true;
+        // SAFETY: the caller's promise.
+        unsafe { client.trace(obj, self) };
+        self.traces = false;
+    }
+
+    /// As [`Marker::trace`], for objects that have been stored into.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn trace_logged<C: Client>(
+        &mut self,
+        client: &mut C,
+        log: &[Obj],
+        ranges: &[(Obj, usize, usize)],
+    ) {
+        self.traces = true;
+        for &obj in log {
+            // SAFETY: the caller's promise.
+            unsafe { client.trace(obj, self) };
+        }
+        for &(owner, lo, hi) in ranges {
+            // SAFETY: as above.
+            unsafe { client.trace_range(owner, lo, hi, self) };
+        }
+        self.traces = false;
+    }
+
+    /// Traces all marked objects again, until none refers to one that is not marked.
+    #[cold]
+    #[inline(never)]
+    fn find_lost<C: Client>(&mut self, client: &mut C) {
+        while std::mem::take(&mut self.lost) {
+            let (mut place, mut lost) = (Place::default(), false);
+            while let Some(obj) = self.next_marked(&mut place) {
+                loop {
+                    // SAFETY: marked objects are live and, at a safepoint, initialised.
+                    unsafe { self.trace(client, obj) };
+                    let again = std::mem::take(&mut self.lost);
+                    self.run_all(client, Budget::Unlimited);
+                    lost |= again | std::mem::take(&mut self.lost);
+                    if !again {
+                        break;
+                    }
+                }
+            }
+            self.lost = lost;
+        }
+    }
+
+    /// The next marked object behind this place. Those that are marked meanwhile may come or not.
+    fn next_marked(&self, place: &mut Place) -> Option<Obj> {
+        while let Some(chunk) = self.heap.blocks.chunks.get(place.chunk) {
+            let block = chunk.block(FIRST_BLOCK + place.block);
+            if place.left != 0 {
+                let at =
+                    block.at() + ((place.word - 1) * 64 + place.left.trailing_zeros() as usize) * GRANULE;
+                place.left &= place.left - 1;
+                // SAFETY: not null.
+                return Some(unsafe { obj_at(at) });
+            }
+            if place.word < WORDS_PER_BLOCK {
+                // SAFETY: the tables of a mapped chunk are mapped.
+                place.left =
+                    unsafe { (*block.words(STARTS))[place.word] & (*block.words(self.bits))[place.word] };
+                place.word += 1;
+                continue;
+            }
+            place.word = 0;
+            place.block += 1;
+            if place.block == CHUNK / BLOCK - FIRST_BLOCK {
+                (place.chunk, place.block) = (place.chunk + 1, 0);
+            }
+        }
+        while let Some(obj) = self.heap.large.nth(place.large) {
+            place.large += 1;
+            // SAFETY: the object lies in a mapped chunk of this heap.
+            if unsafe { get_bit(obj.as_ptr() as usize, self.bits) } {
+                return Some(obj);
+            }
+        }
+        None
     }
 
     /// Traces `obj` even if it is marked already (the running coroutine, whose stack changes without barriers).
@@ -290,7 +442,7 @@ impl<'a> Marker<'a> {
 
     /// Whether something is queued.
     pub(crate) fn is_idle(&self) -> bool {
-        self.stack.is_empty() && self.again.is_empty() && self.parts.is_empty()
+        self.stack.is_empty() && self.again.is_empty() && self.parts.is_empty() && !self.lost
     }
 
     /// Traces everything queued and all that it leads to.
@@ -300,6 +452,15 @@ impl<'a> Marker<'a> {
 
     /// As [`Marker::drain`], but stops when the budget is spent; true if everything is traced.
     pub(crate) fn run<C: Client>(&mut self, client: &mut C, budget: Budget) -> bool {
+        let done = self.run_all(client, budget);
+        if done && self.lost {
+            self.find_lost(client);
+        }
+        done
+    }
+
+    /// As [`Marker::run`], but what is lost stays so.
+    fn run_all<C: Client>(&mut self, client: &mut C, budget: Budget) -> bool {
         let mut queue = [None::<Obj>; QUEUE];
         let mut at = 0;
         let mut looks = budget.looks();
@@ -316,10 +477,12 @@ impl<'a> Marker<'a> {
                     if oldest.is_none() {
                         if let Some(obj) = self.again.pop() {
                             // SAFETY: marked objects are live and, at a safepoint, initialised.
-                            unsafe { client.trace(obj, self) };
+                            unsafe { self.trace(client, obj) };
                         } else if let Some((obj, part)) = self.parts.pop() {
+                            self.traces = true;
                             // SAFETY: as above.
                             unsafe { client.trace_part(obj, part, self) };
+                            self.traces = false;
                         } else {
                             return true;
                         }
@@ -335,13 +498,15 @@ impl<'a> Marker<'a> {
             self.account(obj);
             let before = self.stack.len();
             // SAFETY: as above.
-            unsafe { client.trace(obj, self) };
+            unsafe { self.trace(client, obj) };
             // An array of a thousand objects has a thousand mark bits, each in another cache line.
             let pushed = self.stack.len().saturating_sub(before) as u32;
             looks = looks.saturating_sub(1 + pushed / MARKS_PER_OBJECT);
             if looks == 0 {
                 looks = BETWEEN_LOOKS;
-                if budget.is_spent(self.bytes.wrapping_sub(began_at)) {
+                // What is in the queue must have a place on the stack.
+                let fits = self.stack.len() + QUEUE <= self.stack.capacity() || !self.lost;
+                if fits && budget.is_spent(self.bytes.wrapping_sub(began_at)) {
                     self.stack.extend(queue.iter_mut().filter_map(|o| o.take()));
                     return false;
                 }

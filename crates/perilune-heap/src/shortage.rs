@@ -6,9 +6,18 @@
 //! program itself. From then on memory is *short*: every heap has a collection due, and its program gets "not enough memory" if a complete
 //! collection does not help. The reserve only has to last until then.
 //!
-//! Larger requests are refused. What a program decides the size of asks in a way that can fail (`try_reserve`); what grows to that size
-//! without asking ends the process, as it would without a reserve: lists of the collector (marked objects, logged stores), the tables of strings and
-//! atoms, each beyond a mebibyte, and a program text of many megabytes while it is compiled.
+//! Larger requests are refused. What a program decides the size of asks in a way that can fail (`try_reserve`), or does without:
+//!
+//! | what grows | when it cannot |
+//! |---|---|
+//! | the marker's stack, the logs of stores, what a major is to look at again | it is forgotten, and found by tracing all that is marked once more (`mark.rs`) |
+//! | the set of young interned strings | it is filled further; the collection that is due empties it |
+//! | the shards of the old ones | they are not split, and grow one by one |
+//! | shapes, atoms | there is no transition: the table becomes a dictionary |
+//! | a text that is compiled | "not enough memory", before its tree doubles (`perilune_syntax::Bounds`) |
+//!
+//! What is left, and ends the process beyond a mebibyte: roots and finalised objects that a collection marks at once, the log of a scope that is open (`arena.rs`), the lists of
+//! chunks and large objects of a heap of some hundred gigabytes.
 //!
 //! # The reserve
 //! A region of zeroed static memory, which costs address space but no memory until it is used. Pieces are powers of two, each size with a list of free

@@ -121,10 +121,13 @@ impl Heap {
                 // SAFETY: just found to be an object.
                 let young_child = unsafe { self.is_young(child) };
                 let exempt = sets.carded.contains(&obj) || sets.restless.contains(&obj);
-                if !young && !fresh && !exempt && young_child {
+                if !young && !fresh && !exempt && !self.log_lost && young_child {
                     return Err(edge("an unlogged store of a newborn into an old object".into()));
                 }
-                let is_black = sets.black.contains(&obj) && !sets.waiting.contains(&obj);
+                let is_black = !self.major.lost
+                    && !self.log_lost
+                    && sets.black.contains(&obj)
+                    && !sets.waiting.contains(&obj);
                 if is_black && !fresh && !exempt && !sets.black.contains(&child) && !young_child {
                     return Err(edge("an unlogged store of a white object into a black one".into()));
                 }

@@ -392,6 +392,53 @@ proptest! {
     }
 }
 
+/// A real heap whose collector gets no memory for its lists.
+fn short(options: HeapOptions) -> Real {
+    let mut real = Real::new(options);
+    real.heap.limit_lists(4);
+    real
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn lists_that_cannot_grow_lose_nothing(ops in ops(150)) {
+        World::new(short(options())).run(&ops);
+    }
+}
+
+/// Many old objects are stored into, each new one refers to many others, and majors go on meanwhile: with room for four entries in each list.
+#[test]
+fn many_objects_and_many_stores_with_hardly_a_list() {
+    let mut real = short(options());
+    let node = |slots| Node { kind: Kind::Plain, bytes: 64, children: vec![None; slots] };
+    const WIDE: usize = 400;
+    real.alloc(0, &node(WIDE));
+    let roots = [Some(0)];
+    for i in 0..WIDE {
+        real.alloc(1 + i as Id, &node(3));
+        real.store(0, i, Some(1 + i as Id));
+    }
+    real.minor(&roots);
+    let mut next = 1000;
+    for round in 0..6 {
+        for i in 0..WIDE {
+            real.alloc(next, &node(2));
+            real.store(1 + i as Id, round % 3, Some(next));
+            next += 1;
+        }
+        real.step(&roots, 20);
+        for i in 0..WIDE {
+            assert!(real.load(1 + i as Id, round % 3).is_some_and(|id| real.is_allocated(id)), "{round} {i}");
+        }
+        real.check(&roots, None);
+    }
+    real.full(&roots);
+    // The widest one, its children, three of each.
+    assert_eq!(real.objects.len(), 1 + WIDE + 3 * WIDE);
+    real.check(&roots, Some(0));
+}
+
 /// Near the last epoch the inner scope is refused, so that the outer one, which ends first, is the innermost after all.
 #[test]
 fn a_scope_within_which_none_could_be_opened() {

@@ -71,7 +71,7 @@ static HTTP: Native = Native::reentrant("perilune.http", |vm| {
     vm.push(core.into());
     vm.register(core, natives::ALL)?;
     vm.register(core, tools::ALL)?;
-    vm.register(core, &[&DAEMON])?;
+    vm.register(core, &[&DAEMON, &perilune_io::protocol::SPREAD])?;
     for source in &SOURCES {
         source.run(vm, &[core.into()])?;
     }

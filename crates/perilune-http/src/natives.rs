@@ -9,6 +9,9 @@ use crate::head::{self, Limits, MOST_FIELDS, Parsed, Wishes};
 use crate::refused::Refused;
 use httparse::Header;
 use perilune_io::protocol::{CONNECTION, More, Side, Step, Stop, Stream, read, results, write};
+use perilune_io::protocol::{is_seen, request_begins, request_ends, request_handled};
+use perilune_trace::FiberRef;
+use perilune_trace::event::Protocol;
 use perilune_vm::{Gc, Guess, LuaResult, Native, Table, Value, Vm};
 use std::io::Write;
 use std::sync::Arc;
@@ -25,6 +28,9 @@ pub static ALL: &[&Native] = &[
     &END_CHUNKS,
     &IS_FRESH,
     &READ_WITHIN,
+    &REQUEST_BEGINS,
+    &REQUEST_HANDLED,
+    &REQUEST_ENDS,
 ];
 
 /// The code of what a peer says that is no HTTP.
@@ -184,6 +190,33 @@ static IS_FRESH: Native = Native::leaf("is_fresh", |vm| {
     let fresh = input.is_open() && input.buffer.is_empty() && stream.more(&mut input, 0) == More::Wait;
     drop(input);
     vm.ret(fresh)
+});
+
+// -- Traces ----------------------------------------------------------------------------------------------------------------------
+
+/// `request_begins(c, name)`: tells traces that the running fiber begins to answer a request; the fiber, for the other two, or false if nobody wants to know.
+static REQUEST_BEGINS: Native = Native::leaf("request_begins", |vm| {
+    if !is_seen() {
+        return vm.ret(false);
+    }
+    let (stream, name) = (this(vm)?, vm.check_str(2)?);
+    let fiber = vm.running_fiber_ref();
+    request_begins(fiber, name.bytes(), Protocol::Http, &stream, Duration::ZERO);
+    // The same bits.
+    vm.ret(fiber.0 as i64)
+});
+
+/// `request_handled(fiber)`: its handler has returned.
+static REQUEST_HANDLED: Native = Native::leaf("request_handled", |vm| {
+    request_handled(FiberRef(vm.check_int(1)? as u64));
+    Ok(0)
+});
+
+/// `request_ends(fiber, status)`: it has been answered.
+static REQUEST_ENDS: Native = Native::leaf("request_ends", |vm| {
+    let status = u16::try_from(vm.check_int(2)?).unwrap_or(0);
+    request_ends(FiberRef(vm.check_int(1)? as u64), status);
+    Ok(0)
 });
 
 fn push_opt(vm: &mut Vm, text: Option<&str>) -> LuaResult<()> {

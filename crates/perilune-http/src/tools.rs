@@ -4,6 +4,7 @@ use crate::url::{self, Url};
 use crate::{compose, date};
 use flate2::Compression;
 use flate2::write::{GzEncoder, MultiGzDecoder};
+use perilune_io::protocol::{metadata, open_beneath};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -13,7 +14,7 @@ use std::time::UNIX_EPOCH;
 
 /// The natives of this file.
 pub static ALL: &[&Native] =
-    &[&PARSE_URL, &ESCAPE, &UNESCAPE, &REASON, &IS_TOKEN, &FILE, &GZIP, &INFLATER, &INFLATE];
+    &[&PARSE_URL, &ESCAPE, &UNESCAPE, &REASON, &IS_TOKEN, &FILE, &ROOM, &GZIP, &INFLATER, &INFLATE];
 
 fn bytes_of(vm: &mut Vm, n: u32) -> LuaResult<Vec<u8>> {
     Ok(vm.check_str(n)?.bytes().to_vec())
@@ -80,17 +81,21 @@ static IS_TOKEN: Native = Native::leaf("is_token", |vm| {
     vm.ret(is)
 });
 
-/// `file(folder, path)`: what a path below a folder leads to: `kind, real path, size, date, mark`. Nil if there is nothing, or if it leads out of the folder, be it by a
+/// `file(folder, path)`: what a path below a folder leads to: `kind, file, size, date, mark`; the file is open. Nil if there is nothing, or if it leads out of the folder, be it by a
 /// symbolic link.
 static FILE: Native = Native::leaf("file", |vm| {
     let (folder, path) = (bytes_of(vm, 1)?, bytes_of(vm, 2)?);
     let found = (|| {
         let root = Path::new(OsStr::from_bytes(&folder)).canonicalize().ok()?;
         let real = root.join(OsStr::from_bytes(&path)).canonicalize().ok()?;
-        let about = real.starts_with(&root).then(|| real.metadata().ok())??;
-        Some((real, about))
+        // Of the real path no part is a link. Who makes one of it now finds that it is not followed.
+        let below = real.strip_prefix(&root).ok()?;
+        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        let file = open_beneath(&root, below).ok()?;
+        let about = metadata(&file).ok()?;
+        Some((file, about))
     })();
-    let Some((real, about)) = found else { return vm.ret(Value::NIL) };
+    let Some((file, about)) = found else { return vm.ret(Value::NIL) };
     let kind = match about.file_type() {
         kind if kind.is_file() => "file",
         kind if kind.is_dir() => "folder",
@@ -99,11 +104,18 @@ static FILE: Native = Native::leaf("file", |vm| {
     let changed =
         about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     vm.push_str(kind.as_bytes())?;
-    vm.push_str(real.as_os_str().as_bytes())?;
+    let file = vm.shared_ref(file);
+    vm.push(file.into());
     vm.push(Value::int(about.len() as i64));
     vm.push_str(date::text(changed.as_secs()).as_bytes())?;
     vm.push_str(format!("\"{:x}-{:x}\"", changed.as_nanos(), about.len()).as_bytes())?;
     Ok(5)
+});
+
+/// `room()`: how many connections a server may have if nobody says it: 10,000, or four of five of the descriptors that the system allows.
+static ROOM: Native = Native::leaf("room", |vm| {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    vm.ret((descriptors.unwrap_or(u64::MAX) / 5).saturating_mul(4).clamp(1, 10_000) as i64)
 });
 
 /// `gzip(text)`: compressed.

@@ -1,6 +1,7 @@
 //! Connections as programs see them: the natives on a [`Stream`].
 
 use crate::failure::Failure;
+use crate::seen;
 use crate::stream::{End, Input, More, Origin, Stream};
 use crate::tls::{self, Setup};
 use crate::waiting::{Progress, Side, Waited, turn, wait};
@@ -41,6 +42,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
             &CLOSE,
             &ABORT,
             &COPY_TO,
+            &crate::sendfile::SEND_FILE,
             &START_TLS,
             &SET,
             &INFO,
@@ -429,6 +431,9 @@ fn flush(vm: &mut Vm, stream: &Arc<Stream>) -> Result<(), Stop> {
 /// `c:flush()`: waits until the system has all that was written.
 static FLUSH: Native = Native::leaf("flush", |vm| {
     let stream = this(vm)?;
+    if seen::is_on() {
+        stream.talk.at(vm.event_stack());
+    }
     let outcome = flush(vm, &stream);
     done(vm, outcome)
 });

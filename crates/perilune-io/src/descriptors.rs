@@ -6,11 +6,12 @@
 use crate::poller::{self, Registration};
 use crate::slot::{Left, Slot, Wakes};
 use perilune_domain::outside::{self, Awaited, Turn, Waiter};
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
-use perilune_vm::host::{Aside, Descriptors, Direction, Watch};
+use perilune_vm::host::{Aside, Descriptors, Direction, Watch, Watchable};
 use perilune_vm::{LuaResult, Vm};
-use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The process's poller, as natives below know it.
@@ -23,7 +24,10 @@ struct Poller;
 
 struct Watched {
     registration: Registration,
-    what: String,
+    kind: ObjectKind,
+    number: i32,
+    /// What it is called, looked up when somebody asks: while somebody waits it is open.
+    name: OnceLock<String>,
 }
 
 /// What is put aside: dropped with the wait, it takes the waiter back.
@@ -56,24 +60,50 @@ impl Watched {
     }
 }
 
-struct Words(String);
+struct Pause(String);
 
-impl Awaited for Words {
-    fn words(&self) -> String {
+impl Awaited for Pause {
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Operation
+    }
+    fn name(&self) -> String {
         self.0.clone()
     }
 }
 
 impl Awaited for Watched {
-    fn words(&self) -> String {
-        self.what.clone()
+    fn kind(&self) -> ObjectKind {
+        self.kind
+    }
+    fn name(&self) -> String {
+        let looked_up = || match self.kind {
+            ObjectKind::Process => command(self.number),
+            _ => match std::fs::read_link(format!("/proc/self/fd/{}", self.number)) {
+                Ok(path) => path.display().to_string(),
+                Err(_) => self.number.to_string(),
+            },
+        };
+        self.name.get_or_init(looked_up).clone()
     }
 }
 
+/// A process by its number and the words that it was started with, as far as they are short.
+fn command(pid: i32) -> String {
+    const LONGEST: usize = 60;
+    let Ok(words) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return pid.to_string() };
+    let text = String::from_utf8_lossy(&words).replace('\0', " ");
+    let text: String = text.trim_end().chars().take(LONGEST).collect();
+    if text.is_empty() { pid.to_string() } else { format!("{pid} ({text})") }
+}
+
 impl Descriptors for Poller {
-    fn watch(&self, fd: BorrowedFd<'_>, what: String) -> std::io::Result<Arc<dyn Watch>> {
+    fn watch(&self, fd: BorrowedFd<'_>, what: Watchable) -> std::io::Result<Arc<dyn Watch>> {
         let registration = poller::register(&fd)?;
-        Ok(Arc::new(Watched { registration, what }))
+        let (kind, number) = match what {
+            Watchable::Stream => (ObjectKind::Stream, fd.as_raw_fd()),
+            Watchable::Process(pid) => (ObjectKind::Process, pid),
+        };
+        Ok(Arc::new(Watched { registration, kind, number, name: OnceLock::new() }))
     }
 
     fn turn(&self, vm: &mut Vm) -> LuaResult<Option<Aside>> {
@@ -88,7 +118,7 @@ impl Descriptors for Poller {
     }
 
     fn pause(&self, vm: &mut Vm, span: Duration, what: String, aside: Aside) -> LuaResult<Option<Aside>> {
-        outside::begin(vm, Verb::WaitsFor, Arc::new(Words(what)))?;
+        outside::begin(vm, Verb::WaitsFor, Arc::new(Pause(what)))?;
         outside::set_data(vm, Waits { from: None, aside: Some(aside) });
         outside::limit_at(vm, Instant::now().checked_add(span))?;
         if outside::sleeps(vm) {
@@ -105,8 +135,9 @@ impl Watch for Watched {
 
     fn wait(self: Arc<Self>, vm: &mut Vm, direction: Direction, aside: Aside) -> LuaResult<Option<Aside>> {
         let verb = match direction {
-            Direction::Read => Verb::Receives,
-            Direction::Write => Verb::Sends,
+            _ if self.kind == ObjectKind::Process => Verb::Ends,
+            Direction::Read => Verb::Reads,
+            Direction::Write => Verb::Writes,
         };
         let waiter = outside::begin(vm, verb, Arc::clone(&self) as _)?;
         let Ok(left) = self.slot(direction).leave(waiter) else {
@@ -118,6 +149,10 @@ impl Watch for Watched {
             return Err(vm.park());
         }
         Ok(over(vm))
+    }
+
+    fn give_up(&self, direction: Direction) {
+        self.slot(direction).raise(false, Wakes::All);
     }
 
     fn pass_on(&self, direction: Direction) {

@@ -15,6 +15,7 @@ use crate::stream::{Origin, Stream};
 use crate::tls::{self, Setup};
 use crate::waiting::{self, Progress};
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::{LuaResult, Native, Thrown, Value, Vm};
 use rustix::fd::OwnedFd;
@@ -31,11 +32,14 @@ const STAGGER: Duration = Duration::from_millis(250);
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// What a wait of these natives is for.
-struct Words(String);
+struct Called(String);
 
-impl Awaited for Words {
-    fn words(&self) -> String {
-        self.0.clone()
+impl Awaited for Called {
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Address
+    }
+    fn name(&self) -> String {
+        format!("'{}'", self.0)
     }
 }
 
@@ -73,7 +77,7 @@ pub fn addresses(
     if let Ok(ip) = name.parse() {
         return Ok(Ok(vec![ip]));
     }
-    let waiter = outside::begin(vm, Verb::WaitsFor, Arc::new(Words(format!("the address of '{name}'"))))?;
+    let waiter = outside::begin(vm, Verb::Resolves, Arc::new(Called(name.to_owned())))?;
     let place = Place::default();
     if let Err(failure) = resolve::ask(name.to_owned(), Arc::clone(&place), waiter) {
         outside::finish(vm);
@@ -165,7 +169,7 @@ struct Dial {
     deadline: Option<Instant>,
     last: Failure,
     nodelay: bool,
-    words: String,
+    target: String,
     /// What the program has called it.
     host: Option<String>,
     tls: Option<Setup>,
@@ -347,7 +351,7 @@ fn begin(vm: &mut Vm) -> LuaResult<u32> {
             Err(failure) => return failure.ret(vm),
         },
     };
-    let words = format!("a connection to {}", wish.target);
+    let target = wish.target.to_string();
     let mut deadline = wish.span.and_then(|s| Instant::now().checked_add(s));
     let left: VecDeque<Goal> = match wish.target.for_connecting() {
         Target::Ip(a) => [Goal::Ip(a)].into(),
@@ -375,7 +379,7 @@ fn begin(vm: &mut Vm) -> LuaResult<u32> {
         deadline,
         last: Failure::Name("the name has no address".into()),
         nodelay: wish.nodelay,
-        words,
+        target,
         host,
         tls,
     };
@@ -414,7 +418,7 @@ fn wait_for(vm: &mut Vm, mut dial: Dial) -> LuaResult<u32> {
         if dial.deadline.is_some_and(|d| d <= now) {
             return Failure::Timeout.ret(vm);
         }
-        let waiter = outside::begin(vm, Verb::WaitsFor, Arc::new(Words(dial.words.clone())))?;
+        let waiter = outside::begin(vm, Verb::Connects, Arc::new(Called(dial.target.clone())))?;
         if !dial.leave(&waiter) {
             dial.take_back();
             outside::finish(vm);

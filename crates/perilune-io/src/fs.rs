@@ -7,14 +7,16 @@
 //! An operation that is cancelled before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it.
 
 use crate::failure::Failure;
+use crate::file::OPEN;
 use crate::helpers::{self, Answer, Desk};
 use crate::options;
 use perilune_domain::outside::{self, Awaited};
+use perilune_trace::ObjectKind;
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::ffi::OsStr;
-use std::io::{IoSliceMut, Read, Write};
+use std::io::{IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -28,31 +30,36 @@ const LONGEST: usize = 10_000;
 /// `fs.read` returns so much unless the program says otherwise.
 const LIMIT: usize = 64 << 20;
 
-static FILES: Desk = Desk::new("perilune-files", "operations on files wait", MOST, LONGEST);
+pub static FILES: Desk = Desk::new("perilune-files", "operations on files wait", MOST, LONGEST);
 
 /// The module.
 pub static MODULE: Native = Native::leaf("perilune.fs", |vm| {
     outside::enter(vm);
-    let module = vm.new_table(0, 10)?;
+    let module = vm.new_table(0, 11)?;
     vm.push(module.into());
-    vm.register(module, &[&READ, &WRITE, &STAT, &DIR, &MKDIR, &RENAME, &REMOVE, &SYNC, &TEMPORARY])?;
+    vm.register(module, &[&READ, &WRITE, &STAT, &DIR, &MKDIR, &RENAME, &REMOVE, &SYNC, &TEMPORARY, &OPEN])?;
     vm.ret(module)
 });
 
 /// What is waited for.
-struct Operation {
-    verb: &'static str,
-    path: PathBuf,
+pub struct Operation {
+    /// What is done to it.
+    pub verb: &'static str,
+    /// The file.
+    pub path: PathBuf,
 }
 
 impl Awaited for Operation {
-    fn words(&self) -> String {
-        format!("file '{}', to {} it", self.path.display(), self.verb)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Operation
+    }
+    fn name(&self) -> String {
+        format!("{} '{}'", self.verb, self.path.display())
     }
 }
 
 /// A path that is argument `n`.
-fn path(vm: &mut Vm, n: u32) -> LuaResult<PathBuf> {
+pub fn check_path(vm: &mut Vm, n: u32) -> LuaResult<PathBuf> {
     let bytes = vm.check_str(n)?.bytes().to_vec();
     if bytes.contains(&0) {
         return Err(vm.arg_error(n, "a path has no zero bytes"));
@@ -60,7 +67,8 @@ fn path(vm: &mut Vm, n: u32) -> LuaResult<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
 }
 
-fn errno(error: &std::io::Error) -> Errno {
+/// The system's number of an error.
+pub fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
@@ -69,8 +77,33 @@ fn failure(verb: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::from(errno(error)).of(|| format!("cannot {verb} '{}'", path.display()))
 }
 
-/// Does `work` on a path: what is to be done is made of the arguments at the first turn. `deliver` pushes its result.
-fn operate<T: Send + 'static, W>(
+/// Does what `order` makes of the arguments at the first turn, on a helper if others can use the domain.
+pub fn operation<T: Send + 'static, W>(
+    vm: &mut Vm,
+    order: impl FnOnce(&mut Vm) -> LuaResult<(Arc<Operation>, W)>,
+) -> LuaResult<Result<T, Failure>>
+where
+    W: FnOnce() -> Result<T, Failure> + Send + 'static,
+{
+    Ok(match helpers::answer::<Result<T, Failure>>(vm)? {
+        Answer::Some(result) => result,
+        Answer::Failed(failure) => Err(failure),
+        Answer::None => {
+            let (what, work) = order(vm)?;
+            if !vm.can_park() {
+                return Ok(vm.blocking(work));
+            }
+            match helpers::ask(vm, &FILES, what, None, work)? {
+                Answer::Some(result) => result,
+                Answer::Failed(failure) => Err(failure),
+                Answer::None => Err(Failure::Closed),
+            }
+        }
+    })
+}
+
+/// The same on a path. `deliver` pushes its result.
+pub fn operate<T: Send + 'static, W>(
     vm: &mut Vm,
     verb: &'static str,
     order: impl FnOnce(&mut Vm) -> LuaResult<(PathBuf, W)>,
@@ -79,25 +112,12 @@ fn operate<T: Send + 'static, W>(
 where
     W: FnOnce(&Path) -> std::io::Result<T> + Send + 'static,
 {
-    let result = match helpers::answer::<Result<T, Failure>>(vm)? {
-        Answer::Some(result) => result,
-        Answer::Failed(failure) => Err(failure),
-        Answer::None => {
-            let (path, work) = order(vm)?;
-            if vm.can_park() {
-                let what = Arc::new(Operation { verb, path: path.clone() });
-                let job = move || work(&path).map_err(|error| failure(verb, &path, &error));
-                match helpers::ask(vm, &FILES, what, None, job)? {
-                    Answer::Some(result) => result,
-                    Answer::Failed(failure) => Err(failure),
-                    Answer::None => Err(Failure::Closed),
-                }
-            } else {
-                vm.blocking(|| work(&path)).map_err(|error| failure(verb, &path, &error))
-            }
-        }
+    let order = |vm: &mut Vm| {
+        let (path, work) = order(vm)?;
+        let what = Arc::new(Operation { verb, path: path.clone() });
+        Ok((what, move || work(&path).map_err(|error| failure(verb, &path, &error))))
     };
-    match result {
+    match operation(vm, order)? {
         Ok(result) => deliver(vm, result),
         Err(failure) => failure.ret(vm),
     }
@@ -109,37 +129,71 @@ fn done(vm: &mut Vm, (): ()) -> LuaResult<u32> {
 
 // -- Contents --------------------------------------------------------------------------------------------------------------------
 
-/// `fs.read(path [, limit])`: the contents.
+/// What `fs.read` is asked for.
+#[derive(Clone, Copy)]
+struct Part {
+    offset: u64,
+    /// At most so many bytes.
+    length: Option<usize>,
+    /// More than so many are a failure.
+    limit: usize,
+}
+
+/// Argument `n`: a limit, or a table of options.
+fn check_part(vm: &mut Vm, n: u32) -> LuaResult<Part> {
+    let mut part = Part { offset: 0, length: None, limit: LIMIT };
+    let bytes = |n: i64| usize::try_from(n).unwrap_or(usize::MAX);
+    if let Some(table) = vm.arg(n).as_table() {
+        options::check(vm, table, &["limit", "offset", "length"])?;
+        part.offset = options::int(vm, table, "offset", 0, i64::MAX)?.unwrap_or(0) as u64;
+        part.length = options::int(vm, table, "length", 0, i64::MAX)?.map(bytes);
+        part.limit = options::int(vm, table, "limit", 0, i64::MAX)?.map_or(LIMIT, bytes);
+        return Ok(part);
+    }
+    match vm.opt_int(n, LIMIT as i64)? {
+        limit if limit < 0 => return Err(vm.arg_error(n, "a limit must not be negative")),
+        limit => part.limit = bytes(limit),
+    }
+    Ok(part)
+}
+
+/// `fs.read(path [, limit or {limit=, offset=, length=}])`: the contents.
 static READ: Native = Native::leaf("read", |vm| {
-    let limit = match vm.opt_int(2, LIMIT as i64)? {
-        limit if limit < 0 => return Err(vm.arg_error(2, "a limit must not be negative")),
-        limit => usize::try_from(limit).unwrap_or(usize::MAX),
-    };
+    let part = check_part(vm, 2)?;
     let mut now = None;
     let deliver = |vm: &mut Vm, contents: Option<Vec<u8>>| match contents {
         Some(contents) => vm.ret_str(&contents),
-        None => Failure::Limit(format!("the file is longer than {limit} bytes")).ret(vm),
+        None => {
+            let is_part = part.offset > 0 || part.length.is_some();
+            let what = if is_part { "the part" } else { "the file" };
+            Failure::Limit(format!("{what} is longer than {} bytes", part.limit)).ret(vm)
+        }
     };
     let order = |vm: &mut Vm| {
-        let path = path(vm, 1)?;
-        if vm.can_park() {
-            now = read_now(&path, limit);
+        let path = check_path(vm, 1)?;
+        if vm.can_park() && part.offset == 0 && part.length.is_none() {
+            now = read_now(&path, part.limit);
         }
         let there = now.take();
         Ok((path, move |path: &Path| match there {
             Some(contents) => Ok(Some(contents)),
-            None => read(path, limit),
+            None => read(path, part),
         }))
     };
     operate(vm, "read", order, deliver)
 });
 
 /// `None`: it is longer.
-fn read(path: &Path, limit: usize) -> std::io::Result<Option<Vec<u8>>> {
+fn read(path: &Path, part: Part) -> std::io::Result<Option<Vec<u8>>> {
     let mut contents = Vec::new();
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    std::fs::File::open(path)?.take(most).read_to_end(&mut contents)?;
-    Ok((contents.len() <= limit).then_some(contents))
+    let most = u64::try_from(part.limit).unwrap_or(u64::MAX).saturating_add(1);
+    let length = part.length.and_then(|length| u64::try_from(length).ok());
+    let mut file = std::fs::File::open(path)?;
+    if part.offset > 0 {
+        file.seek(SeekFrom::Start(part.offset))?;
+    }
+    file.take(length.map_or(most, |length| length.min(most))).read_to_end(&mut contents)?;
+    Ok((contents.len() <= part.limit).then_some(contents))
 }
 
 /// The contents of a file that the system has in memory.
@@ -166,7 +220,7 @@ fn read_now(path: &Path, limit: usize) -> Option<Vec<u8>> {
 /// `fs.write(path, text [, {append=, atomic=, sync=}])`
 static WRITE: Native = Native::leaf("write", |vm| {
     let order = |vm: &mut Vm| {
-        let path = path(vm, 1)?;
+        let path = check_path(vm, 1)?;
         let text = vm.check_str(2)?.bytes().to_vec();
         let (mut append, mut atomic, mut sync) = (false, false, false);
         if !vm.arg_is_none_or_nil(3) {
@@ -198,15 +252,16 @@ fn write(path: &Path, text: &[u8], append: bool, sync: bool) -> std::io::Result<
 
 /// Whoever reads it finds the old contents or the new ones, whole.
 fn replace(path: &Path, text: &[u8], sync: bool) -> std::io::Result<()> {
-    let (mut file, name) =
-        temporary(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    let old = std::fs::metadata(path).ok();
+    // A new file has what the user wants new files to have (`umask`); one that takes another's place has its permissions, and until then those of nobody else.
+    let mode = if old.is_some() { 0o600 } else { 0o666 };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (mut file, name) = temporary(folder, mode)?;
     let written = || -> std::io::Result<()> {
         file.write_all(text)?;
-        let permissions = match std::fs::metadata(path) {
-            Ok(old) => old.permissions(),
-            Err(_) => std::os::unix::fs::PermissionsExt::from_mode(0o644),
-        };
-        file.set_permissions(permissions)?;
+        if let Some(old) = &old {
+            file.set_permissions(old.permissions())?;
+        }
         if sync {
             file.sync_all()?;
         }
@@ -219,19 +274,19 @@ fn replace(path: &Path, text: &[u8], sync: bool) -> std::io::Result<()> {
 /// `fs.sync(path)`: what was written to a file, or done to a directory, is on the disk.
 static SYNC: Native = Native::leaf("sync", |vm| {
     let order = |vm: &mut Vm| {
-        Ok((path(vm, 1)?, |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all())))
+        Ok((check_path(vm, 1)?, |path: &Path| std::fs::File::open(path).and_then(|file| file.sync_all())))
     };
     operate(vm, "sync", order, done)
 });
 
 /// A new file with a name of its own.
-fn temporary(folder: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
+fn temporary(folder: &Path, mode: u32) -> std::io::Result<(std::fs::File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let clock = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| u64::from(since.subsec_nanos()));
         let number = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ clock;
         let name = folder.join(format!(".{:x}-{number:x}.tmp", std::process::id()));
-        match std::fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&name) {
+        match std::fs::OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&name) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => return Ok((file, name)),
@@ -242,8 +297,10 @@ fn temporary(folder: &Path) -> std::io::Result<(std::fs::File, PathBuf)> {
 /// `fs.temporary([folder])`: the name of a new, empty file that is this user's alone.
 static TEMPORARY: Native = Native::leaf("temporary", |vm| {
     let order = |vm: &mut Vm| {
-        let folder = if vm.arg_is_none_or_nil(1) { std::env::temp_dir() } else { path(vm, 1)? };
-        Ok((folder, |folder: &Path| temporary(folder).map(|(_, name)| name.into_os_string().into_vec())))
+        let folder = if vm.arg_is_none_or_nil(1) { std::env::temp_dir() } else { check_path(vm, 1)? };
+        Ok((folder, |folder: &Path| {
+            temporary(folder, 0o600).map(|(_, name)| name.into_os_string().into_vec())
+        }))
     };
     operate(vm, "make a file in", order, |vm, name: Vec<u8>| vm.ret_str(&name))
 });
@@ -260,7 +317,7 @@ struct Facts {
 /// `fs.stat(path [, {follow=}])`
 static STAT: Native = Native::leaf("stat", |vm| {
     let order = |vm: &mut Vm| {
-        let path = path(vm, 1)?;
+        let path = check_path(vm, 1)?;
         let mut follow = true;
         if !vm.arg_is_none_or_nil(2) {
             let table = vm.check_table(2)?;
@@ -318,7 +375,7 @@ fn facts(found: &std::fs::Metadata) -> Facts {
 /// `fs.dir(path)`: the names in a directory, sorted.
 static DIR: Native = Native::leaf("dir", |vm| {
     let order = |vm: &mut Vm| {
-        Ok((path(vm, 1)?, |path: &Path| {
+        Ok((check_path(vm, 1)?, |path: &Path| {
             let mut names = Vec::new();
             for entry in std::fs::read_dir(path)? {
                 names.push(entry?.file_name().into_vec());
@@ -341,7 +398,7 @@ static DIR: Native = Native::leaf("dir", |vm| {
 /// `fs.mkdir(path [, {parents=}])`
 static MKDIR: Native = Native::leaf("mkdir", |vm| {
     let order = |vm: &mut Vm| {
-        let path = path(vm, 1)?;
+        let path = check_path(vm, 1)?;
         let mut parents = false;
         if !vm.arg_is_none_or_nil(2) {
             let table = vm.check_table(2)?;
@@ -361,7 +418,7 @@ static MKDIR: Native = Native::leaf("mkdir", |vm| {
 /// `fs.rename(from, to)`
 static RENAME: Native = Native::leaf("rename", |vm| {
     let order = |vm: &mut Vm| {
-        let (from, to) = (path(vm, 1)?, path(vm, 2)?);
+        let (from, to) = (check_path(vm, 1)?, check_path(vm, 2)?);
         Ok((from, move |from: &Path| std::fs::rename(from, to)))
     };
     operate(vm, "rename", order, done)
@@ -370,7 +427,7 @@ static RENAME: Native = Native::leaf("rename", |vm| {
 /// `fs.remove(path [, {recursive=}])`: a file or an empty directory, or everything in it.
 static REMOVE: Native = Native::leaf("remove", |vm| {
     let order = |vm: &mut Vm| {
-        let path = path(vm, 1)?;
+        let path = check_path(vm, 1)?;
         let mut recursive = false;
         if !vm.arg_is_none_or_nil(2) {
             let table = vm.check_table(2)?;

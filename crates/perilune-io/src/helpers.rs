@@ -39,11 +39,8 @@ struct Queue {
     idle: usize,
 }
 
-struct Work {
-    /// Does it and leaves the answer.
-    job: Box<dyn FnOnce() + Send>,
-    waiter: Arc<Waiter>,
-}
+/// Does it and leaves the answer.
+type Work = Box<dyn FnOnce() + Send>;
 
 impl Desk {
     /// A desk where nobody works yet.
@@ -52,16 +49,29 @@ impl Desk {
         Desk { name, what, most, longest, queue: Mutex::new(queue), asked: Condvar::new() }
     }
 
-    /// Has `job` done by a helper, which wakes `waiter` then.
+    /// Has `job` done by a helper, which wakes `waiter` then. If nobody waits any more when its turn comes it is not done.
     ///
     /// # Errors
     /// There is too much to do, or there is no thread.
-    pub fn ask(&'static self, job: Box<dyn FnOnce() + Send>, waiter: Arc<Waiter>) -> Result<(), Failure> {
+    pub fn ask(&'static self, job: Work, waiter: Arc<Waiter>) -> Result<(), Failure> {
+        self.put(Box::new(move || {
+            if waiter.woken().is_none() {
+                job();
+                waiter.wake(Reason::Ready);
+            }
+        }))
+    }
+
+    /// Has work done by a helper.
+    ///
+    /// # Errors
+    /// There is too much to do, or there is no thread.
+    pub fn put(&'static self, work: Work) -> Result<(), Failure> {
         let mut queue = self.queue.lock();
         if queue.work.len() >= self.longest {
             return Err(Failure::Busy(format!("{} {} already", self.longest, self.what)));
         }
-        queue.work.push_back(Work { job, waiter });
+        queue.work.push_back(work);
         if queue.work.len() > queue.idle && queue.helpers < self.most {
             queue.helpers += 1;
             let helper = std::thread::Builder::new()
@@ -86,15 +96,9 @@ impl Desk {
     fn help(&self) {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(Work { job, waiter }) = queue.work.pop_front() {
+            if let Some(work) = queue.work.pop_front() {
                 drop(queue);
-                // Otherwise nobody waits any more: its time was over before its turn came.
-                if waiter.woken().is_none() {
-                    job();
-                    waiter.wake(Reason::Ready);
-                } else {
-                    drop(job);
-                }
+                work();
                 queue = self.queue.lock();
                 continue;
             }
@@ -110,7 +114,7 @@ impl Desk {
 }
 
 /// What is put aside by a native that waits for a helper: where the answer will lie.
-struct Asked<T>(Arc<Mutex<Option<T>>>);
+struct Asked<T>(Place<T>);
 
 /// Where a native is that may ask a helper.
 pub enum Answer<T> {
@@ -155,14 +159,31 @@ pub fn ask<T: Send + 'static>(
     deadline: Option<Instant>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> LuaResult<Answer<T>> {
+    ask_with(vm, what, deadline, |waiter, there| {
+        let job = move || {
+            let result = work();
+            *there.lock() = Some(result);
+        };
+        desk.ask(Box::new(job), waiter)
+    })
+}
+
+/// Where an answer will lie.
+pub type Place<T> = Arc<Mutex<Option<T>>>;
+
+/// The same, where `begin` sees to it that somebody leaves an answer at the place and wakes the waiter then.
+///
+/// # Errors
+/// The park; or nothing can wait here.
+pub fn ask_with<T: Send + 'static>(
+    vm: &mut Vm,
+    what: Arc<dyn Awaited>,
+    deadline: Option<Instant>,
+    begin: impl FnOnce(Arc<Waiter>, Place<T>) -> Result<(), Failure>,
+) -> LuaResult<Answer<T>> {
     let waiter = outside::begin(vm, Verb::WaitsFor, what)?;
     let place = Arc::new(Mutex::new(None));
-    let there = Arc::clone(&place);
-    let job = move || {
-        let result = work();
-        *there.lock() = Some(result);
-    };
-    if let Err(failure) = desk.ask(Box::new(job), waiter) {
+    if let Err(failure) = begin(waiter, Arc::clone(&place)) {
         outside::finish(vm);
         return Ok(Answer::Failed(failure));
     }
@@ -176,4 +197,74 @@ pub fn ask<T: Send + 'static>(
     outside::finish(vm);
     let there = place.lock().take();
     Ok(there.map_or(Answer::Failed(Failure::Timeout), Answer::Some))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    /// Waits until somebody says what `done` waits for.
+    fn within<T>(receiver: &mpsc::Receiver<T>) -> T {
+        receiver.recv_timeout(Duration::from_secs(30)).expect("it happens")
+    }
+
+    /// A resolver that is dead keeps all helpers for names; files have helpers of their own.
+    #[test]
+    fn a_desk_whose_helpers_are_all_stuck_stops_no_other_desk() {
+        static NAMES: Desk = Desk::new("test-names", "names are being looked up", 16, 20);
+        static FILES: Desk = Desk::new("test-files", "operations on files wait", 48, 100);
+        let stuck = Arc::new(Barrier::new(17));
+        let (begun, beginning) = mpsc::channel();
+        for _ in 0..16 {
+            let (stuck, begun) = (Arc::clone(&stuck), begun.clone());
+            let job = move || {
+                begun.send(()).expect("heard");
+                stuck.wait();
+            };
+            NAMES.put(Box::new(job)).expect("it is taken");
+        }
+        (0..16).for_each(|_| within(&beginning));
+        // More names wait, as many as may, and no more.
+        let late = Arc::new(AtomicUsize::new(0));
+        let mut taken = 0;
+        let refused = loop {
+            let late = Arc::clone(&late);
+            match NAMES.put(Box::new(move || _ = late.fetch_add(1, Ordering::Relaxed))) {
+                Ok(()) => taken += 1,
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(refused.code(), "busy");
+        assert_eq!(taken, 20);
+        let (done, receiver) = mpsc::channel();
+        for n in 0..100 {
+            let done = done.clone();
+            while FILES
+                .put(Box::new({
+                    let done = done.clone();
+                    move || done.send(n).expect("heard")
+                }))
+                .is_err()
+            {
+                std::thread::yield_now();
+            }
+        }
+        let mut files: Vec<i32> = (0..100).map(|_| within(&receiver)).collect();
+        files.sort_unstable();
+        assert_eq!(files, (0..100).collect::<Vec<_>>());
+        assert_eq!(late.load(Ordering::Relaxed), 0, "no name was looked up meanwhile");
+        stuck.wait();
+        let (end, ended) = mpsc::channel();
+        let look = std::thread::spawn(move || {
+            while late.load(Ordering::Relaxed) < taken {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            end.send(()).expect("heard");
+        });
+        within(&ended);
+        look.join().expect("no panic");
+    }
 }

@@ -4,85 +4,144 @@
 //! waiting: no switch at all. So a worker that becomes idle takes the *lease* and sleeps in the kernel's set instead of on its seat (`sched/threads.rs`). While it runs what it has found,
 //! nobody waits for events; if that takes long, the poller's thread does.
 //!
-//! # Who has it
-//! *free*, a *worker*, or the *thread*. A worker takes it from anybody but another worker; the thread takes it when it has been free and untouched for a [`TICK`].
+//! # The word
+//! All that the lease is lies in one word, and every change of it is one step:
+//!
+//! * *who holds it*: nobody (`FREE`), a worker (`WORKER`), a worker to whom the bell has been rung (`CALLED`), or the poller's thread (`THREAD`);
+//! * *who is to be woken*: the thread sleeps until the worker gives the lease back (`WATCHED`). Only beside a worker;
+//! * *how often it has changed hands*, in the other bits: who looks twice and finds the same number knows that nobody has had it in between.
+//!
+//! A worker takes it from anybody but another worker; the thread takes it when it has been free and untouched for a tick.
+//!
+//! # The bell
+//! A worker in the kernel's set may be given a job by another thread, which then *calls* it. The bell is an event descriptor in the set. Its rule:
+//!
+//! > The bell sounds only while the word says `CALLED`, and only the worker that holds the lease silences it, before it gives the lease back.
+//!
+//! Who calls changes `WORKER` to `CALLED`, and rings if that was its own change. The worker gives the lease back by one change from `WORKER` to `FREE`. If it finds `CALLED` instead, the bell
+//! has been rung once or is about to be: it reads the descriptor, which waits for that, and then changes `CALLED` to `FREE`. Nobody rings meanwhile, since the word says that somebody has. So
+//! ringing and silencing come in pairs, one after the other, by one thread each.
+//!
+//! The descriptor is level-triggered. Another thread that is in the set too, and is woken by the bell, need do nothing: the kernel wakes the next one for as long as the bell sounds. The thread
+//! never touches the bell. If it hears it, a worker has the lease, and the thread leaves the set.
+//!
+//! A call when no worker has the lease is none, and says so. That is no loss: who has a job puts it on the worker's seat first, and a worker that has given the lease back looks there. A call
+//! that was meant for the worker before wakes the present one in vain.
 //!
 //! # The thread
 //! It is in one of three places:
 //!
-//! 1. in the kernel's set, when it has the lease; it stays there from event to event until it finds that a worker has taken the lease;
-//! 2. ticking, while the lease goes round: it looks once in a tick whether anybody has touched it since;
-//! 3. asleep, when a worker has had the lease for a whole tick. Then the worker sleeps in the kernel, and wakes the thread when it gives the lease back: a word that the thread sets before it
-//!    looks at the lease, and the worker looks at after it has changed it, so one of them sees the other.
+//! 1. in the kernel's set, when it has the lease. It stays there until the next event, also after a worker has taken the lease from it. Nothing depends on there being one in the set: two get
+//!    an event each;
+//! 2. ticking, while the lease goes round: it looks once in a tick whether anybody has touched it since. A tick that was in vain is followed by one that is twice as long, up to [`LONGEST`]:
+//!    the more regularly workers come back, the less they are looked after;
+//! 3. asleep, when a worker has had the lease for a whole tick: then the worker sleeps in the kernel. It sets `WATCHED`, and the worker that gives the lease back wakes it.
 //!
-//! So an event waits two ticks at most, and an idle program makes no wakeups: in the end the worker retires, the thread takes the lease, and sleeps in the kernel.
+//! So an event waits two ticks at most for workers that compute, and an idle program makes no wakeups: in the end the worker retires, the thread takes the lease, and sleeps in the kernel.
 //!
-//! Nothing depends on there being one holder: two threads in the kernel's set get an event each. After a worker has taken the lease from the thread, both are there until the next event.
+//! # Where a deadline is told
+//! Not here. Deadlines of programs are the timer thread's (`sched/timer.rs`): its alarm wakes a fiber, whose domain is given to a seat, and if that is the holder's, it is called. The only time
+//! that the holder sleeps with is the one after which it retires, and nobody moves that. So no deadline has to reach a thread that sleeps in the kernel.
 //!
-//! # Being kicked
-//! A worker in the kernel's set may be given a job by another thread. An event descriptor in the set wakes it; it is level-triggered, and only the holder empties it, so if the thread is
-//! woken by it the holder still is.
+//! # Rejected
+//! * *A bell that any holder empties* (what was here before). The thread, woken by a bell that was left over, finds that it has the lease and empties the bell; between the two steps a worker
+//!   takes the lease and is called, and the call is read away. The worker sleeps with a job on its seat until it would retire: two seconds.
+//! * *An edge-triggered bell.* The edge goes to one of those in the set, perhaps to the thread, which would have to pass it on, and to whom is a second word.
+//! * *A bell for each worker.* No confusion, but a descriptor for each thread, and two system calls for each time a worker takes the lease.
+//! * *To call the thread out of the set when a worker takes the lease.* Two switches, at just the moment at which there is nothing to do. It finds out with the next event.
+//! * *The timer thread in the kernel's set, with the next deadline as its time.* A new earliest deadline, of each operation with a limit, would ring the bell.
+//! * *A tick of fixed length.* A thousand wakeups a second while the lease goes round, however slowly: half of one for each message at 2,000 messages a second.
+//!
+//! `tests/model` checks all of this with loom: this file is compiled there a second time.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::Thread;
+use super::sync::{AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
 use std::time::Duration;
 
-/// How long the lease may be free and untouched.
+/// How long the lease may be free and untouched, at first.
 const TICK: Duration = Duration::from_millis(1);
+/// And at most, while it goes round.
+const LONGEST: Duration = Duration::from_millis(8);
 
+const HOLDER: u32 = 3;
 const FREE: u32 = 0;
 const WORKER: u32 = 1;
-const THREAD: u32 = 2;
+const CALLED: u32 = 2;
+const THREAD: u32 = 3;
+const WATCHED: u32 = 4;
+/// Counts the changes of hands, in the bits above.
+const CHANGE: u32 = 8;
 
-/// See the module's essay.
-pub struct Lease {
-    holder: AtomicU32,
-    /// How often it has changed hands.
-    changes: AtomicU32,
-    /// The thread sleeps until it is given back.
-    watched: AtomicBool,
-    thread: OnceLock<Thread>,
+/// What wakes a thread in the kernel's set.
+pub trait Bell {
+    /// Makes it sound. Once, until it is silenced.
+    fn ring(&self);
+    /// Waits until it has been rung, and ends that.
+    fn silence(&self);
 }
 
-impl Lease {
+/// See the module's essay.
+pub struct Lease<B> {
+    word: AtomicU32,
+    bell: B,
+    /// Whom `WATCHED` means.
+    thread: Mutex<Option<Thread>>,
+}
+
+fn holder(word: u32) -> u32 {
+    word & HOLDER
+}
+
+/// The word after a change of hands: nobody is watched any more.
+fn passed_to(word: u32, holder: u32) -> u32 {
+    (word & !(HOLDER | WATCHED) | holder).wrapping_add(CHANGE)
+}
+
+impl<B: Bell> Lease<B> {
     /// The thread has it.
-    pub fn new() -> Lease {
-        Lease {
-            holder: AtomicU32::new(THREAD),
-            changes: AtomicU32::new(0),
-            watched: AtomicBool::new(false),
-            thread: OnceLock::new(),
-        }
+    pub fn new(bell: B) -> Lease<B> {
+        Lease { word: AtomicU32::new(THREAD), bell, thread: Mutex::new(None) }
     }
 
     /// The calling thread is the poller's.
     pub fn set_thread(&self) {
-        let _ = self.thread.set(std::thread::current());
+        *lock(&self.thread) = Some(current());
     }
 
-    fn changed(&self) {
-        self.changes.fetch_add(1, Ordering::SeqCst);
+    /// Changes the word by `new`, if that says to what. The word that was there.
+    fn change(&self, new: impl Fn(u32) -> Option<u32>) -> Result<u32, u32> {
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, new)
     }
 
     /// A worker takes it. False: another one has it.
     pub fn take(&self) -> bool {
-        let taken = self
-            .holder
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |holder| (holder != WORKER).then_some(WORKER))
-            .is_ok();
-        if taken {
-            self.changed();
+        self.change(|word| match holder(word) {
+            FREE | THREAD => Some(passed_to(word, WORKER)),
+            _ => None,
+        })
+        .is_ok()
+    }
+
+    /// The worker that holds it is to come out of the kernel's set, or not to go there. From any thread.
+    pub fn call(&self) {
+        let called = self.change(|word| (holder(word) == WORKER).then_some(word & !HOLDER | CALLED));
+        if called.is_ok() {
+            self.bell.ring();
         }
-        taken
     }
 
     /// The worker gives it back.
     pub fn give_back(&self) {
-        self.holder.store(FREE, Ordering::SeqCst);
-        self.changed();
-        if self.watched.swap(false, Ordering::SeqCst)
-            && let Some(thread) = self.thread.get()
+        let back = |from| self.change(|word| (holder(word) == from).then(|| passed_to(word, FREE)));
+        let word = match back(WORKER) {
+            Err(word) if holder(word) == CALLED => {
+                self.bell.silence();
+                back(CALLED)
+            }
+            given => given,
+        };
+        let word = word.unwrap_or_else(|word| unreachable!("not the holder's ({word:#x})"));
+        if word & WATCHED != 0
+            && let Some(thread) = &*lock(&self.thread)
         {
             thread.unpark();
         }
@@ -90,78 +149,38 @@ impl Lease {
 
     /// Whether the thread has it still.
     pub fn is_threads(&self) -> bool {
-        self.holder.load(Ordering::SeqCst) == THREAD
+        holder(self.word.load(Ordering::Acquire)) == THREAD
     }
 
     /// The thread comes back when it has the lease.
     pub fn wait(&self) {
+        let mut tick = TICK;
         while !self.is_threads() {
-            let seen = self.changes.load(Ordering::SeqCst);
-            std::thread::park_timeout(TICK);
-            if self.changes.load(Ordering::SeqCst) != seen {
+            let seen = self.word.load(Ordering::Acquire);
+            park_for(tick);
+            let now = self.word.load(Ordering::Acquire);
+            if now & !HOLDER != seen & !HOLDER {
+                tick = (tick * 2).min(LONGEST);
                 continue;
             }
-            if self.holder.compare_exchange(FREE, THREAD, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-                self.changed();
-                return;
-            }
-            self.watched.store(true, Ordering::SeqCst);
-            while self.holder.load(Ordering::SeqCst) == WORKER && self.watched.load(Ordering::SeqCst) {
-                std::thread::park();
-            }
-            self.watched.store(false, Ordering::SeqCst);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-    use std::sync::mpsc;
-
-    #[test]
-    fn a_worker_takes_it_from_anybody_but_another_worker() {
-        let lease = Lease::new();
-        assert!(lease.is_threads() && lease.take());
-        assert!(!lease.is_threads() && !lease.take());
-        lease.give_back();
-        assert!(lease.take());
-    }
-
-    /// However workers take it and give it back, the thread has it in the end.
-    #[test]
-    fn the_thread_gets_it_when_nobody_else_wants_it() {
-        let lease = Arc::new(Lease::new());
-        assert!(lease.take());
-        let (got, gets) = mpsc::channel();
-        let thread = std::thread::spawn({
-            let lease = Arc::clone(&lease);
-            move || {
-                lease.set_thread();
-                for _ in 0..50 {
-                    lease.wait();
-                    got.send(()).unwrap();
-                    while lease.is_threads() {
-                        std::thread::yield_now();
-                    }
+            match holder(now) {
+                THREAD => return,
+                FREE => {
+                    let _ = self.change(|word| (word == now).then(|| passed_to(word, THREAD)));
                 }
+                _ => self.watch(now),
             }
-        });
-        for round in 0..50 {
-            if round > 0 {
-                assert!(lease.take());
-            }
-            for _ in 0..round % 7 {
-                // Short, and long enough for the thread to fall asleep.
-                std::thread::sleep(Duration::from_micros(700 * (round % 5)));
-                lease.give_back();
-                assert!(lease.take());
-            }
-            lease.give_back();
-            gets.recv_timeout(Duration::from_secs(30)).expect("the thread has got it");
         }
-        assert!(lease.take());
-        thread.join().unwrap();
+    }
+
+    /// The thread sleeps until the worker that has the lease gives it back.
+    fn watch(&self, seen: u32) {
+        let still = |word: u32| word & !HOLDER == seen & !HOLDER && matches!(holder(word), WORKER | CALLED);
+        if self.change(|word| still(word).then_some(word | WATCHED)).is_err() {
+            return;
+        }
+        while self.word.load(Ordering::Acquire) & WATCHED != 0 {
+            park();
+        }
     }
 }

@@ -27,20 +27,24 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `slot.rs`, `sync.rs` | one direction: flag and waiters; the primitives, for the models in `tests/model` |
+//! | `slot.rs`, `sync.rs` | one direction: flag and waiters; the primitives, for the models of it and of the lease in `tests/model` |
 //! | `poller.rs`, `lease.rs` | the thread that waits for all descriptors; when a worker does it instead |
 //! | `buffer.rs`, `stream.rs` | a connection without Lua |
 //! | `waiting.rs`, `connection.rs` | natives on connections |
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
+//! | `serve.rs`, `serve.lua` | `l:serve`; a listener that several domains serve |
 //! | `helpers.rs`, `resolve.rs`, `fs.rs` | threads for calls that block: names, `perilune.fs` |
+//! | `file.rs`, `sendfile.rs` | files that are open: `fs.open`, `c:send_file` |
+//! | `service.rs` | what a supervisor gives and hears: `net.inherited`, `net.notify` |
 //! | `signal.rs` | `perilune.signal`: signals as messages |
 //! | `descriptors.rs` | any descriptor, for natives of rooms below |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
 //! | `writing.rs` | what modules write by themselves |
+//! | `seen.rs` | what traces say of waits for peers, of writes and of requests |
 //! | `rpc/`, `ws/` | remote calls; WebSocket |
 //! | `log/` | `perilune.log` |
 //! | `tls/` | sessions, and what handshakes begin from; `no_tls.rs` stands in for it without the feature `tls` |
-//! | `luasocket/` | what LuaSocket has in C: `socket.core`, `socket.unix`, `mime.core` |
+//! | `luasocket/` | what LuaSocket has in C: `socket.core`, `socket.unix`, `mime.core`; what programs use of LuaSec: `ssl`, `ssl.https` |
 //! | `address.rs`, `failure.rs`, `options.rs` | addresses, failures, tables of options in the words of programs |
 
 mod address;
@@ -49,9 +53,12 @@ mod connection;
 mod descriptors;
 mod dial;
 mod failure;
+mod file;
 mod fs;
 mod helpers;
 mod lease;
+#[cfg(test)]
+mod lease_tests;
 mod listener;
 mod log;
 mod luasocket;
@@ -60,6 +67,10 @@ mod poller;
 mod process;
 mod resolve;
 pub mod rpc;
+mod seen;
+mod sendfile;
+mod serve;
+mod service;
 mod signal;
 mod signal_names;
 mod slot;
@@ -87,6 +98,9 @@ pub use poller::poll_by_workers;
 pub mod protocol {
     pub use crate::connection::{CONNECTION, Step, Stop, read, results, write};
     pub use crate::failure::Failure;
+    pub use crate::file::{File, metadata, open_beneath};
+    pub use crate::seen::{is_on as is_seen, request_begins, request_ends, request_handled};
+    pub use crate::serve::SPREAD;
     pub use crate::stream::{End, Input, More, Stream};
     pub use crate::waiting::Side;
 }
@@ -102,6 +116,8 @@ pub fn modules() -> Vec<Module> {
         Module(&luasocket::SOCKET),
         Module(&luasocket::UNIX),
         Module(&luasocket::MIME),
+        Module(&luasocket::SSL),
+        Module(&luasocket::HTTPS),
         Module(&signal::MODULE),
         Module(&fs::MODULE),
     ]
@@ -109,9 +125,9 @@ pub fn modules() -> Vec<Module> {
 
 static NET: Native = Native::leaf("perilune.net", |vm| {
     outside::enter(vm);
-    let net = vm.new_table(0, 4)?;
+    let net = vm.new_table(0, 6)?;
     vm.push(net.into());
     dial::register(vm, net)?;
-    vm.register(net, &[&listener::LISTEN, &udp::NEW])?;
+    vm.register(net, &[&listener::LISTEN, &udp::NEW, &service::INHERITED, &service::NOTIFY])?;
     vm.ret(net)
 });

@@ -7,7 +7,10 @@
 //!
 //! # No descriptors left
 //! A server that has used up its descriptors must not end for that. `accept` tries again after a while ([`BACK_OFF`], doubled up to [`MOST_BACK_OFF`]); `l:info().starved` counts such
-//! occasions.
+//! occasions. Clients wait in the system's queue meanwhile, which is right for a moment and wrong for long: they cannot tell a server that is full from one that is slow. So the process keeps
+//! a *spare* descriptor. When the longest time has passed in vain, its number is lent to those who wait, one after the other, to be closed at once (`l:info().refused`).
+//!
+//! Rejected: refusing at once (most shortages last for milliseconds, as connections that end give theirs back); a spare for each listener (they compete for one number anyway).
 
 use crate::address::{self, Target};
 use crate::connection::CONNECTION;
@@ -15,17 +18,20 @@ use crate::dial;
 use crate::failure::Failure;
 use crate::options;
 use crate::poller::{self, Registration};
+use crate::serve;
 use crate::slot::{Left, Wakes};
 use crate::stream::Stream;
 use crate::tls::{self, Setup};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Turn};
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, FdFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -43,7 +49,11 @@ const BACK_OFF: Duration = Duration::from_millis(10);
 /// The longest such time.
 const MOST_BACK_OFF: Duration = Duration::from_secs(1);
 
-struct Listener {
+/// So many who wait are refused at a time.
+const MOST_REFUSED: usize = 256;
+
+/// A socket that listens.
+pub struct Listener {
     registration: Registration,
     fd: Mutex<Option<Arc<OwnedFd>>>,
     address: String,
@@ -54,6 +64,7 @@ struct Listener {
     closed: AtomicBool,
     accepted: AtomicU64,
     starved: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl Listener {
@@ -78,8 +89,11 @@ impl Drop for Listener {
 }
 
 impl Awaited for Listener {
-    fn words(&self) -> String {
-        format!("a connection at {}", self.address)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Listener
+    }
+    fn name(&self) -> String {
+        self.address.clone()
     }
 }
 
@@ -94,7 +108,12 @@ impl SharedObject for Listener {
 }
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    fill(vm, mt, &[&ACCEPT, &CLOSE, &ADDRESS, &INFO], &[("__call", &NEXT), ("__close", &AT_SCOPE_END)])
+    fill(
+        vm,
+        mt,
+        &[&ACCEPT, &CLOSE, &ADDRESS, &INFO, &serve::SERVE],
+        &[("__call", &NEXT), ("__close", &AT_SCOPE_END)],
+    )
 }
 
 fn this(vm: &mut Vm) -> LuaResult<Arc<Listener>> {
@@ -183,8 +202,27 @@ fn listen_unix(path: &[u8], backlog: i32) -> Result<Listener, Errno> {
     listener(fd, backlog, file)
 }
 
+/// A socket that listens already, and was somebody else's (`service.rs`).
+///
+/// # Errors
+/// It is none, or the poller cannot watch it.
+pub fn inherited(fd: OwnedFd) -> Result<Arc<Listener>, Errno> {
+    if !sockopt::socket_acceptconn(&fd)? || sockopt::socket_type(&fd)? != SocketType::STREAM {
+        return Err(Errno::INVAL);
+    }
+    rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
+    of_socket(fd, None).map(Arc::new)
+}
+
 fn listener(fd: OwnedFd, backlog: i32, file: Option<PathBuf>) -> Result<Listener, Errno> {
     rustix::net::listen(&fd, backlog)?;
+    of_socket(fd, file)
+}
+
+fn of_socket(fd: OwnedFd, file: Option<PathBuf>) -> Result<Listener, Errno> {
+    keep_spare(&mut SPARE.lock());
     let registration = poller::register(&fd)?;
     Ok(Listener {
         registration,
@@ -195,7 +233,38 @@ fn listener(fd: OwnedFd, backlog: i32, file: Option<PathBuf>) -> Result<Listener
         closed: AtomicBool::new(false),
         accepted: AtomicU64::new(0),
         starved: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
     })
+}
+
+// -- The spare descriptor ---------------------------------------------------------------------------------------------------------
+
+/// A descriptor that is there to be given up. See the module's essay.
+static SPARE: Mutex<Option<OwnedFd>> = Mutex::new(None);
+
+fn keep_spare(spare: &mut Option<OwnedFd>) {
+    if spare.is_none() {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        *spare = rustix::fs::open("/", flags, Mode::empty()).ok();
+    }
+}
+
+/// Accepts who waits, only to close the connection: with the spare's number, as there is no other.
+fn refuse_those_who_wait(listener: &Listener) {
+    let Some(fd) = listener.fd.lock().clone() else { return };
+    let mut spare = SPARE.lock();
+    keep_spare(&mut spare);
+    // Without a number of our own, or with one that somebody else has got meanwhile, nothing is accepted here: that is all right.
+    drop(spare.take());
+    for _ in 0..MOST_REFUSED {
+        match rustix::net::accept_with(&fd, FLAGS) {
+            Ok(connection) => drop(connection),
+            Err(error) if is_of_connection(error) => continue,
+            Err(_) => break,
+        }
+        listener.refused.fetch_add(1, Ordering::Relaxed);
+    }
+    keep_spare(&mut spare);
 }
 
 // -- Accepting -------------------------------------------------------------------------------------------------------------------
@@ -301,10 +370,13 @@ fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
             Attempt::Nothing => false,
             Attempt::Starved => true,
         };
-        let waiter = outside::begin(vm, Verb::WaitsFor, Arc::clone(&listener) as _)?;
+        let waiter = outside::begin(vm, Verb::Accepts, Arc::clone(&listener) as _)?;
         let mut aside = Aside { listener: Arc::clone(&listener), left: None, tried: false, back_off };
         if starved {
             listener.starved.fetch_add(1, Ordering::Relaxed);
+            if back_off == MOST_BACK_OFF {
+                refuse_those_who_wait(&listener);
+            }
             aside.back_off = (back_off * 2).min(MOST_BACK_OFF);
             back_off = aside.back_off;
             // Nobody waits for an edge: what is there has come already.
@@ -378,9 +450,11 @@ static ADDRESS: Native = Native::leaf("address", |vm| {
 /// `l:info()`
 static INFO: Native = Native::leaf("info", |vm| {
     let listener = this(vm)?;
-    let info = vm.new_table(0, 4)?;
+    let info = vm.new_table(0, 5)?;
     vm.push(info.into());
-    for (name, n) in [("accepted", &listener.accepted), ("starved", &listener.starved)] {
+    let counts =
+        [("accepted", &listener.accepted), ("starved", &listener.starved), ("refused", &listener.refused)];
+    for (name, n) in counts {
         vm.set_field(info, name, Value::int(n.load(Ordering::Relaxed) as i64))?;
     }
     let address = vm.value_str(listener.address.as_bytes())?;

@@ -11,7 +11,7 @@
 //! Rejected: a set of descriptors per domain (an idle domain has no thread that could sit in it, and ten thousand domains cannot have two descriptors each); level-triggered
 //! events (each wait would be a system call to arm it); registration per wait (1.2 us each).
 
-use crate::lease::Lease;
+use crate::lease::{Bell, Lease};
 use crate::slot::{Slot, Wake, Wakes};
 use parking_lot::Mutex;
 use perilune_domain::outside::{Reason, Waiter};
@@ -27,8 +27,8 @@ use std::time::Duration;
 
 /// Events fetched at a time.
 const BATCH: usize = 64;
-/// The key of the event descriptor that wakes the holder of the lease.
-const KICK: u64 = u64::MAX;
+/// The key of the bell.
+const BELL: u64 = u64::MAX;
 
 /// Idle workers wait for events too (`lease.rs`).
 static BY_WORKERS: AtomicBool = AtomicBool::new(false);
@@ -112,9 +112,20 @@ impl Drop for Registration {
 struct Poller {
     epoll: OwnedFd,
     slab: Mutex<Slab>,
-    lease: Lease,
-    /// Wakes the holder of the lease.
-    kick: OwnedFd,
+    lease: Lease<EventFd>,
+}
+
+/// The bell of the lease: an event descriptor in the set. Reading it waits while it is silent, which is never for long (`lease.rs`).
+struct EventFd(OwnedFd);
+
+impl Bell for EventFd {
+    fn ring(&self) {
+        while let Err(Errno::INTR) = rustix::io::write(&self.0, &1_u64.to_ne_bytes()) {}
+    }
+    fn silence(&self) {
+        let mut count = [0; 8];
+        while let Err(Errno::INTR) = rustix::io::read(&self.0, &mut count) {}
+    }
 }
 
 #[derive(Default)]
@@ -175,20 +186,24 @@ impl Poller {
         if let Some(poller) = POLLER.get() {
             return Ok(poller);
         }
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &kick, EventData::new_u64(KICK), EventFlags::IN)?;
+        let poller = Poller::new()?;
         std::thread::Builder::new()
             .name("perilune-io".into())
             .stack_size(256 << 10)
             .spawn(|| POLLER.wait().watch())
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::AGAIN))?;
-        let poller =
-            POLLER.get_or_init(|| Poller { epoll, slab: Mutex::default(), lease: Lease::new(), kick });
+        let poller = POLLER.get_or_init(|| poller);
         if BY_WORKERS.load(Ordering::Relaxed) {
             threads::set_idler(poller);
         }
         Ok(poller)
+    }
+
+    fn new() -> Result<Poller, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = EventFd(eventfd(0, EventfdFlags::CLOEXEC)?);
+        epoll::add(&epoll, &bell.0, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Poller { epoll, slab: Mutex::default(), lease: Lease::new(bell) })
     }
 
     /// What the thread does, for ever.
@@ -197,26 +212,20 @@ impl Poller {
         loop {
             self.lease.wait();
             while self.lease.is_threads() {
-                let kicked = self.poll(None);
-                // A holder that is meant has to find it.
-                if kicked && self.lease.is_threads() {
-                    self.was_kicked();
-                }
+                self.poll(None);
             }
         }
     }
 
-    /// Waits for events, and deals with them. Whether somebody has kicked the holder of the lease.
-    fn poll(&self, at_most: Option<Duration>) -> bool {
+    /// Waits for events, and deals with them. It ends also when the bell sounds.
+    fn poll(&self, at_most: Option<Duration>) {
         let at_most = at_most.and_then(|span| Timespec::try_from(span).ok());
         let mut room = [MaybeUninit::<Event>::uninit(); BATCH];
         // A signal ends it early. Nothing else can be wrong with a descriptor that is ours.
-        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room[..], at_most.as_ref()) else { return false };
-        let mut kicked = false;
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room[..], at_most.as_ref()) else { return };
         for event in events {
             let (key, flags) = (event.data.u64(), event.flags);
-            if key == KICK {
-                kicked = true;
+            if key == BELL {
                 continue;
             }
             let source = self.slab.lock().find(key).cloned();
@@ -224,13 +233,6 @@ impl Poller {
                 source.happened(flags);
             }
         }
-        kicked
-    }
-
-    /// Empties the event descriptor.
-    fn was_kicked(&self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.kick, &mut count);
     }
 }
 
@@ -240,21 +242,20 @@ impl Idler for Poller {
         self.lease.take()
     }
     fn idle(&self, at_most: Option<Duration>) {
-        if self.poll(at_most) {
-            self.was_kicked();
-        }
+        self.poll(at_most);
     }
     fn give_back(&self) {
         self.lease.give_back();
     }
-    fn kick(&self) {
-        let _ = rustix::io::write(&self.kick, &1_u64.to_ne_bytes());
+    fn call(&self) {
+        self.lease.call();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn a_key_means_one_descriptor_also_when_its_place_is_used_again() {
@@ -269,5 +270,92 @@ mod tests {
         slab.remove(key);
         assert!(Arc::ptr_eq(slab.find(other).unwrap(), &second));
         assert!(slab.find(u64::from(u32::MAX)).is_none());
+    }
+
+    /// A worker's seat, as in `sched/threads.rs`.
+    #[derive(Default)]
+    struct Seat(Mutex<(Option<Instant>, bool)>);
+
+    impl Seat {
+        fn give(&self, poller: &Poller) {
+            let mut given = self.0.lock();
+            given.0 = Some(Instant::now());
+            let idling = given.1;
+            drop(given);
+            if idling {
+                poller.call();
+            }
+        }
+
+        /// Waits for a job; how long the job has waited for the worker.
+        fn take(&self, poller: &Poller, at_most: Duration) -> Duration {
+            loop {
+                if let Some(since) = self.0.lock().0.take() {
+                    return since.elapsed();
+                }
+                if !poller.lease.take() {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let mut given = self.0.lock();
+                if given.0.is_none() {
+                    given.1 = true;
+                    drop(given);
+                    poller.idle(Some(at_most));
+                    given = self.0.lock();
+                    given.1 = false;
+                }
+                drop(given);
+                poller.give_back();
+            }
+        }
+    }
+
+    /// Workers take the lease from the thread and from one another while events come and jobs are given: no call is lost. One that is would show as a job that waits until its worker
+    /// leaves the kernel's set for lack of events.
+    #[test]
+    fn no_job_waits_for_a_worker_in_the_kernels_set() {
+        const JOBS: u32 = 20_000;
+        let poller: &'static Poller = Box::leak(Box::new(Poller::new().unwrap()));
+        std::thread::spawn(|| poller.watch());
+        // Something that happens: an edge of this wakes one in the set.
+        let noise = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let key = poller.slab.lock().add(Source::new());
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&poller.epoll, &noise, EventData::new_u64(key), flags).unwrap();
+        let seats: [Seat; 2] = Default::default();
+        let longest = Mutex::new(Duration::ZERO);
+        std::thread::scope(|s| {
+            for seat in &seats {
+                let (given, gives) = std::sync::mpsc::channel();
+                let longest = &longest;
+                s.spawn(move || {
+                    for n in 0..JOBS {
+                        let waited = seat.take(poller, Duration::from_secs(20));
+                        let mut longest = longest.lock();
+                        *longest = waited.max(*longest);
+                        if given.send(n).is_err() {
+                            return;
+                        }
+                    }
+                });
+                let noise = &noise;
+                s.spawn(move || {
+                    for n in 0..JOBS {
+                        seat.give(poller);
+                        if n % 3 == 0 {
+                            let _ = rustix::io::write(noise, &1_u64.to_ne_bytes());
+                        }
+                        if n % 1000 == 0 {
+                            // Long enough for the thread to come and take the lease.
+                            std::thread::sleep(Duration::from_millis(4));
+                        }
+                        gives.recv().unwrap();
+                    }
+                });
+            }
+        });
+        let longest = *longest.lock();
+        assert!(longest < Duration::from_secs(10), "a job waited for {longest:?}");
     }
 }

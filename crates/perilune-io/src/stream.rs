@@ -28,6 +28,7 @@ use crate::address;
 use crate::buffer::{Buffer, ROOM};
 use crate::failure::{Broken, Failure};
 use crate::poller::{self, Backlog, Registration, Source};
+use crate::seen::{Before, Talk};
 use crate::slot::Wakes;
 use crate::tls::{Fault, Session, Setup};
 use crate::waiting::{Side, Timeouts, Waited};
@@ -35,6 +36,7 @@ use parking_lot::{Mutex, MutexGuard};
 use perilune_domain::outside::Awaited;
 use perilune_domain::sched::deferred::Later;
 use perilune_stdlib::sigpipe;
+use perilune_trace::ObjectKind;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
@@ -183,6 +185,8 @@ pub struct Stream {
     high_water: AtomicUsize,
     received: AtomicU64,
     sent: AtomicU64,
+    /// For traces.
+    pub talk: Talk,
     is_tcp: bool,
     /// How it has come about.
     pub origin: Origin,
@@ -227,7 +231,9 @@ impl Stream {
         let fd = Arc::new(fd);
         let ends = (Some(Arc::clone(&fd)), Some(fd));
         let names = (address::text(local), address::text(peer));
-        Stream::of(ends, registration, kind, names, is_tcp, origin)
+        let stream = Stream::of(ends, registration, kind, names, is_tcp, origin);
+        stream.talk.set_nagle(is_tcp && !nodelay);
+        stream
     }
 
     /// One end of a pipe, which does not block, as a connection that has one direction only.
@@ -283,6 +289,7 @@ impl Stream {
             high_water: AtomicUsize::new(HIGH_WATER),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
+            talk: Talk::default(),
             is_tcp,
             origin,
             address,
@@ -344,6 +351,7 @@ impl Stream {
         let fd = self.output().fd.clone().ok_or(Failure::Closed)?;
         if self.is_tcp {
             sockopt::set_tcp_nodelay(&fd, on)?;
+            self.talk.set_nagle(!on);
         }
         Ok(())
     }
@@ -398,6 +406,7 @@ impl Stream {
                 Ok(0) => return Received::End(End::Eof),
                 Ok(n) => {
                     input.drained = n < room;
+                    self.talk.received(self);
                     return Received::Bytes(n);
                 }
                 Err(Errno::INTR) => {}
@@ -630,7 +639,10 @@ impl Stream {
         while done < bytes.len() {
             slot.clear();
             match Stream::send_once(self.origin, fd, &bytes[done..]) {
-                Ok(n) => done += n,
+                Ok(n) => {
+                    done += n;
+                    self.talk.sent(n, self);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     if slot.set_backlog() {
@@ -678,6 +690,36 @@ impl Stream {
             output.sealed.consume(sent);
             if !output.sealed.is_empty() || output.failed.is_some() {
                 return done;
+            }
+        }
+    }
+
+    /// Has the system send bytes of a file; how many it has taken. `None`: there is no room now. All that was written has gone, and there is no session.
+    ///
+    /// # Errors
+    /// The connection is closed or broken.
+    pub fn send_file(
+        &self,
+        output: &mut Output,
+        file: &OwnedFd,
+        at: u64,
+        most: usize,
+    ) -> Result<Option<usize>, Failure> {
+        let Some(fd) = &output.fd else { return Err(Failure::Closed) };
+        loop {
+            self.source().write.clear();
+            let mut at = at;
+            match sigpipe::without(|| rustix::fs::sendfile(fd, file, Some(&mut at), most)) {
+                Ok(n) => {
+                    self.sent.fetch_add(n as u64, Ordering::Relaxed);
+                    return Ok(Some(n));
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(error) => {
+                    output.failed = Some(Broken::System(error));
+                    return Err(error.into());
+                }
             }
         }
     }
@@ -775,6 +817,7 @@ impl Stream {
 
     /// Takes the descriptor from both directions, and wakes who waits.
     fn let_go(&self) {
+        self.talk.ended(self);
         let (fd, buffer) = {
             let mut input = self.input();
             (input.fd.take(), std::mem::take(&mut input.buffer))
@@ -896,11 +939,35 @@ impl Waited for Stream {
     fn is_shared(&self) -> bool {
         self.is_handshaking()
     }
+    fn look(&self, side: Side) -> Option<Before> {
+        if self.is_handshaking() {
+            return None;
+        }
+        match side {
+            Side::Read => {
+                let input = self.input();
+                let fd = input.fd.clone()?;
+                let has_some = !input.buffer.is_empty();
+                drop(input);
+                Some(self.talk.reads(&fd, has_some, self.origin == Origin::Dialled))
+            }
+            Side::Write => Some(self.talk.writes()),
+        }
+    }
+    fn tell(&self, before: &Before) {
+        let fd = self.input().fd.clone().or_else(|| self.output().fd.clone());
+        if let Some(fd) = fd {
+            before.tell(&fd, self);
+        }
+    }
 }
 
 impl Awaited for Stream {
-    fn words(&self) -> String {
-        format!("connection {} -> {}", self.address, self.peer)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Connection
+    }
+    fn name(&self) -> String {
+        format!("{} -> {}", self.address, self.peer)
     }
 }
 

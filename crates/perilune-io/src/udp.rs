@@ -10,6 +10,7 @@ use crate::waiting::{Side, Timeouts, Waited, turn, wait};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::Awaited;
+use perilune_trace::ObjectKind;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::buffer::spare_capacity;
@@ -58,8 +59,11 @@ impl Waited for Udp {
 }
 
 impl Awaited for Udp {
-    fn words(&self) -> String {
-        format!("datagrams at {}", self.address)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Socket
+    }
+    fn name(&self) -> String {
+        self.address.clone()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What natives on sockets have in common: the turns of `perilune_domain::outside`, with a waiter left in a slot.
 
 use crate::poller::Source;
+use crate::seen::{self, Before};
 use crate::slot::{Left, Wakes};
 use perilune_domain::outside::{self, Awaited, Reason, Turn};
 use perilune_trace::event::Verb;
@@ -63,6 +64,12 @@ pub trait Waited: Awaited + 'static {
     fn is_shared(&self) -> bool {
         false
     }
+    /// What is known when a wait for a peer begins, for traces (`seen.rs`).
+    fn look(&self, _side: Side) -> Option<Before> {
+        None
+    }
+    /// Such a wait is over.
+    fn tell(&self, _before: &Before) {}
     /// What messages call it.
     const NAME: &'static str;
 }
@@ -76,6 +83,7 @@ struct Aside<T: Waited> {
     tried: bool,
     deadline: Option<Instant>,
     done: u64,
+    before: Option<Before>,
 }
 
 impl<T: Waited> Drop for Aside<T> {
@@ -134,6 +142,9 @@ pub fn turn<T: Waited>(vm: &mut Vm, socket: &Arc<T>, side: Side) -> LuaResult<Pr
 pub fn resume<T: Waited>(vm: &mut Vm, reason: Reason) -> Option<(Arc<T>, Progress)> {
     let mut aside = outside::take_data::<Aside<T>>(vm)?;
     aside.tried = true;
+    if let Some(before) = &aside.before {
+        aside.socket.tell(before);
+    }
     let progress = Progress {
         is_first: false,
         deadline: aside.deadline,
@@ -156,8 +167,8 @@ pub fn wait<T: Waited, L>(
 ) -> LuaResult<()> {
     let source = socket.source();
     let (slot, verb) = match side {
-        Side::Read => (&source.read, Verb::Receives),
-        Side::Write => (&source.write, Verb::Sends),
+        Side::Read => (&source.read, Verb::Reads),
+        Side::Write => (&source.write, Verb::Writes),
     };
     if side == Side::Read && !socket.is_shared() {
         let other = slot.with_first(|w| w.woken().is_none().then(|| w.sleeper().describe())).flatten();
@@ -170,6 +181,7 @@ pub fn wait<T: Waited, L>(
     let left = slot.leave(waiter);
     drop(locked);
     if let Ok(left) = left {
+        let before = if seen::is_on() { socket.look(side) } else { None };
         let aside = Aside {
             socket: Arc::clone(socket),
             side,
@@ -177,6 +189,7 @@ pub fn wait<T: Waited, L>(
             tried: false,
             deadline: progress.deadline,
             done: progress.done,
+            before,
         };
         outside::set_data(vm, aside);
         if progress.deadline.is_some() {

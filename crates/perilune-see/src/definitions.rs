@@ -79,10 +79,17 @@ impl Definitions {
         }
     }
 
-    /// Where a call path's innermost Lua frame runs: `source:line`.
+    /// Where a call path's innermost Lua frame runs, what the runtime has written in Lua itself left out: `source:line`.
     pub fn place(&self, stack: u32) -> Option<String> {
-        let node = self.frames(stack).find(|node| node.source != 0 && node.line != 0)?;
+        let is_place = |node: &&StackNode| node.source != 0 && node.line != 0;
+        let node = self.frames(stack).filter(is_place).find(|node| !self.is_own(node))?;
         Some(format!("{}:{}", self.string(node.source as u64), node.line))
+    }
+
+    /// Is it a frame of what the runtime has written in Lua itself?
+    pub fn is_own(&self, node: &StackNode) -> bool {
+        let source = (node.source as usize).checked_sub(1).and_then(|at| self.strings.get(at));
+        source.is_some_and(|source| **source == *b"perilune")
     }
 
     /// Has an object been given a name?
@@ -96,6 +103,11 @@ impl Definitions {
         self.strings.len() as u32
     }
 
+    /// Gives an object the name of this number, for what a tool adds to a trace.
+    pub fn add_label(&mut self, object: ObjectRef, name: u32) {
+        self.labels.insert(object, name);
+    }
+
     /// The number of a call path, for what a tool adds to a trace. Its parent must be there.
     pub fn add_stack(&mut self, node: StackNode) -> u32 {
         self.stacks.push(node);
@@ -106,7 +118,7 @@ impl Definitions {
     pub fn object(&self, object: ObjectRef) -> String {
         let kind = object.kind().name();
         match self.labels.get(&object) {
-            Some(&name) => format!("{kind} '{}'", self.string(name as u64)).trim_start().to_owned(),
+            Some(&name) => object.kind().called(&self.string(name as u64)),
             None if kind.is_empty() => "something".to_owned(),
             None => format!("{kind} {}", object.number()),
         }
@@ -119,14 +131,15 @@ impl Definitions {
 
     /// A wait for people: `sleeps`, `receives from channel 'jobs'`.
     pub fn wait(&self, verb: Verb, object: ObjectRef) -> String {
-        let verb = verb.word();
+        let word = verb.word();
         match (object.kind(), object.number()) {
-            // A sleep is no timer of anybody's.
-            (ObjectKind::Timer, 0) if verb == "sleeps" => verb.to_owned(),
-            (ObjectKind::None, _) => format!("{verb} something"),
-            (ObjectKind::Several, _) => format!("{verb} several"),
-            (kind, 0) => format!("{verb} a {}", kind.name()),
-            _ => format!("{verb} {}", self.object(object)),
+            (ObjectKind::None | ObjectKind::Timer, 0) if verb == Verb::Sleeps || verb == Verb::Yields => {
+                word.to_owned()
+            }
+            (ObjectKind::None, _) => format!("{word} something"),
+            (ObjectKind::Several, _) if !self.has_label(object) => format!("{word} several"),
+            (kind, 0) => format!("{word} {} {}", article(kind.name()), kind.name()),
+            _ => format!("{word} {}", self.object(object)),
         }
     }
 
@@ -139,4 +152,9 @@ impl Definitions {
     pub fn counts(&self) -> (usize, usize) {
         (self.strings.len(), self.stacks.len())
     }
+}
+
+/// The article that a word has.
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" }
 }

@@ -150,15 +150,33 @@ impl Backend {
         signature: Signature,
         build: impl FnOnce(&mut FunctionBuilder<'_>),
     ) -> Result<Compiled, CompileError> {
+        let mut build = Some(build);
+        self.compile_when(signature, |b| {
+            build.take().into_iter().for_each(|build| build(b));
+            true
+        })
+    }
+
+    /// The same, of a body that `build` makes anew until it says `true`.
+    pub fn compile_when(
+        &mut self,
+        signature: Signature,
+        mut build: impl FnMut(&mut FunctionBuilder<'_>) -> bool,
+    ) -> Result<Compiled, CompileError> {
         let mut buffers = self.buffers.take().unwrap_or_else(Buffers::new);
         let context = &mut buffers.context;
-        context.clear();
-        context.set_disasm(self.options.listing);
-        context.func.name = UserFuncName::User(ITSELF);
-        context.func.signature = signature;
-        let mut builder = FunctionBuilder::new(&mut context.func, &mut buffers.builder);
-        build(&mut builder);
-        builder.finalize(self.isa.frontend_config());
+        loop {
+            context.clear();
+            context.set_disasm(self.options.listing);
+            context.func.name = UserFuncName::User(ITSELF);
+            context.func.signature = signature.clone();
+            let mut builder = FunctionBuilder::new(&mut context.func, &mut buffers.builder);
+            if build(&mut builder) {
+                builder.finalize(self.isa.frontend_config());
+                break;
+            }
+            buffers.builder = FunctionBuilderContext::new();
+        }
         let done = context.compile(&*self.isa, &mut ControlPlane::default());
         done.map_err(|error| explain(error.inner))?;
         let code = context.take_compiled_code().expect("compiled without an error");

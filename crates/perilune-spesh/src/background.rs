@@ -3,7 +3,9 @@
 //! # Ticks
 //! The thread sets a bit in the interrupt word of each domain, now and then; the domain acts on it where it polls, and clears it (`perilune_vm::machine`). A domain that
 //! sleeps does not clear it. When no domain has cleared its bit, nothing runs: the thread waits, until one does ([`Specializer::ticked`]). So a program that does nothing is never woken, and no
-//! signal is sent to anybody.
+//! signal is sent to anybody, but one for the first tick.
+//!
+//! The first tick needs no thread (`alarm.rs`): the thread begins when it is seen, or with a second domain. A program that ends within [`FIRST`] has none.
 //!
 //! A tick costs some twenty microseconds, as waking a thread does, and all that follows from it has to be worth something in the time that is left. So ticks begin after [`FIRST`], and get rarer as the program's processor time grows:
 //! one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most [`LONGEST`].
@@ -21,21 +23,21 @@
 //! Rejected: signals (they interrupt system calls of C code), counting in loops and calls (programs of which nothing was compiled ran 5 to 12% slower with `blocking`, its recordings included), ticks
 //! each millisecond from a thread of their own (programs ran 2 to 3% slower by them alone).
 
-use crate::Unavailable;
+use crate::Setup;
+use crate::alarm::Alarm;
 use crate::budget::Budget;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
 use perilune_vm::interrupt::{INSTALL, InterruptHandle, TICK};
-use perilune_vm::machine::{MachineCode, Recording, Specializer};
+use perilune_vm::machine::{MachineCode, Recording, Specializer, Unexpected};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// From the program's beginning to its first tick.
-const FIRST: Duration = Duration::from_millis(8);
+/// Processor time from the program's beginning to its first tick. The system looks at such timers every 1 to 10 ms.
+const FIRST: Duration = Duration::from_millis(6);
 /// The least time from one tick to the next.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// The most.
@@ -45,7 +47,7 @@ const PERIODS: u32 = 4;
 /// As many recordings wait to be compiled.
 const QUEUE: usize = 4;
 /// After so many ticks in a row that nobody saw the thread waits.
-const UNSEEN: u32 = 3;
+const UNSEEN: u32 = 1;
 
 /// A domain, as far as it is known here.
 struct Domain {
@@ -74,12 +76,17 @@ struct Shared {
     seen: AtomicU64,
     /// There are no ticks, until one is seen.
     stopped: AtomicBool,
+    /// What runs is to be recorded.
+    due: AtomicBool,
 }
 
 /// Compiles on a thread of its own.
 pub struct Background {
     shared: Arc<Shared>,
+    /// It has begun.
     thread: OnceLock<()>,
+    /// Until then: the first tick.
+    alarm: Mutex<Option<Alarm>>,
 }
 
 impl std::fmt::Debug for Background {
@@ -93,16 +100,33 @@ impl Background {
     ///
     /// # Errors
     /// There can be no machine code here.
-    pub fn new(quota: u32, report: Option<File>) -> Result<Arc<Background>, Unavailable> {
+    pub fn new(quota: u32, setup: Setup) -> Result<Arc<Background>, String> {
         let shared = Shared {
-            compiler: Compiler::new(quota, report)?,
+            compiler: Compiler::new(quota, setup)?,
             domains: Mutex::default(),
             mail: Mutex::default(),
             news: Condvar::new(),
             seen: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            due: AtomicBool::new(false),
         };
-        Ok(Arc::new(Background { shared: Arc::new(shared), thread: OnceLock::new() }))
+        Ok(Arc::new(Background {
+            shared: Arc::new(shared),
+            thread: OnceLock::new(),
+            alarm: Mutex::default(),
+        }))
+    }
+}
+
+impl Background {
+    /// Ticks, and compiling, begin.
+    fn begin(&self) {
+        self.thread.get_or_init(|| {
+            drop(self.alarm.lock().unwrap_or_else(PoisonError::into_inner).take());
+            let shared = Arc::clone(&self.shared);
+            // Without a thread recordings go nowhere, and everything is interpreted.
+            let _ = thread::Builder::new().name("compiler".into()).spawn(move || shared.work());
+        });
     }
 }
 
@@ -168,7 +192,8 @@ impl Shared {
     fn work(&self) {
         let mut budget = Budget::new();
         let (mut before, mut unseen) = (0, 0);
-        let mut period = FIRST;
+        let begun = Duration::from_nanos(budget.program());
+        let mut period = FIRST.saturating_sub(begun).max(SHORTEST);
         loop {
             match self.next(period, before) {
                 Err(()) => return,
@@ -183,6 +208,9 @@ impl Shared {
                     let seen = self.seen.load(Ordering::SeqCst);
                     unseen = if seen == before { unseen + 1 } else { 0 };
                     before = seen;
+                    if budget.is_due() {
+                        self.due.store(true, Ordering::Relaxed);
+                    }
                     self.tick();
                     if unseen >= UNSEEN {
                         unseen = 0;
@@ -205,17 +233,24 @@ impl Specializer for Background {
     }
 
     fn attach(&self, handle: InterruptHandle) {
-        self.shared.domains().push(Domain { handle, codes: Vec::new() });
+        let first = {
+            let mut domains = self.shared.domains();
+            domains.push(Domain { handle: handle.clone(), codes: Vec::new() });
+            domains.len() == 1
+        };
+        if first && self.thread.get().is_none() {
+            let alarm = Alarm::set(handle, FIRST);
+            if alarm.is_some() {
+                *self.alarm.lock().unwrap_or_else(PoisonError::into_inner) = alarm;
+                return;
+            }
+        }
         // It has no tick yet that it could see.
         self.ticked();
-        self.thread.get_or_init(|| {
-            let shared = Arc::clone(&self.shared);
-            // Without a thread recordings go nowhere, and everything is interpreted.
-            let _ = thread::Builder::new().name("compiler".into()).spawn(move || shared.work());
-        });
     }
 
     fn ticked(&self) {
+        self.begin();
         self.shared.seen.fetch_add(1, Ordering::SeqCst);
         if self.shared.stopped.load(Ordering::SeqCst) {
             // Under the lock: the thread is either before its look at the count, or waiting.
@@ -224,10 +259,26 @@ impl Specializer for Background {
         }
     }
 
+    fn is_due(&self) -> bool {
+        self.shared.due.swap(false, Ordering::Relaxed)
+    }
+
     fn fetch(&self, handle: &InterruptHandle) -> Vec<Arc<MachineCode>> {
         let mut domains = self.shared.domains();
         let domain = domains.iter_mut().find(|domain| domain.handle.is_same(handle));
         domain.map_or_else(Vec::new, |domain| std::mem::take(&mut domain.codes))
+    }
+
+    fn locate(&self, address: usize) -> Vec<(Arc<Proto>, usize)> {
+        self.shared.compiler.locate(address)
+    }
+
+    fn wants_exits(&self) -> bool {
+        self.shared.compiler.decisions().are_kept()
+    }
+
+    fn exited(&self, exit: &Unexpected) {
+        self.shared.compiler.decisions().unexpected(exit);
     }
 
     fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {

@@ -1,10 +1,9 @@
 //! The specialiser that compiles at once: logs become machine code while their domain waits, so that what happens depends on the program alone.
 
-use crate::Unavailable;
+use crate::Setup;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
-use perilune_vm::machine::{MachineCode, Recording, Specializer};
-use std::fs::File;
+use perilune_vm::machine::{MachineCode, Recording, Specializer, Unexpected};
 use std::sync::Arc;
 
 /// Compiles what is hot on the thread of its domain.
@@ -24,9 +23,9 @@ impl Blocking {
     ///
     /// # Errors
     /// There can be no machine code here.
-    pub fn new(threshold: u32, quota: u32, report: Option<File>) -> Result<Arc<Blocking>, Unavailable> {
-        let compiler = Compiler::new(quota, report)?;
-        compiler.prepare()?;
+    pub fn new(threshold: u32, quota: u32, setup: Setup) -> Result<Arc<Blocking>, String> {
+        let compiler = Compiler::new(quota, setup)?;
+        compiler.prepare().map_err(|why| why.to_string())?;
         Ok(Arc::new(Blocking { compiler, threshold: threshold.max(1) }))
     }
 }
@@ -42,6 +41,18 @@ impl Specializer for Blocking {
 
     fn quota(&self) -> u32 {
         self.compiler.quota()
+    }
+
+    fn locate(&self, address: usize) -> Vec<(Arc<Proto>, usize)> {
+        self.compiler.locate(address)
+    }
+
+    fn wants_exits(&self) -> bool {
+        self.compiler.decisions().are_kept()
+    }
+
+    fn exited(&self, exit: &Unexpected) {
+        self.compiler.decisions().unexpected(exit);
     }
 
     fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {

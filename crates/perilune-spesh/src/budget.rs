@@ -2,21 +2,25 @@
 //!
 //! # Investments
 //! Nobody knows how long a program goes on. The best guess is that it does so for as long as it has run ([`Budget::expected`]): the programs of which this is false for the moment at which they are asked
-//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: a program that ends at once has then lost a small part of what it has run for,
-//! and the longer it runs the smaller the gains that are worth something.
+//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: a program that ends at once has then lost two fifths of what it would have saved, at most;
+//! with 5 instead, programs of .3 s lost more by waiting. The longer it runs, the smaller the gains that are worth something.
 //!
 //! # The quota
 //! However much would be gained, compiling takes at most [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is compiled
 //! until it is paid; so one function can take more at once, and no more than [`LARGEST`] instructions are a function that is compiled.
 //!
+//! # Appointments
+//! What is worth something, but not enough yet, will be if the program goes on: the budget knows when ([`Budget::returns_at`]), and what runs then is recorded once more.
+//!
 //! All times are processor time: a machine on which others run too makes nothing dearer.
 //!
 //! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by compiling it, nor what has been spent.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
-const MARGIN: f64 = 5.0;
+const MARGIN: f64 = 2.5;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
@@ -25,8 +29,6 @@ const SAVED: i64 = 25_000_000;
 pub const LARGEST: usize = 800;
 /// What an instruction of the interpreter takes, in nanoseconds.
 const INSTRUCTION: f64 = 3.0;
-/// What it takes to record one.
-const RECORDING: f64 = 11.0;
 
 /// Nanoseconds of processor time that this thread has taken.
 fn of_thread() -> u64 {
@@ -62,12 +64,17 @@ pub struct Budget {
     allowance: i64,
     /// What this thread had taken by then.
     own: u64,
+    /// When the program has taken so much, something may be worth its cost that was not.
+    later: Cell<u64>,
 }
+
+/// From one recording to the next appointment the program takes at least one part in so many of what it has taken.
+const SOONEST: u64 = 4;
 
 impl Budget {
     /// Nothing has been spent yet.
     pub fn new() -> Budget {
-        Budget { program: 0, allowance: SAVED, own: 0 }
+        Budget { program: 0, allowance: SAVED, own: 0, later: Cell::new(u64::MAX) }
     }
 
     /// What the program has taken by now, in nanoseconds, without this thread.
@@ -89,6 +96,9 @@ impl Budget {
     /// Nothing more is to be spent for now.
     pub fn is_spent(&mut self) -> bool {
         self.program();
+        if self.allowance <= 0 {
+            self.returns_at(self.program + self.allowance.unsigned_abs() * PART as u64);
+        }
         self.allowance <= 0
     }
 
@@ -97,52 +107,76 @@ impl Budget {
         instructions * INSTRUCTION / recording.nanos() * self.expected() as f64
     }
 
-    /// Whether to spend so many nanoseconds for that.
-    pub fn invests(worth: f64, cost: f64) -> bool {
-        worth >= cost * MARGIN
+    /// Whether to spend `cost` nanoseconds to save what is worth `worth`. If not, there is an appointment.
+    pub fn invests(&self, worth: f64, cost: f64) -> bool {
+        let enough = worth >= cost * MARGIN;
+        if !enough && worth > 0.0 {
+            self.returns_at((self.program as f64 * cost * MARGIN / worth) as u64);
+        }
+        enough
+    }
+
+    /// When the program has taken so much, what runs is recorded again.
+    fn returns_at(&self, program: u64) {
+        let soonest = self.program + self.program / SOONEST;
+        self.later.set(self.later.get().min(program.max(soonest)));
+    }
+
+    /// Whether it is time for an appointment, which is over then.
+    pub fn is_due(&mut self) -> bool {
+        let due = self.program() >= self.later.get();
+        if due {
+            self.later.set(u64::MAX);
+        }
+        due
     }
 }
 
 /// How long a recording has taken.
 #[derive(Clone, Copy)]
 pub struct Window {
-    /// Processor time of the thread, recording included.
-    pub nanos: u64,
+    /// Nanoseconds of processor time that library functions and allocations have taken.
+    pub library: u64,
     /// Instructions that have been recorded.
     pub instructions: u64,
 }
 
 impl Window {
-    /// What the program would have taken without being recorded: library functions included.
+    /// What the program would have taken without being recorded. (To take what recording costs from what all has taken does not do: on a busy machine the rest is anything.)
     fn nanos(self) -> f64 {
-        let least = self.instructions as f64 * INSTRUCTION;
-        (self.nanos as f64 - self.instructions as f64 * RECORDING).max(least).max(1.0)
+        (self.instructions as f64 * INSTRUCTION + self.library as f64).max(1.0)
     }
 }
 
-/// What it costs to compile an instruction, learnt from those that have been.
+/// What it costs to compile, learnt from what has been compiled.
 pub struct Price {
-    /// Nanoseconds for an instruction.
+    /// Nanoseconds for an instruction of intermediate form.
     each: AtomicU64,
 }
 
 impl Default for Price {
     fn default() -> Price {
-        Price { each: AtomicU64::new(60_000) }
+        Price { each: AtomicU64::new(1_400) }
     }
 }
 
+/// So many instructions of intermediate form are expected of one of bytecode.
+const EXPANSION: usize = 25;
+
 impl Price {
-    /// What so many instructions cost, in nanoseconds; four times as much each time that it is done again: what did not last is less likely to.
-    pub fn of(&self, instructions: usize, before: u32) -> f64 {
-        (instructions as f64 + 4.0)
-            * self.each.load(Ordering::Relaxed) as f64
-            * f64::exp2(2.0 * before.min(15) as f64)
+    /// What so many instructions of intermediate form cost, in nanoseconds; twice as much each time that it is done again: what did not last is less likely to, but knows what the one before has failed at.
+    pub fn of(&self, size: usize, before: u32) -> f64 {
+        size as f64 * self.each.load(Ordering::Relaxed) as f64 * f64::exp2(before.min(15) as f64)
+    }
+
+    /// The same of so many of bytecode, before anything has been built.
+    pub fn of_bytecode(&self, instructions: usize, before: u32) -> f64 {
+        self.of(instructions * EXPANSION, before)
     }
 
     /// So many have cost this.
-    pub fn learn(&self, instructions: usize, nanos: u64) {
-        let each = nanos / (instructions as u64 + 4);
+    pub fn learn(&self, size: usize, nanos: u64) {
+        let each = nanos / (size as u64).max(1);
         let known = self.each.load(Ordering::Relaxed);
         self.each.store((known * 3 + each) / 4, Ordering::Relaxed);
     }

@@ -1,19 +1,22 @@
 //! From logs to machine code: what is worth compiling is compiled, and written down.
 
-use crate::Unavailable;
 use crate::backend::{Backend, Options, Unsupported};
 use crate::budget::{self, Budget, Price, Stopwatch, Window};
-use crate::lower::{self, Cost, Draft, Task};
-use crate::memory::{Code, CodeMemory, Kind, MAX_CAPACITY};
+use crate::lower::{self, Cost, Draft, Failures, Task};
+use crate::memory::{Code, CodeMemory, Kind, MAX_CAPACITY, Refused};
+use crate::perf::{Perf, Source};
+use crate::places::{Map, Places};
 use crate::profiles::Profiles;
+use crate::report::{self, Decisions, Outcome, Subject};
+use crate::trials::Trials;
 use crate::units::{self, Unit};
+use crate::{Setup, Unavailable};
 use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
-use perilune_vm::machine::{Exits, Log, MachineCode, Recording, Run};
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
+use perilune_trace::event::{self, Bytes, Category, Count, Ns};
+use perilune_vm::machine::{Log, MachineCode, Recording, Run};
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -38,17 +41,55 @@ enum Why {
     Failed,
 }
 
-/// A function that may be compiled.
+impl Why {
+    fn outcome(self) -> Outcome {
+        match self {
+            Why::NoGain(cost) => {
+                Outcome::NoGain { compiled: cost.compiled(), interpreted: cost.interpreted() }
+            }
+            Why::TooLittle(worth, cost) => Outcome::TooLittle { worth, cost },
+            Why::Failed => Outcome::Failed,
+        }
+    }
+}
+
+/// What a candidate has.
+enum What {
+    /// The code that was made of it before.
+    Code(Arc<MachineCode>),
+    Draft(Box<Drafted>),
+}
+
+/// A function that has no code, and how far it has come.
+struct Drafted {
+    used: Vec<Registers>,
+    draft: Draft,
+    failures: Failures,
+    callees: HashMap<usize, Arc<Log>>,
+}
+
+impl Drafted {
+    fn task<'a>(&'a self, log: &'a Log, unit: &'a Unit, trials: Trials) -> Task<'a> {
+        let Drafted { used, failures, callees, .. } = self;
+        Task { log, unit, in_use: used, failures, callees, trials }
+    }
+}
+
+impl Candidate {
+    fn draft(&self) -> Option<&Draft> {
+        match &self.what {
+            What::Code(_) => None,
+            What::Draft(drafted) => Some(&drafted.draft),
+        }
+    }
+}
+
+/// A function that may be compiled, or is.
 struct Candidate {
     number: usize,
     log: Arc<Log>,
     unit: Unit,
-    used: Vec<Registers>,
-    draft: Draft,
-    exits: Arc<Exits>,
-    callees: HashMap<usize, Arc<Log>>,
-    /// The code that it has already.
-    code: Option<Arc<MachineCode>>,
+    what: What,
     /// Of all that is known of the function, which part this recording is.
     part: f64,
     /// What compiling it is expected to cost, in nanoseconds.
@@ -64,20 +105,32 @@ pub struct Compiler {
     quota: u32,
     profiles: Profiles,
     price: Price,
-    /// Where every decision is written down.
-    report: Option<Mutex<File>>,
+    /// Where every decision goes.
+    decisions: Arc<Decisions>,
+    trials: Trials,
+    /// What addresses stand for.
+    map: Arc<Map>,
+    perf: Option<Perf>,
 }
 
 /// Owns the memory of a piece of machine code.
-struct Installed(Option<Code>);
+struct Installed(Option<Code>, Arc<Map>);
 
 impl Drop for Installed {
     fn drop(&mut self) {
         if let Some(code) = self.0.take() {
+            self.1.remove(code.address());
             // SAFETY: the VM drops machine code when no instance has it and no run of it is under way (`perilune_vm::machine`), and nothing else has its address.
             unsafe { code.free() }
         }
     }
+}
+
+/// Memory for machine code, where samplers find it.
+fn reserve() -> Result<Arc<CodeMemory>, Refused> {
+    let memory = CodeMemory::reserve(MAX_CAPACITY)?;
+    perilune_vm::machine::set_code_region(memory.range());
+    Ok(memory)
 }
 
 impl Compiler {
@@ -85,15 +138,25 @@ impl Compiler {
     ///
     /// # Errors
     /// There can be no machine code here.
-    pub fn new(quota: u32, report: Option<File>) -> Result<Compiler, Unavailable> {
-        crate::target::features().map_err(|lack| Unavailable::Processor(Unsupported(lack)))?;
+    pub fn new(quota: u32, setup: Setup) -> Result<Compiler, String> {
+        crate::target::features().map_err(|lack| Unsupported(lack).to_string())?;
+        let perf = match setup.perf.as_str() {
+            "" => None,
+            word => {
+                let format = word.parse().map_err(|e| format!("PERILUNE_PERF: {e}"))?;
+                Some(Perf::create(format).map_err(|e| format!("PERILUNE_PERF: {e}"))?)
+            }
+        };
         Ok(Compiler {
             memory: OnceLock::new(),
             backend: Mutex::new(None),
             quota,
             profiles: Profiles::default(),
             price: Price::default(),
-            report: report.map(Mutex::new),
+            decisions: setup.decisions,
+            trials: Trials::parse(&setup.guards, &setup.leave)?,
+            map: Arc::default(),
+            perf,
         })
     }
 
@@ -102,13 +165,13 @@ impl Compiler {
     /// # Errors
     /// There can be no machine code here.
     pub fn prepare(&self) -> Result<(), Unavailable> {
-        let memory = CodeMemory::reserve(MAX_CAPACITY).map_err(Unavailable::Memory)?;
+        let memory = reserve().map_err(Unavailable::Memory)?;
         let _ = self.memory.set(Some(memory));
         Ok(())
     }
 
     fn memory(&self) -> Option<&Arc<CodeMemory>> {
-        self.memory.get_or_init(|| CodeMemory::reserve(MAX_CAPACITY).ok()).as_ref()
+        self.memory.get_or_init(|| reserve().ok()).as_ref()
     }
 
     /// See [`perilune_vm::machine::Specializer::quota`].
@@ -121,14 +184,23 @@ impl Compiler {
         self.profiles.code_of(proto)
     }
 
-    fn code(&self, task: Task<'_>, draft: Draft) -> Result<Code, Why> {
+    /// What an address in machine code stands for.
+    pub fn locate(&self, address: usize) -> Vec<(Arc<Proto>, usize)> {
+        self.map.find(address)
+    }
+
+    fn code(&self, task: Task<'_>, draft: &mut Draft) -> Result<(Code, Places), Why> {
         let memory = self.memory().ok_or(Why::Failed)?;
         let taken = self.backend.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut backend =
             taken.map_or_else(|| Backend::new(Options::default()).ok(), Some).ok_or(Why::Failed)?;
         // Whatever is wrong with what is built: the loop stays with the interpreter.
-        let build = |b: &mut crate::backend::clif::FunctionBuilder<'_>| lower::lower(b, task, draft);
-        let compiled = catch_unwind(AssertUnwindSafe(|| backend.compile(lower::signature(), build)));
+        let mut passes = 0;
+        let build = |b: &mut crate::backend::clif::FunctionBuilder<'_>| {
+            passes += 1;
+            lower::lower(b, task, draft) || passes == lower::MOST_PASSES
+        };
+        let compiled = catch_unwind(AssertUnwindSafe(|| backend.compile_when(lower::signature(), build)));
         let compiled = match compiled {
             Ok(compiled) => {
                 *self.backend.lock().unwrap_or_else(PoisonError::into_inner) = Some(backend);
@@ -138,43 +210,18 @@ impl Compiler {
             Err(_) => return Err(Why::Failed),
         };
         match compiled {
-            Ok(compiled) => memory.install(&compiled.bytes, Kind::Function).map_err(|_| Why::Failed),
+            Ok(compiled) => {
+                let code = memory.install(&compiled.bytes, Kind::Function).map_err(|_| Why::Failed)?;
+                Ok((code, Places::new(compiled.positions, std::mem::take(&mut draft.built))))
+            }
             Err(error) if cfg!(debug_assertions) => panic!("{error}"),
             Err(_) => Err(Why::Failed),
         }
     }
 
-    /// What has come of a unit, of which these instructions are left to the interpreter: bytes, and nanoseconds.
-    fn report(&self, log: &Log, unit: &Unit, stepped: &[usize], code: Result<(usize, u64), Why>) {
-        let Some(report) = &self.report else { return };
-        let proto = log.proto();
-        let source = String::from_utf8_lossy(
-            proto.source.strip_prefix(b"@").or(proto.source.strip_prefix(b"=")).unwrap_or(&proto.source),
-        );
-        let line = |at: usize| proto.line_at(at).unwrap_or(0);
-        let first = (0..proto.code.len()).find(|&at| unit.contains(at)).unwrap_or(0);
-        let what = if unit.starts { "the function" } else { "loops" };
-        let what = format!("{source}:{}: {what}, {} instructions", line(first), unit.len());
-        let text = match code {
-            Err(Why::Failed) => format!("{what}: could not be compiled\n"),
-            Err(Why::NoGain(cost)) => format!("{what}: not compiled, nothing would be gained ({cost})\n"),
-            Err(Why::TooLittle(worth, cost)) => {
-                let [worth, cost] = [worth, cost].map(|nanos| nanos / 1000.0);
-                format!("{what}: not compiled yet, {cost:.0} us to save {worth:.0} us\n")
-            }
-            Ok((bytes, nanos)) => format!("{what}: {bytes} bytes in {} us\n", nanos / 1000),
-        };
-        let mut text = text;
-        for &at in stepped {
-            let i = proto.code[at];
-            let name = i.op().map_or("?", |op| op.name());
-            let times = log.site(at).times();
-            if times > 0 {
-                text += &format!("    line {}: {name} {times} times, by the interpreter\n", line(at));
-            }
-        }
-        // A report that cannot be written is no reason to stop the program.
-        let _ = report.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes());
+    /// Where decisions go.
+    pub fn decisions(&self) -> &Decisions {
+        &self.decisions
     }
 
     /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it. Without a budget it may cost what it will.
@@ -188,7 +235,7 @@ impl Compiler {
         if budget.as_deref_mut().is_some_and(Budget::is_spent) {
             return Vec::new();
         }
-        let window = Window { nanos: recording.nanos, instructions: recording.instructions as u64 };
+        let window = Window { library: recording.library, instructions: recording.instructions as u64 };
         let purse = budget.map(|budget| (&*budget, window));
         let add = |log: Log| (log.weight(), self.profiles.add(log));
         let logs: Vec<(u64, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
@@ -199,36 +246,56 @@ impl Compiler {
                 self.candidate(number, *weight as f64, Arc::clone(log), purse)
             })
             .collect();
-        loop {
-            let before = candidates.len();
-            let costs: Vec<Cost> = candidates.iter().map(|one| self.cost_among(one, &candidates)).collect();
-            let groups = groups(&candidates);
-            let part = if purse.is_some() { SURE } else { WORTH };
-            let whys: Vec<Option<Why>> = candidates
-                .iter()
-                .enumerate()
-                .map(|(n, one)| match costs[n].is_below(part) {
-                    _ if one.code.is_some() => None,
-                    false => Some(Why::NoGain(costs[n])),
-                    true => {
-                        let group = (0..candidates.len()).filter(|&m| groups[m] == groups[n]);
-                        too_little(group.map(|m| (&candidates[m], costs[m])), purse)
-                    }
-                })
-                .collect();
-            let mut whys = whys.into_iter();
-            candidates.retain(|one| {
-                let why = whys.next().flatten();
-                if let Some(why) = why {
-                    self.report(&one.log, &one.unit, &one.draft.stepped, Err(why));
-                }
-                why.is_none()
-            });
-            if candidates.len() == before {
-                break;
-            }
+        let part = if purse.is_some() { SURE } else { WORTH };
+        while self.drops_one_by_one(&mut candidates, part) || self.drops_groups(&mut candidates, part, purse)
+        {
         }
         candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
+    }
+
+    /// Drops candidates by which the others would gain nothing. Whether there was one: then the others cost something else.
+    fn drops_one_by_one(&self, candidates: &mut Vec<Candidate>, part: f64) -> bool {
+        let costs = candidates.iter().map(|one| self.cost_among(one, candidates, true));
+        let whys: Vec<Option<Why>> = costs
+            .map(|cost| Some(Why::NoGain(cost?)).filter(|_| !cost.is_some_and(|c| c.is_below(part))))
+            .collect();
+        self.drop_for(candidates, whys)
+    }
+
+    /// Drops those groups of functions that call each other which gain too little all together.
+    fn drops_groups(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        part: f64,
+        purse: Option<(&Budget, Window)>,
+    ) -> bool {
+        let costs: Vec<Option<Cost>> =
+            candidates.iter().map(|one| self.cost_among(one, candidates, false)).collect();
+        let groups = groups(candidates);
+        let why = |n: usize| {
+            let group = (0..candidates.len()).filter(|&m| groups[m] == groups[n]);
+            let members = group.filter_map(|m| Some((&candidates[m], costs[m]?)));
+            costs[n]?;
+            too_little(members, part, purse)
+        };
+        let whys = (0..candidates.len()).map(why).collect();
+        self.drop_for(candidates, whys)
+    }
+
+    /// Whether any is dropped.
+    fn drop_for(&self, candidates: &mut Vec<Candidate>, whys: Vec<Option<Why>>) -> bool {
+        let before = candidates.len();
+        let mut whys = whys.into_iter();
+        candidates.retain(|one| {
+            let why = whys.next().flatten();
+            if let (Some(why), What::Draft(drafted)) = (why, &one.what) {
+                let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
+                let subject = subject(of, &draft.stepped, &draft.inlined, &drafted.callees);
+                self.decisions.note(&subject, why.outcome());
+            }
+            why.is_none()
+        });
+        candidates.len() < before
     }
 
     /// The function of a log, if it may be compiled.
@@ -240,35 +307,48 @@ impl Compiler {
         purse: Option<(&Budget, Window)>,
     ) -> Option<Candidate> {
         let unit = units::choose(&log)?;
-        let code = self.profiles.code(&log, &unit);
-        let price = self.price.of(unit.len(), self.profiles.compiled(&log));
-        if code.is_none() {
-            // Before the draft, which costs some of what compiling does: what would be saved if every instruction were done as well as can be.
-            let best = purse.map(|(budget, window)| budget.worth(Cost::best(recent), window));
-            // Others may depend on it, so it need not be worth it alone. Drafts of which nothing came get dearer.
-            let price = price * DRAFT * f64::exp2(self.profiles.tries(&log) as f64);
-            if unit.len() > budget::LARGEST
-                || best.is_some_and(|best| !Budget::invests(best, price))
-                || (best.is_none() && !self.profiles.may_try(&log))
-            {
-                return None;
-            }
-            if best.is_some() {
-                self.profiles.tries_once_more(&log);
-            }
+        let part = recent / (log.weight() as f64).max(1.0);
+        let what = match self.profiles.code(&log, &unit) {
+            Some(code) => What::Code(code),
+            None => What::Draft(Box::new(self.drafted(recent, &log, &unit, purse)?)),
+        };
+        let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };
+        let price = self.price.of(size, self.profiles.compiled(&log));
+        Some(Candidate { number, log, unit, what, part, price })
+    }
+
+    /// The draft of a function, if it may be worth compiling.
+    fn drafted(
+        &self,
+        recent: f64,
+        log: &Log,
+        unit: &Unit,
+        purse: Option<(&Budget, Window)>,
+    ) -> Option<Drafted> {
+        // Before the draft, which costs some of what compiling does: what would be saved if every instruction were done as well as can be.
+        // Others may depend on it, so it need not be worth it alone. Drafts of which nothing came get dearer.
+        let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
+        let price = price * DRAFT * f64::exp2(self.profiles.tries(log) as f64);
+        let is_worth_it = match purse {
+            Some((budget, window)) => budget.invests(budget.worth(Cost::best(recent), window), price),
+            None => self.profiles.may_try(log),
+        };
+        if unit.len() > budget::LARGEST || !is_worth_it {
+            return None;
+        }
+        if purse.is_some() {
+            self.profiles.tries_once_more(log);
         }
         let used = in_use(log.proto()).ok()?;
-        let exits = self.profiles.exits(&log);
-        let callees = self.callees(&log);
-        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits, callees: &callees };
-        let draft = catch_unwind(AssertUnwindSafe(|| lower::draft(task)));
-        let draft = match draft {
-            Ok(draft) => draft,
+        let failures = Failures::of(self.profiles.exits(log), log.proto());
+        let callees = self.callees(log);
+        let mut drafted = Drafted { used, draft: Draft::default(), failures, callees };
+        match catch_unwind(AssertUnwindSafe(|| lower::draft(drafted.task(log, unit, self.trials)))) {
+            Ok(draft) => drafted.draft = draft,
             Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
             Err(_) => return None,
-        };
-        let part = recent / (log.weight() as f64).max(1.0);
-        Some(Candidate { number, log, unit, used, draft, exits, callees, code, part, price })
+        }
+        Some(drafted)
     }
 
     /// What the functions have met that may be inlined in that of a log, by their number.
@@ -289,16 +369,19 @@ impl Compiler {
         known
     }
 
-    /// What a function costs if only the candidates, and what is compiled already, are machine code.
-    fn cost_among(&self, one: &Candidate, candidates: &[Candidate]) -> Cost {
+    /// What a function without code costs if only the candidates, and what is compiled already, are machine code; `None`: it has code.
+    ///
+    /// Without it its callers would leave machine code. That is what it saves if `alone`, if it is asked whether to leave it out; else callers of which there is no code yet save that themselves.
+    fn cost_among(&self, one: &Candidate, candidates: &[Candidate], alone: bool) -> Option<Cost> {
         let is_compiled = |function: usize| {
             candidates.iter().any(|other| other.log.function() == function && other.unit.starts)
                 || self.profiles.is_compiled(function)
         };
-        let mut cost = one.draft.cost;
+        let draft = one.draft()?;
+        let mut cost = draft.cost;
         let function = one.log.function();
         let sites = (0..one.log.proto().code.len()).map(|at| (at, one.log.site(at)));
-        let called = sites.filter(|(at, _)| one.unit.contains(*at) && !one.draft.inlined.contains(at));
+        let called = sites.filter(|(at, _)| one.unit.contains(*at) && !draft.inlined.contains(at));
         let (mut calls, mut direct) = (0u32, 0u32);
         for (_, site) in called.filter(|(_, site)| site.calls > 0) {
             calls = calls.saturating_add(site.calls);
@@ -306,79 +389,130 @@ impl Compiler {
                 direct = direct.saturating_add(site.calls);
             }
         }
+        let calls_from = |callee: &Log, callers: &mut dyn Iterator<Item = &Candidate>| {
+            callers.fold(0u32, |sum, other| sum.saturating_add(callee.calls_from(other.log.function())))
+        };
         // Calls of one function or another: those of candidates know who called them.
         let others = candidates.iter().filter(|other| other.unit.starts);
         let known = others.fold(0u32, |sum, other| sum.saturating_add(other.log.calls_from(function)));
         cost.leaves(calls.saturating_sub(direct.max(known)));
-        let entered = candidates.iter().fold(0u32, |sum, other| {
-            let calls = one.log.calls_from(other.log.function());
-            sum.saturating_add(calls)
-        });
         if one.unit.starts {
+            let entered = calls_from(&one.log, &mut candidates.iter());
             cost.enters(one.log.calls().saturating_sub(entered));
-            let others = candidates.iter().filter(|other| other.log.function() != function);
-            let called =
-                others.fold(0u32, |sum, other| sum.saturating_add(one.log.calls_from(other.log.function())));
-            cost.is_called(called);
+            let leave = |other: &&Candidate| {
+                other.log.function() != function && (alone || matches!(other.what, What::Code(_)))
+            };
+            cost.is_called(calls_from(&one.log, &mut candidates.iter().filter(leave)));
         } else {
             cost.enters(units::entered(&one.log, &one.unit));
         }
-        cost
+        Some(cost)
     }
 
     /// The code of a candidate.
     fn made(&self, one: Candidate) -> Option<Arc<MachineCode>> {
-        if one.code.is_some() {
-            return one.code;
-        }
-        let Candidate { log, unit, used, draft, exits, callees, .. } = one;
+        let Candidate { log, unit, what, .. } = one;
+        let mut drafted = match what {
+            What::Code(code) => return Some(code),
+            What::Draft(drafted) => drafted,
+        };
         let begun = Stopwatch::start();
-        let task = Task { log: &log, unit: &unit, in_use: &used, exits: &exits, callees: &callees };
-        let protos = draft.protos.clone();
-        let stepped = draft.stepped.clone();
-        let code = self.code(task, draft);
+        let mut draft = std::mem::take(&mut drafted.draft);
+        if perilune_trace::on(Category::Compile) {
+            let (name, instructions) = (report::event_name(log.proto()), Count::from(unit.len()));
+            perilune_trace::emit(event::CompileBegin { name, instructions });
+        }
+        let code = self.code(drafted.task(&log, &unit, self.trials), &mut draft);
         let nanos = begun.nanos();
-        self.price.learn(unit.len(), nanos);
-        self.report(&log, &unit, &stepped, code.as_ref().map(|code| (code.len(), nanos)).map_err(|why| *why));
-        let code = code.ok()?;
-        let entries = unit.entries(log.proto());
+        let size = Bytes::from(code.as_ref().map_or(0, |(code, _)| code.len()));
+        perilune_trace::emit(event::CompileEnd { size, used: Ns(nanos), failed: code.is_err() });
+        self.price.learn(draft.size, nanos);
+        let of = (&log, &unit);
+        let subject = subject(of, &draft.stepped, &draft.inlined, &drafted.callees);
+        let outcome = match &code {
+            Ok((code, _)) => Outcome::Compiled { bytes: code.len() as u64, nanos },
+            Err(why) => why.outcome(),
+        };
+        self.decisions.note(&subject, outcome);
+        let (code, places) = code.ok()?;
+        let places = Arc::new(places);
+        if let Some(perf) = &self.perf {
+            tell_perf(perf, &code, &places, log.proto());
+        }
+        self.map.insert(code.address(), code.len(), places);
+        let behind = |(call, entry): (u32, u32)| (call + 1, entry);
+        let mut entries = unit.entries(log.proto());
+        entries.extend(unit.returns(log.proto()).into_iter().map(behind));
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.
         let code = unsafe {
             let run = std::mem::transmute::<usize, Run>(code.address());
             let length = code.len();
-            let memory = Box::new((Installed(Some(code)), protos));
-            MachineCode::new(Arc::clone(log.proto()), (run, length), unit.starts, &entries, exits, memory)
+            let memory = Box::new((Installed(Some(code), Arc::clone(&self.map)), draft.protos));
+            let proto = Arc::clone(log.proto());
+            MachineCode::new(
+                proto,
+                (run, length),
+                unit.starts,
+                &entries,
+                Arc::clone(drafted.failures.exits()),
+                memory,
+            )
         };
         self.profiles.keep(&log, unit, &code);
         Some(code)
     }
 }
 
+/// Tells `perf` of a piece; a file that cannot be written is no reason to stop the program.
+fn tell_perf(perf: &Perf, code: &Code, places: &Places, proto: &Proto) {
+    let lines = places.lines();
+    let pairs: Vec<(u32, u32)> = lines.iter().map(|(offset, _, line)| (*offset, *line)).collect();
+    let file = report::source_of(proto);
+    let name = String::from_utf8_lossy(&perilune_vm::machine::place_of(proto)).into_owned();
+    let _ = perf.record(code, &name, Source { file: &file, lines: &pairs });
+}
+
+/// What a decision is about.
+fn subject<'a>(
+    (log, unit): (&'a Arc<Log>, &Unit),
+    stepped: &'a [usize],
+    inlined: &'a HashSet<usize>,
+    callees: &'a HashMap<usize, Arc<Log>>,
+) -> Subject<'a> {
+    let inside = (0..log.proto().code.len()).filter(|&at| unit.contains(at)).collect();
+    Subject { log, starts: unit.starts, inside, stepped, inlined, callees }
+}
+
 /// For each candidate the number of its group: those of a group call each other, one way or another.
 fn groups(candidates: &[Candidate]) -> Vec<usize> {
     let mut groups: Vec<usize> = (0..candidates.len()).collect();
     for (n, one) in candidates.iter().enumerate() {
-        for at in (0..one.log.proto().code.len()).filter(|&at| one.unit.contains(at)) {
-            let site = one.log.site(at);
-            let callee = candidates.iter().position(|other| other.log.function() == site.callee);
-            let Some(callee) = callee.filter(|_| site.calls > 0) else { continue };
-            let (own, other) = (groups[n], groups[callee]);
-            groups.iter_mut().filter(|group| **group == other).for_each(|group| *group = own);
+        for (m, other) in candidates.iter().enumerate() {
+            if groups[m] != groups[n] && other.log.calls_from(one.log.function()) > 0 {
+                let (own, others) = (groups[n], groups[m]);
+                groups.iter_mut().filter(|group| **group == others).for_each(|group| *group = own);
+            }
         }
     }
     groups
 }
 
-/// Why not to compile a group of functions at these costs of running them: what they save together is too little for what compiling them costs.
+/// Why not to compile a group of functions at these costs of running them: together they gain nothing that is sure, or too little for what compiling them costs.
 fn too_little<'a>(
     group: impl Iterator<Item = (&'a Candidate, Cost)>,
+    part: f64,
     purse: Option<(&Budget, Window)>,
 ) -> Option<Why> {
-    let (budget, window) = purse?;
-    let (mut worth, mut price) = (0.0, 0.0);
-    for (one, cost) in group {
-        worth += budget.worth(cost.saves() * one.part, window);
-        price += if one.code.is_none() { one.price } else { 0.0 };
+    let (mut cost, mut saves, mut price) = (Cost::default(), 0.0, 0.0);
+    for (one, own) in group {
+        cost.add(own);
+        saves += own.saves() * one.part;
+        price += one.price;
     }
-    (!Budget::invests(worth, price)).then_some(Why::TooLittle(worth, price))
+    if !cost.is_below(part) {
+        return Some(Why::NoGain(cost));
+    }
+    let (budget, window) = purse?;
+    let worth = budget.worth(saves, window);
+    (!budget.invests(worth, price)).then_some(Why::TooLittle(worth, price))
 }

@@ -34,11 +34,14 @@
 
 pub mod ranges;
 pub mod reclaim;
+pub mod report;
 mod sync;
 mod unavailable;
 
 pub use unavailable::Unavailable;
 
+#[cfg(machine_code)]
+mod alarm;
 #[cfg(machine_code)]
 pub mod backend;
 #[cfg(machine_code)]
@@ -58,11 +61,15 @@ pub mod memory;
 #[cfg(machine_code)]
 pub mod perf;
 #[cfg(machine_code)]
+mod places;
+#[cfg(machine_code)]
 pub mod positions;
 #[cfg(machine_code)]
 mod profiles;
 #[cfg(machine_code)]
 mod target;
+#[cfg(machine_code)]
+mod trials;
 #[cfg(machine_code)]
 mod units;
 
@@ -77,30 +84,60 @@ pub fn machine_code(
     Ok((backend, memory))
 }
 
+/// What a specialiser is to know besides its mode.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// Where its decisions go.
+    pub decisions: std::sync::Arc<report::Decisions>,
+    /// `PERILUNE_SPESH_GUARDS`: which guards fail on purpose (`fail:N`, `random:SEED`, or nothing).
+    pub guards: String,
+    /// `PERILUNE_SPESH_LEAVE`: before which calls machine code leaves (`every`, a number, or nothing).
+    pub leave: String,
+    /// `PERILUNE_PERF`: what `perf` is told (`map`, `lines`, `jitdump`, or nothing).
+    pub perf: String,
+}
+
+/// Whether there can be machine code here.
+///
+/// # Errors
+/// Why not.
+pub fn available() -> Result<(), Unavailable> {
+    #[cfg(machine_code)]
+    {
+        target::features().map_err(|lack| Unavailable::Processor(backend::Unsupported(lack)))?;
+        memory::CodeMemory::reserve(memory::MAX_CAPACITY).map_err(Unavailable::Memory)?;
+        Ok(())
+    }
+    #[cfg(not(machine_code))]
+    Err(Unavailable::Build)
+}
+
 /// What makes machine code in a program, in the words of the environment variable `PERILUNE_SPESH`:
 ///
 /// | mode | |
 /// |---|---|
-/// | empty, `off` | nothing does |
 /// | `auto` | hot functions and loops are compiled beside the program |
+/// | empty | the same; where there can be no machine code, everything is interpreted and nobody is told |
+/// | `off` | everything is interpreted |
 /// | `step` | every function is entered as machine code that leaves each instruction to the interpreter |
 /// | `blocking` | hot functions and loops are compiled at once, while their domain waits |
 /// | `blocking:ROUNDS:INSTRUCTIONS` | so, where hot is what has come round so often, and what it meets is recorded for so many instructions (1000 and 20000 without figures) |
 ///
-/// Every decision is written to what `report` gives, a line each; it is called if something will be written.
+/// `setup` says what else there is to know; it is called if machine code will be made.
 ///
 /// # Errors
 /// There is no such mode, or no machine code here: in words for people.
 pub fn specializer(
     mode: &str,
-    report: impl FnOnce() -> Option<std::fs::File>,
+    setup: impl FnOnce() -> Setup,
 ) -> Result<Option<std::sync::Arc<dyn perilune_vm::machine::Specializer>>, String> {
     let mut words = mode.split(':');
     let name = words.next().unwrap_or_default();
     let figures: Result<Vec<u32>, _> = words.map(str::parse).collect();
     let (rounds, quota) = match (name, figures.as_deref()) {
-        ("" | "off", Ok([])) => return Ok(None),
-        ("auto", Ok([])) => return background(report),
+        ("off", Ok([])) => return Ok(None),
+        ("", Ok([])) if !is_supported() => return Ok(None),
+        ("" | "auto", Ok([])) => return background(setup),
         ("step", Ok([])) => return Ok(Some(std::sync::Arc::new(perilune_vm::machine::Stepper::default()))),
         ("blocking", Ok([])) => (1000, 20_000),
         ("blocking", Ok(&[rounds])) => (rounds, 20_000),
@@ -111,28 +148,36 @@ pub fn specializer(
         }
     };
     #[cfg(machine_code)]
-    match blocking::Blocking::new(rounds, quota, report()) {
+    match blocking::Blocking::new(rounds, quota, setup()) {
         Ok(specializer) => Ok(Some(specializer)),
-        Err(why) => Err(why.to_string()),
+        Err(why) => Err(why),
     }
     #[cfg(not(machine_code))]
     {
-        let _ = (rounds, quota, report);
+        let _ = (rounds, quota, setup);
         Err("this build makes no machine code".into())
     }
 }
 
+/// Whether the processor can run what would be made. Memory is asked for when something is compiled.
+fn is_supported() -> bool {
+    #[cfg(machine_code)]
+    return target::features().is_ok();
+    #[cfg(not(machine_code))]
+    false
+}
+
 fn background(
-    report: impl FnOnce() -> Option<std::fs::File>,
+    setup: impl FnOnce() -> Setup,
 ) -> Result<Option<std::sync::Arc<dyn perilune_vm::machine::Specializer>>, String> {
     #[cfg(machine_code)]
-    match background::Background::new(10_000, report()) {
+    match background::Background::new(10_000, setup()) {
         Ok(specializer) => Ok(Some(specializer)),
-        Err(why) => Err(why.to_string()),
+        Err(why) => Err(why),
     }
     #[cfg(not(machine_code))]
     {
-        let _ = report;
+        let _ = setup;
         Err("this build makes no machine code".into())
     }
 }

@@ -6,16 +6,16 @@
 //! # Registers
 //! A register whose type is known stands in a register of the processor. References are also in their slot on the value stack, always, so that a collection sees them.
 //! A number is stored there only before something may look at the frame: an instruction that the interpreter does, a call, an exit. Until then the slot is *dirty*: it holds some older value, whole.
-//! Variables that closures refer to are never known: any function may assign them.
+//! Variables that closures may refer to while the code runs are never known: any function may assign them (`units.rs` says which these are).
 //!
 //! # Control
-//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that beforehand, and what can be hoisted, the pass is made several times: all but the last are drafts.
+//! * Forward jumps meet with what is known on all ways; types that differ become unknown. To know that beforehand, and what can be hoisted, the pass is made several times: the first is a draft, and the body is built again as long as what it hoists is not what it has found that it can ([`MOST_PASSES`]).
 //! * Where a loop begins, what is known is fixed: the types that the log has seen there; dirty is what the loop changes. Ways into it guard those that they do not know. A function's start is like that, with the types of its parameters.
 //! * Ways out store what is dirty, and the position, and leave.
 //! * An instruction that the log has never seen is an exit, unless earlier code has exited there: then it is lowered as far as what is known allows.
 //!
 //! # Calls
-//! Small functions are built in place of their calls (`inline.rs`). Another callee that has machine code is called directly, with the frame's record pushed as the interpreter does it; others are the interpreter's: the code leaves. What a call may do to
+//! Small functions are built in place of their calls (`inline.rs`). Another callee that has machine code is called directly, with the frame's record pushed as the interpreter does it; others are called by the interpreter (`perilune_vm::machine::callees`), and come back. What a call may do to
 //! this frame is in `perilune_vm::machine`'s essay; its base has to be asked for again.
 //!
 //! # What is not done here
@@ -23,27 +23,36 @@
 //!
 //! What is known of tables, and hoisted out of loops, is in `facts.rs`. Rejected for now: a form of our own between the two (decision 31).
 
+mod allocate;
 mod calls;
 mod control;
 mod cost;
 mod facts;
+mod index;
 mod inline;
+mod iterate;
 mod memory;
 mod mixed;
 mod natives;
 mod numbers;
+mod trials;
+mod varargs;
 
 use crate::backend::clif::{
-    self, AbiParam, Block, CallConv, FunctionBuilder, InstBuilder, MemFlagsData, SigRef, Signature, Variable,
+    AbiParam, Block, CallConv, FunctionBuilder, InstBuilder, MemFlagsData, SigRef, Signature, Variable,
     condcodes::IntCC, types,
 };
+use crate::backend::{self, clif};
+use crate::places::Built;
+use crate::positions::Place;
+use crate::trials::Trials;
 use crate::units::{self, Unit};
 pub use cost::Cost;
 use facts::{Fact, Facts, FrameNumber, Name};
 use inline::Frame;
 pub use inline::is_inlinable;
 use perilune_syntax::operands::Registers;
-use perilune_syntax::{Constant, Instr, Proto};
+use perilune_syntax::{Constant, Instr, Op, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, Exits, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
 use std::collections::{HashMap, HashSet};
@@ -143,6 +152,36 @@ pub fn signature() -> Signature {
     signature
 }
 
+/// Where earlier code of a function has been left, as it was at one moment. Other domains run that code, and count, while this one is made: passes that asked anew
+/// would not agree on what an instruction is, and one would take for stored what the other has left in a processor register.
+pub struct Failures {
+    exits: Arc<Exits>,
+    counts: Box<[u32]>,
+}
+
+impl Failures {
+    /// As it is now.
+    pub fn of(exits: Arc<Exits>, proto: &Proto) -> Failures {
+        let counts = (0..proto.code.len()).map(|at| exits.at(at)).collect();
+        Failures { exits, counts }
+    }
+
+    /// How often instruction `at` had been the reason.
+    fn at(&self, at: usize) -> u32 {
+        self.counts[at]
+    }
+
+    /// See [`Exits::addresses`].
+    fn addresses(&self, at: usize) -> [usize; 2] {
+        self.exits.addresses(at)
+    }
+
+    /// What goes on counting.
+    pub fn exits(&self) -> &Arc<Exits> {
+        &self.exits
+    }
+}
+
 /// What is to be compiled, and what is known of it.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
@@ -153,12 +192,15 @@ pub struct Task<'a> {
     /// Which registers are in use before each instruction.
     pub in_use: &'a [Registers],
     /// Where earlier code of the function has been left, and this one counts.
-    pub exits: &'a Exits,
+    pub failures: &'a Failures,
     /// What functions have met that it calls, directly or not, by their number ([`Log::function`]).
     pub callees: &'a HashMap<usize, Arc<Log>>,
+    /// What machine code does on purpose.
+    pub trials: Trials,
 }
 
 /// A pass that finds things out: what the next one may take for true.
+#[derive(Default)]
 pub struct Draft {
     /// What is known of registers where ways meet.
     met: HashMap<usize, Vec<Register>>,
@@ -172,34 +214,31 @@ pub struct Draft {
     pub inlined: HashSet<usize>,
     /// The functions that are inlined.
     pub protos: Vec<Arc<Proto>>,
+    /// All that is built, with where.
+    pub built: Vec<Built>,
     places: HashMap<usize, usize>,
+    /// How many instructions of intermediate form there are.
+    pub size: usize,
 }
 
-/// So many passes find out what can be hoisted.
-const MOST_DRAFTS: usize = 4;
+/// The body is built so many times, at most, until what it hoists is what it has found that it can.
+pub const MOST_PASSES: usize = 3;
 
 /// Makes the first pass.
 pub fn draft(task: Task<'_>) -> Draft {
-    redraft(task, None)
-}
-
-fn redraft(task: Task<'_>, draft: Option<Draft>) -> Draft {
     let mut context = clif::FunctionBuilderContext::new();
     let mut function = clif::Function::with_name_signature(clif::UserFuncName::default(), signature());
     let mut b = FunctionBuilder::new(&mut function, &mut context);
-    Lowering::new(&mut b, task, draft).run()
+    Lowering::new(&mut b, task, None).run()
 }
 
-/// Builds the body.
-pub fn lower(b: &mut FunctionBuilder<'_>, task: Task<'_>, mut draft: Draft) {
-    for _ in 1..MOST_DRAFTS {
-        let hoisted = draft.hoisted.clone();
-        draft = redraft(task, Some(draft));
-        if draft.hoisted == hoisted {
-            break;
-        }
-    }
-    Lowering::new(b, task, Some(draft)).run();
+/// Builds the body from what the last pass has found, which is then what this one has. `false`: that is something else, so the next one would be better.
+///
+/// Whatever it is, the body is right: what does not hold where a loop comes round is found out again there.
+pub fn lower(b: &mut FunctionBuilder<'_>, task: Task<'_>, draft: &mut Draft) -> bool {
+    let hoisted = draft.hoisted.clone();
+    *draft = Lowering::new(b, task, Some(std::mem::take(draft))).run();
+    draft.hoisted == hoisted
 }
 
 pub(crate) struct Lowering<'a, 'b> {
@@ -216,9 +255,11 @@ pub(crate) struct Lowering<'a, 'b> {
     task: Task<'a>,
     unit: &'a Unit,
     in_use: &'a [Registers],
-    counts: &'a Exits,
+    failures: &'a Failures,
     loops: Vec<units::Region>,
-    /// Variables that closures of this function refer to.
+    /// The registers that each loop changes, by where it begins.
+    changed: HashMap<usize, Registers>,
+    /// Variables that closures may refer to ([`units::captured`]).
     captured: Registers,
     step: SigRef,
     run: SigRef,
@@ -226,6 +267,10 @@ pub(crate) struct Lowering<'a, 'b> {
     floats_to_float: SigRef,
     float_to_float: SigRef,
     barrier: SigRef,
+    leaf_get: SigRef,
+    leaf_set: SigRef,
+    /// Signatures of leaves, by how many arguments they have.
+    leaves: HashMap<usize, SigRef>,
     vm: Variable,
     base: Variable,
     constants: Variable,
@@ -248,6 +293,10 @@ pub(crate) struct Lowering<'a, 'b> {
     /// What comes with facts.
     found: HashMap<Fact, [Variable; 2]>,
     exits: HashMap<Exit, Block>,
+    /// Entries behind calls, by the call, until they are built.
+    returns: HashMap<usize, Block>,
+    /// Those where something was not as expected.
+    guarded: HashSet<Block>,
     /// The instruction that is being lowered.
     at: usize,
     /// What is being built leads into the code from without.
@@ -271,16 +320,11 @@ fn number_of(entry: u32) -> usize {
 
 impl<'a, 'b> Lowering<'a, 'b> {
     fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
-        let Task { log, unit, in_use, exits: counts, .. } = task;
+        let Task { log, unit, in_use, failures, .. } = task;
         let proto = log.proto();
         let (fixed, hoisted, places) =
             draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places));
-        let mut captured = Registers::NONE;
-        for inner in &proto.protos {
-            for upvalue in inner.upvalues.iter().filter(|u| u.in_stack) {
-                captured = captured.or(Registers::range(upvalue.index as usize, 1));
-            }
-        }
+        let captured = units::captured(proto, unit);
         let mut step = Signature::new(CallConv::SystemV);
         step.params = [types::I64; 4].map(AbiParam::new).to_vec();
         step.returns = vec![AbiParam::new(types::I64)];
@@ -301,6 +345,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let mut barrier = Signature::new(CallConv::SystemV);
         barrier.params = [types::I64; 3].map(AbiParam::new).to_vec();
         let barrier = b.import_signature(barrier);
+        let mut leaf = Signature::new(CallConv::SystemV);
+        leaf.params = [types::I64; 3].map(AbiParam::new).to_vec();
+        leaf.returns = [types::I64; 2].map(AbiParam::new).to_vec();
+        let leaf_get = b.import_signature(leaf);
+        let mut leaf = Signature::new(CallConv::SystemV);
+        leaf.params = [types::I64; 5].map(AbiParam::new).to_vec();
+        leaf.returns = vec![AbiParam::new(types::I64)];
+        let leaf_set = b.import_signature(leaf);
         let own = proto.max_stack as usize;
         let room = if task.callees.is_empty() {
             own
@@ -311,6 +363,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let [vm, base, constants, interrupt] = [(); 4].map(|()| b.declare_var(types::I64));
         let ints = (0..registers).map(|_| b.declare_var(types::I64)).collect();
         let floats = (0..registers).map(|_| b.declare_var(types::F64)).collect();
+        let loops = units::loops(proto);
+        let changed = |l: &units::Region| {
+            proto.code[l.head..=l.back].iter().fold(Registers::NONE, |set, i| set.or(i.changed()))
+        };
         let mut lowering = Lowering {
             b,
             log,
@@ -322,8 +378,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
             task,
             unit,
             in_use,
-            counts,
-            loops: units::loops(proto),
+            failures,
+            changed: loops.iter().map(|l| (l.head, changed(l))).collect(),
+            loops,
             captured,
             step,
             run,
@@ -331,6 +388,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
             floats_to_float,
             float_to_float,
             barrier,
+            leaf_get,
+            leaf_set,
+            leaves: HashMap::new(),
             vm,
             base,
             constants,
@@ -345,6 +405,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             round: HashMap::new(),
             found: HashMap::new(),
             exits: HashMap::new(),
+            returns: HashMap::new(),
+            guarded: HashSet::new(),
             at: 0,
             entering: true,
             now: None,
@@ -364,8 +426,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 continue;
             }
             let Some(tags) = self.log.head(at) else { continue };
+            // A frame that is going to move takes its parameters along, and leaves the other slots.
+            let kept = match self.proto.is_vararg && at == 0 {
+                true => self.proto.num_params as usize,
+                false => tags.len(),
+            };
             let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
-                let used = self.in_use[at].contains(r as u8) && !self.captured.contains(r as u8);
+                let used = self.in_use[at].contains(r as u8) && !self.captured.contains(r as u8) && r < kept;
                 let ty = tags.only().filter(|_| used).map_or(Ty::Any, Ty::of);
                 Register { ty, slot: ty, dirty: ty.is_number() && body.is_some_and(|l| self.changes(l, r)) }
             };
@@ -412,6 +479,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
             self.b.switch_to_block(next);
         }
+        for (at, entry) in self.unit.returns(self.proto) {
+            let [here, next] = [(); 2].map(|()| self.b.create_block());
+            let is = self.b.ins().icmp_imm_u(IntCC::Equal, number, entry as i64);
+            self.b.ins().brif(is, here, &[], next, &[]);
+            self.returns.insert(at as usize, here);
+            self.b.switch_to_block(next);
+        }
         self.refuse();
         self.entering = false;
         self.now = None;
@@ -428,11 +502,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.at = at;
             if self.now.is_some() {
                 self.stepped = false;
+                backend::set_place(self.b, Place(at as u32));
                 self.instruction(at);
                 self.count(at);
             }
         }
         debug_assert!(self.now.is_none(), "a function ends with a return");
+        self.close_entries();
         self.fill_exits();
         self.frame = 0;
         self.b.seal_all_blocks();
@@ -441,10 +517,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             let (names, fixed) = (self.names_in(*head), &self.fixed[head]);
             // What is said of a value has to be guarded on the way in.
             let is_there = |fact: &Fact| match names.iter().position(|name| Some(*name) == fact.of()) {
-                Some(r) => fixed[r].ty == Ty::Table,
+                Some(r) => fact.suits(fixed[r].ty) && !self.captured.contains(r as u8),
                 None => !matches!(fact.of(), Some(Name::Made(..) | Name::Met(..) | Name::Kept(..))),
             };
-            let trusted = self.counts.at(*head) < TRUSTED;
+            let trusted = self.failures.at(*head) < TRUSTED;
             facts.retain(|fact| trusted && is_there(fact));
         }
         let mut met = self.fixed;
@@ -453,8 +529,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let inlined = self.frames.iter().filter(|f| f.caller == 0).filter_map(|f| f.call).collect();
         let protos = self.frames[1..].iter().map(|f| Arc::clone(f.log.proto())).collect();
+        let built = |f: &Frame<'_>| Built { proto: Arc::clone(f.log.proto()), first: f.first, call: f.call };
+        let built = self.frames.iter().map(built).collect();
         let (cost, stepped, places) = (self.cost, self.all_stepped, self.places);
-        Draft { met, hoisted, cost, stepped, inlined, protos, places }
+        let size = self.b.func.dfg.num_insts();
+        Draft { met, hoisted, cost, stepped, inlined, protos, built, places, size }
     }
 
     /// The function's start has been entered.
@@ -561,34 +640,61 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let registers = self.now.iter().flat_map(|now| &now.registers).enumerate();
         let dirty = registers.filter(|(_, r)| r.dirty).map(|(n, r)| (n, r.ty)).collect();
         let b = &mut *self.b;
-        *self.exits.entry((at, how, dirty)).or_insert_with(|| {
+        let block = *self.exits.entry((at, how, dirty)).or_insert_with(|| {
             let block = b.create_block();
             b.set_cold_block(block);
             block
-        })
+        });
+        if how == EXITED {
+            self.guarded.insert(block);
+        }
+        block
     }
 
+    /// Exits store what is dirty; the rest is the same for all of a frame, and stands there once.
     fn fill_exits(&mut self) {
         let mut exits: Vec<_> = std::mem::take(&mut self.exits).into_iter().collect();
         exits.sort_by_key(|(_, block)| *block);
+        let mut ends: Vec<((FrameNumber, u64), Block)> = Vec::new();
         for ((at, how, dirty), block) in exits {
             self.b.switch_to_block(block);
-            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+            let base = self.b.use_var(self.base);
             for (r, ty) in dirty {
                 let val = self.b.use_var(if ty == Ty::Float { self.floats[r] } else { self.ints[r] });
                 self.store(val, base, Self::slot(r) + layout::PAYLOAD);
                 self.store_tag(ty.tag().expect("a number"), base, Self::slot(r));
             }
-            self.frame = self.frame_of(at);
-            self.write_records();
+            backend::set_place(self.b, Place(at as u32));
+            let kind = (self.frame_of(at), how);
+            let end = match ends.iter().find(|(other, _)| *other == kind) {
+                Some((_, end)) => *end,
+                None => {
+                    let end = self.b.create_block();
+                    self.b.set_cold_block(end);
+                    self.b.append_block_param(end, types::I64);
+                    self.b.append_block_param(end, types::I64);
+                    ends.push((kind, end));
+                    end
+                }
+            };
             let pc = self.position(at);
+            let [_, site] = self.failures.addresses(self.outermost(at));
+            let site = self.b.ins().iconst(types::I64, site as i64);
+            self.b.ins().jump(end, &[pc.into(), site.into()]);
+        }
+        for ((frame, how), end) in ends {
+            self.b.switch_to_block(end);
+            let [pc, site] = self.b.block_params(end).try_into().expect("two parameters");
+            self.frame = frame;
+            self.write_records();
+            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
             self.store(pc, base, self.record(layout::FRAME_PC));
             let own = self.own_base();
             self.store(own, vm, layout::VM_BASE);
             if how == EXITED {
-                let at = self.outermost(at);
-                for address in self.counts.addresses(at) {
-                    let address = self.b.ins().iconst(types::I64, address as i64);
+                let [total, _] = self.failures.addresses(0);
+                let total = self.b.ins().iconst(types::I64, total as i64);
+                for address in [total, site] {
                     let count = self.load(types::I32, address, 0);
                     let count = self.b.ins().iadd_imm_s(count, 1);
                     self.store(count, address, 0);
@@ -613,12 +719,32 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Goes on only if `condition` holds; else `otherwise`.
     fn unless(&mut self, condition: Val, otherwise: Block) {
+        self.try_guard(otherwise);
+        self.if_done(condition, otherwise);
+    }
+
+    /// The same where something has been done if it holds, which is not to be done again: so no trial lets it fail.
+    fn if_done(&mut self, condition: Val, otherwise: Block) {
         let on = self.b.create_block();
         self.b.ins().brif(condition, on, &[], otherwise, &[]);
         self.b.switch_to_block(on);
     }
 
     // -- Memory ------------------------------------------------------------------------------------------------------------------------
+
+    /// Calls a function of the program, at this address, of words, whose result is one: it does nothing to the frame but what is said there.
+    fn leaf(&mut self, address: usize, arguments: &[Val]) -> Val {
+        let b = &mut *self.b;
+        let signature = *self.leaves.entry(arguments.len()).or_insert_with(|| {
+            let mut signature = Signature::new(CallConv::SystemV);
+            signature.params = vec![AbiParam::new(types::I64); arguments.len()];
+            signature.returns = vec![AbiParam::new(types::I64)];
+            b.import_signature(signature)
+        });
+        let address = self.b.ins().iconst(types::I64, address as i64);
+        let call = self.b.ins().call_indirect(signature, address, arguments);
+        self.b.inst_results(call)[0]
+    }
 
     fn load(&mut self, ty: clif::Type, address: Val, offset: i32) -> Val {
         self.b.ins().load(ty, MemFlagsData::trusted(), address, offset)
@@ -779,7 +905,13 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.flush_all();
         self.write_records();
         let pc = self.position(at);
-        let address = self.b.ins().iconst(types::I64, layout::step() as i64);
+        let does = match self.site(at).native {
+            Some(_) if self.code(at).op() != Some(Op::Call) => layout::step(),
+            Some(_) if self.site(at).is_special() => layout::call_special(),
+            Some(native) if native.calls_no_lua() => layout::call_native(),
+            _ => layout::step(),
+        };
+        let address = self.b.ins().iconst(types::I64, does as i64);
         let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
         let base = self.own_base();
         let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
@@ -792,6 +924,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.b.ins().return_(&[exit]);
         self.b.switch_to_block(on);
         self.forget(at);
+        self.come_back(at);
     }
 
     /// What instruction `at` changes is unknown.
@@ -799,7 +932,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let i = self.code(at);
         if let Some(state) = &mut self.now {
             state.forget_facts(at);
-            for r in (0..state.registers.len()).filter(|r| i.changes(*r as u8)) {
+            let changed = i.changed();
+            for r in (0..state.registers.len()).filter(|r| changed.contains(*r as u8)) {
                 state.registers[r] = Register::UNKNOWN;
                 state.renew(r, Name::Made(at, r));
             }
@@ -823,7 +957,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Earlier code of the function has exited to instruction `at`.
     fn is_suspect(&self, at: usize) -> bool {
-        self.counts.at(self.outermost(at)) >= TRUSTED
+        self.failures.at(self.outermost(at)) >= TRUSTED
     }
 
     /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened before; then it is done slowly.
@@ -844,26 +978,16 @@ impl<'a, 'b> Lowering<'a, 'b> {
         if slow.exits {
             return;
         }
-        let joined = self.b.create_block();
-        let known = self.now.clone();
-        self.b.ins().jump(joined, &[]);
         self.b.set_cold_block(slow.block);
-        self.b.switch_to_block(slow.block);
-        self.now = slow.before;
-        let stepped = self.stepped;
-        self.step(at);
-        self.stepped = stepped;
-        if let Some((r, ty)) = fast
-            && ty != Ty::Any
-        {
-            self.guard(r, ty, at + 1);
-        }
-        let met = self.now.take();
-        self.b.ins().jump(joined, &[]);
-        self.b.switch_to_block(joined);
-        self.now = known;
-        if let (Some(now), Some(met)) = (&mut self.now, met) {
-            now.meet(&met, at);
-        }
+        self.join_with(at, slow, |this| {
+            let stepped = this.stepped;
+            this.step(at);
+            this.stepped = stepped;
+            if let Some((r, ty)) = fast
+                && ty != Ty::Any
+            {
+                this.guard(r, ty, at + 1);
+            }
+        });
     }
 }

@@ -4,10 +4,11 @@
 //!
 //! | format | file | what `perf` does with it |
 //! |---|---|---|
+//! | lines | the same | the same, with a line of source in place of each function: `perf report` adds up by line |
 //! | map | `/tmp/perf-PID.map`: a line of text for each function, with address, length and name | `perf report` and `perf top` read it by themselves. It knows no time: where an address was used twice, the names may be wrong |
 //! | jitdump | `/tmp/jit-PID.dump`: binary, with the bytes of each function, its lines, and when it was installed | `perf record -k mono`, then `perf inject --jit`, which makes an ELF file of each function; then `perf annotate` shows instructions and lines |
 //!
-//! Off unless asked for: whoever starts the program says so by `PERILUNE_PERF=map` or `=jitdump`, which the command reads ([`Format`]
+//! Off unless asked for: whoever starts the program says so by `PERILUNE_PERF=map`, `=lines` or `=jitdump`, which the command reads ([`Format`]
 //! parses it).
 //!
 //! # Files in a folder that everybody writes to
@@ -39,6 +40,8 @@ use std::sync::Mutex;
 pub enum Format {
     /// A perf map: text, read by `perf report`.
     Map,
+    /// One that has lines in place of functions.
+    Lines,
     /// A jitdump file, for `perf inject --jit`.
     Jitdump,
 }
@@ -49,6 +52,7 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Format, UnknownFormat> {
         match name {
             "map" => Ok(Format::Map),
+            "lines" => Ok(Format::Lines),
             "jitdump" => Ok(Format::Jitdump),
             _ => Err(UnknownFormat(name.to_owned())),
         }
@@ -61,7 +65,7 @@ pub struct UnknownFormat(pub String);
 
 impl std::fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "'{}' is no format for perf: map and jitdump are", self.0)
+        write!(f, "'{}' is no format for perf: map, lines and jitdump are", self.0)
     }
 }
 
@@ -88,6 +92,7 @@ pub struct Perf {
 #[derive(Debug)]
 enum Output {
     Map(File),
+    Lines(File),
     Jitdump(jitdump::Writer),
 }
 
@@ -101,13 +106,14 @@ impl Perf {
     pub fn create_in(folder: &Path, format: Format) -> io::Result<Perf> {
         let (lineage, pid) = (Lineage::current(), std::process::id());
         let name = match format {
-            Format::Map => format!("perf-{pid}.map"),
+            Format::Map | Format::Lines => format!("perf-{pid}.map"),
             Format::Jitdump => format!("jit-{pid}.dump"),
         };
         let path = folder.join(name);
         let file = create_new(&path)?;
         let output = match format {
             Format::Map => Output::Map(file),
+            Format::Lines => Output::Lines(file),
             Format::Jitdump => Output::Jitdump(jitdump::Writer::new(file)?),
         };
         Ok(Perf { lineage, path, output: Mutex::new(Some(output)) })
@@ -127,6 +133,7 @@ impl Perf {
         let written = match &mut *output {
             None => return Ok(()),
             Some(Output::Map(file)) => file.write_all(map_line(code, name).as_bytes()),
+            Some(Output::Lines(file)) => file.write_all(map_lines(code, name, source).as_bytes()),
             Some(Output::Jitdump(writer)) => writer.load(code, name, source),
         };
         if written.is_err() {
@@ -155,6 +162,21 @@ fn map_line(code: &Code, name: &str) -> String {
     line.extend(name.chars().map(|c| if c.is_control() { '?' } else { c }));
     line.push('\n');
     line
+}
+
+/// The same for each line of a function.
+fn map_lines(code: &Code, name: &str, source: Source<'_>) -> String {
+    let mut text = String::new();
+    let mut from = (0, None);
+    for &(offset, line) in source.lines.iter().chain([&(code.len() as u32, 0)]) {
+        if offset > from.0 {
+            let place = from.1.map_or_else(|| name.to_owned(), |line| format!("{}:{line}", source.file));
+            let place: String = place.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            let _ = writeln!(text, "{:x} {:x} {place}", code.address() + from.0 as usize, offset - from.0);
+        }
+        from = (offset, Some(line));
+    }
+    text
 }
 
 /// Creates a file that was not there, for this user only.

@@ -1,5 +1,6 @@
 //! What of a function is compiled.
 
+use perilune_syntax::operands::{Flow, Registers};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::machine::{LOOP_ENTRIES, Log};
 
@@ -13,6 +14,8 @@ pub struct Unit {
     wanted: Vec<bool>,
     /// Calls of the function enter it.
     pub starts: bool,
+    /// The calls behind which it is entered.
+    calls: Vec<usize>,
 }
 
 impl Unit {
@@ -30,9 +33,16 @@ impl Unit {
     pub fn covers(&self, other: &Unit) -> bool {
         self.starts >= other.starts
             && other.wanted.iter().zip(&self.wanted).all(|(theirs, ours)| ours >= theirs)
+            && other.calls.iter().all(|call| self.calls.contains(call))
     }
 
-    /// The instructions at which it can be entered, besides the function's start, with the numbers of these entries.
+    /// The calls behind which it can be entered, with the numbers of these entries.
+    pub fn returns(&self, proto: &Proto) -> Vec<(u32, u32)> {
+        let first = self.entries(proto).len() as u32 + 1;
+        self.calls.iter().map(|&at| at as u32).zip(first..).collect()
+    }
+
+    /// The instructions at which loops of it can be entered, with the numbers of these entries.
     pub fn entries(&self, proto: &Proto) -> Vec<(u32, u32)> {
         let at = (0..proto.code.len()).filter(|&at| {
             self.contains(at) && proto.code[at].op().is_some_and(|op| LOOP_ENTRIES.contains(&op))
@@ -72,6 +82,41 @@ pub fn loops(proto: &Proto) -> Vec<Region> {
     loops
 }
 
+/// The registers that closures may refer to while an instruction of the unit runs, or after it: those of which a way from the function's start has made a closure, and has not ended the variable since. A register that is a captured variable's
+/// before the unit, or will be after it, is like any other here.
+pub fn captured(proto: &Proto, unit: &Unit) -> Registers {
+    let mut before: Vec<Option<Registers>> = vec![None; proto.code.len()];
+    let mut open = vec![(0, Registers::NONE)];
+    let mut all = Registers::NONE;
+    while let Some((at, comes)) = open.pop() {
+        let Some(known) = before.get_mut(at) else { continue };
+        let here = known.map_or(comes, |known| known.or(comes));
+        if *known == Some(here) {
+            continue;
+        }
+        *known = Some(here);
+        let i = proto.code[at];
+        let behind = match i.op() {
+            Some(Op::Closure) => proto.protos.get(i.bx() as usize).map_or(here, |inner| {
+                let own = inner.upvalues.iter().filter(|upvalue| upvalue.in_stack);
+                own.fold(here, |set, upvalue| set.or(Registers::range(upvalue.index as usize, 1)))
+            }),
+            Some(Op::Close) => here.without(Registers::from(i.a() as usize)),
+            _ => here,
+        };
+        if unit.contains(at) {
+            all = all.or(here).or(behind);
+        }
+        open.extend(target(proto, at).map(|to| (to, behind)));
+        match i.op().map(Op::flow) {
+            Some(Flow::Next) => open.push((at + 1, behind)),
+            Some(Flow::Skips) => open.push((at + 2, behind)),
+            Some(Flow::Ends) | None => {}
+        }
+    }
+    all
+}
+
 /// Whether the backward jump has been taken. The quick ways of `TFORCALL` take that of the `TFORLOOP` behind it.
 fn comes_round(log: &Log, back: usize) -> bool {
     let quick = log.proto().code[back].op() == Some(Op::TForLoop) && log.site(back - 1).runs > 1;
@@ -96,15 +141,22 @@ pub fn entered(log: &Log, unit: &Unit) -> u32 {
 
 /// All of a function that is called; of others the loops that came round. `None`: that is nothing.
 ///
-/// A vararg function is never compiled from its start: its frame moves when it begins.
+/// A function that yields can be entered behind each of its calls, since it may have been left in any of them; where a loop comes round there, that is the entry.
 pub fn choose(log: &Log) -> Option<Unit> {
     let proto = log.proto();
-    let starts = log.calls() >= CALLS && !proto.is_vararg;
+    let starts = log.calls() >= CALLS;
     let mut wanted = vec![starts; proto.code.len()];
     if !starts {
         for l in loops(proto).into_iter().filter(|l| log.head(l.head).is_some() && comes_round(log, l.back)) {
             wanted[l.head..=l.back].fill(true);
         }
     }
-    wanted.contains(&true).then_some(Unit { wanted, starts })
+    let ops = |at: usize| proto.code[at].op();
+    let is_call = |&at: &usize| {
+        let next = ops(at + 1).is_some_and(|op| LOOP_ENTRIES.contains(&op));
+        ops(at) == Some(Op::Call) && log.site(at).times() > 0 && wanted[at] && wanted[at + 1] && !next
+    };
+    let yields = (0..proto.code.len()).any(|at| log.site(at).yields());
+    let calls = if yields { (0..proto.code.len() - 1).filter(is_call).collect() } else { Vec::new() };
+    wanted.contains(&true).then_some(Unit { wanted, starts, calls })
 }

@@ -8,7 +8,7 @@ use std::fs::File;
 fn run(name: &str, source: &str) -> (String, String) {
     let path = std::env::temp_dir().join(format!("perilune-spesh-{}-{name}", std::process::id()));
     let report = File::create(&path).unwrap();
-    let specializer = perilune_spesh::specializer("blocking:10:300", || Some(report)).unwrap().unwrap();
+    let specializer = perilune_spesh::specializer("blocking:10:300", || logged(report)).unwrap().unwrap();
     let mut vm = Vm::new();
     perilune_stdlib::open_libs(&mut vm).unwrap();
     vm.set_specializer(specializer);
@@ -26,6 +26,12 @@ fn run(name: &str, source: &str) -> (String, String) {
 /// How many loops were compiled.
 fn compiled(report: &str) -> usize {
     report.lines().filter(|line| line.contains(" bytes in ")).count()
+}
+
+/// Decisions go to this file.
+fn logged(log: std::fs::File) -> perilune_spesh::Setup {
+    let decisions = perilune_spesh::report::Decisions::new(Some(log), false);
+    perilune_spesh::Setup { decisions: std::sync::Arc::new(decisions), ..Default::default() }
 }
 
 #[test]
@@ -80,7 +86,8 @@ fn a_loop_that_ends_before_it_comes_round_is_no_trouble() {
 
 #[test]
 fn a_program_ends_when_it_is_interrupted_in_a_compiled_loop() {
-    let specializer = perilune_spesh::specializer("blocking:10:300", || None).unwrap().unwrap();
+    let specializer =
+        perilune_spesh::specializer("blocking:10:300", perilune_spesh::Setup::default).unwrap().unwrap();
     let mut vm = Vm::new();
     vm.set_specializer(specializer);
     let handle = vm.interrupt_handle();
@@ -98,7 +105,7 @@ fn a_program_ends_when_it_is_interrupted_in_a_compiled_loop() {
 #[test]
 fn modes_that_there_are_not_are_named() {
     for mode in ["on", "blocking:", "blocking:x", "blocking:1:2:3", "step:1"] {
-        let error = perilune_spesh::specializer(mode, || None).expect_err(mode);
+        let error = perilune_spesh::specializer(mode, perilune_spesh::Setup::default).expect_err(mode);
         assert!(error.contains(mode) && error.contains("'blocking'"), "{error}");
     }
 }
@@ -107,7 +114,7 @@ fn modes_that_there_are_not_are_named() {
 fn a_compiling_thread_serves_all_domains_and_rests_with_them() {
     let path = std::env::temp_dir().join(format!("perilune-spesh-{}-auto", std::process::id()));
     let report = File::create(&path).unwrap();
-    let specializer = perilune_spesh::specializer("auto", || Some(report)).unwrap().unwrap();
+    let specializer = perilune_spesh::specializer("auto", || logged(report)).unwrap().unwrap();
     let mut domains: Vec<_> = (0..2)
         .map(|_| {
             let mut vm = Vm::new();

@@ -10,32 +10,35 @@ use crate::io;
 use crate::string::scratch;
 use perilune_heap::Mode;
 use perilune_syntax::numeral::{Number, parse_integer_base, parse_number};
-use perilune_vm::{Gc, Kind, LuaClosure, LuaResult, Native, Thrown, Type, Value, Vm};
+use perilune_vm::{
+    Call, Effect, Gc, Intrinsic, Kind, LuaClosure, LuaResult, Native, Thrown, Type, Value, Vm,
+};
 
-static ASSERT: Native = Native::leaf("assert", assert);
+static ASSERT: Native = Native::leaf("assert", assert).quick_or_none(Effect::Nothing, quick_assert);
 static COLLECTGARBAGE: Native = Native::reentrant("collectgarbage", collectgarbage);
 static DOFILE: Native = Native::reentrant("dofile", dofile);
 static ERROR: Native = Native::leaf("error", error);
 static GETMETATABLE: Native = Native::leaf("getmetatable", getmetatable);
-static IPAIRS: Native = Native::leaf("ipairs", ipairs);
+static IPAIRS: Native = Native::leaf("ipairs", ipairs).known_as(Intrinsic::Ipairs(&IPAIRS_STEP));
 /// The iterator of `ipairs`: for objects whose `__pairs` is `ipairs`.
 pub static IPAIRS_STEP: Native = Native::special("ipairs_aux", Kind::IpairsStep, ipairs_step);
 static LOADFILE: Native = Native::leaf("loadfile", loadfile);
 static LOAD: Native = Native::hybrid("load", load);
 static NEXT: Native = Native::special("next", Kind::Next, next);
-static PAIRS: Native = Native::hybrid("pairs", pairs);
+static PAIRS: Native = Native::hybrid("pairs", pairs).known_as(Intrinsic::Pairs(&NEXT));
 static PCALL: Native = Native::special("pcall", Kind::Pcall, pcall);
 static PRINT: Native = Native::hybrid("print", print);
 static WARN: Native = Native::leaf("warn", warn);
-static RAWEQUAL: Native = Native::leaf("rawequal", rawequal);
-static RAWLEN: Native = Native::leaf("rawlen", rawlen);
-static RAWGET: Native = Native::leaf("rawget", rawget);
-static RAWSET: Native = Native::leaf("rawset", rawset);
-static SELECT: Native = Native::leaf("select", select);
-static SETMETATABLE: Native = Native::leaf("setmetatable", setmetatable);
-static TONUMBER: Native = Native::leaf("tonumber", tonumber);
-static TOSTRING: Native = Native::hybrid("tostring", tostring);
-static TYPE: Native = Native::leaf("type", type_);
+static RAWEQUAL: Native = Native::leaf("rawequal", rawequal).quick(Effect::Nothing, quick_rawequal);
+static RAWLEN: Native = Native::leaf("rawlen", rawlen).quick(Effect::Nothing, quick_rawlen);
+static RAWGET: Native = Native::leaf("rawget", rawget).quick(Effect::Nothing, quick_rawget);
+static RAWSET: Native = Native::leaf("rawset", rawset).quick(Effect::Stores, quick_rawset);
+static SELECT: Native = Native::leaf("select", select).quick_or_none(Effect::Nothing, quick_select);
+static SETMETATABLE: Native =
+    Native::leaf("setmetatable", setmetatable).quick(Effect::Stores, quick_setmetatable);
+static TONUMBER: Native = Native::leaf("tonumber", tonumber).quick(Effect::Nothing, quick_tonumber);
+static TOSTRING: Native = Native::hybrid("tostring", tostring).quick(Effect::Allocates, quick_tostring);
+static TYPE: Native = Native::leaf("type", type_).quick(Effect::Nothing, quick_type);
 static XPCALL: Native = Native::special("xpcall", Kind::Xpcall, xpcall);
 
 /// Puts the basic functions, `_G` and `_VERSION` into the table of globals.
@@ -93,6 +96,16 @@ fn type_(vm: &mut Vm) -> LuaResult<u32> {
     Ok(1)
 }
 
+/// [`type_`] of a value.
+fn quick_type(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    Ok(call.arguments.first().map(|v| call.upvalue(v.type_of() as usize + 1)))
+}
+
+/// [`assert`] of what is true.
+fn quick_assert(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    Ok(call.arguments.first().copied().filter(|v| v.is_truthy()))
+}
+
 fn assert(vm: &mut Vm) -> LuaResult<u32> {
     if vm.arg(1).is_truthy() {
         return Ok(vm.nargs());
@@ -148,6 +161,17 @@ fn setmetatable(vm: &mut Vm) -> LuaResult<u32> {
     vm.ret(object)
 }
 
+/// [`setmetatable`] of a table that has none: what constructors do.
+fn quick_setmetatable(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[object, metatable] = call.arguments else { return Ok(None) };
+    let (Some(table), Some(metatable)) = (object.as_table(), metatable.as_table()) else { return Ok(None) };
+    if !vm.may_get_metatable_quickly(table, metatable) {
+        return Ok(None);
+    }
+    vm.set_metatable_of(object, Some(metatable))?;
+    Ok(Some(object))
+}
+
 fn rawequal(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_any(1)?;
     vm.check_any(2)?;
@@ -173,6 +197,36 @@ fn rawget(vm: &mut Vm) -> LuaResult<u32> {
     let key = vm.arg(2);
     let value = vm.raw_get(table, key);
     vm.ret(value)
+}
+
+/// [`rawequal`] of two values.
+fn quick_rawequal(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[a, b] = call.arguments else { return Ok(None) };
+    Ok(Some(Value::from(Vm::raw_equals(a, b))))
+}
+
+/// [`rawlen`] of a table or a string.
+fn quick_rawlen(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[v] = call.arguments else { return Ok(None) };
+    let of_table = v.as_table().map(|t| vm.raw_len(t));
+    Ok(of_table.or_else(|| v.as_string().map(|s| s.len() as i64)).map(Value::int))
+}
+
+/// [`rawget`] of a table.
+fn quick_rawget(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[table, key] = call.arguments else { return Ok(None) };
+    Ok(table.as_table().map(|t| vm.raw_get(t, key)))
+}
+
+/// [`rawset`] of a table without a metatable and a key that cannot be refused.
+fn quick_rawset(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[table, key, value] = call.arguments else { return Ok(None) };
+    let Some(t) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
+    if key.is_nil() || key.as_float().is_some() {
+        return Ok(None);
+    }
+    vm.raw_set(t, key, value)?;
+    Ok(Some(table))
 }
 
 fn rawset(vm: &mut Vm) -> LuaResult<u32> {
@@ -204,6 +258,44 @@ fn select(vm: &mut Vm) -> LuaResult<u32> {
         return Err(vm.arg_error(1, "index out of range"));
     }
     Ok((count - index) as u32)
+}
+
+/// [`select`] of how many there are, or of one that there is and of which no other is wanted, by its number.
+fn quick_select(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let Some((selector, others)) = call.arguments.split_first() else { return Ok(None) };
+    if let Some(text) = selector.as_string() {
+        return Ok((text.bytes().first() == Some(&b'#')).then(|| Value::int(others.len() as i64)));
+    }
+    let Some(i) = selector.as_int().filter(|i| *i != 0) else { return Ok(None) };
+    let place = match usize::try_from(i.unsigned_abs()) {
+        Ok(i) if selector.as_int() > Some(0) => Some(i - 1),
+        Ok(i) => others.len().checked_sub(i),
+        Err(_) => None,
+    };
+    Ok(place.map(|place| others.get(place).copied().unwrap_or(Value::NIL)))
+}
+
+/// [`tonumber`] of a number or a string.
+fn quick_tonumber(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    if value.is_number() {
+        return Ok(Some(value));
+    }
+    Ok(value.as_string().map(|text| match parse_number(text.bytes()) {
+        Some(Number::Integer(i)) => Value::int(i),
+        Some(Number::Float(f)) => Value::float(f),
+        None => Value::NIL,
+    }))
+}
+
+/// [`tostring`] of a number or a string, without a metamethod.
+fn quick_tostring(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    let plain = (value.is_number() || value.as_string().is_some()) && !vm.has_tostring(value);
+    if !plain {
+        return Ok(None);
+    }
+    Ok(Some(vm.tostring(value)?.into()))
 }
 
 fn tonumber(vm: &mut Vm) -> LuaResult<u32> {

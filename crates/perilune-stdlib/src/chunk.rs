@@ -6,6 +6,7 @@
 
 use crate::errno::{c_bytes, message};
 use crate::io;
+use crate::used::{self, Use};
 use perilune_vm::{Gc, LoadMode, LuaClosure, LuaResult, Value, Vm};
 use rustix::io::Errno;
 
@@ -83,6 +84,7 @@ pub fn load_file(
     let (chunk_name, contents) = match name.map(c_bytes) {
         None => (b"=stdin".to_vec(), io::read_standard_input(vm).map_err(|e| ("read", e))),
         Some(name) => {
+            used::tell(Use::Code(name));
             let contents = match io::open_for_reading(name) {
                 Ok(file) => io::read_whole(vm, file).map_err(|e| ("read", e)),
                 Err(e) => Err(("open", e)),

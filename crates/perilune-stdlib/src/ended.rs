@@ -4,7 +4,7 @@
 
 use crate::child::{Child, Foreground};
 use crate::errno::{self, Failure};
-use perilune_vm::host::{Direction, Watch};
+use perilune_vm::host::{Direction, Watch, Watchable};
 use perilune_vm::{LuaResult, Vm};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -72,8 +72,7 @@ impl Ended {
             && let Some(pid) = Pid::from_raw(self.child.pid())
             && let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
         {
-            self.watch =
-                descriptors.watch(fd.as_fd(), format!("the end of process {}", self.child.pid())).ok();
+            self.watch = descriptors.watch(fd.as_fd(), Watchable::Process(self.child.pid())).ok();
             self.fd = Some(fd);
         }
         self.watch.is_some()

@@ -17,6 +17,7 @@
 //! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
 //! | `lfs.rs` | `require "lfs"` |
+//! | `used.rs` | which files a program looks at, for tools |
 //! | `child.rs`, `ended.rs`, `sigpipe.rs` | processes that are started; waiting for their ends; pipes that nobody reads |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
@@ -39,6 +40,7 @@ pub mod sigpipe;
 mod sort;
 pub mod string;
 pub mod table;
+pub mod used;
 pub mod utf8;
 
 pub use package::Paths;

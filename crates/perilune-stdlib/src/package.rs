@@ -8,6 +8,7 @@
 use crate::chunk;
 use crate::errno::c_bytes;
 use crate::string::scratch;
+use crate::used::{self, Use};
 use perilune_vm::{Gc, LuaResult, LuaString, Native, Table, Value, Vm};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -151,6 +152,7 @@ fn search(name: &[u8], path: &[u8], separator: &[u8], directory: &[u8]) -> Resul
     let name = if separator.is_empty() { name.to_vec() } else { replace(name, separator, directory) };
     let names = replace(path, b"?", &name);
     for file in names.split(|&b| b == b';') {
+        used::tell(Use::Code(file));
         let readable = std::fs::File::open(OsStr::from_bytes(file)).is_ok();
         if readable {
             return Ok(file.to_vec());
@@ -223,6 +225,7 @@ fn searcher_lua(vm: &mut Vm) -> LuaResult<u32> {
     };
     match chunk::load_file(vm, Some(&file), b"bt", None)? {
         Ok(function) => {
+            used::tell(Use::Module { name: name.bytes(), file: &file });
             vm.push(function.into());
             vm.push_str(&file)?;
             Ok(2)

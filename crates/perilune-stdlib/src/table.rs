@@ -7,13 +7,13 @@
 use crate::sort;
 use crate::string::scratch;
 use perilune_syntax::numeral::{format_float, format_integer};
-use perilune_vm::{Gc, LuaResult, Native, Table, Type, Value, Vm};
+use perilune_vm::{Call, Effect, Gc, LuaResult, Native, Table, Type, Value, Vm};
 
 static CONCAT: Native = Native::hybrid("concat", concat);
-static INSERT: Native = Native::hybrid("insert", insert);
+static INSERT: Native = Native::hybrid("insert", insert).quick_or_none(Effect::Stores, quick_insert);
 static MOVE: Native = Native::hybrid("move", move_);
 static PACK: Native = Native::leaf("pack", pack);
-static REMOVE: Native = Native::hybrid("remove", remove);
+static REMOVE: Native = Native::hybrid("remove", remove).quick(Effect::Stores, quick_remove);
 static SORT: Native = Native::hybrid("sort", sort::sort);
 static UNPACK: Native = Native::hybrid("unpack", unpack);
 
@@ -157,6 +157,27 @@ fn insert(vm: &mut Vm) -> LuaResult<u32> {
         _ => return Err(vm.error("wrong number of arguments to 'insert'")),
     }
     Ok(0)
+}
+
+/// [`insert`] at the end of a table without a metatable.
+fn quick_insert(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[table, value] = call.arguments else { return Ok(None) };
+    let Some(table) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
+    let end = vm.raw_len(table).wrapping_add(1);
+    vm.raw_set_int(table, end, value)?;
+    Ok(Some(Value::NIL))
+}
+
+/// [`remove`] of the last element of a table without a metatable.
+fn quick_remove(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[table] = call.arguments else { return Ok(None) };
+    let Some(table) = table.as_table().filter(|t| vm.may_store_quickly(*t)) else { return Ok(None) };
+    let size = vm.raw_len(table);
+    if size == 0 {
+        let none = vm.raw_get_int(table, 0).is_nil();
+        return Ok(none.then_some(Value::NIL));
+    }
+    vm.raw_remove(table, size)
 }
 
 fn remove(vm: &mut Vm) -> LuaResult<u32> {

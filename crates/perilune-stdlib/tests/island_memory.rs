@@ -81,6 +81,11 @@ fn all_of_it() {
     // A chain is freed without recursion, whether the collector does it or the state ends.
     run(&mut other, "chain = nil for i = 1, 200000 do chain = share { prev = chain } end");
     let head = take(&mut other, "chain");
+    // Native stacks are scanned as they are: what calls have left there is written over.
+    run(
+        &mut other,
+        "local function deep(n) return n == 0 and 0 or 1 + select(2, pcall(deep, n - 1)) end assert(deep(50) == 50)",
+    );
     other.collect_full();
     assert_eq!(island_stats().islands, 200_000);
     drop(head);

@@ -75,6 +75,8 @@ pub struct Lexer<'s> {
     bounds: Bounds<'s>,
     /// Tokens until the next look at `bounds`.
     until_look: u32,
+    /// Bytes that the tokens before the last look cost.
+    taken: usize,
 }
 
 /// Longest text: ids and lines are 32 bits wide, and no construct makes more than a few of them per byte.
@@ -100,6 +102,7 @@ impl<'s> Lexer<'s> {
             scratch: Vec::new(),
             bounds,
             until_look: TOKENS_PER_LOOK,
+            taken: 0,
         }
     }
 
@@ -110,13 +113,11 @@ impl<'s> Lexer<'s> {
         if (self.bounds.interrupted)() {
             return Err(SyntaxError::interrupted());
         }
-        match self.bounds.memory.checked_sub(TOKENS_PER_LOOK as usize * BYTES_PER_TOKEN) {
-            Some(left) => {
-                self.bounds.memory = left;
-                Ok(())
-            }
-            None => Err(SyntaxError::out_of_memory()),
+        self.taken += TOKENS_PER_LOOK as usize * BYTES_PER_TOKEN;
+        if self.taken > self.bounds.memory || !(self.bounds.has_room)(self.taken) {
+            return Err(SyntaxError::out_of_memory());
         }
+        Ok(())
     }
 
     /// Length of the text as far as it is there.

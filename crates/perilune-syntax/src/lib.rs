@@ -86,11 +86,14 @@ pub struct Bounds<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
     /// Bytes that the syntax tree may take, at [`BYTES_PER_TOKEN`] for each token of the text.
     pub memory: usize,
+    /// Whether the system would give so many bytes. It is asked for as many as the tree has taken, every few thousand tokens: its lists double.
+    pub has_room: &'a dyn Fn(usize) -> bool,
 }
 
 impl Bounds<'_> {
     /// Nothing does.
-    pub const NONE: Bounds<'static> = Bounds { interrupted: &|| false, memory: usize::MAX };
+    pub const NONE: Bounds<'static> =
+        Bounds { interrupted: &|| false, memory: usize::MAX, has_room: &|_| true };
 }
 
 /// What a token costs in the syntax tree, in bytes: 40 to 140 were measured for texts that repeat one thing.

@@ -299,19 +299,25 @@ impl Instr {
         writes.filter(|s| s.count.is_none()).map(|s| s.first).min()
     }
 
+    /// The registers that may hold another value afterwards, or none.
+    pub fn changed(self) -> Registers {
+        self.operands().iter().fold(Registers::NONE, |changed, o| {
+            let written = o.writes(self).map_or(Registers::NONE, |s| match s.count {
+                Some(count) => Registers::range(s.first, count),
+                None => Registers::from(s.first),
+            });
+            let steps = match o.kind {
+                Kind::Steps(n) => Registers::range(o.register(self, n - 2) + 2, 2),
+                _ => Registers::NONE,
+            };
+            let clobbered = o.clobbers(self).map_or(Registers::NONE, Registers::from);
+            changed.or(written).or(steps).or(clobbered)
+        })
+    }
+
     /// May `register` hold another value afterwards, or none?
     pub fn changes(self, register: u8) -> bool {
-        let register = register as usize;
-        self.operands().iter().any(|o| {
-            let written = o
-                .writes(self)
-                .is_some_and(|s| register >= s.first && s.count.is_none_or(|n| register < s.first + n));
-            let steps = match o.kind {
-                Kind::Steps(n) => (2..4).contains(&register.wrapping_sub(o.register(self, n - 2))),
-                _ => false,
-            };
-            written || steps || o.clobbers(self).is_some_and(|first| register >= first)
-        })
+        self.changed().contains(register)
     }
 
     /// The inline cache that it uses.

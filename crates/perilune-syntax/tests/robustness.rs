@@ -217,7 +217,7 @@ fn time_is_linear_in_the_source() {
 #[test]
 fn bounds_end_a_compilation() {
     let result = |source: &str, interrupted: bool, memory: usize| {
-        let bounds = Bounds { interrupted: &|| interrupted, memory };
+        let bounds = Bounds { interrupted: &|| interrupted, memory, has_room: &|_| true };
         compile_within(source.as_bytes(), b"=s", bounds).map(drop).map_err(|e| e.to_string())
     };
     for source in ["x = 1 ".repeat(10_000), format!("return {{{}}}", "1, ".repeat(10_000))] {
@@ -225,6 +225,12 @@ fn bounds_end_a_compilation() {
         assert_eq!(result(&source, true, 100 << 20), Err("interrupted!".into()));
         assert_eq!(result(&source, false, 1 << 20), Err("not enough memory".into()));
     }
+    // The system gives a mebibyte, and no more.
+    let source = "x = 1 ".repeat(10_000);
+    let bounds = Bounds { has_room: &|bytes| bytes <= 1 << 20, ..Bounds::NONE };
+    let refused = compile_within(source.as_bytes(), b"=s", bounds).unwrap_err();
+    assert_eq!(refused.to_string(), "not enough memory");
+    assert!(compile_within(&source.as_bytes()[..6000], b"=s", bounds).is_ok());
     // What is short needs no bounds.
     assert_eq!(result("return 1", true, 0), Ok(()));
     // The tree may be there when the interrupt comes.
@@ -235,13 +241,13 @@ fn bounds_end_a_compilation() {
         count(());
         false
     };
-    compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &never, memory: usize::MAX }).unwrap();
+    compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &never, ..Bounds::NONE }).unwrap();
     let all = looks.replace(0);
     let last = || {
         count(());
         looks.get() == all
     };
-    let error = compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &last, memory: usize::MAX });
+    let error = compile_within(source.as_bytes(), b"=s", Bounds { interrupted: &last, ..Bounds::NONE });
     assert_eq!((error.unwrap_err().to_string().as_str(), looks.get()), ("interrupted!", all));
 }
 

@@ -35,6 +35,28 @@ pub const COOKIE: i32 = 0x504c_5452;
 pub enum Request {
     /// Every domain writes a snapshot of its heap to files beside the event file.
     Heap = 1,
+    /// Every domain writes a list of its fibers to a file beside the event file ([`crate::fibers`]).
+    Fibers = 2,
+}
+
+impl Request {
+    /// The request of this number.
+    pub fn from_number(n: u32) -> Option<Request> {
+        [Request::Heap, Request::Fibers].into_iter().find(|request| *request as u32 == n)
+    }
+
+    /// In the names of files that answer it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Request::Heap => "heap",
+            Request::Fibers => "fibers",
+        }
+    }
+
+    /// What the name of each file begins with that answers request `n` of this kind, beside the event file.
+    pub fn prefix(self, n: u32) -> String {
+        format!("{}-{n}-", self.word())
+    }
 }
 
 /// Hooks that have been set.
@@ -182,11 +204,14 @@ unsafe fn refuse_offer() {
 }
 
 /// The request that has not been answered yet: its number and kind.
-pub fn pending_request() -> Option<(u32, u32)> {
+pub fn pending_request() -> Option<(u32, Request)> {
     let map = emit::mapping()?;
     let h = map.header();
     let n = h.request.load(Ordering::Acquire);
-    (n != h.answered.load(Ordering::Acquire)).then(|| (n, h.request_kind.load(Ordering::Relaxed)))
+    if n == h.answered.load(Ordering::Acquire) {
+        return None;
+    }
+    Request::from_number(h.request_kind.load(Ordering::Relaxed)).map(|kind| (n, kind))
 }
 
 /// Request `n` has been answered.

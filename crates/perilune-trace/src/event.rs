@@ -49,9 +49,9 @@ pub enum Category {
     Cpu = 1 << 11,
     /// Samples of allocation.
     Alloc = 1 << 12,
-    /// Reserved for background compilation.
+    /// Compilation to machine code, and what becomes of that.
     Compile = 1 << 13,
-    /// Reserved for asynchronous I/O.
+    /// Requests that servers answer; why waits for peers were long.
     Io = 1 << 14,
     /// What the kernel did with threads; tools add it, programs do not write it.
     Sched = 1 << 15,
@@ -439,6 +439,38 @@ events! {
     AllocSample = 241, "alloc-sample", Alloc, Instant { a stack: Stack, b weight: Bytes, c kind: HeapKind }
     /// What became of sampled allocations, and the bytes that they stood for.
     AllocFate = 242, "alloc-fate", Alloc, Instant { a stack: Stack, b weight: Bytes, c fate: Fate }
+
+    // -- Compile: 256..
+    /// What functions have met for a while was recorded in this domain, and is handed to the compiler.
+    CompileQueued = 256, "compile-queued", Compile, Instant { a functions: Count, b instructions: Count }
+    /// A function, where it is defined, or loops of it, of so many instructions, begin to be compiled.
+    CompileBegin = 257, "compile", Compile, Begin { a name: Name, b instructions: Count }
+    /// Bytes of machine code (0: it failed), and the processor time that it took.
+    CompileEnd = 258, "compile-end", Compile, End { a size: Bytes, b used: Ns, c failed: bool }
+    /// A function was looked at and not compiled.
+    NotCompiled = 259, "not-compiled", Compile, Instant { a name: Name, b instructions: Count, c why: NotCompiledBecause }
+    /// The function has machine code in this domain from now on.
+    CodeInstalled = 260, "code-installed", Compile, Instant { a name: Name, b size: Bytes }
+    /// Its machine code was left because something was not as expected, at this line.
+    CodeLeft = 261, "code-left", Compile, Instant { a name: Name, b line: Count }
+    /// Its machine code was left so often, or entered for so little, that this domain runs it no more.
+    CodeGivenUp = 262, "code-given-up", Compile, Instant { a name: Name, b exits: Count }
+
+    // -- Io: 272..
+    /// A server begins to answer a request in a fiber, which answers no other one meanwhile. `name`: its method and route, or the function that is called.
+    RequestBegin = 272, "request", Io, Begin { a fiber: FiberRef, b name: Name, c protocol: Protocol }
+    /// The answer has been written, and the system or the connection's buffer has it. `status`: that of HTTP; of a remote call 0, or 1 if it has failed.
+    RequestEnd = 273, "request-end", Io, End { a fiber: FiberRef, c status: Few }
+    /// Follows the begin: the connection that it came by, and how long it had lain here since then.
+    RequestCame = 274, "request-came", Io, More { a queued: Ns, b object: ObjectRef }
+    /// The handler has returned: its answer is written from here on.
+    RequestHandled = 275, "request-handled", Io, Instant { a fiber: FiberRef }
+    /// A wait of the running fiber for a peer is over that was long, and why it was.
+    SlowWait = 276, "slow-wait", Io, Instant { a object: ObjectRef, b waited: Ns, c why: Slowness }
+    /// So many bytes went to a peer in so many small pieces, one after the other.
+    SmallWrites = 277, "small-writes", Io, Instant { a object: ObjectRef, b size: Bytes, c pieces: Few }
+    /// Follows it: where the program had the last of them sent.
+    SmallWritesAt = 278, "small-writes-at", Io, More { a stack: Stack }
 
     // -- By tools: 4096..
     /// A thread runs on a processor.

@@ -31,6 +31,11 @@ impl Identity {
         let _ = self.number.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
     }
 
+    /// What it is.
+    pub fn kind(&self) -> ObjectKind {
+        self.kind
+    }
+
     /// The object.
     pub fn get(&self) -> ObjectRef {
         self.get_or_name(|_| {})

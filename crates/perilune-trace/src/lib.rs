@@ -10,6 +10,7 @@
 //! | `fault.rs` | event files whose memory is gone |
 //! | `session.rs`, `attach.rs` | sessions from within; how a tool begins one in a program that runs |
 //! | `read.rs`, `recording.rs` | draining rings; writing files that last, for tools and for `pl.trace.snapshot` |
+//! | `fibers.rs` | lists of fibers: the format |
 //! | `heapshot/` | snapshots of heaps: the format, writing it |
 //!
 //! What reads all this is in `perilune-see`. The design as a whole is in `docs/tracing-design.md`.
@@ -20,6 +21,7 @@ pub mod cputime;
 pub mod emit;
 pub mod event;
 mod fault;
+pub mod fibers;
 pub mod heapshot;
 pub mod identity;
 pub mod layout;

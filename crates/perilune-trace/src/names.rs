@@ -4,19 +4,25 @@
 //! first ([`bring_up_to_date`]). Interning takes a lock and a look into a table: what happens often keeps the number it got.
 
 use crate::emit;
-use crate::event::ObjectRef;
+use crate::event::{ObjectKind, ObjectRef};
 use crate::layout::{DefinitionKind, StackNode};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most strings and call paths; what comes later is number 0, which has no name.
 const MOST: u32 = 1 << 22;
+/// Most objects that are told apart by their names alone ([`called`]).
+const MOST_CALLED: usize = 1 << 16;
 
 #[derive(Default)]
 struct Names {
     strings: HashMap<Box<[u8]>, u32>,
     stacks: HashMap<StackNode, u32>,
+    /// Those, by number less one.
+    nodes: Vec<StackNode>,
+    /// Objects that have the numbers of their names.
+    called: HashSet<ObjectRef>,
     /// All definitions, for sessions to come.
     all: Vec<(DefinitionKind, Box<[u8]>)>,
     /// Where the file is mapped that has `written` of them. (Not its session's number: that changes after the file does.)
@@ -71,6 +77,15 @@ pub fn string(text: &[u8]) -> u32 {
     n
 }
 
+/// The string of a number. It is looked for one by one: for lists that people read.
+pub fn text(number: u32) -> Option<String> {
+    let mut names = lock();
+    let all = names.get_or_insert_default().all.iter();
+    let mut strings = all.filter(|(kind, _)| *kind == DefinitionKind::String);
+    let (_, text) = strings.nth((number as usize).checked_sub(1)?)?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
 /// As [`string`], for strings that the program makes events of again and again: the thread remembers some thousand of them.
 // Not inlined: what calls it may go on in another thread.
 #[inline(never)]
@@ -106,6 +121,7 @@ pub fn stack(node: StackNode) -> u32 {
         return 0;
     }
     names.stacks.insert(node, n);
+    names.nodes.push(node);
     let words = [node.parent, node.function, node.source, node.line, node.defined, node.kind];
     let mut bytes = [0u8; 24];
     for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -113,6 +129,46 @@ pub fn stack(node: StackNode) -> u32 {
     }
     names.add(DefinitionKind::Stack, &bytes);
     n
+}
+
+/// The innermost place of a call path that is in a file: `name:line`. Files called `own` are passed over. This searches; who asks often
+/// keeps the answer.
+pub fn place(mut stack: u32, own: &[u8]) -> Option<Vec<u8>> {
+    let names = lock();
+    let names = names.as_ref()?;
+    let own = names.strings.get(own).copied().unwrap_or(0);
+    loop {
+        let node = names.nodes.get(stack.checked_sub(1)? as usize)?;
+        if node.source == 0 || node.line == 0 || node.source == own {
+            stack = node.parent;
+            continue;
+        }
+        let (source, _) = names.strings.iter().find(|(_, number)| **number == node.source)?;
+        return Some([source, format!(":{}", node.line).as_bytes()].concat());
+    }
+}
+
+/// The object of this kind that is called so: for what has no number of its own, such as connections and files. Those of one name are one object. The names that have come first are
+/// remembered; what comes when there are very many is an object without a name, so a server that is traced for days keeps a bounded list.
+pub fn called(kind: ObjectKind, name: &[u8]) -> ObjectRef {
+    let is_full = {
+        let mut names = lock();
+        let names = names.get_or_insert_default();
+        if let Some(&n) = names.strings.get(name) {
+            let object = ObjectRef::new(kind, n as u64);
+            if names.called.contains(&object) {
+                return object;
+            }
+        }
+        names.called.len() >= MOST_CALLED
+    };
+    let number = if is_full { 0 } else { string(name) };
+    let object = ObjectRef::new(kind, number as u64);
+    if number != 0 {
+        lock().get_or_insert_default().called.insert(object);
+        attach(DefinitionKind::Label, object, number);
+    }
+    object
 }
 
 /// Gives an object a name for people.

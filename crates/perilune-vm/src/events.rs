@@ -126,16 +126,17 @@ impl Vm {
         {
             return *n;
         }
-        let mut name = perilune_syntax::error::chunk_id(&proto.source);
-        if proto.line_defined != 0 {
-            name.extend_from_slice(format!(":{}", proto.line_defined).as_bytes());
-        }
-        let n = names::string(&name);
+        let n = names::string(&place_of(proto));
         if self.lua.seen.events.functions.len() >= MOST_FUNCTIONS {
             self.lua.seen.events.functions.clear();
         }
         self.lua.seen.events.functions.insert(proto, (Arc::clone(&proto.source), proto.line_defined, n));
         n
+    }
+
+    /// The number of a function's name, where it is defined, for events on its machine code.
+    pub(crate) fn code_name(proto: &Proto) -> Name {
+        Name(names::string_often(&place_of(proto)))
     }
 
     /// Calls `f`, which may sleep in the kernel, between two events that say so.
@@ -247,6 +248,15 @@ impl Vm {
             emit(event::FiberPark { fiber: self.running_fiber_ref(), why });
         }
     }
+}
+
+/// Where a function is defined, `main.lua:12`.
+pub fn place_of(proto: &Proto) -> Vec<u8> {
+    let mut name = perilune_syntax::error::chunk_id(&proto.source);
+    if proto.line_defined != 0 {
+        name.extend_from_slice(format!(":{}", proto.line_defined).as_bytes());
+    }
+    name
 }
 
 impl Drop for Events {

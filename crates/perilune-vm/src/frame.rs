@@ -17,6 +17,7 @@ use perilune_syntax::Instr;
 pub(crate) const FRAME_SLOTS: usize = 2;
 /// Slots from the function to the first argument.
 pub(crate) const CALL_GAP: usize = 1 + FRAME_SLOTS;
+const _: () = assert!(CALL_GAP == crate::native::GAP);
 
 /// A frame record.
 #[derive(Clone, Copy)]
@@ -94,6 +95,12 @@ impl Frame {
             aux: 0,
             shift: 0,
         }
+    }
+
+    /// Slots from the caller's base to where this one's was when it was called; 0: the thread's first frame.
+    #[inline(always)]
+    pub fn distance(&self) -> usize {
+        (self.delta as usize).saturating_sub(self.shift_or_zero())
     }
 
     /// `shift` of a vararg frame, 0 of others.

@@ -39,6 +39,8 @@ const LONG_PAUSE: u64 = 250_000;
 pub(crate) struct GcState {
     /// Bytes that the table wanted whose growth has just been refused; 0: none.
     pub wanted_room: usize,
+    /// How often collections have done more than free memory: cleared weak references, or called finalisers. See `machine/leaf.rs`.
+    pub disturbances: u32,
     /// How often memory has been refused.
     pub refusals: u32,
     /// Lengths of the parts of `protos`, `userdata` and `finalizable` that have survived a collection: minor ones look behind them.

@@ -22,7 +22,7 @@
 
 mod descriptors;
 
-pub use descriptors::{Aside, Descriptors, Direction, Watch};
+pub use descriptors::{Aside, Descriptors, Direction, Watch, Watchable};
 
 use crate::Vm;
 use crate::error::ErrorState;
@@ -30,6 +30,7 @@ use crate::object::{Status, Thread};
 use crate::segment::{NATIVE_RESERVE, spill_registers};
 use crate::value::{Gc, Value};
 use perilune_trace::event::Parking;
+use perilune_trace::fibers::Line;
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -67,6 +68,10 @@ pub trait Host: std::any::Any + Send + Sync {
     fn process_ends(&self) {}
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
     fn report_waits(&self, _vm: &mut Vm) {}
+    /// The domain's fibers, for a tool that lists them.
+    fn list_fibers(&self, _vm: &mut Vm) -> Vec<Line> {
+        Vec::new()
+    }
     /// What lets natives wait for descriptors.
     fn descriptors(&self) -> Option<&'static dyn Descriptors> {
         None
@@ -451,6 +456,11 @@ impl Vm {
         } else {
             self.lua.roots.main_thread
         }
+    }
+
+    /// Whether the code that is in no fiber is in the middle of something and put aside: it waits, or is in a call that blocks.
+    pub fn is_root_detached(&self) -> bool {
+        self.lua.hosting.owners.has_root_aside()
     }
 
     /// Whether code of this state has detached on some thread.

@@ -98,7 +98,10 @@ pub use host::{Blocker, Host};
 pub use interp::counted::{Executed, count_instructions, lines_executed};
 pub use interp::hooks::{HOOK_CALL, HOOK_COUNT, HOOK_LINE, HOOK_RETURN};
 pub use interrupt::{CANCEL as INTERRUPT_CANCEL, InterruptHandle, TRACE as INTERRUPT_TRACE};
-pub use native::{Intrinsic, Kind, LuaResult, Native, NativeBody, NativeFn, Raised, Signalled, Thrown};
+pub use native::{
+    Answer, Call, Effect, Intrinsic, Kind, LuaResult, Native, NativeBody, NativeFn, Quick, QuickBody,
+    QuickFn, Raised, Signalled, Thrown,
+};
 pub use new::LoadMode;
 pub use object::{ArrayKind, LuaClosure, LuaString, NativeClosure, Status, Table, Thread, Userdata};
 pub use rooted::Rooted;

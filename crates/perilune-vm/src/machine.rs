@@ -4,9 +4,11 @@
 //! domains can run. This module is the border between that code and the interpreter.
 //!
 //! # Entering
-//! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`).
+//! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`),
+//! and those behind some calls, where a function goes on that has yielded.
 //! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its first instruction, one [`ENTER`] that no chunk
 //!   contains. So a call of a function without machine code costs nothing more than before.
+//! * A frame whose call has come back, or which has been resumed, is entered behind the call by whoever waits for it and is machine code (`callees.rs`).
 //! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code
 //!   its dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has some. A domain that counts to find out what is hot has [`COUNTING`], which looks at calls, too.
 //!
@@ -38,22 +40,36 @@
 //! Rejected: a copy of the bytecode with other opcodes in each instance (it costs nothing where no loop has machine code, but frames then hold positions in
 //! either text, and everything that reads one has to ask which); handlers that look for machine code at each call and loop in all domains.
 
+mod callees;
 mod entry;
+mod iterate;
 pub mod layout;
+mod leaf;
 mod log;
+mod natives;
+mod patience;
 mod stepper;
 mod ticks;
+mod unexpected;
 
-pub use log::{Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Site, Tags};
+pub use crate::events::place_of;
+pub use leaf::{NOT_DONE, UNKNOWN};
+pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Site, Tags};
 pub use stepper::Stepper;
+pub use unexpected::{Seen, Unexpected, name_of_register};
 
 pub use entry::MOST_INLINED;
 
 pub(crate) use log::{LOGGING, Logging};
 pub(crate) use ticks::Ticks;
 
+pub(crate) use callees::call_special;
 use entry::Entries;
-pub(crate) use entry::{COUNTING, LOOPS, STOP, STOP_WATCHED, finish, follow, op_enter, op_enter_plain, step};
+pub(crate) use entry::{
+    COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, finish, follow, move_up, op_enter, op_enter_plain, step,
+};
+pub(crate) use natives::call_native;
+use patience::Patience;
 
 use crate::Vm;
 use crate::interp::Handlers;
@@ -61,10 +77,12 @@ use crate::interrupt::InterruptHandle;
 use crate::object::ProtoInst;
 use crate::value::Value;
 use perilune_syntax::{Instr, Op, Proto};
+use perilune_trace::clock::ticks;
+use perilune_trace::event::{self, Bytes, Category, Count};
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// The opcode of the stub that instances with machine code begin with. No chunk contains it.
 pub(crate) const ENTER: u8 = 255;
@@ -142,8 +160,8 @@ pub struct MachineCode {
     /// Bytes of the code from `run` on; 0: it is part of the program, and calls no other machine code.
     length: usize,
     exits: Arc<Exits>,
-    /// What [`Exits::total`] said when it was made.
-    exits_before: u32,
+    /// Which of them count.
+    patience: Patience,
     /// How the interpreter enters it.
     entered: Entries,
     /// For each instruction, one more than the number of its entry; 0: none.
@@ -157,13 +175,13 @@ impl MachineCode {
     pub const START: u32 = 0;
 
     /// The code at `run`, of so many bytes (0 if it is no code that is made, but a function of the program), for `proto`, with entries at these instructions (their index in the prototype, the number to be passed to `run`), which are
-    /// all of [`LOOP_ENTRIES`], and if it `starts` the function, at [`MachineCode::START`]. It counts its exits in `exits`; `memory` owns the code.
+    /// all of [`LOOP_ENTRIES`] or follow a call, and if it `starts` the function, at [`MachineCode::START`]. It counts its exits in `exits`; `memory` owns the code.
     ///
     /// # Safety
     /// `run` has this length and does what [`Run`] says, for every frame of a closure of `proto`, and what this module's essay says; its code lives as long as `memory`.
     ///
     /// # Panics
-    /// An entry is no instruction of the prototype at which a loop can be entered.
+    /// An entry is no instruction of the prototype at which a loop can be entered, or which follows a call.
     pub unsafe fn new(
         proto: Arc<Proto>,
         (run, length): (Run, usize),
@@ -174,13 +192,18 @@ impl MachineCode {
     ) -> Arc<MachineCode> {
         let mut numbers = vec![0; proto.code.len()].into_boxed_slice();
         for &(at, number) in entries {
-            let op = proto.code[at as usize].op();
-            assert!(log::is_loop_entry(op), "no loop can be entered at {op:?}");
+            let op = |at: usize| proto.code[at].op();
+            let comes_back = at > 0 && op(at as usize - 1) == Some(Op::Call);
+            assert!(
+                comes_back || log::is_loop_entry(op(at as usize)),
+                "neither a loop nor a caller can be entered at {:?}",
+                op(at as usize)
+            );
             numbers[at as usize] = number + 1;
         }
         let stub = [Instr(ENTER as u64)];
         assert_eq!(exits.sites.len(), proto.code.len(), "exits of another function");
-        let exits_before = exits.total();
+        let patience = Patience::new(exits.total(), length);
         let entries = numbers;
         Arc::new(MachineCode {
             stub,
@@ -188,7 +211,7 @@ impl MachineCode {
             run,
             length,
             exits,
-            exits_before,
+            patience,
             entered: Entries::default(),
             entries,
             proto,
@@ -198,8 +221,12 @@ impl MachineCode {
 
     /// Whether it has been left too often because something was not as expected, or has been entered too often for too little.
     pub fn is_given_up(&self) -> bool {
-        self.exits.total().wrapping_sub(self.exits_before) > entry::MOST_EXITS
-            || !self.starts && self.entered.are_short()
+        self.patience.is_over(self.exits.total()) || !self.starts && self.entered.are_short()
+    }
+
+    /// Whether the exits that have used up its patience took so long to come that they do not matter: then it has as much as at first.
+    fn is_left_rarely(&self) -> bool {
+        (self.starts || !self.entered.are_short()) && self.patience.begins_anew(self.exits.total(), ticks())
     }
 
     /// Whether a loop is entered at instruction `at`.
@@ -211,6 +238,20 @@ impl MachineCode {
     pub fn proto(&self) -> &Arc<Proto> {
         &self.proto
     }
+}
+
+/// Where machine code lies: from the first address to the second. A process has one region of it; both are 0 until there is one.
+static CODE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// Says where all machine code of the process will lie. Of several regions the last one counts: samplers tell machine code by it.
+pub fn set_code_region(region: std::ops::Range<usize>) {
+    CODE[0].store(region.start, Ordering::Relaxed);
+    CODE[1].store(region.end, Ordering::Relaxed);
+}
+
+/// Whether machine code lies at an address. For signal handlers.
+pub(crate) fn is_machine_code(address: usize) -> bool {
+    (CODE[0].load(Ordering::Relaxed)..CODE[1].load(Ordering::Relaxed)).contains(&address)
 }
 
 /// What makes machine code. It is asked from the threads of all domains.
@@ -229,10 +270,25 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     fn attach(&self, _domain: InterruptHandle) {}
     /// A domain has seen its tick.
     fn ticked(&self) {}
+
+    /// A tick has found a function without machine code: whether to record what runs, however long ago it was recorded. That is then done.
+    fn is_due(&self) -> bool {
+        false
+    }
     /// The machine code that has been made for a domain, which was told of it by [`crate::interrupt::INSTALL`], since it last asked.
     fn fetch(&self, _domain: &InterruptHandle) -> Vec<Arc<MachineCode>> {
         Vec::new()
     }
+    /// What an address in machine code stands for: a function and its instruction, then the call that it was built in place of, and so on; the compiled function comes last.
+    fn locate(&self, _address: usize) -> Vec<(Arc<Proto>, usize)> {
+        Vec::new()
+    }
+    /// Whether it wants to be told where machine code is left because something was not as expected.
+    fn wants_exits(&self) -> bool {
+        false
+    }
+    /// It has been left there.
+    fn exited(&self, _exit: &Unexpected) {}
     /// This is what functions have met for a while, the first of them one that is hot: machine code for some of them, by their number here. Called on the domain's own thread, which waits.
     fn compile(&self, _recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
         Vec::new()
@@ -249,7 +305,9 @@ pub(crate) struct Machine {
     pub ticks: Ticks,
     /// What is being recorded.
     pub logging: Option<Box<Logging>>,
-    specializer: Option<Arc<dyn Specializer>>,
+    pub specializer: Option<Arc<dyn Specializer>>,
+    /// See [`Specializer::wants_exits`].
+    wants_exits: bool,
     /// Some instance has machine code.
     pub any: bool,
     /// Machine code runs on the running native stack, and not the interpreter above it.
@@ -260,6 +318,8 @@ pub(crate) struct Machine {
     pub distrusted: bool,
     /// Hooks or checks want to see every instruction: machine code leaves at the next that it does not do itself.
     pub watched: bool,
+    /// Allocations are sampled. Each is to be found at the line that makes it, under the function that does, so nothing runs as machine code, which knows neither while it allocates.
+    pub sampled: bool,
     /// Runs under way, on whichever native stack, innermost first.
     runs: *mut Active,
     /// Codes whose instances are dead; [`Vm::bury_machine_code`] frees those that no run is in.
@@ -275,10 +335,12 @@ impl Default for Machine {
             logging: None,
             distrusted: false,
             specializer: None,
+            wants_exits: false,
             any: false,
             running: false,
             outside: &raw const crate::interp::HANDLERS,
             watched: false,
+            sampled: false,
             runs: null_mut(),
             dying: Vec::new(),
         }
@@ -293,6 +355,18 @@ struct Active {
 }
 
 impl Machine {
+    /// The dispatch table that instructions are done by where nobody looks at them.
+    pub fn table(&self) -> &'static Handlers {
+        match self {
+            Machine { distrusted: true, .. } => &crate::interp::HANDLERS,
+            Machine { sampled: true, .. } => &INTERPRETED,
+            Machine { logging: Some(_), .. } => &LOGGING,
+            Machine { any: true, threshold: 1.., .. } => &COUNTING,
+            Machine { any: true, .. } => &LOOPS,
+            _ => &crate::interp::HANDLERS,
+        }
+    }
+
     /// The instance is dead.
     ///
     /// # Safety
@@ -390,6 +464,7 @@ impl Vm {
     pub fn set_specializer(&mut self, specializer: Arc<dyn Specializer>) {
         self.lua.machine.threshold = specializer.threshold();
         self.lua.machine.quota = specializer.quota();
+        self.lua.machine.wants_exits = specializer.wants_exits();
         self.lua.machine.any |= self.lua.machine.threshold != 0;
         specializer.attach(self.interrupt_handle());
         self.lua.machine.specializer = Some(specializer);
@@ -420,11 +495,13 @@ impl Vm {
         // SAFETY: the caller's promise.
         unsafe {
             self.lua.machine.forget((*inst).machine);
+            if perilune_trace::on(Category::Compile) {
+                let size = Bytes::from(code.length);
+                perilune_trace::emit(event::CodeInstalled { name: Vm::code_name(&code.proto), size });
+            }
             let starts = code.starts;
             (*inst).code = if starts { code.stub.as_ptr() } else { code.proto.code.as_ptr() };
-            // A frame of a vararg function moves when it begins.
-            (*inst).native =
-                if starts && !(*inst).is_vararg { code.run as *const () } else { std::ptr::null() };
+            (*inst).native = if starts { code.run as *const () } else { std::ptr::null() };
             (*inst).machine = Arc::into_raw(code);
         }
         if !std::mem::replace(&mut self.lua.machine.any, true) {
@@ -442,6 +519,10 @@ impl Vm {
         // SAFETY: the caller's promise.
         unsafe {
             let code = std::mem::replace(&mut (*inst).machine, std::ptr::null());
+            if perilune_trace::on(Category::Compile) && !code.is_null() {
+                let exits = Count::from((*code).patience.counted((*code).exits.total()) as usize);
+                perilune_trace::emit(event::CodeGivenUp { name: Vm::code_name(&(*code).proto), exits });
+            }
             self.lua.machine.forget(code);
             self.lua.machine.bury(|| self.lua.stacks.running.in_use());
             (*inst).native = std::ptr::null();

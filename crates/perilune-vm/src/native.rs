@@ -7,6 +7,11 @@
 //! What a native function may hold across a call that runs Lua: numbers, `Gc` references (the native stack is scanned conservatively), bytes
 //! it has copied. Not: slices into strings that nothing references, `Gc`s inside `Vec` or `Box`.
 //!
+//! # Quick forms
+//! Most calls of some natives need far less than a frame: a letter of a string, an element more. Such a native may have a *quick form*
+//! ([`Native::quick`]), which machine code calls with the arguments where they are. It does the whole or nothing; what would raise an error,
+//! call Lua or collect is left to the native.
+//!
 //! # Kinds
 //! Most natives are [`Kind::Leaf`]: they never call Lua. A [`Kind::Reentrant`] one may (a comparator, a callback, a metamethod); inside a coroutine
 //! it is run on a native stack of the coroutine's own, so that Lua code below it can yield (`segment.rs`). Taking a native stack costs more than
@@ -17,6 +22,8 @@
 //! out of coroutines.
 
 use crate::Vm;
+use crate::object::NativeClosure;
+use crate::value::{Tag, Value};
 
 /// Why an operation has no result. It is not only errors that leave a native function through `Err`: so do waits and the end of a coroutine
 /// that nobody needs any more. Only [`Thrown::Error`] has a value, and only its [`Raised`] gets it ([`Vm::take_error`]): whoever wants to catch an error
@@ -136,6 +143,8 @@ pub struct Native {
     pub kind: Kind,
     /// What it does, if machine code may do it by itself.
     pub intrinsic: Option<Intrinsic>,
+    /// What machine code calls in its place where all is plain.
+    pub quick: Option<Quick>,
     entry: NativeFn,
 }
 
@@ -166,7 +175,84 @@ pub enum Intrinsic {
     Byte,
     /// `string.len`, of a string
     Len,
+    /// `ipairs`, whose iterator is this
+    Ipairs(&'static Native),
+    /// `pairs`, of a table without metatable, whose iterator is this
+    Pairs(&'static Native),
 }
+
+/// From a function to its arguments, in values: a frame's record is between.
+pub(crate) const GAP: usize = 3;
+
+/// What machine code may call in place of a native, without a frame ([`Native::quick`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Quick {
+    /// See [`QuickFn`].
+    pub entry: QuickFn,
+    /// What may be another thing after it.
+    pub effect: Effect,
+    /// Whether it always gives one value. Else it may give none, which then is nil.
+    pub gives_one: bool,
+}
+
+/// What a quick form may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing that shows.
+    Nothing,
+    /// It makes objects.
+    Allocates,
+    /// It stores into tables, and may make them grow.
+    Stores,
+}
+
+/// The call of a quick form.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// The native function.
+    pub function: Value,
+    /// Its arguments, in their registers.
+    pub arguments: &'a [Value],
+}
+
+impl Call<'_> {
+    /// Upvalue `n` (from 1) of the native function, which has so many.
+    #[inline]
+    pub fn upvalue(&self, n: usize) -> Value {
+        debug_assert_eq!(self.function.tag(), Tag::NATIVE_CLOSURE);
+        // SAFETY: a native that has upvalues is registered with them.
+        let closure = unsafe { &*(self.function.payload() as *const NativeClosure) };
+        closure.upvalue(n as u32 - 1).unwrap_or(Value::NIL)
+    }
+}
+
+/// A value, or nothing: its tag is [`Answer::NONE`] then.
+#[repr(C)]
+pub struct Answer {
+    pub(crate) payload: u64,
+    pub(crate) tag: u64,
+}
+
+impl Answer {
+    /// The tag of an answer that is none. No value has it.
+    pub const NONE: u64 = 255;
+    pub(crate) const UNKNOWN: Answer = Answer { payload: 0, tag: Answer::NONE };
+
+    #[inline(always)]
+    pub(crate) fn of(v: Value) -> Answer {
+        Answer { payload: v.payload(), tag: v.tag().0 as u64 }
+    }
+}
+
+/// A quick form as machine code calls it, with the address of the first argument, above the function by [`crate::machine::layout::GAP`] values, and how many there are.
+///
+/// # Safety
+/// The `Vm` is live, the calling thread owns it; function and arguments are values in registers of the running frame.
+pub type QuickFn = unsafe extern "C-unwind" fn(*mut Vm, *const Value, u64) -> Answer;
+
+/// What quick forms are written as: they neither raise, nor call Lua, nor collect, nor look at frames. `None`, or an error, which only memory may be the reason of: nothing has been done, and the native itself is called.
+pub trait QuickBody: Fn(&mut Vm, Call<'_>) -> LuaResult<Option<Value>> + Copy + 'static {}
+impl<F: Fn(&mut Vm, Call<'_>) -> LuaResult<Option<Value>> + Copy + 'static> QuickBody for F {}
 
 /// What natives are written as. `Copy` and without state: the function's type alone says which one it is.
 pub trait NativeBody: Fn(&mut Vm) -> LuaResult<u32> + Copy + 'static {}
@@ -188,7 +274,7 @@ impl Native {
     /// A native of a kind that the interpreter treats itself; `body` is what happens when Rust code calls it directly.
     pub const fn special<F: NativeBody>(name: &'static str, kind: Kind, _body: F) -> Native {
         const { assert!(size_of::<F>() == 0, "a native is a function, not a pointer to one") };
-        Native { name, kind, intrinsic: None, entry: enter::<F> }
+        Native { name, kind, intrinsic: None, quick: None, entry: enter::<F> }
     }
 
     /// The same native, of which machine code knows what it does.
@@ -196,6 +282,23 @@ impl Native {
     /// It has to be that, for the arguments that are said there.
     pub const fn known_as(self, intrinsic: Intrinsic) -> Native {
         Native { intrinsic: Some(intrinsic), ..self }
+    }
+
+    /// The same native with a quick form, which does the same or nothing at all.
+    pub const fn quick<F: QuickBody>(self, effect: Effect, _body: F) -> Native {
+        const { assert!(size_of::<F>() == 0, "a quick form is a function, not a pointer to one") };
+        Native { quick: Some(Quick { entry: enter_quick::<F>, effect, gives_one: true }), ..self }
+    }
+
+    /// As [`Native::quick`], for one that may give no value: its form gives nil then.
+    pub const fn quick_or_none<F: QuickBody>(self, effect: Effect, _body: F) -> Native {
+        const { assert!(size_of::<F>() == 0, "a quick form is a function, not a pointer to one") };
+        Native { quick: Some(Quick { entry: enter_quick::<F>, effect, gives_one: false }), ..self }
+    }
+
+    /// Whether it never, or hardly ever, runs Lua code.
+    pub fn calls_no_lua(&self) -> bool {
+        matches!(self.kind, Kind::Leaf | Kind::Hybrid | Kind::Next)
     }
 
     /// What machine code calls.
@@ -241,6 +344,31 @@ unsafe extern "C-unwind" fn enter<F: NativeBody>(vm: *mut Vm) -> i64 {
             Thrown::Discard(_) => -5,
         },
     }
+}
+
+/// The quick form that is written as `F`.
+unsafe extern "C-unwind" fn enter_quick<F: QuickBody>(
+    vm: *mut Vm,
+    arguments: *const Value,
+    count: u64,
+) -> Answer {
+    let barrier = NoUnwinding;
+    // SAFETY: a value without bytes; the caller's promise. Nothing moves the stack meanwhile.
+    let (body, vm, call) = unsafe {
+        let function = *arguments.sub(GAP);
+        let arguments = std::slice::from_raw_parts(arguments, count as usize);
+        (std::ptr::NonNull::<F>::dangling().read(), &mut *vm, Call { function, arguments })
+    };
+    let answer = match body(vm, call) {
+        Ok(Some(value)) => Answer::of(value),
+        Ok(None) => Answer::UNKNOWN,
+        Err(_) => {
+            vm.forget_refusal();
+            Answer::UNKNOWN
+        }
+    };
+    std::mem::forget(barrier);
+    answer
 }
 
 #[cfg(not(debug_assertions))]

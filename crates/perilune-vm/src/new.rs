@@ -212,7 +212,11 @@ impl Vm {
         } else {
             // An interrupt stays pending, for the caller or the next poll to raise.
             let interrupt = self.interrupt_handle();
-            let bounds = Bounds { interrupted: &|| interrupt.is_raised(), memory: self.heap.room() };
+            let bounds = Bounds {
+                interrupted: &|| interrupt.is_raised(),
+                memory: self.heap.room(),
+                has_room: &perilune_heap::shortage::has_headroom,
+            };
             perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
         };
         self.chunk_function(result, env)
@@ -233,7 +237,11 @@ impl Vm {
             perilune_syntax::undump::undump(&bytes, chunk_name).map_err(|e| e.message)
         } else {
             let interrupt = self.interrupt_handle();
-            let bounds = Bounds { interrupted: &|| interrupt.is_raised(), memory: self.heap.room() };
+            let bounds = Bounds {
+                interrupted: &|| interrupt.is_raised(),
+                memory: self.heap.room(),
+                has_room: &perilune_heap::shortage::has_headroom,
+            };
             let mut more = |text: &mut Vec<u8>| more(self, text);
             perilune_syntax::compile_from(Source::Pieces(first, &mut more), chunk_name, bounds)
                 .map_err(|e| e.message)

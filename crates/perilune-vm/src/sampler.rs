@@ -29,10 +29,9 @@ mod paths;
 use crate::Vm;
 use crate::frame::{F_CONT, F_NATIVE, F_PCALL, frame};
 use crate::interp::{HANDLERS, Handlers};
-use crate::machine::LOOPS;
 use crate::native::Kind as NativeKind;
 use crate::value::{Tag, Value};
-use paths::{Innermost, Leaf, Paths};
+use paths::{Copying, Innermost, Leaf, Paths};
 use perilune_heap::Notify;
 use perilune_syntax::Op;
 use perilune_trace::event::{Activity, CpuSample, Ns, Stack};
@@ -41,10 +40,12 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Time that went to one of the three.
+/// Time that went to one of [`Activity`].
 #[derive(Default)]
 struct Spent {
     ns: AtomicU64,
+    /// Where machine code was interrupted, or has called what was; 0: it was not.
+    address: AtomicUsize,
     leaf_base: AtomicUsize,
     leaf_native: AtomicUsize,
 }
@@ -62,12 +63,14 @@ pub(crate) struct Sampler {
     sprung: AtomicBool,
     /// The collector is at work.
     collecting: AtomicBool,
-    /// Lua, native, collector.
-    spent: [Spent; 3],
+    /// As [`Activity::ALL`].
+    spent: [Spent; Activity::ALL.len()],
     /// For each sample of allocation that has not been taken: which native ran.
     allocations: Vec<Leaf>,
     /// The mean distance of such samples; 0: off.
     interval: u64,
+    /// What is being copied.
+    copying: Option<Copying>,
 }
 
 impl Default for Sampler {
@@ -82,33 +85,67 @@ impl Default for Sampler {
             spent: Default::default(),
             allocations: Vec::new(),
             interval: 0,
+            copying: None,
         }
     }
 }
 
 const RELAXED: Ordering = Ordering::Relaxed;
+/// [`crate::machine::ENTER`]
+const ENTER: usize = crate::machine::ENTER as usize;
 
 impl Sampler {
-    /// A tick of the clock of the thread that runs the domain: this much of its time has passed. False: the domain is not sampled. Async-signal-safe.
+    /// A tick of the clock of the thread that runs the domain, which it has interrupted at this address and stack pointer: this much of its time has passed. False: the domain is not sampled. Async-signal-safe.
     ///
     /// # Safety
     /// The calling thread runs the domain.
-    unsafe fn note_tick(&self, ns: u64) -> bool {
+    unsafe fn note_tick(&self, ns: u64, (address, stack): (usize, usize)) -> bool {
         if !self.on.load(RELAXED) {
             return false;
         }
         let Some((base, native)) = self.running_native() else { return false };
-        let kind = match (self.collecting.load(RELAXED), native) {
-            (true, _) => 2,
-            (false, 0) => 0,
-            (false, _) => 1,
+        let in_machine_code = crate::machine::is_machine_code(address);
+        // SAFETY: the thread runs the domain, whose state lives.
+        let for_machine_code = || unsafe { (*self.vm.load(RELAXED)).lua.machine.running };
+        let (activity, native) = match (self.collecting.load(RELAXED), native) {
+            (true, _) => (Activity::Collector, native),
+            // The base may be that of a native that has returned.
+            (false, _) if in_machine_code => (Activity::Machine, 0),
+            (false, 0) if for_machine_code() => (Activity::Helper, 0),
+            (false, 0) => (Activity::Lua, 0),
+            (false, _) => (Activity::Native, native),
         };
-        let spent = &self.spent[kind];
+        let spent = &self.spent[activity as usize];
+        let address = match activity {
+            Activity::Machine => address,
+            Activity::Helper => self.called_from(stack),
+            _ => 0,
+        };
+        spent.address.store(address, RELAXED);
         spent.leaf_base.store(base, RELAXED);
         spent.leaf_native.store(native, RELAXED);
         spent.ns.fetch_add(ns, RELAXED);
         self.spring();
         true
+    }
+
+    /// Where machine code has called what it leaves to others, whose frames begin at this stack pointer: the first word above it that is an address in machine code. 0: there is none
+    /// near. Something older may lie in between, and then it is that.
+    fn called_from(&self, stack: usize) -> usize {
+        /// So many words are looked at.
+        const NEAR: usize = 1024;
+        // SAFETY: the thread runs the domain, whose state lives.
+        let end = unsafe { (*self.vm.load(RELAXED)).lua.stacks.running.end };
+        let words = end.saturating_sub(stack) / size_of::<usize>();
+        // At rest, or on another stack than is said to run.
+        if stack == 0 || !stack.is_multiple_of(size_of::<usize>()) || end == usize::MAX || words > 1 << 24 {
+            return 0;
+        }
+        // SAFETY: the words of the running native stack, from where it is in use to its end.
+        let word = |n: usize| unsafe { (stack as *const usize).add(n).read_volatile() };
+        // What a call returns to may belong to the next instruction.
+        let found = (0..words.min(NEAR)).map(word).find(|&word| crate::machine::is_machine_code(word));
+        found.map_or(0, |address| address - 1)
     }
 
     /// The heap has sampled an object.
@@ -159,7 +196,11 @@ impl Sampler {
         if table.is_null() || self.sprung.swap(true, RELAXED) {
             return;
         }
-        fill(table, |_| crate::interp::sampled::op_sampled);
+        fill(table, |n| match n {
+            // Its position is none in the function.
+            ENTER => self.plain().0[ENTER],
+            _ => crate::interp::sampled::op_sampled,
+        });
         // SAFETY: the thread runs the domain.
         unsafe {
             let vm = self.vm.load(RELAXED);
@@ -179,10 +220,23 @@ impl Sampler {
     }
 
     /// The table that the domain's own one is a copy of.
-    fn plain(&self) -> &'static Handlers {
+    pub fn plain(&self) -> &'static Handlers {
         let vm = self.vm.load(RELAXED);
         // SAFETY: the thread runs the domain.
-        if !vm.is_null() && unsafe { (*vm).lua.machine.any } { &LOOPS } else { &HANDLERS }
+        if vm.is_null() { &HANDLERS } else { unsafe { (*vm).lua.machine.table() } }
+    }
+
+    /// The table that the domain's own one is a copy of has changed: the domain begins or ends to record what it meets, or has its first machine code.
+    pub fn follow_plain(&self) {
+        // A tick that comes in between is noted, and taken with the next one.
+        if !self.sprung.swap(true, RELAXED) {
+            self.restore();
+        }
+    }
+
+    /// Whether allocations are sampled.
+    pub fn samples_allocations(&self) -> bool {
+        self.interval != 0
     }
 
     /// Is there something to be taken?
@@ -209,7 +263,7 @@ fn fill(table: *mut Handlers, with: impl Fn(usize) -> crate::interp::Handler) {
     if table.is_null() {
         return;
     }
-    for n in 0..Op::ALL.len() {
+    for n in (0..Op::ALL.len()).chain([ENTER]) {
         // SAFETY: the domain's own table, which the thread that runs the domain alone touches; a handler of signals may come in between two entries, and
         // the interpreter reads whole entries.
         unsafe { (&raw mut (*table).0[n]).write_volatile(with(n)) };
@@ -268,7 +322,8 @@ impl Vm {
         clock::own().set_rate(hz);
         let interval = perilune_trace::emit::alloc_interval();
         let on = hz != 0 || interval != 0;
-        if self.lua.seen.sampler.interval != interval {
+        let other = self.lua.seen.sampler.interval != interval;
+        if other {
             self.lua.seen.sampler.interval = interval;
             self.lua.seen.sampler.allocations.clear();
             let notify: Notify = (heap_has_sampled, (&raw mut *self.lua.seen.sampler).cast());
@@ -277,6 +332,9 @@ impl Vm {
             self.heap.set_sampling(interval, seed, (interval != 0).then_some(notify));
         }
         if on == self.lua.seen.sampler.on.load(RELAXED) {
+            if other {
+                self.update_dispatch();
+            }
             return;
         }
         if on && self.lua.seen.sampler.table.load(RELAXED).is_null() {
@@ -308,6 +366,68 @@ impl Vm {
     pub(crate) fn take_samples_of_native(&mut self) {
         if self.lua.seen.sampler.is_sprung() {
             self.take(Innermost::Within);
+        }
+    }
+
+    /// Calls `f`, which copies values for another domain: time that it takes is told as such.
+    pub(crate) fn sample_copy_out<T>(&mut self, f: impl FnOnce(&mut Vm) -> T) -> T {
+        self.sample_copy(Copying::OUT, f)
+    }
+
+    /// Calls `f`, which copies values that another domain has sent from a call path: time and memory that it takes are told as such.
+    pub(crate) fn sample_copy_in<T>(&mut self, sent_at: u32, f: impl FnOnce(&mut Vm) -> T) -> T {
+        self.sample_copy(Copying::into(sent_at), f)
+    }
+
+    #[inline]
+    fn sample_copy<T>(&mut self, copying: Copying, f: impl FnOnce(&mut Vm) -> T) -> T {
+        if !self.lua.seen.sampler.on.load(RELAXED) {
+            return f(self);
+        }
+        self.take_copied();
+        let outer = self.lua.seen.sampler.copying.replace(copying);
+        let result = f(self);
+        self.take_copied();
+        self.lua.seen.sampler.copying = outer;
+        result
+    }
+
+    /// Takes what has been noted: it belongs to what is being copied, or to whoever is about to begin.
+    #[cold]
+    fn take_copied(&mut self) {
+        let outside = clock::own().take_outside();
+        let is_sprung = self.lua.seen.sampler.is_sprung();
+        if outside == 0 && !is_sprung {
+            return;
+        }
+        // Before a fiber begins, and where a domain takes what has come, nothing runs.
+        let runs = self.lua.seen.sampler.running_native().is_some();
+        let within = if runs { self.path(Innermost::Within, Leaf::default()) } else { 0 };
+        let stack = match self.lua.seen.sampler.copying {
+            Some(copying) => self.copying_path(within, copying),
+            None if runs => within,
+            None => self.runtime_path(),
+        };
+        if is_sprung {
+            self.lua.seen.sampler.restore();
+        }
+        let mut by = [outside, 0];
+        for (kind, &(activity, _)) in Activity::ALL.iter().enumerate() {
+            let ns = self.lua.seen.sampler.spent[kind].ns.swap(0, RELAXED);
+            by[usize::from(activity == Activity::Collector)] += ns;
+        }
+        let [copied, collected] = by;
+        if perilune_trace::on(event::Category::Cpu) {
+            if copied != 0 {
+                emit(CpuSample { stack: Stack(stack), used: Ns(copied), activity: Activity::Native });
+            }
+            if collected != 0 {
+                let stack = self.collecting_path(stack);
+                emit(CpuSample { stack: Stack(stack), used: Ns(collected), activity: Activity::Collector });
+            }
+        }
+        for _ in std::mem::take(&mut self.lua.seen.sampler.allocations) {
+            self.heap.name_sample(stack);
         }
     }
 
@@ -348,8 +468,13 @@ impl Vm {
                 native: spent.leaf_native.load(RELAXED),
                 collector: activity == Activity::Collector,
             };
+            let address = spent.address.load(RELAXED);
             if perilune_trace::on(event::Category::Cpu) {
-                let stack = self.path(innermost, leaf);
+                let located = match &self.lua.machine.specializer {
+                    Some(specializer) if address != 0 && !leaf.collector => specializer.locate(address),
+                    _ => Vec::new(),
+                };
+                let stack = self.path_through(innermost, leaf, &located);
                 emit(CpuSample { stack: Stack(stack), used: Ns(ns), activity });
             }
         }

@@ -243,6 +243,12 @@ impl Vm {
         stack_pointer() < self.lua.stacks.running.limit
     }
 
+    /// Whether half of the native stack that may be used is.
+    pub(crate) fn native_stack_half_used(&self) -> bool {
+        let running = &self.lua.stacks.running;
+        stack_pointer() < running.limit + running.end.saturating_sub(running.limit) / 2
+    }
+
     /// Runs the native whose frame is at `base` on a segment of the running coroutine's own.
     pub(crate) unsafe fn on_segment(&mut self, native: &'static Native) -> Flow {
         // SAFETY: as the caller's promise.

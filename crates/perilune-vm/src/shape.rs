@@ -7,7 +7,7 @@
 //! # Global, append-only
 //! Shapes are identified by a `u32` and belong to the process: what one domain learned about code is true in all. They refer to names by
 //! *atom*, a global `u32` for a text, hence hold no pointer into any private heap. A shape is never changed or freed. Reading takes no
-//! lock: ids index chunks that never move, and a shape's contents are complete before its id is told to anyone. Making one takes a
+//! lock (`shape/tree.rs`): ids index chunks that never move, and a shape's contents are complete before its id is told to anyone. Making one takes a
 //! mutex, but only the first time a domain takes a transition: after that it is in the parent's `first_child` or in the domain's cache.
 //!
 //! # Bounded
@@ -25,122 +25,31 @@
 //! (a decoded message) must pass through [`Vm::adopt_shape`] first. Adopted names are roots: at most one string per atom, so
 //! bounded too; keeping them weakly would need atoms to survive their strings.
 
+mod sync;
+mod tree;
+
 use crate::Vm;
 use crate::object::LuaString;
 use crate::value::Gc;
 use perilune_heap::Obj;
-use std::collections::hash_map::Entry;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use tree::{CHUNK, Origin, Registry, Shape, Tree};
+pub use tree::{DICT, FAN_OUT, FROZEN_DICT, MAX_DATA_SHAPES, MAX_FIELDS, MAX_SHAPES, ROOT, ROOT_FAN_OUT};
 
-/// Not a shape: the table keeps its string keys in its hash part.
-pub const DICT: u32 = 0;
-/// The shape without fields.
-pub const ROOT: u32 = 1;
-/// As [`DICT`], for a table in an island: its string keys are strings of the island, which are not interned in any domain.
-pub const FROZEN_DICT: u32 = 2;
-/// Most fields of a shape.
-pub const MAX_FIELDS: u32 = 64;
-/// Most children of a shape other than the root.
-pub const FAN_OUT: u32 = 128;
-/// Most children of the root.
-pub const ROOT_FAN_OUT: u32 = 4096;
-/// Most shapes of the process.
-pub const MAX_SHAPES: u32 = 65_536;
-/// Most shapes that data may make.
-pub const MAX_DATA_SHAPES: u32 = MAX_SHAPES / 4;
-/// Most children of a shape when data wants another.
-const DATA_FAN_OUT: u32 = FAN_OUT / 2;
-/// Most children of the root when data wants another.
-const DATA_ROOT_FAN_OUT: u32 = ROOT_FAN_OUT / 4;
 /// Longest name of a field in bytes.
 pub const MAX_NAME: usize = 256;
 
-const CHUNK_BITS: u32 = 10;
-const CHUNK: usize = 1 << CHUNK_BITS;
-
-/// A shape. All fields but `first_child`, `index` (and `children`, which the mutex guards) are written once, before the id is published.
-struct Shape {
-    /// Atom of the last field.
-    atom: AtomicU32,
-    parent: AtomicU32,
-    /// Number of fields; the last one is in slot `count - 1`.
-    count: AtomicU32,
-    /// The first child that was made; 0: none.
-    first_child: AtomicU32,
-    children: AtomicU32,
-    /// Built at the first look-up: `index_size(count)` entries, each `atom << 8 | slot` or 0, an open-addressing hash
-    /// of the fields; then the fields' atoms by slot.
-    index: AtomicPtr<u32>,
-}
-
-impl Shape {
-    const fn empty() -> Shape {
-        Shape {
-            atom: AtomicU32::new(0),
-            parent: AtomicU32::new(0),
-            count: AtomicU32::new(0),
-            first_child: AtomicU32::new(0),
-            children: AtomicU32::new(0),
-            index: AtomicPtr::new(null_mut()),
-        }
-    }
-}
-
 /// The chunk of `DICT` and `ROOT`, so that every valid id has a chunk from the start.
 static FIRST: [Shape; CHUNK] = [const { Shape::empty() }; CHUNK];
-static CHUNKS: [AtomicPtr<Shape>; MAX_SHAPES as usize / CHUNK] = {
-    let mut chunks = [const { AtomicPtr::new(null_mut()) }; MAX_SHAPES as usize / CHUNK];
-    chunks[0] = AtomicPtr::new((&raw const FIRST) as *mut Shape);
-    chunks
-};
+// SAFETY: a static, whose shapes are changed by atomic operations only.
+static TREE: Tree = unsafe { Tree::new((&raw const FIRST) as *mut Shape) };
 
-/// What making shapes needs; behind a mutex.
-struct Registry {
-    /// (parent, atom) -> child
-    transitions: foldhash::HashMap<(u32, u32), u32>,
-    atoms: foldhash::HashMap<&'static [u8], u32>,
-    /// Texts by atom; the first is not an atom.
-    texts: Vec<&'static [u8]>,
-    next_shape: u32,
-    /// How many of the shapes data has made.
-    data_shapes: u32,
-}
-
-/// Who wants a transition.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// The text of a program.
-    Program,
-    /// Data, with names that it has had in this order before.
-    Data,
-    /// Data with other names: a transition that is not there yet is not made.
-    NewData,
-}
-
-static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
-    Mutex::new(Registry {
-        transitions: Default::default(),
-        atoms: Default::default(),
-        texts: vec![b""],
-        next_shape: FROZEN_DICT + 1,
-        data_shapes: 0,
-    })
-});
+static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| Mutex::new(Registry::new()));
 
 fn registry() -> MutexGuard<'static, Registry> {
     // Nothing in here panics half-way.
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[inline(always)]
-fn shape(id: u32) -> &'static Shape {
-    debug_assert!(id < MAX_SHAPES);
-    let chunk = CHUNKS[(id >> CHUNK_BITS) as usize % CHUNKS.len()].load(Acquire);
-    debug_assert!(!chunk.is_null());
-    // SAFETY: an id is given out after its chunk has been installed, and chunks are never freed.
-    unsafe { &*chunk.add(id as usize % CHUNK) }
 }
 
 /// Whether tables of shape `id` keep their string keys in the hash part.
@@ -152,12 +61,7 @@ pub(crate) fn is_dict(id: u32) -> bool {
 /// Number of fields.
 #[inline(always)]
 pub(crate) fn field_count(id: u32) -> u32 {
-    shape(id).count.load(Relaxed)
-}
-
-#[inline(always)]
-fn index_size(count: u32) -> u32 {
-    (count * 2).next_power_of_two()
+    TREE.shape(id).count()
 }
 
 /// The slot of the field `key` (an interned string) in tables of shape `id`; `None`: such tables have no field of that name, and neither
@@ -165,139 +69,19 @@ fn index_size(count: u32) -> u32 {
 #[inline]
 pub(crate) fn lookup(id: u32, key: Gc<LuaString>) -> Option<u32> {
     debug_assert!(key.is_interned());
-    lookup_atom(id, key.atom)
-}
-
-#[inline]
-fn lookup_atom(id: u32, atom: u32) -> Option<u32> {
-    if atom == 0 || id <= FROZEN_DICT {
-        return None;
-    }
-    let (index, count) = index(id);
-    let mask = index_size(count) - 1;
-    let mut i = atom & mask;
-    loop {
-        // SAFETY: the index has `mask + 1` entries, at least half of them 0.
-        let entry = unsafe { *index.add(i as usize) };
-        if entry >> 8 == atom {
-            return Some(entry & 0xff);
-        }
-        if entry == 0 {
-            return None;
-        }
-        i = (i + 1) & mask;
-    }
+    TREE.lookup(id, key.atom)
 }
 
 /// The atom of the field in `slot` of shape `id`, which has that many fields.
 #[inline(always)]
 pub(crate) fn atom_at(id: u32, slot: u32) -> u32 {
-    let (index, count) = index(id);
-    debug_assert!(slot < count);
-    // SAFETY: the atoms of all slots follow the hash.
-    unsafe { *index.add((index_size(count) + slot) as usize) }
-}
-
-/// The index of a shape with at least one field, and the number of fields.
-#[inline(always)]
-fn index(id: u32) -> (*const u32, u32) {
-    let s = shape(id);
-    let count = s.count.load(Relaxed);
-    let index = s.index.load(Acquire);
-    (if index.is_null() { build_index(s, count) } else { index }, count)
+    TREE.atom_at(id, slot)
 }
 
 /// The name of the field in `slot` of shape `id`.
 pub(crate) fn name_of(id: u32, slot: u32) -> &'static [u8] {
-    let (index, count) = index(id);
-    // SAFETY: the atoms of all slots follow the hash.
-    let atom = unsafe { *index.add((index_size(count) + slot) as usize) };
+    let atom = atom_at(id, slot);
     registry().texts[atom as usize]
-}
-
-#[cold]
-#[inline(never)]
-fn build_index(s: &'static Shape, count: u32) -> *const u32 {
-    let size = index_size(count);
-    let mut index = vec![0u32; (size + count) as usize].into_boxed_slice();
-    let mut at = s;
-    for slot in (0..count).rev() {
-        let atom = at.atom.load(Relaxed);
-        index[(size + slot) as usize] = atom;
-        let mut i = atom & (size - 1);
-        while index[i as usize] != 0 {
-            i = (i + 1) & (size - 1);
-        }
-        index[i as usize] = atom << 8 | slot;
-        at = shape(at.parent.load(Relaxed));
-    }
-    let new = Box::into_raw(index);
-    match s.index.compare_exchange(null_mut(), new.cast(), AcqRel, Acquire) {
-        Ok(_) => new.cast(),
-        Err(theirs) => {
-            // SAFETY: ours was not published; it came from `Box::into_raw` above.
-            drop(unsafe { Box::from_raw(new) });
-            theirs
-        }
-    }
-}
-
-/// The child of `parent` that adds `atom`, if `parent` has only ever had that child or it was its first.
-#[inline(always)]
-fn first_child(parent: u32, atom: u32) -> Option<u32> {
-    let child = shape(parent).first_child.load(Acquire);
-    if child != 0 && shape(child).atom.load(Relaxed) == atom { Some(child) } else { None }
-}
-
-/// Finds or makes the child of `parent` that adds a field named `text`; returns it with the atom.
-fn make_child(parent: u32, text: &[u8], origin: Origin) -> Option<(u32, u32)> {
-    let p = shape(parent);
-    let mut registry = registry();
-    let r = &mut *registry;
-    let known = r.atoms.get(text).copied();
-    if let Some(&child) = known.and_then(|atom| r.transitions.get(&(parent, atom))) {
-        return Some((child, known?));
-    }
-    let id = r.next_shape;
-    let children = p.children.load(Relaxed);
-    let fan_out = match origin {
-        Origin::Program if parent == ROOT => ROOT_FAN_OUT,
-        Origin::Program => FAN_OUT,
-        Origin::Data if r.data_shapes >= MAX_DATA_SHAPES => return None,
-        Origin::Data if parent == ROOT => DATA_ROOT_FAN_OUT,
-        Origin::Data => DATA_FAN_OUT,
-        Origin::NewData => return None,
-    };
-    if id >= MAX_SHAPES || children >= fan_out {
-        return None;
-    }
-    r.data_shapes += u32::from(origin == Origin::Data);
-    let atom = known.unwrap_or_else(|| {
-        let text: &'static [u8] = Box::leak(text.into());
-        let atom = r.texts.len() as u32;
-        r.texts.push(text);
-        r.atoms.insert(text, atom);
-        atom
-    });
-    r.next_shape += 1;
-    let chunk = &CHUNKS[(id >> CHUNK_BITS) as usize];
-    if chunk.load(Acquire).is_null() {
-        let new: Box<[Shape; CHUNK]> = Box::new([const { Shape::empty() }; CHUNK]);
-        chunk.store(Box::into_raw(new).cast(), Release);
-    }
-    let child = shape(id);
-    child.atom.store(atom, Relaxed);
-    child.parent.store(parent, Relaxed);
-    child.count.store(p.count.load(Relaxed) + 1, Relaxed);
-    match r.transitions.entry((parent, atom)) {
-        Entry::Vacant(e) => e.insert(id),
-        Entry::Occupied(_) => unreachable!("looked up above"),
-    };
-    p.children.store(children + 1, Relaxed);
-    if children == 0 {
-        p.first_child.store(id, Release);
-    }
-    Some((id, atom))
 }
 
 const CACHE: usize = 512;
@@ -385,7 +169,7 @@ impl ShapeTable {
         if atom == 0 {
             return None;
         }
-        if let Some(child) = first_child(id, atom) {
+        if let Some(child) = TREE.first_child(id, atom) {
             return Some(child);
         }
         let (cached, child) = self.cache[Self::cache_slot(id, atom)];
@@ -447,7 +231,7 @@ impl Vm {
         if field_count(id) >= MAX_FIELDS || key.len() > MAX_NAME {
             return None;
         }
-        let (child, atom) = make_child(id, key.bytes(), origin)?;
+        let (child, atom) = TREE.make_child(&mut registry(), id, key.bytes(), origin)?;
         self.lua.interned.shapes.adopt(key, atom);
         self.lua.interned.shapes.cache[ShapeTable::cache_slot(id, atom)] =
             ((id as u64) << 32 | atom as u64, child);

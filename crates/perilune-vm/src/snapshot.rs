@@ -25,7 +25,7 @@ mod request;
 mod roots;
 mod stacks;
 
-pub use request::{file_at_exit, path_for, set_file_at_exit};
+pub use request::{age_of_process, file_at_exit, path_for, set_file_at_exit};
 
 use crate::Vm;
 use crate::object::{Node, Table};

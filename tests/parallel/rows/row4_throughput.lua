@@ -1,4 +1,4 @@
--- 10,000 tasks that compute: threads <= cores + 2.
+-- 10,000 tasks that compute: threads <= cores + 2, and the one that compiles.
 package.path = "?.lua;" .. package.path
 local pl, os_view = require "perilune", require "threads"
 local pool = pl.pool.new {}
@@ -17,5 +17,5 @@ for i = 1, #tasks do
   tasks[i]:await()
   if i % 1000 == 0 then most = math.max(most, os_view.threads()) end
 end
-assert(most - before <= pool:workers() + 2, "threads: " .. before .. " before, " .. most .. " at most")
+assert(most - before <= pool:workers() + 3, "threads: " .. before .. " before, " .. most .. " at most")
 print "ok"

@@ -16,7 +16,8 @@ for i = 1, 101 do gate:send(i) end
 for i = 1, 100 do waiting[i]:await() end
 d:join()
 assert(cpu < 0.02, "processor time " .. cpu)
--- Our own looking takes a few.
-assert(wakeups <= 15, wakeups .. " wakeups")
+-- Our own looking takes a few, since the compiling thread looks whether it is something hot; anything that comes round
+-- while nobody runs, ticks above all, would be a hundred.
+assert(wakeups <= 30, wakeups .. " wakeups")
 io.stderr:write(string.format("%.1f ms of processor time, %d wakeups in %g s\n", cpu * 1e3, wakeups, seconds))
 print "ok"

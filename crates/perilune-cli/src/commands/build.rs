@@ -4,19 +4,25 @@
 //! the script and in what it finds, by LUA_PATH as the program would. A name that is computed is told with its line, and
 //! `--include` adds what it may be. A module that is not found, or is a C module, stops the build, since the program would
 //! stop there; `--without` says that it is known (a program may ask for modules by `pcall(require, "name")`, which is not
-//! looked for).
+//! looked for). With `--trace` a run of the program is watched, and what it asks for is put in too (`build/trace.rs`).
 
 mod modules;
+mod trace;
+
+pub use trace::tell_if_asked;
 
 use super::manual;
 use crate::app::payload::{self, Entry, Kind};
 use crate::app::{self, elf};
-use modules::Modules;
+use modules::{Found, Modules};
 use perilune_domain::bundle::is_asset_name;
+use perilune_stdlib::used::whole;
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use trace::Used;
 
 #[derive(Default)]
 struct Options {
@@ -24,6 +30,8 @@ struct Options {
     include: Vec<String>,
     without: Vec<String>,
     assets: Vec<PathBuf>,
+    /// Words of runs that are watched.
+    runs: Vec<String>,
     list: bool,
 }
 
@@ -43,6 +51,7 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
             "--include" => options.include.push(argument.to_string_lossy().into_owned()),
             "--without" => options.without.push(argument.to_string_lossy().into_owned()),
             "--asset" => options.assets.push(argument.into()),
+            "--trace" => options.runs.push(argument.to_string_lossy().into_owned()),
             "--list" => options.list = true,
             _ => unreachable!("perilune build: {name} is in the table, and nobody reads it"),
         }
@@ -61,21 +70,40 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
 }
 
 fn carry_out(main: &Path, options: &Options) -> Result<(), String> {
-    let mut modules = Modules::new(options.without.clone());
+    let mut used = Used::default();
+    for run in &options.runs {
+        if let Some(how) = trace::watch(main, run, &mut used)? {
+            tell(&format!("the run '{run}' ended {how}; what it had asked for until then is put in"));
+        }
+    }
+    let mut modules = Modules::new(options.without.clone(), used.modules.clone())?;
     modules.script(main)?;
     for name in &options.include {
         modules.include(name)?;
     }
-    let (mut entries, computed) = modules.finish()?;
+    let Found { mut entries, computed, by_runs } = modules.finish()?;
+    for name in by_runs {
+        let file = used.modules.get(&name).map(|(file, _)| String::from_utf8_lossy(file)).unwrap_or_default();
+        tell(&format!("a run required module '{name}' ({file})"));
+    }
     // Data are where the script is, for the program that is run from files too.
     let folder = main.parent().unwrap_or(Path::new(""));
     for asset in &options.assets {
         add_asset(folder, asset, &mut entries)?;
     }
+    for (name, path) in &used.assets {
+        if !is_asset_name(name) || entries.iter().any(|e| e.kind == Kind::Asset && e.name[..] == name[..]) {
+            continue;
+        }
+        let contents = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        tell(&format!("a run asked for asset '{}'", String::from_utf8_lossy(name)));
+        let file = path.as_os_str().as_bytes().into();
+        entries.push(Entry { kind: Kind::Asset, name: name.clone(), file, contents });
+    }
+    tell_what_is_left_out(main, &used, &entries);
+    let runs = if options.runs.is_empty() { "" } else { "what the runs required is put in, " };
     for place in &computed {
-        let text =
-            format!("perilune build: {place}: the name of this module is computed; --include adds modules\n");
-        crate::protected::write_error(text.as_bytes());
+        tell(&format!("{place}: the name of this module is computed; {runs}--include adds modules"));
     }
     if options.list {
         for entry in &entries {
@@ -91,6 +119,36 @@ fn carry_out(main: &Path, options: &Options) -> Result<(), String> {
     match &options.output {
         Some(output) => write(output, &entries),
         None => Ok(()),
+    }
+}
+
+/// A line on standard error.
+fn tell(text: &str) {
+    crate::protected::write_error(format!("perilune build: {text}\n").as_bytes());
+}
+
+/// Files of the program's folder that its runs have read in ways that do not work for what is in an executable.
+fn tell_what_is_left_out(main: &Path, used: &Used, entries: &[Entry]) {
+    let main = whole(main);
+    let here = whole(Path::new("."));
+    let folder = main.parent().unwrap_or(Path::new("/"));
+    let modules: BTreeSet<&PathBuf> = used.modules.values().map(|(_, path)| path).collect();
+    let inside: BTreeSet<PathBuf> =
+        entries.iter().map(|e| whole(Path::new(std::ffi::OsStr::from_bytes(&e.file)))).collect();
+    let is_left = |path: &&PathBuf| {
+        path.starts_with(folder) && **path != main && !modules.contains(*path) && !inside.contains(*path)
+    };
+    for path in used.code.iter().filter(is_left) {
+        let path = path.strip_prefix(&here).unwrap_or(path).display();
+        tell(&format!(
+            "{path} is not put in: a run loaded it by the name of its file (require finds what is in an executable)"
+        ));
+    }
+    for path in used.data.iter().filter(is_left) {
+        let path = path.strip_prefix(&here).unwrap_or(path).display();
+        tell(&format!(
+            "{path} is not put in: a run opened it by the name of its file (pl.asset finds what is in an executable)"
+        ));
     }
 }
 

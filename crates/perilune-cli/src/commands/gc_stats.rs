@@ -9,6 +9,7 @@ use super::table::{Table, percent};
 use super::trace::describe::{Describe, bytes, time};
 use perilune_measure::json::Json;
 use perilune_see::Trace;
+use perilune_see::analyse::compile::{self, Compiling};
 use perilune_see::analyse::domains::{Account, Why};
 use perilune_see::analyse::gc::{self, Collections, Report, Sent};
 use perilune_see::analyse::histogram::Histogram;
@@ -23,7 +24,8 @@ const EVENTS: u32 = Category::Life as u32
     | Category::Gc as u32
     | Category::Heap as u32
     | Category::Contention as u32
-    | Category::Block as u32;
+    | Category::Block as u32
+    | Category::Compile as u32;
 
 /// Domains that the tables for people show: those that existed longest.
 const MOST_DOMAINS: usize = 32;
@@ -123,7 +125,26 @@ fn text(trace: &Trace, report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         table.write(out, 0)?;
     }
-    copies(&rows, report, out)
+    copies(&rows, report, out)?;
+    compiler(&compile::report(trace), out)
+}
+
+/// What the compiler took, if there was one at work: on a thread beside the domains, unless it is told to work on theirs.
+fn compiler(c: &Compiling, out: &mut dyn Write) -> io::Result<()> {
+    if c.recordings + c.compiled + c.failed + c.refused == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\ncompiler  {} for {} of machine code in {} pieces; {} recordings, {} times not compiled, left {} times, given up {} times",
+        time(c.ns),
+        bytes(c.bytes),
+        c.compiled,
+        c.recordings,
+        c.refused,
+        c.left,
+        c.given_up
+    )
 }
 
 /// Values that went from domain to domain, if any did.
@@ -339,6 +360,21 @@ fn json(trace: &Trace, report: &Report) -> Json {
         ("domains", Json::List(domains.collect())),
         ("total", Json::Object(total)),
         ("sent", Json::List(report.sent.iter().map(sent).collect())),
+        ("compiler", compiling(&compile::report(trace))),
+    ])
+}
+
+fn compiling(c: &Compiling) -> Json {
+    Json::object([
+        ("ns", number(c.ns)),
+        ("bytes", number(c.bytes)),
+        ("compiled", number(c.compiled)),
+        ("failed", number(c.failed)),
+        ("recordings", number(c.recordings)),
+        ("not_compiled", number(c.refused)),
+        ("installed", number(c.installed)),
+        ("left", number(c.left)),
+        ("given_up", number(c.given_up)),
     ])
 }
 

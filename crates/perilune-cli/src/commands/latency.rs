@@ -1,15 +1,18 @@
 //! `perilune latency`: how long something had to wait, in percentiles, and the slowest of it with where it was.
 //!
 //! The figures are computed by `perilune_see::analyse::latency`, which says what is measured from where to where. Parallel loops, whose slowest domain makes all others wait,
-//! have a section of their own (`loops.rs`).
+//! have a section of their own (`loops.rs`), and so have the requests of servers and what went wrong between the program and its peers (`requests.rs`).
 
 use super::loops;
 use super::observe;
+use super::requests;
 use super::table::Table;
 use super::trace::describe::{Describe, time};
 use perilune_measure::json::Json;
 use perilune_see::analyse::latency::{Delay, Latency, Slow, latency};
 use perilune_see::analyse::loops::{Site, loops as loops_of};
+use perilune_see::analyse::peers::{Finding, peers};
+use perilune_see::analyse::requests::{Requests, requests as requests_of};
 use perilune_see::{Trace, Who};
 use perilune_trace::{Category, ObjectRef};
 use std::io::{self, Write};
@@ -21,7 +24,8 @@ const EVENTS: u32 = Category::Life as u32
     | Category::Wait as u32
     | Category::Timer as u32
     | Category::Gc as u32
-    | Category::Block as u32;
+    | Category::Block as u32
+    | Category::Io as u32;
 
 /// Carries out the subcommand.
 pub fn run(words: &[Vec<u8>]) -> ExitCode {
@@ -44,12 +48,15 @@ pub fn run(words: &[Vec<u8>]) -> ExitCode {
         request.remarks(&seen.trace);
         let found = latency(&seen.trace, top);
         let sites = loops_of(&seen.trace);
+        let requests = (requests_of(&seen.trace, top), peers(&seen.trace));
         let mut out = request.output()?;
         if request.json {
-            writeln!(out, "{}", json(&seen.trace, &found, &sites, top))?;
+            writeln!(out, "{}", json(&seen.trace, &found, &sites, &requests, top))?;
         } else {
             text(&seen.trace, &found, top, &mut out)?;
             loops::text(&seen.trace, &sites, top.min(20), &mut out)?;
+            requests::text(&seen.trace, &requests.0, top.min(20), &mut out)?;
+            requests::findings(&seen.trace, &requests.1, top, &mut out)?;
         }
         out.flush()?;
         Ok(seen.code)
@@ -63,7 +70,7 @@ fn place(trace: &Trace, s: &Slow) -> Option<String> {
     let d = &trace.definitions;
     let path = || Some(d.frame(d.frames(s.stack).next()?));
     d.frames(s.stack)
-        .find(|node| node.source != 0)
+        .find(|node| node.source != 0 && !d.is_own(node))
         .map(|node| d.frame(node))
         .or_else(path)
         .or_else(|| (s.name != 0).then(|| d.string(s.name)))
@@ -111,7 +118,13 @@ fn text(trace: &Trace, found: &Latency, top: usize, out: &mut dyn Write) -> io::
     table.write(out, 4)
 }
 
-fn json(trace: &Trace, found: &Latency, sites: &[Site], top: usize) -> Json {
+fn json(
+    trace: &Trace,
+    found: &Latency,
+    sites: &[Site],
+    (requests, peers): &(Requests, Vec<Finding>),
+    top: usize,
+) -> Json {
     let number = |n: u64| Json::Number(n as f64);
     let names = Describe::new(trace);
     let text = |t: Option<String>| t.map_or(Json::Null, Json::Text);
@@ -148,5 +161,7 @@ fn json(trace: &Trace, found: &Latency, sites: &[Site], top: usize) -> Json {
         ("delays", Json::object(delays)),
         ("slowest", Json::List(slowest.collect())),
         ("loops", loops::json(trace, sites)),
+        ("requests", requests::json(trace, requests)),
+        ("connections", requests::findings_json(trace, peers)),
     ])
 }

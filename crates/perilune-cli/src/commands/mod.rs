@@ -7,8 +7,11 @@
 //!
 //! `options.rs` decides whether a first word is a subcommand at all.
 
+mod answers;
 mod bench;
-mod build;
+pub mod build;
+pub mod explain;
+mod fibers;
 mod gc_stats;
 mod heap;
 mod latency;
@@ -16,6 +19,7 @@ mod loops;
 pub mod manual;
 mod observe;
 mod prof;
+mod requests;
 mod table;
 mod test;
 mod top;

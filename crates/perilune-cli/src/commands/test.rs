@@ -5,9 +5,11 @@
 //! | `test/find.rs` | which files, and what `.busted` says |
 //! | `test/pool.rs` | processes: starting them, reading what they tell, ending those that hang |
 //! | `test/worker.rs` | what runs in such a process |
+//! | `test/fields.rs` | lines in which processes tell each other things |
 //! | `test/blocks.lua`, `test/assert.lua` | the words that test files are written in |
 //! | `test/coverage.rs` | which lines were executed: adding up, the table, lcov's format |
 //! | `test/report.rs` | what is written: for people, TAP, JUnit |
+//! | `test/watch.rs` | running again what a changed file concerns |
 //!
 //! # Isolation
 //! A file gets a process: its globals, `package.loaded`, current folder, limits and exit are its own, its output is kept and
@@ -31,9 +33,11 @@
 //! source text, which would change its columns, messages and limits.
 
 mod coverage;
+pub mod fields;
 mod find;
 mod pool;
 mod report;
+mod watch;
 mod worker;
 
 use super::manual;
@@ -54,6 +58,8 @@ pub struct Options {
     verbose: bool,
     /// The file for the coverage of lines, if that is wanted.
     coverage: Option<PathBuf>,
+    /// Run again what changes concern.
+    watch: bool,
     /// What goes to workers as it is: `filter`, `tags`, `helper`, `lpath`...
     settings: Vec<(String, Vec<u8>)>,
 }
@@ -103,6 +109,9 @@ pub struct File {
     output: Vec<u8>,
     /// What its process told of the lines that were executed.
     covered: Vec<coverage::Told>,
+    /// The files that it looked at, and those that it wrote, if that is asked for.
+    looked_at: Vec<PathBuf>,
+    written: Vec<PathBuf>,
 }
 
 impl File {
@@ -153,6 +162,7 @@ fn options(read: manual::Words) -> Result<Options, String> {
         fail_fast: false,
         verbose: false,
         coverage: None,
+        watch: false,
         settings: Vec::new(),
     };
     for (name, argument) in read.options {
@@ -168,6 +178,7 @@ fn options(read: manual::Words) -> Result<Options, String> {
             "--fail-fast" => options.fail_fast = true,
             "--verbose" => options.verbose = true,
             "--coverage" => options.coverage = options.coverage.or_else(|| Some(PathBuf::from("lcov.info"))),
+            "--watch" => options.watch = true,
             "--lcov" => options.coverage = argument.map(PathBuf::from),
             _ => {
                 use std::os::unix::ffi::OsStringExt;
@@ -176,16 +187,36 @@ fn options(read: manual::Words) -> Result<Options, String> {
             }
         }
     }
+    if options.watch {
+        // Reports for other programs have an end, and the lines of some files are not those of all.
+        let other = match () {
+            () if options.format != "plain" => Some("--format"),
+            () if options.output.is_some() => Some("--output"),
+            () if options.coverage.is_some() => Some("--coverage"),
+            () => None,
+        };
+        if let Some(other) = other {
+            return Err(format!("--watch does not go with {other}: leave one out"));
+        }
+    }
     Ok(options)
 }
 
-fn carry_out(mut options: Options) -> Result<ExitCode, String> {
-    let mut config = find::config()?;
+/// Adds what `.busted` says and the command line does not.
+fn add_settings(settings: &mut Vec<(String, Vec<u8>)>, config: &mut find::Config) {
     for (name, value) in std::mem::take(&mut config.settings) {
-        if !options.settings.iter().any(|(known, _)| *known == name) {
-            options.settings.push((name, value));
+        if !settings.iter().any(|(known, _)| *known == name) {
+            settings.push((name, value));
         }
     }
+}
+
+fn carry_out(mut options: Options) -> Result<ExitCode, String> {
+    if options.watch {
+        return watch::watch(options);
+    }
+    let mut config = find::config()?;
+    add_settings(&mut options.settings, &mut config);
     let files = find::files(&options.paths, &config)?;
     if files.is_empty() {
         return Err("there is no file whose name ends in _test.lua or _spec.lua".to_owned());
@@ -199,7 +230,7 @@ fn carry_out(mut options: Options) -> Result<ExitCode, String> {
     let mut result = reporter.begin(&mut *out);
     let began = std::time::Instant::now();
     let mut coverage = coverage::Coverage::of(&files);
-    pool::run(&files, &options, &mut |file| {
+    pool::run(&files, &options, &pool::Stop::default(), &mut |file| {
         failed |= file.bad().next().is_some();
         coverage.add(&file.covered);
         if result.is_ok() {

@@ -120,6 +120,8 @@ struct Frame {
     start: usize,
     /// The place of what it contains, in an array; its own, in an object.
     place: u8,
+    /// What the place's guess was when the object was opened: an object within it may be in the same place, and change that.
+    guess: Guess,
     /// How many names are as guessed, while all of them are.
     matched: u32,
     is_object: bool,
@@ -314,7 +316,15 @@ impl Parser<'_> {
             return Err(Stop::Fault(self.at, What::Depth(self.options.depth)));
         }
         self.at += 1;
-        self.frames.push(Frame { start: self.values.len(), place, matched: 0, is_object, on_track: true });
+        let guess = self.guesses[usize::from(place)];
+        self.frames.push(Frame {
+            start: self.values.len(),
+            place,
+            guess,
+            matched: 0,
+            is_object,
+            on_track: true,
+        });
         Ok(())
     }
 
@@ -366,8 +376,8 @@ impl Parser<'_> {
             self.at = end + 1;
             let bytes = &self.text[start..end];
             let Some(frame) = self.frames.last_mut() else { unreachable!("a name outside of objects") };
-            let guess = self.guesses[usize::from(frame.place)];
-            let guessed = if frame.on_track { vm.guessed_name(guess, frame.matched as usize) } else { None };
+            let guessed =
+                if frame.on_track { vm.guessed_name(frame.guess, frame.matched as usize) } else { None };
             match guessed {
                 Some(name) if name.bytes() == bytes => {
                     frame.matched += 1;
@@ -398,11 +408,10 @@ impl Parser<'_> {
     #[inline]
     fn close_object(&mut self, vm: &mut Vm) -> Result<Value, Stop> {
         let Some(frame) = self.frames.pop() else { unreachable!("an object is open") };
-        let guess = &mut self.guesses[usize::from(frame.place)];
         let entries = &self.values[frame.start..];
-        let record = vm.new_record(entries, *guess, frame.matched as usize)?;
+        let record = vm.new_record(entries, frame.guess, frame.matched as usize)?;
         if record.guess != Guess::default() {
-            *guess = record.guess;
+            self.guesses[usize::from(frame.place)] = record.guess;
         }
         if let Some(at) = record.repeated
             && self.options.unique

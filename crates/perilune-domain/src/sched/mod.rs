@@ -10,6 +10,7 @@
 //! | `timer.rs` | deadlines |
 //! | `linger.rs` | a moment of patience before sleeping |
 //! | `queue.rs`, `bell.rs` | tasks of a pool: deques, stealing; which sleeping worker is told of a new one |
+//! | `course.rs` | what the parts of a parallel loop tell each other: bites, errors, the end |
 //! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
 //! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
 //! | `cancel.rs` | the flag that a task, its wait and its domain share |
@@ -46,10 +47,12 @@
 //! # Locks
 //!
 //! No function here calls a callback (activation, poke, report, alarm) while it holds a lock, and no two locks are
-//! held at once, except in [`token::Token::close`], which says in which order.
+//! held at once, except in [`token::Token::close`], which says in which order, and while a loop's part takes a bite, where what is asked
+//! only looks.
 
 pub mod bell;
 pub mod cancel;
+pub(crate) mod course;
 pub mod deferred;
 mod linger;
 pub mod ordered;

@@ -3,7 +3,7 @@
 //! `tests/model` compiles those files a second time with loom's types under the same names. `Arc` is not among them: its
 //! count is not what the models are about, and loom's cannot hold an unsized value.
 
-pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+pub use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub use std::sync::{Mutex, MutexGuard};
 pub use std::thread::{Thread, current, park};
 

@@ -62,8 +62,8 @@ pub trait Idler: Sync {
     fn idle(&self, at_most: Option<Duration>);
     /// Gives the right back.
     fn give_back(&self);
-    /// Ends the wait that is under way, or the next one. From any thread.
-    fn kick(&self);
+    /// Ends the wait that is under way, or is about to be, of whoever has the right. From any thread.
+    fn call(&self);
 }
 
 static IDLER: OnceLock<&'static dyn Idler> = OnceLock::new();
@@ -115,7 +115,7 @@ struct Given {
     job: Option<Arc<dyn Job>>,
     /// The thread sleeps, and has to be woken.
     sleeping: bool,
-    /// It waits for what is outside, and has to be kicked.
+    /// It waits for what is outside, and has to be called.
     idling: bool,
 }
 
@@ -397,7 +397,7 @@ impl Seat {
         } else if given.idling && !std::ptr::eq(IDLING.get(), self) {
             drop(given);
             if let Some(idler) = IDLER.get() {
-                idler.kick();
+                idler.call();
             }
         }
     }

@@ -64,6 +64,7 @@ use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock,
 use super::waiter::{Reason, Sleeper, Waiter};
 use perilune_trace::event::Wake;
 use perilune_trace::{FiberRef, ObjectRef, emit};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -547,17 +548,25 @@ pub struct Root {
     roused: AtomicBool,
     /// Who waits for what, for events.
     events: (FiberRef, ObjectRef),
-    describe: Box<dyn Fn() -> String + Send + Sync>,
+    facts: Box<dyn Facts>,
+}
+
+/// Who waits for what and where.
+pub trait Facts: Any + Send + Sync {
+    /// In one line.
+    fn describe(&self) -> String;
+}
+
+impl<F: Fn() -> String + Any + Send + Sync> Facts for F {
+    fn describe(&self) -> String {
+        self()
+    }
 }
 
 impl Root {
-    /// The calling thread, whose domain belongs to `rest`'s program. `describe` says who waits for what and where.
-    pub fn new(
-        rest: Arc<Rest>,
-        events: (FiberRef, ObjectRef),
-        describe: Box<dyn Fn() -> String + Send + Sync>,
-    ) -> Root {
-        Root { thread: current(), rest, roused: AtomicBool::new(false), events, describe }
+    /// The calling thread, whose domain belongs to `rest`'s program.
+    pub fn new(rest: Arc<Rest>, events: (FiberRef, ObjectRef), facts: Box<dyn Facts>) -> Root {
+        Root { thread: current(), rest, roused: AtomicBool::new(false), events, facts }
     }
 }
 
@@ -572,6 +581,10 @@ impl Sleeper for Root {
     }
 
     fn describe(&self) -> String {
-        (self.describe)()
+        self.facts.describe()
+    }
+
+    fn facts(&self) -> Option<&dyn Any> {
+        Some(&*self.facts)
     }
 }

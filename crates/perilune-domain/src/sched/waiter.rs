@@ -20,6 +20,7 @@
 //! A waiter is not reused: the reference that a slow source still has to an old one must find it woken.
 
 use super::sync::{AtomicU64, Ordering};
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -72,6 +73,11 @@ pub trait Sleeper: Send + Sync {
 
     /// Who waits for what and where, one line, for reports: `task 'parse' waits for channel 'in' (main.lua:12)`.
     fn describe(&self) -> String;
+
+    /// The same as facts, for whoever knows their type: what a domain lists of its fibers.
+    fn facts(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 const OPEN: u64 = 0;

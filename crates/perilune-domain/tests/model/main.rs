@@ -10,6 +10,8 @@
 mod sched {
     #[path = "bell.rs"]
     pub mod bell;
+    #[path = "course.rs"]
+    pub mod course;
     #[path = "../../tests/model/linger.rs"]
     pub mod linger;
     #[path = "rest.rs"]
@@ -23,6 +25,7 @@ mod sched {
 }
 
 mod bell;
+mod course;
 mod pool;
 mod rest;
 mod token;

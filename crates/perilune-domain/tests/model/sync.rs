@@ -1,6 +1,6 @@
 //! loom's primitives under the names that `src/sched/sync.rs` gives to std's.
 
-pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 pub use loom::sync::{Mutex, MutexGuard};
 pub use loom::thread::{Thread, current, park};
 

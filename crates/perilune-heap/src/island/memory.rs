@@ -7,13 +7,15 @@
 //! that an island of a few objects takes one page. Blocks are reused last in, first out. A chunk all of whose blocks are free is free as a
 //! whole; a few of those stay mapped, the others go back to the system.
 //!
-//! A page knows its island's number ([`owner`]). That table is read without a lock by collectors with words that may be addresses: whoever reads it
+//! A page knows its island's number ([`owner`]). That table is read without a lock (`owners.rs`) by collectors with words that may be addresses: whoever reads it
 //! then asks whether it holds that island, and only such an answer means something.
 
+use super::owners::Owners;
+use super::sync::{CHUNKS, PAGES};
 use crate::OutOfMemory;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 /// First address of the range: 2^45.
 pub const BASE: usize = 1 << 45;
@@ -23,8 +25,7 @@ pub const RANGE_BITS: u32 = 40;
 pub const PAGE: usize = 4096;
 /// Bytes of a chunk.
 pub const CHUNK: usize = 2 << 20;
-const PAGES: usize = CHUNK / PAGE;
-const CHUNKS: usize = 1 << (RANGE_BITS - 21);
+const _: () = assert!(PAGES == CHUNK / PAGE && CHUNKS == 1 << (RANGE_BITS - 21));
 /// Order of the block that is a whole chunk.
 const WHOLE: usize = 9;
 /// Free chunks that stay mapped.
@@ -36,52 +37,23 @@ pub fn is_island(at: usize) -> bool {
     at >> RANGE_BITS == BASE >> RANGE_BITS
 }
 
-/// What is known of the pages of a chunk.
-struct Pages {
-    /// Number of the island that each belongs to; 0: none.
-    owners: [AtomicU32; PAGES],
-    /// While the chunk is divided: for a page where a free block begins, `order << 28 | (position in its list + 1)`, else 0. Only touched under the mutex.
-    states: [AtomicU32; PAGES],
-}
-
-/// By chunk. Made when a chunk is first used and kept for ever (4 KiB for 2 MiB).
-static CHUNK_PAGES: [AtomicPtr<Pages>; CHUNKS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS];
-
-/// The pages of a chunk that has been used.
-fn pages_of(chunk: usize) -> &'static Pages {
-    let slot = &CHUNK_PAGES[chunk];
-    let mut pages = slot.load(Acquire);
-    if pages.is_null() {
-        // Under the mutex of the state: nobody else makes one.
-        let none = [const { AtomicU32::new(0) }; PAGES];
-        pages = Box::into_raw(Box::new(Pages { owners: none, states: [const { AtomicU32::new(0) }; PAGES] }));
-        slot.store(pages, Release);
-    }
-    // SAFETY: tables are never freed.
-    unsafe { &*pages }
-}
+static OWNERS: Owners = Owners::new();
 
 /// Number of the island that the page at `at` belongs to, an address in the range; 0: none.
 #[inline]
 pub fn owner(at: usize) -> u32 {
     debug_assert!(is_island(at));
-    let pages = CHUNK_PAGES[(at - BASE) / CHUNK % CHUNKS].load(Acquire);
-    if pages.is_null() {
-        return 0;
-    }
-    // SAFETY: tables are never freed.
-    unsafe { (&(*pages).owners)[at / PAGE % PAGES].load(Relaxed) }
+    OWNERS.of((at - BASE) / PAGE)
 }
 
 fn set_owner(at: usize, bytes: usize, number: u32) {
-    for page in (at..at + bytes).step_by(PAGE) {
-        pages_of((page - BASE) / CHUNK).owners[page / PAGE % PAGES].store(number, Relaxed);
-    }
+    let first = (at - BASE) / PAGE;
+    OWNERS.set(first..first + bytes.div_ceil(PAGE), number);
 }
 
 /// The state of a page, counted from `BASE`.
 fn state(page: u32) -> &'static AtomicU32 {
-    &pages_of(page as usize / PAGES).states[page as usize % PAGES]
+    OWNERS.state(page)
 }
 
 static USED: AtomicUsize = AtomicUsize::new(0);

@@ -1,7 +1,7 @@
 //! Islands: immutable objects outside all heaps, readable by every domain, counted and freed as a whole.
 //!
 //! This file knows what an island consists of: a *number* (reused), a count, memory segments, the older islands that its objects refer to, and
-//! *contents*: whatever else it keeps alive, for the client. `slot.rs` has the counts, `memory.rs` the pages, `held.rs` a heap's view. What the
+//! *contents*: whatever else it keeps alive, for the client. `slot.rs` has the counts, `memory.rs` the pages, `owners.rs` whose they are, `held.rs` a heap's view. What the
 //! objects are is the client's business: it fills a [`Builder`] and seals it.
 //!
 //! # Counts
@@ -21,6 +21,7 @@
 
 pub(crate) mod held;
 pub(crate) mod memory;
+mod owners;
 mod slot;
 mod sync;
 

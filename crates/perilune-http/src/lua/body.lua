@@ -200,6 +200,29 @@ function Writer:write(...)
   return true
 end
 
+-- A part of a file (fs.open) as it is; how many bytes those were.
+function Writer:send_file(file, offset, n)
+  if not self._left and self._chunked then
+    local piece, message, code = file:read_at(offset or 0, math.min(n or PIECE, PIECE))
+    if not piece then
+      if code then return nil, message, code end
+      return 0
+    end
+    local ok, message, code = self:write(piece)
+    if not ok then return nil, message, code end
+    return #piece
+  end
+  local left = self._left
+  if left and n and n > left then error("the body is longer than its 'content-length'", 2) end
+  local sent, message, code = self._c:send_file(file, offset, n or left)
+  if not sent then
+    self._failed = code
+    return nil, message, code
+  end
+  if left then self._left = left - sent end
+  return sent
+end
+
 function Writer:flush() return self._c:flush() end
 
 -- Sends a body in pieces. A function body gives the next piece at each call and nil at the end; a function stream is called with the writer.

@@ -7,7 +7,7 @@ local unescape = core.unescape
 local Router = {}
 Router.__index = Router
 
-function core.router() return setmetatable({ root = { words = {} }, exact = {} }, Router) end
+function core.router() return setmetatable({ root = { words = {} }, exact = {}, methods = {} }, Router) end
 
 local function split(path)
   local segments, n, from = {}, 0, 2
@@ -49,7 +49,10 @@ function Router:add(method, pattern, route)
   node.methods = node.methods or {}
   if node.methods[method] then error("there is a route for " .. method .. " " .. pattern .. " already", 3) end
   route.names = names
+  -- for traces
+  route.name = method .. " " .. pattern
   node.methods[method] = route
+  self.methods[method] = true
   if #names == 0 then self.exact[pattern] = node end
 end
 

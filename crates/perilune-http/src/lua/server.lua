@@ -16,6 +16,7 @@ local setmetatable, string, tostring, type, xpcall = setmetatable, string, tostr
 local now, sleep, timeout = pl.now, pl.sleep, pl.timeout
 local read_request, send_response, read_body = core.read_request, core.send_response, core.read_body
 local reason = core.reason
+local request_begins, request_handled, request_ends = core.request_begins, core.request_handled, core.request_ends
 
 -- Modes of send_response.
 local HEAD, CLOSE, OLD, PIECES, UPGRADE = 1, 2, 4, 8, 16
@@ -30,7 +31,7 @@ local KINDS = {
 }
 local DEFAULTS = {
   header_timeout = 10, idle_timeout = 60, body_timeout = 30, body_rate = 256, write_timeout = 30, timeout = false,
-  header_bytes = 16384, header_fields = 100, body_limit = 1 << 20, max_connections = 10000,
+  header_bytes = 16384, header_fields = 100, body_limit = 1 << 20, max_connections = core.room(),
 }
 
 -- Requests -------------------------------------------------------------------------------------------------------------------------
@@ -75,6 +76,12 @@ function Request:take()
   if self._taken then error("the connection has been taken already", 2) end
   if self._left ~= 0 then error("the request has a body, which must be read before the connection is taken", 2) end
   self._taken = true
+  -- What becomes of the connection is no request any more.
+  local seen = self._seen
+  if seen then
+    self._seen = false
+    request_ends(seen, 101)
+  end
   local c = self._c
   c:set { read_timeout = false, write_timeout = false }
   return c
@@ -185,7 +192,9 @@ local function send(server, state, req, res, closing)
   if is_head then mode = mode | HEAD end
   local left = req._left
   -- The rest of a body that may never come, or is long, is not waited for.
-  if left ~= 0 and (left > DRAINED or left < 0 or req._fault or req._first) then mode = mode | CLOSE end
+  -- Of one that is too long the same comes of it whether its end has come already or not.
+  local too_long = req._fault and req._fault[2] == "limit"
+  if too_long or left ~= 0 and (left > DRAINED or left < 0 or req._fault or req._first) then mode = mode | CLOSE end
   local body, stream = res.body, res.stream
   local in_pieces = stream or type(body) == "function"
   if in_pieces then mode = mode | PIECES end
@@ -202,7 +211,7 @@ local function send(server, state, req, res, closing)
     if not all then return false end
   end
   if closes then
-    if req._left ~= 0 then linger(c) end
+    if too_long or req._left ~= 0 then linger(c) end
     return false
   end
   while req._left ~= 0 do
@@ -215,7 +224,9 @@ local function not_found() return plain(404) end
 
 local function other_method(methods)
   local names = {}
-  for name in pairs(methods) do names[#names + 1] = name end
+  for name in pairs(methods) do
+    if name ~= "any" then names[#names + 1] = name end
+  end
   if methods.GET and not methods.HEAD then names[#names + 1] = "HEAD" end
   if not methods.OPTIONS then names[#names + 1] = "OPTIONS" end
   table.sort(names)
@@ -226,14 +237,16 @@ local function other_method(methods)
   end
 end
 
-local NOT_FOUND = { f = not_found }
-local BAD_PATH = { f = function() return plain(400, "the path has a bad escape\n") end }
+local NOT_FOUND = { f = not_found, name = "(no route)" }
+local BAD_PATH = { name = "(bad path)", f = function() return plain(400, "the path has a bad escape\n") end }
 
 local function route_of(server, method, path)
+  -- 'OPTIONS *' asks about the server, not about a path.
+  if path == "*" then return { f = other_method(server._router.methods), name = "OPTIONS *" } end
   local methods, values = server._router:find(path)
   if not methods then return methods == nil and NOT_FOUND or BAD_PATH end
   local route = methods[method] or method == "HEAD" and methods.GET or methods.any
-  if not route then return { f = other_method(methods) } end
+  if not route then return { f = other_method(methods), name = "(no such method)" } end
   local names = route.names
   if not values then return route end
   local params = {}
@@ -248,10 +261,13 @@ local Guard = {
     l._connections[state] = nil
     l._active = l._active - 1
     l._permits:release()
+    local req = state.req
+    if req and req._seen then request_ends(req._seen, 0) end
     if not state.taken then
       -- What was sent goes on its way.
       local c <close> = state.c
     end
+    if l._source then l._source:ended() end
   end,
 }
 
@@ -287,7 +303,14 @@ local function turns(server, l, state)
       if wishes & 2 ~= 0 then req._first = continue end
     end
     l._served = l._served + 1
+    local seen = request_begins(c, route.name)
+    if seen then
+      -- However the fiber ends.
+      req._seen = seen
+      state.req = req
+    end
     local res = respond(server, req, route)
+    if seen and req._seen then request_handled(seen) end
     if req._taken then
       state.taken = true
       return
@@ -297,6 +320,10 @@ local function turns(server, l, state)
       -- The response is none: nothing of it has gone.
       report(server, goes_on, req)
       goes_on = send(server, state, req, plain(500), l._closing)
+    end
+    if seen then
+      req._seen = false
+      request_ends(seen, ok and res.status or 500)
     end
     if not goes_on then return end
     -- Nobody waits for this one but the fiber that counts ticks.
@@ -419,10 +446,61 @@ end
 
 Listener.__close = function(l) l:close(0) end
 
+-- A listener that several domains serve, each with a server that is made there as this one was made here.
+local Crew = { __name = "http.listener" }
+Crew.__index = Crew
+Crew.__close = Listener.__close
+Crew.address, Crew.wait = Listener.address, Listener.wait
+
+function Crew:info()
+  local sum = { served = 0, connections = 0, idle = 0, closing = self._closing }
+  for _, one in ipairs(self._crew) do
+    local answer = pl.channel.new(1)
+    if one.control:try_send("info", answer) then
+      local served, connections, idle = answer:recv_timeout(1)
+      if served then
+        sum.served, sum.connections, sum.idle = sum.served + served, sum.connections + connections, sum.idle + idle
+      end
+    end
+  end
+  return sum
+end
+
+function Crew:close(grace)
+  if grace == nil then grace = 10 end
+  if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
+  if not self._closing then
+    self._closing, self._crew.grace = true, grace
+    self._listener:close()
+  end
+  return self._fiber:await()
+end
+
+-- What a domain of a crew does: the steps by which the server was made, and serving what 'source' accepts.
+local function in_domain(source, control, options, steps)
+  local server = require "perilune.http".server(options)
+  for _, step in ipairs(steps) do server[step[1]](server, table.unpack(step, 2, step.n)) end
+  return require "perilune".scope(function()
+    local l = server:listen(source)
+    while true do
+      local word, value = control:recv()
+      if word ~= "info" then return l:close(word == "close" and value or 0) end
+      local info = l:info()
+      value:try_send(info.served, info.connections, info.idle)
+    end
+  end)
+end
+
 -- Servers --------------------------------------------------------------------------------------------------------------------------
 
 local Server = { __name = "http.server" }
 Server.__index = Server
+
+-- Each step by which the server is made, for domains that make one like it.
+local function step(server, ...)
+  local steps = server._steps
+  steps[#steps + 1] = table.pack(...)
+end
 
 local ROUTE_KINDS = { body_limit = "count", timeout = "seconds" }
 
@@ -432,6 +510,7 @@ function Server:route(method, pattern, f, options)
   local route = core.options(options, ROUTE_KINDS, {}, 2)
   route.f = f
   self._router:add(method, pattern, route)
+  step(self, "route", method, pattern, f, options)
   return self
 end
 
@@ -441,6 +520,7 @@ for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "D
     local route = core.options(options, ROUTE_KINDS, {}, 2)
     route.f = f
     self._router:add(method, pattern, route)
+    step(self, name, pattern, f, options)
     return self
   end
 end
@@ -448,7 +528,9 @@ end
 -- f(connection, request, protocol) with what perilune.ws makes of a connection, for requests for WebSocket at this path.
 function Server:ws(pattern, f, options)
   if type(f) ~= "function" then error("bad argument #2 to 'ws' (function expected, got " .. type(f) .. ")", 2) end
-  return self:get(pattern, require "perilune.ws".handler(f, options), { timeout = false })
+  self:get(pattern, require "perilune.ws".handler(f, options), { timeout = false })
+  self._steps[#self._steps] = table.pack("ws", pattern, f, options)
+  return self
 end
 
 local function endpoint(req) return normal(req._route.f(req), req) end
@@ -464,12 +546,14 @@ function Server:use(f)
     chain = function(req) return normal(use(req, following), req) end
   end
   self._chain = chain
+  step(self, "use", f)
   return self
 end
 
 function Server:static(prefix, folder, options)
   if type(prefix) ~= "string" then error("bad argument #1 to 'static' (string expected, got " .. type(prefix) .. ")", 2) end
   if type(folder) ~= "string" then error("bad argument #2 to 'static' (string expected, got " .. type(folder) .. ")", 2) end
+  step(self, "static", prefix, folder, options)
   options = core.options(options, { index = "string", hidden = "boolean", max_age = "seconds" }, { index = "index.html" }, 2)
   local f = core.files(folder, options)
   prefix = prefix:gsub("/$", "")
@@ -477,20 +561,57 @@ function Server:static(prefix, folder, options)
   return self
 end
 
+-- The option 'domains', and the others, which are the listener's.
+local function count_of(options)
+  if type(options) ~= "table" or options.domains == nil then return nil, options end
+  local count, rest = options.domains, {}
+  if math.type(count) ~= "integer" or count < 1 or count > 1024 then error("option 'domains' must be an integer from 1 to 1024", 3) end
+  for name, value in pairs(options) do
+    if name ~= "domains" then rest[name] = value end
+  end
+  return count, next(rest) ~= nil and rest or nil
+end
+
+local function listen_in_domains(server, listener, is_own, count)
+  local options, spread = {}, core.spread()
+  for name, value in pairs(server._options) do options[name] = value end
+  options.max_connections = -(-options.max_connections // count)
+  local ok, crew = pcall(spread.begin, listener, count, "http", in_domain, options, server._steps)
+  if not ok then
+    if is_own then listener:close() end
+    error(crew, 0)
+  end
+  local l = setmetatable({ _listener = listener, _crew = crew, _closing = false }, Crew)
+  l._fiber = core.daemon(function()
+    local closed <close> = is_own and listener or nil
+    return spread.run(crew, listener, function(message)
+      report(server, "cannot accept: " .. message)
+      sleep(0.05)
+    end)
+  end)
+  l._fiber:name("http " .. listener:address())
+  return l
+end
+
 -- Listens: at an address, or with a listener that there is. Serves in the background, as long as the scope lasts.
 function Server:listen(address, options)
   local listener, message, code, ok = address, nil, nil, nil
-  local is_own = type(address) == "string"
+  local count, rest = count_of(options)
+  local is_own, source = type(address) == "string", nil
   if is_own then
-    ok, listener, message, code = pcall(net.listen, address, options)
+    ok, listener, message, code = pcall(net.listen, address, rest)
     if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'")), 2) end
     if not listener then return nil, message, code end
+  elseif type(address) == "table" and address.ended then
+    -- in a domain of a crew
+    source = address
   elseif type(address) ~= "userdata" or not pcall(function() return address:address() end) then
     error("bad argument #1 to 'listen' (address or listener expected, got " .. type(address) .. ")", 2)
   end
+  if count then return listen_in_domains(self, listener, is_own, count) end
   local l = setmetatable({
     _listener = listener, _connections = {}, _active = 0, _served = 0, _closing = false, _starved = false, _tick = 0, _counting = false,
-    _permits = pl.semaphore(self._options.max_connections),
+    _permits = pl.semaphore(self._options.max_connections), _source = source,
   }, Listener)
   l._fiber = core.daemon(function()
     -- However the fiber ends; a listener of the program may have others who accept from it.
@@ -502,24 +623,28 @@ function Server:listen(address, options)
   return l
 end
 
--- Serves until it is cancelled. 'ready' is called with the listener.
-function Server:run(address, ready)
-  if ready ~= nil and type(ready) ~= "function" then error("bad argument #2 to 'run' (function expected, got " .. type(ready) .. ")", 2) end
+-- Serves until it is cancelled. 'ready' is called with the listener; options, if there are any, come before it.
+function Server:run(address, options, ready)
+  if type(options) ~= "table" and ready == nil then options, ready = nil, options end
+  if ready ~= nil and type(ready) ~= "function" then
+    local n = options == nil and 2 or 3
+    error("bad argument #" .. n .. " to 'run' (function expected, got " .. type(ready) .. ")", 2)
+  end
   local ended, message, code = pl.scope(function()
-    local ok, l, message, code = pcall(self.listen, self, address)
+    local ok, l, message, code = pcall(self.listen, self, address, options)
     if not ok then return false, l end
     if not l then return nil, message, code end
     if ready then ready(l) end
     return l:wait()
   end)
-  if ended == false then error((message:gsub("^perilune:%d+: ", "")), 2) end
-  if ended then return true end
+  if ended == false and message then error((tostring(message):gsub("^perilune:%d+: ", "")), 2) end
+  if ended ~= nil then return ended end
   return nil, message, code
 end
 
 function core.server(options)
   options = core.options(options, KINDS, DEFAULTS, 2)
-  return setmetatable({ _options = options, _router = core.router(), _uses = {}, _chain = endpoint }, Server)
+  return setmetatable({ _options = options, _router = core.router(), _uses = {}, _steps = {}, _chain = endpoint }, Server)
 end
 
 -- Helpers for handlers -------------------------------------------------------------------------------------------------------------

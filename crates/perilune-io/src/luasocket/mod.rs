@@ -6,6 +6,7 @@
 //! # Parts
 //! * This file: sockets and the natives that try and wait.
 //! * `names.rs`: addresses, options, errors in LuaSocket's words.
+//! * `ssl.lua`, `https.lua`: what programs use of LuaSec, `require "ssl"` and `"ssl.https"`, on the TLS of this room's connections.
 //! * `socket.lua`: the modules; what needs no loop of attempts is written there (connecting to one address after the other, `select`'s lists, `protect`).
 //! * `mime.rs`: filters, which know nothing of sockets.
 //!
@@ -20,12 +21,16 @@ mod mime;
 mod names;
 
 use crate::buffer::Buffer;
+use crate::connection::CONNECTION;
 use crate::poller::{self, Registration, Source as Polled};
+use crate::seen::{self, Before, Talk};
 use crate::slot::{Left, Wakes};
+use crate::stream::{Origin, Stream};
 use crate::waiting::{Progress, Side, Waited, turn, wait};
 use names::{Family, words};
 use parking_lot::Mutex;
 use perilune_domain::outside::{self, Awaited, Source, Turn, Waiter};
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::buffer::spare_capacity;
@@ -35,6 +40,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -50,6 +56,12 @@ struct Handle {
     fd: OwnedFd,
     reads: Mutex<()>,
     writes: Mutex<()>,
+    /// For traces.
+    talk: Talk,
+    /// The program has connected it to somebody.
+    dialled: AtomicBool,
+    /// A part of what is being received is there.
+    has_some: AtomicBool,
 }
 
 /// All that are open, for `select`.
@@ -59,7 +71,17 @@ impl Handle {
     fn new(fd: OwnedFd) -> Result<Arc<Handle>, Errno> {
         let registration = poller::register(&fd)?;
         let number = fd.as_raw_fd();
-        let handle = Arc::new(Handle { registration, fd, reads: Mutex::new(()), writes: Mutex::new(()) });
+        let handle = Arc::new(Handle {
+            registration,
+            fd,
+            reads: Mutex::new(()),
+            writes: Mutex::new(()),
+            talk: Talk::default(),
+            dialled: AtomicBool::new(false),
+            has_some: AtomicBool::new(false),
+        });
+        // As the system has it until the option tcp-nodelay.
+        handle.talk.set_nagle(true);
         OPEN.lock().get_or_insert_default().insert(number, Arc::downgrade(&handle));
         Ok(handle)
     }
@@ -81,12 +103,29 @@ impl Waited for Handle {
     fn deadline(&self, _: Side) -> Option<Instant> {
         None
     }
+    fn look(&self, side: Side) -> Option<Before> {
+        match side {
+            Side::Read => {
+                let has_some = self.has_some.load(Ordering::Relaxed);
+                Some(self.talk.reads(&self.fd, has_some, self.dialled.load(Ordering::Relaxed)))
+            }
+            // Who connects waits for room too.
+            Side::Write if rustix::net::getpeername(&self.fd).is_err() => None,
+            Side::Write => Some(self.talk.writes()),
+        }
+    }
+    fn tell(&self, before: &Before) {
+        before.tell(&self.fd, self);
+    }
     const NAME: &'static str = "socket";
 }
 
 impl Awaited for Handle {
-    fn words(&self) -> String {
-        format!("socket {}", self.fd.as_raw_fd())
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Socket
+    }
+    fn name(&self) -> String {
+        format!("{} (descriptor)", self.fd.as_raw_fd())
     }
 }
 
@@ -303,12 +342,14 @@ static RECEIVE: Native = Native::leaf("receive", |vm| {
             match rustix::net::recv(&handle.fd, spare_capacity(room), RecvFlags::empty()) {
                 Ok((0, _)) => this.ended = true,
                 Ok(_) => {
+                    handle.talk.received(&*handle);
                     drop(guard);
                     renew(vm, Side::Read, &mut progress)?;
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if progress.is_over => break "timeout".to_owned(),
                 Err(Errno::AGAIN) => {
+                    handle.has_some.store(!this.input.is_empty(), Ordering::Relaxed);
                     if this.input.is_empty() {
                         this.input.clear();
                     }
@@ -363,10 +404,14 @@ fn send(vm: &mut Vm, from: i64, to: i64) -> LuaResult<(Option<String>, i64)> {
         }
         let text = vm.check_str(2)?;
         let rest = &text.bytes()[(from - 1 + done) as usize..to as usize];
+        if seen::is_on() {
+            handle.talk.at(vm.event_stack());
+        }
         let guard = handle.writes.lock();
         handle.source().write.clear();
         match rustix::net::send(&handle.fd, rest, SendFlags::NOSIGNAL) {
             Ok(n) => {
+                handle.talk.sent(n, &*handle);
                 drop(guard);
                 progress.done += n as u64;
                 sock(vm)?.sent += n as f64;
@@ -490,6 +535,7 @@ static CONNECT: Native = Native::leaf("connect", |vm| {
     let connected = names::with_address(vm, |sock, address| {
         let handle = sock.open(address.family())?;
         sock.began = [Instant::now(); 2];
+        handle.dialled.store(true, Ordering::Relaxed);
         address.connect(&handle.fd)
     })?;
     match connected {
@@ -688,6 +734,39 @@ static SETFD: Native = Native::leaf("setfd", |vm| {
     Ok(0)
 });
 
+/// `wrap(s)`: a client's socket as a connection of `perilune.net`, for TLS; another socket of this module with its descriptor, for `select`; its timeouts. `s` has none any more.
+static WRAP: Native = Native::leaf("wrap", |vm| {
+    of_class(vm, "{client}")?;
+    let this = sock(vm)?;
+    let Some(handle) = this.handle.clone() else { return fail(vm, "closed") };
+    let connection = rustix::io::fcntl_dupfd_cloexec(&handle.fd, 3).and_then(|fd| {
+        let registration = poller::register(&fd)?;
+        let nodelay = sockopt::tcp_nodelay(&fd).unwrap_or(false);
+        let dialled = handle.dialled.load(Ordering::Relaxed);
+        let origin = if dialled { Origin::Dialled } else { Origin::Accepted };
+        Ok(Stream::with(fd, registration, &CONNECTION, nodelay, origin))
+    });
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => return fail(vm, &words(error)),
+    };
+    let this = sock(vm)?;
+    // What has come already is the beginning of the other end's handshake.
+    if !connection.input().buffer.add(this.input.bytes()) {
+        return Err(vm.out_of_memory());
+    }
+    this.handle = None;
+    this.input = Buffer::default();
+    let (family, class, block, total) = (this.family, this.class.clone(), this.block, this.total);
+    let connection = vm.shared_ref(connection);
+    vm.push(connection.into());
+    let other = vm.new_userdata(Sock::new(Some(handle), family, SocketType::STREAM, &class), 0)?;
+    vm.push(other.into());
+    vm.push(Value::float(block));
+    vm.push(Value::float(total));
+    Ok(4)
+});
+
 /// `s:dirty()`: whether something was received and not returned.
 static DIRTY: Native = Native::leaf("dirty", |vm| {
     let dirty = !sock(vm)?.input.is_empty();
@@ -768,7 +847,7 @@ static WAIT_FOR: Native = Native::leaf("wait_for", |vm| {
             return push_ready(vm, &all, &ready);
         }
         let words = Arc::new(Several(all.len()));
-        let waiter = outside::begin(vm, Verb::WaitsFor, words)?;
+        let waiter = outside::begin(vm, Verb::Selects, words)?;
         let mut selecting = Selecting { handles: all.clone(), left: Vec::new(), deadline: progress.0 };
         if !leave(&mut selecting, &waiter) {
             drop(selecting);
@@ -836,8 +915,11 @@ fn push_ready(vm: &mut Vm, all: &[(Arc<Handle>, Side)], ready: &[bool]) -> LuaRe
 struct Several(usize);
 
 impl Awaited for Several {
-    fn words(&self) -> String {
-        format!("one of {} sockets", self.0)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Several
+    }
+    fn name(&self) -> String {
+        format!("{} sockets", self.0)
     }
 }
 
@@ -877,11 +959,37 @@ static SKIP: Native = Native::leaf("skip", |vm| {
 });
 
 static CORE: Source = Source::new(include_bytes!("socket.lua"));
+static LUASEC: Source = Source::new(include_bytes!("ssl.lua"));
+static LUASEC_HTTPS: Source = Source::new(include_bytes!("https.lua"));
 
 /// `require "socket.core"`
 pub static SOCKET: Native = Native::reentrant("socket.core", |vm| load(vm, "core"));
 /// `require "socket.unix"`
 pub static UNIX: Native = Native::reentrant("socket.unix", |vm| load(vm, "unix"));
+/// `require "ssl"`
+pub static SSL: Native = Native::reentrant("ssl", |vm| {
+    outside::enter(vm);
+    let raw = vm.new_table(0, 4)?;
+    vm.push(raw.into());
+    vm.register(raw, &[&WRAP, &CLOSE, &GETFD, &GETSTATS])?;
+    load_source(vm, &LUASEC, raw.into())
+});
+/// `require "ssl.https"`
+pub static HTTPS: Native = Native::reentrant("ssl.https", |vm| {
+    outside::enter(vm);
+    load_source(vm, &LUASEC_HTTPS, Value::NIL)
+});
+
+/// Runs a source that returns its module.
+fn load_source(vm: &mut Vm, source: &Source, arg: Value) -> LuaResult<u32> {
+    let holder = vm.new_table(0, 2)?;
+    vm.push(holder.into());
+    vm.set_field(holder, "raw", arg)?;
+    source.run(vm, &[holder.into()])?;
+    let module = vm.get_field(holder, "module")?;
+    vm.ret(module)
+}
+
 /// `require "mime.core"`
 pub static MIME: Native = Native::leaf("mime.core", |vm| {
     let module = vm.new_table(0, 10)?;

@@ -198,7 +198,11 @@ pub static SETOPTION: Native = Native::leaf("setoption", |vm| {
         "reuseport" => sockopt::set_socket_reuseport(fd, check_flag(vm)?),
         "keepalive" => sockopt::set_socket_keepalive(fd, check_flag(vm)?),
         "broadcast" => sockopt::set_socket_broadcast(fd, check_flag(vm)?),
-        "tcp-nodelay" => sockopt::set_tcp_nodelay(fd, check_flag(vm)?),
+        "tcp-nodelay" => {
+            let on = check_flag(vm)?;
+            handle.talk.set_nagle(!on);
+            sockopt::set_tcp_nodelay(fd, on)
+        }
         "ipv6-v6only" => sockopt::set_ipv6_v6only(fd, check_flag(vm)?),
         "ip-multicast-loop" => sockopt::set_ip_multicast_loop(fd, check_flag(vm)?),
         "ipv6-multicast-loop" => sockopt::set_ipv6_multicast_loop(fd, check_flag(vm)?),

@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
 use perilune_stdlib::child::Child;
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -269,8 +270,11 @@ impl Backlog for Process {
 }
 
 impl Awaited for Process {
-    fn words(&self) -> String {
-        format!("the end of process {} ({})", self.pid, self.name)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Process
+    }
+    fn name(&self) -> String {
+        format!("{} ({})", self.pid, self.name)
     }
 }
 
@@ -370,7 +374,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
         if is_over {
             return Failure::Timeout.ret(vm);
         }
-        let waiter = outside::begin(vm, Verb::WaitsFor, Arc::clone(&process) as _)?;
+        let waiter = outside::begin(vm, Verb::Ends, Arc::clone(&process) as _)?;
         if process.wake_at_end(&waiter) {
             outside::set_data(vm, Waits { process: Arc::clone(&process), waiter, deadline });
             outside::limit_at(vm, deadline)?;

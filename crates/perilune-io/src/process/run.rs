@@ -142,7 +142,7 @@ pub static RUN: Native = Native::leaf("run", |vm| {
             Err(failure) => return failure.ret(vm),
         }
         let what: Arc<dyn Awaited> = Arc::clone(&running.process) as _;
-        let waiter = outside::begin(vm, Verb::WaitsFor, what)?;
+        let waiter = outside::begin(vm, Verb::Ends, what)?;
         if running.leave(&waiter) {
             let deadline = running.deadline;
             outside::set_data(vm, *running);

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use perilune_data::wire::{Malformed, Reader, put_string};
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn};
+use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, LuaString, Native, Table, Thrown, Value, Vm};
@@ -59,8 +60,11 @@ impl Drop for Client {
 }
 
 impl Awaited for Client {
-    fn words(&self) -> String {
-        format!("an answer of {}", self.link.stream.peer)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Connection
+    }
+    fn name(&self) -> String {
+        self.link.stream.name()
     }
 }
 
@@ -206,7 +210,7 @@ fn call(vm: &mut Vm, client: &Arc<Client>, name: Gc<LuaString>, first: u32) -> L
         Some(at) => (at.saturating_duration_since(Instant::now()).as_micros() as u64).max(1),
         None => 0,
     };
-    let waiter = outside::begin(vm, Verb::Receives, Arc::clone(client) as _)?;
+    let waiter = outside::begin(vm, Verb::Asks, Arc::clone(client) as _)?;
     let id = client.calls().lock().begin(waiter);
     let is_timed = progress.deadline.is_some();
     let mut pending = Pending { link: Arc::clone(link), id, is_timed, done: false };
@@ -271,7 +275,7 @@ fn conclude(vm: &mut Vm, client: &Arc<Client>, mut pending: Pending, reason: Rea
     }
     vm.truncate(below);
     if !pending.is_timed && outside::deadline(vm)?.is_some() {
-        outside::begin(vm, Verb::Receives, Arc::clone(client) as _)?;
+        outside::begin(vm, Verb::Asks, Arc::clone(client) as _)?;
         outside::set_data(vm, Expired);
         if outside::sleeps(vm) {
             return Err(vm.park());
@@ -517,7 +521,7 @@ static NEXT: Native = Native::leaf("next", |vm| {
                 incoming.close();
                 return raise(vm, client, name, Outcome::Failed(failure));
             }
-            let waiter = outside::begin(vm, Verb::Receives, Arc::clone(client) as _)?;
+            let waiter = outside::begin(vm, Verb::Asks, Arc::clone(client) as _)?;
             now = step(Some(waiter));
             if let Step::Wait = now {
                 if let Some(deadline) = deadline(client) {

@@ -11,8 +11,13 @@
 //!
 //! # Cancelling
 //! A worker whose job is cancelled is *doomed*: its fiber is going to be cancelled by the control fiber. It takes no other job meanwhile, as that would be cancelled in its place.
+//!
+//! # The end
+//! When the connection is over nobody waits for an answer, so calls are dropped, and cancelled where they run. A notification is a message that has arrived: a client may send it and close. Those
+//! that run go on to their end, and those in the queue are carried out by the control fiber.
 
 use super::frame::{Asked, Code, asked};
+use crate::seen;
 use perilune_data::wire::Malformed;
 use perilune_domain::outside::Waiter;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -32,7 +37,8 @@ const NOBODY: i64 = 0;
 pub struct Jobs {
     /// Workers at most.
     pub most: usize,
-    queue: VecDeque<Vec<u8>>,
+    /// With the time at which they came, if somebody wants to know.
+    queue: VecDeque<(Vec<u8>, Option<Instant>)>,
     queued: usize,
     stopped: bool,
     under_way: HashMap<u64, Job>,
@@ -42,6 +48,8 @@ pub struct Jobs {
     /// A worker has been woken or is being started, and has not looked yet.
     summoned: bool,
     doomed: HashSet<i64>,
+    /// Those that carry out a notification.
+    notified: HashSet<i64>,
     /// What the control fiber is to do.
     cancels: VecDeque<u64>,
     wants_worker: bool,
@@ -62,8 +70,8 @@ struct Job {
 
 /// What a worker finds.
 pub enum Next {
-    /// A request, and why it was cancelled if it was before anybody took it; whether to pump.
-    Job { frame: Vec<u8>, cancelled: Option<Code>, pump: bool },
+    /// A request, when it came, and why it was cancelled if it was before anybody took it; whether to pump.
+    Job { frame: Vec<u8>, came: Option<Instant>, cancelled: Option<Code>, pump: bool },
     /// Nothing: wait.
     Wait,
     /// Enough others wait.
@@ -92,6 +100,7 @@ impl Jobs {
             idle: Vec::new(),
             summoned: false,
             doomed: HashSet::new(),
+            notified: HashSet::new(),
             cancels: VecDeque::new(),
             wants_worker: false,
             control: None,
@@ -141,7 +150,7 @@ impl Jobs {
             }
         }
         self.queued += frame.len();
-        self.queue.push_back(frame.to_vec());
+        self.queue.push_back((frame.to_vec(), seen::is_on().then(Instant::now)));
         self.summon(wakes);
         self.stopped = self.queue.len() >= QUEUE || self.queued >= QUEUE_BYTES;
         Ok((!self.stopped, alarm))
@@ -205,12 +214,13 @@ impl Jobs {
         wakes: &mut Vec<Arc<Waiter>>,
     ) -> Next {
         self.summoned &= !came;
+        self.notified.remove(&n);
         if self.doomed.contains(&n) {
             // It was perhaps the one that was summoned.
             self.summon(wakes);
             return Next::Leave;
         }
-        let Some(frame) = self.queue.pop_front() else {
+        let Some((frame, since)) = self.queue.pop_front() else {
             if self.idle.len() >= IDLE {
                 return Next::Leave;
             }
@@ -221,14 +231,19 @@ impl Jobs {
         let pump = self.stopped && self.queue.len() <= QUEUE / 2 && self.queued <= QUEUE_BYTES / 2;
         self.stopped &= !pump;
         let mut cancelled = None;
-        if let Ok((Asked::Call { id, .. } | Asked::Stream { id, .. }, _)) = asked(&frame)
-            && let Some(job) = self.under_way.get_mut(&id)
-        {
-            job.worker = n;
-            cancelled = job.cancelled;
+        match asked(&frame) {
+            Ok((Asked::Call { id, .. } | Asked::Stream { id, .. }, _)) => {
+                if let Some(job) = self.under_way.get_mut(&id) {
+                    job.worker = n;
+                    cancelled = job.cancelled;
+                }
+            }
+            _ => {
+                self.notified.insert(n);
+            }
         }
         self.summon(wakes);
-        Next::Job { frame, cancelled, pump }
+        Next::Job { frame, came: since, cancelled, pump }
     }
 
     /// A worker does not wait any more for another reason than that it was woken.
@@ -240,9 +255,29 @@ impl Jobs {
     pub fn gone(&mut self, n: i64) -> Option<(u64, Code)> {
         self.workers -= 1;
         self.doomed.remove(&n);
+        self.notified.remove(&n);
         let id = self.under_way.iter().find(|(_, job)| job.worker == n).map(|(&id, _)| id);
         let job = id.and_then(|id| Some((id, self.under_way.remove(&id)?)));
         job.map(|(id, job)| (id, job.cancelled.unwrap_or(Code::Cancelled)))
+    }
+
+    /// Whether worker `n` carries out a notification.
+    pub fn is_notified(&self, n: i64) -> bool {
+        self.notified.contains(&n)
+    }
+
+    /// The connection is over: the next notification that has not been taken. Calls before it are dropped.
+    pub fn left(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let (frame, _) = self.queue.pop_front()?;
+            self.queued -= frame.len();
+            match asked(&frame) {
+                Ok((Asked::Call { id, .. } | Asked::Stream { id, .. }, _)) => {
+                    self.under_way.remove(&id);
+                }
+                _ => return Some(frame),
+            }
+        }
     }
 
     /// The job is being answered. False: it has been.

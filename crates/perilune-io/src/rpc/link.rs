@@ -49,7 +49,7 @@ pub enum Role {
     /// It asks.
     Client(Mutex<Calls>),
     /// It answers.
-    Server(Mutex<Jobs>),
+    Server(Box<Mutex<Jobs>>),
 }
 
 /// A connection of remote calls.

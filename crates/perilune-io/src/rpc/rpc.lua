@@ -1,6 +1,6 @@
 -- What of remote calls is written in Lua: the fibers of a server. The essay is in mod.rs; who works on what is in jobs.rs.
 local rpc, natives = ...
-local error, getmetatable, next, pcall, rawget = error, getmetatable, next, pcall, rawget
+local error, getmetatable, ipairs, next, pcall, rawget = error, getmetatable, ipairs, next, pcall, rawget
 local setmetatable, type, xpcall = setmetatable, type, xpcall
 local find, format, sub, traceback = string.find, string.format, string.sub, debug.traceback
 local pl, net = require "perilune", require "perilune.net"
@@ -74,7 +74,7 @@ local function work(peer, n, handlers, workers)
   while goes_on do goes_on = answer(peer, handlers, peer:next(n)) end
 end
 
--- The control fiber of a connection: its scope ends with the connection, and what still runs for it then is cancelled.
+-- The control fiber of a connection: its scope ends with the connection. Calls that still run for it then are cancelled; what it was notified of is carried out.
 local function control(s, peer, handlers)
   local workers = {}
   local event, n = peer:event()
@@ -86,10 +86,18 @@ local function control(s, peer, handlers)
     end
     event, n = peer:event()
   end
+  local busy = {}
+  for number, worker in next, workers do
+    if peer:is_notified(number) then busy[#busy + 1] = worker else worker:cancel "the connection is over" end
+  end
+  while answer(peer, handlers, peer:left()) do end
+  for _, worker in ipairs(busy) do pcall(worker.await, worker) end
 end
 
-local function serve_connection(connection, handlers, calls, permit)
+local function serve_connection(source, connection, handlers, calls, permit)
   local permit <close> = permit
+  -- in a domain of a crew
+  local counted <close> = type(source) == "table" and setmetatable({}, { __close = function() source:ended() end }) or nil
   local connection <close> = connection
   local peer <close> = natives.serve(connection, calls)
   -- nil: a handshake has failed, which its client has been told
@@ -118,7 +126,41 @@ local function check_integer(options, option, default, n, name)
   return value
 end
 
-local serve_options = { max = true, calls = true, all = "'max', 'calls'" }
+local serve_options = { max = true, calls = true, domains = true, all = "'max', 'calls', 'domains'" }
+
+local function accept(source, handlers, calls, permits)
+  while true do
+    local permit = permits:permit()
+    local connection, message, code = source:accept()
+    if not connection then
+      if code == "closed" then return end
+      error(format("rpc.serve: %s", message), 0)
+    end
+    daemon(serve_connection, source, connection, handlers, calls, permit)
+  end
+end
+
+-- What a domain of a crew does. Connections go on when the listener is closed, until the scope of the caller ends, which closes 'control'.
+local function in_domain(source, control, handlers, options)
+  local rpc = require "perilune.rpc"
+  return require "perilune".scope(function()
+    rpc.serve(source, handlers, options)
+    while control:recv() do end
+    return true
+  end)
+end
+
+-- The same in several domains. The fiber ends when the listener is closed, as it does with one.
+local function serve_in_domains(listener, handlers, count, max, calls)
+  local spread = natives.spread()
+  local crew = spread.begin(listener, count, "rpc", in_domain, handlers, { max = -(-max // count), calls = calls })
+  local closed = pl.channel.new()
+  daemon(function()
+    local guard <close> = setmetatable({}, { __close = function() closed:close() end })
+    return spread.run(crew, listener, function(message) error(format("rpc.serve: %s", message), 0) end, closed)
+  end)
+  return daemon(function() closed:recv() end)
+end
 
 -- rpc.serve(listener, functions [, options])
 function rpc.serve(listener, handlers, options)
@@ -134,22 +176,14 @@ function rpc.serve(listener, handlers, options)
     end
   end
   options = check_options(options, 3, "serve", serve_options)
-  local permits = pl.semaphore(check_integer(options, "max", 1000, 3, "serve"))
-  local calls = check_integer(options, "calls", 256, 3, "serve")
-  if not natives.is_listener(listener) then
+  local max, calls = check_integer(options, "max", 1000, 3, "serve"), check_integer(options, "calls", 256, 3, "serve")
+  if not natives.is_listener(listener) and not (type(listener) == "table" and listener.ended) then
     error(format("bad argument #1 to 'serve' (listener expected, got %s)", type(listener)), 2)
   end
-  return daemon(function()
-    while true do
-      local permit = permits:permit()
-      local connection, message, code = listener:accept()
-      if not connection then
-        if code == "closed" then return end
-        error(format("rpc.serve: %s", message), 0)
-      end
-      daemon(serve_connection, connection, handlers, calls, permit)
-    end
-  end)
+  if options.domains ~= nil then
+    return serve_in_domains(listener, handlers, check_integer(options, "domains", 1, 3, "serve"), max, calls)
+  end
+  return daemon(accept, listener, handlers, calls, pl.semaphore(max))
 end
 
 local connect_options = { timeout = true, window = true, all = "'timeout', 'window'" }

@@ -7,16 +7,19 @@ use super::natives::{
     Unsent, bad_values, draft, drop_draft, error_frame, push_values, put, put_arguments, room, shaken,
 };
 use crate::connection::CONNECTION;
+use crate::seen;
 use crate::stream::Stream;
-use crate::waiting::{Side, turn};
+use crate::waiting::{Progress, Side, turn};
 use parking_lot::Mutex;
 use perilune_data::wire::{self, Malformed, Reader, Refused};
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Turn, Waiter};
-use perilune_trace::event::Verb;
+use perilune_trace::ObjectKind;
+use perilune_trace::event::{Protocol, Verb};
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The kind of connections that are served.
 static SERVED: SharedKind = SharedKind::new("rpc connection", open);
@@ -46,8 +49,11 @@ impl Drop for Served {
 }
 
 impl Awaited for Served {
-    fn words(&self) -> String {
-        format!("a call of {}", self.link.stream.peer)
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Connection
+    }
+    fn name(&self) -> String {
+        self.link.stream.name()
     }
 }
 
@@ -61,7 +67,12 @@ impl SharedObject for Served {
 }
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    fill(vm, mt, &[&NEXT, &REPLY, &FAIL, &ITEM, &EVENT, &GONE, &CLOSE], &[("__close", &CLOSE)])
+    fill(
+        vm,
+        mt,
+        &[&NEXT, &LEFT, &IS_NOTIFIED, &REPLY, &FAIL, &ITEM, &EVENT, &GONE, &CLOSE],
+        &[("__close", &CLOSE)],
+    )
 }
 
 fn this(vm: &mut Vm) -> LuaResult<Arc<Served>> {
@@ -75,7 +86,7 @@ pub static SERVE: Native = Native::leaf("serve", |vm| {
     if let Err(failure) = shaken(vm, &stream)? {
         return failure.ret(vm);
     }
-    let link = Link::new(stream, Role::Server(Mutex::new(Jobs::new(most))));
+    let link = Link::new(stream, Role::Server(Box::new(Mutex::new(Jobs::new(most)))));
     let served = vm.shared_ref(Arc::new(Served { link }));
     vm.ret(served)
 });
@@ -136,12 +147,12 @@ static NEXT: Native = Native::leaf("next", |vm| {
         came = false;
         link.wake(wakes);
         match next {
-            Next::Job { frame, cancelled, pump } => {
+            Next::Job { frame, came, cancelled, pump } => {
                 outside::finish(vm);
                 if pump {
                     link.pump();
                 }
-                if let Some(count) = begin(vm, link, &frame, cancelled)? {
+                if let Some(count) = begin(vm, link, &frame, came, cancelled)? {
                     return Ok(count);
                 }
                 waiter = None;
@@ -152,7 +163,7 @@ static NEXT: Native = Native::leaf("next", |vm| {
             }
             Next::Wait => match waiter.take() {
                 // Looked for without leaving a waiter: now with one.
-                None => waiter = Some(outside::begin(vm, Verb::Receives, Arc::clone(&served) as _)?),
+                None => waiter = Some(outside::begin(vm, Verb::Serves, Arc::clone(&served) as _)?),
                 Some(waiter) => {
                     outside::set_data(vm, Idle { link: Arc::clone(link), waiter, came: false });
                     if link.over().is_none() && outside::sleeps(vm) {
@@ -170,11 +181,48 @@ static NEXT: Native = Native::leaf("next", |vm| {
     }
 });
 
+/// `peer:left()`: the connection is over: the next notification that nobody has taken, as `next` gives it; or nothing.
+static LEFT: Native = Native::leaf("left", |vm| {
+    let served = this(vm)?;
+    if served.link.over().is_none() {
+        return Ok(0);
+    }
+    loop {
+        let Some(frame) = served.jobs().lock().left() else { return Ok(0) };
+        if let Some(count) = begin(vm, &served.link, &frame, None, None)? {
+            return Ok(count);
+        }
+    }
+});
+
+/// `peer:is_notified(n)`: whether worker `n` carries out a notification.
+static IS_NOTIFIED: Native = Native::leaf("is_notified", |vm| {
+    let n = vm.check_int(2)?;
+    let notified = this(vm)?.jobs().lock().is_notified(n);
+    vm.ret(notified)
+});
+
 /// Pushes what a request says; `None`: there is nothing to do for it.
-fn begin(vm: &mut Vm, link: &Link, frame: &[u8], cancelled: Option<Code>) -> LuaResult<Option<u32>> {
+fn begin(
+    vm: &mut Vm,
+    link: &Link,
+    frame: &[u8],
+    came: Option<Instant>,
+    cancelled: Option<Code>,
+) -> LuaResult<Option<u32>> {
     let below = vm.nargs();
     match read_request(vm, link, frame, cancelled) {
-        Ok(n) => Ok(n),
+        Ok(n) => {
+            if n.is_some()
+                && seen::is_on()
+                && let Some(name) = vm.arg(below + 3).as_string()
+            {
+                let queued = came.map_or(Duration::ZERO, |at| at.elapsed());
+                let fiber = vm.running_fiber_ref();
+                seen::request_begins(fiber, name.bytes(), Protocol::Rpc, &link.stream, queued);
+            }
+            Ok(n)
+        }
         Err(malformed) => {
             vm.truncate(below);
             bad_values(vm, link, malformed)?;
@@ -224,14 +272,33 @@ fn check_id(vm: &mut Vm, n: u32) -> LuaResult<Option<u64>> {
     Ok(vm.arg(n).as_int().map(|id| id as u64))
 }
 
+/// The end of what [`begin`] has begun.
+fn answered(vm: &Vm, failed: bool) {
+    if seen::is_on() {
+        seen::request_ends(vm.running_fiber_ref(), failed.into());
+    }
+}
+
+/// The function has returned.
+fn handled(vm: &Vm, progress: &Progress) {
+    if progress.is_first && seen::is_on() {
+        seen::request_handled(vm.running_fiber_ref());
+    }
+}
+
 /// `peer:reply(id, ...)`: the results of a call, or nothing at the end of a stream.
 static REPLY: Native = Native::leaf("reply", |vm| {
     let served = this(vm)?;
     let link = &served.link;
-    let Some(id) = check_id(vm, 2)? else { return Ok(0) };
+    let Some(id) = check_id(vm, 2)? else {
+        answered(vm, false);
+        return Ok(0);
+    };
     let progress = turn(vm, &link.stream, Side::Write)?;
+    handled(vm, &progress);
     if room(vm, link, &progress)?.is_err() {
         served.jobs().lock().finish(id);
+        answered(vm, true);
         return Ok(0);
     }
     let mut draft = draft();
@@ -240,6 +307,7 @@ static REPLY: Native = Native::leaf("reply", |vm| {
         Err(Unsent::Thrown(thrown)) => return Err(thrown),
         Err(Unsent::Value(n, what)) => {
             refuse(link, id, Code::Error, &format!("result #{n}: {what}"));
+            answered(vm, true);
             return Ok(0);
         }
     }
@@ -250,6 +318,7 @@ static REPLY: Native = Native::leaf("reply", |vm| {
         }
     }
     drop_draft(draft);
+    answered(vm, false);
     Ok(0)
 });
 
@@ -257,6 +326,7 @@ static REPLY: Native = Native::leaf("reply", |vm| {
 static FAIL: Native = Native::leaf("fail", |vm| {
     let served = this(vm)?;
     let link = &served.link;
+    answered(vm, true);
     let Some(id) = check_id(vm, 2)? else { return Ok(0) };
     let code = u8::try_from(vm.check_int(3)?).ok().and_then(Code::of).unwrap_or(Code::Error);
     let mut draft = draft();
@@ -303,7 +373,7 @@ static ITEM: Native = Native::leaf("item", |vm| {
             }
             Some(true) => break,
             Some(false) => match waiter.take() {
-                None => waiter = Some(outside::begin(vm, Verb::Sends, Arc::clone(&served) as _)?),
+                None => waiter = Some(outside::begin(vm, Verb::Writes, Arc::clone(&served) as _)?),
                 Some(_) => {
                     if link.over().is_none() && outside::sleeps(vm) {
                         return Err(vm.park());
@@ -357,7 +427,7 @@ static EVENT: Native = Native::leaf("event", |vm| {
             Some(Event::Cancel(n)) => (b"cancel", n),
             None => {
                 if waiter.is_none() {
-                    waiter = Some(outside::begin(vm, Verb::Receives, Arc::clone(&served) as _)?);
+                    waiter = Some(outside::begin(vm, Verb::Serves, Arc::clone(&served) as _)?);
                     continue;
                 }
                 waiter = None;
@@ -381,6 +451,7 @@ static GONE: Native = Native::leaf("gone", |vm| {
     let n = vm.check_int(2)?;
     let left = served.jobs().lock().gone(n);
     if let Some((id, why)) = left {
+        answered(vm, true);
         served.link.send(&error_frame(id, why, end_words(why)));
     }
     Ok(0)

@@ -1,17 +1,27 @@
-//! Model checks of the slot: every interleaving of those who wait, the poller and whoever takes a wait back, within a bound on preemptions.
+//! Model checks: every interleaving of a few threads, within a bound on preemptions. Here the slot: those who wait, the poller and whoever takes a wait back. `leases.rs`: who waits for
+//! descriptors.
 //!
-//! `src/slot.rs` is compiled here a second time, with loom's primitives.
+//! `src/slot.rs` and `src/lease.rs` are compiled here a second time, with loom's primitives.
 
 #![allow(dead_code, missing_docs)]
 
+#[path = "../../src/lease.rs"]
+mod lease;
+mod leases;
 #[path = "../../src/slot.rs"]
 mod slot;
 mod sync {
     pub use loom::sync::atomic::{AtomicU32, Ordering};
     pub use loom::sync::{Mutex, MutexGuard};
+    pub use loom::thread::{Thread, current, park};
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Others go on, for as long as it may be.
+    pub fn park_for(_: std::time::Duration) {
+        loom::thread::yield_now();
     }
 }
 

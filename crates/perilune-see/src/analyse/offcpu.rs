@@ -10,7 +10,7 @@ pub use crate::replay::Waker;
 use crate::replay::{self, Change, Replay, Subscriber};
 use crate::trace::Trace;
 use perilune_trace::event::{ObjectRef, Verb};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Why code did not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -42,7 +42,16 @@ pub struct Entry {
     pub open: u64,
     /// Who ended them, how often; the most frequent first.
     pub wakers: Vec<(Waker, u64)>,
+    /// What they were for, if that is of a kind of which there are many: some of it by name.
+    pub objects: Vec<ObjectRef>,
+    /// How many others.
+    pub others: u64,
 }
+
+/// As many are named.
+const NAMED: usize = 2;
+/// As many are told apart.
+const MOST_OBJECTS: usize = 4096;
 
 /// What a trace says about waiting.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +64,28 @@ pub struct OffCpu {
     pub wall_ns: u64,
 }
 
+#[derive(Default)]
 struct Sums {
     at: HashMap<(Cause, u32, u32), usize>,
     entries: Vec<Entry>,
+    /// Objects of each entry that have been met.
+    met: HashMap<usize, HashSet<ObjectRef>>,
 }
 
 impl Sums {
+    /// One of those that an entry counts together.
+    fn name(&mut self, cause: Cause, stack: u32, domain: u32, object: ObjectRef) {
+        let Some(&at) = self.at.get(&(cause, stack, domain)) else { return };
+        let met = self.met.entry(at).or_default();
+        if met.len() < MOST_OBJECTS && met.insert(object) {
+            let entry = &mut self.entries[at];
+            match entry.objects.len() < NAMED {
+                true => entry.objects.push(object),
+                false => entry.others += 1,
+            }
+        }
+    }
+
     fn add(&mut self, cause: Cause, stack: u32, domain: u32, ns: u64, delay: u64, waker: Waker) {
         // Sleeps and calls have no object to tell them apart by; timers have no names.
         let entries = &mut self.entries;
@@ -75,6 +100,8 @@ impl Sums {
                 delay: 0,
                 open: 0,
                 wakers: Vec::new(),
+                objects: Vec::new(),
+                others: 0,
             });
             entries.len() - 1
         });
@@ -91,9 +118,10 @@ impl Sums {
     }
 }
 
-/// Objects of which there is one for each use (tasks, loops) are counted together: by kind, unless they have a name.
-fn common(trace: &Trace, object: ObjectRef) -> ObjectRef {
-    if trace.definitions.has_label(object) { object } else { ObjectRef::new(object.kind(), 0) }
+/// Objects of which there is one for each use (tasks, loops) are counted together: by kind, unless they have a name. So are those that have one, but of which there are many.
+pub(super) fn common(trace: &Trace, object: ObjectRef) -> ObjectRef {
+    let is_one = trace.definitions.has_label(object) && !object.kind().is_fleeting();
+    if is_one { object } else { ObjectRef::new(object.kind(), 0) }
 }
 
 /// The books while a trace is replayed.
@@ -114,7 +142,11 @@ impl Subscriber for Books<'_> {
                     None => (0, Waker::Runtime),
                 };
                 let ns = over.to - over.parked;
-                self.sums.add(cause, over.wait.stack, over.fiber.domain(), ns, delay, waker);
+                let (stack, domain, object) = (over.wait.stack, over.fiber.domain(), over.wait.object);
+                self.sums.add(cause, stack, domain, ns, delay, waker);
+                if object.kind().is_fleeting() && self.trace.definitions.has_label(object) {
+                    self.sums.name(cause, stack, domain, object);
+                }
             }
             Change::CallOver(over) => {
                 let waker = if over.is_open { Waker::Nobody } else { Waker::Kernel };
@@ -129,7 +161,7 @@ impl Subscriber for Books<'_> {
 impl OffCpu {
     /// Reads a trace.
     pub fn new(trace: &Trace) -> OffCpu {
-        let mut books = Books { trace, sums: Sums { at: HashMap::new(), entries: Vec::new() } };
+        let mut books = Books { trace, sums: Sums::default() };
         let replay = replay::run(trace, &mut [&mut books]);
         let mut entries = books.sums.entries;
         for entry in &mut entries {
@@ -146,11 +178,19 @@ impl OffCpu {
         self.entries.iter().map(|e| e.ns).sum()
     }
 
-    /// A cause for people: `receives from channel 'jobs'`, `calls read`.
-    pub fn describe(&self, trace: &Trace, cause: Cause) -> String {
-        match cause {
-            Cause::Call(name) => format!("in {}", trace.definitions.string(name)),
-            Cause::Wait(verb, object) => trace.definitions.wait(verb, object),
+    /// What an entry waits for, for people: `receives from channel 'jobs'`, `in read`.
+    pub fn describe(&self, trace: &Trace, entry: &Entry) -> String {
+        match (entry.cause, &entry.objects[..]) {
+            (Cause::Call(name), _) => format!("in {}", trace.definitions.string(name)),
+            (Cause::Wait(verb, object), []) => trace.definitions.wait(verb, object),
+            (Cause::Wait(verb, _), objects) => {
+                let others = match entry.others {
+                    0 => String::new(),
+                    n => format!(" and {n} others"),
+                };
+                let names: Vec<_> = objects.iter().map(|object| trace.definitions.object(*object)).collect();
+                format!("{} {}{others}", verb.word(), names.join(", "))
+            }
         }
     }
 
@@ -179,6 +219,33 @@ mod tests {
 
     fn event(ns: u64, who: Who, kind: Kind, c: u16, a: u64, b: u64) -> Event {
         Event { ns, who, kind, c, a, b }
+    }
+
+    #[test]
+    fn what_there_is_much_of_is_counted_together_and_named() {
+        let one = Who::Domain(1);
+        let f = FiberRef::new(1, 0, 0).0;
+        let mut events = vec![event(0, one, Kind::FiberRun, 0, f, 0)];
+        for n in 0..5u64 {
+            let connection = ObjectRef::new(ObjectKind::Connection, 1 + n % 4).0;
+            let at = 10 + n * 100;
+            events.push(event(at, one, Kind::WaitBegin, Verb::Reads as u16, connection, 7));
+            events.push(event(at + 1, one, Kind::FiberPark, 0, f, 0));
+            events.push(event(at + 51, one, Kind::FiberRun, 0, f, 0));
+            events.push(event(at + 52, one, Kind::WaitEnd, 0, connection, f));
+        }
+        let mut trace = Trace { events, end_ns: 1000, ..Trace::default() };
+        for n in 1..=4 {
+            let name = trace.definitions.add_string(&format!("a -> b:{n}"));
+            trace.definitions.add_label(ObjectRef::new(ObjectKind::Connection, n), name);
+        }
+        let seen = OffCpu::new(&trace);
+        let [entry] = &seen.entries[..] else { panic!("{:?}", seen.entries) };
+        assert_eq!((entry.count, entry.ns, entry.others), (5, 250, 2));
+        assert_eq!(
+            seen.describe(&trace, entry),
+            "reads from connection a -> b:1, connection a -> b:2 and 2 others"
+        );
     }
 
     #[test]

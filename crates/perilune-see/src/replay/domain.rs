@@ -468,5 +468,8 @@ fn moves(kind: Kind) -> bool {
             | BlockEnd
             | PartBegin
             | PartEnd
+            | RequestBegin
+            | RequestHandled
+            | RequestEnd
     )
 }

@@ -105,8 +105,10 @@ impl Names {
         let word = verb.word();
         let label = match object.kind() {
             ObjectKind::None => self.plain(word.strip_suffix(" for").unwrap_or(word)),
-            ObjectKind::Timer if word == "sleeps" => self.plain(word),
-            ObjectKind::Several => self.plain("waits for several"),
+            ObjectKind::Timer if verb == Verb::Sleeps => self.plain(word),
+            ObjectKind::Several if trace.definitions.label(object).is_none() => {
+                self.plain("waits for several")
+            }
             _ => self.object(trace, word, object),
         };
         self.waits.insert((verb, key), label);

@@ -19,7 +19,7 @@ use self::kernel::Kernel;
 use super::model::*;
 use super::names::{HashMap, Names};
 use crate::trace::{Event, Trace, Who};
-use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Verb};
+use perilune_trace::event::{FiberRef, Field, Kind, ObjectRef, Slowness, Verb};
 use std::collections::BTreeSet;
 
 /// A bar that has begun.
@@ -627,12 +627,47 @@ impl Builder<'_> {
                 self.open_span(who, Key(e.kind, e.a, 0), open);
             }
             Kind::LoadEnd => self.close_span(who, Key(Kind::LoadBegin, e.a, 0), ns),
+            Kind::CompileBegin => {
+                let label = self.names.defined(trace, e.a);
+                let open = Open { start: ns, class: Class::Load, label, stack: 0, x: e.b };
+                self.open_span(who, Key(e.kind, 0, 0), open);
+            }
+            Kind::CompileEnd => self.close_span(who, Key(Kind::CompileBegin, 0, 0), ns),
+            Kind::CodeInstalled | Kind::CodeGivenUp => {
+                let label = self.names.plain(e.kind.info().name);
+                let row = self.row_of(who);
+                self.moment(row, e, label, 0, e.b);
+            }
             Kind::SpanBegin => {
                 let label = self.names.defined(trace, e.a);
                 let open = Open { start: ns, class: Class::Span, label, stack: 0, x: e.b };
                 self.open_span(who, Key(e.kind, e.a, e.b), open);
             }
             Kind::SpanEnd => self.close_span(who, Key(Kind::SpanBegin, e.a, e.b), ns),
+            Kind::RequestBegin => {
+                let label = self.names.defined(trace, e.b);
+                let open = Open { start: ns, class: Class::Span, label, stack: 0, x: 0 };
+                self.open_span(who, Key(e.kind, e.a, 0), open);
+            }
+            Kind::RequestHandled => {
+                let label = self.names.plain("writes the answer");
+                let open = Open { start: ns, class: Class::Span, label, stack: 0, x: 0 };
+                self.open_span(who, Key(e.kind, e.a, 0), open);
+            }
+            Kind::RequestEnd => {
+                self.close_span(who, Key(Kind::RequestHandled, e.a, 0), ns);
+                self.close_span(who, Key(Kind::RequestBegin, e.a, 0), ns);
+            }
+            Kind::SlowWait | Kind::SmallWrites => {
+                let object = ObjectRef(e.a);
+                let word = match e.kind {
+                    Kind::SlowWait => Slowness::decode(e.c as u64).word(),
+                    _ => e.kind.info().name,
+                };
+                let label = self.names.object(trace, word, object);
+                let row = self.row_of(who);
+                self.moment(row, e, label, 0, compact(object));
+            }
             Kind::Mark => {
                 let label = self.names.defined(trace, e.a);
                 let row = self.row_of(who);

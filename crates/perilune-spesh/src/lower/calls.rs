@@ -1,10 +1,12 @@
 //! Calls and returns.
 
+use super::inline::tail_native;
 use super::{Lowering, Val};
-use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::Op;
 use perilune_vm::Tag;
 use perilune_vm::machine::{CODES, EXITED, LEAVE, MachineCode, TAIL, layout};
+use perilune_vm::{Effect, Native, Quick};
 
 /// From a frame's base to its function, where results go.
 const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
@@ -29,9 +31,8 @@ impl Lowering<'_, '_> {
         let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let none = self.exit_block(at, EXITED);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
-        self.unless(there, none);
+        self.unless(there, slow.block);
         let distance = Self::slot(a) - RESULTS;
         let callee = self.b.ins().iadd_imm_s(base, distance as i64);
         self.has_room(at, callee, inst);
@@ -40,7 +41,9 @@ impl Lowering<'_, '_> {
             0 => self.load(types::I64, vm, layout::VM_TOP),
             b => self.b.ins().iadd_imm_s(callee, (b as i64 - 1) * layout::VALUE_SIZE as i64),
         };
-        self.pad(callee, inst, end);
+        let end = self.pad(callee, inst, end);
+        // Where a function of variable arguments finds them.
+        self.store(end, vm, layout::VM_TOP);
         // The record.
         let pc = self.position(at + 1);
         self.write_records();
@@ -93,25 +96,30 @@ impl Lowering<'_, '_> {
 
     /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
+        let inside = at - self.frames[self.frame as usize].first;
+        if let Some((native, quick)) = tail_native(self.log, inside).filter(|_| !self.is_suspect(at)) {
+            return self.give_back_native(at, native, &quick);
+        }
+        if self.frame != 0 {
+            // The frame whose place it would take is not there.
+            return self.exit(at, EXITED);
+        }
         let i = self.code(at);
         let a = i.a() as usize;
-        if i.d() != 0 {
-            self.stepped = true;
+        if i.d() != 0 || self.proto.is_vararg {
+            self.stepped = i.d() != 0;
             return self.finish(at);
         }
         if i.b() == 0 {
             // The arguments that are not the last call's results.
             self.flush_all();
         }
-        let (leave, other) = (self.exit_block(at, LEAVE), self.aside());
+        let other = self.aside();
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other.block);
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let moved = self.b.ins().band_imm_u(flags, layout::VARARG as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, moved, 0);
-        self.unless(plain, leave);
         let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
@@ -125,11 +133,13 @@ impl Lowering<'_, '_> {
             0 => self.move_to_top(a + layout::GAP as usize),
             b => {
                 let count = b as i32 - 1;
-                self.give(a + layout::GAP as usize, 0, count);
+                self.give(a + layout::GAP as usize, base, 0, count);
                 self.b.ins().iadd_imm_s(base, (count * layout::VALUE_SIZE) as i64)
             }
         };
-        self.pad(base, inst, end);
+        let end = self.pad(base, inst, end);
+        let vm = self.b.use_var(self.vm);
+        self.store(end, vm, layout::VM_TOP);
         let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
         self.store(flags, base, layout::FRAME_FLAGS);
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
@@ -141,31 +151,67 @@ impl Lowering<'_, '_> {
         self.finish(at);
     }
 
+    /// `TAILCALL` of a native by its quick form: gives back what that gives. What has been done is not done again, so it is asked before whether the return is a plain one.
+    fn give_back_native(&mut self, at: usize, native: &'static Native, quick: &Quick) {
+        let a = self.code(at).a() as usize;
+        if self.frame != 0 {
+            let slow = self.exit_block(at, EXITED);
+            self.give_to(at, a, native, quick, slow);
+            return self.give_inlined(a, 1);
+        }
+        let slow = self.aside();
+        self.b.set_cold_block(slow.block);
+        let base = self.b.use_var(self.base);
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let unusual = self.b.ins().band_imm_u(flags, layout::SLOW_RETURN as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, unusual, 0);
+        self.unless(plain, slow.block);
+        // One, none, or all.
+        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
+        let few = self.b.ins().icmp_imm_s(IntCC::SignedLessThanOrEqual, wanted, 1);
+        self.unless(few, slow.block);
+        self.give_to(at, a, native, quick, slow.block);
+        let [none, some, all, done] = [(); 4].map(|()| self.b.create_block());
+        self.b.set_cold_block(none);
+        self.b.set_cold_block(all);
+        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
+        self.b.ins().brif(wanted, some, &[], none, &[]);
+        self.b.switch_to_block(some);
+        self.give(a, base, RESULTS, 1);
+        let open = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, wanted, 0);
+        self.b.ins().brif(open, all, &[], done, &[]);
+        self.b.switch_to_block(all);
+        let top = self.b.ins().iadd_imm_s(base, (RESULTS + layout::VALUE_SIZE) as i64);
+        self.store(top, vm, layout::VM_TOP);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(none);
+        self.b.ins().jump(done, &[]);
+        self.b.switch_to_block(done);
+        self.b.ins().return_(&[base]);
+        self.b.switch_to_block(slow.block);
+        self.now = slow.before;
+        self.finish(at);
+    }
+
+    /// Register `a` becomes what the quick form gives.
+    fn give_to(&mut self, at: usize, a: usize, native: &'static Native, quick: &Quick, slow: Block) {
+        let collects = quick.effect != Effect::Nothing;
+        let [payload, tag] = self.quick_form(at, native, quick, slow, collects);
+        let tag = self.b.ins().ireduce(types::I8, tag);
+        self.put(a, tag, payload);
+    }
+
     /// All values from register `r` to the top go to the frame's first registers. Where they end then.
     fn move_to_top(&mut self, r: usize) -> Val {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let top = self.load(types::I64, vm, layout::VM_TOP);
         let first = self.b.ins().iadd_imm_s(base, Self::slot(r) as i64);
-        let [head, next, done] = [(); 3].map(|()| self.b.create_block());
-        let from = self.b.append_block_param(head, types::I64);
-        let to = self.b.append_block_param(head, types::I64);
-        self.b.ins().jump(head, &[first.into(), base.into()]);
-        self.b.switch_to_block(head);
-        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, from, top);
-        self.b.ins().brif(more, next, &[], done, &[]);
-        self.b.switch_to_block(next);
-        let payload = self.load(types::I64, from, layout::PAYLOAD);
-        let tag = self.load(types::I8, from, layout::TAG);
-        self.store(payload, to, layout::PAYLOAD);
-        self.store(tag, to, layout::TAG);
-        let [from, to_next] = [from, to].map(|p| self.b.ins().iadd_imm_s(p, layout::VALUE_SIZE as i64));
-        self.b.ins().jump(head, &[from.into(), to_next.into()]);
-        self.b.switch_to_block(done);
-        to
+        self.move_values(first, top, base)
     }
 
     /// Instruction `at` ends the frame in a way that only the interpreter knows.
     fn finish(&mut self, at: usize) {
+        assert_eq!(self.frame, 0, "an inlined function ends by giving back");
         self.flush_all();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::finish() as i64);
@@ -179,6 +225,7 @@ impl Lowering<'_, '_> {
     /// Leaves, for the interpreter to call, unless the frame at `callee` and the native one have room.
     fn has_room(&mut self, at: usize, callee: Val, inst: Val) {
         let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
         let vm = self.b.use_var(self.vm);
         let registers = self.load(types::I8, inst, layout::INST_REGISTERS);
         let registers = self.b.ins().uextend(types::I64, registers);
@@ -194,8 +241,8 @@ impl Lowering<'_, '_> {
         self.unless(fits, leave);
     }
 
-    /// Parameters of the frame at `callee` that get no argument, because these end at `end`, are nil.
-    fn pad(&mut self, callee: Val, inst: Val, end: Val) {
+    /// Parameters of the frame at `callee` that get no argument, because these end at `end`, are nil. Where they end then.
+    fn pad(&mut self, callee: Val, inst: Val, end: Val) -> Val {
         let params = self.load(types::I8, inst, layout::INST_PARAMS);
         let params = self.b.ins().uextend(types::I64, params);
         let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
@@ -215,6 +262,7 @@ impl Lowering<'_, '_> {
         let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
         self.b.ins().jump(head, &[after.into()]);
         self.b.switch_to_block(done);
+        at
     }
 
     /// A return of so many values that nothing has to be closed for, to a caller that wants as many, or all; the interpreter does the others.
@@ -226,7 +274,7 @@ impl Lowering<'_, '_> {
         let count = match i.op() {
             Some(Op::Return0) => 0,
             Some(Op::Return1) => 1,
-            _ if i.b() == 0 || i.d() != 0 => {
+            _ if i.b() == 0 => {
                 self.stepped = true;
                 return self.finish(at);
             }
@@ -234,65 +282,72 @@ impl Lowering<'_, '_> {
         };
         let otherwise = self.aside();
         self.b.set_cold_block(otherwise.block);
+        if i.op() == Some(Op::Return) && i.d() != 0 {
+            // Variables that closures have, and what is to be closed, from the first register on.
+            self.close_from(at, 0, otherwise.block);
+        }
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let slow = self.b.ins().band_imm_u(flags, layout::SLOW_RETURN as i64);
+        // Of a function of variable arguments it is known that it has moved.
+        let own = if self.proto.is_vararg { layout::VARARG } else { 0 };
+        let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
         let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
         self.unless(plain, otherwise.block);
         let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
+        let called = self.called_at();
         let [exactly, other, all] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         self.b.set_cold_block(all);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, count as i64);
         self.b.ins().brif(is, exactly, &[], other, &[]);
         self.b.switch_to_block(exactly);
-        self.give(i.a() as usize, RESULTS, count);
-        self.b.ins().return_(&[base]);
+        self.give(i.a() as usize, called, RESULTS, count);
+        self.b.ins().return_(&[called]);
         self.b.switch_to_block(other);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, -1);
         let rest = self.b.create_block();
         self.b.set_cold_block(rest);
         self.b.ins().brif(is, all, &[], rest, &[]);
         self.b.switch_to_block(all);
-        self.give(i.a() as usize, RESULTS, count);
-        let top = self.b.ins().iadd_imm_s(base, (RESULTS + count * layout::VALUE_SIZE) as i64);
+        self.give(i.a() as usize, called, RESULTS, count);
+        let top = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
         self.store(top, vm, layout::VM_TOP);
-        self.b.ins().return_(&[base]);
+        self.b.ins().return_(&[called]);
         // Nothing is wanted, or one, of nothing.
         self.b.switch_to_block(rest);
         let few = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, if count == 0 { 1 } else { 0 });
         self.unless(few, otherwise.block);
         if count == 0 {
             let zero = self.b.ins().iconst(types::I64, 0);
-            self.store(zero, base, RESULTS + layout::PAYLOAD);
-            self.store_tag(Tag::NIL, base, RESULTS);
+            self.store(zero, called, RESULTS + layout::PAYLOAD);
+            self.store_tag(Tag::NIL, called, RESULTS);
         }
-        self.b.ins().return_(&[base]);
+        self.b.ins().return_(&[called]);
         self.b.switch_to_block(otherwise.block);
         self.now = otherwise.before;
         self.finish(at);
     }
 
-    /// Values of registers from `a` on go to lower addresses, from so far from the base on. None is overwritten before it is moved.
-    fn give(&mut self, a: usize, offset: i32, count: i32) {
+    /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is overwritten before it is moved.
+    fn give(&mut self, a: usize, target: Val, offset: i32, count: i32) {
         let base = self.b.use_var(self.base);
         for n in 0..count {
             let r = a + n as usize;
             let to = offset + n * layout::VALUE_SIZE;
             let tag = match self.known(r) {
                 Some(known) => {
-                    self.store(known.val, base, to + layout::PAYLOAD);
+                    self.store(known.val, target, to + layout::PAYLOAD);
                     let tag = known.ty.tag().expect("a known type");
                     self.b.ins().iconst(types::I8, tag.0 as i64)
                 }
                 None => {
                     let payload = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
                     let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
-                    self.store(payload, base, to + layout::PAYLOAD);
+                    self.store(payload, target, to + layout::PAYLOAD);
                     tag
                 }
             };
-            self.store(tag, base, to + layout::TAG);
+            self.store(tag, target, to + layout::TAG);
         }
     }
 }

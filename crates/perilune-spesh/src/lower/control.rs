@@ -136,7 +136,8 @@ impl Lowering<'_, '_> {
             Op::TForCall => self.generic_for(at),
             Op::TForLoop => self.generic_loop(at),
             Op::ForPrep => self.for_prep(at),
-            Op::TForPrep => self.step_and_jump(at),
+            Op::TForPrep => self.generic_prep(at),
+            Op::Close => self.close(at),
             Op::Call => self.call(at),
             Op::Return | Op::Return0 | Op::Return1 => self.give_back(at),
             Op::TailCall => self.tail_call(at),
@@ -147,10 +148,16 @@ impl Lowering<'_, '_> {
             Op::SelfCall => self.get_method(at),
             Op::GetField => self.get_field(at),
             Op::SetField => self.set_field(at),
-            Op::GetIndex | Op::GetInt => self.get_element(at),
-            Op::SetIndex | Op::SetInt => self.set_element(at),
+            Op::GetIndex | Op::GetInt => self.get_index(at),
+            Op::SetIndex | Op::SetInt => self.set_index(at),
             Op::SetSlot => self.set_slot(at),
+            Op::NewTable => self.new_table(at),
+            Op::SetList => self.set_list(at),
+            Op::Closure => self.make_closure(at),
+            Op::Concat => self.concatenate(at),
             Op::Len => self.length(at),
+            Op::VarargPrep => self.move_up(at),
+            Op::Vararg => self.extra_arguments(at),
             _ if self.arithmetic(at, op) => {}
             _ if op.flow() != perilune_syntax::operands::Flow::Next || i.jump().is_some() => {
                 self.step_and_jump(at)
@@ -213,6 +220,7 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let a = i.a() as usize;
         let head = self.target(at).expect("a verified jump");
+        self.guard_loop(at, a, head);
         let [Some(index), Some(limit), Some(step)] = [a, a + 1, a + 2].map(|r| self.known(r)) else {
             return self.step_and_jump(at);
         };
@@ -249,8 +257,23 @@ impl Lowering<'_, '_> {
         self.now = outside;
     }
 
-    /// `TFORCALL`: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
-    fn generic_for(&mut self, at: usize) {
+    /// The state of the loop of `FORLOOP` has one type, which no program can change. Where it is not known any more, since a way comes here from an inner loop that was entered by itself, its slots say it.
+    fn guard_loop(&mut self, at: usize, a: usize, head: usize) {
+        let ty = self.fixed.get(&head).map_or(Ty::Any, |known| known[a].ty);
+        let state = a..a + 3;
+        if !ty.is_number()
+            || self.is_suspect(at)
+            || state.clone().any(|r| self.captured.contains(r as u8) || !matches!(self.ty(r), Ty::Any))
+        {
+            return;
+        }
+        for r in state {
+            self.guard(r, ty, at);
+        }
+    }
+
+    /// `TFORCALL` by the interpreter: its quick ways do the `TFORLOOP` behind it, too. What follows is that, after a call.
+    pub(super) fn step_generic_for(&mut self, at: usize) {
         let head = self.target(at + 1).expect("a verified jump");
         let past = at + 2;
         self.step(at);
@@ -342,7 +365,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Jumps if two tables being the same is `wanted`. If they are not, and have metatables, these may say otherwise.
+    /// Jumps if two tables being the same is `wanted`. If they are not, and have metatables, these may say otherwise, unless they are known not to.
     fn jump_same(&mut self, at: usize, to: usize, wanted: bool, x: Known, y: Known) {
         let [same, other, plain, slow] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(slow);
@@ -353,7 +376,19 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(other);
         let [first, second] = [x, y].map(|t| self.load(types::I64, t.val, layout::TABLE_METATABLE));
         let any = self.b.ins().bor(first, second);
-        self.b.ins().brif(any, slow, &[], plain, &[]);
+        let with = self.b.create_block();
+        self.b.ins().brif(any, with, &[], plain, &[]);
+        self.b.switch_to_block(with);
+        for metatable in [first, second] {
+            let [there, none] = [(); 2].map(|()| self.b.create_block());
+            self.b.ins().brif(metatable, there, &[], none, &[]);
+            self.b.switch_to_block(there);
+            let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+            let no_eq = self.b.ins().band_imm_u(absent, layout::NO_EQ as i64);
+            self.b.ins().brif(no_eq, none, &[], slow, &[]);
+            self.b.switch_to_block(none);
+        }
+        self.b.ins().jump(plain, &[]);
         self.b.switch_to_block(slow);
         let stepped = self.stepped;
         self.step_and_jump(at);

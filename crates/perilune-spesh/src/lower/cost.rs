@@ -2,6 +2,8 @@
 
 use super::Lowering;
 use perilune_syntax::Op;
+use perilune_vm::machine::OTHER_KEY;
+use perilune_vm::{Effect, Native};
 
 /// What the function would cost with and without machine code, as often as the log has seen each instruction, in instructions of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,9 +28,25 @@ impl Cost {
         self.compiled -= calls as f64 * LEAVING;
     }
 
+    /// Both together.
+    pub fn add(&mut self, other: Cost) {
+        self.interpreted += other.interpreted;
+        self.compiled += other.compiled;
+    }
+
     /// What so many instructions of the interpreter could save at best.
     pub fn best(instructions: f64) -> f64 {
         instructions * (1.0 - DONE)
+    }
+
+    /// What machine code is expected to cost.
+    pub fn compiled(self) -> f64 {
+        self.compiled
+    }
+
+    /// What the interpreter would.
+    pub fn interpreted(self) -> f64 {
+        self.interpreted
     }
 
     /// What machine code saves.
@@ -42,20 +60,29 @@ impl Cost {
     }
 }
 
-impl std::fmt::Display for Cost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.0} for {:.0}", self.compiled, self.interpreted)
-    }
-}
-
 /// What an instruction costs that machine code does itself.
 const DONE: f64 = 0.35;
+/// What one costs that is a call of a leaf.
+const LEAF: f64 = 1.0;
+/// What an allocation costs.
+const ALLOCATED: f64 = 8.0;
 /// What it costs to leave one to the interpreter, with what has to be stored before and guarded after it.
 const STEPPED: f64 = 2.5;
 /// What a call and its return cost in the interpreter, and in machine code.
 const CALL: f64 = 3.0;
+/// What a call costs that an instruction makes which is no call, of a metamethod: the interpreter begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
+const DRIVEN: f64 = 12.0;
 /// What it costs to leave machine code, and to enter it again.
 const LEAVING: f64 = 15.0;
+
+/// What a native costs that machine code does itself, in line or by its quick form.
+fn native(native: &Native) -> f64 {
+    match native.quick.filter(|_| native.intrinsic.is_none()) {
+        None => DONE,
+        Some(quick) if quick.effect == Effect::Allocates => 0.6 * ALLOCATED,
+        Some(_) => 2.0 * LEAF,
+    }
+}
 
 impl Lowering<'_, '_> {
     /// Instruction `at` has been lowered.
@@ -68,17 +95,40 @@ impl Lowering<'_, '_> {
             .code(at)
             .op()
             .is_some_and(|op| matches!(op, Op::Return | Op::Return0 | Op::Return1 | Op::TailCall));
-        let (times, leaves) = (site.times() as f64, if ends { 0.0 } else { site.leaves as f64 });
+        // What comes back to machine code has not left it, as far as can be told.
+        let comes_back = ends || site.is_special();
+        let (times, leaves) = (site.times() as f64, if comes_back { 0.0 } else { site.leaves as f64 });
         let own = match self.code(at).op() {
             Some(Op::NewTable | Op::Closure | Op::Concat) => 15.0,
-            Some(Op::Call) if site.calls == 0 => 8.0,
+            Some(Op::Call | Op::TailCall) if site.calls == 0 => 8.0,
+            Some(Op::SetList) => 10.0,
+            Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => 2.0,
+            Some(Op::GetField | Op::SetField | Op::SelfCall) if site.shapes => 2.0,
             Some(Op::TForCall) => 4.0,
             _ => 1.0,
         };
         self.cost.interpreted += times * own + site.calls as f64 * CALL;
-        self.cost.compiled += times * if self.stepped { own + STEPPED } else { DONE };
+        let done = match self.code(at).op() {
+            Some(Op::NewTable | Op::Closure) => ALLOCATED,
+            Some(Op::SetList) => ALLOCATED / 2.0,
+            Some(Op::Concat) => 1.5 * ALLOCATED,
+            Some(Op::Call | Op::TailCall) if site.calls == 0 => site.native.map_or(DONE, native),
+            Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => LEAF,
+            Some(Op::GetField | Op::SetField | Op::SelfCall) if site.shapes => LEAF,
+            _ => DONE,
+        };
+        let stepped = match site.native {
+            Some(native) if native.calls_no_lua() && site.calls == 0 => own + STEPPED / 2.0,
+            _ => own + STEPPED,
+        };
+        self.cost.compiled += times * if self.stepped { stepped } else { done };
         let inlined = self.frames.iter().any(|frame| frame.call == Some(at));
-        let call = if inlined { 0.0 } else { CALL * 0.5 };
+        let is_call = matches!(self.code(at).op(), Some(Op::Call | Op::TailCall | Op::TForCall));
+        let call = match inlined {
+            true => 0.0,
+            false if is_call => CALL * 0.5,
+            false => DRIVEN,
+        };
         self.cost.compiled += site.calls as f64 * call + leaves * LEAVING;
     }
 }

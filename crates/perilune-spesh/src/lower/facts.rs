@@ -64,8 +64,16 @@ pub(super) enum Fact {
     Slots(Name, u32),
     /// Numbers may be stored into it without asking.
     Writable(Name),
+    /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not hoisted: a collection ends it.
+    Fresh(Name),
     /// What the cache has holds for the table: the address of the value.
     Class(Name, FrameNumber, u16),
+    /// What the cache has holds for strings: the address of the place.
+    StringMethod(FrameNumber, u16, bool),
+    /// The value is the native at this address.
+    Native(Name, usize),
+    /// The value is the native at this address, with upvalues.
+    NativeClosure(Name, usize),
 }
 
 /// An [`ArrayKind`], in order.
@@ -84,13 +92,28 @@ impl Fact {
     /// The value that it is of, if that has a name.
     pub(super) fn of(self) -> Option<Name> {
         match self {
-            Fact::Array(name, _) | Fact::Slots(name, _) | Fact::Writable(name) | Fact::Class(name, ..) => {
-                Some(name)
-            }
-            Fact::Upvalue(..) | Fact::Global(..) => None,
+            Fact::Array(name, _)
+            | Fact::Slots(name, _)
+            | Fact::Writable(name)
+            | Fact::Fresh(name)
+            | Fact::Class(name, ..)
+            | Fact::Native(name, _)
+            | Fact::NativeClosure(name, _) => Some(name),
+            Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
             Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
         }
+    }
+
+    /// It can hold of the value of a register of this type.
+    pub(super) fn suits(self, ty: Ty) -> bool {
+        ty == Ty::Table || matches!(self, Fact::Native(..) | Fact::NativeClosure(..))
+    }
+
+    /// Nothing that is done to the value can make it false.
+    fn is_for_good(self) -> bool {
+        matches!(self, Fact::Native(..) | Fact::NativeClosure(..))
+            && !self.of().is_some_and(Name::is_of_variable)
     }
 
     /// It is about what belongs to the compiled function itself, and not to one that is inlined.
@@ -100,8 +123,14 @@ impl Fact {
             | Fact::UpvalueTable(frame, _)
             | Fact::Global(frame, ..)
             | Fact::GlobalTable(frame, ..)
+            | Fact::StringMethod(frame, ..)
             | Fact::Class(_, frame, _) => frame,
-            Fact::Array(..) | Fact::Slots(..) | Fact::Writable(_) => 0,
+            Fact::Array(..)
+            | Fact::Slots(..)
+            | Fact::Writable(_)
+            | Fact::Fresh(_)
+            | Fact::Native(..)
+            | Fact::NativeClosure(..) => 0,
         };
         let of = self.of();
         frame == 0 && !matches!(of, Some(Name::Upvalue(1.., _) | Name::Global(1.., _)))
@@ -113,8 +142,15 @@ impl Fact {
             Fact::Array(_, kind) => Fact::Array(name, kind),
             Fact::Slots(_, shape) => Fact::Slots(name, shape),
             Fact::Writable(_) => Fact::Writable(name),
+            Fact::Fresh(_) => Fact::Fresh(name),
             Fact::Class(_, frame, cache) => Fact::Class(name, frame, cache),
-            Fact::Upvalue(..) | Fact::Global(..) | Fact::UpvalueTable(..) | Fact::GlobalTable(..) => self,
+            Fact::Native(_, native) => Fact::Native(name, native),
+            Fact::NativeClosure(_, native) => Fact::NativeClosure(name, native),
+            Fact::Upvalue(..)
+            | Fact::Global(..)
+            | Fact::UpvalueTable(..)
+            | Fact::GlobalTable(..)
+            | Fact::StringMethod(..) => self,
         }
     }
 }
@@ -128,8 +164,39 @@ impl State {
 
     /// Anything may have happened: nothing but the types of registers is known. Instruction `at` did it.
     pub(super) fn forget_facts(&mut self, at: usize) {
-        self.facts.clear();
+        self.facts.retain(|fact| fact.is_for_good());
         self.forget_variables(at);
+    }
+
+    /// A table has got another shape, and a field that it did not have before: any table may be that one.
+    pub(super) fn forget_shapes(&mut self) {
+        self.facts.retain(|fact| !matches!(fact, Fact::Slots(..) | Fact::Class(..) | Fact::StringMethod(..)));
+    }
+
+    /// Variables are over that upvalues may be those of.
+    pub(super) fn forget_upvalues(&mut self, at: usize) {
+        self.facts.retain(|fact| !matches!(fact, Fact::Upvalue(..)));
+        self.forget_variables(at);
+    }
+
+    /// The structure of any table may be another one, and globals may have other values: instruction `at` has stored something.
+    pub(super) fn forget_structure(&mut self, at: usize) {
+        let holds = |fact: &Fact| {
+            matches!(
+                fact,
+                Fact::Upvalue(..)
+                    | Fact::UpvalueTable(..)
+                    | Fact::Writable(_)
+                    | Fact::Native(..)
+                    | Fact::NativeClosure(..)
+            )
+        };
+        self.facts.retain(|fact| holds(fact) && !matches!(fact.of(), Some(Name::Global(..))));
+        for (r, name) in
+            self.names.iter_mut().enumerate().filter(|(_, name)| matches!(name, Name::Global(..)))
+        {
+            *name = Name::Made(at, r);
+        }
     }
 
     /// Upvalues and globals may have other values.
@@ -184,7 +251,7 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn changes(&self, l: &units::Region, r: usize) -> bool {
-        self.frames[0].log.proto().code[l.head..=l.back].iter().any(|i| i.changes(r as u8))
+        self.changed[&l.head].contains(r as u8)
     }
 
     /// The facts that hold here, under the names that their values have in the loop that begins with `head`.
@@ -192,12 +259,13 @@ impl Lowering<'_, '_> {
         let Some(now) = &self.now else { return Facts::new() };
         let names = self.names_in(head);
         let mut facts = Facts::new();
-        for &fact in now.facts.iter().filter(|fact| fact.is_outer()) {
+        for &fact in now.facts.iter().filter(|fact| fact.is_outer() && !matches!(fact, Fact::Fresh(_))) {
             match fact.of() {
                 Some(name) if !name.is_of_variable() => {
                     let holders = now.names.iter().zip(&names).enumerate();
-                    let holders =
-                        holders.filter(|(r, (own, _))| **own == name && now.registers[*r].ty == Ty::Table);
+                    let suits =
+                        |r: usize| fact.suits(now.registers[r].ty) && !self.captured.contains(r as u8);
+                    let holders = holders.filter(|(r, (own, _))| **own == name && suits(*r));
                     facts.extend(holders.map(|(_, (_, there))| fact.with(*there)));
                 }
                 _ => drop(facts.insert(fact)),
@@ -231,6 +299,14 @@ impl Lowering<'_, '_> {
 
     /// Makes a fact true, of the value in register `holder` if there is one; else goes to `exit`. Whether that is possible.
     fn find_out(&mut self, fact: Fact, holder: Option<usize>, exit: Block) -> bool {
+        if let (Fact::Native(_, native), Some(r)) = (fact, holder) {
+            self.is_native_at(r, native, exit);
+            return true;
+        }
+        if let (Fact::NativeClosure(_, native), Some(r)) = (fact, holder) {
+            self.is_native_closure(r, native, exit);
+            return true;
+        }
         let table = match fact.of() {
             Some(Name::Upvalue(frame, n)) if !matches!(fact, Fact::UpvalueTable(..)) => {
                 Some(self.values(Fact::UpvalueTable(frame, n))[0])
@@ -245,6 +321,7 @@ impl Lowering<'_, '_> {
         };
         match (fact, table) {
             (Fact::Upvalue(_, n), _) => drop(self.upvalue_address(n)),
+            (Fact::StringMethod(_, cache, node), _) => drop(self.string_method(cache, node, exit)),
             (Fact::UpvalueTable(_, n), _) => drop(self.upvalue_table(n, exit)),
             (Fact::Global(_, up, key, cache), _) => drop(self.global_address(up, key, cache, exit)),
             (Fact::GlobalTable(_, up, key, cache), _) => drop(self.global_table(up, key, cache, exit)),
@@ -252,7 +329,7 @@ impl Lowering<'_, '_> {
             (Fact::Slots(name, shape), Some(table)) => drop(self.slots(name, table, shape, exit)),
             (Fact::Writable(name), Some(table)) => self.writable(Some(name), table, exit),
             (Fact::Class(name, _, cache), Some(table)) => drop(self.class(name, table, cache, exit)),
-            (_, None) => return false,
+            (Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..), _) | (_, None) => return false,
         }
         true
     }
@@ -271,7 +348,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn has(&self, fact: Fact) -> bool {
+    pub(super) fn has(&self, fact: Fact) -> bool {
         self.now.as_ref().is_some_and(|now| now.facts.contains(&fact))
     }
 
@@ -284,7 +361,7 @@ impl Lowering<'_, '_> {
     fn values(&mut self, fact: Fact) -> Vec<Value> {
         let count = match fact {
             Fact::Array(..) => 2,
-            Fact::Writable(_) => 0,
+            Fact::Writable(_) | Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..) => 0,
             _ => 1,
         };
         let variables = self.variables(fact);
@@ -292,7 +369,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The fact holds from here on.
-    fn keep(&mut self, fact: Fact, values: Vec<Value>) {
+    pub(super) fn keep(&mut self, fact: Fact, values: Vec<Value>) {
         let variables = self.variables(fact);
         for (variable, value) in variables.into_iter().zip(values) {
             self.b.def_var(variable, value);
@@ -349,6 +426,30 @@ impl Lowering<'_, '_> {
         let fact = Fact::Class(name, self.frame, d);
         if !self.has(fact) {
             let place = self.place_in_class(table, d, slow);
+            self.keep(fact, vec![place]);
+        }
+        self.values(fact)[0]
+    }
+
+    /// Where the method of strings is that this cache is for, a node or a value, else goes to `slow`.
+    pub(super) fn string_method(&mut self, d: u16, node: bool, slow: Block) -> Value {
+        let fact = Fact::StringMethod(self.frame, d, node);
+        if !self.has(fact) {
+            let cache = layout::cache(d);
+            let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+            let own = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
+            let wanted = self.b.ins().iconst(types::I64, layout::cache_of_strings(node) as i64);
+            let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+            self.unless(same, slow);
+            let own = self.load(types::I64, vm, layout::VM_STRING_METATABLE);
+            let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
+            let same = self.b.ins().icmp(IntCC::Equal, own, cached);
+            self.unless(same, slow);
+            let version = self.load(types::I32, vm, layout::VM_VERSION);
+            let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
+            let same = self.b.ins().icmp(IntCC::Equal, version, cached);
+            self.unless(same, slow);
+            let place = self.load(types::I64, constants, cache + layout::CACHE_PLACE);
             self.keep(fact, vec![place]);
         }
         self.values(fact)[0]

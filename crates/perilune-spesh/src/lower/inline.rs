@@ -16,12 +16,14 @@
 //! another function is called, the code exits, and the next one calls. Inlining stops at a depth, and at a size.
 
 use super::{EXITED, Lowering, Name, Register, Val};
+use crate::backend;
 use crate::backend::clif::{InstBuilder, Variable, condcodes::IntCC, types};
+use crate::positions::Place;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::{Field, Kind};
 use perilune_syntax::{Instr, Op};
-use perilune_vm::Tag;
 use perilune_vm::machine::{LEAVE, Log, MOST_INLINED, Site, layout};
+use perilune_vm::{Native, Quick, Tag};
 
 /// So many registers more than the function's own may be used by inlined ones.
 pub(super) const ROOM: usize = 60;
@@ -97,6 +99,14 @@ fn moved(i: Instr, by: usize) -> Option<Instr> {
     Some(result)
 }
 
+/// The library function that a tail call has always called, if its quick form will do: with so many arguments, nothing to be closed, and extra arguments of the caller left out of it.
+pub(super) fn tail_native(log: &Log, at: usize) -> Option<(&'static Native, Quick)> {
+    let (i, site) = (log.proto().code[at], log.site(at));
+    let native = site.native.filter(|_| !site.natives && site.calls == 0)?;
+    let quick = native.quick.filter(|quick| quick.gives_one)?;
+    (i.b() != 0 && i.d() == 0 && !log.proto().is_vararg).then_some((native, quick))
+}
+
 /// Whether a function can be inlined at all, as far as it alone decides.
 pub fn is_inlinable(log: &Log) -> bool {
     let proto = log.proto();
@@ -104,12 +114,13 @@ pub fn is_inlinable(log: &Log) -> bool {
         Some(Op::Return0 | Op::Return1) => true,
         Some(Op::Return) => matches!(i.b(), 1 | 2) && i.d() == 0,
         // Who has never come there exits.
-        Some(Op::TailCall) => log.site(at).times() == 0,
+        Some(Op::TailCall) => log.site(at).times() == 0 || tail_native(log, at).is_some(),
         Some(Op::ForLoop | Op::ForPrep | Op::TForPrep | Op::TForCall | Op::TForLoop | Op::JumpBack) => false,
         Some(Op::VarargPrep | Op::Vararg | Op::Lift | Op::Close | Op::Tbc | Op::Closure | Op::SetList) => {
             false
         }
-        Some(Op::Call) => i.b() != 0 && i.c() != 0,
+        // Where a function has yielded it is entered again, and so has to be itself.
+        Some(Op::Call) => i.b() != 0 && i.c() != 0 && !log.site(at).yields(),
         Some(_) => moved(*i, 0).is_some(),
         None => false,
     };
@@ -215,7 +226,7 @@ impl<'a> Lowering<'a, '_> {
         if !always_one
             || i.b() == 0
             || !matches!(i.c(), 1 | 2)
-            || self.counts.at(self.outermost(at)) >= MOST_FAILURES
+            || self.failures.at(self.outermost(at)) >= MOST_FAILURES
         {
             return None;
         }
@@ -263,6 +274,7 @@ impl<'a> Lowering<'a, '_> {
         let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
         self.unless(same, other);
         let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
         let end = self.b.ins().iadd_imm_s(base, Self::slot(window + proto.max_stack as usize) as i64);
         let vm = self.b.use_var(self.vm);
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
@@ -295,6 +307,7 @@ impl<'a> Lowering<'a, '_> {
             self.arrive(place);
             self.at = place;
             if self.now.is_some() {
+                backend::set_place(self.b, Place(place as u32));
                 self.instruction(place);
             }
         }
@@ -303,6 +316,7 @@ impl<'a> Lowering<'a, '_> {
         self.arrive(first + length);
         (self.frame, self.log, self.proto, self.constants, self.stepped) = outer;
         self.at = at;
+        backend::set_place(self.b, Place(at as u32));
         self.forget_from(a + 1, at);
         true
     }
@@ -324,6 +338,11 @@ impl<'a> Lowering<'a, '_> {
             Some(Op::Return1) => 1,
             _ => i.b() - 1,
         };
+        self.give_inlined(i.a() as usize, count);
+    }
+
+    /// An inlined function gives so many values, of registers from `from` on: its caller wants one at most.
+    pub(super) fn give_inlined(&mut self, from: usize, count: u16) {
         let frame = self.own();
         let (call, caller, past) = (
             frame.call.expect("an inlined frame"),
@@ -333,7 +352,6 @@ impl<'a> Lowering<'a, '_> {
         let wants = caller.code[call - caller.first];
         let to = wants.a() as usize;
         if wants.c() == 2 {
-            let from = i.a() as usize;
             match count {
                 0 => self.define_plain(to, Tag::NIL),
                 _ if self.known(from).is_some() => self.copy_known(to, from),

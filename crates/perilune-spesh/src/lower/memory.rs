@@ -1,18 +1,19 @@
 //! Copies, upvalues, fields and elements.
 
-use super::{Known, Lowering, Name, Slow, Ty};
+use super::facts::Fact;
+use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
-use perilune_syntax::bytecode::{NO_IC, RK_CONST};
-use perilune_syntax::{Constant, Op};
-use perilune_vm::machine::{Cache, EXITED, OTHER_KEY, layout};
+use perilune_syntax::Constant;
+use perilune_syntax::bytecode::RK_CONST;
+use perilune_vm::machine::{APPENDS, Cache, EXITED, OTHER_KEY, OTHER_OBJECT, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
-struct Stored {
-    payload: Value,
-    tag: Value,
+pub(super) struct Stored {
+    pub payload: Value,
+    pub tag: Value,
     /// What the tag is, if that is known.
-    known: Option<Tag>,
+    pub known: Option<Tag>,
 }
 
 impl Lowering<'_, '_> {
@@ -66,31 +67,52 @@ impl Lowering<'_, '_> {
         self.put(a, tag, payload);
     }
 
-    /// `LEN` of a table without metatable whose border is known, or of a string.
+    /// `LEN` of a table without metatable, or of a string.
     pub(super) fn length(&mut self, at: usize) {
         let i = self.code(at);
         let (a, b) = (i.a() as usize, i.b() as usize);
+        if let Some(table) = self.known(b) {
+            if table.ty != Ty::Table {
+                return self.step_and_guard(at);
+            }
+            let slow = self.slow(at);
+            self.table_length(at, a, table.val, slow.block);
+            return self.join(at, slow, Some((a, self.ty(a))));
+        }
         let slow = self.aside();
-        let length = match self.known(b) {
-            Some(table) if table.ty == Ty::Table => {
-                let metatable = self.load(types::I64, table.val, layout::TABLE_METATABLE);
-                let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
-                self.unless(none, slow.block);
-                let flags = self.load(types::I8, table.val, layout::OBJECT_FLAGS);
-                let unknown = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
-                let known = self.b.ins().icmp_imm_u(IntCC::Equal, unknown, 0);
-                self.unless(known, slow.block);
-                self.load(types::I32, table.val, layout::TABLE_LENGTH)
-            }
-            Some(_) => return self.step_and_guard(at),
-            None => {
-                let string = self.string(b, slow.block);
-                self.load(types::I32, string, layout::STRING_LENGTH)
-            }
-        };
+        let other = self.aside();
+        let string = self.string(b, other.block);
+        let length = self.load(types::I32, string, layout::STRING_LENGTH);
         let val = self.b.ins().uextend(types::I64, length);
         self.define(a, Known { ty: Ty::Int, val });
+        self.join_with(at, other, |this| {
+            let (_, table) = this.table_in(at, b, slow.block);
+            this.table_length(at, a, table, slow.block);
+        });
         self.join(at, slow, Some((a, self.ty(a))));
+    }
+
+    /// Register `a` becomes the length of a table without metatable, else goes to `slow`.
+    fn table_length(&mut self, at: usize, a: usize, table: Value, slow: Block) {
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+        self.unless(none, slow);
+        let unknown = self.aside();
+        self.b.set_cold_block(unknown.block);
+        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let flags = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
+        let known = self.b.ins().icmp_imm_u(IntCC::Equal, flags, 0);
+        self.unless(known, unknown.block);
+        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
+        let val = self.b.ins().uextend(types::I64, length);
+        self.define(a, Known { ty: Ty::Int, val });
+        self.join_with(at, unknown, |this| {
+            let vm = this.b.use_var(this.vm);
+            let address = this.b.ins().iconst(types::I64, layout::length() as i64);
+            let call = this.b.ins().call_indirect(this.follow, address, &[vm, table]);
+            let val = this.b.inst_results(call)[0];
+            this.define(a, Known { ty: Ty::Int, val });
+        });
     }
 
     /// The string in register `r`, of which nothing is known; else goes to `slow`.
@@ -100,26 +122,6 @@ impl Lowering<'_, '_> {
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(is, slow);
         self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)
-    }
-
-    /// `SETSLOT`: a field of a table that a constructor makes.
-    pub(super) fn set_slot(&mut self, at: usize) {
-        let i = self.code(at);
-        let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table && i.d() != NO_IC);
-        let Some(table) = table else { return self.step(at) };
-        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
-        let slow = self.slow(at);
-        let constants = self.b.use_var(self.constants);
-        let shape = self.load(types::I32, table.val, layout::TABLE_SHAPE);
-        let wanted = self.load(types::I32, constants, layout::cache(i.d()) + layout::CACHE_SHAPE);
-        let same = self.b.ins().icmp(IntCC::Equal, shape, wanted);
-        self.unless(same, slow.block);
-        let name = self.name_of(i.a() as usize);
-        let what = self.b.ins().iconst(types::I64, layout::FIELD);
-        self.is_writable((Some(name), table.val), what, &stored, slow.block);
-        let slots = self.load(types::I64, table.val, layout::TABLE_SLOTS);
-        self.store_stored(&stored, slots, Self::slot(i.b() as usize));
-        self.join(at, slow, None);
     }
 
     /// Register `a` becomes nil, false or true.
@@ -174,7 +176,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The value at an address becomes register `a` of instruction `at`, if it is of the type that the log has seen; if it has seen several: if it is not nil.
-    fn take(&mut self, at: usize, address: Value, offset: i32, slow: Block) -> Ty {
+    pub(super) fn take(&mut self, at: usize, address: Value, offset: i32, slow: Block) -> Ty {
         self.take_apart(at, address, offset + layout::PAYLOAD, offset + layout::TAG, slow)
     }
 
@@ -202,7 +204,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The value at an address, a field or an element of the table, becomes register `a` of instruction `at`; nil only if no metatable may say otherwise.
-    fn take_or_nil(&mut self, at: usize, table: Value, address: Value, offset: i32, slow: Block) {
+    pub(super) fn take_or_nil(&mut self, at: usize, table: Value, address: Value, offset: i32, slow: Block) {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
         let [nil, on] = [(); 2].map(|()| self.b.create_block());
@@ -334,14 +336,24 @@ impl Lowering<'_, '_> {
     /// `SELF` of a table whose class has the method.
     pub(super) fn get_method(&mut self, at: usize) {
         let i = self.code(at);
+        if let (Some(Cache::OfStrings { node }), Some(Tag::STRING)) =
+            (self.site(at).cache, self.site(at).objects.only())
+            && self.ty(i.b() as usize) == Ty::Any
+        {
+            return self.get_string_method(at, node);
+        }
+        self.guard_seen(at, i.b() as usize);
         let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some(Cache::Class)) = (table, self.site(at).cache) else {
-            return self.step_and_guard(at);
-        };
-        let (slow, name) = (self.slow_field(at), self.name_of(i.b() as usize));
-        let place = self.class(name, table.val, i.d(), slow.block);
+        let Some(table) = table else { return self.step_and_guard(at) };
+        let (slow, name) = (self.slow(at), self.name_of(i.b() as usize));
         let a = i.a() as usize;
-        let ty = self.take(at, place, 0, slow.block);
+        let ty = self.result(at);
+        if let (Some(Cache::Class), false) = (self.site(at).cache, self.site(at).shapes) {
+            let place = self.class(name, table.val, i.d(), slow.block);
+            self.take(at, place, 0, slow.block);
+        } else {
+            self.field_by_leaf(at, table.val, ty, slow.block);
+        }
         self.define(a + layout::GAP as usize, table);
         self.is_copy(a + layout::GAP as usize, name);
         self.join(at, slow, Some((a, ty)));
@@ -349,46 +361,78 @@ impl Lowering<'_, '_> {
         self.found(a + layout::GAP as usize, table);
     }
 
-    /// The slow way of an instruction that has met tables of one shape, or of several.
-    fn slow_field(&mut self, at: usize) -> Slow {
-        match self.site(at).shapes {
-            true => self.aside(),
-            false => self.slow(at),
+    /// `SELF` of a string, whose method is where the cache says: in a node, or in a value of its own.
+    fn get_string_method(&mut self, at: usize, node: bool) {
+        let i = self.code(at);
+        let (a, b) = (i.a() as usize, i.b() as usize);
+        let slow = self.slow(at);
+        let name = self.name_of(b);
+        let string = self.string(b, slow.block);
+        let place = self.string_method(i.d(), node, slow.block);
+        let (payload, tag) = match node {
+            true => (layout::NODE_VALUE, layout::NODE_VALUE_TAG),
+            false => (layout::PAYLOAD, layout::TAG),
+        };
+        let tag = self.load(types::I8, place, tag);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
+        self.unless(there, slow.block);
+        let payload = self.load(types::I64, place, payload);
+        // The string may be where the method goes.
+        let of_string = self.b.ins().iconst(types::I8, Tag::STRING.0 as i64);
+        self.put(a + layout::GAP as usize, of_string, string);
+        if !self.captured.contains(b as u8) {
+            self.is_copy(a + layout::GAP as usize, name);
         }
+        self.put(a, tag, payload);
+        self.join(at, slow, Some((a, Ty::Any)));
     }
 
-    /// `GETFIELD` of a table of the shape that the log has seen.
+    /// `GETFIELD`: by the cache that the log has seen, if there was one shape; else by a leaf.
     pub(super) fn get_field(&mut self, at: usize) {
         let i = self.code(at);
-        let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some(cache)) = (table, self.site(at).cache) else {
+        let b = i.b() as usize;
+        self.guard_seen(at, b);
+        let site = self.site(at);
+        if site.shape.is_none() || !matches!(self.ty(b), Ty::Any | Ty::Table) {
             return self.step_and_guard(at);
+        }
+        let slow = if self.known(b).is_some() { self.slow(at) } else { self.aside() };
+        let (name, table) = self.table_in(at, b, slow.block);
+        let a = i.a() as usize;
+        let ty = self.result(at);
+        let Some(cache) = site.cache.filter(|_| !site.shapes) else {
+            self.field_by_leaf(at, table, ty, slow.block);
+            return self.join(at, slow, Some((a, ty)));
         };
-        let (slow, name) = (self.slow_field(at), self.name_of(i.b() as usize));
-        let ty = match cache {
+        let miss = self.is_suspect(at).then(|| self.aside());
+        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        match cache {
+            Cache::Add { .. } | Cache::OfStrings { .. } => self.field_by_leaf(at, table, ty, to),
             Cache::Own { shape, slot } => {
-                let slots = self.slots(name, table.val, shape, slow.block);
-                if self.result(at) == Ty::Any && self.site(at).result.contains(Tag::NIL) {
-                    self.take_or_nil(at, table.val, slots, Self::slot(slot as usize), slow.block);
-                    Ty::Any
+                let slots = self.slots(name, table, shape, to);
+                if ty == Ty::Any && site.result.contains(Tag::NIL) {
+                    self.take_or_nil(at, table, slots, Self::slot(slot as usize), to);
                 } else {
-                    self.take(at, slots, Self::slot(slot as usize), slow.block)
+                    self.take(at, slots, Self::slot(slot as usize), to);
                 }
             }
             Cache::Class => {
-                let place = self.class(name, table.val, i.d(), slow.block);
-                self.take(at, place, 0, slow.block)
+                let place = self.class(name, table, i.d(), to);
+                self.take(at, place, 0, to);
             }
             Cache::Node => {
-                let node = self.node(table.val, i.c(), i.d(), slow.block);
-                self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow.block)
+                let node = self.node(table, i.c(), i.d(), to);
+                self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, to);
             }
-        };
-        self.join(at, slow, Some((i.a() as usize, ty)));
+        }
+        if let Some(miss) = miss {
+            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow.block));
+        }
+        self.join(at, slow, Some((a, ty)));
     }
 
     /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
-    fn stored(&mut self, x: u16) -> Option<Stored> {
+    pub(super) fn stored(&mut self, x: u16) -> Option<Stored> {
         let r = (x & !RK_CONST) as usize;
         let (address, tag) = match x & RK_CONST {
             0 => match self.known(r) {
@@ -417,7 +461,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The value is not nil, else goes to `slow`.
-    fn is_something(&mut self, stored: &Stored, slow: Block) {
+    pub(super) fn is_something(&mut self, stored: &Stored, slow: Block) {
         if stored.known.is_none() {
             let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, stored.tag, Tag::NIL.0 as i64);
             self.unless(there, slow);
@@ -425,13 +469,16 @@ impl Lowering<'_, '_> {
     }
 
     /// The value may be stored into the object, which has this name if it has one; the collector is told of it. `at`: what for, as [`layout::store_barrier`] says.
-    fn is_writable(
+    pub(super) fn is_writable(
         &mut self,
         (name, object): (Option<Name>, Value),
         at: Value,
         stored: &Stored,
         slow: Block,
     ) {
+        if name.is_some_and(|name| self.has(Fact::Fresh(name))) {
+            return;
+        }
         self.writable(name, object, slow);
         if stored.known.is_some_and(|tag| tag < Tag::STRING) {
             return;
@@ -457,13 +504,13 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(done);
     }
 
-    fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
+    pub(super) fn store_stored(&mut self, stored: &Stored, address: Value, offset: i32) {
         self.store(stored.payload, address, offset + layout::PAYLOAD);
         self.store(stored.tag, address, offset + layout::TAG);
     }
 
     /// A value that is there, and not nil, is replaced.
-    fn replace(&mut self, address: Value, offset: i32, by: &Stored, slow: Block) {
+    pub(super) fn replace(&mut self, address: Value, offset: i32, by: &Stored, slow: Block) {
         let tag = self.load(types::I8, address, offset + layout::TAG);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, Tag::NIL.0 as i64);
         self.unless(there, slow);
@@ -486,53 +533,107 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// `SETFIELD` into a field that is there.
+    /// `SETFIELD` into a field that is there, or that the table gets; where there were several shapes, by a leaf.
     pub(super) fn set_field(&mut self, at: usize) {
         let i = self.code(at);
-        let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
-        let (Some(table), Some(Cache::Own { shape, slot })) = (table, self.site(at).cache) else {
+        let a = i.a() as usize;
+        self.guard_seen(at, a);
+        let site = self.site(at);
+        if site.shape.is_none() || !matches!(self.ty(a), Ty::Any | Ty::Table) {
             return self.step(at);
-        };
-        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
-        let (slow, name) = (self.slow_field(at), self.name_of(i.a() as usize));
-        let slots = self.slots(name, table.val, shape, slow.block);
-        self.is_something(&stored, slow.block);
+        }
+        let slow = if self.known(a).is_some() { self.slow(at) } else { self.aside() };
+        let (name, table) = self.table_in(at, a, slow.block);
+        let stored = self.stored(i.c());
         let what = self.b.ins().iconst(types::I64, layout::FIELD);
-        self.is_writable((Some(name), table.val), what, &stored, slow.block);
-        self.replace(slots, Self::slot(slot as usize), &stored, slow.block);
+        let (Some(cache), Some(stored)) = (site.cache.filter(|_| !site.shapes), stored) else {
+            self.set_field_by_leaf(at, table, slow.block);
+            return self.join(at, slow, None);
+        };
+        let miss = self.is_suspect(at).then(|| self.aside());
+        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        self.is_something(&stored, to);
+        match cache {
+            Cache::Own { shape, slot } => {
+                let slots = self.slots(name, table, shape, to);
+                self.is_writable((Some(name), table), what, &stored, to);
+                self.replace(slots, Self::slot(slot as usize), &stored, to);
+            }
+            Cache::Add { before, slot, shape } => {
+                let slots = self.slots(name, table, before, to);
+                self.may_grow(table, slot, to);
+                self.is_writable((Some(name), table), what, &stored, to);
+                self.store_stored(&stored, slots, Self::slot(slot as usize));
+                let after = self.b.ins().iconst(types::I32, shape as i64);
+                self.store(after, table, layout::TABLE_SHAPE);
+                if let Some(now) = &mut self.now {
+                    now.forget_shapes();
+                }
+                self.keep(Fact::Slots(name, shape), vec![slots]);
+            }
+            Cache::Node | Cache::Class | Cache::OfStrings { .. } => {
+                self.set_field_by_leaf(at, table, slow.block);
+            }
+        }
+        if let Some(miss) = miss {
+            self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
+        }
         self.join(at, slow, None);
     }
 
-    /// The address of an element, by number from 0, of the table in register `r`, if that has an array of this kind and this element.
-    fn element(&mut self, r: usize, table: Value, index: Value, kind: ArrayKind, slow: Block) -> Value {
-        let name = self.name_of(r);
-        let [array, length] = self.array(name, table, kind.into(), slow);
-        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
-        self.unless(within, slow);
-        let shift = if kind == ArrayKind::General { 4 } else { 3 };
-        let shift = self.b.ins().iconst(types::I64, shift);
-        let offset = self.b.ins().ishl(index, shift);
-        self.b.ins().iadd(array, offset)
+    /// `SETFIELD` of whatever table.
+    fn set_field_by_leaf(&mut self, at: usize, table: Value, slow: Block) {
+        let i = self.code(at);
+        let stored = self.stored_or_nil(i.c());
+        let key = self.name_constant(i.b());
+        self.set_by(layout::set_field(), table, key, &stored, slow);
+        if let Some(now) = &mut self.now {
+            now.forget_structure(at);
+        }
+        self.collect_if_due(at, true);
     }
 
-    /// The slow way of an instruction that has met elements only, or other keys, too.
-    fn slow_element(&mut self, at: usize, others: bool) -> Slow {
-        match others || self.site(at).arrays & OTHER_KEY != 0 {
-            false => self.slow(at),
-            true => self.aside(),
-        }
+    /// The table has room for field `slot`, and getting it is nobody's business; else goes to `slow`.
+    fn may_grow(&mut self, table: Value, slot: u32, slow: Block) {
+        let room = self.load(types::I8, table, layout::TABLE_FIELDS);
+        let fits = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, room, slot as i64);
+        self.unless(fits, slow);
+        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
+        self.unless(plain, slow);
+        let [with, on] = [(); 2].map(|()| self.b.create_block());
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        self.b.ins().brif(metatable, with, &[], on, &[]);
+        self.b.switch_to_block(with);
+        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+        let none = self.b.ins().band_imm_u(absent, layout::NO_NEWINDEX as i64);
+        self.b.ins().brif(none, on, &[], slow, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    /// The address of the string that constant `n` is.
+    fn name_constant(&mut self, n: u16) -> Value {
+        let constants = self.b.use_var(self.constants);
+        self.load(types::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
+    }
+
+    /// What the table, and those along its `__index`, have under the name of instruction `at` becomes its register, of this type.
+    fn field_by_leaf(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
+        let key = self.name_constant(self.code(at).c());
+        self.get_by(layout::get_field(), at, table, key, ty, slow);
     }
 
     /// The kind of array that the log has seen at `at`, and whether there were others. Tables whose arrays become general stay so.
-    fn array_kind(&self, at: usize) -> Option<(ArrayKind, bool)> {
-        let seen = self.site(at).arrays & !OTHER_KEY;
+    pub(super) fn array_kind(&self, at: usize) -> Option<(ArrayKind, bool)> {
+        let seen = self.site(at).arrays & !(OTHER_KEY | APPENDS | OTHER_OBJECT);
         let kinds = [ArrayKind::General, ArrayKind::Int, ArrayKind::Float];
         let kind = kinds.into_iter().find(|&kind| seen & 1 << kind as u8 != 0)?;
         let others = seen != 1 << kind as u8;
         (kind == ArrayKind::General || !others).then_some((kind, others))
     }
 
-    fn type_of_elements(kind: ArrayKind) -> Ty {
+    pub(super) fn type_of_elements(kind: ArrayKind) -> Ty {
         match kind {
             ArrayKind::General => Ty::Any,
             ArrayKind::Int => Ty::Int,
@@ -541,7 +642,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A key of an array: the number of the element from 0; of a float it is not yet known whether there is such an element.
-    fn index(&mut self, r: u16, constant: bool) -> Option<Known> {
+    pub(super) fn index(&mut self, r: u16, constant: bool) -> Option<Known> {
         if constant {
             return Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, r as i64 - 1) });
         }
@@ -551,7 +652,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The number of an element from 0, for a key; a float that is no integer goes to `slow`.
-    fn number_of_element(&mut self, key: Known, slow: Block) -> Value {
+    pub(super) fn number_of_element(&mut self, key: Known, slow: Block) -> Value {
         if key.ty == Ty::Int {
             return key.val;
         }
@@ -560,61 +661,5 @@ impl Lowering<'_, '_> {
         let same = self.b.ins().fcmp(FloatCC::Equal, again, key.val);
         self.unless(same, slow);
         self.b.ins().iadd_imm_s(number, -1)
-    }
-
-    /// `GETINDEX` and `GETINT` of an element of an array.
-    pub(super) fn get_element(&mut self, at: usize) {
-        let i = self.code(at);
-        let a = i.a() as usize;
-        let table = self.known(i.b() as usize).filter(|t| t.ty == Ty::Table);
-        let key = self.index(i.c(), i.op() == Some(Op::GetInt));
-        let (Some(table), Some(key), Some((kind, others))) = (table, key, self.array_kind(at)) else {
-            return self.step_and_guard(at);
-        };
-        let ty = Self::type_of_elements(kind);
-        if ty != Ty::Any && ty != self.result(at) {
-            return self.step_and_guard(at);
-        }
-        let slow = self.slow_element(at, others);
-        let index = self.number_of_element(key, slow.block);
-        let address = self.element(i.b() as usize, table.val, index, kind, slow.block);
-        let ty = if ty == Ty::Any && self.result(at) == Ty::Any && self.site(at).result.contains(Tag::NIL) {
-            self.take_or_nil(at, table.val, address, 0, slow.block);
-            Ty::Any
-        } else if ty == Ty::Any {
-            self.take(at, address, 0, slow.block)
-        } else {
-            let class = if ty == Ty::Float { types::F64 } else { types::I64 };
-            let val = self.load(class, address, 0);
-            self.define(a, Known { ty, val });
-            ty
-        };
-        self.join(at, slow, Some((a, ty)));
-    }
-
-    /// `SETINDEX` and `SETINT` over an element of an array.
-    pub(super) fn set_element(&mut self, at: usize) {
-        let i = self.code(at);
-        let table = self.known(i.a() as usize).filter(|t| t.ty == Ty::Table);
-        let key = self.index(i.b(), i.op() == Some(Op::SetInt));
-        let (Some(table), Some(key), Some((kind, others))) = (table, key, self.array_kind(at)) else {
-            return self.step(at);
-        };
-        let Some(stored) = self.stored(i.c()) else { return self.step(at) };
-        let ty = Self::type_of_elements(kind);
-        if ty != Ty::Any && ty.tag() != stored.known {
-            return self.step(at);
-        }
-        let (slow, name) = (self.slow_element(at, others), self.name_of(i.a() as usize));
-        let index = self.number_of_element(key, slow.block);
-        let address = self.element(i.a() as usize, table.val, index, kind, slow.block);
-        self.is_something(&stored, slow.block);
-        self.is_writable((Some(name), table.val), index, &stored, slow.block);
-        if ty == Ty::Any {
-            self.replace(address, 0, &stored, slow.block);
-        } else {
-            self.store(stored.payload, address, 0);
-        }
-        self.join(at, slow, None);
     }
 }

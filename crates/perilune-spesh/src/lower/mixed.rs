@@ -278,13 +278,16 @@ impl Lowering<'_, '_> {
             true => self.constant(i.b() as usize).map(Operand::Known),
             false => operand(self, i.b() as usize),
         };
+        if matches!(order, Order::Eq) && !constant && (x.is_none() || y.is_none()) {
+            return self.compare_any(at, to, wanted);
+        }
         let (Some(x), Some(y)) = (x, y) else { return self.step_and_jump(at) };
         if matches!(order, Order::Eq) && matches!((x, y), (Operand::Slot(_), Operand::Slot(_))) {
-            // Anything may be compared.
-            return self.step_and_jump(at);
+            return self.compare_any(at, to, wanted);
         }
         let slow = self.b.create_block();
         let before = self.now.clone();
+        let (x_of, y_of) = (x, y);
         let [ints, floats, done] = [(); 3].map(|()| self.b.create_block());
         let holds = self.b.append_block_param(done, types::I8);
         let [first, second] = [x, y].map(|x| self.is_integer(x));
@@ -311,6 +314,12 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(slow);
         self.b.set_cold_block(slow);
         let stepped = self.stepped;
+        if let ((Operand::Slot(_), Operand::Slot(_)), true) =
+            ((x_of, y_of), self.site(at).objects.contains(Tag::STRING) || self.is_suspect(at))
+            && !matches!(order, Order::Eq)
+        {
+            self.compare_strings(at, order, done);
+        }
         if self.is_suspect(at) {
             self.step_and_jump(at);
         } else {
@@ -320,6 +329,48 @@ impl Lowering<'_, '_> {
         self.now = before;
         self.b.switch_to_block(done);
         let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
+        self.branch(condition, to);
+    }
+
+    /// Goes to `done` with whether the order holds of the two registers of instruction `at`, if they are strings.
+    fn compare_strings(&mut self, at: usize, order: Order, done: Block) {
+        let i = self.code(at);
+        let base = self.b.use_var(self.base);
+        let [x, y] =
+            [i.a() as usize, i.b() as usize].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
+        let answer = self.leaf(layout::order(), &[x, y]);
+        let [strings, others] = [(); 2].map(|()| self.b.create_block());
+        let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
+        self.b.ins().brif(unknown, others, &[], strings, &[]);
+        self.b.switch_to_block(strings);
+        let holds = self.b.ins().icmp_imm_s(order.ints(), answer, 1);
+        self.b.ins().jump(done, &[holds.into()]);
+        self.b.switch_to_block(others);
+    }
+
+    /// Jumps if two registers, which may hold anything, being equal is `wanted`.
+    fn compare_any(&mut self, at: usize, to: usize, wanted: bool) {
+        let i = self.code(at);
+        let [x, y] = [i.a() as usize, i.b() as usize];
+        [x, y].into_iter().for_each(|r| self.flush(r));
+        let base = self.b.use_var(self.base);
+        let [x, y] = [x, y].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
+        let [slow, known] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(slow);
+        let address = self.b.ins().iconst(types::I64, layout::equal() as i64);
+        let call = self.b.ins().call_indirect(self.follow, address, &[x, y]);
+        let holds = self.b.inst_results(call)[0];
+        let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, holds, perilune_vm::machine::UNKNOWN as i64);
+        self.b.ins().brif(unknown, slow, &[], known, &[]);
+        self.b.switch_to_block(slow);
+        let before = self.now.clone();
+        let stepped = self.stepped;
+        self.step_and_jump(at);
+        self.stepped = stepped;
+        self.now = before;
+        self.b.switch_to_block(known);
+        let order = if wanted { IntCC::NotEqual } else { IntCC::Equal };
+        let condition = self.b.ins().icmp_imm_u(order, holds, 0);
         self.branch(condition, to);
     }
 

@@ -1,17 +1,36 @@
-//! Calls of natives of which it is known what they do ([`Intrinsic`]). All others are the interpreter's.
+//! Calls of natives.
+//!
+//! One that has always been called at a place is guarded, and then, whichever is the first that will do: what it does is instructions in line ([`Intrinsic`]); its quick form is called, which needs
+//! nothing of the frame ([`Quick`]); or a function runs it in a frame of its own, as the interpreter would ([`layout::call_native`]). See `perilune_vm::machine`, `natives.rs`.
+//!
+//! What an open list of arguments or results is: the arguments of a call may end at the top (`b == 0`), where the instruction before has put it; and a call may be asked for all results (`c == 0`): then it sets the top. A quick form
+//! does both. Arguments that are not part of the open list may be in processor registers, like any others, and are stored before.
 
+use super::facts::Fact;
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
-use perilune_vm::machine::layout;
-use perilune_vm::{Intrinsic, Native, Tag};
+use crate::backend::clif::{
+    Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
+};
+use perilune_vm::machine::{EXITED, UNKNOWN, layout};
+use perilune_vm::{Effect, Intrinsic, Native, Quick, Tag};
 
 impl Lowering<'_, '_> {
     /// `CALL` of what is no Lua function.
     pub(super) fn call_native(&mut self, at: usize) {
         let (i, site) = (self.code(at), self.site(at));
+        let iterates = site.native.filter(|_| !site.natives).and_then(|native| match native.intrinsic? {
+            Intrinsic::Ipairs(step) => Some((step, Some(0))),
+            Intrinsic::Pairs(step) => Some((step, None)),
+            _ => None,
+        });
+        if let Some((step, start)) = iterates
+            && self.prepare_iteration(at, step, start)
+        {
+            return;
+        }
         let known = site.native.filter(|_| !site.natives && i.c() == 2 && i.b() > 1 && !self.is_suspect(at));
         let Some((native, intrinsic)) = known.and_then(|n| Some((n, n.intrinsic?))) else {
-            return self.step_and_guard(at);
+            return self.call_plainly(at);
         };
         let a = i.a() as usize;
         let first = a + layout::GAP as usize;
@@ -29,29 +48,182 @@ impl Lowering<'_, '_> {
         };
         let Some(result) = result else {
             self.now = before;
-            return self.step_and_guard(at);
+            return self.call_plainly(at);
         };
-        // Whatever the call would have left above is nobody's to see.
-        if let Some(now) = &mut self.now {
-            for r in (a..now.registers.len()).filter(|r| i.changes(*r as u8)) {
-                now.registers[r] = super::Register::UNKNOWN;
-                now.renew(r, super::Name::Made(at, r));
-            }
-        }
+        self.forget_changed(at);
         self.define(a, result);
         self.join(at, slow, Some((a, self.ty(a))));
     }
 
+    /// Whatever the call has left in its registers is nobody's to see.
+    fn forget_changed(&mut self, at: usize) {
+        let changed = self.code(at).changed();
+        if let Some(now) = &mut self.now {
+            for r in (0..now.registers.len()).filter(|r| changed.contains(*r as u8)) {
+                now.registers[r] = super::Register::UNKNOWN;
+                now.renew(r, super::Name::Made(at, r));
+            }
+        }
+    }
+
+    /// A call of a native that is not done in line.
+    fn call_plainly(&mut self, at: usize) {
+        let (i, site) = (self.code(at), self.site(at));
+        let quick = site.native.filter(|_| !site.natives).and_then(|native| Some((native, native.quick?)));
+        // A collection needs the top for itself: it comes after the call, or before it.
+        let fits = |quick: &Quick| match i.c() {
+            0 => quick.gives_one && (quick.effect == Effect::Nothing || i.b() != 0),
+            1 | 2 => true,
+            _ => false,
+        };
+        match quick.filter(|(_, quick)| fits(quick)) {
+            Some((native, quick)) => self.call_quick(at, native, &quick),
+            None => self.step_and_guard(at),
+        }
+    }
+
+    /// A call of a native by its quick form.
+    fn call_quick(&mut self, at: usize, native: &'static Native, quick: &Quick) {
+        let i = self.code(at);
+        let (a, results) = (i.a() as usize, i.c());
+        let slow = self.slow(at);
+        let collects = quick.effect != Effect::Nothing;
+        let [payload, tag] = self.quick_form(at, native, quick, slow.block, collects && results == 0);
+        self.forget_changed(at);
+        let mut fast = None;
+        if results != 1 {
+            let ty = if results == 2 { self.result(at) } else { Ty::Any };
+            self.take_answer(at, a, ty, payload, tag);
+            fast = Some((a, ty));
+        }
+        if results == 0 {
+            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+            let top = self.b.ins().iadd_imm_s(base, Self::slot(a + 1) as i64);
+            self.store(top, vm, layout::VM_TOP);
+        } else if collects {
+            self.collect_if_due(at, true);
+        }
+        self.join(at, slow, fast);
+    }
+
+    /// The native of instruction `at`, a call or a tail call, does its quick form: the payload and the tag of its value. Where it does nothing, or another function is called, goes to `slow`. `collects`: before it, a collection may be due.
+    pub(super) fn quick_form(
+        &mut self,
+        at: usize,
+        native: &'static Native,
+        quick: &Quick,
+        slow: Block,
+        collects: bool,
+    ) -> [Value; 2] {
+        let i = self.code(at);
+        let a = i.a() as usize;
+        let first = a + layout::GAP as usize;
+        if self.site(at).has_upvalues {
+            self.is_native_closure(a, std::ptr::from_ref(native) as usize, slow);
+        } else {
+            self.is_native(a, native, slow);
+        }
+        if collects {
+            self.collect_if_due(at, false);
+        }
+        let past = if i.b() == 0 { self.registers() } else { first + i.b() as usize - 1 };
+        (first..past).for_each(|r| self.flush(r));
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let arguments = self.b.ins().iadd_imm_s(base, Self::slot(first) as i64);
+        let count = match i.b() {
+            0 => {
+                let top = self.load(types::I64, vm, layout::VM_TOP);
+                let bytes = self.b.ins().isub(top, arguments);
+                let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+                self.b.ins().ushr(bytes, size)
+            }
+            b => self.b.ins().iconst(types::I64, b as i64 - 1),
+        };
+        let address = self.b.ins().iconst(types::I64, quick.entry as usize as i64);
+        let call = self.b.ins().call_indirect(self.leaf_get, address, &[vm, arguments, count]);
+        let answer: [Value; 2] = self.b.inst_results(call).try_into().expect("two results");
+        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, answer[1], UNKNOWN as i64);
+        self.if_done(done, slow);
+        if let (Effect::Stores, Some(now)) = (quick.effect, &mut self.now) {
+            now.forget_structure(at);
+        }
+        answer
+    }
+
+    /// Register `a` becomes the value of these parts, which is of this type, else the code exits behind instruction `at`: that has been done.
+    fn take_answer(&mut self, at: usize, a: usize, ty: Ty, payload: Value, tag: Value) {
+        let own = self.b.ins().ireduce(types::I8, tag);
+        let Some(wanted) = ty.tag() else { return self.put(a, own, payload) };
+        let [on, other] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        self.b.ins().brif(is, on, &[], other, &[]);
+        self.b.switch_to_block(other);
+        let known = self.now.clone();
+        self.put(a, own, payload);
+        self.exit(at + 1, EXITED);
+        self.now = known;
+        self.b.switch_to_block(on);
+        let val = match ty {
+            Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
+            _ => payload,
+        };
+        self.define(a, Known { ty, val });
+    }
+
+    /// Register `r` has this native with upvalues, else goes to `slow`.
+    pub(super) fn is_native_closure(&mut self, r: usize, address: usize, slow: Block) {
+        let fact = Fact::NativeClosure(self.name_of(r), address);
+        if self.has(fact) {
+            return;
+        }
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NATIVE_CLOSURE.0 as i64);
+        self.unless(is, slow);
+        let closure = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let own = self.load(types::I64, closure, layout::CLOSURE_NATIVE);
+        let wanted = self.b.ins().iconst(types::I64, address as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, slow);
+        if !self.captured.contains(r as u8) {
+            self.keep(fact, Vec::new());
+        }
+    }
+
     /// Register `r` has this native, else goes to `slow`.
-    fn is_native(&mut self, r: usize, native: &'static Native, slow: Block) {
+    pub(super) fn is_native(&mut self, r: usize, native: &'static Native, slow: Block) {
+        self.is_native_at(r, std::ptr::from_ref(native) as usize, slow);
+    }
+
+    /// Register `r` has the native at this address, else goes to `slow`.
+    pub(super) fn is_native_at(&mut self, r: usize, native: usize, slow: Block) {
+        let fact = Fact::Native(self.name_of(r), native);
+        if self.has(fact) {
+            return;
+        }
         let base = self.b.use_var(self.base);
         let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NATIVE.0 as i64);
         self.unless(is, slow);
         let own = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
-        let wanted = self.b.ins().iconst(types::I64, std::ptr::from_ref(native) as i64);
+        let wanted = self.b.ins().iconst(types::I64, native as i64);
         let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
         self.unless(same, slow);
+        if !self.captured.contains(r as u8) {
+            self.keep(fact, Vec::new());
+        }
+    }
+
+    /// Register `r` becomes this native.
+    pub(super) fn put_native(&mut self, r: usize, native: &'static Native) {
+        let tag = self.b.ins().iconst(types::I8, Tag::NATIVE.0 as i64);
+        let address = std::ptr::from_ref(native) as usize;
+        let payload = self.b.ins().iconst(types::I64, address as i64);
+        self.put(r, tag, payload);
+        if !self.captured.contains(r as u8) {
+            self.keep(Fact::Native(self.name_of(r), address), Vec::new());
+        }
     }
 
     /// Whether [`Lowering::do_native`] knows how.
@@ -71,6 +243,7 @@ impl Lowering<'_, '_> {
                 let position = types.len() == 1 || (types.len() == 2 && types[1] == Ty::Int);
                 types[0] == Ty::Any && position && result == Some(Tag::INT)
             }
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => false,
         }
     }
 
@@ -79,6 +252,7 @@ impl Lowering<'_, '_> {
         let float = |val| Some(Known { ty: Ty::Float, val });
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);

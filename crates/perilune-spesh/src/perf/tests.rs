@@ -34,7 +34,7 @@ fn formats_are_known_by_name() {
     assert_eq!("map".parse(), Ok(Format::Map));
     assert_eq!("jitdump".parse(), Ok(Format::Jitdump));
     let error = "1".parse::<Format>().unwrap_err();
-    assert_eq!(error.to_string(), "'1' is no format for perf: map and jitdump are");
+    assert_eq!(error.to_string(), "'1' is no format for perf: map, lines and jitdump are");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::stream::Stream;
 use crate::child::{self, Connection};
 use crate::errno::{self, Failure, c_bytes};
 use crate::string::scratch;
+use crate::used::{self, Use};
 use perilune_vm::Vm;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -28,6 +29,7 @@ pub(super) fn file(name: &[u8], mode: &[u8]) -> Result<Stream, Errno> {
         (_, b'r') => OFlags::RDONLY,
         _ => OFlags::WRONLY,
     };
+    used::tell(if access == OFlags::RDONLY { Use::Read(c_bytes(name)) } else { Use::Written(c_bytes(name)) });
     let flags = create | access | OFlags::CLOEXEC;
     let fd = rustix::fs::open(c_bytes(name), flags, Mode::from_raw_mode(0o666))?;
     Ok(Stream::owned(fd, flags))

@@ -16,7 +16,7 @@ use super::standard::{File, Operation};
 use super::stream::Stream;
 use crate::ended::Ended;
 use crate::errno::{self, Failure, c_bytes};
-use perilune_vm::host::{Aside, Direction, Watch};
+use perilune_vm::host::{Aside, Direction, Watch, Watchable};
 use perilune_vm::{LuaResult, Vm};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -28,14 +28,21 @@ use std::time::Duration;
 enum Waits {
     /// It has taken nothing: it begins again.
     Begins,
-    /// Its arguments have been taken. Dropped with a wait that was given up, it says so to the stream.
-    Taken(Option<Arc<AtomicBool>>),
+    /// Its arguments have been taken.
+    Taken(Option<WritingOut>),
+}
+
+/// A write that waits for its bytes to go. Dropped with a wait that was given up, it says so to the stream, and to those who wait for it: the edge that it has not seen was theirs as well.
+struct WritingOut {
+    given_up: Arc<AtomicBool>,
+    watch: Arc<dyn Watch>,
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        if let Waits::Taken(Some(given_up)) = self {
-            given_up.store(true, Ordering::Relaxed);
+        if let Waits::Taken(Some(writing)) = self {
+            writing.given_up.store(true, Ordering::Release);
+            writing.watch.give_up(Direction::Write);
         }
     }
 }
@@ -60,8 +67,8 @@ pub(super) fn waited(vm: &mut Vm) -> LuaResult<Waited> {
 /// The wait goes on, or has come to its end.
 fn disarm(mut aside: Aside) -> Waited {
     match aside.downcast_mut::<Waits>() {
-        Some(Waits::Taken(given_up)) => {
-            *given_up = None;
+        Some(Waits::Taken(writing)) => {
+            *writing = None;
             Waited::Taken
         }
         _ => Waited::Begins,
@@ -95,7 +102,7 @@ pub(super) fn read(
             stream.roll_back();
             stream.pass_on(Direction::Read);
             vm.truncate(arguments);
-            parks = sleep(vm, stream, Direction::Read, Waits::Begins)?;
+            parks = sleep(vm, stream, Direction::Read, |_| Waits::Begins)?;
             continue;
         }
         stream.drop_mark();
@@ -105,14 +112,20 @@ pub(super) fn read(
 }
 
 /// Waits for the descriptor, with nothing pushed. True: try again; false: it cannot be watched.
-fn sleep(vm: &mut Vm, stream: &mut Operation<'_>, direction: Direction, waits: Waits) -> LuaResult<bool> {
+fn sleep(
+    vm: &mut Vm,
+    stream: &mut Operation<'_>,
+    direction: Direction,
+    waits: impl FnOnce(&Arc<dyn Watch>) -> Waits,
+) -> LuaResult<bool> {
     let was_watched = stream.is_watched();
     match watch(vm, stream) {
         None => Ok(false),
         // What has happened before it was watched is found by another look.
         Some(_) if !was_watched => Ok(true),
         Some(watch) => {
-            let aside = watch.wait(vm, direction, Box::new(waits))?;
+            let waits = Box::new(waits(&watch));
+            let aside = watch.wait(vm, direction, waits)?;
             aside.map(disarm);
             Ok(true)
         }
@@ -122,7 +135,7 @@ fn sleep(vm: &mut Vm, stream: &mut Operation<'_>, direction: Direction, waits: W
 /// Who tells when the descriptor is ready; none if it cannot be watched.
 fn watch(vm: &Vm, stream: &mut Stream) -> Option<Arc<dyn Watch>> {
     let descriptors = vm.descriptors()?;
-    stream.watch(|fd| descriptors.watch(fd, "a pipe, FIFO or terminal".to_owned()).ok())
+    stream.watch(|fd| descriptors.watch(fd, Watchable::Stream).ok())
 }
 
 /// What a write is.
@@ -147,9 +160,13 @@ pub(super) fn write(
     let mut parks = vm.can_park();
     let mut result = Ok(());
     if waited != Waited::Taken {
-        // Another one comes first, whose bytes wait to go.
-        while parks && stream.is_writing() {
-            parks = sleep(vm, stream, Direction::Write, Waits::Begins)?;
+        // Another one comes first, whose bytes wait to go. It was woken by the edge that is cleared here, if there was one.
+        while parks {
+            stream.clear(Direction::Write);
+            if !stream.is_writing() {
+                break;
+            }
+            parks = sleep(vm, stream, Direction::Write, |_| Waits::Begins)?;
         }
         if parks {
             stream.set_mark();
@@ -167,7 +184,9 @@ pub(super) fn write(
                 stream.drop_mark();
                 vm.truncate(arguments);
                 let given_up = stream.begin_writing_out();
-                parks = sleep(vm, stream, Direction::Write, Waits::Taken(Some(given_up)))?;
+                parks = sleep(vm, stream, Direction::Write, |watch| {
+                    Waits::Taken(Some(WritingOut { given_up, watch: Arc::clone(watch) }))
+                })?;
             }
             Ok(()) => break,
             Err(error) => {
@@ -322,7 +341,7 @@ pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Re
         }
         (Err(Errno::NXIO), Some(descriptors)) if flags == OFlags::WRONLY && vm.can_park() => {
             let span = rest.map_or(REST, |rest| (rest.0 * 2).min(LONGEST_REST));
-            let what = format!("a reader of FIFO '{}'", String::from_utf8_lossy(c_bytes(name)));
+            let what = format!("open FIFO '{}'", String::from_utf8_lossy(c_bytes(name)));
             descriptors.pause(vm, span, what, Box::new(Rest(span)))?;
             Ok(None)
         }

@@ -256,6 +256,13 @@ impl Stream {
         self.watch.clone()
     }
 
+    /// Before a look at what the operation would wait for.
+    pub(super) fn clear(&self, way: Way) {
+        if let Some(watch) = &self.watch {
+            watch.clear(way);
+        }
+    }
+
     /// Whoever else waits looks again.
     pub(super) fn pass_on(&self, way: Way) {
         if let Some(watch) = &self.watch {

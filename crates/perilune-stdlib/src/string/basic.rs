@@ -3,16 +3,17 @@
 //! Letters are those of the C locale: bytes above 127 are never letters.
 
 use super::{MAX_SIZE, end_position, scratch, start_position};
-use perilune_vm::{Intrinsic, LuaResult, Native, Type, Value, Vm};
+use perilune_vm::{Call, Effect, Intrinsic, LuaResult, Native, Type, Value, Vm};
 
-pub(super) static BYTE: Native = Native::leaf("byte", byte).known_as(Intrinsic::Byte);
-pub(super) static CHAR: Native = Native::leaf("char", char);
+pub(super) static BYTE: Native =
+    Native::leaf("byte", byte).known_as(Intrinsic::Byte).quick_or_none(Effect::Nothing, quick_byte);
+pub(super) static CHAR: Native = Native::leaf("char", char).quick(Effect::Allocates, quick_char);
 pub(super) static DUMP: Native = Native::leaf("dump", dump);
 pub(super) static LEN: Native = Native::leaf("len", len).known_as(Intrinsic::Len);
 pub(super) static LOWER: Native = Native::leaf("lower", lower);
 pub(super) static REP: Native = Native::leaf("rep", rep);
 pub(super) static REVERSE: Native = Native::leaf("reverse", reverse);
-pub(super) static SUB: Native = Native::leaf("sub", sub);
+pub(super) static SUB: Native = Native::leaf("sub", sub).quick(Effect::Allocates, quick_sub);
 pub(super) static UPPER: Native = Native::leaf("upper", upper);
 
 /// `string.len(s)`
@@ -30,6 +31,46 @@ fn sub(vm: &mut Vm) -> LuaResult<u32> {
         return vm.ret(Value::from(s));
     }
     vm.ret_str(s.bytes().get(start - 1..end).unwrap_or_default())
+}
+
+/// [`sub`] of a string and integers.
+fn quick_sub(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let (s, i, j) = match call.arguments {
+        [s, i] => (s.as_string(), i.as_int(), Some(-1)),
+        [s, i, j] => (s.as_string(), i.as_int(), j.as_int()),
+        _ => return Ok(None),
+    };
+    let (Some(s), Some(i), Some(j)) = (s, i, j) else { return Ok(None) };
+    let (start, end) = (start_position(i, s.len()), end_position(j, s.len()));
+    if start == 1 && end == s.len() {
+        return Ok(Some(s.into()));
+    }
+    let text = s.bytes().get(start - 1..end).unwrap_or_default();
+    Ok(Some(vm.new_str(text)?.into()))
+}
+
+/// [`byte`] of a string and perhaps an integer.
+fn quick_byte(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let (s, i) = match call.arguments {
+        [s] => (s.as_string(), Some(1)),
+        [s, i] => (s.as_string(), i.as_int()),
+        _ => return Ok(None),
+    };
+    let (Some(s), Some(i)) = (s, i) else { return Ok(None) };
+    let (start, end) = (start_position(i, s.len()), end_position(i, s.len()));
+    let byte = s.bytes().get(start - 1..end).and_then(|bytes| bytes.first());
+    Ok(Some(byte.map_or(Value::NIL, |&b| Value::int(i64::from(b)))))
+}
+
+/// [`char`] of a few integers.
+fn quick_char(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let mut bytes = [0; 16];
+    let Some(text) = bytes.get_mut(..call.arguments.len()) else { return Ok(None) };
+    for (byte, v) in text.iter_mut().zip(call.arguments) {
+        let Some(b) = v.as_int().and_then(|b| u8::try_from(b).ok()) else { return Ok(None) };
+        *byte = b;
+    }
+    Ok(Some(vm.new_str(text)?.into()))
 }
 
 /// `string.byte(s [, i [, j]])`

@@ -137,11 +137,11 @@ impl<'s> Parser<'s> {
         // many pages.
         let nodes = lexer.available() / BYTES_PER_NODE;
         let chunk = Chunk {
-            exprs: Vec::with_capacity(nodes),
-            lines: Vec::with_capacity(nodes),
-            lists: Vec::with_capacity(nodes),
-            fields: Vec::with_capacity(nodes / 4),
-            locals: Vec::with_capacity(nodes / 8),
+            exprs: with_room(nodes),
+            lines: with_room(nodes),
+            lists: with_room(nodes),
+            fields: with_room(nodes / 4),
+            locals: with_room(nodes / 8),
             ..Chunk::default()
         };
         Parser {
@@ -375,6 +375,13 @@ impl<'s> Parser<'s> {
         let name = self.lexer.strings.get(name);
         self.lexer.error(&[before.as_bytes(), name, after.as_bytes()].concat())
     }
+}
+
+/// An empty list with room for about so many, if the system gives it: it is a guess, and a list grows without.
+fn with_room<T>(count: usize) -> Vec<T> {
+    let mut list = Vec::new();
+    let _ = list.try_reserve_exact(count);
+    list
 }
 
 #[cold]

@@ -253,7 +253,7 @@ words! {
         /// It was cancelled.
         Cancelled = 3, "cancelled";
     }
-    /// What a wait does.
+    /// What a wait does: the kinds of waits, for events, tables and reports alike. What it is for is the object's to say.
     Verb, else WaitsFor {
         /// Something else than the following.
         WaitsFor = 0, "waits for";
@@ -271,6 +271,26 @@ words! {
         Selects = 6, "selects from";
         /// The end of what is under way in what is to be closed.
         Closes = 7, "closes";
+        /// Bytes of a connection, socket, pipe.
+        Reads = 8, "reads from";
+        /// Room for bytes in one.
+        Writes = 9, "writes to";
+        /// Somebody who connects.
+        Accepts = 10, "accepts at";
+        /// A connection that is being made.
+        Connects = 11, "connects to";
+        /// The addresses of a name.
+        Resolves = 12, "looks up";
+        /// The end of a child.
+        Ends = 13, "waits for the end of";
+        /// A lock, a place in a semaphore.
+        Acquires = 14, "acquires";
+        /// Whatever else the domain can do.
+        Yields = 15, "gives way";
+        /// The answer to a remote call.
+        Asks = 16, "waits for an answer of";
+        /// A remote call.
+        Serves = 17, "waits for a call of";
     }
     /// Why a wait ended.
     Reason, else Other {
@@ -286,6 +306,28 @@ words! {
         Deadlock = 4, "deadlock";
         /// The wait was given up.
         Other = 5, "other";
+    }
+    /// What a request and its answer are written in.
+    Protocol, else Other {
+        /// Something else than the following.
+        Other = 0, "";
+        /// HTTP.
+        Http = 1, "HTTP";
+        /// A remote call.
+        Rpc = 2, "RPC";
+    }
+    /// Why a wait for a peer was long.
+    Slowness, else Peer {
+        /// The peer had all it needs, and took its time.
+        Peer = 0, "the peer has not answered";
+        /// Our system held bytes back until the peer's system had acknowledged earlier ones (Nagle's algorithm).
+        Held = 1, "Nagle's algorithm held bytes back";
+        /// A part of what was read had come, and the rest came later.
+        Pieces = 2, "the peer's message came in pieces";
+        /// Segments were lost on their way, and sent again.
+        Lost = 3, "segments were lost";
+        /// The peer takes nothing.
+        Full = 4, "the peer does not read";
     }
     /// Why a step of the collector begins.
     StepCause, else Budget {
@@ -306,6 +348,10 @@ words! {
         Native = 1, "native";
         /// The collector.
         Collector = 2, "collector";
+        /// Machine code.
+        Machine = 3, "machine code";
+        /// What machine code leaves to the interpreter, and other helpers of it.
+        Helper = 4, "for machine code";
     }
     /// What became of sampled allocations.
     Fate, else DiedYoung {
@@ -316,12 +362,43 @@ words! {
         /// They survived, and are dead now.
         DiedOld = 2, "died old";
     }
+    /// Why a function is not compiled.
+    NotCompiledBecause, else NoGain {
+        /// Machine code would take about as long as the interpreter.
+        NoGain = 0, "nothing would be gained";
+        /// Compiling would cost too much for what it would save.
+        TooLittle = 1, "too little would be saved";
+        /// It has too many instructions.
+        TooLarge = 2, "too large";
+        /// The compiler failed, or there is no memory.
+        Failed = 3, "failed";
+    }
     /// Why a thread is not on a processor any more.
     Off, else Sleeps {
         /// It sleeps.
         Sleeps = 0, "sleeps";
         /// It could go on; another runs instead.
         Displaced = 1, "displaced";
+    }
+}
+
+impl Verb {
+    /// How reports of waits say it, where the table's word would sound as if it were done: `waits to receive from channel 'in'`.
+    pub fn waits(self) -> &'static str {
+        match self {
+            Verb::WaitsFor | Verb::Awaits => "waits for",
+            Verb::Receives => "waits to receive from",
+            Verb::Sends => "waits to send to",
+            Verb::Joins => "waits for the end of",
+            Verb::Selects => "waits for one of",
+            Verb::Closes => "waits for the work of",
+            Verb::Reads => "waits to read from",
+            Verb::Writes => "waits to write to",
+            Verb::Accepts => "waits to accept at",
+            Verb::Acquires => "waits to acquire",
+            Verb::Sleeps | Verb::Connects | Verb::Resolves | Verb::Ends | Verb::Yields => self.word(),
+            Verb::Asks | Verb::Serves => self.word(),
+        }
     }
 }
 
@@ -417,6 +494,20 @@ pub enum ObjectKind {
     Scope = 15,
     /// A semaphore.
     Semaphore = 16,
+    /// A connection, called by its two ends.
+    Connection = 17,
+    /// What connections come to, called by its address.
+    Listener = 18,
+    /// A child process, called by its number and command.
+    Process = 19,
+    /// Where somebody connects to, or a name that is looked up.
+    Address = 20,
+    /// What is done to a file.
+    Operation = 21,
+    /// A socket that is no connection.
+    Socket = 22,
+    /// A pipe, FIFO or terminal.
+    Stream = 23,
 }
 
 impl ObjectKind {
@@ -440,13 +531,39 @@ impl ObjectKind {
             "fiber",
             "scope",
             "semaphore",
+            "connection",
+            "listener",
+            "process",
+            "address",
+            "file operation",
+            "socket",
+            "stream",
         ][self as usize]
     }
-    const fn from_number(n: u8) -> ObjectKind {
+    /// An object of this kind with its name, for people: `channel 'jobs'`, `process 17 (sort)`.
+    pub fn called(self, name: &str) -> String {
         use ObjectKind::*;
-        const ALL: [ObjectKind; 17] = [
+        match self {
+            None => format!("'{name}'"),
+            // These say what they are.
+            Timer | Several => name.to_owned(),
+            Connection | Listener | Process | Address | Operation | Socket | Stream => {
+                format!("{} {name}", self.name())
+            }
+            _ => format!("{} '{name}'", self.name()),
+        }
+    }
+    /// Are there so many, each used once or for a short time, that tables count them together?
+    pub fn is_fleeting(self) -> bool {
+        use ObjectKind::*;
+        matches!(self, Several | Connection | Process | Operation | Socket | Stream)
+    }
+    /// What a number stands for; any number stands for something.
+    pub const fn from_number(n: u8) -> ObjectKind {
+        use ObjectKind::*;
+        const ALL: [ObjectKind; 24] = [
             None, Channel, Task, Domain, Loop, Pool, Atomic, Map, Array, Timer, Several, Lock, File, Lane,
-            Fiber, Scope, Semaphore,
+            Fiber, Scope, Semaphore, Connection, Listener, Process, Address, Operation, Socket, Stream,
         ];
         if (n as usize) < ALL.len() { ALL[n as usize] } else { None }
     }
@@ -515,6 +632,8 @@ mod tests {
     fn references_hold_their_parts() {
         let f = FiberRef::new(70_000, 65_535, 12_345);
         assert_eq!((f.domain(), f.generation(), f.index()), (70_000, 65_535, 12_345));
+        assert_eq!(ObjectKind::Process.called("17 (sort)"), "process 17 (sort)");
+        assert_eq!(ObjectKind::Channel.called("jobs"), "channel 'jobs'");
         let o = ObjectRef::new(ObjectKind::Lane, 1 << 50);
         assert_eq!((o.kind(), o.number()), (ObjectKind::Lane, 1 << 50));
     }

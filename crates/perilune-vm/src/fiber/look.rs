@@ -3,7 +3,7 @@
 use super::Phase;
 use crate::Vm;
 use crate::object::Thread;
-use crate::value::Gc;
+use crate::value::{Gc, Value};
 
 impl Vm {
     /// An error was raised that nothing on this coroutine's stack catches: if it is a fiber's root, this is the time for a traceback.
@@ -18,17 +18,22 @@ impl Vm {
         }
     }
 
+    /// The coroutine of a live fiber that runs, or would run.
+    pub(crate) fn top_of(&self, fiber: Gc<Thread>) -> *mut Thread {
+        let state = self.fiber_state(fiber);
+        match state.phase {
+            Phase::Parked => state.top,
+            Phase::Running if self.lua.fibers.current == fiber.ptr() => self.lua.thread,
+            _ => fiber.ptr(),
+        }
+    }
+
     /// The coroutines of a live fiber, the topmost one first.
     fn chain_of(&self, fiber: Gc<Thread>) -> Vec<Gc<Thread>> {
-        let state = self.fiber_state(fiber);
         let mut chain = Vec::new();
         // SAFETY: a parked chain is linked down to the root; so is the running one.
         unsafe {
-            let mut th = match state.phase {
-                Phase::Parked => state.top,
-                Phase::Running if self.lua.fibers.current == fiber.ptr() => self.lua.thread,
-                _ => fiber.ptr(),
-            };
+            let mut th = self.top_of(fiber);
             while !th.is_null() {
                 chain.push(Gc::from_ptr(th));
                 if th == fiber.ptr() {
@@ -40,10 +45,27 @@ impl Vm {
         chain
     }
 
+    /// The function that a live fiber was made to call.
+    pub fn fiber_function(&self, fiber: Gc<Thread>) -> Value {
+        // SAFETY: a fiber's stack begins with its function, as `new_fiber` has put it there.
+        unsafe { *fiber.stack }
+    }
+
     /// The traceback of a live fiber, through its coroutines.
     pub fn fiber_traceback(&mut self, fiber: Gc<Thread>) -> Vec<u8> {
+        let chain = self.chain_of(fiber);
+        self.traceback_of(&chain)
+    }
+
+    /// The same, without a fiber of the code that is in none.
+    pub fn chain_traceback(&mut self, fiber: Option<Gc<Thread>>) -> Vec<u8> {
+        let chain = fiber.map_or_else(|| self.root_chain(), |fiber| self.chain_of(fiber));
+        self.traceback_of(&chain)
+    }
+
+    fn traceback_of(&mut self, chain: &[Gc<Thread>]) -> Vec<u8> {
         let mut out = Vec::new();
-        for th in self.chain_of(fiber) {
+        for &th in chain {
             let text = self.traceback(th, None, 0);
             let skip =
                 if out.is_empty() { 0 } else { text.iter().position(|&b| b == b'\n').unwrap_or(text.len()) };
@@ -60,6 +82,12 @@ impl Vm {
 
     /// As [`Vm::fiber_position`], of the root chain while it waits.
     pub fn root_position(&mut self) -> String {
+        let chain = self.root_chain();
+        self.position_in(&chain)
+    }
+
+    /// The coroutines of the root chain, the topmost one first.
+    fn root_chain(&self) -> Vec<Gc<Thread>> {
         let mut chain = Vec::new();
         let mut th = self.root_chain_top();
         while !th.is_null() {
@@ -69,7 +97,7 @@ impl Vm {
                 th = (*th).resumer;
             }
         }
-        self.position_in(&chain)
+        chain
     }
 
     /// As [`Vm::fiber_position`], of the running code.

@@ -338,6 +338,8 @@ impl Client for LuaClient<'_> {
                 (&mut self.lua.gc.weak)[Cycle::Major as usize]
                     .retain(|w| m.is_marked(Gc::from_ptr(w.table).obj()));
             }
+            let disturbed = u32::from(!weak.is_empty());
+            self.lua.gc.disturbances = self.lua.gc.disturbances.wrapping_add(disturbed);
             for (n, w) in weak.iter().enumerate() {
                 // With weak keys only, what may be dead is known.
                 let weak =

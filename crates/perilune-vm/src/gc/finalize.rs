@@ -27,6 +27,9 @@ impl Vm {
         if self.lua.gc.finalizing || self.lua.errors.is_discarding() {
             return;
         }
+        if !self.lua.gc.cancelled.is_empty() || !self.lua.gc.pending.is_empty() {
+            self.lua.gc.disturbances = self.lua.gc.disturbances.wrapping_add(1);
+        }
         self.cancel_dead_segments();
         if self.lua.gc.pending.is_empty() {
             return;

@@ -20,22 +20,31 @@ pub enum Direction {
     Write,
 }
 
+/// What a descriptor is, for reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watchable {
+    /// A pipe, FIFO or terminal: bytes come from it or go to it.
+    Stream,
+    /// A child of this number, whose end is waited for.
+    Process(i32),
+}
+
 /// What a native puts aside for the time of a wait. It is dropped if the wait ends otherwise.
 pub type Aside = Box<dyn Any + Send>;
 
 /// What of a host knows descriptors.
 pub trait Descriptors: Send + Sync + std::fmt::Debug {
-    /// Begins to watch a descriptor, until this is dropped or the descriptor is closed. `what` is what reports call it.
+    /// Begins to watch a descriptor, until this is dropped or the descriptor is closed.
     ///
     /// # Errors
     /// It cannot be watched: it is a plain file, or there is too much to watch.
-    fn watch(&self, fd: BorrowedFd<'_>, what: String) -> std::io::Result<Arc<dyn Watch>>;
+    fn watch(&self, fd: BorrowedFd<'_>, what: Watchable) -> std::io::Result<Arc<dyn Watch>>;
     /// The beginning of each turn of a native that may wait: what it has put aside, if it has waited.
     ///
     /// # Errors
     /// The park, if this is no turn; or what ended the wait.
     fn turn(&self, vm: &mut Vm) -> LuaResult<Option<Aside>>;
-    /// Waits for a while.
+    /// Waits for a while. `what` is the operation on a file that is tried again then, for reports.
     ///
     /// # Errors
     /// The park.
@@ -54,6 +63,9 @@ pub trait Watch: Send + Sync {
     fn wait(self: Arc<Self>, vm: &mut Vm, direction: Direction, aside: Aside) -> LuaResult<Option<Aside>>;
     /// Something was taken: whoever else waits looks again.
     fn pass_on(&self, direction: Direction);
+    /// Somebody who had waited does not use the descriptor after all, and nobody knows what it has been told: whoever
+    /// else waits, or has looked and is about to wait, looks again.
+    fn give_up(&self, direction: Direction);
 }
 
 impl Vm {

@@ -80,7 +80,7 @@ fn is_exact(n: i64) -> bool {
 
 /// Negative, zero or positive as the bytes of `x` sort before, with or after those of `y`.
 #[inline(always)]
-fn compare_strings(x: Gc<LuaString>, y: Gc<LuaString>) -> isize {
+pub(crate) fn compare_strings(x: Gc<LuaString>, y: Gc<LuaString>) -> isize {
     let (x, y) = (x.bytes(), y.bytes());
     // Most pairs differ at once; and a comparison of a few bytes is cheaper than the call of one.
     if let (Some(&a), Some(&b)) = (x.first(), y.first())

@@ -2,7 +2,8 @@
 
 use super::elements::object_getfield;
 use super::ic::{
-    ADD, EMPTY, FROZEN_NODE, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT, ic,
+    ADD, EMPTY, FROZEN_NODE, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT,
+    STRINGS, ic,
 };
 use super::quick::{has_room, push_lua};
 use super::{Flow, Step, copy, flow, frame_ceiling, next, next_gc, op, rk, save, tail};
@@ -230,7 +231,30 @@ op!(op_self(vm, base, pc, k, i, tab) {
             tail!(other_self, vm, base, pc, k, i, tab)
         }
     }
+    if (*a.add(3)).tag() == Tag::STRING && i.d() != NO_IC {
+        tail!(string_self, vm, base, pc, k, i, tab)
+    }
     tail!(slow_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// SELF of a string, which has been copied.
+    #[inline(never)] string_self(vm, base, pc, k, i, tab) {
+    let c = ic(k, i.d());
+    if (*c).shape == STRINGS && (*c).aux == (*vm).lua.proto_version && (*c).meta == (*vm).string_metatable() {
+        let (payload, tag) = if (*c).kind == PROTO_SLOT {
+            let v = (*c).loc as *const Value;
+            ((*v).payload(), (*v).tag().0)
+        } else {
+            let n = (*c).loc as *const Node;
+            ((*n).value, (*n).value_tag)
+        };
+        if tag != Tag::NIL.0 {
+            Value::store(base.add(i.a() as usize), Tag(tag), payload);
+            next!(vm, base, pc, k, tab)
+        }
+    }
+    tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
 op!(#[inline(never)] other_self(vm, base, pc, k, i, tab) {
@@ -360,6 +384,9 @@ unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
             Some(t) => vm.get_field_filling(t, key.gc(), k, i.d())?,
             None => match obj.as_shared() {
                 Some(r) => vm.get_method_filling(r, key.gc())?,
+                None if op == Op::SelfCall as u8 && obj.tag() == Tag::STRING => {
+                    vm.get_string_method_filling(obj, key.gc(), k, i.d())?
+                }
                 None => vm.index_lookup(obj, key)?,
             },
         };

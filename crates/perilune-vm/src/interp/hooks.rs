@@ -19,7 +19,7 @@ use super::{flow, frame_ceiling, frame_closure, op, save};
 use crate::Vm;
 use crate::debug::Role;
 use crate::frame::{CALL_GAP, CONT_NONE, F_HOOK, F_NATIVE, F_TAIL, frame};
-use crate::machine::{COUNTING, LOGGING, LOOPS, Machine, STOP, STOP_WATCHED};
+use crate::machine::{Machine, STOP, STOP_WATCHED};
 use crate::names;
 use crate::native::LuaResult;
 use crate::object::Thread;
@@ -69,19 +69,21 @@ impl Vm {
         let own = self.lua.seen.sampler.table();
         let distrusted = self.lua.machine.distrusted;
         let counted = self.lua.seen.counter.is_some();
-        self.lua.machine.watched = hooked || distrusted || counted || self.lua.seen.checker.is_some();
+        let sampled = self.lua.seen.sampler.samples_allocations();
+        self.lua.machine.sampled = sampled;
+        self.lua.machine.watched =
+            hooked || distrusted || counted || sampled || self.lua.seen.checker.is_some();
         // Who looks at instructions comes before who does them faster.
-        self.lua.machine.outside = match self.lua.machine {
+        self.lua.machine.outside = match () {
             _ if hooked => &raw const super::HOOKED,
             _ if !own.is_null() => own,
             _ if self.lua.seen.checker.is_some() => &raw const super::checked::CHECKED,
             _ if counted => &raw const super::counted::COUNTED,
-            Machine { distrusted: true, .. } => &raw const super::HANDLERS,
-            Machine { logging: Some(_), .. } => &raw const LOGGING,
-            Machine { any: true, threshold: 1.., .. } => &raw const COUNTING,
-            Machine { any: true, .. } => &raw const LOOPS,
-            _ => &raw const super::HANDLERS,
+            _ => self.lua.machine.table(),
         };
+        if !own.is_null() {
+            self.lua.seen.sampler.follow_plain();
+        }
         // Machine code that runs has to have every instruction left to it.
         self.lua.dispatch = match self.lua.machine {
             Machine { running: true, watched: true, .. } => &raw const STOP_WATCHED,

@@ -12,6 +12,7 @@
 //! - `PROTO_SLOT`, `PROTO_NODE`: the table's shape is `shape`, which lacks the field; its metatable is `meta`; and nothing of
 //!   the structure of the tables looked through has changed since `aux == vm.proto_version`: then the field is at `loc`. The *place* is cached, not the value, so
 //!   that assigning an existing field of a class invalidates nothing. A nil at the place means "look again".
+//! - The same with the shape [`STRINGS`] (SELF): the object is a string, and the metatable that of strings.
 //! - `INDEX_CALL`, `NEWINDEX_CALL`: as `PROTO_SLOT`, but `loc` is where the metatable has `__index` or `__newindex` itself, a function when last looked at.
 //!
 //! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, in sets of two entries, it answers sites that meet many
@@ -382,7 +383,59 @@ impl Vm {
 /// `Ic::shape` of entries of the shared cache for methods of shared objects: no table's shape.
 pub(super) const METHODS: u32 = u32::MAX - 1;
 
+/// `Ic::shape` of a site's cache for methods of strings: no table's shape. Its metatable is that of strings; the place is in the table that that has as `__index`.
+pub(crate) const STRINGS: u32 = u32::MAX - 2;
+
 impl Vm {
+    /// The metatable of strings, or null.
+    #[inline(always)]
+    pub(crate) fn string_metatable(&self) -> *mut Table {
+        self.lua.roots.type_metatables[crate::value::Type::String as usize]
+    }
+
+    /// Looks up constant key `key` of a string, and remembers in cache `d` where it was found, if that is where methods of strings usually are.
+    ///
+    /// # Safety
+    /// `k` and `d` name a cache of the running prototype, or `d` is none.
+    pub(crate) unsafe fn get_string_method_filling(
+        &mut self,
+        s: Value,
+        key: Gc<LuaString>,
+        k: *const Value,
+        d: u16,
+    ) -> crate::LuaResult<Found> {
+        let meta = self.string_metatable();
+        // SAFETY: metatables of types are roots; the slot and the node of a key that the table has.
+        unsafe {
+            if d != NO_IC
+                && !meta.is_null()
+                && let meta = Gc::from_ptr(meta)
+                && let Some(methods) = self.table_metamethod(meta, Event::Index).as_table()
+                && !methods.is_in_island()
+                && !meta.is_in_island()
+            {
+                let v = self.raw_get_str(methods, key);
+                if !v.is_nil() {
+                    let place = if shape::is_dict(methods.shape) {
+                        node_index(methods, key)
+                            .map(|node| (PROTO_NODE, methods.nodes.add(node as usize) as *mut u8))
+                    } else {
+                        shape::lookup(methods.shape, key)
+                            .map(|slot| (PROTO_SLOT, methods.slots.add(slot as usize) as *mut u8))
+                    };
+                    if let Some((kind, loc)) = place {
+                        self.flag_proto(meta);
+                        self.flag_proto(methods);
+                        let aux = self.lua.proto_version;
+                        *ic(k, d) = Ic { shape: STRINGS, kind, slot: 0, aux, meta: meta.ptr(), loc };
+                    }
+                    return Ok(Found::Value(v));
+                }
+            }
+        }
+        self.index_lookup(s, key.into())
+    }
+
     /// Looks up constant key `key` of a shared object, and remembers where it was found if it is a method: in the table that the kind's metatable has as `__index`.
     pub(crate) fn get_method_filling(
         &mut self,

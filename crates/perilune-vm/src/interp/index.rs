@@ -338,6 +338,10 @@ unsafe fn field_of_element(
 ) -> Option<LuaResult<Value>> {
     // SAFETY: called with the running frame's registers, whose `pc` has been stored: it is that of the next instruction.
     unsafe {
+        // Machine code goes on with the next instruction itself, and a recording wants to see it.
+        if vm.lua.machine.running || vm.lua.machine.logging.is_some() {
+            return None;
+        }
         let f = frame(base);
         let next = *(*f).pc;
         if next.op_byte() != Op::GetField as u8 || next.b() != u16::from(i.a()) || next.a() != i.a() {

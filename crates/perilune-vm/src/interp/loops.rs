@@ -336,17 +336,24 @@ op!(
 });
 
 /// What the next step of a traversal came to.
-enum ForNext {
-    Item,
-    End,
-    Unknown,
+#[repr(u64)]
+pub(crate) enum ForNext {
+    /// Who does it has to find out.
+    Unknown = 0,
+    /// There is another entry: the loop's registers have it.
+    Item = 1,
+    /// There is none.
+    End = 2,
 }
 
 impl Vm {
     /// One step of `for ... in next, t`, whose hidden variables start at `a`, for `count` variables. The cursor is where the last step
     /// stopped; the control variable proves that it is still right.
+    ///
+    /// # Safety
+    /// `a` is the first of the loop's registers, in the running frame; the cursor is one.
     #[inline(never)]
-    unsafe fn for_next(
+    pub(crate) unsafe fn for_next(
         &mut self,
         a: *mut Value,
         t: crate::Gc<crate::object::Table>,

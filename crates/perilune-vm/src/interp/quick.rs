@@ -173,7 +173,12 @@ op!(
 
 /// `pcall` of a Lua function: pushes both frames; the base to go on with, or null.
 #[inline(always)]
-unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults: i16) -> *mut Value {
+pub(crate) unsafe fn quick_pcall(
+    vm: *mut Vm,
+    base: *mut Value,
+    func: *mut Value,
+    nresults: i16,
+) -> *mut Value {
     // SAFETY: called for a call of `pcall` at `func`, arguments up to top.
     unsafe {
         let callee = func.add(CALL_GAP);
@@ -208,7 +213,7 @@ unsafe fn quick_pcall(vm: *mut Vm, base: *mut Value, func: *mut Value, nresults:
 
 /// Whether the collector has yet to be told that the thread's stack changes.
 #[inline(always)]
-unsafe fn is_unlogged(vm: *mut Vm, th: *mut Thread) -> bool {
+pub(crate) unsafe fn is_unlogged(vm: *mut Vm, th: *mut Thread) -> bool {
     // SAFETY: called with live objects.
     unsafe { (*th).header.epoch != (*vm).heap.epoch() }
 }
@@ -355,7 +360,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
 /// Yields to a Lua function that called `resume` or a wrap function: the base of its frame, or null. `record` is that of the call of `yield`, but
 /// for its `delta`.
 #[inline(always)]
-unsafe fn quick_yield<const LOGGED: bool>(
+pub(crate) unsafe fn quick_yield<const LOGGED: bool>(
     vm: *mut Vm,
     base: *mut Value,
     func: *mut Value,

@@ -7,5 +7,6 @@ op!(
     #[cold] #[inline(never)] op_sampled(vm, base, pc, k, i, tab) {
     save!(vm, base, pc);
     (*vm).take_samples();
-    (super::HANDLERS.0[i.op_byte() as usize])(vm, base, pc, k, i.0, tab)
+    let plain = (*vm).lua.seen.sampler.plain();
+    (plain.0[i.op_byte() as usize])(vm, base, pc, k, i.0, tab)
 });

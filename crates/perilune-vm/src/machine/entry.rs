@@ -1,20 +1,19 @@
 //! From the interpreter into machine code, and back for one instruction.
 
-use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
+use super::callees::{drive, quick_return};
+use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, STAY, TAIL};
 use crate::Vm;
 use crate::frame::frame;
 use crate::interp::{
     Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save, tail,
 };
-use crate::object::ProtoInst;
+use crate::object::{ProtoInst, Thread};
 use crate::value::Value;
 use perilune_syntax::{Instr, Op};
 use perilune_trace::clock::{Clock, clock, ticks};
+use perilune_trace::event::Category;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// After so many exits code is given up.
-pub(super) const MOST_EXITS: u32 = 200;
 
 /// So deep is machine code of functions inlined in that of others.
 pub const MOST_INLINED: usize = 4;
@@ -64,6 +63,15 @@ op!(
     };
     plain(vm, base, pc, k, i.0, (*vm).lua.dispatch)
 });
+
+/// The plain table, by which functions that have machine code are interpreted all the same.
+pub(crate) static INTERPRETED: Handlers = Handlers(interpreted());
+
+const fn interpreted() -> [Handler; 256] {
+    let mut table = crate::interp::HANDLERS.0;
+    table[super::ENTER as usize] = op_enter_plain;
+    table
+}
 
 /// The table in use while machine code runs: see the module's essay.
 pub(crate) static STOP: Handlers = Handlers([op_stop; 256]);
@@ -257,18 +265,21 @@ unsafe fn run_untimed(
         let mut active = Active { code, previous: null_mut(), next: null_mut() };
         let active = &raw mut active;
         (*vm).lua.machine.begin(active);
+        let distance = (*frame(base)).distance();
         let outer = (*vm).set_machine_running(true);
         let exit = follow(vm, ((*code).run)(vm, base, inst, entry));
         (*vm).set_machine_running(outer);
         (*vm).lua.machine.end(active);
         if exit >= CODES {
-            let returned = exit as *mut Value;
-            (*vm).lua.base = returned.sub((*frame(returned)).delta as usize);
+            (*vm).lua.base = (exit as *mut Value).sub(distance);
         }
         match exit {
             REFUSED => (*code).exits.refused(),
             EXITED => {}
             _ => return exit,
+        }
+        if (*vm).lua.machine.wants_exits || perilune_trace::on(Category::Compile) {
+            (*vm).tell_exit();
         }
         // The frames are as they were, and so their instances are alive. The code that has counted an exit is that of the innermost one, or of one that has it inlined.
         let mut base = (*vm).lua.base;
@@ -279,7 +290,9 @@ unsafe fn run_untimed(
             }
             let inst = (*frame_closure(base)).proto;
             let code = (*inst).machine;
-            if !code.is_null() && (*code).is_given_up() {
+            // Where what happens depends on the program alone, no clock is asked.
+            let asks = (*vm).lua.machine.threshold == 0;
+            if !code.is_null() && (*code).is_given_up() && !(asks && (*code).is_left_rarely()) {
                 (*vm).give_up_machine_code(inst);
             }
             if (*f).delta == 0 {
@@ -317,16 +330,47 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
 /// The instance is that of the frame's function, and has machine code for its start.
 #[inline]
 unsafe fn start(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst) -> u64 {
-    // SAFETY: `native` is that of an instance's `MachineCode`.
+    // SAFETY: the caller's promise.
     unsafe {
-        let run = std::mem::transmute::<*const (), Run>((*inst).native);
         save!(vm, base, (*(*inst).proto).code.as_ptr());
-        let mut active = Active { code: (*inst).machine, previous: null_mut(), next: null_mut() };
+        start_at(vm, base, inst, MachineCode::START)
+    }
+}
+
+/// The same for an entry, which is where the frame's `pc` is.
+///
+/// # Safety
+/// The instance is that of the frame's function, and has machine code with this entry.
+#[inline]
+pub(super) unsafe fn start_at(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry: u32) -> u64 {
+    // SAFETY: the caller's promise; the record stays here until it is taken out of the list.
+    unsafe {
+        let code = (*inst).machine;
+        let mut active = Active { code, previous: null_mut(), next: null_mut() };
         let active = &raw mut active;
         (*vm).lua.machine.begin(active);
-        let answer = run(vm, base, inst, MachineCode::START);
+        let answer = ((*code).run)(vm, base, inst, entry);
         (*vm).lua.machine.end(active);
         answer
+    }
+}
+
+/// A frame that has begun an instruction, which may take it some time.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub base: *mut Value,
+    /// The thread that it belongs to, and where the stack of that was.
+    pub thread: *mut Thread,
+    pub stack: *mut Value,
+}
+
+impl Waiting {
+    /// # Safety
+    /// `base` is that of a frame of the running thread.
+    #[inline]
+    pub unsafe fn of(vm: *mut Vm, base: *mut Value) -> Waiting {
+        // SAFETY: there is always a running thread.
+        unsafe { Waiting { base, thread: (*vm).lua.thread, stack: (*(*vm).lua.thread).stack } }
     }
 }
 
@@ -347,44 +391,41 @@ pub(crate) unsafe extern "C-unwind" fn step(
     const REPLACES: u8 = Op::TailCall as u8;
     // SAFETY: the caller's promise.
     unsafe {
+        let waiting = Waiting::of(vm, base);
         let exit = once(vm, base, k, pc);
         if exit != LEAVE || (*vm).lua.machine.watched {
             return exit;
         }
         match (*pc).op_byte() {
-            MOVES => return STAY,
-            REPLACES => return LEAVE,
-            _ => {}
+            MOVES => STAY,
+            // Another function may have this base now.
+            REPLACES => LEAVE,
+            _ if (*vm).lua.base == base => STAY,
+            _ => drive(vm, waiting),
         }
-        while (*vm).lua.base != base {
-            let callee = (*vm).lua.base;
-            let f = frame(callee);
-            // A frame that this one has called, at its beginning, and nothing in between: no other coroutine, no native.
-            if callee.wrapping_sub((*f).delta as usize) != base || (*f).pc.is_null() {
-                return LEAVE;
-            }
-            let inst = (*frame_closure(callee)).proto;
-            let begins = (*f).pc == (*inst).code && !(*inst).native.is_null();
-            if !begins || (*vm).native_stack_low() || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
-                return LEAVE;
-            }
-            let answer = follow(vm, start(vm, callee, inst));
-            if answer < CODES {
-                return answer;
-            }
-            let returned = answer as *mut Value;
-            let parent = returned.sub((*frame(returned)).delta as usize);
-            (*vm).lua.base = parent;
-            if parent != base {
-                // The stack has moved.
-                return LEAVE;
-            }
-        }
-        STAY
     }
 }
 
-/// For machine code: has the interpreter do the instruction at `pc`, which ends the frame at `base`: a return, or a tail call of a native. The answer is that of [`Run`]: the base, if
+/// For machine code: has the interpreter do `VARARGPREP`, at `pc`. The base of the frame where it is then, or how machine code is left.
+///
+/// # Safety
+/// Called by machine code for its frame, whose arguments end at the top.
+pub(crate) unsafe extern "C-unwind" fn move_up(
+    vm: *mut Vm,
+    base: *mut Value,
+    k: *const Value,
+    pc: *const Instr,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match once(vm, base, k, pc) {
+            LEAVE if !(*vm).lua.machine.watched => (*vm).lua.base as u64,
+            exit => exit,
+        }
+    }
+}
+
+/// For machine code: has the interpreter do the instruction at `pc`, which ends the frame at `base`: a return, or a tail call. The answer is that of [`super::Run`]: the base, if
 /// the caller's frame goes on.
 ///
 /// # Safety
@@ -398,11 +439,38 @@ pub(crate) unsafe extern "C-unwind" fn finish(
     // SAFETY: the caller's promise.
     unsafe {
         let parent = base.sub((*frame(base)).delta as usize);
+        // Where it lay before it moved above its extra arguments.
+        let called = base.sub((*frame(base)).shift_or_zero());
         let is_first = parent == base;
+        if !(*vm).lua.machine.watched
+            && let Some(answer) = quick_return(vm, base, *pc)
+        {
+            return answer;
+        }
+        let waiting = Waiting::of(vm, parent);
         let exit = once(vm, base, k, pc);
+        if exit != LEAVE || (*vm).lua.machine.watched || is_first {
+            return exit;
+        }
+        if (*vm).lua.base == called && (*pc).op_byte() == Op::TailCall as u8 {
+            let inst = (*frame_closure(called)).proto;
+            let begins = (*frame(called)).pc == (*inst).code && !(*inst).native.is_null();
+            return if begins { called as u64 | TAIL } else { LEAVE };
+        }
+        // A tail call of `pcall`, say, has begun another function.
+        if (*vm).lua.base != parent && (*pc).op_byte() == Op::TailCall as u8 {
+            let exit = drive(vm, waiting);
+            if exit != STAY {
+                return exit;
+            }
+        }
         // An error that `pcall` has caught goes on with a frame further down, since that of `pcall` is in between.
-        let returned = exit == LEAVE && !(*vm).lua.machine.watched && !is_first && (*vm).lua.base == parent;
-        if returned { base as u64 } else { exit }
+        if (*vm).lua.base != parent {
+            return LEAVE;
+        }
+        // Whoever gets the answer finds its own frame by this, and a collection, or a finaliser's frame, may have taken the record's place since it was left. It lies where values have nothing.
+        (*frame(called)).delta = called.offset_from(parent) as u32;
+        called as u64
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::Vm;
 use crate::frame::{CALL_GAP, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
-use crate::object::{LuaClosure, LuaString, Node, ProtoInst, Table, Upval};
+use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval};
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Header;
 use std::mem::offset_of;
@@ -37,6 +37,8 @@ pub const FRAME_CONSTANTS: i32 = FRAME_PC + offset_of!(Frame, k) as i32;
 pub const FRAME_TAG1: i32 = FRAME_PC + offset_of!(Frame, tag1) as i32;
 /// See [`FRAME_TAG1`].
 pub const FRAME_TAG: Tag = Tag::FRAME;
+/// From a frame's base to how many slots it has moved above its extra arguments, 4 bytes, if it has ([`VARARG`]).
+pub const FRAME_SHIFT: i32 = FRAME_PC + offset_of!(Frame, shift) as i32;
 /// Registers from a function to its base.
 pub const GAP: i32 = CALL_GAP as i32;
 /// From a state to its top.
@@ -47,6 +49,8 @@ pub const VM_STACK_LIMIT: i32 = offset_of!(Vm, lua.stack_limit) as i32;
 pub const VM_NATIVE_LIMIT: i32 = offset_of!(Vm, lua.stacks.running.limit) as i32;
 /// From a Lua function to its instance.
 pub const CLOSURE_INST: i32 = offset_of!(LuaClosure, proto) as i32;
+/// From a native function with upvalues to its [`crate::Native`].
+pub const CLOSURE_NATIVE: i32 = offset_of!(NativeClosure, native) as i32;
 /// From an instance to its prototype, the same for all domains.
 pub const INST_PROTO: i32 = offset_of!(ProtoInst, proto) as i32;
 /// From an instance to what to call for machine code, a [`crate::machine::Run`]; null: none.
@@ -78,8 +82,16 @@ pub const STRING_BYTES: i32 = crate::object::STRING_DATA as i32;
 pub const WRITABLE: u32 = 1 << 30;
 /// From a state to the epoch that objects have which may be stored into without asking, whatever is stored, 4 bytes.
 pub const VM_EPOCH: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::EPOCH_OFFSET as i32;
+/// From a state to whether a collection is due, 1 byte: see [`collect`].
+pub const VM_DUE: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::DUE_OFFSET as i32;
 /// From a state to the version of what caches take for granted of classes, 4 bytes.
 pub const VM_VERSION: i32 = offset_of!(Vm, lua.proto_version) as i32;
+/// From a state to its running thread.
+pub const VM_THREAD: i32 = offset_of!(Vm, lua.thread) as i32;
+/// From a thread to how many of its variables are to be closed, 4 bytes.
+pub const THREAD_TO_BE_CLOSED: i32 = offset_of!(Thread, tbc) as i32;
+/// From a thread to the uppermost of the upvalues whose variables are on its stack; null: none.
+pub const THREAD_OPEN_UPVALUES: i32 = offset_of!(Thread, open_upvals) as i32;
 /// From the constants of an instance to its inline cache `d`.
 pub const fn cache(d: u16) -> i32 {
     -(size_of::<Ic>() as i32) * (d as i32 + 1)
@@ -90,6 +102,16 @@ pub const CACHE_SHAPE: i32 = offset_of!(Ic, shape) as i32;
 pub const CACHE_NODE: u64 = (crate::interp::ic::NODE as u64) << 32;
 /// The kind of a cache for a field of a class, likewise.
 pub const CACHE_CLASS: u64 = (crate::interp::ic::PROTO_SLOT as u64) << 32;
+/// What a cache for a method of strings has at [`CACHE_SHAPE`], shape and kind in 8 bytes: its place is a node, or a value.
+pub const fn cache_of_strings(node: bool) -> u64 {
+    use crate::interp::ic::{PROTO_NODE, PROTO_SLOT, STRINGS};
+    let kind = if node { PROTO_NODE } else { PROTO_SLOT };
+    STRINGS as u64 | (kind as u64) << 32
+}
+/// From a state to the metatable of strings; null: none.
+pub const VM_STRING_METATABLE: i32 = (offset_of!(Vm, lua.roots.type_metatables)
+    + crate::value::Type::String as usize * size_of::<*mut Table>())
+    as i32;
 /// From a cache to the number of the node, 4 bytes.
 pub const CACHE_SLOT: i32 = offset_of!(Ic, slot) as i32;
 /// From a cache to the version it is valid for, 4 bytes.
@@ -124,6 +146,22 @@ pub const TABLE_SLOTS: i32 = offset_of!(Table, slots) as i32;
 pub const TABLE_ARRAY: i32 = offset_of!(Table, array) as i32;
 /// From a table to how many elements of its array may be read without asking, 4 bytes; those of numbers are no nil.
 pub const TABLE_LENGTH: i32 = offset_of!(Table, array_len) as i32;
+/// From a table to how many elements its array has room for, 4 bytes.
+pub const TABLE_ROOM: i32 = offset_of!(Table, array_cap) as i32;
+/// From a table to how many fields it has room for, 1 byte.
+pub const TABLE_FIELDS: i32 = offset_of!(Table, slot_cap) as i32;
+/// From a table that is a metatable to which metamethods it is known not to have, 1 byte: see [`NO_NEWINDEX`].
+pub const TABLE_ABSENT: i32 = offset_of!(Table, absent) as i32;
+/// See [`TABLE_ABSENT`].
+pub const NO_NEWINDEX: u8 = 1 << crate::meta::Event::NewIndex as u8;
+/// The bit of [`TABLE_ABSENT`] that says that a metatable has no `__eq`.
+pub const NO_EQ: u8 = 1 << crate::meta::Event::Eq as u8;
+/// Flag of a table that caches look through.
+pub const IS_CLASS: u8 = crate::object::TABLE_IS_PROTO;
+/// Bytes of a table without fields and elements.
+pub const TABLE_SIZE: i32 = size_of::<Table>() as i32;
+/// Flag of a table: elements of its array may be nil.
+pub const HOLES: u8 = crate::table::TABLE_HOLES;
 
 /// What is at [`FRAME_CALL`] of a plain call whose function is in register `a` and whose caller wants so many results.
 pub const fn call_word(a: u8, results: i16) -> u64 {
@@ -136,9 +174,38 @@ pub fn step() -> usize {
     super::step as *const () as usize
 }
 
-/// The address of the function that does one instruction which ends the frame: `fn(vm, base, constants, pc) -> u64`; the result is that of a [`crate::machine::Run`], without [`crate::machine::TAIL`].
+/// The address of the function that does one `CALL` of `pcall`, `coroutine.resume` or `coroutine.yield`, as [`step`] would.
+pub fn call_special() -> usize {
+    super::call_special as *const () as usize
+}
+
+/// The address of the function that does one `CALL` of a native that calls no Lua, as [`step`] would.
+pub fn call_native() -> usize {
+    super::call_native as *const () as usize
+}
+
+/// The address of `fn(vm, register, count) -> u64`: so many registers' strings and numbers become one string, in the first; few numbers are among them ([`MOST_CONCATENATED`]). [`super::NOT_DONE`]: the interpreter has to
+/// do the instruction.
+pub fn concat() -> usize {
+    super::natives::concat as *const () as usize
+}
+
+/// See [`concat`].
+pub const MOST_CONCATENATED: u16 = 8;
+
+/// The address of `fn(register, register) -> u64`: 0, 1 or 2 if the first of two strings comes before the second, is the same, or comes after it. [`super::UNKNOWN`]: they are not both strings.
+pub fn order() -> usize {
+    super::natives::order as *const () as usize
+}
+
+/// The address of the function that does one instruction which ends the frame: `fn(vm, base, constants, pc) -> u64`; the result is that of a [`crate::machine::Run`].
 pub fn finish() -> usize {
     super::finish as *const () as usize
+}
+
+/// The address of the function that moves a frame above its extra arguments (`VARARGPREP`), whose end is the state's top: `fn(vm, base, constants, pc) -> u64`, the base where it is then, or what machine code returns.
+pub fn move_up() -> usize {
+    super::move_up as *const () as usize
 }
 
 /// The address of the function that acts on [`crate::machine::TAIL`]: `fn(vm, answer) -> u64`; the result is an answer without it.
@@ -190,6 +257,88 @@ pub fn pow() -> usize {
         crate::num::pow(a, b)
     }
     pow as *const () as usize
+}
+
+/// The address of `fn(vm, table, integer) -> (payload, tag)`: what the table has for the key, tables along its `__index` included. Where the tag is [`super::UNKNOWN`] the interpreter has to do the
+/// instruction. Nothing that is known of tables is changed.
+pub fn get_int() -> usize {
+    super::leaf::get_int as *const () as usize
+}
+
+/// The same for the key in a register, of which the third argument is the address.
+pub fn get() -> usize {
+    super::leaf::get as *const () as usize
+}
+
+/// The address of `fn(vm, table, integer, payload, tag) -> u64`: stores a value. [`super::NOT_DONE`]: the interpreter has to do the instruction. Any table's storage may be another one afterwards, and a
+/// collection be due.
+pub fn set_int() -> usize {
+    super::leaf::set_int as *const () as usize
+}
+
+/// The same for the key in a register, of which the third argument is the address.
+pub fn set() -> usize {
+    super::leaf::set as *const () as usize
+}
+
+/// As [`set_int`], for a value that is not nil and the key after the last element of a table's array; nothing but arrays is changed.
+pub fn append() -> usize {
+    super::leaf::append as *const () as usize
+}
+
+/// The address of `fn(vm, table) -> u64`: the length of a table without metatable.
+pub fn length() -> usize {
+    super::leaf::length as *const () as usize
+}
+
+/// As [`get`], for a name: a string that is a constant, given by its address.
+pub fn get_field() -> usize {
+    super::leaf::get_field as *const () as usize
+}
+
+/// As [`set`], for a name.
+pub fn set_field() -> usize {
+    super::leaf::set_field as *const () as usize
+}
+
+/// The address of `fn(vm, shape, fields, elements) -> table`: a new table of a shape that the domain knows, with room for so many fields, which are nil and begin at [`TABLE_SIZE`], and elements.
+pub fn new_table() -> usize {
+    super::leaf::new_table as *const () as usize
+}
+
+/// The address of `fn(vm, register, count, start) -> u64`: stores so many values, which follow in the next registers, into the table in a register, from index `start + 1` on. [`super::NOT_DONE`]: the
+/// interpreter has to do the instruction.
+pub fn set_list() -> usize {
+    super::leaf::set_list as *const () as usize
+}
+
+/// The address of `fn(vm, base, register, number) -> u64`: puts a new function into a register. [`super::NOT_DONE`]: the interpreter has to do the instruction.
+pub fn make_closure() -> usize {
+    super::leaf::make_closure as *const () as usize
+}
+
+/// The address of `fn(vm, register) -> u64`: variables from this register on are over. [`super::NOT_DONE`]: the interpreter has to do the instruction.
+pub fn close() -> usize {
+    super::leaf::close as *const () as usize
+}
+
+/// The address of `fn(register, register) -> u64`: whether two values are equal, 0 or 1; [`super::UNKNOWN`]: the interpreter has to do the instruction.
+pub fn equal() -> usize {
+    super::leaf::equal as *const () as usize
+}
+
+/// The address of `fn(vm, base, pc, done) -> u64`, to be called if [`VM_DUE`] says so: a step of collection. See `machine/leaf.rs`.
+pub fn collect() -> usize {
+    super::leaf::collect as *const () as usize
+}
+
+/// What the first register of a generic loop is followed by, 3 registers above: where a traversal by `next` stands.
+pub const CURSOR: Tag = Tag::CURSOR;
+pub use super::iterate::{END, ITEM};
+
+/// The address of `fn(vm, registers, count)`: a step of a generic loop over a table, with `next` or the iterator of `ipairs`, given by the address of its first register. [`ITEM`], [`END`], or else nobody knows, and the interpreter has to do it. Nothing but the loop's registers changes.
+pub fn iterate() -> usize {
+    super::iterate::iterate as *const () as usize
 }
 
 /// Flag of a frame whose function has replaced another one ([`FRAME_FLAGS`]).

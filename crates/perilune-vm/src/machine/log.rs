@@ -8,14 +8,17 @@
 
 use super::LOOP_ENTRIES;
 use crate::Vm;
-use crate::interp::ic::{EMPTY, Ic, NODE, OWN, PROTO_SLOT, ic};
-use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, save};
-use crate::native::Native;
-use crate::object::{ProtoInst, Table};
+use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS, ic};
+use crate::interp::quick::native_at;
+use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
+use crate::native::{Kind, Native};
+use crate::object::{ArrayKind, ProtoInst, Table};
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op, Proto};
+use perilune_trace::clock::ticks;
 use perilune_trace::cputime::now_ns;
+use perilune_trace::event::{self, Count};
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -55,7 +58,9 @@ impl Tags {
     }
 }
 
-/// A bit of [`Site::arrays`]: the key was no number of an element of the array.
+/// A bit of [`Site::arrays`]: the key was the number of the element after the array's last.
+pub const APPENDS: u8 = 1 << 5;
+/// A bit of [`Site::arrays`]: the key was no number of an element of the array, nor of the one after the last.
 pub const OTHER_KEY: u8 = 1 << 6;
 /// A bit of [`Site::arrays`]: the object was no table.
 pub const OTHER_OBJECT: u8 = 1 << 7;
@@ -65,27 +70,33 @@ pub const OTHER_OBJECT: u8 = 1 << 7;
 pub struct Site {
     /// How often it has run to its end within its frame.
     pub runs: u32,
-    /// How often it has called a Lua function that is no vararg function, whose first instruction came next.
+    /// How often it has called a Lua function, whose first instruction came next.
     pub calls: u32,
     /// The last of these, as [`Log::function`] says.
     pub callee: usize,
     /// It has called others, too.
     pub callees: bool,
-    /// A native that it has called, and whether it has called others.
+    /// A native that it has called, or, TFORCALL, a plain one that it has stepped by, and whether there were others.
     pub native: Option<&'static Native>,
     /// See `native`.
     pub natives: bool,
+    /// CALL: the native has upvalues.
+    pub has_upvalues: bool,
     /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls functions.
     pub leaves: u32,
     /// Tags of the first register that it defines, afterwards.
     pub result: Tags,
-    /// GETINDEX, GETINT, SETINDEX, SETINT: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); [`OTHER_KEY`], [`OTHER_OBJECT`].
+    /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF: [`OTHER_OBJECT`].
     pub arrays: u8,
+    /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of order: those of the first operand.
+    pub objects: Tags,
+    /// GETINDEX, SETINDEX: tags of keys.
+    pub keys: Tags,
     /// GETFIELD, SETFIELD, SELF: the shape of a table that it was applied to, and whether there were tables of others.
     pub shape: Option<u32>,
     /// See `shape`.
     pub shapes: bool,
-    /// GETTABUP, GETFIELD, SELF, SETFIELD: what its cache has in the end.
+    /// GETTABUP, GETFIELD, SELF, SETTABUP, SETFIELD, NEWTABLE, SETSLOT: what its cache has in the end.
     pub cache: Option<Cache>,
 }
 
@@ -99,17 +110,33 @@ pub enum Cache {
         /// The slot.
         slot: u32,
     },
+    /// Tables of shape `before` get the field in this slot, and this shape. NEWTABLE, SETSLOT: [`Cache::Own`], with the number of fields that there is to be room for.
+    Add {
+        /// The shape before.
+        before: u32,
+        /// The slot.
+        slot: u32,
+        /// The shape then.
+        shape: u32,
+    },
     /// A dictionary has the key in the node that the cache tells.
     Node,
     /// The place that the cache tells, in a table that stands for a class.
     Class,
+    /// The place that the cache tells, a node or a value, among the methods of strings.
+    OfStrings {
+        /// See above.
+        node: bool,
+    },
 }
 
 impl Cache {
     fn of(ic: &Ic) -> Option<Cache> {
         match ic.kind {
             _ if ic.shape == EMPTY => None,
+            kind if ic.shape == STRINGS => Some(Cache::OfStrings { node: kind == PROTO_NODE }),
             OWN => Some(Cache::Own { shape: ic.shape, slot: ic.slot }),
+            ADD => Some(Cache::Add { before: ic.shape, slot: ic.slot, shape: ic.aux }),
             NODE => Some(Cache::Node),
             PROTO_SLOT => Some(Cache::Class),
             _ => None,
@@ -123,6 +150,16 @@ impl Site {
         self.runs.saturating_add(self.leaves)
     }
 
+    /// It has called `pcall`, `coroutine.resume` or `coroutine.yield`.
+    pub fn is_special(&self) -> bool {
+        self.native.is_some_and(|native| matches!(native.kind, Kind::Pcall | Kind::Resume | Kind::Yield))
+    }
+
+    /// It has suspended the coroutine.
+    pub fn yields(&self) -> bool {
+        self.native.is_some_and(|native| native.kind == Kind::Yield)
+    }
+
     /// What was seen earlier is added.
     fn add(&mut self, earlier: &Site) {
         self.runs = self.runs.saturating_add(earlier.runs);
@@ -133,9 +170,12 @@ impl Site {
         self.natives |= earlier.natives
             || self.native.zip(earlier.native).is_some_and(|(own, earlier)| !std::ptr::eq(own, earlier));
         self.native = self.native.or(earlier.native);
+        self.has_upvalues |= earlier.has_upvalues;
         self.leaves = self.leaves.saturating_add(earlier.leaves);
         self.result = self.result.or(earlier.result);
         self.arrays |= earlier.arrays;
+        self.objects = self.objects.or(earlier.objects);
+        self.keys = self.keys.or(earlier.keys);
         self.shapes |=
             earlier.shapes || self.shape.zip(earlier.shape).is_some_and(|(own, earlier)| own != earlier);
         self.shape = self.shape.or(earlier.shape);
@@ -224,8 +264,8 @@ pub struct Recording {
     pub logs: Vec<Log>,
     /// How many instructions have been seen, those of functions without a log included.
     pub instructions: u32,
-    /// Nanoseconds of processor time that the domain's thread took for them, recorded as they were.
-    pub nanos: u64,
+    /// Nanoseconds of processor time that the domain's thread took for library functions and allocations among them.
+    pub library: u64,
 }
 
 /// Logs under way.
@@ -238,8 +278,12 @@ pub(crate) struct Logging {
     /// The instruction that is under way: number of the log, base, number in the function.
     last: Option<(usize, *mut Value, usize)>,
     seen: u32,
-    /// What the thread had taken when this began, in nanoseconds.
-    begun: u64,
+    /// What the thread had taken when this began, in nanoseconds, and when that was, in ticks.
+    begun: (u64, u64),
+    /// When the instruction that is under way began, in ticks, if it is one that may take long: it calls a native, or allocates. Else 0.
+    since: u64,
+    /// What those before it have taken.
+    library: u64,
 }
 
 impl Logging {
@@ -336,8 +380,15 @@ impl Vm {
         if self.lua.machine.logging.is_some() {
             return;
         }
-        let mut logging =
-            Logging { logs: Vec::new(), numbers: HashMap::new(), last: None, seen: 0, begun: now_ns() };
+        let mut logging = Logging {
+            logs: Vec::new(),
+            numbers: HashMap::new(),
+            last: None,
+            seen: 0,
+            begun: (now_ns(), ticks()),
+            since: 0,
+            library: 0,
+        };
         // SAFETY: the caller's promise.
         unsafe { logging.number(inst) };
         self.lua.machine.logging = Some(Box::new(logging));
@@ -348,6 +399,10 @@ impl Vm {
     unsafe fn log_instruction(&mut self, base: *mut Value, pc: *const Instr) {
         let Some(logging) = &mut self.lua.machine.logging else { return };
         logging.seen += 1;
+        if logging.since != 0 {
+            logging.library += ticks().saturating_sub(logging.since);
+            logging.since = 0;
+        }
         // SAFETY: the running frame is a Lua frame, its registers are values.
         unsafe {
             let inst = (*frame_closure(base)).proto;
@@ -360,12 +415,13 @@ impl Vm {
             if let Some((last, frame, op)) = before {
                 let log = &mut logging.logs[last].1;
                 let i = log.proto.code[op];
-                if Some(last) == number && frame == base && i.op() != Some(Op::TailCall) {
+                let moves = i.op() == Some(Op::VarargPrep) && at == 1;
+                if Some(last) == number && (frame == base || moves) && i.op() != Some(Op::TailCall) {
                     log.sites[op].runs += 1;
                     log.sites[op].result.add(tag(i.a()));
                     begins = false;
                 } else {
-                    match at == 0 && base > frame && !(*inst).is_vararg {
+                    match at == 0 && base > frame {
                         true => {
                             log.sites[op].calls += 1;
                             let (site, callee) = (&mut log.sites[op], (*inst).proto as usize);
@@ -407,30 +463,63 @@ impl Vm {
                 Some(Op::GetInt) => Some((v(i.b()), Value::int(i.c() as i64))),
                 Some(Op::SetIndex) => Some((v(i.a() as u16), v(i.b()))),
                 Some(Op::SetInt) => Some((v(i.a() as u16), Value::int(i.b() as i64))),
+                // The element behind the last one.
+                Some(Op::TForCall) => {
+                    let (table, visited) = (v(i.a() as u16 + 1), v(i.a() as u16 + 2));
+                    Some((table, Value::int(visited.as_int().unwrap_or(0).wrapping_add(1))))
+                }
                 _ => None,
             };
             if let Some((object, key)) = field {
+                log.sites[at].objects.add(object.tag());
+                log.sites[at].keys.add(key.tag());
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE {
                     let table = object.payload() as *mut Table;
                     let number = match key.as_float() {
                         Some(f) => perilune_syntax::numeral::float_to_integer(f).unwrap_or(0),
                         None => key.as_int().unwrap_or(0),
                     };
-                    let within = (number as u64).wrapping_sub(1) < (*table).array_len as u64;
-                    1 << (*table).kind as u8 | if within { 0 } else { OTHER_KEY }
+                    let key = match ((number as u64).wrapping_sub(1)).cmp(&((*table).array_len as u64)) {
+                        std::cmp::Ordering::Less => 0,
+                        std::cmp::Ordering::Equal => APPENDS,
+                        std::cmp::Ordering::Greater => OTHER_KEY,
+                    };
+                    // The first element chooses the kind.
+                    let kind = match i.op() {
+                        Some(Op::SetIndex | Op::SetInt) if key == APPENDS && (*table).array_len == 0 => {
+                            ArrayKind::of(*rk(base, (*inst).k, i.c()))
+                        }
+                        _ => (*table).kind,
+                    };
+                    1 << kind as u8 | key
                 } else {
                     OTHER_OBJECT
                 };
             }
-            if i.op() == Some(Op::Call) && v(i.a() as u16).tag() == Tag::NATIVE {
-                let (native, site) = (&*(v(i.a() as u16).payload() as *const Native), &mut log.sites[at]);
+            let called = match i.op() {
+                Some(Op::Call | Op::TailCall) => native_at(base.add(i.a() as usize)),
+                Some(Op::TForCall) if tag(i.a()) == Tag::NATIVE => native_at(base.add(i.a() as usize)),
+                _ => std::ptr::null(),
+            };
+            let takes_long = !called.is_null()
+                || matches!(i.op(), Some(Op::NewTable | Op::SetList | Op::Closure | Op::Concat));
+            if !called.is_null() {
+                let (native, site) = (&*called, &mut log.sites[at]);
                 site.natives |= !std::ptr::eq(*site.native.get_or_insert(native), native);
+                site.has_upvalues |= tag(i.a()) == Tag::NATIVE_CLOSURE;
+            }
+            if let Some(Op::JumpLt | Op::JumpNotLt | Op::JumpLe | Op::JumpNotLe) = i.op() {
+                log.sites[at].objects.add(tag(i.a()));
             }
             let object = match i.op() {
                 Some(Op::GetField | Op::SelfCall) => Some(v(i.b())),
                 Some(Op::SetField) => Some(v(i.a() as u16)),
                 _ => None,
             };
+            if let Some(object) = object {
+                log.sites[at].objects.add(object.tag());
+                log.sites[at].arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
+            }
             if let Some(object) = object.filter(|v| v.tag() == Tag::TABLE) {
                 let (shape, site) = ((*(object.payload() as *mut Table)).shape, &mut log.sites[at]);
                 site.shapes |= *site.shape.get_or_insert(shape) != shape;
@@ -439,6 +528,9 @@ impl Vm {
                 for (register, tags) in tags.iter_mut().enumerate() {
                     tags.add((*base.add(register)).tag());
                 }
+            }
+            if takes_long {
+                logging.since = ticks();
             }
             self.end_log_if_due();
         }
@@ -462,7 +554,15 @@ impl Vm {
                 continue;
             }
             for (at, i) in log.proto.code.iter().enumerate() {
-                if let Some(Op::GetField | Op::SetField | Op::GetTabUp | Op::SetTabUp | Op::SelfCall) = i.op()
+                if let Some(
+                    Op::GetField
+                    | Op::SetField
+                    | Op::GetTabUp
+                    | Op::SetTabUp
+                    | Op::SelfCall
+                    | Op::NewTable
+                    | Op::SetSlot,
+                ) = i.op()
                     && i.d() != NO_IC
                 {
                     // SAFETY: a live instance has the caches that its code names.
@@ -470,14 +570,25 @@ impl Vm {
                 }
             }
         }
-        let nanos = now_ns().saturating_sub(logging.begun);
+        let nanos = now_ns().saturating_sub(logging.begun.0);
+        let passed = ticks().saturating_sub(logging.begun.1).max(1);
+        // The thread may have waited for a processor meanwhile. It may also be another one than that which began, and have taken less.
+        let library = (nanos as f64 * (logging.library as f64 / passed as f64).min(1.0)) as u64;
         let logs = logging.logs.into_iter().map(|(_, log)| log).collect();
-        let recording = Recording { logs, instructions: logging.seen, nanos };
+        let recording = Recording { logs, instructions: logging.seen, library };
+        let (functions, instructions) =
+            (Count::from(recording.logs.len()), Count::from(recording.instructions as usize));
+        perilune_trace::emit(event::CompileQueued { functions, instructions });
         let codes = self.lua.machine.specializer.clone().map_or_else(Vec::new, |s| s.compile(recording));
         let mut hot = false;
         for (number, code) in codes {
             let inst = insts[number];
             if !inst.is_null() {
+                // SAFETY: whoever frees an instance takes it out of the list.
+                if std::ptr::eq(unsafe { (*inst).machine }, &*code) {
+                    // It was hot all the same: what is asked of it is nothing that this does.
+                    continue;
+                }
                 hot |= number == 0;
                 // SAFETY: whoever frees an instance takes it out of the list.
                 unsafe { self.give_machine_code(inst, code) };

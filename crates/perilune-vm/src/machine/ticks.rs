@@ -1,7 +1,8 @@
 //! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there is new machine code.
 //!
 //! A tick that finds a function running that has no machine code makes the domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted
-//! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes twice as many ticks until the next.
+//! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes twice as many ticks until the next,
+//! unless the specializer has an appointment ([`super::Specializer::is_due`]).
 
 use crate::Vm;
 use crate::frame::{F_NATIVE, frame};
@@ -32,6 +33,9 @@ pub(crate) struct Ticks {
 impl Ticks {
     /// One more, whether it finds a function `cold`, without machine code: whether to record.
     fn count(&mut self, cold: bool) -> bool {
+        if self.seen < self.next {
+            return false;
+        }
         self.warm += cold as u32;
         if self.warm < WARM {
             return false;
@@ -48,11 +52,10 @@ impl Vm {
     #[cold]
     pub(crate) fn tick(&mut self) {
         let machine = &mut self.lua.machine;
-        let Some(specializer) = &machine.specializer else { return };
+        let Some(specializer) = machine.specializer.clone() else { return };
         specializer.ticked();
         machine.ticks.seen = machine.ticks.seen.saturating_add(1);
-        let early = machine.ticks.seen < machine.ticks.next;
-        if machine.distrusted || machine.watched || machine.logging.is_some() || early {
+        if machine.distrusted || machine.watched || machine.logging.is_some() {
             return;
         }
         // SAFETY: the running frame is complete; that of a Lua function has its closure.
@@ -62,7 +65,8 @@ impl Vm {
                 return;
             }
             let inst = (*frame_closure(base)).proto;
-            if self.lua.machine.ticks.count(!is_compiled(inst, (*inst).position((*frame(base)).pc))) {
+            let cold = !is_compiled(inst, (*inst).position((*frame(base)).pc));
+            if self.lua.machine.ticks.count(cold) || (cold && specializer.is_due()) {
                 self.begin_log(inst);
             }
         }

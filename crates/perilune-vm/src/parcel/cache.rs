@@ -397,8 +397,10 @@ impl Vm {
 
     /// A picture that has been made is kept, and its tables are watched.
     pub(super) fn keep_picture(&mut self, mut shown: Shown) -> u64 {
-        if on(Category::Gc) {
+        if super::is_told() {
             shown.graph.sent_at = self.event_stack();
+        }
+        if on(Category::Gc) {
             let (size, stack, objects) = shown.graph.told();
             emit(PictureMade { size, stack, objects });
         }

@@ -101,6 +101,12 @@ impl PackRules {
     pub const MESSAGE: PackRules = PackRules { role: Role::Message, globals: Globals::Message, waits: false };
     /// Results.
     pub const RESULT: PackRules = PackRules { role: Role::Result, globals: Globals::Message, waits: false };
+    /// What a function of the program has returned to a task of the runtime's own, in a list among its results.
+    pub const COLLECTED: PackRules =
+        PackRules { role: Role::Collected, globals: Globals::Message, waits: false };
+    /// A value that a function of the program has returned to the runtime's own code.
+    pub const RETURNED: PackRules =
+        PackRules { role: Role::Returned, globals: Globals::Message, waits: false };
     /// The value of an error.
     pub const ERROR: PackRules = PackRules { role: Role::Error, globals: Globals::Message, waits: false };
 }
@@ -292,6 +298,11 @@ impl ParcelState {
     }
 }
 
+/// Does anything that is recorded say where values were sent?
+fn is_told() -> bool {
+    [Category::Gc, Category::Cpu, Category::Alloc].into_iter().any(on)
+}
+
 impl Vm {
     /// Packs values. Runs no Lua code and collects nothing.
     ///
@@ -311,7 +322,7 @@ impl Vm {
 
     #[inline(never)]
     fn pack_graph(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
-        let mut parcel = self.pack_plainly(values, rules)?;
+        let mut parcel = self.sample_copy_out(|vm| vm.pack_plainly(values, rules))?;
         if let Repr::Graph { graph, globals } = &mut parcel.0
             && let Some(graph) = Arc::get_mut(graph)
             && let Some(refs) = &mut graph.refs
@@ -336,8 +347,10 @@ impl Vm {
             match packer.roots(values, rules.waits) {
                 Ok(()) => {
                     let (mut graph, ..) = packer.finish(values.len() as u32);
-                    if on(Category::Gc) {
+                    if is_told() {
                         graph.sent_at = self.event_stack();
+                    }
+                    if on(Category::Gc) {
                         let (size, stack, objects) = graph.told();
                         emit(CopiedOut { size, stack, objects });
                     }
@@ -381,6 +394,11 @@ impl Vm {
         if perilune_heap::program_has_room(0) { Ok(parcel) } else { Err(self.out_of_memory()) }
     }
 
+    /// Whether a function is one of the runtime's own library that is written in Lua.
+    pub fn is_own_function(&self, f: Value) -> bool {
+        f.lua_proto().is_some_and(|proto| *proto.source == *OWN_SOURCE)
+    }
+
     /// Raises a refusal as an error.
     #[cold]
     pub fn raise_refusal(&mut self, refusal: &Refusal) -> Thrown {
@@ -388,6 +406,8 @@ impl Vm {
         let site = self.running_site(None).filter(|site| *site.proto.source == *OWN_SOURCE);
         let site = site.and_then(|_| self.running_site(Some(OWN_SOURCE)));
         match site.and_then(|site| Some((site.proto.line_at(site.pc)?, site.proto))) {
+            // Nothing of the program is on the stack any more.
+            None if refusal.role == Role::Returned => self.error_plain(refusal.text()),
             None => self.error(refusal.text()),
             Some((line, proto)) => {
                 let role = if refusal.role == Role::Argument { Role::Element } else { refusal.role };

@@ -22,6 +22,10 @@ pub enum Role {
     Message,
     /// Results.
     Result,
+    /// What the program's function has returned to a task of the runtime's own: the list of such values, among its results.
+    Collected,
+    /// A value that the program's function has returned to the runtime's own code.
+    Returned,
     /// The value of an error.
     Error,
     /// A function in `package.preload` or `package.searchers`.
@@ -249,7 +253,14 @@ impl Refusal {
     fn subject(&self, path: &[Node]) -> String {
         let mut text = String::new();
         let mut in_field = false;
+        // The program has not made the list that its values are in.
+        let is_ours = |n: usize, node: &Node| {
+            self.role == Role::Collected && n == 1 && matches!(node.step, Step::Field(_))
+        };
         for (n, node) in path.iter().enumerate() {
+            if is_ours(n, node) {
+                continue;
+            }
             if n > 0 && !matches!((&node.step, in_field), (Step::Field(_), true)) {
                 text.push_str(", ");
             }
@@ -290,6 +301,7 @@ impl Refusal {
             Role::Message if self.count == 1 => "the message".into(),
             Role::Message => format!("value {n} of the message"),
             Role::Result => format!("result {n}"),
+            Role::Collected | Role::Returned => "what the function returned".into(),
             Role::Error => "the error value".into(),
             Role::Loader => "it".into(),
         }
@@ -346,5 +358,61 @@ fn written(step: &Step, field: &str) -> String {
             format!("the module '{module}' has been written to since its require returned: field '{field}'")
         }
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a refusal for this reason proposes; a new reason does not compile before it is here.
+    fn remedy(reason: &Reason) -> Option<&'static str> {
+        Some(match reason {
+            Reason::Assigned => "before the function and capture",
+            Reason::Assigns => "Pass its value as an argument and return the new one",
+            Reason::NotYetAssigned => "Let the function cross after it",
+            Reason::Stored { in_loop: true, .. } => {
+                "Let pool:map or pool:parallel_reduce collect what the function returns"
+            }
+            Reason::Stored { .. } => "as an argument to get a copy to write to, and return that",
+            Reason::Finalizer => "or send what it holds",
+            Reason::Coroutine => "make the coroutine over there",
+            Reason::Wrap => "Send the function inside, and wrap it over there",
+            Reason::NativeFunction(_) => "Make it in the domain that calls it",
+            Reason::Userdata(_) => "Make it in the domain that uses it",
+            Reason::Removed => "Leave the field there",
+            Reason::OddField => "keep it in a table of its own made by pl.share",
+            Reason::Travels | Reason::Entangled => return None,
+        })
+    }
+
+    #[test]
+    fn every_remedy_is_typed_in_by_a_script() {
+        let script = include_str!("../../../../tests/parallel/crossing_remedies.lua");
+        let variable = || Step::Upvalue { name: "n".into(), line: 1, assigned: 2 };
+        let field = || Step::ModuleField { module: "m".into(), field: "f".into(), standard: false };
+        let stored = |in_loop| Reason::Stored { fields: String::new(), lines: vec![1], in_loop };
+        let function = Place { source: "program".into(), line: 1 };
+        for (reason, step) in [
+            (Reason::Assigned, variable()),
+            (Reason::Assigns, variable()),
+            (Reason::NotYetAssigned, variable()),
+            (stored(true), variable()),
+            (stored(false), variable()),
+            (Reason::Finalizer, variable()),
+            (Reason::Coroutine, variable()),
+            (Reason::Wrap, variable()),
+            (Reason::NativeFunction("lines"), variable()),
+            (Reason::Userdata("scope".into()), variable()),
+            (Reason::Removed, field()),
+            (Reason::OddField, field()),
+        ] {
+            let root = Node { step: Step::Root(1), function: Some(function.clone()) };
+            let path = vec![root, Node { step, function: None }];
+            let text = Refusal { role: Role::Argument, count: 1, path, reason: reason.clone() }.text();
+            let remedy = remedy(&reason).expect("it is a refusal");
+            assert!(text.contains(remedy), "{reason:?}: {text}");
+            assert!(script.contains(remedy), "{reason:?}: no script tries '{remedy}'");
+        }
     }
 }

@@ -91,7 +91,7 @@ impl Vm {
             let (size, stack, objects) = graph.told();
             emit(CopiedIn { size, stack, objects });
         }
-        let result = self.unpack_above(graph, globals, base);
+        let result = self.sample_copy_in(graph.sent_at, |vm| vm.unpack_above(graph, globals, base));
         if result.is_err() {
             self.give_up(base);
         }

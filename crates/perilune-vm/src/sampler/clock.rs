@@ -306,13 +306,31 @@ fn install() {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_tick as *const () as usize;
-        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
         action.sa_mask = perilune_trace::attach::handlers_alone();
         libc::sigaction(libc::SIGPROF, &action, null_mut());
     }
 }
 
-extern "C" fn on_tick(_: i32) {
+/// Where the thread was interrupted, and its stack pointer then; zeros where that is not known.
+///
+/// # Safety
+/// `context` is what the kernel has given a handler of signals.
+unsafe fn interrupted_at(context: *mut libc::c_void) -> (usize, usize) {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    {
+        // SAFETY: the caller's promise.
+        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+        (registers[libc::REG_RIP as usize] as usize, registers[libc::REG_RSP as usize] as usize)
+    }
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    {
+        let _ = context;
+        (0, 0)
+    }
+}
+
+extern "C" fn on_tick(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let own = OWN.get();
     if own.is_null() {
         return;
@@ -325,7 +343,7 @@ extern "C" fn on_tick(_: i32) {
         let now = thread_time();
         let ns = now.saturating_sub((*own).last.swap(now, Ordering::Relaxed));
         let sampler = (*own).sampler.load(Ordering::Relaxed);
-        if sampler.is_null() || !(*sampler).note_tick(ns) {
+        if sampler.is_null() || !(*sampler).note_tick(ns, interrupted_at(context)) {
             (*own).add_outside(ns);
         }
     }

@@ -57,6 +57,27 @@ const TOO_DEEP: Step = Step { what: 2, pc: 0 };
 const UNKNOWN_NATIVE: Step = Step { what: 3, pc: 0 };
 const COLLECTING: Step = Step { what: 4, pc: 0 };
 const RUNTIME: Step = Step { what: 5, pc: 0 };
+/// `Step::what` of what is copied in; `pc` is the call path that has sent it.
+const COPIED_IN: usize = 6;
+/// `Step::what` of what is copied out.
+const COPIED_OUT: usize = 7;
+
+/// Values on their way to or from another domain are copied: a node of call paths.
+#[derive(Clone, Copy)]
+pub(super) struct Copying(Step);
+
+impl Copying {
+    /// Into this domain; the call path that has sent them, or 0.
+    pub fn into(sent_at: u32) -> Copying {
+        Copying(Step { what: COPIED_IN, pc: sent_at })
+    }
+
+    /// Out of it.
+    pub const OUT: Copying = Copying(Step { what: COPIED_OUT, pc: 0 });
+}
+
+/// Where the part of `require "perilune"` that is written in Lua is from: no place of the program.
+const OWN_SOURCE: &[u8] = b"perilune";
 
 /// What is known of a function.
 struct Function {
@@ -138,13 +159,56 @@ impl Vm {
         self.path(Innermost::Within, Leaf::default())
     }
 
+    /// The number of the call path of a fiber that waits, or, without one, of the root chain while that waits; 0 if nothing is recorded.
+    pub fn parked_stack(&mut self, fiber: Option<Gc<Thread>>) -> u32 {
+        if !perilune_trace::is_live() {
+            return 0;
+        }
+        let (top, root) = match fiber {
+            Some(fiber) => (self.top_of(fiber), fiber.ptr()),
+            None => (self.root_chain_top(), std::ptr::null_mut()),
+        };
+        self.path_from((top, root), Innermost::Within, Leaf::default(), &[])
+    }
+
     /// The number of a node without parents for what the runtime does outside of domains.
     pub(super) fn runtime_path(&mut self) -> u32 {
         self.node(0, RUNTIME, std::ptr::null_mut())
     }
 
+    /// The number of the node of copying below a path; 0: outside of all that runs.
+    pub(super) fn copying_path(&mut self, parent: u32, Copying(step): Copying) -> u32 {
+        self.node(parent, step, std::ptr::null_mut())
+    }
+
+    /// The number of the node of a collection below a path.
+    pub(super) fn collecting_path(&mut self, parent: u32) -> u32 {
+        self.node(parent, COLLECTING, std::ptr::null_mut())
+    }
+
     /// The number of the running call path.
     pub(super) fn path(&mut self, innermost: Innermost, leaf: Leaf) -> u32 {
+        self.path_through(innermost, leaf, &[])
+    }
+
+    /// The same, where machine code was interrupted: at the instruction of the function that comes first, which is inlined at that of the second, and so on.
+    pub(super) fn path_through(
+        &mut self,
+        innermost: Innermost,
+        leaf: Leaf,
+        located: &[(Arc<Proto>, usize)],
+    ) -> u32 {
+        self.path_from((self.lua.thread, self.lua.fibers.current), innermost, leaf, located)
+    }
+
+    /// The same of any chain: from the coroutine that runs down to the root of the fiber, which is null for the root chain.
+    fn path_from(
+        &mut self,
+        chain: (*mut Thread, *mut Thread),
+        innermost: Innermost,
+        leaf: Leaf,
+        located: &[(Arc<Proto>, usize)],
+    ) -> u32 {
         if self.lua.seen.sampler.paths.nodes.len() > MOST
             || self.lua.seen.sampler.paths.functions.len() > MOST_FUNCTIONS
         {
@@ -154,7 +218,8 @@ impl Vm {
         let mut last = std::mem::take(&mut self.lua.seen.sampler.paths.last);
         steps.clear();
         let mut missing = leaf.native;
-        self.walk(innermost, &mut steps, leaf, &mut missing);
+        self.walk(chain, innermost, &mut steps, leaf, &mut missing);
+        splice(&mut steps, located);
         let mut number = 0;
         // What is the same as last time needs no search.
         let mut same = true;
@@ -188,13 +253,12 @@ impl Vm {
     /// The active frames, innermost first. If the frame of the native that took the time is among them it becomes the innermost one, and is `missing` no more.
     fn walk(
         &mut self,
+        (mut th, fiber): (*mut Thread, *mut Thread),
         mut innermost: Innermost,
         steps: &mut Vec<(Step, *mut Value)>,
         leaf: Leaf,
         missing: &mut usize,
     ) {
-        let fiber = self.lua.fibers.current;
-        let mut th: *mut Thread = self.lua.thread;
         // Natives that have been seen since the last Lua function.
         let mut host_side = 0;
         while !th.is_null() {
@@ -254,6 +318,11 @@ impl Vm {
             UNKNOWN_NATIVE => Some(plain(b"?", NATIVE)),
             COLLECTING => Some(plain(b"(garbage collector)", COLLECTOR)),
             RUNTIME => Some(plain(b"(runtime)", NATIVE)),
+            Step { what: COPIED_OUT, .. } => Some(plain(b"(copied out)", NATIVE)),
+            Step { what: COPIED_IN, pc } => Some(match trace_names::place(pc, OWN_SOURCE) {
+                Some(place) => plain(&[b"(copied in, sent by ", &place[..], b")"].concat(), NATIVE),
+                None => plain(b"(copied in)", NATIVE),
+            }),
             _ if step.pc == 0 => Some(plain(&self.native_text(step, base), NATIVE)),
             _ => self.lua_node(parent, step, base),
         };
@@ -276,7 +345,7 @@ impl Vm {
 
     /// A node for a Lua function; `None`: the time is its caller's.
     fn lua_node(&mut self, parent: u32, step: Step, base: *mut Value) -> Option<StackNode> {
-        // SAFETY: the frame is live, so is its prototype.
+        // SAFETY: the frame is live, or whoever has located the step owns a count: so is its prototype.
         let proto: &Proto = unsafe { &*(step.what as *const Proto) };
         let pc = (step.pc & !BEFORE) as usize - 1;
         let pc = match step.pc & BEFORE != 0 {
@@ -336,8 +405,12 @@ impl Vm {
             Arc::increment_strong_count(proto);
             Arc::from_raw(proto)
         };
-        // SAFETY: the base of a live Lua frame.
-        let (function, called) = unsafe { (*base.sub(crate::frame::CALL_GAP), names::function_name(base)) };
+        let (function, called) = match base.is_null() {
+            // It has returned, or was inlined.
+            true => (Value::NIL, None),
+            // SAFETY: the base of a live Lua frame.
+            false => unsafe { (*base.sub(crate::frame::CALL_GAP), names::function_name(base)) },
+        };
         let own = self.global_function_name(function).or_else(|| self.defined_name(&proto));
         let known = match own {
             Some(name) => Some(name),
@@ -368,6 +441,19 @@ impl Vm {
         };
         self.lua.seen.sampler.paths.functions.insert(what, function);
     }
+}
+
+/// Puts what machine code was at when it was interrupted in place of where it has come to since: the frame of the function, with all that it has called meanwhile, becomes what is `located`. If that
+/// function has returned since, it is what the innermost one had called.
+fn splice(steps: &mut Vec<(Step, *mut Value)>, located: &[(Arc<Proto>, usize)]) {
+    let Some((outermost, _)) = located.last() else { return };
+    let frame = steps.iter().position(|(step, _)| step.what == Arc::as_ptr(outermost) as usize);
+    let base = frame.map_or(std::ptr::null_mut(), |at| steps[at].1);
+    let step = |(n, (proto, at)): (usize, &(Arc<Proto>, usize))| {
+        let base = if n + 1 == located.len() { base } else { std::ptr::null_mut() };
+        (Step { what: Arc::as_ptr(proto) as usize, pc: *at as u32 + 1 }, base)
+    };
+    steps.splice(..frame.map_or(0, |at| at + 1), located.iter().enumerate().map(step));
 }
 
 /// What a frame runs. The `pc` of Lua functions is one more than the instruction's index, so that it is never 0.

@@ -1,4 +1,4 @@
-//! When snapshots are taken: on a tool's request, at the end of a program.
+//! When snapshots are taken: on a tool's request, at the end of a program. And what else a tool may ask for: a list of fibers.
 //!
 //! # Requests
 //! A tool asks through the header of the event file (`perilune_trace::attach`), and whoever runs a domain learns of it by the interrupt `TRACE`, at its next call or loop iteration.
@@ -6,13 +6,17 @@
 //! the domain room does, when all domains have written theirs or will not.
 
 use crate::Vm;
+use perilune_trace::FiberRef;
 use perilune_trace::attach::{self, Request};
+use perilune_trace::fibers::{FiberState, Line};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Where the domain with this number writes its snapshot for request `request`.
-pub fn path_for(request: u32, domain: u32) -> PathBuf {
-    attach::path_for(std::process::id()).with_extension(format!("heap-{request}-{domain}"))
+/// Where the domain with this number writes what request `request` asks for.
+pub fn path_for(kind: Request, request: u32, domain: u32) -> PathBuf {
+    attach::path_for(std::process::id()).with_extension(format!("{}{domain}", kind.prefix(request)))
 }
 
 /// When the process began, in the kernel's units.
@@ -24,6 +28,20 @@ pub(super) fn process_start() -> u64 {
         let rest = stat.rsplit(')').next().unwrap_or_default();
         rest.split_whitespace().nth(19).and_then(|n| n.parse().ok()).unwrap_or(0)
     })
+}
+
+/// For how long the process has existed, in nanoseconds; 0 if the system does not say.
+pub fn age_of_process() -> u64 {
+    // SAFETY: asks for a number.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes to a local variable; the clock exists on Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut now) };
+    let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    match process_start() {
+        0 => 0,
+        start => now.saturating_sub(start * (1_000_000_000 / per_second)),
+    }
 }
 
 static AT_EXIT: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -64,16 +82,49 @@ impl Vm {
         }
     }
 
+    /// Writes the list of this domain's fibers to a new file that only this user can read.
+    fn write_fibers(&mut self, path: &Path) -> std::io::Result<()> {
+        let mut text = String::new();
+        let (number, name) = (self.domain_number(), self.domain_name().to_owned());
+        Line::Domain { number, name }.write(&mut text);
+        match self.host().cloned() {
+            Some(host) => host.list_fibers(self).iter().for_each(|line| line.write(&mut text)),
+            None => {
+                let line = Line::Fiber {
+                    fiber: FiberRef::root(number),
+                    state: FiberState::Runs,
+                    label: String::new(),
+                    function: 0,
+                    stack: self.event_stack(),
+                    age_ns: age_of_process(),
+                    wait: None,
+                };
+                line.write(&mut text);
+            }
+        }
+        // Under another name first: who waits for the file finds a whole one.
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&part)?;
+        file.write_all(text.as_bytes())?;
+        std::fs::rename(&part, path)
+    }
+
     /// The switches of the trace have changed, or a tool has asked for something.
     pub(crate) fn answer_request(&mut self) {
         let Some((n, kind)) = attach::pending_request() else { return };
-        if kind != Request::Heap as u32 || !self.is_new_request(n) {
+        if !self.is_new_request(n) {
             return;
         }
-        let path = path_for(n, self.domain_number());
-        if let Err(e) = self.write_heap_snapshot(&path) {
+        let path = path_for(kind, n, self.domain_number());
+        let written = match kind {
+            Request::Heap => self.write_heap_snapshot(&path),
+            Request::Fibers => self.write_fibers(&path),
+        };
+        if let Err(e) = written {
             // There is nobody else to tell.
-            let _ = std::fs::write(path.with_extension(format!("heap-{n}-error")), e.to_string());
+            let _ = std::fs::write(path.with_extension(format!("{}error", kind.prefix(n))), e.to_string());
         }
         if self.host().is_none() {
             attach::answer(n);

@@ -14,6 +14,9 @@
 //! before. For the same reason a sweep keeps an entry if there is a marked, interned string with that part of the hash. Such a string may have got its own
 //! entry when it was interned: a duplicate does no harm.
 //!
+//! Where memory for growing is refused, a set is filled beyond what is good for it, and a shard that should be two stays one: a collection is due then (`heap/shortage.rs`), which empties
+//! the set of the young.
+//!
 //! Rejected: to sweep before memory is reused. The heap would have to wait for the table, or the table to be done when the marking is.
 
 use super::{POINTER_BITS, POINTER_MASK};
@@ -87,10 +90,31 @@ impl StringSet {
     /// Adds a string that is not there yet and whose hash is known.
     pub(super) fn insert(&mut self, s: Gc<LuaString>) {
         if self.is_full() {
-            self.resize((self.slots.len() * 2).max(SMALLEST));
+            self.grow();
         }
         self.place(s);
         self.len += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let capacity = (self.slots.len() * 2).max(SMALLEST);
+        // One slot stays free in any case: it ends every search.
+        if !self.try_resize(capacity) && self.len + 2 > self.slots.len() {
+            self.resize(capacity);
+        }
+    }
+
+    /// As [`StringSet::resize`]; false, and nothing is changed, if memory for it is refused.
+    fn try_resize(&mut self, capacity: usize) -> bool {
+        let mut slots = Vec::new();
+        if slots.try_reserve_exact(capacity).is_err() {
+            return false;
+        }
+        slots.resize(capacity, 0);
+        self.refill(slots);
+        true
     }
 
     /// Removes a string that is there. All strings of the set are alive.
@@ -130,7 +154,12 @@ impl StringSet {
     }
 
     fn resize(&mut self, capacity: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![0; capacity]);
+        self.refill(vec![0; capacity]);
+    }
+
+    /// Goes over to these slots, all 0.
+    fn refill(&mut self, slots: Vec<u64>) {
+        let old = std::mem::replace(&mut self.slots, slots);
         for slot in old {
             if slot != 0 {
                 self.place(Self::string(slot));
@@ -230,20 +259,34 @@ impl OldStrings {
             if shard.set.is_full() || shard.set.len >= full {
                 // Growing looks into the strings.
                 Self::sweep(shard, is_alive);
-                if shard.set.len >= full && shard.bits < MOST_BITS {
+                if shard.set.len >= full && shard.bits < MOST_BITS && self.can_split(at) {
                     self.split(at);
                     continue;
                 }
             }
-            return shard.set.insert(s);
+            return self.shards[at].set.insert(s);
         }
     }
 
-    /// Makes two of a shard that is not stale.
+    /// Makes room in the lists for one more shard; false if it is refused.
+    fn can_split(&mut self, at: usize) -> bool {
+        let doubles = self.shards[at].bits == self.bits;
+        let more = if doubles { self.directory.len() } else { 0 };
+        self.directory.try_reserve_exact(more).is_ok() && self.shards.try_reserve(1).is_ok()
+    }
+
+    /// Makes two of a shard that is not stale, for which there is room.
     fn split(&mut self, at: usize) {
         let bits = self.shards[at].bits;
         if bits == self.bits {
-            self.directory = self.directory.iter().flat_map(|&i| [i, i]).collect();
+            // In place, from the end: each entry becomes two.
+            let count = self.directory.len();
+            self.directory.resize(2 * count, 0);
+            for i in (0..count).rev() {
+                let entry = self.directory[i];
+                self.directory[2 * i] = entry;
+                self.directory[2 * i + 1] = entry;
+            }
             self.bits += 1;
         }
         let old = std::mem::take(&mut self.shards[at].set);

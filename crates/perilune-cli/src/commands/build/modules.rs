@@ -1,21 +1,35 @@
 //! Which modules a script needs, by its text.
 
 use crate::app::payload::{Entry, Kind};
+use perilune_domain::Runtime;
+use perilune_domain::bundle::Files;
 use perilune_stdlib::Paths;
 use perilune_syntax::ast::{Chunk, Expr};
-use std::collections::{BTreeMap, VecDeque};
+use perilune_vm::{LuaResult, Value, Vm};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Modules that are there without a file.
-const OWN: [&str; 11] =
-    ["_G", "coroutine", "debug", "io", "math", "os", "package", "perilune", "string", "table", "utf8"];
+/// All that belongs to a program.
+pub struct Found {
+    /// The script and its modules.
+    pub entries: Vec<Entry>,
+    /// Places where names of modules are computed.
+    pub computed: Vec<String>,
+    /// Modules that are there because a run required them.
+    pub by_runs: Vec<String>,
+}
 
-/// What has been found.
+/// What has been found so far.
 pub struct Modules {
     paths: Paths,
+    /// Modules that every program has without a file.
+    own: BTreeSet<String>,
     without: Vec<String>,
     entries: Vec<Entry>,
+    /// Where runs have found modules: the file as the program called it, and its path.
+    traced: BTreeMap<String, (Vec<u8>, PathBuf)>,
     /// Modules that are known, wherever they are.
     known: BTreeMap<String, ()>,
     /// Texts in which to look for more.
@@ -25,17 +39,25 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// None yet. `without` names those that are left out.
-    pub fn new(without: Vec<String>) -> Modules {
-        Modules {
+    /// None yet. `without` names those that are left out, `traced` those that runs have required.
+    ///
+    /// # Errors
+    /// There is no memory for a Lua state.
+    pub fn new(
+        without: Vec<String>,
+        traced: BTreeMap<String, (Vec<u8>, PathBuf)>,
+    ) -> Result<Modules, String> {
+        Ok(Modules {
             paths: Paths::from_env(),
+            own: own_modules()?,
+            traced,
             without,
             entries: Vec::new(),
             known: BTreeMap::new(),
             waiting: VecDeque::new(),
             computed: Vec::new(),
             problems: Vec::new(),
-        }
+        })
     }
 
     /// Adds the script.
@@ -43,7 +65,7 @@ impl Modules {
     /// # Errors
     /// It cannot be read.
     pub fn script(&mut self, file: &Path) -> Result<(), String> {
-        self.add(Kind::Main, "", file)
+        self.add(Kind::Main, "", file.as_os_str().as_bytes(), file)
     }
 
     /// Adds a module, named by the user.
@@ -55,25 +77,38 @@ impl Modules {
         Ok(())
     }
 
-    /// All that belongs to the program, and the places where names are computed.
+    /// All that belongs to the program.
     ///
     /// # Errors
     /// What is missing.
-    pub fn finish(mut self) -> Result<(Vec<Entry>, Vec<String>), String> {
-        while let Some(n) = self.waiting.pop_front() {
-            self.search(n)?;
+    pub fn finish(mut self) -> Result<Found, String> {
+        let mut by_runs = Vec::new();
+        loop {
+            // What reading finds is found first, so that only the rest is told.
+            while let Some(n) = self.waiting.pop_front() {
+                self.search(n)?;
+            }
+            let is_new = |name: &&String| {
+                !self.known.contains_key(*name)
+                    && !self.own.contains(*name)
+                    && !self.without.iter().any(|w| w == *name)
+            };
+            let Some(name) = self.traced.keys().find(is_new).cloned() else { break };
+            by_runs.push(name.clone());
+            self.module(&name, "--trace")?;
         }
         if self.problems.is_empty() {
-            return Ok((self.entries, self.computed));
+            return Ok(Found { entries: self.entries, computed: self.computed, by_runs });
         }
         self.problems.push("(--without NAME leaves a module out)".to_owned());
         Err(self.problems.join("\nperilune build: "))
     }
 
-    fn add(&mut self, kind: Kind, name: &str, file: &Path) -> Result<(), String> {
-        let mut text = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    /// Adds what is read from `path`, and called `file` in messages.
+    fn add(&mut self, kind: Kind, name: &str, file: &[u8], path: &Path) -> Result<(), String> {
+        let mut text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
         if text.starts_with(b"\x1b") {
-            return Err(format!("{}: it is a binary chunk, source text is needed", file.display()));
+            return Err(format!("{}: it is a binary chunk, source text is needed", path.display()));
         }
         if let Some(rest) = text.strip_prefix(b"\xef\xbb\xbf") {
             text = rest.to_vec();
@@ -84,8 +119,7 @@ impl Modules {
             text.drain(..end);
         }
         // As `require` would name it, so that messages are the same.
-        let file = file.as_os_str().as_bytes().to_vec();
-        self.entries.push(Entry { kind, name: name.into(), file, contents: text });
+        self.entries.push(Entry { kind, name: name.into(), file: file.to_vec(), contents: text });
         self.waiting.push_back(self.entries.len() - 1);
         Ok(())
     }
@@ -109,11 +143,14 @@ impl Modules {
     /// A module that `place` asks for. That it is missing is a problem to be told with the others.
     fn module(&mut self, name: &str, place: &str) -> Result<(), String> {
         let is_known = self.known.insert(name.to_owned(), ()).is_some();
-        if is_known || OWN.contains(&name) || self.without.iter().any(|w| w == name) {
+        if is_known || self.own.contains(name) || self.without.iter().any(|w| w == name) {
             return Ok(());
         }
+        if let Some((file, path)) = self.traced.get(name).cloned() {
+            return self.add(Kind::Module, name, &file, &path);
+        }
         if let Some(file) = find(name, &self.paths.path) {
-            return self.add(Kind::Module, name, &file);
+            return self.add(Kind::Module, name, file.as_os_str().as_bytes(), &file);
         }
         self.problems.push(match find(name, &self.paths.cpath) {
             Some(file) => format!(
@@ -127,6 +164,32 @@ impl Modules {
         });
         Ok(())
     }
+}
+
+/// The modules that a new state has: loaded, or in `package.preload`. It is asked, so that none is forgotten.
+fn own_modules() -> Result<BTreeSet<String>, String> {
+    let runtime = Runtime::new(crate::config::from_env(true, Files::default()));
+    let memory = || "not enough memory".to_owned();
+    let mut vm = Vm::try_with_options(runtime.config().heap.clone()).map_err(|_| memory())?;
+    let mut names = BTreeSet::new();
+    let listed = list_modules(&mut vm, &runtime, &mut names);
+    vm.close();
+    listed.map(|()| names).map_err(|_| memory())
+}
+
+fn list_modules(vm: &mut Vm, runtime: &Arc<Runtime>, names: &mut BTreeSet<String>) -> LuaResult<()> {
+    perilune_stdlib::open_libs_with(vm, &runtime.config().paths)?;
+    perilune_domain::open(vm, runtime)?;
+    let Some(package) = vm.get_field(vm.globals(), "package")?.as_table() else { return Ok(()) };
+    for field in ["loaded", "preload"] {
+        let Some(table) = vm.get_field(package, field)?.as_table() else { continue };
+        let mut key = Value::NIL;
+        while let Some((next, _)) = vm.raw_next(table, key)? {
+            key = next;
+            names.extend(key.as_string().map(|s| s.to_text()));
+        }
+    }
+    Ok(())
 }
 
 /// The names that are given to calls of the global `require`, with their lines; `None`: the name is computed.

@@ -1,5 +1,6 @@
 //! Getting snapshots from programs.
 
+use super::super::answers;
 use super::super::observe::{self, Request, Source};
 use super::{Own, Taken};
 use perilune_see::Reader;
@@ -13,7 +14,6 @@ use perilune_trace::read::RawEvent;
 use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a program may take to answer, unless its domains write.
@@ -109,7 +109,7 @@ impl Taker<'_> {
             let n = pending.number;
             let answered = tool::is_answered(reader, n);
             let late = Instant::now() > pending.until;
-            if !answered && late && is_writing(self.pid, n) {
+            if !answered && late && answers::is_writing(self.pid, Wish::Heap, n) {
                 pending.until = Instant::now() + PATIENCE;
                 return Ok(false);
             }
@@ -117,7 +117,7 @@ impl Taker<'_> {
                 return Ok(false);
             }
             self.pending = None;
-            let files = files_of(self.pid, n);
+            let files = answers::files(self.pid, Wish::Heap, n);
             let mut bytes = Vec::new();
             for (domain, path) in &files {
                 let content = std::fs::read(path);
@@ -174,34 +174,6 @@ impl Taker<'_> {
         }
         Ok(())
     }
-}
-
-/// The files that were written for a request: (what, path), what being a domain's number, 0 (a remark), or `error`.
-fn files_of(pid: u32, request: u32) -> Vec<(String, PathBuf)> {
-    let base = attach::path_for(pid);
-    let prefix = format!("{pid}.heap-{request}-");
-    let Ok(entries) = std::fs::read_dir(base.parent().unwrap_or(Path::new("/"))) else { return Vec::new() };
-    let mut files: Vec<(String, PathBuf)> = entries
-        .flatten()
-        .filter_map(|e| {
-            let what = e.file_name().to_str()?.strip_prefix(&prefix)?.to_owned();
-            (!what.ends_with(".part")).then(|| (what, e.path()))
-        })
-        .collect();
-    files.sort_by_key(|(what, _)| what.parse::<u32>().unwrap_or(0));
-    files
-}
-
-/// Is a domain writing its snapshot just now?
-fn is_writing(pid: u32, request: u32) -> bool {
-    let base = attach::path_for(pid);
-    let prefix = format!("{pid}.heap-{request}-");
-    std::fs::read_dir(base.parent().unwrap_or(Path::new("/"))).is_ok_and(|entries| {
-        entries.flatten().any(|e| {
-            let name = e.file_name();
-            name.to_str().is_some_and(|n| n.starts_with(&prefix) && n.ends_with(".part"))
-        })
-    })
 }
 
 /// What was allocated and has not been found dead, by call path.

@@ -2,7 +2,7 @@
 
 use super::Takes::{File, Nothing, Number, One, Text, Time};
 use super::{Command, Kind, Opt, Takes, completions_command, help_command, man_command};
-use crate::commands::{bench, build, gc_stats, heap, latency, prof, test, top, trace};
+use crate::commands::{bench, build, explain, fibers, gc_stats, heap, latency, prof, test, top, trace};
 
 const fn opt(names: &'static [&'static str], takes: Takes, about: &'static str) -> Opt {
     Opt { names, takes, about }
@@ -24,16 +24,18 @@ pub const LUA: &[Opt] = &[
 
 /// The options that all commands have that watch a program.
 const OBSERVE: &[Opt] = &[
-    opt(&["--attach"], Number("PID"), "watch a process that runs"),
+    ATTACH,
     opt(&["--duration"], Time("S"), "watch for S seconds (250ms, 10s, 2m)"),
     opt(&["--events"], Text("LIST"), "what is recorded: categories joined by commas; -NAME leaves one out"),
     opt(&["--ring"], Number("N"), "events that a domain's ring holds (262144)"),
     opt(&["--sched"], Nothing, "ask the kernel too: who ran when, who displaced whom"),
     opt(&["--from-file"], File("FILE"), "read a recording or an event file instead of running anything"),
     opt(&["--json"], Nothing, "write JSON; what the script prints goes to standard error then"),
-    opt(&["-o", "--output"], File("FILE"), "write to FILE instead of standard output"),
+    OUTPUT,
 ];
 
+const ATTACH: Opt = opt(&["--attach"], Number("PID"), "watch a process that runs");
+const OUTPUT: Opt = opt(&["-o", "--output"], File("FILE"), "write to FILE instead of standard output");
 const LINK: Opt =
     opt(&["--link"], Text("TEMPLATE"), "what source places link to (vscode://file{path}:{line})");
 const NO_OPEN: Opt = opt(&["--no-open"], Nothing, "only say where the viewer is");
@@ -86,6 +88,7 @@ asserts. What .busted says in the current folder is heeded.
             opt(&["--filter-out"], Text("PATTERN"), "no tests whose names match a Lua pattern"),
             opt(&["--tags"], Text("TAGS"), "only tests with one of these tags: #TAG in a name"),
             opt(&["--exclude-tags"], Text("TAGS"), "no tests with one of these tags"),
+            opt(&["--watch"], Nothing, "run again what a changed file concerns, until Ctrl-C"),
             opt(&["--fail-fast"], Nothing, "begin no further file after one in which something failed"),
             opt(&["--helper"], File("FILE"), "run FILE before each test file"),
             opt(&["--lpath"], Text("PATH"), "where modules are looked for first (./src/?.lua;...)"),
@@ -115,6 +118,11 @@ calls of require, in LUA_PATH.
             opt(&["--include"], Text("MODULE"), "put a module in that is not found by reading (repeatable)"),
             opt(&["--without"], Text("MODULE"), "leave a module out (repeatable)"),
             opt(&["--asset"], File("FILE"), "put a file in, or a folder, for pl.asset (repeatable)"),
+            opt(
+                &["--trace"],
+                Text("RUN"),
+                "run the script with the words of RUN as its arguments ('' for none),\nand put in the modules and assets that it asks for (repeatable)",
+            ),
             opt(&["--list"], Nothing, "print what goes in: kind, name, file, bytes"),
         ],
         shared: &[],
@@ -160,6 +168,26 @@ A folder stands for all files below it whose names end in .lua.
         ],
         shared: OBSERVE,
         kind: Kind::Own(top::run),
+    },
+    Command {
+        words: "fibers",
+        about: "what every fiber and task is at: where, what it waits for, for how long",
+        forms: &["[options] --attach PID"],
+        text: "\
+Lists the fibers and tasks of all domains of a process that runs: what each is called, where it is, what it
+waits for, for how long, and how old it is; the oldest first. Those at the same place, which do the same, are
+one entry with their number. The process goes on meanwhile.
+",
+        options: &[
+            ATTACH,
+            opt(&["--top"], Number("N"), "so many entries of each domain (40)"),
+            opt(&["--flat"], Nothing, "an entry for each fiber"),
+            ONE_DOMAIN,
+            opt(&["--json"], Nothing, "write JSON, with an entry for each fiber"),
+            OUTPUT,
+        ],
+        shared: &[],
+        kind: Kind::Own(fibers::run),
     },
     Command {
         words: "trace",
@@ -348,10 +376,39 @@ A folder stands for all files below it whose names end in .lua.
         text: "\
 Writes how long the collector stopped the program, tasks lay in queues, who was woken waited for a turn,
 timers were late; and the slowest of it. Of parallel loops: how evenly domains shared the work.
+Of servers: what the time of requests went to. Of connections: what made them slow, and what to do.
 ",
         options: &[opt(&["--top"], Number("N"), "how many of the slowest (30)")],
         shared: OBSERVE,
         kind: Kind::Own(latency::run),
+    },
+    Command {
+        words: "explain",
+        about: "what ran as machine code, line by line, and why the rest did not",
+        forms: &["[options] [--] SCRIPT [ARGUMENTS]"],
+        text: "\
+Runs a script with machine code and writes, when it has ended, where its time went: in machine code, in the
+interpreter, in the library, in the collector. Then what was compiled and when, what was inlined, which
+instructions were left to the interpreter and why, which expectations of machine code failed; and the
+functions that took most of the time, line by line.
+",
+        options: &[
+            opt(
+                &["--mode"],
+                One("MODE", &["auto", "blocking"]),
+                "auto: compile beside the script what is hot for long enough, as programs run;\n\
+                 blocking: compile what is hot at once, for scripts that run too shortly for auto\n\
+                 (what PERILUNE_SPESH says, or auto)",
+            ),
+            opt(&["--function"], Text("NAME"), "only functions of this name, or defined at this FILE:LINE"),
+            opt(&["--all"], Nothing, "every function that took time or was looked at, with every line"),
+            opt(&["--hz"], Number("N"), "samples per second of processor time of each thread (997)"),
+            TOP,
+            opt(&["--json"], Nothing, "write JSON; what the script prints goes to standard error then"),
+            opt(&["-o", "--output"], File("FILE"), "write to FILE instead of standard output"),
+        ],
+        shared: &[],
+        kind: Kind::Own(explain::run),
     },
     Command {
         words: "completions",

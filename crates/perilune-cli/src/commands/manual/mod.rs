@@ -373,8 +373,12 @@ pub fn print(text: &str) -> ExitCode {
 
 /// What `perilune --version` prints.
 pub fn version() -> String {
+    let machine_code = match perilune_spesh::available() {
+        Ok(()) => "available".to_owned(),
+        Err(why) => format!("not available: {why}"),
+    };
     format!(
-        "perilune {} (commit {}, {} build, {})\nLua 5.4\n",
+        "perilune {} (commit {}, {} build, {})\nLua 5.4\nmachine code: {machine_code}\n",
         env!("CARGO_PKG_VERSION"),
         env!("PERILUNE_COMMIT"),
         env!("PERILUNE_PROFILE"),

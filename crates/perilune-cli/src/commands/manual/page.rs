@@ -113,7 +113,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LUA_INIT", "Run before anything else: a statement, or @FILE. LUA_INIT_5_4 comes first."),
     ("LUA_PATH, LUA_CPATH", "Where require looks, each also with the suffix _5_4, which comes first."),
     ("PERILUNE_MEMORY", "What a program may hold (512M); more is the error \"not enough memory\"."),
-    ("PERILUNE_SPESH", "\"blocking\": compile hot loops to machine code (at an early stage)."),
+    (
+        "PERILUNE_SPESH",
+        "What makes machine code: \"auto\" (what is hot is compiled beside the program; so without it), \"blocking\" (at once), \"off\".",
+    ),
     ("PERILUNE_SPESH_LOG", "A file that is told what was compiled, and what was not and why."),
     ("PERILUNE_CHECK", "\"races\": report accesses to shared data that nothing orders."),
     ("NO_COLOR", "If set and not empty, the interactive mode writes no colours."),

@@ -135,10 +135,10 @@ fn text(trace: &Trace, waits: &OffCpu, top: usize) -> String {
     );
     let total = waits.total_ns();
     for e in waits.entries.iter().take(top) {
-        let place = trace.definitions.place(e.stack).unwrap_or_else(|| "?".into());
+        let place = trace.definitions.place(e.stack).map_or_else(String::new, |place| format!(" at {place}"));
         let _ = writeln!(
             s,
-            "{:>10} {:>5.1}% {:>7.2}x {:>8} {:>9} {:>9} {:>9}  {} at {place} in '{}'; woken by {}",
+            "{:>10} {:>5.1}% {:>7.2}x {:>8} {:>9} {:>9} {:>9}  {}{place} in '{}'; woken by {}",
             ns(e.ns),
             percent(e.ns, total),
             e.ns as f64 / waits.wall_ns.max(1) as f64,
@@ -146,7 +146,7 @@ fn text(trace: &Trace, waits: &OffCpu, top: usize) -> String {
             ns(e.ns / e.count.max(1)),
             ns(e.longest),
             ns(e.delay),
-            waits.describe(trace, e.cause),
+            waits.describe(trace, e),
             domain_name(waits, e.domain),
             wakers(trace, waits, e),
         );
@@ -156,13 +156,7 @@ fn text(trace: &Trace, waits: &OffCpu, top: usize) -> String {
     }
     let _ = writeln!(s, "\ncall paths, what waits first:");
     for e in waits.entries.iter().filter(|e| e.stack != 0).take(top.min(8)) {
-        let _ = writeln!(
-            s,
-            "{:>10} {:>5.1}%  {}",
-            ns(e.ns),
-            percent(e.ns, total),
-            waits.describe(trace, e.cause)
-        );
+        let _ = writeln!(s, "{:>10} {:>5.1}%  {}", ns(e.ns), percent(e.ns, total), waits.describe(trace, e));
         for node in trace.definitions.frames(e.stack).take(12) {
             let _ = writeln!(s, "                    {}", trace.definitions.frame(node));
         }
@@ -339,7 +333,7 @@ fn json(trace: &Trace, waits: &OffCpu, objects: &Objects) -> Json {
         });
         let place = trace.definitions.place(e.stack);
         Json::object([
-            ("what", Json::Text(waits.describe(trace, e.cause))),
+            ("what", Json::Text(waits.describe(trace, e))),
             ("place", place.map_or(Json::Null, Json::Text)),
             ("domain", number(e.domain as u64)),
             ("domain_name", Json::Text(domain_name(waits, e.domain))),
@@ -367,7 +361,7 @@ fn json(trace: &Trace, waits: &OffCpu, objects: &Objects) -> Json {
 fn as_profile(trace: &Trace, waits: &OffCpu) -> Profile {
     let mut definitions = trace.definitions.clone();
     let samples = waits.entries.iter().map(|e| {
-        let function = definitions.add_string(&format!("[{}]", waits.describe(trace, e.cause)));
+        let function = definitions.add_string(&format!("[{}]", waits.describe(trace, e)));
         let node = StackNode { parent: e.stack, function, source: 0, line: 0, defined: 0, kind: 1 };
         Sample { stack: definitions.add_stack(node), domain: e.domain, values: vec![e.ns, e.count] }
     });

@@ -4,7 +4,7 @@
 //! workers tell. It keeps files below the current folder, by their path from there, and leaves out the test files
 //! themselves: that they run says nothing.
 
-use super::worker;
+use super::fields;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub fn tell() -> Vec<u8> {
     let mut text = Vec::new();
     for (file, lines) in perilune_vm::lines_executed() {
         let lines: Vec<String> = lines.iter().map(|(line, count)| format!("{line}:{count}")).collect();
-        text.extend(worker::line([&b"covered"[..], &file, lines.join(",").as_bytes()]));
+        text.extend(fields::line([&b"covered"[..], &file, lines.join(",").as_bytes()]));
     }
     text
 }

@@ -1,14 +1,16 @@
 //! Processes of test files: as many at a time as there are jobs, told about in the order of the files.
 
-use super::worker::{self, VARIABLE};
+use super::fields;
+use super::worker::VARIABLE;
 use super::{File, Options, Outcome, Test};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -18,21 +20,81 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of output that are kept of a file: the first ones.
 const MOST_OUTPUT: usize = 1 << 20;
 
+/// How a run comes to an end before its time.
+#[derive(Default)]
+pub struct Stop {
+    /// No further file is begun.
+    asked: AtomicBool,
+    /// Processes are ended.
+    now: AtomicBool,
+    /// Those that run.
+    children: Mutex<Vec<Arc<Mutex<Child>>>>,
+}
+
+impl Stop {
+    /// Ends all processes of the run and begins no other.
+    pub fn now(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        self.now.store(true, Ordering::SeqCst);
+        for child in &*locked(&self.children) {
+            // One that has been waited for is left alone.
+            let _ = locked(child).kill();
+        }
+    }
+
+    /// Has [`Stop::now`] been called?
+    pub fn was_asked_now(&self) -> bool {
+        self.now.load(Ordering::SeqCst)
+    }
+
+    /// Keeps a process until the guard is dropped.
+    fn keep(&self, child: Child) -> Kept<'_> {
+        let child = Arc::new(Mutex::new(child));
+        locked(&self.children).push(Arc::clone(&child));
+        // Who asks from here on sees it; who has asked before has not.
+        if self.was_asked_now() {
+            let _ = locked(&child).kill();
+        }
+        Kept { stop: self, child }
+    }
+}
+
+/// A process that [`Stop`] knows.
+struct Kept<'a> {
+    stop: &'a Stop,
+    child: Arc<Mutex<Child>>,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        locked(&self.stop.children).retain(|child| !Arc::ptr_eq(child, &self.child));
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs the files and hands each to `done`, in their order, until it answers false.
 ///
 /// # Errors
 /// A process cannot be started.
-pub fn run(files: &[PathBuf], options: &Options, done: &mut dyn FnMut(File) -> bool) -> Result<(), String> {
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+pub fn run(
+    files: &[PathBuf],
+    options: &Options,
+    stop: &Stop,
+    done: &mut dyn FnMut(File) -> bool,
+) -> Result<(), String> {
+    let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.min(files.len()) {
-            let (next, stop, sender) = (&next, &stop, sender.clone());
+            let (next, sender) = (&next, sender.clone());
             scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
+                while !stop.asked.load(Ordering::Relaxed) {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     let Some(file) = files.get(n) else { break };
-                    let ran = run_file(file, options).map_err(|e| format!("{}: {e}", file.display()));
+                    let ran = run_file(file, options, stop).map_err(|e| format!("{}: {e}", file.display()));
                     if sender.send((n, ran)).is_err() {
                         break;
                     }
@@ -47,14 +109,14 @@ pub fn run(files: &[PathBuf], options: &Options, done: &mut dyn FnMut(File) -> b
             while let Some(ran) = waiting.remove(&turn) {
                 turn += 1;
                 let goes_on = match ran {
-                    Ok(file) => !stop.load(Ordering::Relaxed) && done(file),
+                    Ok(file) => !stop.asked.load(Ordering::Relaxed) && done(file),
                     Err(e) => {
                         result = Err(e);
                         false
                     }
                 };
                 if !goes_on {
-                    stop.store(true, Ordering::Relaxed);
+                    stop.asked.store(true, Ordering::Relaxed);
                 }
             }
         }
@@ -72,19 +134,23 @@ struct Told {
     is_done: bool,
     assertions: u64,
     covered: Vec<super::coverage::Told>,
+    looked_at: Vec<PathBuf>,
+    written: Vec<PathBuf>,
 }
 
-fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
+fn run_file(path: &Path, options: &Options, stop: &Stop) -> std::io::Result<File> {
     let began = Instant::now();
     let (socket, theirs) = UnixStream::pair()?;
     let (output, their_output) = std::io::pipe()?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("perilune").arg("test").env(VARIABLE, "1");
     command.stdin(OwnedFd::from(theirs)).stdout(their_output.try_clone()?).stderr(their_output);
-    let mut child = command.spawn()?;
+    let child = command.spawn()?;
+    let pid = child.id();
+    let child = stop.keep(child);
     // It alone has the other sides from here on.
     drop(command);
-    let kept = keep_output(output);
+    let heard = keep_output(output);
     let mut told = Told {
         tests: Vec::new(),
         running: None,
@@ -92,22 +158,28 @@ fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
         is_done: false,
         assertions: 0,
         covered: Vec::new(),
+        looked_at: Vec::new(),
+        written: Vec::new(),
     };
-    let mut settings = worker::line([&b"file"[..], std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())]);
+    let mut settings = fields::line([&b"file"[..], path.as_os_str().as_bytes()]);
     for (name, value) in &options.settings {
-        settings.extend(worker::line([name.as_bytes(), value]));
+        settings.extend(fields::line([name.as_bytes(), value]));
     }
     if options.coverage.is_some() {
-        settings.extend(worker::line([&b"coverage"[..], b"yes"]));
+        settings.extend(fields::line([&b"coverage"[..], b"yes"]));
+    }
+    if options.watch {
+        settings.extend(fields::line([&b"watch"[..], b"yes"]));
     }
     settings.push(b'\n');
     // If it has ended already, there is nobody to tell, and it will be said how it ended.
     let _ = (&socket).write_all(&settings);
-    listen(&socket, child.id(), options.timeout, &mut told)?;
+    listen(&socket, pid, options.timeout, &mut told)?;
     let status =
-        if told.is_done { wait(&mut child, GRACE + options.timeout)? } else { wait(&mut child, GRACE)? };
+        if told.is_done { wait(&child.child, GRACE + options.timeout)? } else { wait(&child.child, GRACE)? };
     drop(socket);
-    let output = kept.finish();
+    drop(child);
+    let output = heard.finish();
     let seconds = began.elapsed().as_secs_f64();
     if !told.is_done || !status.success() {
         let what = ended(status, told.is_late);
@@ -120,38 +192,38 @@ fn run_file(path: &Path, options: &Options) -> std::io::Result<File> {
         let outcome = if told.is_late { Outcome::TimedOut } else { Outcome::Error };
         told.tests.push(Test { name, outcome, seconds, line: String::new(), message, trace: String::new() });
     }
-    let Told { tests, assertions, covered, .. } = told;
-    Ok(File { path: path.to_path_buf(), tests, assertions, seconds, output, covered })
+    let Told { tests, assertions, covered, looked_at, written, .. } = told;
+    Ok(File { path: path.to_path_buf(), tests, assertions, seconds, output, covered, looked_at, written })
 }
 
 /// The output of a process, read by a thread of its own.
-struct Kept {
+struct Heard {
     bytes: Arc<Mutex<Vec<u8>>>,
     ended: mpsc::Receiver<()>,
 }
 
-fn keep_output(mut output: PipeReader) -> Kept {
+fn keep_output(mut output: PipeReader) -> Heard {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let (sender, ended) = mpsc::channel();
     let kept = Arc::clone(&bytes);
     std::thread::spawn(move || {
         let mut buffer = [0; 8192];
         while let Ok(n @ 1..) = output.read(&mut buffer) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = locked(&kept);
             // Whoever writes more than is kept must not have to wait.
             let room = MOST_OUTPUT - kept.len();
             kept.extend_from_slice(&buffer[..n.min(room)]);
         }
         let _ = sender.send(());
     });
-    Kept { bytes, ended }
+    Heard { bytes, ended }
 }
 
-impl Kept {
+impl Heard {
     /// What has been written. A process that was left behind may keep the pipe open: it is not waited for.
     fn finish(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(GRACE);
-        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *locked(&self.bytes))
     }
 }
 
@@ -168,8 +240,13 @@ fn listen(socket: &UnixStream, pid: u32, timeout: Duration, told: &mut Told) -> 
             Ok(0) => return Ok(()),
             Ok(_) => {
                 line.pop();
-                take(&worker::fields(&line), told, timeout);
+                let said = fields::fields(&line);
                 line.clear();
+                // Which files are used says nothing of how a test goes on.
+                if take_use(&said, told) {
+                    continue;
+                }
+                take(&said, told, timeout);
                 if told.is_done {
                     return Ok(());
                 }
@@ -191,6 +268,18 @@ fn listen(socket: &UnixStream, pid: u32, timeout: Duration, told: &mut Told) -> 
             Err(_) => return Ok(()),
         }
     }
+}
+
+/// A line that tells of a file.
+fn take_use(fields: &[Vec<u8>], told: &mut Told) -> bool {
+    let [what, path] = fields else { return false };
+    let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+    match what.as_slice() {
+        b"looked-at" => told.looked_at.push(path),
+        b"written" => told.written.push(path),
+        _ => return false,
+    }
+    true
 }
 
 fn take(fields: &[Vec<u8>], told: &mut Told, timeout: Duration) {
@@ -235,16 +324,17 @@ fn take(fields: &[Vec<u8>], told: &mut Told, timeout: Duration) {
 }
 
 /// Waits for the end, and brings it about if it does not come.
-fn wait(child: &mut std::process::Child, at_most: Duration) -> std::io::Result<ExitStatus> {
+fn wait(child: &Mutex<Child>, at_most: Duration) -> std::io::Result<ExitStatus> {
     let began = Instant::now();
     let mut pause = Duration::from_micros(200);
     while began.elapsed() < at_most {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = locked(child).try_wait()? {
             return Ok(status);
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     }
+    let mut child = locked(child);
     child.kill()?;
     child.wait()
 }

@@ -4,16 +4,21 @@
 //! empty one, and what happens goes there. Before any Lua code runs the socket gets a number that programs do not know, and
 //! standard input becomes empty.
 
+use super::fields::{fields, line};
 use crate::protected;
 use perilune_domain::bundle::Files;
 use perilune_domain::inspect::INSPECT;
 use perilune_stdlib::chunk;
+use perilune_stdlib::used::{self, Use};
 use perilune_vm::{LuaResult, Native, Value, Vm};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Says to the process that it is a worker.
@@ -25,46 +30,6 @@ static BEGAN: OnceLock<Instant> = OnceLock::new();
 /// Is this process a worker?
 pub fn is_asked_for() -> bool {
     std::env::var_os(VARIABLE).is_some()
-}
-
-/// A line of fields, for the socket.
-pub fn line<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut line = Vec::new();
-    for (n, field) in fields.into_iter().enumerate() {
-        if n > 0 {
-            line.push(b'\t');
-        }
-        for &byte in field {
-            match byte {
-                b'\n' => line.extend_from_slice(b"\\n"),
-                b'\t' => line.extend_from_slice(b"\\t"),
-                b'\\' => line.extend_from_slice(b"\\\\"),
-                byte => line.push(byte),
-            }
-        }
-    }
-    line.push(b'\n');
-    line
-}
-
-/// The fields of a line without its newline.
-pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
-    let mut fields = vec![Vec::new()];
-    let mut bytes = line.iter();
-    while let Some(&byte) = bytes.next() {
-        let last = fields.len() - 1;
-        match byte {
-            b'\t' => fields.push(Vec::new()),
-            b'\\' => match bytes.next() {
-                Some(b'n') => fields[last].push(b'\n'),
-                Some(b't') => fields[last].push(b'\t'),
-                Some(&other) => fields[last].push(other),
-                None => {}
-            },
-            byte => fields[last].push(byte),
-        }
-    }
-    fields
 }
 
 /// Carries out the process.
@@ -83,6 +48,9 @@ pub fn run() -> ExitCode {
     }
     let _ = PARENT.set(Mutex::new(socket));
     let _ = BEGAN.set(Instant::now());
+    if settings.iter().any(|(name, _)| name == "watch") {
+        used::listen(tell_use);
+    }
     crate::run_program(b"perilune".to_vec(), false, false, Files::default(), |vm, runtime| {
         perilune_stdlib::open_libs_with(vm, &runtime.config().paths)?;
         perilune_domain::open(vm, runtime)?;
@@ -129,13 +97,31 @@ static EMIT: Native = Native::leaf("emit", |vm| {
     let mut lines = if is_done { super::coverage::tell() } else { Vec::new() };
     lines.extend(line(fields.iter().map(Vec::as_slice)));
     if let Some(parent) = PARENT.get() {
-        let mut parent = parent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut parent = parent.lock().unwrap_or_else(PoisonError::into_inner);
         if parent.write_all(&lines).is_err() {
             return Err(vm.error("nobody listens to this test"));
         }
     }
     Ok(0)
 });
+
+/// Tells the parent of a file that the program uses, once.
+fn tell_use(used: Use) {
+    static KNOWN: Mutex<BTreeSet<(bool, PathBuf)>> = Mutex::new(BTreeSet::new());
+    let (what, is_written) = match used {
+        Use::Written(_) => (&b"written"[..], true),
+        Use::Module { .. } | Use::Code(_) | Use::Read(_) | Use::Asset { .. } => (&b"looked-at"[..], false),
+    };
+    let path = used.path();
+    let line = line([what, path.as_os_str().as_bytes()]);
+    if !KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert((is_written, path)) {
+        return;
+    }
+    if let Some(parent) = PARENT.get() {
+        // A parent that is gone has no use for it.
+        let _ = parent.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
+    }
+}
 
 /// `now()`: seconds since the process began.
 static NOW: Native = Native::leaf("now", |vm| {
@@ -186,18 +172,5 @@ fn load(vm: &mut Vm, text: &[u8]) -> LuaResult<Value> {
     match chunk::load(vm, text, b"=[test]", b"t", None)? {
         Ok(f) => Ok(f.into()),
         Err(message) => Err(vm.error(Vm::plain_text(message).unwrap_or_default())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_come_as_they_went() {
-        let sent: [&[u8]; 4] = [b"plain", b"", b"a\tb\nc\\d\\n", b"\xff\0"];
-        let line = line(sent);
-        assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
-        assert_eq!(fields(&line[..line.len() - 1]), sent);
     }
 }

@@ -177,6 +177,7 @@ impl Durations {
             Kind::WaitBegin => (anybody, begin, e.b, 0),
             Kind::LoopBegin => (anybody, begin, e.a, 0),
             Kind::SpanBegin | Kind::PartBegin => (anybody, begin, e.a, e.b),
+            Kind::RequestBegin => (anybody, begin, e.a, 0),
             _ => (e.who, begin, 0, 0),
         };
         if begins {

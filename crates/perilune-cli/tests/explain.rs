@@ -1,0 +1,83 @@
+//! `perilune explain`: what it says of programs whose fate is known. No figure of time is looked at.
+
+use perilune_test::{Folder, Json, Limited, text};
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+struct Place(Folder);
+
+impl Place {
+    fn new(script: &str) -> Place {
+        Place(Folder::with([("a.lua", script)]))
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+        command.arg("explain").args(words).current_dir(&self.0).stdin(Stdio::null());
+        Limited::run(command.env_remove("PERILUNE_SPESH"))
+    }
+}
+
+const SCRIPT: &str = "\
+local function add(a, b) return a + b end
+local function sum(list)
+  local total = 0
+  for i = 1, #list do
+    total = add(total, list[i])
+  end
+  return total
+end
+local list = {}
+for i = 1, 1000 do list[i] = i end
+local all = 0
+for round = 1, 3000 do
+  if round == 1500 then list[500] = 0.5 end
+  all = all + sum(list)
+end
+print(all)
+os.exit(tonumber(arg[1]) or 0)
+";
+
+#[test]
+fn what_was_compiled_and_inlined_and_which_guard_failed() {
+    let folder = Place::new(SCRIPT);
+    let output = folder.run(&["--mode", "blocking", "a.lua", "3"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "the script's exit code: {}", text(&output.stderr));
+    if said.contains("no machine code:") {
+        return;
+    }
+    for part in [
+        "compiled: the function",
+        "inlined: the function at a.lua:1",
+        "left machine code",
+        "total = add(total, list[i])",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn json_is_alone_on_standard_output() {
+    let folder = Place::new(SCRIPT);
+    let output = folder.run(&["--json", "--mode", "blocking", "a.lua"]);
+    let json = Value::parse(text(&output.stdout));
+    assert!(text(&output.stderr).lines().any(|line| line.parse::<f64>().is_ok()), "what the script printed");
+    let functions = json.list("functions");
+    let sum = functions.iter().find(|f| f.text("source") == "a.lua" && f.number("defined") == 2.0);
+    // Where there is no machine code the function is known by its samples alone, if there are any.
+    if json.at("unavailable").is_null() {
+        assert!(!sum.unwrap().list("decisions").is_empty(), "{json:?}");
+    }
+}
+
+#[test]
+fn an_error_ends_the_program_and_not_the_report() {
+    let folder = Place::new(&SCRIPT.replace("os.exit(tonumber(arg[1]) or 0)", "error 'over'"));
+    let output = folder.run(&["--mode", "blocking", "a.lua"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("over"));
+    assert!(text(&output.stdout).contains("(mode blocking)"), "{}", text(&output.stdout));
+    let output = folder.run(&["--mode", "fast", "a.lua"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,0 +1,181 @@
+//! Lists of fibers, for `perilune fibers` (`perilune_trace::fibers`) and `pl.fibers`: what each is, where it is, what it waits for and since when.
+//!
+//! The owner of a domain lists its own, when it looks at its interrupts. Nothing is kept for this but two times, of a fiber's making and of a wait's begin, in ticks of the clock of events: a
+//! tick is worth what it has been worth since the program began ([`begin`]).
+
+use crate::domain::Domain;
+use crate::wait::Seen;
+use perilune_trace::fibers::{FiberState, Line, Waiting};
+use perilune_trace::{FiberRef, clock, names};
+use perilune_vm::snapshot::age_of_process;
+use perilune_vm::{Gc, Native, Thread, Value, Vm};
+use std::sync::OnceLock;
+
+/// Ticks and nanoseconds of one moment, at the program's begin.
+static BEGIN: OnceLock<(u64, u64)> = OnceLock::new();
+
+/// The program has domains from now on: chooses the clock that their times are taken from.
+pub(crate) fn begin() {
+    BEGIN.get_or_init(clock::pair);
+}
+
+/// How long ago a moment was, in nanoseconds.
+struct Ages {
+    now: u64,
+    /// Nanoseconds, and the ticks that they took.
+    rate: (u64, u64),
+}
+
+impl Ages {
+    fn new() -> Ages {
+        let begin = *BEGIN.get_or_init(clock::pair);
+        let now = clock::pair();
+        Ages { now: now.0, rate: (now.1.saturating_sub(begin.1), now.0.saturating_sub(begin.0)) }
+    }
+
+    fn of(&self, ticks: u64) -> u64 {
+        let (ns, of) = self.rate;
+        match of {
+            0 => 0,
+            _ => (self.now.saturating_sub(ticks) as u128 * ns as u128 / of as u128) as u64,
+        }
+    }
+}
+
+/// A fiber as its domain's owner sees it.
+struct Entry {
+    fiber: FiberRef,
+    /// `None`: the code that is in no fiber.
+    thread: Option<Gc<Thread>>,
+    state: FiberState,
+    label: String,
+    age_ns: u64,
+    wait: Option<Waiting>,
+}
+
+/// All fibers of a domain that have not ended.
+fn entries(domain: &Domain, vm: &mut Vm) -> Vec<Entry> {
+    let ages = Ages::new();
+    let waiting = |seen: &Seen| Waiting {
+        verb: seen.verb,
+        kind: seen.kind,
+        object: seen.object.clone(),
+        place: seen.place.clone().unwrap_or_default(),
+        for_ns: ages.of(seen.since),
+        left_ns: seen.left.map(|left| left.as_nanos() as u64),
+    };
+    let mut entries = Vec::new();
+    let running = vm.current_fiber();
+    if let Some(wait) = domain.look_at_root(vm) {
+        let state = match &wait {
+            Some(wait) if wait.is_over => FiberState::Ready,
+            Some(_) => FiberState::Waits,
+            None if vm.is_root_detached() => FiberState::Blocked,
+            None => FiberState::Runs,
+        };
+        entries.push(Entry {
+            fiber: FiberRef::root(domain.id),
+            thread: None,
+            state,
+            label: String::new(),
+            age_ns: age_of_process(),
+            wait: wait.as_ref().filter(|wait| !wait.is_over).map(waiting),
+        });
+    }
+    for (id, thread) in domain.fibers(vm) {
+        let Some((label, born, started, wait)) = domain.look_at(vm, id) else { continue };
+        let state = match &wait {
+            _ if running == Some(thread) => FiberState::Runs,
+            Some(wait) if !wait.is_over => FiberState::Waits,
+            _ if !started || vm.is_parked(thread) => FiberState::Ready,
+            _ => FiberState::Blocked,
+        };
+        entries.push(Entry {
+            fiber: vm.fiber_ref(id),
+            thread: Some(thread),
+            state,
+            label: label.unwrap_or_default(),
+            age_ns: ages.of(born),
+            wait: wait.as_ref().filter(|_| state == FiberState::Waits).map(waiting),
+        });
+    }
+    entries
+}
+
+/// The fibers of a domain, and the pool that it works for. By the owner.
+pub(crate) fn fibers(domain: &Domain, vm: &mut Vm) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for Entry { fiber, thread, state, label, age_ns, wait } in entries(domain, vm) {
+        let function = thread.map_or(0, |thread| {
+            let function = vm.fiber_function(thread);
+            vm.function_number(function)
+        });
+        let stack = vm.parked_stack(thread);
+        lines.push(Line::Fiber { fiber, state, label, function, stack, age_ns, wait });
+    }
+    if let Some(pool) = domain.pool(vm) {
+        let key = std::sync::Arc::as_ptr(&pool) as u64;
+        lines.push(Line::Pool { key, name: pool.name().to_owned(), queued: pool.waiting_tasks() as u64 });
+    }
+    lines
+}
+
+/// `pl.fibers()`: the fibers of the calling domain, the oldest first: tables with `name`, `state`, `age`, `stack`, and of those that wait `waits`, `place`, `waited`, `left`.
+pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
+    let domain = Domain::of(vm)?.domain.counted();
+    let mut entries = entries(&domain, vm);
+    entries.sort_by_key(|entry| (std::cmp::Reverse(entry.age_ns), entry.fiber));
+    let list = vm.new_table(entries.len(), 0)?;
+    vm.push(list.into());
+    let seconds = |ns: u64| Value::float(ns as f64 / 1e9);
+    for (n, Entry { thread, state, label, age_ns, wait, .. }) in entries.into_iter().enumerate() {
+        let name = match thread {
+            None => "the main program".to_owned(),
+            Some(_) if label.starts_with("fiber '") => label,
+            Some(thread) => {
+                let function = vm.fiber_function(thread);
+                names::text(vm.function_number(function)).unwrap_or(label)
+            }
+        };
+        let entry = vm.new_table(0, 8)?;
+        vm.raw_set_int(list, n as i64 + 1, entry.into())?;
+        let mut texts = vec![("name", name), ("state", state.word().to_owned())];
+        vm.set_field(entry, "age", seconds(age_ns))?;
+        if let Some(wait) = wait {
+            let left = wait.left_ns.map_or(Value::NIL, seconds);
+            texts.push(("waits", format!("{} {}", wait.verb.waits(), wait.object)));
+            if !wait.place.is_empty() {
+                texts.push(("place", wait.place));
+            }
+            vm.set_field(entry, "waited", seconds(wait.for_ns))?;
+            vm.set_field(entry, "left", left)?;
+        }
+        for (key, text) in texts {
+            let text = vm.value_str(text.as_bytes())?;
+            vm.set_field(entry, key, text)?;
+        }
+        let trace = vm.chain_traceback(thread);
+        let stack = vm.new_table(0, 0)?;
+        vm.set_field(entry, "stack", stack.into())?;
+        // What the runtime has written in Lua itself is not the program's.
+        let lines = trace.split(|&b| b == b'\n').skip(1).map(|line| line.trim_ascii_start());
+        let lines = lines.filter(|line| !line.starts_with(b"perilune:"));
+        for (n, line) in lines.enumerate() {
+            let line = vm.value_str(line)?;
+            vm.raw_set_int(stack, n as i64 + 1, line)?;
+        }
+    }
+    vm.ret(list)
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_worth_what_they_have_been() {
+        let ages = Ages { now: 1000, rate: (500, 1000) };
+        assert_eq!((ages.of(1000), ages.of(800), ages.of(2000)), (0, 100, 0));
+        assert_eq!(Ages { now: 5, rate: (0, 0) }.of(1), 0);
+    }
+}

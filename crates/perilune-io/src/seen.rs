@@ -1,0 +1,242 @@
+//! What traces say of connections and servers beyond their waits (category `io`): why a wait for a peer was long, writes in small pieces, requests.
+//!
+//! # Why a wait was long
+//! A wait by itself says who waited for whom, and not whose fault it was. So a wait is looked at twice ([`Before`]): when it begins, for what is known only then, and when it is over, if it lasted.
+//!
+//! | said | because |
+//! |---|---|
+//! | `Held` | Nagle's algorithm is on, the system has bytes that it has not sent, and others that are not acknowledged, fewer than the window: 39 of 40 waits behind a delayed acknowledgement look so, and none of 10,000 others |
+//! | `Lost` | segments were sent again while it lasted |
+//! | `Pieces` | a part of what is read was there already |
+//! | `Peer` | the program has connected, has written something since it last received, and all of it had gone |
+//! | `Full` | a write waited for room |
+//!
+//! A server that waits for its client's next request is not told: that is nobody's fault.
+//!
+//! # Small writes
+//! Pieces of less than [`SMALL`] bytes, sent without anything received and no more than [`PAUSE`] apart, could have gone together. So many of them are told at a time.
+//!
+//! # Requests
+//! A fiber answers one request at a time. Its parts are told by what happens to the fiber between its events; the room of tools has the books (`analyse/requests.rs`).
+//!
+//! All of it costs a test while the category is off.
+
+use crate::stream::Stream;
+use parking_lot::Mutex;
+use perilune_domain::outside::Awaited;
+use perilune_trace::event::{self, Bytes, Few, Name, Ns, Protocol, Slowness, Stack};
+use perilune_trace::{Category, FiberRef, ObjectRef, emit, names, on};
+use rustix::fd::{AsRawFd, OwnedFd};
+use std::collections::HashMap;
+use std::mem::{self, MaybeUninit};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Shorter waits are not told.
+const LONG: Duration = Duration::from_millis(5);
+/// A piece of fewer bytes is small.
+const SMALL: usize = 512;
+/// Small pieces that are further apart than this could not have gone together.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Fewer are not told.
+const FEW: u32 = 4;
+/// So many are told at a time.
+const MANY: u32 = 64;
+/// Names of remote functions come from peers: no more are remembered.
+const MOST_NAMES: usize = 1024;
+
+/// Whether any of it is wanted.
+pub fn is_on() -> bool {
+    on(Category::Io)
+}
+
+/// What events call something that is waited for.
+pub fn object(of: &dyn Awaited) -> ObjectRef {
+    names::called(of.kind(), of.name().as_bytes())
+}
+
+// -- Conversations ---------------------------------------------------------------------------------------------------------------
+
+/// What is kept of a conversation. Both directions write to it; what they miss of each other makes a figure wrong by one.
+#[derive(Default)]
+pub struct Talk {
+    /// Nagle's algorithm is on, as far as is known.
+    nagle: AtomicBool,
+    /// Something was sent since something was received.
+    asked: AtomicBool,
+    pieces: AtomicU32,
+    bytes: AtomicU32,
+    /// Where the program had the last piece sent, if that is known.
+    place: AtomicU32,
+    /// When that was, in nanoseconds.
+    last: AtomicU64,
+}
+
+impl Talk {
+    /// Nagle's algorithm has been turned on or off.
+    pub fn set_nagle(&self, on: bool) {
+        self.nagle.store(on, Ordering::Relaxed);
+    }
+
+    /// The program asks for what it has written to be sent now, at this call path.
+    pub fn at(&self, stack: u32) {
+        self.place.store(stack, Ordering::Relaxed);
+    }
+
+    /// The system has taken a piece of so many bytes.
+    pub fn sent(&self, n: usize, of: &dyn Awaited) {
+        self.asked.store(true, Ordering::Relaxed);
+        if !is_on() {
+            return;
+        }
+        let now = perilune_trace::clock::monotonic_ns();
+        let since = now.saturating_sub(self.last.swap(now, Ordering::Relaxed));
+        if n >= SMALL || u128::from(since) > PAUSE.as_nanos() {
+            self.tell(of);
+        }
+        if n < SMALL {
+            self.bytes.fetch_add(n as u32, Ordering::Relaxed);
+            if self.pieces.fetch_add(1, Ordering::Relaxed) + 1 >= MANY {
+                self.tell(of);
+            }
+        }
+    }
+
+    /// Something has come.
+    pub fn received(&self, of: &dyn Awaited) {
+        // Mostly it is false already, or the cache line is ours.
+        if self.asked.load(Ordering::Relaxed) {
+            self.asked.store(false, Ordering::Relaxed);
+        }
+        if self.pieces.load(Ordering::Relaxed) > 0 {
+            self.tell(of);
+        }
+    }
+
+    /// Nothing more is sent.
+    pub fn ended(&self, of: &dyn Awaited) {
+        if self.pieces.load(Ordering::Relaxed) > 0 {
+            self.tell(of);
+        }
+    }
+
+    /// Tells the pieces that have gone so far, if they are many.
+    fn tell(&self, of: &dyn Awaited) {
+        let pieces = self.pieces.swap(0, Ordering::Relaxed);
+        let bytes = self.bytes.swap(0, Ordering::Relaxed);
+        if pieces < FEW || !is_on() {
+            return;
+        }
+        let (size, pieces) = (Bytes(bytes.into()), Few::of(pieces.into()));
+        emit(event::SmallWrites { object: object(of), size, pieces });
+        emit(event::SmallWritesAt { stack: Stack(self.place.load(Ordering::Relaxed)) });
+    }
+
+    /// A read begins to wait. `has_some`: a part of what it wants is there. `dialled`: the program has connected.
+    pub fn reads(&self, fd: &OwnedFd, has_some: bool, dialled: bool) -> Before {
+        let tcp = tcp_info(fd);
+        let holds = self.nagle.load(Ordering::Relaxed)
+            && tcp.is_some_and(|(unacked, window, _)| 0 < unacked && unacked < window)
+            && unsent(fd) > 0;
+        let why = match () {
+            () if holds => Some(Slowness::Held),
+            () if has_some => Some(Slowness::Pieces),
+            () if dialled && self.asked.load(Ordering::Relaxed) => Some(Slowness::Peer),
+            () => None,
+        };
+        Before { since: Instant::now(), why, resent: tcp.map(|(_, _, resent)| resent) }
+    }
+
+    /// A write begins to wait. (To a peer that takes nothing the system sends the same bytes again now and then, to ask: that is no loss.)
+    pub fn writes(&self) -> Before {
+        Before { since: Instant::now(), why: Some(Slowness::Full), resent: None }
+    }
+}
+
+/// What was known when a wait began.
+#[derive(Clone, Copy)]
+pub struct Before {
+    since: Instant,
+    why: Option<Slowness>,
+    /// Segments that had been sent again by then, if it matters.
+    resent: Option<u32>,
+}
+
+impl Before {
+    /// The wait is over.
+    pub fn tell(&self, fd: &OwnedFd, of: &dyn Awaited) {
+        let waited = self.since.elapsed();
+        let Some(mut why) = self.why.filter(|_| waited >= LONG && is_on()) else { return };
+        if let Some(before) = self.resent
+            && tcp_info(fd).is_some_and(|(_, _, resent)| resent != before)
+        {
+            why = Slowness::Lost;
+        }
+        let waited = Ns(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
+        emit(event::SlowWait { object: object(of), waited, why });
+    }
+}
+
+/// Of a TCP socket: segments that are not acknowledged, how many there may be, and how many were sent again.
+fn tcp_info(fd: &OwnedFd) -> Option<(u32, u32, u32)> {
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut size = mem::size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the system writes at most `size` bytes, which there are.
+    let result = unsafe {
+        let at = info.as_mut_ptr().cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, at, &mut size)
+    };
+    // SAFETY: it was zeroed, and consists of numbers.
+    let info = unsafe { info.assume_init() };
+    (result == 0).then_some((info.tcpi_unacked, info.tcpi_snd_cwnd, info.tcpi_total_retrans))
+}
+
+/// Bytes of a TCP socket that the system has and has not sent.
+fn unsent(fd: &OwnedFd) -> usize {
+    const SIOCOUTQNSD: libc::Ioctl = 0x894B;
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: this request writes an int, which there is.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCOUTQNSD, &mut bytes) };
+    if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+}
+
+// -- Requests --------------------------------------------------------------------------------------------------------------------
+
+/// A fiber begins to answer a request, which came by this connection and has lain here for so long.
+pub fn request_begins(
+    fiber: FiberRef,
+    name: &[u8],
+    protocol: Protocol,
+    connection: &Stream,
+    queued: Duration,
+) {
+    emit(event::RequestBegin { fiber, name: bounded(name), protocol });
+    let queued = Ns(u64::try_from(queued.as_nanos()).unwrap_or(u64::MAX));
+    emit(event::RequestCame { queued, object: object(connection) });
+}
+
+/// Its handler has returned.
+pub fn request_handled(fiber: FiberRef) {
+    emit(event::RequestHandled { fiber });
+}
+
+/// It has been answered.
+pub fn request_ends(fiber: FiberRef, status: u16) {
+    emit(event::RequestEnd { fiber, status: Few(status) });
+}
+
+/// The number of a name; 0 if there are too many.
+fn bounded(name: &[u8]) -> Name {
+    static KNOWN: Mutex<Option<HashMap<Box<[u8]>, u32>>> = Mutex::new(None);
+    let mut known = KNOWN.lock();
+    let known = known.get_or_insert_default();
+    if let Some(&number) = known.get(name) {
+        return Name(number);
+    }
+    if known.len() >= MOST_NAMES || name.len() > SMALL {
+        return Name(0);
+    }
+    let number = names::string(name);
+    known.insert(name.into(), number);
+    Name(number)
+}

@@ -1,0 +1,187 @@
+-- A listener that is served: `l:serve(handler)`, and how its connections are spread over domains. The essay is in serve.rs.
+local serving, serve = ...
+local ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
+local pl = require "perilune"
+
+-- Connections that a domain has not accepted, at most.
+local ROOM <const> = 16
+
+-- In each domain -----------------------------------------------------------------------------------
+
+-- One of the domains: `body` accepts from `source` as if that was the listener. `control` says when to end, and how; closed: at once.
+local function member(body, inbox, control, active, listener, ...)
+  local source = {}
+  function source:accept()
+    local connection = inbox:recv()
+    if not connection then return nil, "closed", "closed" end
+    return connection
+  end
+  function source:close() return inbox:close() end
+  function source:address() return listener:address() end
+  -- A connection has ended.
+  function source:ended() active:sub() end
+  return body(source, control, ...)
+end
+
+-- The domain that accepts ---------------------------------------------------------------------------
+
+local Crew = {}
+Crew.__index = Crew
+
+local function join(crew, one)
+  if not one.domain:join() then crew.all_ended = false end
+end
+
+-- Whose end is not an orderly one takes its domains along.
+function Crew:__close()
+  for _, one in ipairs(self) do
+    one.inbox:close()
+    one.control:close()
+  end
+  for _, one in ipairs(self) do pcall(one.domain.join, one.domain) end
+end
+
+-- Gives a connection to the domain with the fewest among those that have room; if none has, to the first that gets some. One that accepts none for a while holds up nobody else's.
+local function give(crew, connection)
+  local found, fewest
+  for _, one in ipairs(crew) do
+    local count = one.active:load()
+    if (not fewest or count < fewest) and #one.inbox < ROOM then found, fewest = one, count end
+  end
+  if found and found.inbox:try_send(connection) then return found.active:add() end
+  local cases = {}
+  for n, one in ipairs(crew) do cases[n] = { one.inbox, connection } end
+  local n = pl.select(cases)
+  crew[n].active:add()
+end
+
+local function hand_out(crew, listener, refused)
+  while true do
+    local connection, message, code = listener:accept()
+    if connection then
+      give(crew, connection)
+    elseif code == "closed" then
+      return
+    else
+      refused(message)
+    end
+  end
+end
+
+-- Begins `count` domains that run `body`, for connections of `listener`. What does not cross is an error here.
+local function begin(listener, count, name, body, ...)
+  local crew = setmetatable({ all_ended = true, grace = 10 }, Crew)
+  for n = 1, count do
+    local one = { inbox = pl.channel.new(ROOM), control = pl.channel.new(16), active = pl.atomic(0) }
+    one.domain = pl.domain.spawn(name .. " " .. n, member, body, one.inbox, one.control, one.active, listener, ...)
+    crew[n] = one
+  end
+  return crew
+end
+
+-- Hands connections out until the listener is closed, and waits until all have ended. True: by themselves, in the time that there is for it.
+-- With 'closed', a channel, the end of the listener ends only that: connections go on until this is cancelled.
+local function run(crew, listener, refused, closed)
+  local crew <close> = crew
+  pl.scope(function(s)
+    for _, one in ipairs(crew) do s:spawn(join, crew, one) end
+    s:spawn(function()
+      hand_out(crew, listener, refused)
+      if closed then return closed:close() end
+      for _, one in ipairs(crew) do
+        one.inbox:close()
+        one.control:send("close", crew.grace)
+      end
+    end)
+  end)
+  return crew.all_ended
+end
+
+serving.begin, serving.run = begin, run
+
+-- l:serve --------------------------------------------------------------------------------------------
+
+local function report(on_error, problem, connection)
+  if on_error then
+    local ok, other = pcall(on_error, problem, connection)
+    if ok then return end
+    problem = problem .. "\nand on_error failed: " .. tostring(other)
+  end
+  io.stderr:write("perilune.net: ", problem, "\n")
+end
+
+local function trace(problem)
+  return traceback(type(problem) == "string" and problem or tostring(problem), 2)
+end
+
+-- The end of a connection's fiber, however that comes.
+local Guard = {
+  __close = function(guard)
+    guard.permits:release()
+    if type(guard.source) == "table" then guard.source:ended() end
+  end,
+}
+
+local function serve_connection(source, connection, handler, on_error, permits)
+  local guard <close> = setmetatable({ source = source, permits = permits }, Guard)
+  local connection <close> = connection
+  local ok, problem = xpcall(handler, trace, connection)
+  if not ok then
+    connection:abort()
+    report(on_error, problem, connection)
+  end
+end
+
+-- Serves what `source` accepts, in this domain.
+local function here(source, control, handler, options)
+  local permits = pl.semaphore(options.max)
+  local all_ended = true
+  pl.scope(function(s)
+    local function give_up(grace)
+      pl.sleep(grace)
+      all_ended = false
+      s:cancel "the listener is closed"
+    end
+    local grace = options.grace
+    if control then
+      s:daemon(function()
+        local word, time = control:recv()
+        if word == "close" then give_up(time) else give_up(0) end
+      end)
+    end
+    while true do
+      permits:acquire()
+      local connection, message, code = source:accept()
+      if connection then
+        s:spawn(serve_connection, source, connection, handler, options.on_error, permits)
+      elseif code == "closed" then
+        break
+      else
+        permits:release()
+        report(options.on_error, "cannot accept: " .. message)
+        pl.sleep(0.05)
+      end
+    end
+    if not control then s:daemon(give_up, grace) end
+  end)
+  return all_ended
+end
+
+-- The same, in a domain of a crew.
+local function in_domain(source, control, handler, options) return serve(source, handler, options, control) end
+
+local function refused(on_error)
+  return function(message)
+    report(on_error, "cannot accept: " .. message)
+    pl.sleep(0.05)
+  end
+end
+
+function serving.serve(listener, handler, options, control)
+  local count = options.domains
+  if not count then return here(listener, control, handler, options) end
+  local share = { max = -(-options.max // count), grace = options.grace, on_error = options.on_error }
+  local crew = begin(listener, count, "serve", in_domain, handler, share)
+  crew.grace = options.grace
+  return run(crew, listener, refused(options.on_error))
+end

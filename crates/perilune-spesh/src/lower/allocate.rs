@@ -1,0 +1,181 @@
+//! What makes objects: tables, their first fields and elements, functions; and where variables end.
+//!
+//! An allocation is one call of a leaf, which costs no more than instructions in line would. What is gained is what is known afterwards: a new table has the shape that its constructor has told, its fields lie
+//! behind it, nobody else refers to it, and it has the epoch of the day ([`Fact::Fresh`]): so the constructor's stores are stores, without a guard, and without telling the collector.
+//!
+//! A collection that is due comes *before* the allocation, and not after it as in the interpreter: else the way that collects would take what is known of the new object with it where both ways meet.
+
+use super::facts::Fact;
+use super::memory::Stored;
+use super::{Known, Lowering, Ty};
+use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use perilune_syntax::bytecode::NO_IC;
+use perilune_vm::Tag;
+use perilune_vm::machine::{Cache, NOT_DONE, layout};
+
+/// Most elements that a constructor's table has room for in line.
+const MOST_ELEMENTS: u16 = 16;
+
+impl Lowering<'_, '_> {
+    /// What instruction `at` may write, as an object's new register and all above it, is unknown from here on.
+    fn forget_above(&mut self, at: usize) {
+        let i = self.code(at);
+        for r in (0..self.registers()).filter(|r| i.changes(*r as u8)) {
+            self.set_unknown(r);
+        }
+    }
+
+    /// `NEWTABLE` of a shape that the log has seen.
+    pub(super) fn new_table(&mut self, at: usize) {
+        let i = self.code(at);
+        let Some(Cache::Own { shape, slot: fields }) = self.site(at).cache else {
+            return self.step_and_guard(at);
+        };
+        if i.d() == NO_IC || i.c() > MOST_ELEMENTS {
+            return self.step_and_guard(at);
+        }
+        let slow = self.aside();
+        // The domain has made one here before.
+        let constants = self.b.use_var(self.constants);
+        let own = self.load(types::I64, constants, layout::cache(i.d()) + layout::CACHE_SHAPE);
+        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
+        self.unless(same, slow.block);
+        self.forget_above(at);
+        self.collect_if_due(at, false);
+        let (vm, address) =
+            (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, layout::new_table() as i64));
+        let [shape_of, room, elements] =
+            [shape as i64, fields as i64, i.c() as i64].map(|n| self.b.ins().iconst(types::I64, n));
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, shape_of, room, elements]);
+        let table = self.b.inst_results(call)[0];
+        let a = i.a() as usize;
+        self.define(a, Known { ty: Ty::Table, val: table });
+        if !self.captured.contains(a as u8) {
+            let name = self.name_of(a);
+            let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
+            if fields > 0 {
+                self.keep(Fact::Slots(name, shape), vec![slots]);
+            }
+            self.keep(Fact::Writable(name), Vec::new());
+            self.keep(Fact::Fresh(name), Vec::new());
+        }
+        let ty = self.ty(a);
+        self.join(at, slow, Some((a, ty)));
+    }
+
+    /// `SETSLOT`: a field of a table that a constructor makes.
+    pub(super) fn set_slot(&mut self, at: usize) {
+        let i = self.code(at);
+        let a = i.a() as usize;
+        let Some(Cache::Own { shape, .. }) = self.site(at).cache else { return self.step(at) };
+        if i.d() == NO_IC || !matches!(self.ty(a), Ty::Any | Ty::Table) {
+            return self.step(at);
+        }
+        let slow = self.slow(at);
+        let (name, table) = self.table_in(at, a, slow.block);
+        let stored = self.stored_or_nil(i.c());
+        let slots = self.slots(name, table, shape, slow.block);
+        let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        self.is_writable((Some(name), table), what, &stored, slow.block);
+        self.store_stored(&stored, slots, Self::slot(i.b() as usize));
+        self.join(at, slow, None);
+    }
+
+    /// The value that a store stores, nil included.
+    pub(super) fn stored_or_nil(&mut self, x: u16) -> Stored {
+        match self.stored(x) {
+            Some(stored) => stored,
+            None => {
+                let payload = self.b.ins().iconst(types::I64, 0);
+                let tag = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
+                Stored { payload, tag, known: Some(Tag::NIL) }
+            }
+        }
+    }
+
+    /// `SETLIST` of so many values.
+    pub(super) fn set_list(&mut self, at: usize) {
+        let i = self.code(at);
+        let (a, count, start) = (i.a() as usize, i.b() as usize, i.bx());
+        if count == 0 {
+            return self.step(at);
+        }
+        (a + 1..=a + count).for_each(|r| self.flush(r));
+        let slow = self.aside();
+        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
+        let register = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let [count_of, start_of] = [count as i64, start as i64].map(|n| self.b.ins().iconst(types::I64, n));
+        self.ask(layout::set_list(), &[vm, register, count_of, start_of], slow.block);
+        let fresh = self.has(Fact::Fresh(self.name_of(a)));
+        if let Some(now) = &mut self.now {
+            match fresh {
+                true => now.facts.retain(|fact| !matches!(fact, Fact::Array(..))),
+                false => now.forget_structure(at),
+            }
+        }
+        // Few have been written into the table itself.
+        if count > MOST_ELEMENTS as usize || start > 0 {
+            self.collect_if_due(at, true);
+        }
+        self.join(at, slow, None);
+    }
+
+    /// Calls a leaf of four arguments, which says that it has done it, else goes to `slow`.
+    fn ask(&mut self, leaf: usize, arguments: &[Value; 4], slow: Block) {
+        let address = self.b.ins().iconst(types::I64, leaf as i64);
+        let call = self.b.ins().call_indirect(self.step, address, arguments);
+        let done = self.b.inst_results(call)[0];
+        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        self.unless(done, slow);
+    }
+
+    /// `CLOSURE`. Variables that functions refer to are always in their slots.
+    pub(super) fn make_closure(&mut self, at: usize) {
+        let i = self.code(at);
+        let a = i.a() as usize;
+        self.forget_above(at);
+        let slow = self.aside();
+        self.collect_if_due(at, false);
+        let (vm, base) = (self.b.use_var(self.vm), self.own_base());
+        let [register, number] = [a as i64, i.bx() as i64].map(|n| self.b.ins().iconst(types::I64, n));
+        self.ask(layout::make_closure(), &[vm, base, register, number], slow.block);
+        self.set_unknown(a);
+        self.join(at, slow, Some((a, Ty::Any)));
+    }
+
+    /// `CONCAT` of a few strings and numbers. A collection comes after it: before, it would take the operands for something stale.
+    pub(super) fn concatenate(&mut self, at: usize) {
+        let i = self.code(at);
+        let (a, count) = (i.a() as usize, i.b());
+        let is_plain = self.site(at).result.only() == Some(Tag::STRING);
+        if count > layout::MOST_CONCATENATED || !is_plain {
+            return self.step_and_guard(at);
+        }
+        let slow = self.slow(at);
+        (a..a + count as usize).for_each(|r| self.flush(r));
+        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
+        let first = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let count = self.b.ins().iconst(types::I64, count as i64);
+        let done = self.leaf(layout::concat(), &[vm, first, count]);
+        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        self.if_done(done, slow.block);
+        self.forget_above(at);
+        (a..self.registers()).for_each(|r| self.set_unknown(r));
+        self.collect_if_due(at, true);
+        self.join(at, slow, Some((a, Ty::Any)));
+    }
+
+    /// Upvalues of variables from register `a` on are closed; if anything else may be, goes to `slow`.
+    pub(super) fn close_upvalues(&mut self, at: usize, a: usize, slow: Block) {
+        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
+        let level = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let address = self.b.ins().iconst(types::I64, layout::close() as i64);
+        let call = self.b.ins().call_indirect(self.follow, address, &[vm, level]);
+        let done = self.b.inst_results(call)[0];
+        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        self.unless(done, slow);
+        if let Some(now) = &mut self.now {
+            now.forget_upvalues(at);
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Elements and keys: `t[k]`.
+//!
+//! What is done in line is an element that an array has, and the one after its last where there is room. All else that needs nothing of the frame (strings and objects as keys, integers in the hash part,
+//! growth, what tables along `__index` have) is one call of a leaf (`perilune_vm::machine`): no value is stored before it, and what is known of tables is known after it, as far as it may not have changed.
+//! Where a leaf does not know, the instruction is done slowly.
+
+use super::facts::Fact;
+use super::memory::Stored;
+use super::{Known, Lowering, Name, Slow, Ty};
+use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
+use perilune_syntax::Op;
+use perilune_vm::machine::{APPENDS, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
+use perilune_vm::{ArrayKind, Tag};
+
+/// Added to the number of a register for the name of what is in a captured variable just now.
+const JUST_NOW: usize = 1000;
+
+impl Lowering<'_, '_> {
+    /// Instruction `at` has met nothing but tables in register `r`: so it is one, else the code exits.
+    pub(super) fn guard_table(&mut self, at: usize, r: usize) {
+        if self.ty(r) == Ty::Any && !self.captured.contains(r as u8) && !self.is_suspect(at) {
+            self.guard(r, Ty::Table, at);
+        }
+    }
+
+    /// The same if the log says so of a field's instruction.
+    pub(super) fn guard_seen(&mut self, at: usize, r: usize) {
+        let site = self.site(at);
+        if site.shape.is_some() && site.arrays & OTHER_OBJECT == 0 {
+            self.guard_table(at, r);
+        }
+    }
+
+    /// The table in register `r`, with a name for what is found out about it; else goes to `slow`.
+    pub(super) fn table_in(&mut self, at: usize, r: usize, slow: Block) -> (Name, Value) {
+        match self.known(r) {
+            Some(known) if known.ty == Ty::Table => (self.name_of(r), known.val),
+            known => {
+                debug_assert!(known.is_none(), "no table is a number");
+                let known = self.expect(r, Ty::Table, slow);
+                let name = match self.captured.contains(r as u8) {
+                    true => Name::Made(at, r + JUST_NOW),
+                    false => self.name_of(r),
+                };
+                if let Some(now) = self.now.as_mut().filter(|_| self.captured.contains(r as u8)) {
+                    now.facts.retain(|fact| fact.of() != Some(name));
+                }
+                (name, known.val)
+            }
+        }
+    }
+
+    /// Does something else where `other` begins, and joins it with the current way.
+    pub(super) fn join_with(&mut self, at: usize, other: Slow, does: impl FnOnce(&mut Self)) {
+        let joined = self.b.create_block();
+        let known = self.now.clone();
+        self.b.ins().jump(joined, &[]);
+        self.b.switch_to_block(other.block);
+        self.now = other.before;
+        does(self);
+        let met = self.now.take();
+        self.b.ins().jump(joined, &[]);
+        self.b.switch_to_block(joined);
+        self.now = known;
+        if let (Some(now), Some(met)) = (&mut self.now, met) {
+            now.meet(&met, at);
+        }
+    }
+
+    /// The key of instruction `at` as a leaf gets it: an integer, or the address of its register.
+    fn key_for_leaf(&mut self, r: u16, constant: bool) -> (bool, Value) {
+        if constant {
+            return (true, self.b.ins().iconst(types::I64, r as i64));
+        }
+        match self.known(r as usize) {
+            Some(key) if key.ty == Ty::Int => (true, key.val),
+            _ => {
+                self.flush(r as usize);
+                let base = self.b.use_var(self.base);
+                (false, self.b.ins().iadd_imm_s(base, Self::slot(r as usize) as i64))
+            }
+        }
+    }
+
+    /// What the table has for the key of instruction `at` becomes its register, of this type.
+    fn get_by_leaf(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
+        let i = self.code(at);
+        let (integer, key) = self.key_for_leaf(i.c(), i.op() == Some(Op::GetInt));
+        self.get_by(if integer { layout::get_int() } else { layout::get() }, at, table, key, ty, slow);
+    }
+
+    /// The same by this leaf.
+    pub(super) fn get_by(&mut self, leaf: usize, at: usize, table: Value, key: Value, ty: Ty, slow: Block) {
+        let (vm, address) = (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, leaf as i64));
+        let call = self.b.ins().call_indirect(self.leaf_get, address, &[vm, table, key]);
+        let [payload, tag] = self.b.inst_results(call).try_into().expect("two results");
+        let a = self.code(at).a() as usize;
+        match ty.tag() {
+            None => {
+                let known = self.b.ins().icmp_imm_u(IntCC::NotEqual, tag, UNKNOWN as i64);
+                self.unless(known, slow);
+                let tag = self.b.ins().ireduce(types::I8, tag);
+                self.put(a, tag, payload);
+            }
+            Some(wanted) => {
+                let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+                self.unless(is, slow);
+                let val = match ty {
+                    Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
+                    _ => payload,
+                };
+                self.define(a, Known { ty, val });
+            }
+        }
+    }
+
+    /// `GETINDEX` and `GETINT`.
+    pub(super) fn get_index(&mut self, at: usize) {
+        let i = self.code(at);
+        let (a, b, arrays) = (i.a() as usize, i.b() as usize, self.site(at).arrays);
+        if arrays & !OTHER_OBJECT == 0 || !matches!(self.ty(b), Ty::Any | Ty::Table) {
+            return self.step_and_guard(at);
+        }
+        let slow = match arrays & OTHER_OBJECT {
+            0 => {
+                self.guard_table(at, b);
+                self.slow(at)
+            }
+            _ => self.aside(),
+        };
+        let result = self.result(at);
+        let (name, table) = self.table_in(at, b, slow.block);
+        let key = self.index(i.c(), i.op() == Some(Op::GetInt));
+        let fits = |kind| Self::type_of_elements(kind) == Ty::Any || Self::type_of_elements(kind) == result;
+        let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
+        let (Some(key), Some((kind, kinds))) = (key, element) else {
+            self.get_by_leaf(at, table, result, slow.block);
+            return self.join(at, slow, Some((a, result)));
+        };
+        // What is no such element a leaf gets, if there has been any.
+        let leaf = kinds || arrays & (OTHER_KEY | APPENDS) != 0 || self.is_suspect(at);
+        let early = (leaf && kinds).then(|| self.aside());
+        let to = early.as_ref().map_or(slow.block, |early| early.block);
+        let [array, length] = self.array(name, table, kind.into(), to);
+        let miss = leaf.then(|| early.unwrap_or_else(|| self.aside()));
+        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        let index = self.number_of_element(key, to);
+        let address = self.element_at(array, length, index, kind, to);
+        let ty = Self::type_of_elements(kind);
+        let ty = if ty == Ty::Any && result == Ty::Any && self.site(at).result.contains(Tag::NIL) {
+            self.take_or_nil(at, table, address, 0, to);
+            Ty::Any
+        } else if ty == Ty::Any {
+            self.take(at, address, 0, to)
+        } else {
+            let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+            let val = self.load(class, address, 0);
+            self.define(a, Known { ty, val });
+            ty
+        };
+        if let Some(miss) = miss {
+            self.join_with(at, miss, |this| this.get_by_leaf(at, table, ty, slow.block));
+        }
+        self.join(at, slow, Some((a, ty)));
+    }
+
+    /// The address of element `index`, if there is one.
+    fn element_at(
+        &mut self,
+        array: Value,
+        length: Value,
+        index: Value,
+        kind: ArrayKind,
+        miss: Block,
+    ) -> Value {
+        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        self.unless(within, miss);
+        self.place_of(array, index, kind)
+    }
+
+    fn place_of(&mut self, array: Value, index: Value, kind: ArrayKind) -> Value {
+        let shift = if kind == ArrayKind::General { 4 } else { 3 };
+        let shift = self.b.ins().iconst(types::I64, shift);
+        let offset = self.b.ins().ishl(index, shift);
+        self.b.ins().iadd(array, offset)
+    }
+
+    /// Stores by a leaf; what is known of tables afterwards is for the caller to say.
+    pub(super) fn set_by(&mut self, leaf: usize, table: Value, key: Value, stored: &Stored, slow: Block) {
+        let (vm, address) = (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, leaf as i64));
+        let tag = self.b.ins().uextend(types::I64, stored.tag);
+        let payload = match stored.known {
+            Some(Tag::FLOAT) if self.b.func.dfg.value_type(stored.payload) == types::F64 => {
+                self.b.ins().bitcast(types::I64, MemFlagsData::new(), stored.payload)
+            }
+            _ => stored.payload,
+        };
+        let call = self.b.ins().call_indirect(self.leaf_set, address, &[vm, table, key, payload, tag]);
+        let done = self.b.inst_results(call)[0];
+        let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
+        self.unless(done, slow);
+    }
+
+    /// Stores whatever it is under the key of instruction `at`.
+    fn set_by_leaf(&mut self, at: usize, table: Value, stored: &Stored, slow: Block) {
+        let i = self.code(at);
+        let (integer, key) = self.key_for_leaf(i.b(), i.op() == Some(Op::SetInt));
+        self.set_by(if integer { layout::set_int() } else { layout::set() }, table, key, stored, slow);
+        if let Some(now) = &mut self.now {
+            now.forget_structure(at);
+        }
+        self.collect_if_due(at, true);
+    }
+
+    /// `SETINDEX` and `SETINT`.
+    pub(super) fn set_index(&mut self, at: usize) {
+        let i = self.code(at);
+        let (a, arrays) = (i.a() as usize, self.site(at).arrays);
+        if arrays & !OTHER_OBJECT == 0 || !matches!(self.ty(a), Ty::Any | Ty::Table) {
+            return self.step(at);
+        }
+        let slow = match arrays & OTHER_OBJECT {
+            0 => {
+                self.guard_table(at, a);
+                self.slow(at)
+            }
+            _ => self.aside(),
+        };
+        let (name, table) = self.table_in(at, a, slow.block);
+        let key = self.index(i.b(), i.op() == Some(Op::SetInt));
+        let stored = self.stored_or_nil(i.c());
+        if stored.known == Some(Tag::NIL) {
+            self.set_by_leaf(at, table, &stored, slow.block);
+            return self.join(at, slow, None);
+        }
+        let fits = |kind| {
+            let ty = Self::type_of_elements(kind);
+            ty == Ty::Any || ty.tag() == stored.known
+        };
+        let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
+        let (Some(key), Some((kind, kinds))) = (key, element) else {
+            self.set_by_leaf(at, table, &stored, slow.block);
+            return self.join(at, slow, None);
+        };
+        let any = kinds || arrays & OTHER_KEY != 0 || self.is_suspect(at);
+        let appends = !any && arrays & APPENDS != 0;
+        let early = (any && kinds || appends).then(|| self.aside());
+        let to = early.as_ref().map_or(slow.block, |early| early.block);
+        let [array, length] = self.array(name, table, kind.into(), to);
+        let miss = (any || appends).then(|| self.aside());
+        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        let index = self.number_of_element(key, if any { to } else { slow.block });
+        let address = self.element_at(array, length, index, kind, to);
+        // What takes an element away makes a hole.
+        let hole = if any { to } else { slow.block };
+        self.is_something(&stored, hole);
+        self.is_writable((Some(name), table), index, &stored, slow.block);
+        if kind == ArrayKind::General {
+            self.replace(address, 0, &stored, hole);
+        } else {
+            self.store(stored.payload, address, 0);
+        }
+        if any {
+            for other in [miss, early].into_iter().flatten() {
+                self.join_with(at, other, |this| this.set_by_leaf(at, table, &stored, slow.block));
+            }
+        } else if let (Some(miss), Some(early)) = (miss, early) {
+            let grows = self.b.create_block();
+            let before = miss.before.clone();
+            self.join_with(at, miss, |this| {
+                this.append((name, table), (array, index, kind), &stored, grows);
+            });
+            for (block, before) in [(grows, before), (early.block, early.before)] {
+                let other = Slow { block, before, exits: false };
+                self.join_with(at, other, |this| {
+                    this.grow(at, (name, table), kind, &stored, slow.block);
+                });
+            }
+        }
+        self.join(at, slow, None);
+    }
+
+    /// Appends to an array of this kind, if there is room and all is plain; else goes to `grows`.
+    fn append(
+        &mut self,
+        (name, table): (Name, Value),
+        (array, index, kind): (Value, Value, ArrayKind),
+        stored: &Stored,
+        grows: Block,
+    ) {
+        let length = self.load(types::I32, table, layout::TABLE_LENGTH);
+        let length = self.b.ins().uextend(types::I64, length);
+        let is_next = self.b.ins().icmp(IntCC::Equal, index, length);
+        self.unless(is_next, grows);
+        let room = self.load(types::I32, table, layout::TABLE_ROOM);
+        let room = self.b.ins().uextend(types::I64, room);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, index, room);
+        self.unless(fits, grows);
+        // The first element chooses the kind.
+        let some = self.b.ins().icmp_imm_u(IntCC::NotEqual, index, 0);
+        self.unless(some, grows);
+        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let holes = self.b.ins().band_imm_u(flags, layout::HOLES as i64);
+        let dense = self.b.ins().icmp_imm_u(IntCC::Equal, holes, 0);
+        self.unless(dense, grows);
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+        self.unless(none, grows);
+        self.is_something(stored, grows);
+        self.is_writable((Some(name), table), index, stored, grows);
+        let address = self.place_of(array, index, kind);
+        if kind == ArrayKind::General {
+            self.store_stored(stored, address, 0);
+        } else {
+            self.store(stored.payload, address, 0);
+        }
+        let length = self.b.ins().iadd_imm_s(index, 1);
+        let short = self.b.ins().ireduce(types::I32, length);
+        self.store(short, table, layout::TABLE_LENGTH);
+        // Another name may be that of the same table.
+        let own = Fact::Array(name, kind.into());
+        if let Some(now) = &mut self.now {
+            now.facts.retain(|fact| *fact == own || !matches!(fact, Fact::Array(..)));
+        }
+        self.keep(own, vec![array, length]);
+    }
+
+    /// Appends where the array has to grow, or to get its kind. It is one of this kind then.
+    fn grow(
+        &mut self,
+        at: usize,
+        (name, table): (Name, Value),
+        kind: ArrayKind,
+        stored: &Stored,
+        slow: Block,
+    ) {
+        let i = self.code(at);
+        let key = match i.op() {
+            Some(Op::SetInt) => self.b.ins().iconst(types::I64, i.b() as i64),
+            _ => match self.known(i.b() as usize) {
+                Some(key) if key.ty == Ty::Int => key.val,
+                _ => return self.set_by_leaf(at, table, stored, slow),
+            },
+        };
+        self.set_by(layout::append(), table, key, stored, slow);
+        if let Some(now) = &mut self.now {
+            now.facts.retain(|fact| !matches!(fact, Fact::Array(..)));
+        }
+        self.collect_if_due(at, true);
+        let other = self.exit_block(at + 1, perilune_vm::machine::EXITED);
+        self.array(name, table, kind.into(), other);
+    }
+
+    /// If a collection is due, does a step of it: before instruction `at`, or after it if that is `done`. What is known holds afterwards, or the code leaves.
+    pub(super) fn collect_if_due(&mut self, at: usize, done: bool) {
+        let vm = self.b.use_var(self.vm);
+        let due = self.load(types::I8, vm, layout::VM_DUE);
+        let [collect, on, out] = [(); 3].map(|()| self.b.create_block());
+        self.b.set_cold_block(collect);
+        self.b.set_cold_block(out);
+        self.b.ins().brif(due, collect, &[], on, &[]);
+        self.b.switch_to_block(collect);
+        let known = self.now.clone();
+        self.flush_all();
+        self.write_records();
+        let (base, pc) = (self.own_base(), self.position(at));
+        let done = self.b.ins().iconst(types::I64, done as i64);
+        let address = self.b.ins().iconst(types::I64, layout::collect() as i64);
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, pc, done]);
+        let exit = self.b.inst_results(call)[0];
+        let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
+        self.b.ins().brif(stays, on, &[], out, &[]);
+        self.b.switch_to_block(out);
+        self.b.ins().return_(&[exit]);
+        self.b.switch_to_block(on);
+        self.now = known;
+        if let Some(now) = &mut self.now {
+            now.facts.retain(|fact| !matches!(fact, Fact::Fresh(_)));
+        }
+    }
+}
+
+const _: () = assert!(super::inline::MOST_REGISTERS < JUST_NOW, "no register has such a number");

@@ -1,0 +1,156 @@
+//! Functions of variable arguments, and frames that go on behind a call.
+
+use super::{Lowering, Register, Val};
+use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
+use perilune_vm::Tag;
+use perilune_vm::machine::{CODES, layout};
+
+/// Of so many extra arguments each is copied by instructions of its own.
+const IN_LINE: usize = 8;
+
+impl Lowering<'_, '_> {
+    /// `VARARGPREP`: the frame moves above its extra arguments.
+    pub(super) fn move_up(&mut self, at: usize) {
+        self.flush_all();
+        let pc = self.position(at);
+        let address = self.b.ins().iconst(types::I64, layout::move_up() as i64);
+        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
+        let base = self.b.inst_results(call)[0];
+        let [on, out] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(out);
+        let moved = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);
+        self.b.ins().brif(moved, on, &[], out, &[]);
+        self.b.switch_to_block(out);
+        self.b.ins().return_(&[base]);
+        self.b.switch_to_block(on);
+        self.b.def_var(self.base, base);
+    }
+
+    /// Where the frame was when it was called: above its function, below its extra arguments.
+    pub(super) fn called_at(&mut self) -> Val {
+        let base = self.b.use_var(self.base);
+        if !self.proto.is_vararg {
+            return base;
+        }
+        let shift = self.has_moved_by();
+        self.b.ins().isub(base, shift)
+    }
+
+    /// How far the frame has moved, in bytes.
+    fn has_moved_by(&mut self) -> Val {
+        let base = self.b.use_var(self.base);
+        let shift = self.load(types::I32, base, layout::FRAME_SHIFT);
+        let shift = self.b.ins().uextend(types::I64, shift);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        self.b.ins().ishl(shift, size)
+    }
+
+    /// `VARARG`: some of the extra arguments, or all of them up to the top.
+    pub(super) fn extra_arguments(&mut self, at: usize) {
+        let i = self.code(at);
+        let (a, wanted) = (i.a() as usize, i.c() as usize);
+        if wanted > IN_LINE + 1 {
+            return self.step_and_guard(at);
+        }
+        let base = self.b.use_var(self.base);
+        // Bytes of the extra arguments, which end below the function.
+        let shift = self.has_moved_by();
+        let fixed = (layout::GAP + self.proto.num_params as i32) * layout::VALUE_SIZE;
+        let bytes = self.b.ins().iadd_imm_s(shift, -fixed as i64);
+        let end = self.b.ins().iadd_imm_s(base, layout::FRAME_FUNCTION as i64);
+        let first = self.b.ins().isub(end, bytes);
+        if wanted == 0 {
+            return self.all_extra_arguments(at, first, end, bytes);
+        }
+        for n in 0..wanted - 1 {
+            let [there, none, done] = [(); 3].map(|()| self.b.create_block());
+            let payload = self.b.append_block_param(done, types::I64);
+            let tag = self.b.append_block_param(done, types::I8);
+            let lies = n as i32 * layout::VALUE_SIZE;
+            let is = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, bytes, lies as i64);
+            self.b.ins().brif(is, there, &[], none, &[]);
+            self.b.switch_to_block(there);
+            let own = self.load(types::I64, first, lies + layout::PAYLOAD);
+            let own_tag = self.load(types::I8, first, lies + layout::TAG);
+            self.b.ins().jump(done, &[own.into(), own_tag.into()]);
+            self.b.switch_to_block(none);
+            let zero = self.b.ins().iconst(types::I64, 0);
+            let nil = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
+            self.b.ins().jump(done, &[zero.into(), nil.into()]);
+            self.b.switch_to_block(done);
+            self.store(payload, base, Self::slot(a + n) + layout::PAYLOAD);
+            self.store(tag, base, Self::slot(a + n) + layout::TAG);
+            self.set_unknown(a + n);
+        }
+        if wanted > 1 {
+            self.guard_result(at);
+        }
+    }
+
+    /// All of them go to the registers from a on, and the top behind them. Where there is no room, the interpreter makes some.
+    fn all_extra_arguments(&mut self, at: usize, first: Val, end: Val, bytes: Val) {
+        let slow = self.aside();
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let a = self.code(at).a() as usize;
+        let to = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
+        let top = self.b.ins().iadd(to, bytes);
+        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
+        let above = self.b.ins().iadd_imm_s(top, layout::VALUE_SIZE as i64);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, above, limit);
+        self.unless(fits, slow.block);
+        self.store(top, vm, layout::VM_TOP);
+        self.move_values(first, end, to);
+        // Whatever was in registers above is overwritten.
+        self.forget(at);
+        self.join(at, slow, None);
+    }
+
+    /// Values at addresses from `from` to `end` go to those from `to` on, which are no higher or do not overlap. Where they end then.
+    pub(super) fn move_values(&mut self, from: Val, end: Val, to: Val) -> Val {
+        let [head, next, done] = [(); 3].map(|()| self.b.create_block());
+        let source = self.b.append_block_param(head, types::I64);
+        let target = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[from.into(), to.into()]);
+        self.b.switch_to_block(head);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, source, end);
+        self.b.ins().brif(more, next, &[], done, &[]);
+        self.b.switch_to_block(next);
+        let payload = self.load(types::I64, source, layout::PAYLOAD);
+        let tag = self.load(types::I8, source, layout::TAG);
+        self.store(payload, target, layout::PAYLOAD);
+        self.store(tag, target, layout::TAG);
+        let [source, after] = [source, target].map(|p| self.b.ins().iadd_imm_s(p, layout::VALUE_SIZE as i64));
+        self.b.ins().jump(head, &[source.into(), after.into()]);
+        self.b.switch_to_block(done);
+        target
+    }
+
+    /// The call at `at`, which the interpreter has made, has come back. If the function can be entered behind it, whoever waits for this frame comes in here, where all that is known is found in slots again.
+    pub(super) fn come_back(&mut self, at: usize) {
+        if self.frame != 0 {
+            return;
+        }
+        let Some(entry) = self.returns.remove(&at) else { return };
+        let joined = self.b.create_block();
+        self.b.ins().jump(joined, &[]);
+        let after = self.now.clone();
+        self.b.switch_to_block(entry);
+        self.now.iter_mut().for_each(|now| now.registers.fill(Register::UNKNOWN));
+        let known = after.iter().flat_map(|now| now.registers.iter().enumerate());
+        for (r, ty) in known.map(|(r, known)| (r, known.ty)).filter(|(_, ty)| ty.tag().is_some()) {
+            self.guard(r, ty, at + 1);
+        }
+        self.b.ins().jump(joined, &[]);
+        self.b.switch_to_block(joined);
+        self.now = after;
+    }
+
+    /// Entries behind calls that are not built are not to be entered.
+    pub(super) fn close_entries(&mut self) {
+        for (_, block) in std::mem::take(&mut self.returns) {
+            self.b.switch_to_block(block);
+            self.refuse();
+        }
+    }
+}

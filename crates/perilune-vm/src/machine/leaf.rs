@@ -1,0 +1,402 @@
+//! Leaves: what machine code calls for tables where its own instructions end, and what needs nothing of the frame.
+//!
+//! An instruction that is left to the interpreter ([`super::step`]) costs storing all values and the position, and whatever is known of tables is forgotten, since anything may happen there. Most of
+//! what tables are asked for is far less than that: it neither raises an error, nor calls anything, nor collects. That is what a *leaf* does: it gets values, answers with values, and looks at no
+//! frame. Where it would have to do more it does nothing and says so ([`UNKNOWN`], [`NOT_DONE`]); then the instruction is done by the interpreter, from its beginning.
+//!
+//! A leaf may allocate, since allocating does not collect. If a collection is due afterwards machine code sees that ([`layout::VM_DUE`](super::layout::VM_DUE)), and calls [`collect`], which is no leaf.
+//!
+//! A leaf that reads may put the interned twin of a string into the register that has it, as the interpreter does (`interp/index.rs`).
+
+use super::{LEAVE, STAY};
+use crate::Vm;
+use crate::frame::frame;
+use crate::interp::ic::{Found, PROTO_SLOT};
+use crate::interp::{frame_ceiling, proceed, save};
+use crate::meta::Event;
+use crate::native::Answer;
+use crate::object::{LuaString, STRING_INTERNED, Table};
+use crate::shape;
+use crate::value::{Gc, Tag, Value};
+use perilune_syntax::bytecode::NO_IC;
+use perilune_syntax::{Instr, Op};
+
+/// The tag of an answer that is none: the interpreter has to do the instruction. No value has it.
+pub const UNKNOWN: u64 = Answer::NONE;
+/// A store has not been done: the interpreter has to do the instruction.
+pub const NOT_DONE: u64 = 0;
+
+/// So many tables are asked one after the other, along `__index`.
+const CHAIN: usize = 16;
+
+/// What table `t` and those along its `__index` have for the key, as long as no function has to be called. `key` is no string that is not interned.
+#[inline(always)]
+unsafe fn look_up(vm: *mut Vm, t: *mut Table, key: Value, own: Value) -> Answer {
+    // SAFETY: the caller's: a live table.
+    unsafe {
+        if !own.is_nil() || (*t).metatable.is_null() {
+            return Answer::of(own);
+        }
+        inherited(vm, t, key)
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn inherited(vm: *mut Vm, mut t: *mut Table, key: Value) -> Answer {
+    // SAFETY: the caller's: a live table, whose metatable and what that names is alive as well.
+    unsafe {
+        for _ in 0..CHAIN {
+            if (*t).metatable.is_null() {
+                return Answer::of(Value::NIL);
+            }
+            let f = (*vm).table_metamethod(Gc::from_ptr((*t).metatable), Event::Index);
+            if f.is_nil() {
+                return Answer::of(Value::NIL);
+            }
+            let Some(next) = f.as_table() else { return Answer::UNKNOWN };
+            if next.shape == shape::FROZEN_DICT {
+                return Answer::UNKNOWN;
+            }
+            let v = (*vm).raw_get(next, key);
+            if !v.is_nil() {
+                return Answer::of(v);
+            }
+            t = next.ptr();
+        }
+        Answer::UNKNOWN
+    }
+}
+
+/// `table[key]` for an integer.
+pub(super) unsafe extern "C-unwind" fn get_int(vm: *mut Vm, t: *mut Table, key: i64) -> Answer {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table.
+    unsafe {
+        let own = (*vm).raw_get_int(Gc::from_ptr(t), key);
+        look_up(vm, t, Value::int(key), own)
+    }
+}
+
+/// `table[key]` for whatever is in the register at `key`.
+pub(super) unsafe extern "C-unwind" fn get(vm: *mut Vm, t: *mut Table, key: *mut Value) -> Answer {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table and a register.
+    unsafe {
+        if (*key).tag() != Tag::STRING {
+            return look_up(vm, t, *key, (*vm).raw_get(Gc::from_ptr(t), *key));
+        }
+        if (*t).shape == shape::FROZEN_DICT {
+            return Answer::UNKNOWN;
+        }
+        let s = (*key).payload() as *mut LuaString;
+        if (*s).header.flags & STRING_INTERNED == 0 && !intern(vm, t, key) {
+            // No table of this domain has it as a key, unless one in an island does.
+            return if (*t).metatable.is_null() { Answer::of(Value::NIL) } else { Answer::UNKNOWN };
+        }
+        let own = Gc::from_ptr(t).get_str((*key).gc());
+        look_up(vm, t, *key, own)
+    }
+}
+
+/// Puts the interned twin of the string in the register at `key` there, if there is one.
+#[inline(never)]
+unsafe fn intern(vm: *mut Vm, t: *mut Table, key: *mut Value) -> bool {
+    // SAFETY: the caller's: a live table, and a register with a string that is not interned.
+    unsafe {
+        let mut twin = (*vm).lua.interned.strings.known_twin_anywhere((*key).payload() as *mut LuaString);
+        if twin.is_null() {
+            if (*t).metatable.is_null() && (*t).has_no_strings() {
+                return false;
+            }
+            let Some(found) = (*vm).find_twin((*key).gc()) else { return false };
+            twin = found.ptr();
+        }
+        Value::store_payload(key, Tag::STRING, twin as u64);
+        true
+    }
+}
+
+/// Whether a store into the table is one without metamethods, refusals, and others who want to know of it.
+#[inline(always)]
+unsafe fn is_plain(vm: *mut Vm, t: Gc<Table>, key: Value) -> bool {
+    // SAFETY: the caller's: a live table.
+    unsafe {
+        if t.minds_stores() || t.is_guarded() {
+            return false;
+        }
+        t.metatable.is_null()
+            || (*t.metatable).absent & (1 << Event::NewIndex as u8) != 0
+            || !(*vm).raw_get(t, key).is_nil()
+    }
+}
+
+/// Memory was refused: nothing has been stored. The interpreter may find some, or say so.
+#[cold]
+#[inline(never)]
+unsafe fn refused(vm: *mut Vm) -> u64 {
+    // SAFETY: the caller's: the state of this domain.
+    unsafe {
+        (*vm).lua.gc.wanted_room = 0;
+        (*vm).lua.errors.take_value();
+    }
+    NOT_DONE
+}
+
+/// `table[key] = value` for an integer, the value in two parts. The answer is not [`NOT_DONE`] if it has been done.
+pub(super) unsafe extern "C-unwind" fn set_int(
+    vm: *mut Vm,
+    t: *mut Table,
+    key: i64,
+    payload: u64,
+    tag: u64,
+) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table and a value.
+    unsafe {
+        let t = Gc::from_ptr(t);
+        if !is_plain(vm, t, Value::int(key)) {
+            return NOT_DONE;
+        }
+        match (*vm).raw_set_int(t, key, Value::raw(Tag(tag as u8), payload)) {
+            Ok(()) => 1,
+            Err(_) => refused(vm),
+        }
+    }
+}
+
+/// Appends a value, not nil, to the array of a table that has nothing but an array and fields: nothing but arrays is changed. The answer is not [`NOT_DONE`] if it has been done.
+pub(super) unsafe extern "C-unwind" fn append(
+    vm: *mut Vm,
+    t: *mut Table,
+    key: i64,
+    payload: u64,
+    tag: u64,
+) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table and a value.
+    unsafe {
+        let t = Gc::from_ptr(t);
+        let is_next = key.wrapping_sub(1) == i64::from(t.array_len);
+        if !is_next || t.has_holes() || !t.nodes.is_null() || !t.metatable.is_null() || tag == 0 {
+            return NOT_DONE;
+        }
+        set_int(vm, t.ptr(), key, payload, tag)
+    }
+}
+
+/// The same for whatever key is in the register at `key`.
+pub(super) unsafe extern "C-unwind" fn set(
+    vm: *mut Vm,
+    t: *mut Table,
+    key: *mut Value,
+    payload: u64,
+    tag: u64,
+) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table, a register and a value.
+    unsafe {
+        let t = Gc::from_ptr(t);
+        match (*key).tag() {
+            Tag::NIL => return NOT_DONE,
+            Tag::FLOAT if (*key).float_bits().is_nan() => return NOT_DONE,
+            Tag::STRING => {
+                let s = (*key).payload() as *mut LuaString;
+                if (*s).header.flags & STRING_INTERNED == 0 {
+                    let twin = (*vm).lua.interned.strings.known_twin_anywhere(s);
+                    if !twin.is_null() {
+                        Value::store_payload(key, Tag::STRING, twin as u64);
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !is_plain(vm, t, *key) {
+            return NOT_DONE;
+        }
+        match (*vm).raw_set(t, *key, Value::raw(Tag(tag as u8), payload)) {
+            Ok(()) => 1,
+            Err(_) => refused(vm),
+        }
+    }
+}
+
+/// `#table` for a table without metatable.
+pub(super) unsafe extern "C-unwind" fn length(vm: *mut Vm, t: *mut Table) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table.
+    unsafe { (*vm).raw_len(Gc::from_ptr(t)) as u64 }
+}
+
+/// `table.name`, for a name that is a constant, whatever the shape of the table.
+pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answer {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table and an interned string.
+    unsafe {
+        if let Some(slot) = (*vm).lua.caches.shared.find_own((*t).shape, name) {
+            let v = *(*t).slots.add(slot as usize);
+            if !v.is_nil() {
+                return Answer::of(v);
+            }
+        }
+        let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, name);
+        if !e.is_null()
+            && !shape::is_dict((*t).shape)
+            && (*e).ic.kind == PROTO_SLOT
+            && (*e).ic.aux == (*vm).lua.proto_version
+        {
+            let v = *((*e).ic.loc as *const Value);
+            if !v.is_nil() {
+                return Answer::of(v);
+            }
+        }
+        search_field(vm, t, name)
+    }
+}
+
+/// The same past the shared cache, which learns of it.
+#[inline(never)]
+unsafe fn search_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answer {
+    // SAFETY: as `get_field`; without a cache of the site no constants are looked at.
+    unsafe {
+        let (t, name) = (Gc::from_ptr(t), Gc::from_ptr(name));
+        if t.shape == shape::DICT || t.metatable.is_null() {
+            let v = t.get_str(name);
+            if t.metatable.is_null() || !v.is_nil() {
+                if !shape::is_dict(t.shape)
+                    && let Some(slot) = shape::lookup(t.shape, name)
+                {
+                    (*vm).lua.caches.shared.put_own(t.shape, name, slot);
+                }
+                return Answer::of(v);
+            }
+        }
+        match (*vm).get_field_filling(t, name, std::ptr::null(), NO_IC) {
+            Ok(Found::Value(v)) => Answer::of(v),
+            Ok(Found::Call(..)) => Answer::UNKNOWN,
+            Err(_) => {
+                // The interpreter comes to the same error.
+                (*vm).lua.errors.take_value();
+                Answer::UNKNOWN
+            }
+        }
+    }
+}
+
+/// `table.name = value`, likewise. The answer is not [`NOT_DONE`] if it has been done.
+pub(super) unsafe extern "C-unwind" fn set_field(
+    vm: *mut Vm,
+    t: *mut Table,
+    name: *mut LuaString,
+    payload: u64,
+    tag: u64,
+) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table, an interned string and a value.
+    unsafe {
+        let (t, name) = (Gc::from_ptr(t), Gc::from_ptr(name));
+        if !is_plain(vm, t, name.into()) {
+            return NOT_DONE;
+        }
+        match (*vm).raw_set_field_const(t, name, Value::raw(Tag(tag as u8), payload)) {
+            Ok(()) => 1,
+            Err(_) => refused(vm),
+        }
+    }
+}
+
+/// A new table of a shape that this domain knows, with room for so many fields, at least those of the shape, and elements.
+pub(super) unsafe extern "C-unwind" fn new_table(
+    vm: *mut Vm,
+    shape: u64,
+    fields: u64,
+    elements: u64,
+) -> *mut Table {
+    // SAFETY: called by machine code of the domain that owns the state.
+    unsafe { (*vm).alloc_table(shape as u32, fields as usize, elements as usize).ptr() }
+}
+
+/// `SETLIST`: puts so many values behind the register at `a` into the table that it has, from index `start + 1` on. The answer is not [`NOT_DONE`] if it has been done.
+pub(super) unsafe extern "C-unwind" fn set_list(vm: *mut Vm, a: *mut Value, count: u64, start: u64) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for registers of its frame.
+    unsafe {
+        let Some(t) = (*a).as_table() else { return NOT_DONE };
+        let values = std::slice::from_raw_parts(a.add(1), count as usize);
+        match (*vm).raw_set_list(t, start as i64 + 1, values) {
+            Ok(()) => 1,
+            Err(_) => refused(vm),
+        }
+    }
+}
+
+/// `CLOSURE`: register `a` of the frame at `base` becomes a function of the prototype `number`. The answer is not [`NOT_DONE`] if it has been done.
+pub(super) unsafe extern "C-unwind" fn make_closure(
+    vm: *mut Vm,
+    base: *mut Value,
+    a: u64,
+    number: u64,
+) -> u64 {
+    // SAFETY: called by machine code for its frame; the registers that the function refers to are in their slots.
+    unsafe { if (*vm).make_closure(base, a as usize, number as usize) { 1 } else { refused(vm) } }
+}
+
+/// `CLOSE`: variables from the register at `level` on are over. The answer is [`NOT_DONE`] if there may be some to be closed.
+pub(super) unsafe extern "C-unwind" fn close(vm: *mut Vm, level: *mut Value) -> u64 {
+    // SAFETY: called by machine code for its frame.
+    unsafe {
+        if (*(*vm).lua.thread).tbc != 0 {
+            return NOT_DONE;
+        }
+        (*vm).close_upvalues(level);
+        1
+    }
+}
+
+/// Whether the values of two registers are equal: 0 or 1. [`UNKNOWN`]: metamethods may have a say.
+pub(super) unsafe extern "C-unwind" fn equal(x: *const Value, y: *const Value) -> u64 {
+    // SAFETY: called by machine code for registers of its frame.
+    unsafe {
+        let (x, y) = (*x, *y);
+        if Vm::raw_equals(x, y) {
+            return 1;
+        }
+        let plain = |v: Value| v.as_table().is_some_and(|t| t.metatable.is_null());
+        let userdata = |v: Value| matches!(v.tag(), Tag::USERDATA | Tag::SHARED);
+        let tables = x.as_table().is_some() && y.as_table().is_some();
+        if tables && !(plain(x) && plain(y)) || userdata(x) && userdata(y) { UNKNOWN } else { 0 }
+    }
+}
+
+/// A collection is due, in the frame at `base`, whose values are in its registers, and whose instruction at `pc` is about to be done (`done`: 0), or has been. Does a step of it, and what comes with
+/// that. [`STAY`]: all that was known of tables holds, whatever the epoch of objects is now, and the frame is where it was. Else machine code returns the answer; the instruction to go on
+/// with is in the frame's record.
+///
+/// # Safety
+/// Called by machine code for its frame.
+pub(super) unsafe extern "C-unwind" fn collect(
+    vm: *mut Vm,
+    base: *mut Value,
+    pc: *const Instr,
+    done: u64,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Errors name the line of the instruction before this one.
+        save!(vm, base, pc.add(1));
+        (*vm).lua.top = frame_ceiling(base);
+        let i = *pc;
+        if matches!(i.op(), Some(Op::NewTable | Op::Closure | Op::Concat)) {
+            // As `slow_gc`: the compiler puts a new object above everything live.
+            let mut stale = base.add(i.a() as usize + 1);
+            while stale < (*vm).lua.top {
+                *stale = Value::NIL;
+                stale = stale.add(1);
+            }
+        }
+        let before = (*vm).lua.gc.disturbances;
+        if let Err(thrown) = (*vm).safepoint() {
+            let exit = proceed(vm, Err(thrown)) as u64;
+            #[cfg(debug_assertions)]
+            if exit == LEAVE {
+                (*frame((*vm).lua.base)).pc = (*vm).lua.loop_pc;
+            }
+            return exit;
+        }
+        let plain =
+            (*vm).lua.base == base && (*vm).lua.gc.disturbances == before && !(*vm).lua.machine.watched;
+        (*frame((*vm).lua.base)).pc = pc.add(done as usize);
+        if plain { STAY } else { LEAVE }
+    }
+}

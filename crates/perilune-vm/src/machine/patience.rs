@@ -1,0 +1,92 @@
+//! How many exits code may take before it is given up.
+//!
+//! Code that is made anew costs a fraction of a microsecond to one for each of its bytes, so for large code as much as many exits. So large code may be left more often than small.
+//! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock.
+//!
+//! Rejected: the same number for all, over the life of the code. Large functions of a long program are made anew for exits that cost less than that.
+
+use perilune_trace::clock::{Clock, clock, ticks};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Code is given up after so many exits,
+const LEAST: u32 = 200;
+/// or after one for so many of its bytes, if these are more.
+const BYTES: usize = 16;
+/// Exits that are this far from each other, in nanoseconds, cost less than a fiftieth of the time.
+const RARE: u64 = 50_000;
+
+/// Which of the exits of a function count against one of its codes.
+#[derive(Debug)]
+pub(super) struct Patience {
+    /// The total at which it began to count.
+    before: AtomicU32,
+    /// When that was, in ticks.
+    since: AtomicU64,
+    /// So many are too many.
+    most: u32,
+}
+
+impl Patience {
+    /// That of code of so many bytes, made when there had been `total` exits.
+    pub fn new(total: u32, bytes: usize) -> Patience {
+        let most = LEAST.max(u32::try_from(bytes / BYTES).unwrap_or(u32::MAX));
+        Patience { before: AtomicU32::new(total), since: AtomicU64::new(ticks()), most }
+    }
+
+    /// How many of these exits count.
+    pub fn counted(&self, total: u32) -> u32 {
+        total.wrapping_sub(self.before.load(Ordering::Relaxed))
+    }
+
+    /// Whether these are too many.
+    pub fn is_over(&self, total: u32) -> bool {
+        self.counted(total) > self.most
+    }
+
+    /// Whether it took them so long to come that they do not matter, by `now`: then they do not count any more. Domains that ask at once may both be told so.
+    pub fn begins_anew(&self, total: u32, now: u64) -> bool {
+        let each = if clock() == Clock::Counter { 2 * RARE } else { RARE };
+        let taken = now.saturating_sub(self.since.load(Ordering::Relaxed));
+        let rare = taken / each > self.counted(total) as u64;
+        if rare {
+            self.before.store(total, Ordering::Relaxed);
+            self.since.store(now, Ordering::Relaxed);
+        }
+        rare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1 << 60;
+
+    fn begun_at(since: u64, bytes: usize) -> Patience {
+        let patience = Patience::new(1000, bytes);
+        patience.since.store(since, Ordering::Relaxed);
+        patience
+    }
+
+    #[test]
+    fn small_code_has_two_hundred_exits_and_large_code_more() {
+        let (small, large) = (begun_at(NOW, 100), begun_at(NOW, 32_000));
+        assert!(!small.is_over(1200) && small.is_over(1201));
+        assert!(!large.is_over(3000) && large.is_over(3001));
+    }
+
+    #[test]
+    fn exits_that_come_fast_count() {
+        let patience = begun_at(NOW, 100);
+        assert!(!patience.begins_anew(1201, NOW + 201 * RARE / 10));
+        assert!(patience.is_over(1201));
+    }
+
+    #[test]
+    fn exits_that_come_rarely_are_forgotten() {
+        let patience = begun_at(NOW, 100);
+        assert!(patience.begins_anew(1201, NOW + 1000 * RARE));
+        assert!(!patience.is_over(1201) && !patience.is_over(1401) && patience.is_over(1402));
+        assert!(!patience.begins_anew(1402, NOW + 1000 * RARE + 1000), "they came at once");
+    }
+}
