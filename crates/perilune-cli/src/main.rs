@@ -39,6 +39,7 @@ static ALLOCATOR: perilune_heap::shortage::Allocator = perilune_heap::shortage::
 
 fn main() -> ExitCode {
     init::set_up();
+    perilune_heap::space::prepare();
     signals::set_up();
     let words = options::words(std::env::args_os());
     if app::is_one() {

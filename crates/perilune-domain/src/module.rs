@@ -76,7 +76,7 @@ const LEAST_STATE: usize = 6 << 20;
 pub(crate) fn new_state(runtime: &Arc<Runtime>, limit: Option<usize>) -> Option<Box<Vm>> {
     let config = runtime.config();
     let limit = limit.or(config.heap.limit);
-    if !perilune_heap::shortage::has_headroom(LEAST_STATE) {
+    if !perilune_heap::space::has_headroom(LEAST_STATE) {
         return None;
     }
     let options = perilune_heap::HeapOptions { limit, ..config.heap.clone() };

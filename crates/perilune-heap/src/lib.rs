@@ -74,6 +74,7 @@ mod pace;
 mod resize;
 mod sample;
 pub mod shortage;
+pub mod space;
 mod stats;
 mod table;
 mod verify;

@@ -5,6 +5,7 @@
 //! 512 small ones), so the callers of [`release`] and [`discard`] wait before they give anything back.
 
 use crate::layout::CHUNK;
+use crate::space;
 use rustix::mm::{
     Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, mremap_fixed, munmap,
 };
@@ -21,6 +22,16 @@ pub fn map(bytes: usize, huge_pages: bool) -> Option<usize> {
 }
 
 fn reserve(len: usize) -> Option<usize> {
+    space::claim(len, || reserve_all(len))
+}
+
+/// Whether the system gives so many bytes just now.
+pub fn would_map(len: usize) -> bool {
+    reserve_all(len).inspect(|&at| unmap(at, len)).is_some()
+}
+
+/// As [`reserve`], even if nothing is left for others.
+fn reserve_all(len: usize) -> Option<usize> {
     // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
     let at = unsafe {
         mmap_anonymous(

@@ -26,9 +26,12 @@
 //! # The end of a shortage
 //! After a complete collection somebody tries whether the system gives a notable piece again ([`is_over`]).
 //!
+//! Where address space is limited, large requests are refused while there is still something left for the C library (`space.rs`).
+//!
 //! *Rejected.* A hook for refused allocations: not in stable Rust, and it could only end the process in another way. Unwinding from wherever
 //! an allocation fails: nothing in between is made for that.
 
+use crate::space;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
@@ -42,6 +45,15 @@ const LEAST_SHIFT: u32 = 5;
 const CLASSES: usize = (LARGEST.trailing_zeros() - LEAST_SHIFT) as usize + 1;
 /// What the system has to give for a shortage to be over.
 const PROBE: usize = 2 << 20;
+
+/// From here on a request is asked of the limit of address space first: the C library maps what is larger by itself, and its own requests are smaller.
+const COUNTED: usize = 128 << 10;
+
+/// Whether a request would leave the C library too little of a limited address space.
+#[inline]
+fn is_refused(bytes: usize) -> bool {
+    bytes >= COUNTED && !space::has_headroom(bytes)
+}
 
 /// The allocator of a program that is to survive the end of memory; see the module's essay.
 pub struct Allocator;
@@ -99,21 +111,6 @@ pub fn is_over() -> bool {
         SHORT.store(false, Ordering::Relaxed);
     }
     !is_short()
-}
-
-/// What the C library and others are to find beside what a program takes, in bytes of address space: some of them end the process otherwise.
-const HEADROOM: usize = 4 << 20;
-
-/// Whether the system would give so many bytes, and leave some for others.
-pub fn has_headroom(bytes: usize) -> bool {
-    let total = bytes + HEADROOM;
-    match crate::os::map(total, false) {
-        Some(at) => {
-            crate::os::unmap(at, total);
-            true
-        }
-        None => false,
-    }
 }
 
 impl Reserve {
@@ -197,6 +194,9 @@ impl Reserve {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_refused(layout.size()) {
+            return RESERVE.alloc(layout);
+        }
         // SAFETY: the caller's promise.
         let p = unsafe { System.alloc(layout) };
         if p.is_null() { RESERVE.alloc(layout) } else { p }
@@ -214,7 +214,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
-        let p = unsafe { System.alloc_zeroed(layout) };
+        let p = if is_refused(layout.size()) { null_mut() } else { unsafe { System.alloc_zeroed(layout) } };
         if !p.is_null() {
             return p;
         }
@@ -228,7 +228,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, new: usize) -> *mut u8 {
-        if !RESERVE.contains(p) {
+        if !RESERVE.contains(p) && !is_refused(new.saturating_sub(layout.size())) {
             // SAFETY: the caller's promise; it is none of the reserve's.
             let to = unsafe { System.realloc(p, layout, new) };
             if !to.is_null() {

@@ -3,7 +3,7 @@
 use crate::backend::{Backend, Options, Unsupported};
 use crate::budget::{self, Budget, Price, Stopwatch, Window};
 use crate::lower::{self, Cost, Draft, Failures, Task};
-use crate::memory::{Code, CodeMemory, Kind, MAX_CAPACITY, Refused};
+use crate::memory::{self, Code, CodeMemory, Kind, Refused};
 use crate::perf::{Perf, Source};
 use crate::places::{Map, Places};
 use crate::profiles::Profiles;
@@ -128,7 +128,7 @@ impl Drop for Installed {
 
 /// Memory for machine code, where samplers find it.
 fn reserve() -> Result<Arc<CodeMemory>, Refused> {
-    let memory = CodeMemory::reserve(MAX_CAPACITY)?;
+    let memory = CodeMemory::reserve(memory::capacity())?;
     perilune_vm::machine::set_code_region(memory.range());
     Ok(memory)
 }

@@ -105,7 +105,7 @@ pub fn available() -> Result<(), Unavailable> {
     #[cfg(machine_code)]
     {
         target::features().map_err(|lack| Unavailable::Processor(backend::Unsupported(lack)))?;
-        memory::CodeMemory::reserve(memory::MAX_CAPACITY).map_err(Unavailable::Memory)?;
+        memory::CodeMemory::reserve(memory::capacity()).map_err(Unavailable::Memory)?;
         Ok(())
     }
     #[cfg(not(machine_code))]

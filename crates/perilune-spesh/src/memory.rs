@@ -36,6 +36,15 @@ use views::Views;
 /// The most that a process takes for code, in bytes of address space per view.
 pub const MAX_CAPACITY: usize = 64 << 20;
 
+/// What a process whose address space is limited takes for code, of the limit and per view.
+const SHARE_OF_LIMIT: usize = 32;
+
+/// What this process takes for code, in bytes of address space per view: [`MAX_CAPACITY`], or a thirty-second of the limit of its address space.
+pub fn capacity() -> usize {
+    let share = perilune_heap::space::limit().map_or(MAX_CAPACITY, |limit| limit / SHARE_OF_LIMIT);
+    (share & !0xFFFF).clamp(64 << 10, MAX_CAPACITY)
+}
+
 /// Free parts that are smaller than this keep their memory.
 const TRIM_FROM: usize = 64 << 10;
 

@@ -215,7 +215,7 @@ impl Vm {
             let bounds = Bounds {
                 interrupted: &|| interrupt.is_raised(),
                 memory: self.heap.room(),
-                has_room: &perilune_heap::shortage::has_headroom,
+                has_room: &perilune_heap::space::has_headroom,
             };
             perilune_syntax::compile_within(source, chunk_name, bounds).map_err(|e| e.message)
         };
@@ -240,7 +240,7 @@ impl Vm {
             let bounds = Bounds {
                 interrupted: &|| interrupt.is_raised(),
                 memory: self.heap.room(),
-                has_room: &perilune_heap::shortage::has_headroom,
+                has_room: &perilune_heap::space::has_headroom,
             };
             let mut more = |text: &mut Vec<u8>| more(self, text);
             perilune_syntax::compile_from(Source::Pieces(first, &mut more), chunk_name, bounds)

@@ -180,7 +180,7 @@ fn start_thread(number: usize, body: Box<dyn FnOnce() + Send>) -> io::Result<()>
         return Err(io::Error::from_raw_os_error(libc::EAGAIN));
     }
     // A new thread that lacks memory for what the C library needs in it ends the process. The first one is worth the risk: nothing runs without it.
-    if live() > 1 && !perilune_heap::shortage::has_headroom(STACK) {
+    if live() > 1 && !perilune_heap::space::has_headroom(STACK) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     std::thread::Builder::new()
