@@ -920,7 +920,15 @@ impl Drop for Heap {
 /// Takes the first run of clear bits out of `used`: (first line, lines).
 fn take_hole(used: &mut [u64; 4]) -> Option<(usize, usize)> {
     let word = used.iter().position(|w| *w != !0)?;
-    let first = word * 64 + used[word].trailing_ones() as usize;
+    let bit = used[word].trailing_ones();
+    let first = word * 64 + bit as usize;
+    // Most holes of a fragmented heap are a few lines in the middle of a word.
+    let rest = used[word] >> bit;
+    if rest != 0 {
+        let lines = rest.trailing_zeros();
+        used[word] |= ((1 << lines) - 1) << bit;
+        return Some((first, lines as usize));
+    }
     let mut end = first;
     while end < LINES_PER_BLOCK {
         let rest = used[end / 64] >> (end % 64);
