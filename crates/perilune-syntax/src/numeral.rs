@@ -268,12 +268,18 @@ fn write_digits(mut value: u64, buffer: &mut [u8; 20]) -> usize {
 
 /// Appends an integer's decimal text (`%d`).
 pub fn format_integer(value: i64, out: &mut Vec<u8>) {
-    let mut buffer = [0; 20];
-    let at = write_digits(value.unsigned_abs(), &mut buffer);
+    out.extend_from_slice(integer_text(value, &mut [0; 20]));
+}
+
+/// As [`format_integer`], into a buffer.
+pub fn integer_text(value: i64, buffer: &mut [u8; 20]) -> &[u8] {
+    let mut at = write_digits(value.unsigned_abs(), buffer);
     if value < 0 {
-        out.push(b'-');
+        // The magnitude of an `i64` has at most 19 digits.
+        at -= 1;
+        buffer[at] = b'-';
     }
-    out.extend_from_slice(&buffer[at..]);
+    &buffer[at..]
 }
 
 /// Appends a float's text as `tostring` gives it: `%.14g`, plus `.0` where that would read back as an integer

@@ -13,8 +13,8 @@ use crate::call::NATIVE_STACK;
 use crate::error::ErrorState;
 use crate::frame::{CALL_GAP, CONT_COROUTINE, F_CONT, frame};
 use crate::interp::{Flow, copy};
-use crate::native::{Kind, LuaResult, Native, Signal};
-use crate::object::{Status, Thread};
+use crate::native::{Call, Effect, Kind, LuaResult, Native, Signal};
+use crate::object::{LuaString, Status, Thread};
 use crate::value::{Gc, Type, Value};
 use perilune_trace::event;
 
@@ -332,14 +332,15 @@ impl Vm {
         }
     }
 
+    /// What `coroutine.status` says, as the string that is kept for it.
+    fn status_name(&self, co: Gc<Thread>) -> Gc<LuaString> {
+        // SAFETY: the names are roots, made with the state.
+        unsafe { Gc::from_ptr(self.lua.roots.status_names[co.status as usize]) }
+    }
+
     /// What `coroutine.status` says.
     pub fn coroutine_status(&self, co: Gc<Thread>) -> &'static str {
-        match co.status {
-            Status::Suspended => "suspended",
-            Status::Running => "running",
-            Status::Normal => "normal",
-            Status::Dead => "dead",
-        }
+        co.status.name()
     }
 }
 
@@ -365,8 +366,13 @@ fn wrap(vm: &mut Vm) -> LuaResult<u32> {
 
 fn status(vm: &mut Vm) -> LuaResult<u32> {
     let co = check_coroutine(vm)?;
-    let text = vm.coroutine_status(co);
-    vm.ret_str(text.as_bytes())
+    let name = vm.status_name(co);
+    vm.ret(name)
+}
+
+/// [`status`] of a coroutine.
+fn quick_status(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    Ok(call.arguments.first().and_then(|v| v.as_thread()).map(|co| vm.status_name(co).into()))
 }
 
 fn running(vm: &mut Vm) -> LuaResult<u32> {
@@ -425,7 +431,7 @@ pub static RESUME: Native = Native::special("resume", Kind::Resume, unreachable_
 /// `coroutine.yield`
 pub static YIELD: Native = Native::special("yield", Kind::Yield, unreachable_native);
 /// `coroutine.status`
-pub static STATUS: Native = Native::leaf("status", status);
+pub static STATUS: Native = Native::leaf("status", status).quick(Effect::Nothing, quick_status);
 /// `coroutine.running`
 pub static RUNNING: Native = Native::leaf("running", running);
 /// `coroutine.isyieldable`

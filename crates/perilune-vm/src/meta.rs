@@ -524,6 +524,41 @@ impl Vm {
 
     /// The concatenation of `n` strings or numbers.
     pub(crate) unsafe fn concat_strings(&mut self, at: *mut Value, n: usize) -> LuaResult<Value> {
+        const SHORT: usize = crate::string::SHORT_TEXT;
+        // SAFETY: n slots of the running stack, all strings or numbers; of the buffer only what has been written is read.
+        unsafe {
+            // A short text is put together here, because it may be there already.
+            let mut room = [std::mem::MaybeUninit::<u8>::uninit(); SHORT];
+            let text = room.as_mut_ptr().cast::<u8>();
+            let mut used = 0usize;
+            let (mut parts, mut last) = (0, at);
+            for j in 0..n {
+                let v = at.add(j);
+                let mut digits = [0u8; 20];
+                let part: &[u8] = match (*v).tag() {
+                    Tag::STRING => (*v).gc::<LuaString>().bytes(),
+                    Tag::INT => numeral::integer_text((*v).int_bits(), &mut digits),
+                    _ => return self.concat_long(at, n),
+                };
+                if used + part.len() > SHORT {
+                    return self.concat_long(at, n);
+                }
+                if !part.is_empty() {
+                    (parts, last) = (parts + 1, v);
+                }
+                crate::string::copy_short(part.as_ptr(), text.add(used), part.len());
+                used += part.len();
+            }
+            // A string with nothing added is itself.
+            if parts <= 1 && (*last).tag() == Tag::STRING {
+                return Ok(*last);
+            }
+            Ok(self.new_text(std::slice::from_raw_parts(text, used))?.into())
+        }
+    }
+
+    /// As [`Vm::concat_strings`], whatever the length.
+    unsafe fn concat_long(&mut self, at: *mut Value, n: usize) -> LuaResult<Value> {
         // SAFETY: n slots of the running stack, all strings or numbers.
         unsafe {
             let mut numbers = [0u8; 256];

@@ -66,6 +66,7 @@ impl Vm {
                 globals: null_mut(),
                 type_metatables: [null_mut(); 9],
                 event_names: [null_mut(); EVENT_COUNT],
+                status_names: [null_mut(); 4],
                 call_stub: null_mut(),
                 kept: Default::default(),
             },
@@ -107,6 +108,9 @@ impl Vm {
         }
         for n in 0..EVENT_COUNT {
             self.lua.roots.event_names[n] = self.intern_bytes(Event::NAMES[n].as_bytes())?.ptr();
+        }
+        for status in Status::ALL {
+            self.lua.roots.status_names[status as usize] = self.intern_bytes(status.name().as_bytes())?.ptr();
         }
         self.lua.roots.registry = self.new_table(0, 40)?.ptr();
         self.lua.roots.globals = self.new_table(0, 64)?.ptr();

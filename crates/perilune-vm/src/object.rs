@@ -265,6 +265,20 @@ pub enum Status {
     Dead = 3,
 }
 
+impl Status {
+    pub(crate) const ALL: [Status; 4] = [Status::Suspended, Status::Running, Status::Normal, Status::Dead];
+
+    /// What `coroutine.status` says.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Status::Suspended => "suspended",
+            Status::Running => "running",
+            Status::Normal => "normal",
+            Status::Dead => "dead",
+        }
+    }
+}
+
 /// A coroutine: a value stack with frames on it, and a native stack only while native frames live in it. The running thread's `base` and `top` are in the
 /// `Vm`; they are saved here when it stops running.
 #[repr(C)]

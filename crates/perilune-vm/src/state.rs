@@ -78,6 +78,8 @@ pub(crate) struct Roots {
     pub type_metatables: [*mut Table; 9],
     /// Interned names of the metamethods, by `meta::Event`.
     pub event_names: [*mut LuaString; crate::meta::EVENT_COUNT],
+    /// What `coroutine.status` says, by `Status`.
+    pub status_names: [*mut LuaString; 4],
     /// Calls `pcall`, `coroutine.resume` and other natives that need the interpreter, for native code.
     pub call_stub: *mut LuaClosure,
     /// What hosts keep.

@@ -216,6 +216,7 @@ pub struct StringTable {
     /// Strings of one byte, by that byte, and the empty one at the end; null until first needed.
     short: [*mut LuaString; 257],
     twins: Twins,
+    reuse: Reuse,
 }
 
 /// Slots for what is interned first: the names of the standard library, some 230.
@@ -229,6 +230,7 @@ impl Default for StringTable {
             old: OldStrings::default(),
             short: [null_mut(); 257],
             twins: Twins::default(),
+            reuse: Reuse::default(),
         }
     }
 }
@@ -351,7 +353,119 @@ impl StringTable {
     }
 }
 
+/// Longest text that is looked for before it is made a string ([`Vm::new_text`]), in bytes.
+pub(crate) const SHORT_TEXT: usize = 40;
+
+/// Copies a few bytes: a call of `memcpy` takes longer than most texts do.
+///
+/// # Safety
+/// Both have room for `len` bytes, and do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise. The last words that are copied end where the text does, and may overlap those before.
+    unsafe {
+        let word =
+            |at: usize| to.add(at).cast::<u64>().write_unaligned(from.add(at).cast::<u64>().read_unaligned());
+        let half =
+            |at: usize| to.add(at).cast::<u32>().write_unaligned(from.add(at).cast::<u32>().read_unaligned());
+        if len >= 8 {
+            let mut at = 0;
+            while at + 8 < len {
+                word(at);
+                at += 8;
+            }
+            word(len - 8);
+        } else if len >= 4 {
+            half(0);
+            half(len - 4);
+        } else if len != 0 {
+            *to = *from;
+            *to.add(len / 2) = *from.add(len / 2);
+            *to.add(len - 1) = *from.add(len - 1);
+        }
+    }
+}
+
+/// Whether short texts that a program puts together are likely to be keys of its tables already, as in a loop over `t["k" .. i]`. Then it is worth looking a text up before a
+/// string is made of it: what the program keeps is one string for many, and using it as a key finds nothing new.
+///
+/// Look-ups that had to search for the twin of a string are the evidence for it; texts that are not there the evidence against. Who is wrong is believed later the next time.
+struct Reuse {
+    on: bool,
+    credit: i32,
+    /// The credit at which it is tried.
+    enough: i32,
+}
+
+impl Default for Reuse {
+    fn default() -> Self {
+        Reuse { on: false, credit: 0, enough: Reuse::AT_FIRST }
+    }
+}
+
+impl Reuse {
+    const AT_FIRST: i32 = 64;
+    const MOST_ENOUGH: i32 = 1 << 20;
+    /// Credit that a trial begins with, and the most that it gets.
+    const TRIAL: i32 = 64;
+    const MOST: i32 = 512;
+    /// What a failure costs, where a success brings one.
+    const PRICE: i32 = 3;
+
+    /// A string that is not interned was used as a key: whether an interned one of its text was found.
+    #[inline]
+    fn key_was_met(&mut self, found: bool) {
+        if self.on {
+            return;
+        }
+        self.credit = if found { self.credit + 1 } else { (self.credit - Self::PRICE).max(0) };
+        if self.credit >= self.enough {
+            (self.on, self.credit) = (true, Self::TRIAL);
+        }
+    }
+
+    /// A text has been looked for.
+    #[inline]
+    fn text_was_met(&mut self, found: bool) {
+        if found {
+            self.credit = (self.credit + 1).min(Self::MOST);
+            return;
+        }
+        self.credit -= Self::PRICE;
+        if self.credit < 0 {
+            (self.on, self.credit) = (false, 0);
+            self.enough = (self.enough * 4).min(Self::MOST_ENOUGH);
+        }
+    }
+}
+
 impl Vm {
+    /// A string of the text `bytes`: perhaps an interned one that is there already, as long as such texts are likely to be keys of tables.
+    ///
+    /// # Errors
+    /// As [`Vm::new_str`].
+    #[inline]
+    pub fn new_text(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
+        if self.lua.interned.strings.reuse.on && (2..=SHORT_TEXT).contains(&bytes.len()) {
+            return self.reuse_text(bytes);
+        }
+        self.new_str(bytes)
+    }
+
+    #[inline(never)]
+    fn reuse_text(&mut self, bytes: &[u8]) -> LuaResult<Gc<LuaString>> {
+        let hash = hash_bytes(bytes);
+        let found = self.lua.interned.strings.find(&self.heap, hash, bytes);
+        self.lua.interned.strings.reuse.text_was_met(found.is_some());
+        if let Some(s) = found {
+            return Ok(s);
+        }
+        let s = self.new_str(bytes)?;
+        // SAFETY: a new string of this thread's heap, and its hash.
+        unsafe { (*s.ptr()).hash = hash };
+        Ok(s)
+    }
+
     /// A string with a copy of `bytes`.
     ///
     /// # Errors
@@ -365,7 +479,12 @@ impl Vm {
         let s = unsafe { self.alloc_str_uninit(bytes.len())? };
         // SAFETY: the new string has room for `len` bytes and overlaps nothing.
         unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), s.ptr().cast::<u8>().add(STRING_DATA), bytes.len())
+            let data = s.ptr().cast::<u8>().add(STRING_DATA);
+            if bytes.len() <= SHORT_TEXT {
+                copy_short(bytes.as_ptr(), data, bytes.len());
+            } else {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+            }
         };
         Ok(s)
     }
@@ -531,7 +650,11 @@ impl Vm {
             // SAFETY: not null, and no collection has come since it was entered.
             return Some(unsafe { Gc::from_ptr(known) });
         }
-        let twin = self.lua.interned.strings.find(&self.heap, s.hash(), s.bytes())?;
+        let found = self.lua.interned.strings.find(&self.heap, s.hash(), s.bytes());
+        if s.len() <= SHORT_TEXT {
+            self.lua.interned.strings.reuse.key_was_met(found.is_some());
+        }
+        let twin = found?;
         self.lua.interned.strings.twins.put(s, twin);
         Some(twin)
     }
@@ -589,6 +712,42 @@ mod tests {
         assert!(x == vm.new_str(b"x").unwrap() && x.is_interned());
         assert!(vm.new_str(b"").unwrap() == vm.intern_bytes(b"").unwrap());
         assert_eq!(vm.new_str(b"a\0b").unwrap().bytes(), b"a\0b");
+    }
+
+    #[test]
+    fn short_copies() {
+        let from: Vec<u8> = (1..=100).collect();
+        for len in 0..=SHORT_TEXT {
+            let mut to = [0u8; 100];
+            // SAFETY: both have a hundred bytes.
+            unsafe { copy_short(from.as_ptr(), to.as_mut_ptr(), len) };
+            assert_eq!(to[..len], from[..len]);
+            assert!(to[len..].iter().all(|&b| b == 0), "{len}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_keys_are_not_made_again() {
+        let vm = &mut bare_vm();
+        let key = vm.intern_bytes(b"key").unwrap();
+        assert!(vm.new_text(b"key").unwrap() != key);
+        for _ in 0..Reuse::AT_FIRST {
+            let s = vm.new_str(b"key").unwrap();
+            assert!(vm.find_twin(s) == Some(key));
+        }
+        assert!(vm.new_text(b"key").unwrap() == key);
+        let other = vm.new_text(b"other").unwrap();
+        assert!(!other.is_interned() && other.hash == hash_bytes(b"other"));
+        for n in 0..Reuse::TRIAL {
+            vm.new_text(format!("text {n}").as_bytes()).unwrap();
+        }
+        assert!(vm.new_text(b"key").unwrap() != key, "most texts are no keys");
+        // It takes more to be tried again.
+        for _ in 0..Reuse::AT_FIRST {
+            let s = vm.new_str(b"key").unwrap();
+            vm.find_twin(s);
+        }
+        assert!(vm.new_text(b"key").unwrap() != key);
     }
 
     #[test]

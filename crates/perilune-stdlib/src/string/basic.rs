@@ -30,7 +30,8 @@ fn sub(vm: &mut Vm) -> LuaResult<u32> {
     if start == 1 && end == s.len() {
         return vm.ret(Value::from(s));
     }
-    vm.ret_str(s.bytes().get(start - 1..end).unwrap_or_default())
+    let part = vm.new_text(s.bytes().get(start - 1..end).unwrap_or_default())?;
+    vm.ret(part)
 }
 
 /// [`sub`] of a string and integers.
@@ -46,7 +47,7 @@ fn quick_sub(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
         return Ok(Some(s.into()));
     }
     let text = s.bytes().get(start - 1..end).unwrap_or_default();
-    Ok(Some(vm.new_str(text)?.into()))
+    Ok(Some(vm.new_text(text)?.into()))
 }
 
 /// [`byte`] of a string and perhaps an integer.

@@ -196,7 +196,7 @@ impl Client for LuaClient<'_> {
                 // In a major, whether the function that one was made of is reachable decides (`converge`).
                 self.lua.islands.functions.recent().iter().for_each(|&f| mark_value(m, f));
             }
-            for &s in &self.lua.roots.event_names {
+            for &s in self.lua.roots.event_names.iter().chain(&self.lua.roots.status_names) {
                 mark_ptr(m, s);
             }
             self.lua.crossing.parcel.trace(cycle == Cycle::Major, |o| {

@@ -11,7 +11,7 @@ use super::ic::{Ic, METHODS, PROTO_NODE, PROTO_SLOT};
 use super::{copy, flow, next, op, rk, tail};
 use crate::frame::{CALL_GAP, CONT_NONE};
 use crate::native::Kind;
-use crate::object::{LuaString, Node};
+use crate::object::{LuaString, Node, Userdata};
 use crate::shared::{Element, SharedRef};
 use crate::value::{Tag, Value};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -161,6 +161,39 @@ op!(
     flow!(vm, (*vm).start_call(func, i.c() as i16 - 1, 0, CONT_NONE, 0))
 });
 
+/// Goes on with what the shared cache knows of the method `$key` of objects with that metatable, if anything.
+macro_rules! try_method {
+    ($vm:ident, $base:ident, $pc:ident, $k:ident, $i:ident, $tab:ident, $meta:expr, $key:ident) => {{
+        let e = (*$vm).lua.caches.shared.find(METHODS, $meta, $key);
+        if !e.is_null() && (*e).ic.aux == (*$vm).lua.proto_version {
+            let c: *const Ic = &raw const (*e).ic;
+            if (*c).kind == PROTO_SLOT {
+                let v = (*c).loc as *const Value;
+                if !(*v).is_nil() {
+                    copy($base.add($i.a() as usize), v);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            } else if (*c).kind == PROTO_NODE {
+                let n = (*c).loc as *const Node;
+                if (*n).key == $key as u64 && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
+                    let (payload, tag) = ((*n).value, (*n).value_tag);
+                    Value::store($base.add($i.a() as usize), Tag(tag), payload);
+                    next!($vm, $base, $pc, $k, $tab)
+                }
+            }
+        }
+    }};
+}
+
+op!(
+    /// GETFIELD and SELF of a userdata. What methods of userdata have been found is in the cache that all sites share.
+    #[inline(never)] userdata_getfield(vm, base, pc, k, i, tab) {
+    let u = (*base.add(i.b() as usize)).payload() as *const Userdata;
+    let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
+    try_method!(vm, base, pc, k, i, tab, (*u).metatable, key);
+    tail!(super::fields::uncached_getfield, vm, base, pc, k, i, tab)
+});
+
 op!(
     /// GETFIELD and SELF of a shared object: a method that the shared cache knows. For SELF the receiver has been copied.
     #[inline(never)] object_getfield(vm, base, pc, k, i, tab) {
@@ -169,24 +202,7 @@ op!(
     let metatables = &(*vm).lua.crossing.shared_refs.metatables;
     let kind = (*r).kind as usize;
     if kind < metatables.len() {
-        let e = (*vm).lua.caches.shared.find(METHODS, *metatables.as_ptr().add(kind), key);
-        if !e.is_null() && (*e).ic.aux == (*vm).lua.proto_version {
-            let c: *const Ic = &raw const (*e).ic;
-            if (*c).kind == PROTO_SLOT {
-                let v = (*c).loc as *const Value;
-                if !(*v).is_nil() {
-                    copy(base.add(i.a() as usize), v);
-                    next!(vm, base, pc, k, tab)
-                }
-            } else if (*c).kind == PROTO_NODE {
-                let n = (*c).loc as *const Node;
-                if (*n).key == key as u64 && (*n).key_tag == Tag::STRING.0 && (*n).value_tag != 0 {
-                    let (payload, tag) = ((*n).value, (*n).value_tag);
-                    Value::store(base.add(i.a() as usize), Tag(tag), payload);
-                    next!(vm, base, pc, k, tab)
-                }
-            }
-        }
+        try_method!(vm, base, pc, k, i, tab, *metatables.as_ptr().add(kind), key);
     }
     tail!(super::fields::uncached_getfield, vm, base, pc, k, i, tab)
 });

@@ -1,6 +1,6 @@
 //! Table access by constant names: globals, fields, methods; constructors. Computed keys are in `index.rs`.
 
-use super::elements::object_getfield;
+use super::elements::{object_getfield, userdata_getfield};
 use super::ic::{
     ADD, EMPTY, FROZEN_NODE, Found, INDEX_CALL, Ic, NEWINDEX_CALL, NODE, OWN, PROTO_NODE, PROTO_SLOT,
     STRINGS, ic,
@@ -293,6 +293,9 @@ op!(
     if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::SHARED {
         tail!(object_getfield, vm, base, pc, k, i, tab)
     }
+    if i.op_byte() != Op::GetTabUp as u8 && (*obj).tag() == Tag::USERDATA {
+        tail!(userdata_getfield, vm, base, pc, k, i, tab)
+    }
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
@@ -383,7 +386,14 @@ unsafe fn getfield_flow(vm: &mut Vm, base: *mut Value, k: *const Value, i: Instr
         let found = match obj.as_table() {
             Some(t) => vm.get_field_filling(t, key.gc(), k, i.d())?,
             None => match obj.as_shared() {
-                Some(r) => vm.get_method_filling(r, key.gc())?,
+                Some(r) => {
+                    let meta = vm.known_shared_metatable(r);
+                    vm.get_method_filling(obj, meta, key.gc())?
+                }
+                None if obj.tag() == Tag::USERDATA => {
+                    let meta = vm.metatable_of(obj).filter(|meta| !meta.is_in_island());
+                    vm.get_method_filling(obj, meta, key.gc())?
+                }
                 None if op == Op::SelfCall as u8 && obj.tag() == Tag::STRING => {
                     vm.get_string_method_filling(obj, key.gc(), k, i.d())?
                 }

@@ -380,7 +380,7 @@ impl Vm {
     }
 }
 
-/// `Ic::shape` of entries of the shared cache for methods of shared objects: no table's shape.
+/// `Ic::shape` of entries of the shared cache for methods of shared objects and userdata: no table's shape.
 pub(super) const METHODS: u32 = u32::MAX - 1;
 
 /// `Ic::shape` of a site's cache for methods of strings: no table's shape. Its metatable is that of strings; the place is in the table that that has as `__index`.
@@ -436,13 +436,15 @@ impl Vm {
         self.index_lookup(s, key.into())
     }
 
-    /// Looks up constant key `key` of a shared object, and remembers where it was found if it is a method: in the table that the kind's metatable has as `__index`.
+    /// Looks up constant key `key` of a shared object or userdata with metatable `meta`, and remembers where it was found if it is a method: in the table that the
+    /// metatable has as `__index`.
     pub(crate) fn get_method_filling(
         &mut self,
-        r: Gc<crate::shared::SharedRef>,
+        receiver: Value,
+        meta: Option<Gc<Table>>,
         key: Gc<LuaString>,
     ) -> crate::LuaResult<Found> {
-        if let Some(meta) = self.known_shared_metatable(r)
+        if let Some(meta) = meta
             && let Some(methods) = self.table_metamethod(meta, Event::Index).as_table()
         {
             let v = self.raw_get_str(methods, key);
@@ -467,7 +469,7 @@ impl Vm {
                 return Ok(Found::Value(v));
             }
         }
-        self.index_lookup(r.into(), key.into())
+        self.index_lookup(receiver, key.into())
     }
 }
 

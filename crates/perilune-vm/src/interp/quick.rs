@@ -146,6 +146,13 @@ macro_rules! quick_return {
                     let pf = crate::frame::frame(parent);
                     next!($vm, parent, (*pf).pc, (*pf).k, $tab)
                 }
+                crate::frame::CONT_COROUTINE => {
+                    let to = quick_end($vm, first, n);
+                    if !to.is_null() {
+                        let pf = crate::frame::frame(to);
+                        next!($vm, to, (*pf).pc, (*pf).k, $tab)
+                    }
+                }
                 _ => {}
             },
             _ => {}
@@ -292,7 +299,22 @@ unsafe fn switch<const LOGGED: bool>(vm: *mut Vm, to: *mut Thread, base: *mut Va
     }
 }
 
-/// Resumes a coroutine that waits in a `yield` that Lua code called: the base of that code's frame, or null. `LOGGED`: see [`switch`].
+/// The running thread, whose frame of `resume` is at `own` with arguments up to `top`, has resumed `th`, which runs now. `LOGGED`: see [`switch`].
+#[inline(always)]
+unsafe fn become_resumed<const LOGGED: bool>(vm: *mut Vm, th: *mut Thread, own: *mut Value, top: *mut Value) {
+    // SAFETY: both are live, `th` is suspended.
+    unsafe {
+        (*th).calls_below = (*vm).lua.c_calls;
+        (*vm).lua.c_calls += 1 + (*th).depth;
+        (*(*vm).lua.thread).status = Status::Normal;
+        (*th).resumer = (*vm).lua.thread;
+        (*th).status = Status::Running;
+        switch::<LOGGED>(vm, th, own, top);
+    }
+}
+
+/// Resumes a coroutine that waits in a `yield` that Lua code called, or whose body, a function of Lua, has not started: the base of that code's frame,
+/// or null. `LOGGED`: see [`switch`].
 #[inline(always)]
 pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
     vm: *mut Vm,
@@ -319,7 +341,6 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
         }
         let th = (*co).payload() as *mut Thread;
         if (*th).status != Status::Suspended
-            || !(*th).started
             || !(*th).segment.is_null()
             || (*th).hook_mask != 0
             || (*vm).lua.c_calls + (*th).depth >= MAX_C_CALLS
@@ -333,6 +354,26 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
         if waiting.wrapping_add(n + NATIVE_STACK) >= end {
             return null_mut();
         }
+        if !(*th).started {
+            // The body is below its record's place. A tag of another thing than a function of Lua is for the general way.
+            let body = waiting.sub(CALL_GAP);
+            if (*body).tag() != Tag::CLOSURE || (*vm).lua.interrupt.load(Ordering::Relaxed) != 0 {
+                return null_mut();
+            }
+            let p = (*((*body).payload() as *const LuaClosure)).proto;
+            if waiting.wrapping_add((*p).max_stack as usize) >= end {
+                return null_mut();
+            }
+            (*th).started = true;
+            *frame(own) = Frame::native(nresults, slots(base, own));
+            become_resumed::<LOGGED>(vm, th, own, top);
+            for j in 0..n {
+                copy(waiting.add(j), first.add(j));
+            }
+            // Without a caller: the first frame's distance is 0.
+            push_lua(vm, waiting, waiting, p, waiting.add(n), -1, (CONT_COROUTINE, 0));
+            return waiting;
+        }
         let mut taker = waiting;
         if (*frame(waiting)).flags == F_NATIVE | F_CONT && (*frame(waiting)).cont == CONT_RETURN {
             // `return coroutine.yield()`: whoever called that function takes the values.
@@ -345,12 +386,7 @@ pub(crate) unsafe fn quick_resume<const LOGGED: bool>(
         }
         let record = frame(taker);
         *frame(own) = Frame::native(nresults, slots(base, own));
-        (*th).calls_below = (*vm).lua.c_calls;
-        (*vm).lua.c_calls += 1 + (*th).depth;
-        (*(*vm).lua.thread).status = Status::Normal;
-        (*th).resumer = (*vm).lua.thread;
-        (*th).status = Status::Running;
-        switch::<LOGGED>(vm, th, own, top);
+        become_resumed::<LOGGED>(vm, th, own, top);
         let dest = taker.sub(CALL_GAP + (*record).shift_or_zero());
         deliver_results(vm, dest, first, n, (*record).nresults as i32);
         taker.sub((*record).delta as usize)
@@ -406,15 +442,69 @@ pub(crate) unsafe fn quick_yield<const LOGGED: bool>(
         // What a resume brings is put from the base on.
         switch::<LOGGED>(vm, resumer, own, own);
         (*resumer).status = Status::Running;
+        take_over(vm, waiting, own, n, wrap)
+    }
+}
+
+/// Delivers what a coroutine has handed back, `n` values from `first` on, to the call of `resume` or a wrap function (`wrap`) whose frame is at `waiting`, on the
+/// running stack: the base of the caller's frame.
+#[inline(always)]
+unsafe fn take_over(vm: *mut Vm, waiting: *mut Value, first: *mut Value, n: usize, wrap: bool) -> *mut Value {
+    // SAFETY: the caller has seen to room for the values.
+    unsafe {
+        let resumed = frame(waiting);
+        let dest = waiting.sub(CALL_GAP);
         let wanted = (*resumed).nresults as i32;
         if wrap {
-            deliver_results(vm, dest, own, n, wanted);
+            deliver_results(vm, dest, first, n, wanted);
         } else {
             copy(dest, &Value::TRUE);
             let others = if wanted > 0 { wanted - 1 } else { wanted };
-            deliver_results(vm, dest.add(1), own, n, others);
+            deliver_results(vm, dest.add(1), first, n, others);
         }
         waiting.sub((*resumed).delta as usize)
+    }
+}
+
+/// The body of the running coroutine has returned `n` values from `first` on to a Lua function that called `resume` or a wrap function: the base of its
+/// frame, or null.
+#[inline(never)]
+unsafe fn quick_end(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value {
+    // SAFETY: the frame that returns is the first of the running stack.
+    unsafe {
+        let th = (*vm).lua.thread;
+        let resumer = (*th).resumer;
+        if resumer.is_null()
+            || !(*th).fiber.is_null()
+            || !(*th).segment.is_null()
+            || (*resumer).hook_mask != 0
+            || perilune_trace::on(perilune_trace::Category::Coroutine)
+        {
+            return null_mut();
+        }
+        let waiting = (*resumer).base;
+        let end = (*resumer).stack.add((*resumer).stack_size - STACK_EXTRA);
+        if (*frame(waiting)).flags != F_NATIVE || waiting.wrapping_add(n + NATIVE_STACK) >= end {
+            return null_mut();
+        }
+        let wrap = match native_at(waiting.sub(CALL_GAP)) {
+            native if native.is_null() => return null_mut(),
+            native => match (*native).kind {
+                Kind::Wrap => true,
+                Kind::Resume => false,
+                _ => return null_mut(),
+            },
+        };
+        (*th).status = Status::Dead;
+        (*th).resumer = null_mut();
+        (*th).depth = 0;
+        (*vm).lua.c_calls = (*th).calls_below;
+        // What a dead coroutine's stack shows is a native frame at its bottom.
+        let bottom = (*th).stack.add(CALL_GAP);
+        *frame(bottom) = Frame::native(0, 0);
+        switch::<false>(vm, resumer, bottom, bottom);
+        (*resumer).status = Status::Running;
+        take_over(vm, waiting, first, n, wrap)
     }
 }
 

@@ -79,6 +79,9 @@ impl<W: Write> Walk<'_, W> {
             for s in self.vm.lua.roots.event_names {
                 self.root(RootKind::Runtime, "names of metamethods", s);
             }
+            for s in self.vm.lua.roots.status_names {
+                self.root(RootKind::Runtime, "names of states of coroutines", s);
+            }
             let mut objects: Vec<Obj> = Vec::new();
             self.vm.lua.crossing.parcel.trace(true, |o| objects.push(o));
             for o in objects.drain(..) {
