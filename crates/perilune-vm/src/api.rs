@@ -179,6 +179,10 @@ impl Vm {
     pub fn value_str(&mut self, s: &[u8]) -> LuaResult<Value> {
         Ok(self.new_str(s)?.into())
     }
+    /// As [`Vm::value_str`], by way of [`Vm::new_text`].
+    pub fn value_text(&mut self, s: &[u8]) -> LuaResult<Value> {
+        Ok(self.new_text(s)?.into())
+    }
     /// Makes room for `n` more values. Errors: "stack overflow".
     pub fn ensure_stack(&mut self, n: usize) -> LuaResult<()> {
         // SAFETY: top is on the running stack.

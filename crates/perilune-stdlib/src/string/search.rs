@@ -60,7 +60,7 @@ pub(super) fn capture_value(
     (start, end): (usize, usize),
 ) -> LuaResult<Value> {
     match matcher.capture(i, start, end) {
-        Ok(Capture::Text(a, b)) => Ok(vm.new_text(&matcher.subject()[a..b])?.into()),
+        Ok(Capture::Text(a, b)) => vm.value_text(&matcher.subject()[a..b]),
         Ok(Capture::Position(at)) => Ok(Value::int(at as i64 + 1)),
         Err(e) => Err(pattern_error(vm, e)),
     }
