@@ -32,6 +32,7 @@ mod index;
 mod inline;
 mod iterate;
 mod memory;
+mod metamethods;
 mod mixed;
 mod natives;
 mod numbers;
@@ -303,6 +304,8 @@ pub(crate) struct Lowering<'a, 'b> {
     entering: bool,
     /// What is known here; `None`: nothing leads here.
     now: Option<State>,
+    /// This instruction is lowered as if it called no metamethod.
+    without_metamethods: Option<usize>,
     /// Whether the instruction is done by the interpreter, where nothing is out of the ordinary.
     stepped: bool,
     /// All of which that is so.
@@ -410,6 +413,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             at: 0,
             entering: true,
             now: None,
+            without_metamethods: None,
             stepped: false,
             all_stepped: Vec::new(),
             cost: Cost::default(),

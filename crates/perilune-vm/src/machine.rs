@@ -46,6 +46,7 @@ mod iterate;
 pub mod layout;
 mod leaf;
 mod log;
+mod metamethods;
 mod natives;
 mod patience;
 mod stepper;
@@ -55,6 +56,7 @@ mod unexpected;
 pub use crate::events::place_of;
 pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Site, Tags};
+pub use metamethods::{Ends, Operand, Operator};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};
 

@@ -33,14 +33,34 @@ impl Lowering<'_, '_> {
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, slow.block);
-        let distance = Self::slot(a) - RESULTS;
-        let callee = self.b.ins().iadd_imm_s(base, distance as i64);
-        self.has_room(at, callee, inst);
-        self.poll(at);
+        let window = a + layout::GAP as usize;
+        let callee = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
         let end = match i.b() {
             0 => self.load(types::I64, vm, layout::VM_TOP),
             b => self.b.ins().iadd_imm_s(callee, (b as i64 - 1) * layout::VALUE_SIZE as i64),
         };
+        let words = (self.call_word(at), layout::FRAME_TAG.0 as u32);
+        self.call_there(at, callee, window, (inst, run), end, words);
+        self.forget(at);
+        self.guard_result(at);
+        let r = i.a() as usize;
+        self.join(at, slow, Some((r, self.ty(r))));
+    }
+
+    /// Calls machine code of an instance for the frame at `callee`, whose first register is this one of the compiled function, with arguments up to `end` and a record of these words. The frame's base is known again when
+    /// it has come back.
+    pub(super) fn call_there(
+        &mut self,
+        at: usize,
+        callee: Val,
+        window: usize,
+        (inst, run): (Val, Val),
+        end: Val,
+        words: (u64, u32),
+    ) {
+        self.has_room(at, callee, inst);
+        self.poll(at);
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let end = self.pad(callee, inst, end);
         // Where a function of variable arguments finds them.
         self.store(end, vm, layout::VM_TOP);
@@ -48,12 +68,8 @@ impl Lowering<'_, '_> {
         let pc = self.position(at + 1);
         self.write_records();
         self.store(pc, base, self.record(layout::FRAME_PC));
-        let word = self.call_word(at);
-        self.store(word, callee, layout::FRAME_CALL);
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
-        self.store(constants, callee, layout::FRAME_CONSTANTS);
-        let tag = self.b.ins().iconst(types::I8, layout::FRAME_TAG.0 as i64);
-        self.store(tag, callee, layout::FRAME_TAG1);
+        self.store_record(callee, 0, words, constants);
         let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
         let call = self.b.ins().call_indirect(self.run, run, &[vm, callee, inst, start]);
         let answer = self.b.inst_results(call)[0];
@@ -65,12 +81,8 @@ impl Lowering<'_, '_> {
         self.b.ins().return_(&[answer]);
         self.b.switch_to_block(on);
         let answer = self.followed(answer);
-        let base = self.b.ins().iadd_imm_s(answer, -distance as i64);
+        let base = self.b.ins().iadd_imm_s(answer, -Self::slot(window) as i64);
         self.b.def_var(self.base, base);
-        self.forget(at);
-        self.guard_result(at);
-        let r = i.a() as usize;
-        self.join(at, slow, Some((r, self.ty(r))));
     }
 
     /// A base, whatever tail calls the callee has made.
@@ -102,7 +114,9 @@ impl Lowering<'_, '_> {
         }
         if self.frame != 0 {
             // The frame whose place it would take is not there.
-            return self.exit(at, EXITED);
+            return if !self.inline_tail(at) {
+                self.exit(at, EXITED)
+            };
         }
         let i = self.code(at);
         let a = i.a() as usize;

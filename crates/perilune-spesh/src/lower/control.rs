@@ -89,6 +89,9 @@ impl Lowering<'_, '_> {
             return self.exit(at, EXITED);
         }
         let (a, b) = (i.a() as usize, i.b() as usize);
+        if self.operator(at) || self.access(at) {
+            return;
+        }
         match op {
             Op::Move => self.copy(at, a, b),
             Op::LoadI => {
@@ -169,24 +172,7 @@ impl Lowering<'_, '_> {
     /// Instruction `at`, which may jump, is done by the interpreter: goes on where that comes to.
     pub(super) fn step_and_jump(&mut self, at: usize) {
         self.step(at);
-        let base = self.b.use_var(self.base);
-        let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
-        let targets = [self.target(at), Some(at + 1)];
-        for to in targets.into_iter().flatten() {
-            let address = self.position(to);
-            let is = self.b.ins().icmp(IntCC::Equal, pc, address);
-            let [here, next] = [(); 2].map(|()| self.b.create_block());
-            self.b.ins().brif(is, here, &[], next, &[]);
-            self.b.switch_to_block(here);
-            let known = self.now.clone();
-            self.edge(to);
-            self.now = known;
-            self.b.switch_to_block(next);
-        }
-        // Somewhere else: the position is stored.
-        let leave = self.b.ins().iconst(types::I64, LEAVE as i64);
-        self.b.ins().return_(&[leave]);
-        self.now = None;
+        self.go_where_told(at);
     }
 
     /// `condition` leads to instruction `to`, else the next one follows.
@@ -320,7 +306,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Jumps if the truth of register `r` is `wanted`; on that way register `set` gets it.
-    fn jump_if(&mut self, at: usize, r: usize, wanted: bool, set: Option<usize>) {
+    pub(super) fn jump_if(&mut self, at: usize, r: usize, wanted: bool, set: Option<usize>) {
         let to = self.target(at).expect("a verified jump");
         if self.ty(r) != Ty::Any {
             // Numbers and tables are true.

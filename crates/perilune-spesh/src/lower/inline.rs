@@ -15,14 +15,15 @@
 //! A call that has always called one function of few instructions, without loops, functions of its own, variable arguments and tail calls, of which results are given back in the plainest way. If
 //! another function is called, the code exits, and the next one calls. Inlining stops at a depth, and at a size.
 
-use super::{EXITED, Lowering, Name, Register, Val};
+use super::facts::FrameNumber;
+use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
 use crate::backend;
-use crate::backend::clif::{InstBuilder, Variable, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, Variable, condcodes::IntCC, types};
 use crate::positions::Place;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::{Field, Kind};
 use perilune_syntax::{Instr, Op};
-use perilune_vm::machine::{LEAVE, Log, MOST_INLINED, Site, layout};
+use perilune_vm::machine::{Ends, LEAVE, Log, MOST_INLINED, Operand, Site, layout};
 use perilune_vm::{Native, Quick, Tag};
 
 /// So many registers more than the function's own may be used by inlined ones.
@@ -33,6 +34,8 @@ pub(super) const MOST_REGISTERS: usize = 250;
 const LARGEST: usize = 60;
 /// Where so many exits have been taken, nothing is inlined any more: the code has been made anew some times, and it was not enough.
 const MOST_FAILURES: u32 = 600;
+/// So many functions at most that go on with each other by tail calls take one place.
+const MOST_TAILS: usize = 2;
 /// All that is inlined in one function has at most so many.
 const MOST_INSTRUCTIONS: usize = 400;
 
@@ -49,13 +52,41 @@ pub(super) struct Frame<'a> {
     pub caller: u16,
     /// The place of the call; `None`: it is the compiled function itself.
     pub call: Option<usize>,
+    /// What becomes of its results; `None`: the call says so.
+    ends: Option<Ends>,
+    /// It has replaced another function, by a tail call.
+    tail: bool,
     /// The address of its constants.
     constants: Variable,
 }
 
+/// What is to be inlined.
+struct Inlined<'a> {
+    log: &'a Log,
+    /// Its instance.
+    inst: Val,
+    /// Which register its first one is.
+    window: usize,
+    /// How many arguments it gets, which are in its registers.
+    arguments: usize,
+    ends: Option<Ends>,
+    /// It takes the place of the function that calls it.
+    tail: bool,
+}
+
 impl<'a> Frame<'a> {
     pub fn outer(log: &'a Log, constants: Variable) -> Frame<'a> {
-        Frame { log, code: log.proto().code.to_vec(), first: 0, window: 0, caller: 0, call: None, constants }
+        Frame {
+            log,
+            code: log.proto().code.to_vec(),
+            first: 0,
+            window: 0,
+            caller: 0,
+            call: None,
+            ends: None,
+            tail: false,
+            constants,
+        }
     }
 
     fn has(&self, place: usize) -> bool {
@@ -107,14 +138,22 @@ pub(super) fn tail_native(log: &Log, at: usize) -> Option<(&'static Native, Quic
     (i.b() != 0 && i.d() == 0 && !log.proto().is_vararg).then_some((native, quick))
 }
 
-/// Whether a function can be inlined at all, as far as it alone decides.
+/// Whether the tail call at `at` has always gone on with one function of Lua, with arguments whose number is known, and nothing to be closed.
+fn tail_calls_one(log: &Log, at: usize) -> bool {
+    let (i, site) = (log.proto().code[at], log.site(at));
+    site.callee != 0 && !site.callees && site.native.is_none() && i.b() != 0 && i.d() == 0
+}
+
+/// Whether a function can be inlined at all, as far as it alone decides. What it makes tail calls of has to be, too.
 pub fn is_inlinable(log: &Log) -> bool {
     let proto = log.proto();
     let plain = |(at, i): (usize, &Instr)| match i.op() {
         Some(Op::Return0 | Op::Return1) => true,
         Some(Op::Return) => matches!(i.b(), 1 | 2) && i.d() == 0,
         // Who has never come there exits.
-        Some(Op::TailCall) => log.site(at).times() == 0 || tail_native(log, at).is_some(),
+        Some(Op::TailCall) => {
+            log.site(at).times() == 0 || tail_native(log, at).is_some() || tail_calls_one(log, at)
+        }
         Some(Op::ForLoop | Op::ForPrep | Op::TForPrep | Op::TForCall | Op::TForLoop | Op::JumpBack) => false,
         Some(Op::VarargPrep | Op::Vararg | Op::Lift | Op::Close | Op::Tbc | Op::Closure | Op::SetList) => {
             false
@@ -188,11 +227,27 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The first word of the record that a call pushes.
-    pub(super) fn call_word(&mut self, at: usize) -> Val {
+    pub(super) fn call_word(&self, at: usize) -> u64 {
         let frame = &self.frames[self.frame_of(at) as usize];
         let i = frame.log.proto().code[at - frame.first];
-        let word = layout::call_word(i.a(), i.c() as i16 - 1);
-        self.b.ins().iconst(types::I64, word as i64)
+        layout::call_word(i.a(), i.c() as i16 - 1)
+    }
+
+    /// Which register of the compiled function is this one of the function that is being built.
+    pub(super) fn own_register(&self, r: usize) -> usize {
+        self.own().window + r
+    }
+
+    /// The words of the record of an inlined frame, whose call is at `call`: those at [`layout::FRAME_CALL`] and [`layout::FRAME_TAG1`].
+    fn record_words(&self, frame: FrameNumber, call: usize) -> (u64, u32) {
+        let own = &self.frames[frame as usize];
+        let caller = &self.frames[own.caller as usize];
+        let i = caller.log.proto().code[call - caller.first];
+        let (word, second) = match own.ends {
+            None => (layout::call_word(i.a(), i.c() as i16 - 1), layout::FRAME_TAG.0 as u32),
+            Some(ends) => layout::metamethod_words(ends, (own.window - caller.window) as u32),
+        };
+        (if own.tail { word | layout::TAIL_CALL } else { word }, second)
     }
 
     /// The records of inlined frames, down to the one that is being built, are as its callers would have written them. The position of the last is missing.
@@ -207,53 +262,167 @@ impl<'a> Lowering<'a, '_> {
             let (own, caller) =
                 (&self.frames[frame as usize], &self.frames[self.frames[frame as usize].caller as usize]);
             let (window, callers, constants) = (own.window, caller.window, own.constants);
+            let (word, second) = self.record_words(frame, call);
             let base = self.b.use_var(self.base);
             let pc = self.position(call + 1);
             self.store(pc, base, layout::FRAME_PC + Self::slot(callers));
-            let word = self.call_word(call);
-            self.store(word, base, layout::FRAME_CALL + Self::slot(window));
             let constants = self.b.use_var(constants);
-            self.store(constants, base, layout::FRAME_CONSTANTS + Self::slot(window));
-            let tag = self.b.ins().iconst(types::I8, layout::FRAME_TAG.0 as i64);
-            self.store(tag, base, layout::FRAME_TAG1 + Self::slot(window));
+            self.store_record(base, Self::slot(window), (word, second), constants);
         }
+    }
+
+    /// Writes the record of a frame whose base lies so far from `base`, but for its position.
+    pub(super) fn store_record(&mut self, base: Val, at: i32, (word, second): (u64, u32), constants: Val) {
+        let word = self.b.ins().iconst(types::I64, word as i64);
+        self.store(word, base, layout::FRAME_CALL + at);
+        self.store(constants, base, layout::FRAME_CONSTANTS + at);
+        let second = self.b.ins().iconst(types::I32, second as i64);
+        self.store(second, base, layout::FRAME_TAG1 + at);
     }
 
     /// The log of the function that the call at `at` has always called, if that is to be inlined.
     fn to_inline(&self, at: usize) -> Option<&'a Log> {
         let (i, site) = (self.code(at), self.site(at));
-        let always_one = site.calls > 0 && !site.callees && site.native.is_none();
-        if !always_one
-            || i.b() == 0
-            || !matches!(i.c(), 1 | 2)
-            || self.failures.at(self.outermost(at)) >= MOST_FAILURES
-        {
+        if site.calls == 0 || i.b() == 0 || !matches!(i.c(), 1 | 2) {
+            return None;
+        }
+        self.always_called(at, self.own_window(i.a() as usize))
+    }
+
+    /// From a register of the function that is being built to where the frame of one that is called there has its first.
+    fn own_window(&self, function: usize) -> usize {
+        function + layout::GAP as usize
+    }
+
+    /// The log of the function that instruction `at` has always called, if that is to be inlined, with its first register here.
+    fn always_called(&self, at: usize, window: usize) -> Option<&'a Log> {
+        let site = self.site(at);
+        if site.callees || site.native.is_some() || self.failures.at(self.outermost(at)) >= MOST_FAILURES {
             return None;
         }
         let log = self.task.callees.get(&site.callee)?;
-        let proto = log.proto();
-        let window = i.a() as usize + layout::GAP as usize;
         let mut around = vec![self.frame];
         while let Some(&frame) = around.last().filter(|frame| **frame != 0) {
             around.push(self.frames[frame as usize].caller);
         }
-        let is_same = |frame: &&u16| std::ptr::eq(&**self.frames[**frame as usize].log.proto(), &**proto);
+        let is_same =
+            |frame: &&u16| std::ptr::eq(&**self.frames[**frame as usize].log.proto(), &**log.proto());
         let recursive = around.iter().filter(is_same).count();
         let size: usize = self.frames[1..].iter().map(|frame| frame.code.len()).sum();
-        let fits =
-            window + proto.max_stack as usize <= self.room && size + proto.code.len() <= MOST_INSTRUCTIONS;
-        (fits && around.len() < MOST_INLINED && recursive < 2 && is_inlinable(log)).then_some(&**log)
+        (around.len() < MOST_INLINED && recursive < 2 && self.fits(log, window, size, MOST_TAILS))
+            .then_some(&**log)
+    }
+
+    /// Whether the function, and those that it makes tail calls of, at most so many one after the other, can be inlined on registers from `window` on, beside so many instructions.
+    fn fits(&self, log: &Log, window: usize, size: usize, tails: usize) -> bool {
+        let (proto, size) = (log.proto(), size + log.proto().code.len());
+        let goes_on = |(at, i): (usize, &Instr)| {
+            if i.op() != Some(Op::TailCall) || log.site(at).times() == 0 || tail_native(log, at).is_some() {
+                return true;
+            }
+            let next = self.task.callees.get(&log.site(at).callee);
+            tails > 0 && next.is_some_and(|next| self.fits(next, window, size, tails - 1))
+        };
+        window + proto.max_stack as usize <= self.room
+            && size <= MOST_INSTRUCTIONS
+            && is_inlinable(log)
+            && proto.code.iter().enumerate().all(goes_on)
     }
 
     /// Builds the function that is called at `at` in place; whether it has.
     pub(super) fn inline(&mut self, at: usize) -> bool {
         let Some(log) = self.to_inline(at) else { return false };
-        let (i, proto) = (self.code(at), log.proto());
+        let i = self.code(at);
         let a = i.a() as usize;
-        let window = a + layout::GAP as usize;
-        let Some(code) = proto.code.iter().map(|i| moved(*i, window)).collect::<Option<Vec<_>>>() else {
+        let window = self.own_window(a);
+        let other = self.exit_block(at, EXITED);
+        let (_, inst) = self.function_in(a, other);
+        let arguments = i.b() as usize - 1;
+        self.build(at, Inlined { log, inst, window, arguments, ends: None, tail: false }, other);
+        self.forget_from(a + 1, at);
+        true
+    }
+
+    /// The function in register `r`, and its instance, if it is one of Lua.
+    fn function_in(&mut self, r: usize, other: Block) -> (Val, Val) {
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        self.unless(is, other);
+        let closure = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        (closure, self.load(types::I64, closure, layout::CLOSURE_INST))
+    }
+
+    /// Builds the function that an inlined one makes a tail call of in its place; whether it has. Whoever has called that one gets the result.
+    pub(super) fn inline_tail(&mut self, at: usize) -> bool {
+        let inside = at - self.own().first;
+        if !tail_calls_one(self.log, inside) {
             return false;
-        };
+        }
+        let (i, window) = (self.code(at), self.own().window);
+        let Some(log) = self.always_called(at, window) else { return false };
+        let a = i.a() as usize;
+        let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
+        let (closure, inst) = self.function_in(a, other);
+        self.is_function(inst, log, other);
+        self.try_leaving(leave);
+        self.has_registers(window + log.proto().max_stack as usize, leave);
+        // Nothing of the function that makes the call is there any more.
+        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        self.put(window - layout::GAP as usize, tag, closure);
+        let arguments = i.b() as usize - 1;
+        for n in 0..arguments {
+            self.pass_register(window + n, self.own_window(a) + n);
+        }
+        let (ends, past) = (self.own().ends, self.own().first + self.own().code.len());
+        self.build_here(at, Inlined { log, inst, window, arguments, ends, tail: true });
+        self.edge(past);
+        self.now = None;
+        true
+    }
+
+    /// Register `to` becomes what register `from` is.
+    fn pass_register(&mut self, to: usize, from: usize) {
+        if self.known(from).is_some() {
+            return self.copy_known(to, from);
+        }
+        let name = self.name_of(from);
+        self.copy_slot(to, from);
+        if !self.captured.contains(from as u8) {
+            self.is_copy(to, name);
+        }
+    }
+
+    /// Goes to `other` unless the instance is one of this function.
+    fn is_function(&mut self, inst: Val, log: &Log, other: Block) {
+        let own = self.load(types::I64, inst, layout::INST_PROTO);
+        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, other);
+    }
+
+    /// Goes to `leave` unless there are registers up to this one.
+    fn has_registers(&mut self, end: usize, leave: Block) {
+        let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
+        let end = self.b.ins().iadd_imm_s(base, Self::slot(end) as i64);
+        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
+        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
+        self.unless(fits, leave);
+    }
+
+    /// Builds a function in place of its call, if that is the one that is called and there is room; else goes to `other`, or leaves.
+    fn build(&mut self, at: usize, what: Inlined<'a>, other: Block) {
+        self.is_function(what.inst, what.log, other);
+        let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
+        self.has_registers(what.window + what.log.proto().max_stack as usize, leave);
+        self.build_here(at, what);
+    }
+
+    /// The same where that is so.
+    fn build_here(&mut self, at: usize, what: Inlined<'a>) {
+        let Inlined { log, inst, window, arguments, ends, tail } = what;
+        let proto = log.proto();
         let next = self
             .places
             .values()
@@ -261,45 +430,23 @@ impl<'a> Lowering<'a, '_> {
             .max()
             .map_or(self.frames[0].code.len() + 1, |last| last + LARGEST + 2);
         let first = *self.places.entry(at).or_insert(next);
-        let other = self.exit_block(at, EXITED);
-        // The function.
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
-        self.unless(is, other);
-        let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let own = self.load(types::I64, inst, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
-        self.unless(same, other);
-        let leave = self.exit_block(at, LEAVE);
-        self.try_leaving(leave);
-        let end = self.b.ins().iadd_imm_s(base, Self::slot(window + proto.max_stack as usize) as i64);
-        let vm = self.b.use_var(self.vm);
-        let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
-        let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
-        self.unless(fits, leave);
+        let moved = proto.code.iter().map(|i| moved(*i, window));
+        let code: Vec<Instr> = moved.map(|i| i.expect("what is inlined can be moved")).collect();
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
         let variable = self.b.declare_var(types::I64);
         self.b.def_var(variable, constants);
         // What the caller has above the arguments is over.
-        let arguments = i.b() as usize - 1;
         self.forget_from(window + arguments.min(proto.num_params as usize), at);
         for r in window + arguments..window + proto.num_params as usize {
             self.define_plain(r, Tag::NIL);
         }
         let outer = (self.frame, self.log, self.proto, self.constants, self.stepped);
         let length = code.len();
-        self.frames.push(Frame {
-            log,
-            code,
-            first,
-            window,
-            caller: self.frame,
-            call: Some(at),
-            constants: variable,
-        });
+        let (caller, call) = match tail {
+            true => (self.own().caller, self.own().call),
+            false => (self.frame, Some(at)),
+        };
+        self.frames.push(Frame { log, code, first, window, caller, call, ends, tail, constants: variable });
         self.frame = (self.frames.len() - 1) as u16;
         (self.log, self.proto, self.constants) = (log, proto, variable);
         for place in first..first + length {
@@ -317,12 +464,68 @@ impl<'a> Lowering<'a, '_> {
         (self.frame, self.log, self.proto, self.constants, self.stepped) = outer;
         self.at = at;
         backend::set_place(self.b, Place(at as u32));
-        self.forget_from(a + 1, at);
+    }
+
+    // -- Metamethods -------------------------------------------------------------------------------------------------------------------
+
+    /// Builds the metamethod that instruction `at` has always called in place of the call; whether it has. `closure` is the one that is called now.
+    pub(super) fn inline_metamethod(
+        &mut self,
+        at: usize,
+        closure: Val,
+        arguments: &[Operand],
+        ends: Ends,
+    ) -> bool {
+        let window = self.metamethod_window();
+        if self.is_suspect(at) {
+            return false;
+        }
+        let Some(log) = self.always_called(at, window) else { return false };
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let other = self.exit_block(at, EXITED);
+        self.is_function(inst, log, other);
+        let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
+        self.has_registers(window + log.proto().max_stack as usize, leave);
+        self.pass(closure, arguments);
+        let count = arguments.len();
+        self.build_here(at, Inlined { log, inst, window, arguments: count, ends: Some(ends), tail: false });
+        self.forget_from(window, at);
         true
     }
 
+    /// Which register is the first one of a metamethod that is called now: its frame is above all of the function's own.
+    pub(super) fn metamethod_window(&self) -> usize {
+        self.own().window + self.own().log.proto().max_stack as usize + layout::GAP as usize
+    }
+
+    /// Puts a metamethod and its arguments where its frame is to be.
+    pub(super) fn pass(&mut self, closure: Val, arguments: &[Operand]) {
+        let window = self.metamethod_window();
+        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        self.put(window - layout::GAP as usize, tag, closure);
+        for (n, argument) in arguments.iter().enumerate() {
+            match *argument {
+                Operand::Register(r) => self.pass_register(window + n, r as usize),
+                Operand::Integer(n_) => {
+                    let val = self.b.ins().iconst(types::I64, n_);
+                    self.define(window + n, Known { ty: Ty::Int, val });
+                }
+                Operand::Constant(c) => match self.constant(c as usize) {
+                    Some(known) => self.define(window + n, known),
+                    None => self.copy_constant(window + n, c as usize),
+                },
+            }
+        }
+    }
+
+    /// The function that is being built may call one with so many arguments as a metamethod.
+    pub(super) fn has_window(&self, arguments: usize) -> bool {
+        self.metamethod_window() + arguments <= self.room
+    }
+
     /// Nothing is known of the registers from `r` on any more.
-    fn forget_from(&mut self, r: usize, at: usize) {
+    pub(super) fn forget_from(&mut self, r: usize, at: usize) {
         let Some(now) = &mut self.now else { return };
         for r in r..now.registers.len() {
             now.registers[r] = Register::UNKNOWN;
@@ -350,18 +553,17 @@ impl<'a> Lowering<'a, '_> {
             frame.first + frame.code.len(),
         );
         let wants = caller.code[call - caller.first];
-        let to = wants.a() as usize;
-        if wants.c() == 2 {
+        let to = match frame.ends {
+            None => (wants.c() == 2).then_some(wants.a() as usize),
+            Some(Ends::Store) => Some(wants.a() as usize),
+            // Where the function was.
+            Some(Ends::Jump { .. }) => Some(frame.window - layout::GAP as usize),
+            Some(Ends::Discard) => None,
+        };
+        if let Some(to) = to {
             match count {
                 0 => self.define_plain(to, Tag::NIL),
-                _ if self.known(from).is_some() => self.copy_known(to, from),
-                _ => {
-                    self.copy_slot(to, from);
-                    if !self.captured.contains(from as u8) {
-                        let name = self.name_of(from);
-                        self.is_copy(to, name);
-                    }
-                }
+                _ => self.pass_register(to, from),
             }
         }
         self.edge(past);

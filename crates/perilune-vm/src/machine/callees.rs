@@ -199,6 +199,16 @@ pub(super) unsafe fn quick_return(vm: *mut Vm, base: *mut Value, i: Instr) -> Op
                 (*vm).lua.base = parent;
                 Some(called as u64)
             }
+            F_CONT if (*f).cont == CONT_COMPARE => {
+                let truth = n > 0 && (*first).is_truthy();
+                (*vm).lua.base = parent;
+                (*vm).finish_compare(truth != ((*f).aux != 0));
+                Some(called as u64)
+            }
+            F_CONT if (*f).cont == CONT_DISCARD => {
+                (*vm).lua.base = parent;
+                Some(called as u64)
+            }
             F_CONT if (*f).cont == CONT_PCALL && (*frame(parent)).flags == F_NATIVE | F_PCALL => {
                 // The caller of `pcall` is a Lua function.
                 let (record, to) = (frame(parent), parent.sub(CALL_GAP));

@@ -169,6 +169,32 @@ pub const fn call_word(a: u8, results: i16) -> u64 {
     Tag::FRAME.0 as u64 | (results as u16 as u64) << 16 | delta << 32
 }
 
+/// The same for the frame of a metamethod, so many slots above that of its caller, and what is at [`FRAME_TAG1`], 4 bytes.
+pub fn metamethod_words(ends: super::Ends, delta: u32) -> (u64, u32) {
+    let (cont, aux) = ends.codes();
+    let tag = Tag::FRAME.0 as u32;
+    let word = tag as u64 | (crate::frame::F_CONT as u64) << 8 | 1 << 16 | (delta as u64) << 32;
+    (word, tag | (cont as u32) << 8 | (aux as u32) << 16)
+}
+
+/// The bit of what is at [`FRAME_CALL`] that says that the function has replaced another one.
+pub const TAIL_CALL: u64 = (TAIL_CALLED as u64) << 8;
+
+/// The address of `fn(vm, event, value, value) -> u64`: the function of Lua that is called for an operator ([`super::Operator::event`]) of two values, given by their addresses, or 0: the interpreter knows.
+pub fn operator_function() -> usize {
+    super::metamethods::operator_function as *const () as usize
+}
+
+/// The address of `fn(vm, table, key) -> u64`: the function of Lua that is called for an access to a key, given by its address, or 0: there is none, or the interpreter knows.
+pub fn index_function() -> usize {
+    super::metamethods::index_function as *const () as usize
+}
+
+/// The same for a store.
+pub fn new_index_function() -> usize {
+    super::metamethods::new_index_function as *const () as usize
+}
+
 /// The address of the function that does one instruction: `fn(vm, base, constants, pc) -> u64`, all addresses but the result. See [`crate::machine`].
 pub fn step() -> usize {
     super::step as *const () as usize
@@ -367,6 +393,17 @@ mod tests {
             frame.assume_init()
         };
         assert_eq!((frame.tag0, frame.flags, frame.nresults, frame.delta), (Tag::FRAME, 0, -1, 253));
+        let (word, second) = metamethod_words(crate::machine::Ends::Jump { negated: true }, 7);
+        let mut frame = MaybeUninit::<Frame>::zeroed();
+        // SAFETY: as above.
+        let frame = unsafe {
+            frame.as_mut_ptr().cast::<u64>().add(1).write(word | TAIL_CALL);
+            frame.as_mut_ptr().cast::<u32>().add(6).write(second);
+            frame.assume_init()
+        };
+        let flags = crate::frame::F_CONT | crate::frame::F_TAIL;
+        assert_eq!((frame.tag0, frame.flags, frame.nresults, frame.delta), (Tag::FRAME, flags, 1, 7));
+        assert_eq!((frame.tag1, frame.cont, frame.aux), (Tag::FRAME, crate::frame::CONT_COMPARE, 1));
         assert_eq!((Tag::NIL.0, Tag::FALSE.0), (0, 1));
         assert_eq!([ArrayKind::General, ArrayKind::Int, ArrayKind::Float].map(|k| k as u8), [0, 1, 2]);
     }

@@ -72,7 +72,7 @@ pub struct Site {
     pub runs: u32,
     /// How often it has called a Lua function, whose first instruction came next.
     pub calls: u32,
-    /// The last of these, as [`Log::function`] says.
+    /// The last of these, or of those that a tail call has gone on with, as [`Log::function`] says.
     pub callee: usize,
     /// It has called others, too.
     pub callees: bool,
@@ -158,6 +158,12 @@ impl Site {
     /// It has suspended the coroutine.
     pub fn yields(&self) -> bool {
         self.native.is_some_and(|native| native.kind == Kind::Yield)
+    }
+
+    /// It has called this function.
+    fn calls_of(&mut self, callee: usize) {
+        self.callees |= self.callee != 0 && self.callee != callee;
+        self.callee = callee;
     }
 
     /// What was seen earlier is added.
@@ -424,14 +430,13 @@ impl Vm {
                     match at == 0 && base > frame {
                         true => {
                             log.sites[op].calls += 1;
-                            let (site, callee) = (&mut log.sites[op], (*inst).proto as usize);
-                            site.callees |= site.callee != 0 && site.callee != callee;
-                            site.callee = callee;
+                            log.sites[op].calls_of((*inst).proto as usize);
                             caller = Some(Arc::as_ptr(&log.proto) as usize);
                         }
                         false => {
                             log.sites[op].leaves += 1;
                             if at == 0 && base == frame && i.op() == Some(Op::TailCall) {
+                                log.sites[op].calls_of((*inst).proto as usize);
                                 caller = Some(Arc::as_ptr(&log.proto) as usize);
                             }
                         }

@@ -1,0 +1,201 @@
+//! Metamethods that are functions of Lua: found by a leaf, inlined, or called as machine code calls functions, in a frame above all registers (`perilune_vm::machine::metamethods`).
+//!
+//! Only instructions that the log has seen call one come here. Where the leaf finds none the instruction is lowered as it would be without: a store may meet its key at one time, and not at another.
+
+use super::{Lowering, Slow, Val};
+use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use perilune_syntax::Op;
+use perilune_syntax::bytecode::RK_CONST;
+use perilune_vm::machine::{EXITED, Ends, Operand, Operator, layout};
+
+impl Lowering<'_, '_> {
+    /// Instruction `at`, an operator, if it has called a metamethod; whether it has been lowered.
+    pub(super) fn operator(&mut self, at: usize) -> bool {
+        if !self.may_call(at) {
+            return false;
+        }
+        let Some(Operator { event, operands, ends }) = Operator::of(self.code(at)) else { return false };
+        let addresses = operands.map(|operand| self.address_of(operand));
+        let [x, y] = match addresses {
+            [Some(x), Some(y)] => [x, y],
+            // A number has no metamethods.
+            [Some(x), None] | [None, Some(x)] => [x, x],
+            [None, None] => return false,
+        };
+        let vm = self.b.use_var(self.vm);
+        let event = self.b.ins().iconst(types::I64, event as i64);
+        let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
+        let jumps = matches!(ends, Ends::Jump { .. });
+        let always = self.site(at).calls.saturating_add(1) >= self.site(at).runs && !self.is_suspect(at);
+        let other = if jumps || !always { self.aside() } else { self.slow(at) };
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
+        self.unless(there, other.block);
+        self.call_metamethod(at, closure, &operands, ends);
+        if jumps {
+            self.b.set_cold_block(other.block);
+            self.b.switch_to_block(other.block);
+            self.now = other.before;
+            match always {
+                true => self.exit(at, EXITED),
+                false => self.without(at, |this| this.instruction(at)),
+            }
+            return true;
+        }
+        if !other.exits {
+            self.join_with(at, other, |this| this.without(at, |this| this.instruction(at)));
+        }
+        true
+    }
+
+    /// An access to a key of a table, if it has called a metamethod; whether it has been lowered.
+    pub(super) fn access(&mut self, at: usize) -> bool {
+        if !self.may_call(at) {
+            return false;
+        }
+        let i = self.code(at);
+        let (a, b, c) = (i.a() as u16, i.b(), i.c());
+        let value = if c & RK_CONST == 0 { Operand::Register(c) } else { Operand::Constant(c & !RK_CONST) };
+        let (object, key, stored) = match i.op() {
+            Some(Op::GetField) => (b, Operand::Constant(c), None),
+            Some(Op::GetIndex) => (b, Operand::Register(c), None),
+            Some(Op::SetField) => (a, Operand::Constant(b), Some(value)),
+            Some(Op::SetIndex) => (a, Operand::Register(b), Some(value)),
+            _ => return false,
+        };
+        let other = self.aside();
+        let is_table = self.known(object as usize).is_some_and(|known| known.ty == super::Ty::Table);
+        let table = match self.known(object as usize).filter(|_| is_table) {
+            Some(known) => known.val,
+            None if self.known(object as usize).is_some() => return false,
+            None => self.table_in(at, object as usize, other.block).1,
+        };
+        let Some(address) = self.address_of(key) else { return false };
+        let vm = self.b.use_var(self.vm);
+        let leaf = if stored.is_some() { layout::new_index_function() } else { layout::index_function() };
+        let closure = self.leaf(leaf, &[vm, table, address]);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
+        self.unless(there, other.block);
+        let object = Operand::Register(object);
+        match stored {
+            None => self.call_metamethod(at, closure, &[object, key], Ends::Store),
+            Some(value) => self.call_metamethod(at, closure, &[object, key, value], Ends::Discard),
+        }
+        self.join_with(at, other, |this| this.without(at, |this| this.instruction(at)));
+        true
+    }
+
+    /// Whether instruction `at` is one that has called a function, and may do so here.
+    fn may_call(&self, at: usize) -> bool {
+        self.site(at).calls > 0 && self.without_metamethods != Some(at) && self.has_window(3)
+    }
+
+    /// Lowers instruction `at` as if it had no metamethod.
+    fn without(&mut self, at: usize, does: impl FnOnce(&mut Self)) {
+        let before = self.without_metamethods.replace(at);
+        does(self);
+        self.without_metamethods = before;
+    }
+
+    /// The address of an operand's value; `None`: it has none.
+    fn address_of(&mut self, operand: Operand) -> Option<Val> {
+        let (from, n) = match operand {
+            Operand::Register(r) => {
+                self.flush(r as usize);
+                (self.b.use_var(self.base), r)
+            }
+            Operand::Constant(n) => (self.b.use_var(self.constants), n),
+            Operand::Integer(_) => return None,
+        };
+        Some(self.b.ins().iadd_imm_s(from, Self::slot(n as usize) as i64))
+    }
+
+    /// Calls a function of Lua as the metamethod of instruction `at`, and goes on behind it, or, if it jumps, where it leads.
+    fn call_metamethod(&mut self, at: usize, closure: Val, arguments: &[Operand], ends: Ends) {
+        let function = self.metamethod_window() - layout::GAP as usize;
+        let wanted = self.code(at).a() as usize;
+        if self.inline_metamethod(at, closure, arguments, ends) {
+            if self.now.is_none() {
+                return;
+            }
+            return match ends {
+                Ends::Jump { negated } => {
+                    self.jump_if(at, function, !negated, None);
+                    let next = at + 1;
+                    self.edge(next);
+                }
+                Ends::Store => {
+                    let ty = self.result(at);
+                    if self.ty(wanted) == super::Ty::Any && ty != super::Ty::Any {
+                        self.guard(wanted, ty, at + 1);
+                    }
+                }
+                Ends::Discard => {}
+            };
+        }
+        let slow = self.aside();
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        self.unless(there, slow.block);
+        self.pass(closure, arguments);
+        self.flush_all();
+        let window = function + layout::GAP as usize;
+        let delta = (window - self.own_register(0)) as u32;
+        let words = layout::metamethod_words(ends, delta);
+        let base = self.b.use_var(self.base);
+        let callee = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let end = self.b.ins().iadd_imm_s(callee, arguments.len() as i64 * layout::VALUE_SIZE as i64);
+        self.call_there(at, callee, window, (inst, run), end, words);
+        self.forget(at);
+        self.forget_from(function, at);
+        self.b.set_cold_block(slow.block);
+        match ends {
+            Ends::Jump { .. } => {
+                self.go_where_told(at);
+                self.continue_slowly(at, slow, Self::step_and_jump);
+            }
+            Ends::Store => {
+                self.guard_result(at);
+                self.join_stepped(at, slow, Some(wanted));
+            }
+            Ends::Discard => self.join_stepped(at, slow, None),
+        }
+    }
+
+    /// What is done slowly goes its own ways.
+    fn continue_slowly(&mut self, at: usize, slow: Slow, does: impl FnOnce(&mut Self, usize)) {
+        let stepped = self.stepped;
+        self.b.switch_to_block(slow.block);
+        self.now = slow.before;
+        does(self, at);
+        self.stepped = stepped;
+    }
+
+    /// Does instruction `at` by the interpreter, in another way, and joins it with the current one.
+    fn join_stepped(&mut self, at: usize, slow: Slow, defines: Option<usize>) {
+        let fast = defines.map(|r| (r, self.ty(r)));
+        self.join(at, slow, fast);
+    }
+
+    /// Goes on at the instruction whose position is in the frame's record: that which instruction `at` jumps to, or the next one.
+    pub(super) fn go_where_told(&mut self, at: usize) {
+        let base = self.b.use_var(self.base);
+        let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
+        let targets = [self.target(at), Some(at + 1)];
+        for to in targets.into_iter().flatten() {
+            let address = self.position(to);
+            let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+            let [here, next]: [Block; 2] = [(); 2].map(|()| self.b.create_block());
+            self.b.ins().brif(is, here, &[], next, &[]);
+            self.b.switch_to_block(here);
+            let known = self.now.clone();
+            self.edge(to);
+            self.now = known;
+            self.b.switch_to_block(next);
+        }
+        // Somewhere else: the position is stored.
+        let leave = self.b.ins().iconst(types::I64, perilune_vm::machine::LEAVE as i64);
+        self.b.ins().return_(&[leave]);
+        self.now = None;
+    }
+}
