@@ -29,7 +29,7 @@ use crate::budget::Budget;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
 use perilune_vm::interrupt::{INSTALL, InterruptHandle, TICK};
-use perilune_vm::machine::{MachineCode, Recording, Specializer, Unexpected};
+use perilune_vm::machine::{Log, MachineCode, Recording, Specializer, Unexpected};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -279,6 +279,10 @@ impl Specializer for Background {
 
     fn exited(&self, exit: &Unexpected) {
         self.shared.compiler.decisions().unexpected(exit);
+    }
+
+    fn learn(&self, logs: Vec<Log>) {
+        self.shared.compiler.learn(logs);
     }
 
     fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {

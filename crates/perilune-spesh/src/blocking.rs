@@ -3,7 +3,7 @@
 use crate::Setup;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
-use perilune_vm::machine::{MachineCode, Recording, Specializer, Unexpected};
+use perilune_vm::machine::{Log, MachineCode, Recording, Specializer, Unexpected};
 use std::sync::Arc;
 
 /// Compiles what is hot on the thread of its domain.
@@ -53,6 +53,10 @@ impl Specializer for Blocking {
 
     fn exited(&self, exit: &Unexpected) {
         self.compiler.decisions().unexpected(exit);
+    }
+
+    fn learn(&self, logs: Vec<Log>) {
+        self.compiler.learn(logs);
     }
 
     fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {

@@ -224,6 +224,11 @@ impl Compiler {
         &self.decisions
     }
 
+    /// What functions have met behind exits.
+    pub fn learn(&self, logs: Vec<Log>) {
+        logs.into_iter().for_each(|log| self.profiles.learn(log));
+    }
+
     /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it. Without a budget it may cost what it will.
     ///
     /// Whether it is depends on the others: a call of what is not compiled leaves machine code, and a function is entered at a cost by callers that are not.

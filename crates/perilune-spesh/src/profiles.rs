@@ -69,6 +69,14 @@ impl Profiles {
         log
     }
 
+    /// Adds what a function has met behind an exit, if something is known of it.
+    pub fn learn(&self, mut log: Log) {
+        if let Some(known) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
+            log.add(&known.log);
+            known.log = Arc::new(log);
+        }
+    }
+
     /// What is known of the function of this number ([`Log::function`]).
     pub fn log(&self, function: usize) -> Option<Arc<Log>> {
         self.lock().get(&function).map(|profile| Arc::clone(&profile.log))

@@ -291,6 +291,8 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     }
     /// It has been left there.
     fn exited(&self, _exit: &Unexpected) {}
+    /// This is what functions have met just after machine code has been left: it is to be known when there is a reason to compile them again.
+    fn learn(&self, _logs: Vec<Log>) {}
     /// This is what functions have met for a while, the first of them one that is hot: machine code for some of them, by their number here. Called on the domain's own thread, which waits.
     fn compile(&self, _recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
         Vec::new()

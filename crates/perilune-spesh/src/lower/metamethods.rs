@@ -26,7 +26,9 @@ impl Lowering<'_, '_> {
         let event = self.b.ins().iconst(types::I64, event as i64);
         let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
         let jumps = matches!(ends, Ends::Jump { .. });
-        let always = self.site(at).calls.saturating_add(1) >= self.site(at).runs && !self.is_suspect(at);
+        let (calls, runs) = (self.site(at).calls as u64, self.site(at).runs as u64);
+        // What a recording ends or begins in counts for one of the two.
+        let always = calls + calls / 8 + 1 >= runs && !self.is_suspect(at);
         let other = if jumps || !always { self.aside() } else { self.slow(at) };
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
@@ -91,9 +93,9 @@ impl Lowering<'_, '_> {
 
     /// Lowers instruction `at` as if it had no metamethod.
     fn without(&mut self, at: usize, does: impl FnOnce(&mut Self)) {
-        let before = self.without_metamethods.replace(at);
+        let before = (self.without_metamethods.replace(at), self.stepped);
         does(self);
-        self.without_metamethods = before;
+        (self.without_metamethods, self.stepped) = before;
     }
 
     /// The address of an operand's value; `None`: it has none.
@@ -133,6 +135,7 @@ impl Lowering<'_, '_> {
             };
         }
         let slow = self.aside();
+        self.b.set_cold_block(slow.block);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);

@@ -292,6 +292,9 @@ unsafe fn run_untimed(
             let code = (*inst).machine;
             // Where what happens depends on the program alone, no clock is asked.
             let asks = (*vm).lua.machine.threshold == 0;
+            if !code.is_null() {
+                (*vm).learn_from_exit(inst, (*code).exits.total());
+            }
             if !code.is_null() && (*code).is_given_up() && !(asks && (*code).is_left_rarely()) {
                 (*vm).give_up_machine_code(inst);
             }

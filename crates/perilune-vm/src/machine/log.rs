@@ -274,9 +274,18 @@ pub struct Recording {
     pub library: u64,
 }
 
+/// So many instructions are recorded behind an exit.
+const AFTER_EXIT: u32 = 100;
+/// Behind one exit of so many of a function.
+const EXITS_PER_LESSON: u32 = 24;
+
 /// Logs under way.
 #[derive(Debug)]
 pub(crate) struct Logging {
+    /// How many instructions are recorded.
+    quota: u32,
+    /// They are for what is known of the functions alone, and no reason to make machine code.
+    lesson: bool,
     /// The first is that of the hot function. An instance stands here as long as it lives.
     logs: Vec<(*mut ProtoInst, Log)>,
     /// Where each instance is in `logs`.
@@ -383,10 +392,32 @@ impl Vm {
     /// The instance lives.
     #[cold]
     pub(super) unsafe fn begin_log(&mut self, inst: *mut ProtoInst) {
+        // SAFETY: the caller's promise.
+        unsafe { self.begin_log_of(inst, self.lua.machine.quota, false) }
+    }
+
+    /// Machine code of `inst` has been left for the interpreter, since something was not as expected, so often by now. Now and then what follows is recorded, so that the next machine code of the function knows
+    /// more than that this one was wrong: values that are of two types in one place are so in others.
+    ///
+    /// # Safety
+    /// The instance lives.
+    pub(super) unsafe fn learn_from_exit(&mut self, inst: *mut ProtoInst, exits: u32) {
+        let machine = &self.lua.machine;
+        if exits % EXITS_PER_LESSON == 2 && !machine.distrusted && !machine.watched {
+            // SAFETY: the caller's promise.
+            unsafe { self.begin_log_of(inst, AFTER_EXIT, true) }
+        }
+    }
+
+    /// # Safety
+    /// The instance lives.
+    unsafe fn begin_log_of(&mut self, inst: *mut ProtoInst, quota: u32, lesson: bool) {
         if self.lua.machine.logging.is_some() {
             return;
         }
         let mut logging = Logging {
+            quota,
+            lesson,
             logs: Vec::new(),
             numbers: HashMap::new(),
             last: None,
@@ -543,8 +574,7 @@ impl Vm {
 
     #[inline]
     fn end_log_if_due(&mut self) {
-        let quota = self.lua.machine.quota;
-        if self.lua.machine.logging.as_ref().is_some_and(|logging| logging.seen > quota) {
+        if self.lua.machine.logging.as_ref().is_some_and(|logging| logging.seen > logging.quota) {
             self.end_log();
         }
     }
@@ -574,6 +604,12 @@ impl Vm {
                     log.sites[at].cache = Cache::of(unsafe { &*ic((**inst).k, i.d()) });
                 }
             }
+        }
+        if logging.lesson {
+            if let Some(specializer) = self.lua.machine.specializer.clone() {
+                specializer.learn(logging.logs.into_iter().map(|(_, log)| log).collect());
+            }
+            return self.update_dispatch();
         }
         let nanos = now_ns().saturating_sub(logging.begun.0);
         let passed = ticks().saturating_sub(logging.begun.1).max(1);
