@@ -70,7 +70,9 @@ const ALLOCATED: f64 = 8.0;
 const STEPPED: f64 = 2.5;
 /// What a call and its return cost in the interpreter, and in machine code.
 const CALL: f64 = 3.0;
-/// What a call costs that an instruction makes which is no call, of a metamethod: the interpreter begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
+/// What it costs to find a metamethod that machine code calls itself.
+const FOUND: f64 = 2.0 * LEAF;
+/// What a call costs that an instruction makes which is no call, if the interpreter has to: it begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
 const DRIVEN: f64 = 12.0;
 /// What it costs to leave machine code, and to enter it again.
 const LEAVING: f64 = 15.0;
@@ -125,8 +127,10 @@ impl Lowering<'_, '_> {
         let inlined = self.frames.iter().any(|frame| frame.call == Some(at));
         let is_call = matches!(self.code(at).op(), Some(Op::Call | Op::TailCall | Op::TForCall));
         let call = match inlined {
-            true => 0.0,
+            true if is_call => 0.0,
+            true => FOUND,
             false if is_call => CALL * 0.5,
+            false if super::metamethods::is_called(self.code(at)) => FOUND + CALL * 0.5,
             false => DRIVEN,
         };
         self.cost.compiled += site.calls as f64 * call + leaves * LEAVING;

@@ -59,7 +59,9 @@ impl Lowering<'_, '_> {
         self.now = other.before;
         does(self);
         let met = self.now.take();
-        self.b.ins().jump(joined, &[]);
+        if met.is_some() {
+            self.b.ins().jump(joined, &[]);
+        }
         self.b.switch_to_block(joined);
         self.now = known;
         if let (Some(now), Some(met)) = (&mut self.now, met) {

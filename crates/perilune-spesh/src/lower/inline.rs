@@ -12,8 +12,10 @@
 //! An instruction is known by its *place*: its number in the compiled function, or, in an inlined one, so many more. Passes agree on these numbers.
 //!
 //! # What is inlined
-//! A call that has always called one function of few instructions, without loops, functions of its own, variable arguments and tail calls, of which results are given back in the plainest way. If
-//! another function is called, the code exits, and the next one calls. Inlining stops at a depth, and at a size.
+//! A call that has always called one function of few instructions, without loops, functions of its own and variable arguments, of which results are given back in the plainest way. If
+//! another function is called, the code exits, and the next one calls. Inlining stops at a depth, and at a size. A metamethod is inlined like that, on registers above all of its caller's (`metamethods.rs`).
+//!
+//! A tail call of such a function is built on the same window: the frame that makes it is over, and whoever has called that one gets the results.
 
 use super::facts::FrameNumber;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};

@@ -4,9 +4,15 @@
 
 use super::{Lowering, Slow, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
-use perilune_syntax::Op;
 use perilune_syntax::bytecode::RK_CONST;
+use perilune_syntax::{Instr, Op};
 use perilune_vm::machine::{EXITED, Ends, Operand, Operator, layout};
+
+/// Whether machine code calls the metamethods of such an instruction itself.
+pub(super) fn is_called(i: Instr) -> bool {
+    Operator::of(i).is_some()
+        || matches!(i.op(), Some(Op::GetField | Op::GetIndex | Op::SetField | Op::SetIndex))
+}
 
 impl Lowering<'_, '_> {
     /// Instruction `at`, an operator, if it has called a metamethod; whether it has been lowered.
@@ -43,9 +49,7 @@ impl Lowering<'_, '_> {
             }
             return true;
         }
-        if !other.exits {
-            self.join_with(at, other, |this| this.without(at, |this| this.instruction(at)));
-        }
+        self.join_without(at, other);
         true
     }
 
@@ -82,8 +86,21 @@ impl Lowering<'_, '_> {
             None => self.call_metamethod(at, closure, &[object, key], Ends::Store),
             Some(value) => self.call_metamethod(at, closure, &[object, key, value], Ends::Discard),
         }
-        self.join_with(at, other, |this| this.without(at, |this| this.instruction(at)));
+        self.join_without(at, other);
         true
+    }
+
+    /// Where there is no metamethod instruction `at` is lowered as if it never had one, and that way joined with the current one, if there is one: a function that has been inlined may never have come to its end.
+    fn join_without(&mut self, at: usize, other: Slow) {
+        if other.exits {
+            return;
+        }
+        if self.now.is_some() {
+            return self.join_with(at, other, |this| this.without(at, |this| this.instruction(at)));
+        }
+        self.b.switch_to_block(other.block);
+        self.now = other.before;
+        self.without(at, |this| this.instruction(at));
     }
 
     /// Whether instruction `at` is one that has called a function, and may do so here.
