@@ -37,11 +37,12 @@ local net = {}
 ---@field client_ca? string|string[] clients have to have certificates of these authorities
 
 ---Connects. The addresses of a name are tried in turn; after 250 ms without an answer the next one beside the others.
----@param address string|perilune.net.target `"host:port"`, `"[ipv6]:port"`, `"unix:/path"`
+---@param address string|perilune.net.target `"host:port"`, `"[ipv6]:port"`, `"unix:/path"`; a host, if a port follows
+---@param port? integer
 ---@return perilune.net.connection? connection
 ---@return string? message
 ---@return perilune.net.code? code
-function net.connect(address) end
+function net.connect(address, port) end
 
 ---Listens. Port 0 is one that is free; `"*:port"` any address of this machine.
 ---@param address string `"host:port"`, `"[ipv6]:port"`, `"*:port"`, `"unix:/path"`
@@ -88,16 +89,21 @@ local listener = {}
 ---@return perilune.net.code? code
 function listener:accept() end
 
----The address that clients connect to.
----@return string
+---Where clients connect: host and port. Of a Unix socket, its path alone.
+---@return string host without brackets
+---@return integer? port
 function listener:address() end
+
+---The same as one text, as `net.connect` takes it: `"127.0.0.1:80"`, `"[::1]:80"`, `"unix:/path"`.
+---@return string
+function listener:endpoint() end
 
 ---Ends it: no more connections are accepted, and who waits for one gets `nil, "closed"`. The file of a Unix socket is removed.
 ---@return boolean first false if it was closed
 function listener:close() end
 
 ---What there is to know: `starved` counts how often there was no descriptor for a connection, `refused` the connections that were refused for that.
----@return { accepted: integer, starved: integer, refused: integer, address: string, closed: boolean }
+---@return { accepted: integer, starved: integer, refused: integer, endpoint: string, closed: boolean }
 function listener:info() end
 
 ---@class perilune.net.serving
@@ -247,8 +253,8 @@ function connection:start_tls(options) end
 ---@field unread integer bytes that have come and were not read
 ---@field unsent integer bytes that were written and have not gone
 ---@field high_water integer
----@field address string
----@field peer string
+---@field endpoint string
+---@field peer_endpoint string
 ---@field closed boolean
 ---@field tls? perilune.net.info.tls
 
@@ -256,13 +262,23 @@ function connection:start_tls(options) end
 ---@return perilune.net.info
 function connection:info() end
 
----The other end's address.
----@return string
+---The other end's host and port. Of a Unix socket, its path alone: `""` if it has none.
+---@return string host without brackets
+---@return integer? port
 function connection:peer() end
 
----This end's address.
+---The same as one text, as `net.connect` takes it: `"127.0.0.1:80"`, `"[::1]:80"`, `"unix:/path"`.
 ---@return string
+function connection:peer_endpoint() end
+
+---This end's host and port, as `peer` gives the other's.
+---@return string host without brackets
+---@return integer? port
 function connection:address() end
+
+---The same as one text, as `net.connect` takes it: `"127.0.0.1:80"`, `"[::1]:80"`, `"unix:/path"`.
+---@return string
+function connection:endpoint() end
 
 ---Whether it was closed here.
 ---@return boolean
@@ -273,15 +289,16 @@ local udp = {}
 
 ---Sends a datagram. That it arrives is not said.
 ---@param bytes string
----@param address string `"1.2.3.4:port"` or `"[ipv6]:port"`
+---@param address string `"1.2.3.4:port"` or `"[ipv6]:port"`; a host, if a port follows
+---@param port? integer
 ---@return true? sent
 ---@return string? message
 ---@return perilune.net.code? code
-function udp:send(bytes, address) end
+function udp:send(bytes, address, port) end
 
 ---Waits for a datagram.
 ---@return string? bytes
----@return string from the sender's address; or a message
+---@return string from the sender's endpoint, as `send` takes it; or a message
 ---@return perilune.net.code? code
 function udp:recv() end
 
@@ -290,9 +307,14 @@ function udp:recv() end
 ---@return perilune.net.udp self
 function udp:set(settings) end
 
----The address that others send to.
----@return string
+---Where others send: host and port.
+---@return string host without brackets
+---@return integer port
 function udp:address() end
+
+---The same as one text, as `send` takes it: `"127.0.0.1:80"`, `"[::1]:80"`.
+---@return string
+function udp:endpoint() end
 
 ---Closes it. Who waits gets `nil, "closed"`.
 ---@return boolean first false if it was closed

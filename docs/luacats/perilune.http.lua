@@ -150,9 +150,14 @@ function server:run(address, options, ready) end
 ---@class perilune.http.listener
 local listener = {}
 
----The address that clients connect to.
----@return string
+---Where clients connect: host and port. Of a Unix socket, its path alone.
+---@return string host without brackets
+---@return integer? port
 function listener:address() end
+
+---The same as one text, as URLs have it: `"127.0.0.1:80"`, `"[::1]:80"`, `"unix:/path"`.
+---@return string
+function listener:endpoint() end
 
 ---Accepts no more, closes connections on which nothing goes on, and waits for the others; when the time is over they are cancelled.
 ---@param grace? number seconds (10)
@@ -213,9 +218,14 @@ function request:form() end
 ---@return table<string, string>
 function request:args() end
 
----The client's address.
----@return string
+---The client's host and port.
+---@return string host without brackets
+---@return integer? port
 function request:peer() end
+
+---The same as one text, as `net.connect` takes it.
+---@return string
+function request:peer_endpoint() end
 
 ---Takes the connection over: the server does nothing with it any more. What the client has sent already is read first.
 ---@return perilune.net.connection

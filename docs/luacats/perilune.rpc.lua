@@ -22,7 +22,7 @@ local rpc = {}
 function rpc.serve(listener, functions, options) end
 
 ---Connects to a server.
----@param address string|perilune.net.target|perilune.net.connection as for `net.connect`; or a connection that nobody has read from
+---@param address string|perilune.net.target|perilune.net.connection as for `net.connect`; or a connection that nobody has read from; or a host, and its port as the next argument
 ---@param options? perilune.rpc.connecting
 ---@return perilune.rpc.client? client
 ---@return string? message
@@ -73,9 +73,14 @@ function client:close() end
 ---@return string? why
 function client:is_closed() end
 
----The server's address.
----@return string address
+---The server's host and port.
+---@return string host without brackets
+---@return integer? port
 function client:peer() end
+
+---The same as one text, as `net.connect` takes it.
+---@return string
+function client:peer_endpoint() end
 
 ---What there is to know: calls under way, bytes received and sent.
 ---@return { calls: integer, received: integer, sent: integer }

@@ -71,9 +71,14 @@ function connection:ping(data) end
 ---@return boolean first it was open
 function connection:close(code, text) end
 
----The other end's address.
----@return string address
+---The other end's host and port.
+---@return string host without brackets
+---@return integer? port
 function connection:peer() end
+
+---The same as one text, as `net.connect` takes it.
+---@return string
+function connection:peer_endpoint() end
 
 ---Whether nothing can be sent any more.
 ---@return boolean closed

@@ -72,7 +72,7 @@ end
 
 if arg[1] then
   local listener = listen(arg[1])
-  log.info("listening", { address = listener:address() })
+  log.info("listening", { address = listener:endpoint() })
   server:run(listener)
   return
 end
@@ -81,7 +81,7 @@ log.level "off"
 pl.scope(function(s)
   local listener = assert(server:listen "127.0.0.1:0")
   local function join(name, room)
-    return assert(ws.connect(("ws://%s/chat/%s?name=%s"):format(listener:address(), room, name)))
+    return assert(ws.connect(("ws://%s/chat/%s?name=%s"):format(listener:endpoint(), room, name)))
   end
   local function see(who, c)
     local m = json.decode((assert(c:recv())))

@@ -122,7 +122,7 @@ local function demonstrate()
   srv:get("/loop", function() return http.redirect "/loop" end)
   pl.scope(function()
     local l = assert(srv:listen "127.0.0.1:0")
-    report("http://" .. l:address() .. "/", { pages = 20, depth = 6, at_once = 3, pause = 0 })
+    report("http://" .. l:endpoint() .. "/", { pages = 20, depth = 6, at_once = 3, pause = 0 })
     print("at most " .. most .. " at once")
   end)
 end

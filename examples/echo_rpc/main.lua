@@ -32,7 +32,7 @@ end
 local role, address = arg[1], arg[2]
 if role == "serve" then
   local listener = assert(net.listen(address or "127.0.0.1:7000"))
-  print(listener:address())
+  print(listener:endpoint())
   io.stdout:flush()
   rpc.serve(listener, functions):await()
 elseif role == "call" then
@@ -44,7 +44,7 @@ else
   pl.scope(function()
     local listener = assert(net.listen "127.0.0.1:0")
     rpc.serve(listener, functions)
-    local c <close> = assert(rpc.connect(listener:address()))
+    local c <close> = assert(rpc.connect(listener:endpoint()))
     print("echoed", c:echo(1, "two", 3.5))
     for _, callers in ipairs { 1, 12, 100 } do print(callers .. " callers", measure(c, 1200, callers) .. " calls") end
   end)

@@ -65,7 +65,7 @@ local function proxy(urls, options)
   local function handle(req)
     local headers = without_hops(req.headers)
     local before = headers["x-forwarded-for"]
-    local client = req:peer():gsub(":%d+$", "")
+    local client = req:peer()
     headers["x-forwarded-for"] = before and before .. ", " .. client or client
     headers["x-forwarded-host"], headers.host = req.host, nil
     -- The body begins to flow when a server takes it.
@@ -99,7 +99,7 @@ local function serve(address, urls)
   srv:any("/*path", handle)
   pl.scope(function(s)
     s:daemon(check)
-    local ended, message = srv:run(address, function(l) print("listening at " .. l:address()) end)
+    local ended, message = srv:run(address, function(l) print("listening at " .. l:endpoint()) end)
     if not ended then
       io.stderr:write("proxy: ", message, "\n")
       os.exit(1)
@@ -122,14 +122,14 @@ local function demonstrate()
   end
   pl.scope(function(s)
     local one, two, three = server "one", server "two", server "three"
-    local handle, check = proxy({ "http://" .. one:address(), "http://" .. two:address(), "http://" .. three:address() }, {
+    local handle, check = proxy({ "http://" .. one:endpoint(), "http://" .. two:endpoint(), "http://" .. three:endpoint() }, {
       timeout = 0.5, health = "/health", every = 0.05, check_timeout = 5, log = function(_, what) changes:send(what) end,
     })
     local function change() print("a server " .. changes:recv()) end
     s:daemon(check)
     local srv = http.server { body_limit = 1 << 24 }
     srv:any("/*path", handle)
-    local base = "http://" .. assert(srv:listen "127.0.0.1:0"):address()
+    local base = "http://" .. assert(srv:listen "127.0.0.1:0"):endpoint()
     local function who(times)
       local counts = {}
       for _ = 1, times do

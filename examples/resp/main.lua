@@ -233,7 +233,7 @@ end
 
 if arg[1] then
   local listener = listen(arg[1])
-  print(listener:address())
+  print(listener:endpoint())
   io.stdout:flush()
   pl.scope(run, listener)
   return
@@ -242,7 +242,7 @@ end
 pl.scope(function(s)
   local listener = assert(net.listen "127.0.0.1:0")
   s:daemon(function() pl.scope(run, listener) end)
-  local c <close> = assert(net.connect(listener:address()))
+  local c <close> = assert(net.connect(listener:endpoint()))
   local function reply()
     local line = c:read_line()
     local kind, rest = line:sub(1, 1), line:sub(2)

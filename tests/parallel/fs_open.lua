@@ -118,7 +118,7 @@ print(pcall(a.lock, a, { wait = true }))
 print "-- to a connection"
 local function pair()
   local l <close> = assert(net.listen("127.0.0.1:0"))
-  local c = assert(net.connect(l:address()))
+  local c = assert(net.connect(l:endpoint()))
   return c, assert(l:accept())
 end
 local text = {}

@@ -32,7 +32,7 @@ local function raw_server(scope, answers)
       end)
     end
   end)
-  return "http://" .. l:address(), heads, function() return connections end
+  return "http://" .. l:endpoint(), heads, function() return connections end
 end
 
 print "-- routes"
@@ -41,7 +41,7 @@ pl.scope(function()
   local function name(n) return function(req) return n .. " " .. (req.params.a or "") .. " " .. (req.params.rest or "") end end
   srv:get("/x", name "x"):get("/x/", name "x/"):get("/x/:a", name "one"):get("/x/special", name "special"):get("/x/:a/y", name "y")
   srv:get("/x/*rest", name "rest"):any("/any", function(req) return req.method end):route("PURGE", "/any", function() return "purged" end)
-  local base = "http://" .. srv:listen("127.0.0.1:0"):address()
+  local base = "http://" .. srv:listen("127.0.0.1:0"):endpoint()
   for _, path in ipairs { "/x", "/x/", "/x/1", "/x/special", "/x/%73pecial", "/x/1/y", "/x/1/z", "/x/a%2Fb", "/x//y", "/y", "/x/%2e%2e" } do
     io.write(path, " ") show(http.get(base .. path))
   end
@@ -79,7 +79,7 @@ pl.scope(function()
     local n = 0
     return { body = function() n = n + 1 if n <= 200 then return ("0123456789"):rep(1000) end end }
   end)
-  local base = "http://" .. srv:listen("127.0.0.1:0"):address()
+  local base = "http://" .. srv:listen("127.0.0.1:0"):endpoint()
   show(http.post(base .. "/size", { body = ("x"):rep(1000000) }))
   local left = 50
   local function pieces() left = left - 1 if left >= 0 then return ("y"):rep(20000) end end
@@ -147,7 +147,7 @@ pl.scope(function(scope)
   srv:any("/end", function(req) return req.method .. " " .. req.query .. " " .. req:text() .. " " .. tostring(req.headers.authorization) end)
   srv:get("/loop", function() return http.redirect "/loop" end)
   srv:get("/out", function(req) return http.redirect(req:args().to) end)
-  local base = "http://" .. srv:listen("127.0.0.1:0"):address()
+  local base = "http://" .. srv:listen("127.0.0.1:0"):endpoint()
   for _, status in ipairs { 301, 302, 303, 307, 308 } do
     show(http.post(base .. "/to/" .. status, { body = "b", headers = { Authorization = "secret" } }))
   end
@@ -183,7 +183,7 @@ pl.scope(function(scope)
   srv:get("/flood", function() return { body = function() return ("x"):rep(100000) end } end)
   local l = srv:listen "127.0.0.1:0"
   local function raw(...)
-    local c = net.connect(l:address())
+    local c = net.connect(l:endpoint())
     c:set { read_timeout = 5 }
     for _, text in ipairs { ... } do
       c:write(text)
@@ -202,7 +202,7 @@ pl.scope(function(scope)
   raw("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n", "x", "x", "x", "x", "x", "x", "x", "x", "x")
   raw("GET /slow HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
   -- a client that never reads
-  local c = net.connect(l:address())
+  local c = net.connect(l:endpoint())
   c:write("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n")
   c:flush()
   print(until_connections(l, 0))
@@ -212,8 +212,8 @@ pl.scope(function(scope)
   srv:get("/", function() return "root" end)
   local l = srv:listen "127.0.0.1:0"
   local idle = {}
-  for n = 1, 3 do idle[n] = net.connect(l:address()) end
-  print(until_connections(l, 3), http.get("http://" .. l:address(), { pool = false }).body)
+  for n = 1, 3 do idle[n] = net.connect(l:endpoint()) end
+  print(until_connections(l, 3), http.get("http://" .. l:endpoint(), { pool = false }).body)
   for n = 1, 3 do idle[n]:close() end
   for _, text in ipairs(reported) do print((text:gsub("\n.*", ""))) end
 end)
@@ -230,8 +230,8 @@ pl.scope(function(scope)
   end)
   local function start()
     local l = srv:listen "127.0.0.1:0"
-    local base = "http://" .. l:address()
-    local idle = net.connect(l:address())
+    local base = "http://" .. l:endpoint()
+    local idle = net.connect(l:endpoint())
     idle:write("GET /wait/0 HTTP/1.1\r\nHost: h\r\n\r\n")
     idle:read_until "\r\n\r\n" idle:read_exact(6)
     began:recv()
@@ -243,7 +243,7 @@ pl.scope(function(scope)
   print(l:info().connections, l:info().idle)
   print(l:close(5), idle:read())
   local res = busy:await()
-  print(res.body, res.headers.connection, (select(3, net.connect(l:address()))))
+  print(res.body, res.headers.connection, (select(3, net.connect(l:endpoint()))))
   -- too long: cancelled
   local l, base, idle = start()
   local busy = scope:spawn(function() return http.get(base .. "/wait/100", { pool = false }) end)
@@ -255,12 +255,12 @@ pl.scope(function(scope)
   local address
   pl.scope(function()
     local l = srv:listen "127.0.0.1:0"
-    address = l:address()
+    address = l:endpoint()
     pl.fiber(function() show(http.get("http://" .. address .. "/wait/0.01")) end)
   end)
   print((net.connect(address)))
   -- run ends when it is cancelled
-  print(pl.timeout(0.1, function() return srv:run("127.0.0.1:0", function(l) address = l:address() end) end))
+  print(pl.timeout(0.1, function() return srv:run("127.0.0.1:0", function(l) address = l:endpoint() end) end))
   print((net.connect(address)))
   print(pcall(srv.run, srv, "127.0.0.1:1x"))
 end)
@@ -295,21 +295,21 @@ pl.scope(function()
     return res
   end)
   local l = srv:listen "127.0.0.1:0"
-  local c, res = http.upgrade { url = "http://" .. l:address() .. "/up", headers = { upgrade = "lines" } }
+  local c, res = http.upgrade { url = "http://" .. l:endpoint() .. "/up", headers = { upgrade = "lines" } }
   print(res.status, res.headers.upgrade, res.headers.connection)
   c:write("a\nb\n")
   print(c:read_line(), c:read_line())
   c:close()
-  local c = net.connect(l:address())
+  local c = net.connect(l:endpoint())
   -- what is behind the head is the new protocol's
   c:write("GET /up HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: lines\r\n\r\nearly\n")
   print(c:read_line(), (c:read_until "\r\n\r\n"):find "upgrade: lines" ~= nil, c:read_line())
   c:close()
-  local c = net.connect(l:address())
+  local c = net.connect(l:endpoint())
   c:write("GET /raw HTTP/1.1\r\nHost: h\r\n\r\nbytes\n")
   print(c:read_all())
-  print(select(2, http.upgrade { url = "http://" .. l:address() .. "/nowhere", headers = { upgrade = "x" } }) ~= nil,
-    (select(3, http.upgrade { url = "http://" .. l:address() .. "/nowhere", headers = { upgrade = "x" } })))
+  print(select(2, http.upgrade { url = "http://" .. l:endpoint() .. "/nowhere", headers = { upgrade = "x" } }) ~= nil,
+    (select(3, http.upgrade { url = "http://" .. l:endpoint() .. "/nowhere", headers = { upgrade = "x" } })))
 end)
 
 print "-- files"
@@ -321,10 +321,10 @@ pl.scope(function()
   local srv = http.server()
   srv:static("/s", "pub")
   local l = srv:listen "127.0.0.1:0"
-  local base = "http://" .. l:address()
+  local base = "http://" .. l:endpoint()
   -- raw, since addresses lose their dots before they are sent
   local function get(path)
-    local c = net.connect(l:address())
+    local c = net.connect(l:endpoint())
     c:write("GET ", path, " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
     local all = c:read_all()
     c:close()
@@ -344,7 +344,7 @@ pl.scope(function()
   local srv = http.server()
   srv:use(http.gzip())
   srv:get("/", function() return ("text "):rep(100000) end)
-  local base = "http://" .. srv:listen("127.0.0.1:0"):address()
+  local base = "http://" .. srv:listen("127.0.0.1:0"):endpoint()
   local res = http.get(base)
   print(#res.body, res.headers["content-encoding"])
   local res = http.get(base, { gzip = false })
@@ -368,7 +368,7 @@ pl.scope(function()
       print(pcall(events.send, events, { id = "a\nb" }))
     end)
   end)
-  local res = http.get("http://" .. srv:listen("127.0.0.1:0"):address())
+  local res = http.get("http://" .. srv:listen("127.0.0.1:0"):endpoint())
   print(res.headers["content-type"], (res.body:gsub("\n", "|")))
 end)
 local url = http.url "HTTP://Example.ORG:80/a/../b?c=d#e"
@@ -380,7 +380,7 @@ print(http.encode_query { a = { 1, 2 }, b = "x y" }, http.decode_query("a=1&a=2&
 print "-- OPTIONS about the server, which has no route '/'"
 pl.scope(function()
   local srv = http.server():get("/a", function() return "" end):post("/b", function() return "" end):any("/c", function() return "" end)
-  local c <close> = assert(require "perilune.net".connect(srv:listen("127.0.0.1:0"):address()))
+  local c <close> = assert(require "perilune.net".connect(srv:listen("127.0.0.1:0"):endpoint()))
   c:write "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\nOPTIONS /none HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
   local all = c:read_all()
   print(all:match "^[^\r]*", all:match "allow: [^\r]*", all:match "\n(HTTP/1.1 4[^\r]*)")

@@ -62,7 +62,7 @@ end
 
 pl.scope(function()
   local l = assert(srv:listen "127.0.0.1:0")
-  address = l:address()
+  address = l:endpoint()
 
   print "-- taken"
   for _, text in ipairs {

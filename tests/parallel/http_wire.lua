@@ -230,7 +230,7 @@ end
 
 pl.scope(function(scope)
   local l = assert(srv:listen "127.0.0.1:0")
-  address = l:address()
+  address = l:endpoint()
   local wrong = 0
   for _, case in ipairs(CASES) do
     if type(case) == "string" then print(case)

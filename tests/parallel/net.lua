@@ -13,7 +13,7 @@ end
 
 local function pair()
   local l = assert(net.listen("127.0.0.1:0"))
-  local a = assert(net.connect(l:address()))
+  local a = assert(net.connect(l:endpoint()))
   local b = assert(l:accept())
   l:close()
   return a, b
@@ -22,7 +22,7 @@ end
 -- the main program without fibers
 do
   local a, b = pair()
-  print(a:peer() == b:address(), b:peer() == a:address())
+  print(a:peer_endpoint() == b:endpoint(), b:peer_endpoint() == a:endpoint())
   print(a:write("one\r\ntwo\n", 3, "\n", 0.5, "\n\nlast"))
   print(a:close_write())
   print(b:read_line(), b:read_line(), b:read_line())
@@ -108,7 +108,7 @@ do
     assert(c:copy_to(c))
     c:close()
   end)
-  local c = assert(net.connect(l:address()))
+  local c = assert(net.connect(l:endpoint()))
   local piece = ("0123456789abcdef"):rep(4096)
   pl.after(0, function()
     for _ = 1, 64 do assert(c:write(piece)) end
@@ -124,7 +124,7 @@ end
 -- sockets of the file system
 do
   local l = serve("unix:s.sock", function(c) c:write(c:read_line(), "!") c:close() end)
-  print(l:address(), l)
+  print(l:endpoint(), l)
   local c = assert(net.connect("unix:s.sock"))
   c:write("path\n")
   print(c:read_all(), c:peer())
@@ -136,7 +136,33 @@ do
   print(net.connect("unix:s.sock"))
   print(io.open("s.sock"))
   local l <close> = net.listen("unix:@perilune-test-" .. tostring(pl.now()))
-  print((net.connect(l:address())) ~= nil)
+  print((net.connect(l:endpoint())) ~= nil)
+end
+
+-- host and port, and both in one text
+do
+  for _, address in ipairs { "127.0.0.1:0", "[::1]:0" } do
+    local l <close> = assert(net.listen(address))
+    local host, port = l:address()
+    print(host, math.type(port), l:endpoint() == address:gsub("0$", port), l:info().endpoint == l:endpoint())
+    local a = assert(net.connect(l:endpoint()))
+    local b = assert(net.connect(host, port))
+    local c = assert(net.connect(l:address()))
+    local ours, number = a:address()
+    local theirs, same = l:accept():peer()
+    print(ours == theirs, number == same, select(2, b:peer()) == port, c:peer_endpoint() == l:endpoint())
+    print(a:endpoint() == a:info().endpoint, a:peer_endpoint() == a:info().peer_endpoint)
+  end
+  local l <close> = net.listen("unix:t.sock")
+  local c <close> = assert(net.connect(l:endpoint()))
+  print(l:endpoint(), l:address())
+  print(c:peer_endpoint(), c:peer())
+  print(select("#", c:address()), c:address())
+  for _, bad in ipairs { { "127.0.0.1" }, { "/t.sock" }, { "a b" }, { "127.0.0.1:80", 80 }, { "h", 65536 }, { "h", "x" }, { "h", { timeout = 1 } } } do
+    print(select(2, pcall(net.connect, table.unpack(bad))))
+  end
+  print(select(2, pcall(require "perilune.rpc".connect, "127.0.0.1")))
+  print((require "perilune.rpc".connect("127.0.0.1", 1)), pcall(require "perilune.rpc".connect, "127.0.0.1", 1, { tiemout = 1 }))
 end
 
 -- a connection that goes out of scope sends what was written
@@ -152,10 +178,10 @@ end
 -- IPv6 and any address
 do
   local l = net.listen("*:0")
-  local port = l:address():match(":(%d+)$")
+  local _, port = l:address()
   local c = assert(net.connect("127.0.0.1:" .. port))
   local s = l:accept()
-  print(s:peer() == c:address())
+  print(s:peer_endpoint() == c:endpoint())
   c = assert(net.connect{host = "localhost", port = tonumber(port), timeout = 10, nodelay = false})
   c:write("by name") c:close()
   s = l:accept()

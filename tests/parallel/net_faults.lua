@@ -6,7 +6,7 @@ local pool = pl.pool.default()
 
 local function pair()
   local l = assert(net.listen("127.0.0.1:0"))
-  local a = assert(net.connect(l:address()))
+  local a = assert(net.connect(l:endpoint()))
   local b = assert(l:accept())
   l:close()
   return a, b
@@ -92,7 +92,7 @@ do
   end, handed)
   pl.after(0, function() for c in l do handed:send(c) end end)
   for i = 1, 5 do
-    local c <close> = net.connect(l:address())
+    local c <close> = net.connect(l:endpoint())
     c:write("client ", i, "\n")
     print(c:read_line(), (c:read()))
   end
@@ -115,7 +115,7 @@ do
     end, l, counts)
   end
   for _ = 1, 60 do
-    local c = assert(net.connect(l:address()))
+    local c = assert(net.connect(l:endpoint()))
     assert(c:read_all() == "x")
     c:close()
   end
@@ -176,7 +176,7 @@ do
     task:cancel()
     pcall(task.await, task)
   end
-  local c = net.connect(l:address())
+  local c = net.connect(l:endpoint())
   print((l:accept()) ~= nil)
   l:close()
 end
@@ -185,12 +185,12 @@ end
 do
   local l = net.listen("127.0.0.1:0")
   for i = 1, 200 do
-    local c = net.connect(l:address())
+    local c = net.connect(l:endpoint())
     local s = l:accept()
     if i % 2 == 0 then c:write("x") c:close() else c:abort() end
     s:close()
   end
-  local c = net.connect(l:address())
+  local c = net.connect(l:endpoint())
   local s = l:accept()
   s:set{read_timeout = 0.01}
   print(s:read())
@@ -219,7 +219,7 @@ do
     return served
   end, l)
   local clients = {}
-  for i = 1, 1000 do clients[i] = assert(net.connect(l:address())) end
+  for i = 1, 1000 do clients[i] = assert(net.connect(l:endpoint())) end
   for round = 1, 3 do
     for i, c in ipairs(clients) do c:write(i, " ", round, "\n") end
     for i, c in ipairs(clients) do

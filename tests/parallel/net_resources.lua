@@ -7,7 +7,7 @@ local pl = require "perilune"
 
 local function pair()
   local l <close> = assert(net.listen("127.0.0.1:0"))
-  local a = assert(net.connect(l:address()))
+  local a = assert(net.connect(l:endpoint()))
   return a, assert(l:accept())
 end
 
@@ -20,8 +20,8 @@ end
 print "-- reset before it is accepted: the next one is served"
 do
   local l <close> = net.listen("127.0.0.1:0")
-  for _ = 1, 20 do net.connect(l:address()):abort() end
-  local c = net.connect(l:address())
+  for _ = 1, 20 do net.connect(l:endpoint()):abort() end
+  local c = net.connect(l:endpoint())
   c:write("alive\n")
   c:flush()
   local line
@@ -112,7 +112,7 @@ do
     s:spawn(function()
       while not stop do
         local l = net.listen("127.0.0.1:0")
-        local c = net.connect(l:address())
+        local c = net.connect(l:endpoint())
         c:close() l:close()
         pl.yield()
       end
@@ -187,7 +187,7 @@ do
       end
     end)
     local clients = {}
-    for n = 1, 100 do clients[n] = net.connect(l:address()) end
+    for n = 1, 100 do clients[n] = net.connect(l:endpoint()) end
     for round = 1, 5 do
       for n, c in ipairs(clients) do c:write(n * round, "\n") end
       for n, c in ipairs(clients) do if c:read_line() == tostring(n * round) then served = served + 1 end end

@@ -2,7 +2,7 @@
 local net = require "perilune.net"
 local pl = require "perilune"
 local l = net.listen("127.0.0.1:0")
-local a = net.connect(l:address())
+local a = net.connect(l:endpoint())
 local b = l:accept()
 -- a timeout around a read: nothing is lost
 a:write("half") a:flush()
@@ -30,7 +30,7 @@ print(pl.scope(function(s)
   end)
   local answers = {}
   for i = 1, 3 do
-    local c <close> = net.connect(l:address())
+    local c <close> = net.connect(l:endpoint())
     c:write("abc", i, "\n")
     answers[i] = c:read_line()
   end

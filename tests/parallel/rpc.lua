@@ -22,7 +22,7 @@ pl.scope(function(s)
     call = function(x) return "called " .. x end,
     wait = function(seconds, ...) pl.sleep(seconds) return ... end,
   })
-  local c = assert(rpc.connect(l:address()))
+  local c = assert(rpc.connect(l:endpoint()))
 
   -- values
   print(c:add(2, 3), c:add(0.5, 1))
@@ -74,7 +74,7 @@ pl.scope(function(s)
   refused(function() for _ in c:stream("add", 1, 2) do end end)
   refused(function() for _ in c:stream "no_such" do end end)
   -- a small window: each side waits for the other
-  local small = assert(rpc.connect(l:address(), { window = 10 }))
+  local small = assert(rpc.connect(l:endpoint(), { window = 10 }))
   n = 0
   for i in small:stream("range", 1, 300) do n = n + i end
   print(n)
@@ -109,7 +109,7 @@ pl.scope(function(s)
     end, c, i)
   end
   print(pl.await_all(tasks))
-  print(c:peer() == l:address(), c:is_closed(), c:info().calls)
+  print(c:peer_endpoint() == l:endpoint(), c:is_closed(), c:info().calls)
   print(c:close(), c:close(), c:is_closed())
   print(c:try("add", 1, 2))
   print(c:notify("add", 1, 2))

@@ -10,10 +10,10 @@ pl.scope(function(s)
   local l = assert(net.listen("127.0.0.1:0"))
   local notified = 0
   rpc.serve(l, { add = function(a, b) return a + b end, note = function() notified = notified + 1 end })
-  local good = assert(rpc.connect(l:address()))
+  local good = assert(rpc.connect(l:endpoint()))
   -- what comes back after the greeting, until the connection ends
   local function try(bytes, greeting)
-    local c <close> = assert(net.connect(l:address()))
+    local c <close> = assert(net.connect(l:endpoint()))
     c:set { read_timeout = 5 }
     c:write(greeting or GREETING, bytes)
     c:flush()
@@ -64,7 +64,7 @@ pl.scope(function(s)
   print("the server goes on", good:add(2, 3))
 
   -- frames that are fine, in pieces of a byte
-  local c = assert(net.connect(l:address()))
+  local c = assert(net.connect(l:endpoint()))
   local bytes = GREETING .. call(7, "\131add\2\2\3") .. frame(4, "\99") .. frame(5, "\99\1") .. frame(3, "\132note\0")
   for i = 1, #bytes do
     c:write(bytes:sub(i, i))
@@ -92,7 +92,7 @@ pl.scope(function(s)
       pl.sleep(100)
     end,
   })
-  local c = assert(net.connect(l:address()))
+  local c = assert(net.connect(l:endpoint()))
   c:write(GREETING, frame(1, "\1\0\132hang\0"))
   c:read_exact(8)
   while called == 0 do pl.sleep(0.001) end
@@ -117,7 +117,7 @@ pl.scope(function(s)
       c:read()
       c:read()
     end)
-    local client = assert(rpc.connect(l:address(), { timeout = 5 }))
+    local client = assert(rpc.connect(l:endpoint(), { timeout = 5 }))
     local results = {}
     for i = 1, 3 do results[i] = s:spawn(function() return select(2, client:try("f", i)) end) end
     local texts = {}
@@ -153,7 +153,7 @@ local function dying(how)
       pl.sleep(0.01)
       how(c)
     end)
-    client = assert(rpc.connect(l:address()))
+    client = assert(rpc.connect(l:endpoint()))
     local fibers, codes = {}, {}
     for i = 1, 12 do fibers[i] = s:spawn(function() return select(3, client:try("f", i)) end) end
     for i = 1, 12 do codes[fibers[i]:await()] = true end
@@ -183,9 +183,9 @@ pl.scope(function(s)
     end,
     ping = function() return "pong" end,
   })
-  local stays = assert(rpc.connect(l:address()))
+  local stays = assert(rpc.connect(l:endpoint()))
   local waits = s:spawn(function() return stays:try "hang" end)
-  local dies = assert(rpc.connect(l:address()))
+  local dies = assert(rpc.connect(l:endpoint()))
   for _ = 1, 5 do s:daemon(function() pcall(dies.hang, dies) end) end
   while running < 6 do pl.sleep(0.001) end
   dies:close()
@@ -210,20 +210,20 @@ pl.scope(function(s)
     hang = function() local over <close> = guard() pl.sleep(100) end,
     fast = function() return "fast" end,
   })
-  local c = assert(rpc.connect(l:address(), { timeout = 0.02 }))
+  local c = assert(rpc.connect(l:endpoint(), { timeout = 0.02 }))
   print(c:try "hang")
   print(pcall(c.hang, c))
   -- the connection goes on; a busy machine may need more than the time
   local ok, text
   repeat ok, text = c:try "fast" until ok
   print(ok, text)
-  local patient = assert(rpc.connect(l:address()))
+  local patient = assert(rpc.connect(l:endpoint()))
   print(pl.timeout(0.02, function() return patient:hang() end))
   -- on a busy machine the time may be over before the function begins
   while ended < begun do pl.sleep(0.001) end
   print(ended == begun, patient:fast(), patient:info().calls)
   -- the server itself keeps the time: a call that says 10 ms, from a client that never gives up
-  local raw <close> = assert(net.connect(l:address()))
+  local raw <close> = assert(net.connect(l:endpoint()))
   raw:write(GREETING, frame(1, "\1\x90\x4e\132hang\0"))
   raw:read_exact(8)
   print((raw:read_exact(25):gsub("[^%g ]", ".")), ended == begun)
@@ -254,7 +254,7 @@ pl.scope(function(s)
     end,
     big = function(n) return ("x"):rep(n) end,
   }, { calls = 10 })
-  local c = assert(rpc.connect(l:address()))
+  local c = assert(rpc.connect(l:endpoint()))
   pl.each((function() local t = {} for i = 1, 500 do t[i] = i end return t end)(), function() c:slow() end)
   print("at once", most)
   local total = 0

@@ -48,7 +48,7 @@ for _, domains in ipairs { 0, 2 } do
     c:write "fine\n"
   end
   print(serve(handler, { domains = domains, on_error = on_error }, function(l)
-    local a, b = net.connect(l:address()), net.connect(l:address())
+    local a, b = net.connect(l:endpoint()), net.connect(l:endpoint())
     a:write "bad\n"
     b:write "good\n"
     print((a:read_line()))
@@ -64,7 +64,7 @@ for _, domains in ipairs { 0, 2 } do
     pl.sleep(0.05)
     c:write "done\n"
   end, { domains = domains, grace = 60 }, function(l)
-    client = net.connect(l:address())
+    client = net.connect(l:endpoint())
     client:read_line()
     client:write "go\n"
     client:flush()
@@ -75,7 +75,7 @@ for _, domains in ipairs { 0, 2 } do
     c:write "there\n"
     pl.sleep(600)
   end, { domains = domains, grace = 0.05 }, function(l)
-    client = net.connect(l:address())
+    client = net.connect(l:endpoint())
     client:read_line()
   end), (client:read_line()))
 
@@ -88,7 +88,7 @@ for _, domains in ipairs { 0, 2 } do
         pl.sleep(600)
       end, { domains = domains })
     end)
-    client = net.connect(l:address())
+    client = net.connect(l:endpoint())
     print(client:read_line())
   end)
   print((client:read_line()))
@@ -114,12 +114,12 @@ do
   server:use(http.gzip())
   pl.scope(function()
     local l = assert(server:listen("127.0.0.1:0", { domains = 2 }))
-    local url = "http://" .. l:address()
+    local url = "http://" .. l:endpoint()
     print(http.get(url .. "/hi/you").body, http.get(url .. "/fail").status, http.get(url .. "/none").status)
     -- The connections of http.get are there still, or are not: four more reach both.
     local seen, known, first = {}, {}, nil
     for _ = 1, 4 do
-      local c = net.connect(l:address())
+      local c = net.connect(l:endpoint())
       first = first or c
       known[#known + 1] = c
       c:write "GET /hi/x HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -133,10 +133,10 @@ do
     first:write "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n"
     first:flush()
     repeat pl.sleep(0.01) until l:info().served > info.served
-    print(l:close(0.05), l:info().closing, (net.connect(l:address())))
+    print(l:close(0.05), l:info().closing, (net.connect(l:endpoint())))
   end)
   print(server:run("127.0.0.1:0", { domains = 2 }, function(l)
-    print(http.get("http://" .. l:address() .. "/hi/me").body)
+    print(http.get("http://" .. l:endpoint() .. "/hi/me").body)
     l:close()
   end))
 end
@@ -148,7 +148,7 @@ pl.scope(function()
     add = function(a, b) return a + b, pl.domain.self():name() end,
     fail = function() error("no", 0) end,
   }, { domains = 2 })
-  local a, b = assert(rpc.connect(l:address())), assert(rpc.connect(l:address()))
+  local a, b = assert(rpc.connect(l:endpoint())), assert(rpc.connect(l:endpoint()))
   local sum, one = a:add(1, 2)
   local _, other = b:add(3, 4)
   print(sum, names { one, other })
@@ -173,7 +173,7 @@ pl.scope(function(s)
   end)
   local held = {}
   for n = 1, 2 do
-    held[n] = net.connect(l:address())
+    held[n] = net.connect(l:endpoint())
     held[n]:write "hold\n"
     held[held[n]:read_line()] = held[n]
   end
@@ -181,7 +181,7 @@ pl.scope(function(s)
   local answers = pl.channel.new()
   for _ = 1, 48 do
     s:spawn(function()
-      local c <close> = net.connect(l:address())
+      local c <close> = net.connect(l:endpoint())
       c:write "go\n"
       answers:send(c:read_line())
     end)

@@ -25,7 +25,7 @@ srv:get("/plain", function() return "plain" end)
 
 pl.scope(function(s)
   local l = assert(srv:listen "127.0.0.1:0")
-  local base = "ws://" .. l:address()
+  local base = "ws://" .. l:endpoint()
 
   -- messages of every size, both kinds
   local c, protocol = assert(ws.connect(base .. "/echo"))
@@ -86,7 +86,7 @@ pl.scope(function(s)
   print(select(3, ws.connect(base .. "/protocols", { headers = { origin = "http://elsewhere" } })))
   print(ws.connect(base .. "/protocols", { headers = { origin = "http://here" } }) ~= nil)
   local function status(headers, path)
-    local raw <close> = assert(net.connect(l:address()))
+    local raw <close> = assert(net.connect(l:endpoint()))
     raw:set { read_timeout = 5 }
     raw:write("GET ", path or "/echo", " HTTP/1.1\r\nHost: x\r\n", headers, "\r\n")
     return raw:read_line():match "%d%d%d"
@@ -99,7 +99,7 @@ pl.scope(function(s)
 
   -- raw frames to a server
   local function raw()
-    local r = assert(net.connect(l:address()))
+    local r = assert(net.connect(l:endpoint()))
     r:set { read_timeout = 5 }
     r:write("GET /echo HTTP/1.1\r\nHost: x\r\n", up, key, "Sec-WebSocket-Version: 13\r\n\r\n")
     local accept
@@ -169,7 +169,7 @@ pl.scope(function(s)
       a:set { read_timeout = 0.2 }
       a:read_all()
     end)
-    local c, message, code = ws.connect("ws://" .. fake:address() .. "/", { timeout = 5 })
+    local c, message, code = ws.connect("ws://" .. fake:endpoint() .. "/", { timeout = 5 })
     return c and c:recv(), message, code
   end
   masked(answer "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n")

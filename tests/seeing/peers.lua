@@ -18,7 +18,7 @@ local function pair(s, serve, options)
     serve(c)
   end)
   options = options or {}
-  options.host, options.port = "127.0.0.1", tonumber(l:address():match ":(%d+)$")
+  options.host, options.port = "127.0.0.1", select(2, l:address())
   return assert(net.connect(options))
 end
 
@@ -127,7 +127,7 @@ function parts.requests()
   end)
   server:get("/broken", function() error { status = 503, body = "no\n" } end)
   local l <close> = server:listen "127.0.0.1:0"
-  local base = "http://" .. l:address()
+  local base = "http://" .. l:endpoint()
   for id = 1, 5 do assert(http.get(base .. "/slow/" .. id).status == 200) end
   for _ = 1, 3 do assert(http.get(base .. "/busy").status == 200) end
   assert(http.get(base .. "/broken").status == 503)
@@ -137,7 +137,7 @@ function parts.requests()
     wait = function(seconds) pl.sleep(seconds) return true end,
     fail = function() error "on purpose" end,
   })
-  local c <close> = assert(rpc.connect(calls:address()))
+  local c <close> = assert(rpc.connect(calls:endpoint()))
   for _ = 1, 4 do c:wait(0.01) end
   assert(not pcall(c.fail, c))
   calls:close()

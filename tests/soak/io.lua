@@ -43,7 +43,7 @@ if arg[1] == "server" then
     srv:get("/slow", function() pl.sleep(0.05) return "slow" end)
     srv:get("/memory", function() collectgarbage() return tostring(collectgarbage "count") end)
     local h = assert(srv:listen "127.0.0.1:0")
-    print(l:address(), h:address())
+    print(l:endpoint(), h:endpoint())
     io.stdout:flush()
     signal.on("TERM"):recv()
   end)

@@ -5,7 +5,7 @@ local pl = require "perilune"
 local server = {cert = "server.pem", key = "server.key"}
 local function listen(tls)
   local l = assert(net.listen("127.0.0.1:0", {tls = tls}))
-  return l, tonumber(l:address():match("%d+$"))
+  return l, select(2, l:address())
 end
 
 -- A relay to `port` that hands every piece of bytes to `way(direction, bytes, output)`.

@@ -7,7 +7,7 @@ local srv = http.server()
 local connections = {}
 srv:get("/", function(req) return "hello" end)
 srv:get("/connection", function(req)
-  local peer = req:peer()
+  local peer = req:peer_endpoint()
   connections[peer] = connections[peer] or 0
   connections[peer] = connections[peer] + 1
   return tostring(connections[peer])
@@ -18,7 +18,7 @@ srv:post("/echo", function(req) return req:text() end)
 local identity = { cert = "server.pem", key = "server.key" }
 pl.scope(function(s)
   local l = assert(srv:listen("127.0.0.1:0", { tls = identity }))
-  local base = "https://" .. l:address()
+  local base = "https://" .. l:endpoint()
   local ca = { ca = "ca.pem" }
   local res = assert(http.get(base .. "/", { tls = ca }))
   print(res.status, res.body)
@@ -34,12 +34,12 @@ pl.scope(function(s)
   pool:close()
 
   -- http to an https server, and the other way round
-  print(select(3, http.get("http://" .. l:address() .. "/")) ~= nil)
+  print(select(3, http.get("http://" .. l:endpoint() .. "/")) ~= nil)
   local plain = assert(srv:listen "127.0.0.1:0")
-  print(select(2, http.get("https://" .. plain:address() .. "/", { tls = ca })))
+  print(select(2, http.get("https://" .. plain:endpoint() .. "/", { tls = ca })))
 
   -- the system's authorities; mistakes
-  print(http.get("https://localhost:" .. l:address():match "%d+$" .. "/").body)
+  print(http.get("https://localhost:" .. select(2, l:address()) .. "/").body)
   print(pcall(http.get, base .. "/", { tls = { cacert = "ca.pem" } }))
 
   -- a redirect: the other host is verified for itself
@@ -47,16 +47,16 @@ pl.scope(function(s)
   other:get("/", function(req) return "other" end)
   local ol = assert(other:listen("127.0.0.1:0", { tls = identity }))
   local first = http.server()
-  first:get("/", function() return http.redirect("https://" .. ol:address() .. "/") end)
+  first:get("/", function() return http.redirect("https://" .. ol:endpoint() .. "/") end)
   local fl = assert(first:listen("127.0.0.1:0", { tls = { cert = "a.pem", key = "a.key" } }))
-  print(http.get("https://" .. fl:address() .. "/", { tls = { ca = "ca.pem", name = "a.example" } }).body)
+  print(http.get("https://" .. fl:endpoint() .. "/", { tls = { ca = "ca.pem", name = "a.example" } }).body)
 
   -- clients that have to say who they are
   local strict = http.server()
   strict:get("/", function(req) return "welcome" end)
   local sl = assert(strict:listen("127.0.0.1:0", { tls = { cert = "server.pem", key = "server.key", client_ca = "ca.pem" } }))
-  print(http.get("https://" .. sl:address() .. "/", { tls = { ca = "ca.pem", cert = "alice.pem", key = "alice.key" } }).body)
-  print(select(2, http.get("https://" .. sl:address() .. "/", { tls = ca })))
+  print(http.get("https://" .. sl:endpoint() .. "/", { tls = { ca = "ca.pem", cert = "alice.pem", key = "alice.key" } }).body)
+  print(select(2, http.get("https://" .. sl:endpoint() .. "/", { tls = ca })))
 
   -- a body without a length that is cut off is not taken for whole
   local raw = net.listen("127.0.0.1:0")
@@ -70,6 +70,6 @@ pl.scope(function(s)
       end
     end
   end)
-  local res, message, code = http.get("https://" .. raw:address() .. "/", { tls = ca })
+  local res, message, code = http.get("https://" .. raw:endpoint() .. "/", { tls = ca })
   print(res, code == "reset" or code == "tls")
 end)

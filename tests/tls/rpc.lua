@@ -6,7 +6,7 @@ local rpc = require "perilune.rpc"
 local ws = require "perilune.ws"
 
 local identity = { cert = "server.pem", key = "server.key" }
-local function port(l) return tonumber(l:address():match "%d+$") end
+local function port(l) return select(2, l:address()) end
 local function to(l, tls) return { host = "localhost", port = port(l), tls = tls or { ca = "ca.pem" } } end
 
 local functions = {
@@ -111,7 +111,7 @@ pl.scope(function(s)
   failed("another name", rpc.connect(to(l, { ca = "ca.pem", name = "a.example" })))
 
   -- plain calls to a server that wants TLS; TLS to a server of plain calls
-  local plain <close> = assert(rpc.connect(l:address(), { timeout = 20 }))
+  local plain <close> = assert(rpc.connect(l:endpoint(), { timeout = 20 }))
   local ok, message, code = plain:try("add", 1, 1)
   print("no TLS", ok, code == "protocol" or code == "reset" or code == "closed")
   local pl_ = assert(net.listen "127.0.0.1:0")
@@ -119,9 +119,9 @@ pl.scope(function(s)
   failed("no TLS there", rpc.connect(to(pl_)))
 
   -- one that says nothing keeps nobody out
-  local silent = assert(net.connect(l:address()))
+  local silent = assert(net.connect(l:endpoint()))
   -- one that goes away in the middle of its handshake
-  local half = assert(net.connect(l:address()))
+  local half = assert(net.connect(l:endpoint()))
   half:write("\22\3\1\2\0\1\0\1\252\3\3")
   half:flush()
   half:abort()
@@ -151,7 +151,7 @@ pl.scope(function(s)
   local l = assert(net.listen("127.0.0.1:0", { tls = identity }))
   for _, tls in ipairs { { ca = "ca.pem" }, { ca = "other_ca.pem" } } do
     local client = s:spawn(function()
-      local way = assert(net.connect(l:address()))
+      local way = assert(net.connect(l:endpoint()))
       pl.sleep(0.02)
       local ok, message, code = way:start_tls { ca = tls.ca, name = "localhost" }
       way:abort()
@@ -233,7 +233,7 @@ pl.scope(function(s)
     local armed = false
     s:daemon(function()
       local a = outer:accept()
-      local b = assert(net.connect(inner:address()))
+      local b = assert(net.connect(inner:endpoint()))
       s:daemon(function() for bytes in function() return a:read() end do b:write(bytes) b:flush() end end)
       for bytes in function() return b:read() end do
         if armed then

@@ -5,7 +5,7 @@ local pl = require "perilune"
 -- What both ends are told when a client with these options meets a server with those.
 local function meet(server, client, host)
   local l = assert(net.listen("127.0.0.1:0", {tls = server}))
-  local port = tonumber(l:address():match("%d+$"))
+  local _, port = l:address()
   local told = pl.channel.new()
   pl.after(0, function()
     local c = l:accept()
@@ -49,7 +49,7 @@ case("a client's certificate used by a server", {cert = "alice.pem", key = "alic
 -- insecure connections leave nothing for others to resume
 do
   local l = net.listen("127.0.0.1:0", {tls = server})
-  local port = tonumber(l:address():match("%d+$"))
+  local _, port = l:address()
   local function try(tls)
     pl.after(0, function() local c = l:accept() c:write("x\n") c:read_line() c:close() end)
     local c, message, code = net.connect{host = "127.0.0.1", port = port, tls = tls}
@@ -85,7 +85,7 @@ case("a client without a certificate", strict, {ca = "ca.pem"})
 case("a client of another authority", strict, {ca = "ca.pem", cert = "mallory.pem", key = "mallory.key"})
 do
   local l = net.listen("127.0.0.1:0", {tls = strict})
-  local port = tonumber(l:address():match("%d+$"))
+  local _, port = l:address()
   local seen = pl.channel.new()
   pl.after(0, function()
     local c = l:accept()
@@ -107,7 +107,7 @@ end
 -- a peer that does not speak TLS
 do
   local l = net.listen("127.0.0.1:0")
-  local port = tonumber(l:address():match("%d+$"))
+  local _, port = l:address()
   pl.after(0, function() local c = l:accept() c:write("220 mail.example ESMTP\r\n") c:read() c:close() end)
   print(net.connect{host = "127.0.0.1", port = port, tls = {ca = "ca.pem"}})
   pl.after(0, function() l:accept():close() end)
@@ -118,7 +118,7 @@ do
   local l = net.listen("127.0.0.1:0", {tls = server})
   local told = pl.channel.new()
   pl.after(0, function() told:send(table.pack(l:accept():read())) end)
-  local c = net.connect(l:address())
+  local c = net.connect(l:endpoint())
   c:write("GET / HTTP/1.0\r\n\r\n")
   c:flush()
   print(table.unpack(told:recv()))

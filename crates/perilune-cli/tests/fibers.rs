@@ -43,7 +43,7 @@ local l = net.listen('127.0.0.1:0')
 local jobs, sem, pool = pl.channel.new(0, 'jobs'), pl.semaphore(1), pl.pool.new { workers = 2, name = 'mill' }
 pl.scope(function(s)
   s:daemon(function() while true do local c = l:accept() s:daemon(function() c:read() end) end end)
-  s:daemon(function() local c = net.connect(l:address()) c:read() end)
+  s:daemon(function() local c = net.connect(l:endpoint()) c:read() end)
   s:spawn(function() jobs:recv() end)
   s:daemon(function() pl.select { jobs, pl.after(300) } end)
   s:daemon(function() process.run { 'sleep', '300' } end)

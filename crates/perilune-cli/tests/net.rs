@@ -58,7 +58,7 @@ impl Drop for Server {
 const SERVER: &str = r#"
 local net, pl = require "perilune.net", require "perilune"
 local l = assert(net.listen("127.0.0.1:0"))
-print(l:address()) io.stdout:flush()
+print(l:endpoint()) io.stdout:flush()
 for c in l do
   pl.after(0, function()
     for line in c:lines() do
@@ -166,7 +166,7 @@ print(n)
 const CREW: &str = r#"
 local net, pl = require "perilune.net", require "perilune"
 local l = assert(net.listen("127.0.0.1:0"))
-print(l:address()) io.stdout:flush()
+print(l:endpoint()) io.stdout:flush()
 l:serve(function(c)
   c:write(pl.domain.self():name(), "\n")
   for line in c:lines() do

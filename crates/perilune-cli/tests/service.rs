@@ -16,7 +16,7 @@ fn listeners_are_inherited() {
     let source = r#"
         local net = require "perilune.net"
         local given = assert(net.inherited())
-        assert(#given == 1 and given.web == given[1] and given[1]:address() == arg[1], "the listener")
+        assert(#given == 1 and given.web == given[1] and given[1]:endpoint() == arg[1], "the listener")
         assert(#net.inherited() == 0, "once")
         local c = given.web:accept()
         c:write("hello ", c:read_line(), "\n")

@@ -28,13 +28,13 @@ const HTTP: &str = r#"
 local http = require "perilune.http"
 local srv = http.server()
 srv:get("/hello", function() return { status = 200, headers = { ["content-type"] = "text/plain" }, body = "hello" } end)
-srv:run("127.0.0.1:0", function(l) print(l:address()) io.stdout:flush() end)
+srv:run("127.0.0.1:0", function(l) print(l:endpoint()) io.stdout:flush() end)
 "#;
 
 const NET: &str = r#"
 local net, pl = require "perilune.net", require "perilune"
 local l = assert(net.listen("127.0.0.1:0"))
-print(l:address()) io.stdout:flush()
+print(l:endpoint()) io.stdout:flush()
 local answer = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\ncontent-length: 5\r\n\r\nhello"
 local function serve(c)
   while c:read_until("\r\n\r\n") do c:write(answer) end

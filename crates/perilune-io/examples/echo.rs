@@ -23,7 +23,7 @@ const SPAN: Duration = Duration::from_millis(700);
 const LUA: &str = r#"
 local net, pl = require "perilune.net", require "perilune"
 local l = assert(net.listen("127.0.0.1:0"))
-print(l:address()) io.stdout:flush()
+print(l:endpoint()) io.stdout:flush()
 local function serve(c)
   while true do
     local s = c:read()

@@ -1,5 +1,6 @@
 //! Addresses as programs write them: `"host:port"`, `"[::1]:80"`, `"*:80"`, `"unix:/path"`, `"unix:@name"` (Linux's names that are no files).
 
+use perilune_vm::{LuaResult, Value, Vm};
 use rustix::net::{SocketAddrAny, SocketAddrUnix};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -29,7 +30,7 @@ pub fn parse(text: &[u8]) -> Result<Target, String> {
     }
     let text = std::str::from_utf8(text).map_err(|_| "an address must be text".to_owned())?;
     let wanted = || format!("'{text}' is no address: expected 'host:port', '[ipv6]:port' or 'unix:/path'");
-    let (host, port) = text.rsplit_once(':').ok_or_else(wanted)?;
+    let (host, port) = text.rsplit_once(':').ok_or_else(|| without_port(text))?;
     let port: u16 =
         port.parse().map_err(|_| format!("'{port}' is no port: expected a number from 0 to 65535"))?;
     let host = match host.strip_prefix('[') {
@@ -40,6 +41,42 @@ pub fn parse(text: &[u8]) -> Result<Target, String> {
         None => host,
     };
     of_host(host, port)
+}
+
+/// The address that is argument `n`: one text, or a host with its port as the next argument, as `address()` gives them.
+///
+/// # Errors
+/// It is neither.
+pub fn check(vm: &mut Vm, n: u32) -> LuaResult<Target> {
+    let text = vm.check_str(n)?.bytes().to_vec();
+    if vm.arg_is_none_or_nil(n + 1) {
+        return parse(&text).map_err(|e| vm.arg_error(n, &e));
+    }
+    if vm.arg(n + 1).as_table().is_some() {
+        let wanted =
+            "expected a port; options stand beside the address, in one table: {host=, port=, timeout=}";
+        return Err(vm.arg_error(n + 1, wanted));
+    }
+    let port = vm.check_int(n + 1)?;
+    let Ok(port) = u16::try_from(port) else {
+        return Err(vm.arg_error(n + 1, &format!("'{port}' is no port: expected a number from 0 to 65535")));
+    };
+    let host = String::from_utf8_lossy(&text);
+    // An address with a port has one already.
+    if host.contains(':') && host.parse::<IpAddr>().is_err() && !host.contains('%') {
+        return Err(vm.arg_error(n, &format!("'{host}' is no host name, and there is a port beside it")));
+    }
+    of_host(&host, port).map_err(|e| vm.arg_error(n, &e))
+}
+
+/// What is said of an address without a port, by what it seems to be.
+fn without_port(text: &str) -> String {
+    if text.starts_with(['/', '@']) {
+        return format!("'{text}' is no address: a path is written 'unix:{text}'");
+    }
+    let host = !text.is_empty() && !text.contains(char::is_whitespace);
+    let hint = if host { " (address() gives host and port, endpoint() both in one text)" } else { "" };
+    format!("'{text}' has no port: expected 'host:port', '[ipv6]:port' or 'unix:/path'{hint}")
 }
 
 /// A host and a port.
@@ -100,11 +137,38 @@ pub fn text(address: Option<SocketAddrAny>) -> String {
     match SocketAddrUnix::try_from(address) {
         Ok(unix) => match (unix.path_bytes(), unix.abstract_name()) {
             (Some(path), _) => format!("unix:{}", String::from_utf8_lossy(path)),
-            (_, Some(name)) => format!("unix:@{}", String::from_utf8_lossy(name)),
+            (_, Some(name)) if !name.is_empty() => format!("unix:@{}", String::from_utf8_lossy(name)),
+            // It has no name: the end that connects has none.
             _ => "unix:".into(),
         },
         Err(_) => "?".into(),
     }
+}
+
+/// The two halves of what [`text`] gives: the host, without brackets, and its port; or the path of a socket of the file system, which has none.
+pub fn halves(endpoint: &str) -> (&str, Option<u16>) {
+    if let Some(path) = endpoint.strip_prefix("unix:") {
+        return (path, None);
+    }
+    match endpoint.rsplit_once(':') {
+        Some((host, port)) => {
+            let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+            (bare.unwrap_or(host), port.parse().ok())
+        }
+        None => (endpoint, None),
+    }
+}
+
+/// Returns host and port, as two results; of a socket of the file system, its path.
+///
+/// # Errors
+/// There is no memory.
+pub fn ret_halves(vm: &mut Vm, endpoint: &str) -> LuaResult<u32> {
+    let (host, port) = halves(endpoint);
+    vm.push_str(host.as_bytes())?;
+    let Some(port) = port else { return Ok(1) };
+    vm.push(Value::int(port.into()));
+    Ok(2)
 }
 
 /// An IPv4 address that came through a socket for both kinds, as such.
@@ -139,6 +203,17 @@ mod tests {
         for bad in ["", "x", "x:y", "x:65536", "::1:80", "[::1:80", "a b:1", "unix:"] {
             assert!(parse(bad.as_bytes()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn endpoints_have_two_halves() {
+        assert_eq!(halves("127.0.0.1:80"), ("127.0.0.1", Some(80)));
+        assert_eq!(halves("[::1]:0"), ("::1", Some(0)));
+        assert_eq!(halves("[fe80::1%2]:65535"), ("fe80::1%2", Some(65535)));
+        assert_eq!(halves("unix:/tmp/a:1"), ("/tmp/a:1", None));
+        assert_eq!(halves("unix:@name"), ("@name", None));
+        assert_eq!(halves("unix:"), ("", None));
+        assert_eq!(halves("?"), ("?", None));
     }
 
     #[test]

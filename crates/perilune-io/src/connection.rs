@@ -1,5 +1,6 @@
 //! Connections as programs see them: the natives on a [`Stream`].
 
+use crate::address;
 use crate::failure::Failure;
 use crate::seen;
 use crate::stream::{End, Input, More, Origin, Stream};
@@ -47,7 +48,9 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
             &SET,
             &INFO,
             &PEER,
+            &PEER_ENDPOINT,
             &ADDRESS,
+            &ENDPOINT,
             &IS_CLOSED,
         ],
         &[("__close", &AT_SCOPE_END)],
@@ -595,7 +598,7 @@ static INFO: Native = Native::leaf("info", |vm| {
     ] {
         vm.set_field(info, name, Value::int(n))?;
     }
-    for (name, text) in [("address", &stream.address), ("peer", &stream.peer)] {
+    for (name, text) in [("endpoint", &stream.endpoint), ("peer_endpoint", &stream.peer)] {
         let text = vm.value_str(text.as_bytes())?;
         vm.set_field(info, name, text)?;
     }
@@ -608,16 +611,28 @@ static INFO: Native = Native::leaf("info", |vm| {
     Ok(1)
 });
 
-/// `c:peer()`: the other end's address.
+/// `c:peer()`: the other end's host and port.
 static PEER: Native = Native::leaf("peer", |vm| {
+    let stream = this(vm)?;
+    address::ret_halves(vm, &stream.peer)
+});
+
+/// `c:peer_endpoint()`: the same as one text.
+static PEER_ENDPOINT: Native = Native::leaf("peer_endpoint", |vm| {
     let stream = this(vm)?;
     vm.ret_str(stream.peer.as_bytes())
 });
 
-/// `c:address()`: this end's address.
+/// `c:address()`: this end's host and port.
 static ADDRESS: Native = Native::leaf("address", |vm| {
     let stream = this(vm)?;
-    vm.ret_str(stream.address.as_bytes())
+    address::ret_halves(vm, &stream.endpoint)
+});
+
+/// `c:endpoint()`: the same as one text.
+static ENDPOINT: Native = Native::leaf("endpoint", |vm| {
+    let stream = this(vm)?;
+    vm.ret_str(stream.endpoint.as_bytes())
 });
 
 /// `c:is_closed()`: whether somebody has closed it here.

@@ -295,8 +295,7 @@ impl Wish {
 
 fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     let Some(table) = vm.arg(1).as_table() else {
-        let text = vm.check_str(1)?.bytes().to_vec();
-        let target = address::parse(&text).map_err(|e| vm.arg_error(1, &e))?;
+        let target = address::check(vm, 1)?;
         return Ok(Wish { target, span: None, nodelay: true, tls: Value::NIL });
     };
     options::check(vm, table, &["host", "port", "path", "timeout", "nodelay", "tls"])?;
@@ -316,7 +315,7 @@ fn wish(vm: &mut Vm) -> LuaResult<Wish> {
     Ok(Wish { target, span, nodelay, tls })
 }
 
-/// `net.connect(address)`, `net.connect{host=, port=, timeout=, nodelay=, tls=}`, `net.connect{path=}`.
+/// `net.connect(address)`, `net.connect(host, port)`, `net.connect{host=, port=, timeout=, nodelay=, tls=}`, `net.connect{path=}`.
 pub static CONNECT: Native = Native::leaf("connect", |vm| {
     let waits = match outside::woken(vm)? {
         Turn::Asleep => return Err(vm.park()),

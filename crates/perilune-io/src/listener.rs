@@ -56,7 +56,7 @@ const MOST_REFUSED: usize = 256;
 pub struct Listener {
     registration: Registration,
     fd: Mutex<Option<Arc<OwnedFd>>>,
-    address: String,
+    endpoint: String,
     /// The socket's file, which goes with it.
     file: Option<PathBuf>,
     /// Connections that are accepted begin TLS sessions from this.
@@ -93,7 +93,7 @@ impl Awaited for Listener {
         ObjectKind::Listener
     }
     fn name(&self) -> String {
-        self.address.clone()
+        self.endpoint.clone()
     }
 }
 
@@ -103,7 +103,7 @@ impl SharedObject for Listener {
     }
     fn label(&self) -> Option<String> {
         let closed = if self.closed.load(Ordering::Acquire) { " (closed)" } else { "" };
-        Some(format!("{}{closed}", self.address))
+        Some(format!("{}{closed}", self.endpoint))
     }
 }
 
@@ -111,7 +111,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(
         vm,
         mt,
-        &[&ACCEPT, &CLOSE, &ADDRESS, &INFO, &serve::SERVE],
+        &[&ACCEPT, &CLOSE, &ADDRESS, &ENDPOINT, &INFO, &serve::SERVE],
         &[("__call", &NEXT), ("__close", &AT_SCOPE_END)],
     )
 }
@@ -226,7 +226,7 @@ fn of_socket(fd: OwnedFd, file: Option<PathBuf>) -> Result<Listener, Errno> {
     let registration = poller::register(&fd)?;
     Ok(Listener {
         registration,
-        address: address::text(rustix::net::getsockname(&fd).ok()),
+        endpoint: address::text(rustix::net::getsockname(&fd).ok()),
         fd: Mutex::new(Some(Arc::new(fd))),
         file,
         tls: None,
@@ -441,10 +441,16 @@ static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
     Ok(0)
 });
 
-/// `l:address()`
+/// `l:address()`: host and port.
 static ADDRESS: Native = Native::leaf("address", |vm| {
     let listener = this(vm)?;
-    vm.ret_str(listener.address.as_bytes())
+    address::ret_halves(vm, &listener.endpoint)
+});
+
+/// `l:endpoint()`: the same as one text.
+static ENDPOINT: Native = Native::leaf("endpoint", |vm| {
+    let listener = this(vm)?;
+    vm.ret_str(listener.endpoint.as_bytes())
 });
 
 /// `l:info()`
@@ -457,8 +463,8 @@ static INFO: Native = Native::leaf("info", |vm| {
     for (name, n) in counts {
         vm.set_field(info, name, Value::int(n.load(Ordering::Relaxed) as i64))?;
     }
-    let address = vm.value_str(listener.address.as_bytes())?;
-    vm.set_field(info, "address", address)?;
+    let endpoint = vm.value_str(listener.endpoint.as_bytes())?;
+    vm.set_field(info, "endpoint", endpoint)?;
     vm.set_field(info, "closed", listener.closed.load(Ordering::Acquire).into())?;
     Ok(1)
 });

@@ -18,6 +18,7 @@ local function member(body, inbox, control, active, listener, ...)
   end
   function source:close() return inbox:close() end
   function source:address() return listener:address() end
+  function source:endpoint() return listener:endpoint() end
   -- A connection has ended.
   function source:ended() active:sub() end
   return body(source, control, ...)

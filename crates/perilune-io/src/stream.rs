@@ -195,8 +195,8 @@ pub struct Stream {
     tls: OnceLock<Box<Mutex<Session>>>,
     /// The session is not there for the program's bytes yet.
     handshaking: AtomicBool,
-    /// Our address and the peer's.
-    pub address: String,
+    /// Our end and the peer's, as one connects to them.
+    pub endpoint: String,
     /// As above.
     pub peer: String,
     kind: &'static SharedKind,
@@ -259,7 +259,7 @@ impl Stream {
         (input, output): (Option<Arc<OwnedFd>>, Option<Arc<OwnedFd>>),
         registration: Registration,
         kind: &'static SharedKind,
-        (address, peer): (String, String),
+        (endpoint, peer): (String, String),
         is_tcp: bool,
         origin: Origin,
     ) -> Arc<Stream> {
@@ -292,7 +292,7 @@ impl Stream {
             talk: Talk::default(),
             is_tcp,
             origin,
-            address,
+            endpoint,
             peer,
             host: OnceLock::new(),
             tls: OnceLock::new(),
@@ -967,7 +967,7 @@ impl Awaited for Stream {
         ObjectKind::Connection
     }
     fn name(&self) -> String {
-        format!("{} -> {}", self.address, self.peer)
+        format!("{} -> {}", self.endpoint, self.peer)
     }
 }
 
@@ -977,7 +977,7 @@ impl SharedObject for Stream {
     }
     fn label(&self) -> Option<String> {
         let closed = if self.is_closed() { " (closed)" } else { "" };
-        Some(format!("{} -> {}{closed}", self.address, self.peer))
+        Some(format!("{} -> {}{closed}", self.endpoint, self.peer))
     }
     fn held_bytes(&self) -> usize {
         self.input().buffer.len() + self.output().buffer.len()

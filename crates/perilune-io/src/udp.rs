@@ -33,7 +33,7 @@ struct Udp {
     reads: Mutex<Option<Arc<OwnedFd>>>,
     writes: Mutex<Option<Arc<OwnedFd>>>,
     timeouts: Timeouts,
-    address: String,
+    endpoint: String,
     is_ipv6: bool,
 }
 
@@ -63,7 +63,7 @@ impl Awaited for Udp {
         ObjectKind::Socket
     }
     fn name(&self) -> String {
-        self.address.clone()
+        self.endpoint.clone()
     }
 }
 
@@ -72,12 +72,12 @@ impl SharedObject for Udp {
         &UDP
     }
     fn label(&self) -> Option<String> {
-        Some(self.address.clone())
+        Some(self.endpoint.clone())
     }
 }
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    fill(vm, mt, &[&SEND, &RECV, &SET, &ADDRESS, &CLOSE], &[("__close", &AT_SCOPE_END)])
+    fill(vm, mt, &[&SEND, &RECV, &SET, &ADDRESS, &ENDPOINT, &CLOSE], &[("__close", &AT_SCOPE_END)])
 }
 
 fn this(vm: &mut Vm) -> LuaResult<Arc<Udp>> {
@@ -86,14 +86,12 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Udp>> {
 
 /// An address without a name.
 fn check_address(vm: &mut Vm, n: u32) -> LuaResult<Target> {
-    let text = vm.check_str(n)?.bytes().to_vec();
-    match address::parse(&text) {
-        Ok(target @ (Target::Ip(_) | Target::Any(_))) => Ok(target),
-        Ok(Target::Name(name, _)) => {
+    match address::check(vm, n)? {
+        target @ (Target::Ip(_) | Target::Any(_)) => Ok(target),
+        Target::Name(name, _) => {
             Err(vm.arg_error(n, &format!("'{name}' is a name: look it up first (net.resolve)")))
         }
-        Ok(Target::Unix(_)) => Err(vm.arg_error(n, "expected an IP address and a port")),
-        Err(text) => Err(vm.arg_error(n, &text)),
+        Target::Unix(_) => Err(vm.arg_error(n, "expected an IP address and a port")),
     }
 }
 
@@ -127,19 +125,19 @@ fn bind(address: SocketAddr) -> Result<Udp, Errno> {
     }
     rustix::net::bind(&fd, &address)?;
     let registration = poller::register(&fd)?;
-    let name = address::text(rustix::net::getsockname(&fd).ok());
+    let endpoint = address::text(rustix::net::getsockname(&fd).ok());
     let fd = Arc::new(fd);
     Ok(Udp {
         registration,
         reads: Mutex::new(Some(Arc::clone(&fd))),
         writes: Mutex::new(Some(fd)),
         timeouts: Timeouts::default(),
-        address: name,
+        endpoint,
         is_ipv6: address.is_ipv6(),
     })
 }
 
-/// `u:send(bytes, address)`: true. It may still be lost on its way.
+/// `u:send(bytes, address)`, `u:send(bytes, host, port)`: true. It may still be lost on its way.
 static SEND: Native = Native::leaf("send", |vm| {
     let udp = this(vm)?;
     let text = vm.check_str(2)?;
@@ -233,10 +231,16 @@ static SET: Native = Native::leaf("set", |vm| {
     vm.ret(this)
 });
 
-/// `u:address()`
+/// `u:address()`: host and port.
 static ADDRESS: Native = Native::leaf("address", |vm| {
     let udp = this(vm)?;
-    vm.ret_str(udp.address.as_bytes())
+    address::ret_halves(vm, &udp.endpoint)
+});
+
+/// `u:endpoint()`: the same as one text.
+static ENDPOINT: Native = Native::leaf("endpoint", |vm| {
+    let udp = this(vm)?;
+    vm.ret_str(udp.endpoint.as_bytes())
 });
 
 /// `u:close()`: true if it was open.

@@ -77,8 +77,8 @@ pl.scope(function(scope)
     for connection in listener do scope:daemon(serve, connection) end
   end)
   if arg[1] then
-    io.stderr:write("serving at ", listener:address(), "\n")
+    io.stderr:write("serving at ", listener:endpoint(), "\n")
   else
-    print(string.format("%d answered, %d failed, sum %d", pl.domain.spawn("clients", clients, listener:address()):join()))
+    print(string.format("%d answered, %d failed, sum %d", pl.domain.spawn("clients", clients, listener:endpoint()):join()))
   end
 end)

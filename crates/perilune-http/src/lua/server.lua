@@ -50,6 +50,8 @@ end
 
 function Request:peer() return self._c:peer() end
 
+function Request:peer_endpoint() return self._c:peer_endpoint() end
+
 -- How long the next read of the body may take.
 function Request:_seconds()
   local options = self._options
@@ -418,6 +420,8 @@ Listener.__index = Listener
 
 function Listener:address() return self._listener:address() end
 
+function Listener:endpoint() return self._listener:endpoint() end
+
 function Listener:info()
   local idle = 0
   for state in next, self._connections do
@@ -450,7 +454,7 @@ Listener.__close = function(l) l:close(0) end
 local Crew = { __name = "http.listener" }
 Crew.__index = Crew
 Crew.__close = Listener.__close
-Crew.address, Crew.wait = Listener.address, Listener.wait
+Crew.address, Crew.endpoint, Crew.wait = Listener.address, Listener.endpoint, Listener.wait
 
 function Crew:info()
   local sum = { served = 0, connections = 0, idle = 0, closing = self._closing }
@@ -589,7 +593,7 @@ local function listen_in_domains(server, listener, is_own, count)
       sleep(0.05)
     end)
   end)
-  l._fiber:name("http " .. listener:address())
+  l._fiber:name("http " .. listener:endpoint())
   return l
 end
 
@@ -619,7 +623,7 @@ function Server:listen(address, options)
     pl.scope(function(scope) accept(self, l, scope) end)
     return true
   end)
-  l._fiber:name("http " .. listener:address())
+  l._fiber:name("http " .. listener:endpoint())
   return l
 end
 

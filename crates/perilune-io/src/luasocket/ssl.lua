@@ -141,7 +141,7 @@ local function setup(self)
   if not tls.server then
     tls.name = self._name
     -- Nobody looks at the name of one who is not verified.
-    if not tls.name and tls.insecure then tls.name = self._conn:peer():match "^%[?(.-)%]?:%d+$" end
+    if not tls.name and tls.insecure then tls.name = self._conn:peer() end
     if not tls.name then return nil, "whom the server has to be is not known: call conn:sni(name) before conn:dohandshake(), or say verify = \"none\"" end
   elseif self._contexts then
     local certs = { table.unpack(tls.certs or {}) }

@@ -6,6 +6,7 @@ use super::link::{Link, Role};
 use super::natives::{
     Unsent, bad_values, draft, drop_draft, push_values, put, put_arguments, room, send_small, shaken, text_of,
 };
+use crate::address;
 use crate::connection::CONNECTION;
 use crate::failure::Failure;
 use crate::options;
@@ -82,7 +83,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(
         vm,
         mt,
-        &[&CALL, &TRY, &NOTIFY, &OPEN_STREAM, &CLOSE, &IS_CLOSED, &PEER, &INFO],
+        &[&CALL, &TRY, &NOTIFY, &OPEN_STREAM, &CLOSE, &IS_CLOSED, &PEER, &PEER_ENDPOINT, &INFO],
         &[("__close", &CLOSE)],
     )?;
     // What is no method is a served function.
@@ -585,8 +586,14 @@ static IS_CLOSED: Native = Native::leaf("is_closed", |vm| {
     }
 });
 
-/// `c:peer()`: the server's address.
+/// `c:peer()`: the server's host and port.
 static PEER: Native = Native::leaf("peer", |vm| {
+    let client = this(vm)?;
+    address::ret_halves(vm, &client.link.stream.peer)
+});
+
+/// `c:peer_endpoint()`: the same as one text.
+static PEER_ENDPOINT: Native = Native::leaf("peer_endpoint", |vm| {
     let client = this(vm)?;
     vm.ret_str(client.link.stream.peer.as_bytes())
 });

@@ -188,14 +188,16 @@ end
 
 local connect_options = { timeout = true, window = true, all = "'timeout', 'window'" }
 
--- rpc.connect(address [, options])
-function rpc.connect(address, options)
+-- rpc.connect(address [, options]), rpc.connect(host, port [, options])
+function rpc.connect(address, options, more)
+  local port
+  if type(options) == "number" then port, options = options, more end
   options = check_options(options, 2, "connect", connect_options)
   local connection = address
   if type(address) ~= "userdata" then
     -- a mistake in the address is one of the caller
     local ok, message, code
-    ok, connection, message, code = pcall(net.connect, address)
+    ok, connection, message, code = pcall(net.connect, address, port)
     if not ok then error(connection, 2) end
     if not connection then return nil, message, code end
   end

@@ -24,6 +24,7 @@
 mod accept;
 pub mod frame;
 
+use crate::address;
 use crate::connection::CONNECTION;
 use crate::failure::Failure;
 use crate::slot::Left;
@@ -237,7 +238,7 @@ impl SharedObject for Socket {
     }
     fn label(&self) -> Option<String> {
         let closed = if self.stream.is_closed() { " (closed)" } else { "" };
-        Some(format!("{} -> {}{closed}", self.stream.address, self.stream.peer))
+        Some(format!("{} -> {}{closed}", self.stream.endpoint, self.stream.peer))
     }
 }
 
@@ -296,7 +297,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(
         vm,
         mt,
-        &[&RECV, &SEND, &PING, &CLOSE, &PEER, &IS_CLOSED],
+        &[&RECV, &SEND, &PING, &CLOSE, &PEER, &PEER_ENDPOINT, &IS_CLOSED],
         &[("__call", &NEXT), ("__close", &AT_SCOPE_END)],
     )
 }
@@ -483,8 +484,14 @@ static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
     Ok(0)
 });
 
-/// `c:peer()`
+/// `c:peer()`: the other end's host and port.
 static PEER: Native = Native::leaf("peer", |vm| {
+    let socket = this(vm)?;
+    address::ret_halves(vm, &socket.stream.peer)
+});
+
+/// `c:peer_endpoint()`: the same as one text.
+static PEER_ENDPOINT: Native = Native::leaf("peer_endpoint", |vm| {
     let socket = this(vm)?;
     vm.ret_str(socket.stream.peer.as_bytes())
 });
