@@ -27,6 +27,7 @@ mod allocate;
 mod calls;
 mod control;
 mod cost;
+mod elements;
 mod facts;
 mod index;
 mod inline;

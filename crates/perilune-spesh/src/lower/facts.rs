@@ -66,14 +66,16 @@ pub(super) enum Fact {
     Writable(Name),
     /// Anything may be stored into it without telling the collector: it has the epoch of the day. Not hoisted: a collection ends it.
     Fresh(Name),
-    /// What the cache has holds for the table: the address of the value.
-    Class(Name, FrameNumber, u16),
+    /// What the cache has holds for the table: the address of the place, a node or a value.
+    Class(Name, FrameNumber, u16, bool),
     /// What the cache has holds for strings: the address of the place.
     StringMethod(FrameNumber, u16, bool),
     /// The value is the native at this address.
     Native(Name, usize),
     /// The value is the native at this address, with upvalues.
     NativeClosure(Name, usize),
+    /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]): their address, and how many there are. None of it ever changes.
+    Elements(Name, u8),
 }
 
 /// An [`ArrayKind`], in order.
@@ -98,7 +100,8 @@ impl Fact {
             | Fact::Fresh(name)
             | Fact::Class(name, ..)
             | Fact::Native(name, _)
-            | Fact::NativeClosure(name, _) => Some(name),
+            | Fact::NativeClosure(name, _)
+            | Fact::Elements(name, _) => Some(name),
             Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
             Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
@@ -107,12 +110,16 @@ impl Fact {
 
     /// It can hold of the value of a register of this type.
     pub(super) fn suits(self, ty: Ty) -> bool {
-        ty == Ty::Table || matches!(self, Fact::Native(..) | Fact::NativeClosure(..))
+        match self {
+            Fact::Native(..) | Fact::NativeClosure(..) => true,
+            Fact::Elements(..) => ty == Ty::Any,
+            _ => ty == Ty::Table,
+        }
     }
 
     /// Nothing that is done to the value can make it false.
     fn is_for_good(self) -> bool {
-        matches!(self, Fact::Native(..) | Fact::NativeClosure(..))
+        matches!(self, Fact::Native(..) | Fact::NativeClosure(..) | Fact::Elements(..))
             && !self.of().is_some_and(Name::is_of_variable)
     }
 
@@ -124,13 +131,14 @@ impl Fact {
             | Fact::Global(frame, ..)
             | Fact::GlobalTable(frame, ..)
             | Fact::StringMethod(frame, ..)
-            | Fact::Class(_, frame, _) => frame,
+            | Fact::Class(_, frame, ..) => frame,
             Fact::Array(..)
             | Fact::Slots(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
             | Fact::Native(..)
-            | Fact::NativeClosure(..) => 0,
+            | Fact::NativeClosure(..)
+            | Fact::Elements(..) => 0,
         };
         let of = self.of();
         frame == 0 && !matches!(of, Some(Name::Upvalue(1.., _) | Name::Global(1.., _)))
@@ -143,9 +151,10 @@ impl Fact {
             Fact::Slots(_, shape) => Fact::Slots(name, shape),
             Fact::Writable(_) => Fact::Writable(name),
             Fact::Fresh(_) => Fact::Fresh(name),
-            Fact::Class(_, frame, cache) => Fact::Class(name, frame, cache),
+            Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
             Fact::Native(_, native) => Fact::Native(name, native),
             Fact::NativeClosure(_, native) => Fact::NativeClosure(name, native),
+            Fact::Elements(_, element) => Fact::Elements(name, element),
             Fact::Upvalue(..)
             | Fact::Global(..)
             | Fact::UpvalueTable(..)
@@ -189,6 +198,7 @@ impl State {
                     | Fact::Writable(_)
                     | Fact::Native(..)
                     | Fact::NativeClosure(..)
+                    | Fact::Elements(..)
             )
         };
         self.facts.retain(|fact| holds(fact) && !matches!(fact.of(), Some(Name::Global(..))));
@@ -307,6 +317,10 @@ impl Lowering<'_, '_> {
             self.is_native_closure(r, native, exit);
             return true;
         }
+        if let (Fact::Elements(_, element), Some(r)) = (fact, holder) {
+            self.elements(r, element, exit);
+            return true;
+        }
         let table = match fact.of() {
             Some(Name::Upvalue(frame, n)) if !matches!(fact, Fact::UpvalueTable(..)) => {
                 Some(self.values(Fact::UpvalueTable(frame, n))[0])
@@ -328,8 +342,11 @@ impl Lowering<'_, '_> {
             (Fact::Array(name, kind), Some(table)) => drop(self.array(name, table, kind, exit)),
             (Fact::Slots(name, shape), Some(table)) => drop(self.slots(name, table, shape, exit)),
             (Fact::Writable(name), Some(table)) => self.writable(Some(name), table, exit),
-            (Fact::Class(name, _, cache), Some(table)) => drop(self.class(name, table, cache, exit)),
-            (Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..), _) | (_, None) => return false,
+            (Fact::Class(name, _, cache, node), Some(table)) => {
+                self.class(name, table, cache, node, exit);
+            }
+            (Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..) | Fact::Elements(..), _)
+            | (_, None) => return false,
         }
         true
     }
@@ -358,9 +375,9 @@ impl Lowering<'_, '_> {
     }
 
     /// What comes with a fact that holds: as many values as its kind has.
-    fn values(&mut self, fact: Fact) -> Vec<Value> {
+    pub(super) fn values(&mut self, fact: Fact) -> Vec<Value> {
         let count = match fact {
-            Fact::Array(..) => 2,
+            Fact::Array(..) | Fact::Elements(..) => 2,
             Fact::Writable(_) | Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..) => 0,
             _ => 1,
         };
@@ -421,11 +438,11 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where the class of the table has what this cache is for, else goes to `slow`.
-    pub(super) fn class(&mut self, name: Name, table: Value, d: u16, slow: Block) -> Value {
-        let fact = Fact::Class(name, self.frame, d);
+    /// Where the class of the table has what this cache is for, a node or a value, else goes to `slow`.
+    pub(super) fn class(&mut self, name: Name, table: Value, d: u16, node: bool, slow: Block) -> Value {
+        let fact = Fact::Class(name, self.frame, d, node);
         if !self.has(fact) {
-            let place = self.place_in_class(table, d, slow);
+            let place = self.place_in_class(table, d, node, slow);
             self.keep(fact, vec![place]);
         }
         self.values(fact)[0]

@@ -120,6 +120,9 @@ impl Lowering<'_, '_> {
     pub(super) fn get_index(&mut self, at: usize) {
         let i = self.code(at);
         let (a, b, arrays) = (i.a() as usize, i.b() as usize, self.site(at).arrays);
+        if self.get_element(at) {
+            return;
+        }
         if arrays & !OTHER_OBJECT == 0 || !matches!(self.ty(b), Ty::Any | Ty::Table) {
             return self.step_and_guard(at);
         }
@@ -218,6 +221,9 @@ impl Lowering<'_, '_> {
     pub(super) fn set_index(&mut self, at: usize) {
         let i = self.code(at);
         let (a, arrays) = (i.a() as usize, self.site(at).arrays);
+        if self.set_element(at) {
+            return;
+        }
         if arrays & !OTHER_OBJECT == 0 || !matches!(self.ty(a), Ty::Any | Ty::Table) {
             return self.step(at);
         }

@@ -231,6 +231,14 @@ impl Lowering<'_, '_> {
                 let ty = self.take(at, slots, Self::slot(slot as usize), slow.block);
                 return self.join(at, slow, Some((a, ty)));
             }
+            Some(Cache::Class { node }) => {
+                // The environment of a task's functions: the domain's globals are behind its metatable.
+                let slow = self.slow(at);
+                let table = self.upvalue_table(i.b(), slow.block).val;
+                let name = Name::Upvalue(self.frame, i.b());
+                let ty = self.take_from_class(at, (name, table), node, slow.block);
+                return self.join(at, slow, Some((a, ty)));
+            }
             _ => return self.step_and_guard(at),
         };
         if self.result(at) == Ty::Table {
@@ -317,10 +325,19 @@ impl Lowering<'_, '_> {
         self.unless(same, slow);
     }
 
-    /// Where the class of the table has what this cache is for.
-    pub(super) fn place_in_class(&mut self, table: Value, d: u16, slow: Block) -> Value {
+    /// What the class of a table has for instruction `at` becomes its register.
+    fn take_from_class(&mut self, at: usize, (name, table): (Name, Value), node: bool, slow: Block) -> Ty {
+        let place = self.class(name, table, self.code(at).d(), node, slow);
+        match node {
+            true => self.take_apart(at, place, layout::NODE_VALUE, layout::NODE_VALUE_TAG, slow),
+            false => self.take(at, place, 0, slow),
+        }
+    }
+
+    /// Where the class of the table has what this cache is for, a node or a value.
+    pub(super) fn place_in_class(&mut self, table: Value, d: u16, node: bool, slow: Block) -> Value {
         let cache = layout::cache(d);
-        self.is_cached(table, cache, layout::CACHE_CLASS, slow);
+        self.is_cached(table, cache, layout::cache_of_class(node), slow);
         let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
         let own = self.load(types::I64, table, layout::TABLE_METATABLE);
         let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
@@ -348,9 +365,8 @@ impl Lowering<'_, '_> {
         let (slow, name) = (self.slow(at), self.name_of(i.b() as usize));
         let a = i.a() as usize;
         let ty = self.result(at);
-        if let (Some(Cache::Class), false) = (self.site(at).cache, self.site(at).shapes) {
-            let place = self.class(name, table.val, i.d(), slow.block);
-            self.take(at, place, 0, slow.block);
+        if let (Some(Cache::Class { node }), false) = (self.site(at).cache, self.site(at).shapes) {
+            self.take_from_class(at, (name, table.val), node, slow.block);
         } else {
             self.field_by_leaf(at, table.val, ty, slow.block);
         }
@@ -416,10 +432,7 @@ impl Lowering<'_, '_> {
                     self.take(at, slots, Self::slot(slot as usize), to);
                 }
             }
-            Cache::Class => {
-                let place = self.class(name, table, i.d(), to);
-                self.take(at, place, 0, to);
-            }
+            Cache::Class { node } => drop(self.take_from_class(at, (name, table), node, to)),
             Cache::Node => {
                 let node = self.node(table, i.c(), i.d(), to);
                 self.take_apart(at, node, layout::NODE_VALUE, layout::NODE_VALUE_TAG, to);
@@ -571,7 +584,7 @@ impl Lowering<'_, '_> {
                 }
                 self.keep(Fact::Slots(name, shape), vec![slots]);
             }
-            Cache::Node | Cache::Class | Cache::OfStrings { .. } => {
+            Cache::Node | Cache::Class { .. } | Cache::OfStrings { .. } => {
                 self.set_field_by_leaf(at, table, slow.block);
             }
         }

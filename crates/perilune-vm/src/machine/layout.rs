@@ -5,6 +5,7 @@ use crate::Vm;
 use crate::frame::{CALL_GAP, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval};
+use crate::shared::SharedRef;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Header;
 use std::mem::offset_of;
@@ -100,8 +101,11 @@ pub const fn cache(d: u16) -> i32 {
 pub const CACHE_SHAPE: i32 = offset_of!(Ic, shape) as i32;
 /// The kind of a cache for a field in a node, in the upper half of the 8 bytes at [`CACHE_SHAPE`].
 pub const CACHE_NODE: u64 = (crate::interp::ic::NODE as u64) << 32;
-/// The kind of a cache for a field of a class, likewise.
-pub const CACHE_CLASS: u64 = (crate::interp::ic::PROTO_SLOT as u64) << 32;
+/// The kind of a cache for a field of a class, likewise: its place is a node, or a value.
+pub const fn cache_of_class(node: bool) -> u64 {
+    use crate::interp::ic::{PROTO_NODE, PROTO_SLOT};
+    (if node { PROTO_NODE } else { PROTO_SLOT } as u64) << 32
+}
 /// What a cache for a method of strings has at [`CACHE_SHAPE`], shape and kind in 8 bytes: its place is a node, or a value.
 pub const fn cache_of_strings(node: bool) -> u64 {
     use crate::interp::ic::{PROTO_NODE, PROTO_SLOT, STRINGS};
@@ -162,6 +166,13 @@ pub const IS_CLASS: u8 = crate::object::TABLE_IS_PROTO;
 pub const TABLE_SIZE: i32 = size_of::<Table>() as i32;
 /// Flag of a table: elements of its array may be nil.
 pub const HOLES: u8 = crate::table::TABLE_HOLES;
+
+/// From a domain's reference to a shared object to the type of its elements, 1 byte ([`crate::shared::Element`]); 0: it is no array. This and the next two never change.
+pub const SHARED_ELEMENT: i32 = offset_of!(SharedRef, element) as i32;
+/// From a reference to a shared array to the address of its elements.
+pub const SHARED_DATA: i32 = offset_of!(SharedRef, data) as i32;
+/// From a reference to a shared array to how many elements it has, 8 bytes; 0 if they may not be got and stored in line, since somebody watches.
+pub const SHARED_LENGTH: i32 = offset_of!(SharedRef, len) as i32;
 
 /// What is at [`FRAME_CALL`] of a plain call whose function is in register `a` and whose caller wants so many results.
 pub const fn call_word(a: u8, results: i16) -> u64 {

@@ -13,6 +13,7 @@ use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
 use crate::native::{Kind, Native};
 use crate::object::{ArrayKind, ProtoInst, Table};
+use crate::shared::SharedRef;
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op, Proto};
@@ -88,6 +89,8 @@ pub struct Site {
     pub result: Tags,
     /// GETINDEX, GETINT, SETINDEX, SETINT, TFORCALL: kinds of the arrays of tables that it was applied to, by bit ([`crate::ArrayKind`]); [`APPENDS`], [`OTHER_KEY`]. These, GETFIELD, SETFIELD, SELF: [`OTHER_OBJECT`].
     pub arrays: u8,
+    /// GETINDEX, GETINT, SETINDEX, SETINT of shared arrays (`shared.rs`): the elements of those that the key was an integer for and is in, by bit ([`crate::shared::Element`]). Bit 0: other shared objects and other keys.
+    pub elements: u8,
     /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of order: those of the first operand.
     pub objects: Tags,
     /// GETINDEX, SETINDEX: tags of keys.
@@ -121,8 +124,11 @@ pub enum Cache {
     },
     /// A dictionary has the key in the node that the cache tells.
     Node,
-    /// The place that the cache tells, in a table that stands for a class.
-    Class,
+    /// The place that the cache tells, a node or a value, in a table that stands for a class, or, for the environments that functions of tasks have, among the domain's globals.
+    Class {
+        /// See above.
+        node: bool,
+    },
     /// The place that the cache tells, a node or a value, among the methods of strings.
     OfStrings {
         /// See above.
@@ -138,7 +144,8 @@ impl Cache {
             OWN => Some(Cache::Own { shape: ic.shape, slot: ic.slot }),
             ADD => Some(Cache::Add { before: ic.shape, slot: ic.slot, shape: ic.aux }),
             NODE => Some(Cache::Node),
-            PROTO_SLOT => Some(Cache::Class),
+            PROTO_SLOT => Some(Cache::Class { node: false }),
+            PROTO_NODE => Some(Cache::Class { node: true }),
             _ => None,
         }
     }
@@ -180,6 +187,7 @@ impl Site {
         self.leaves = self.leaves.saturating_add(earlier.leaves);
         self.result = self.result.or(earlier.result);
         self.arrays |= earlier.arrays;
+        self.elements |= earlier.elements;
         self.objects = self.objects.or(earlier.objects);
         self.keys = self.keys.or(earlier.keys);
         self.shapes |=
@@ -509,6 +517,12 @@ impl Vm {
             if let Some((object, key)) = field {
                 log.sites[at].objects.add(object.tag());
                 log.sites[at].keys.add(key.tag());
+                if object.tag() == Tag::SHARED {
+                    let array = object.payload() as *const SharedRef;
+                    let number = key.as_int().map_or(0, |n| n as u64).wrapping_sub(1);
+                    let is_in = number < (*array).len as u64;
+                    log.sites[at].elements |= if is_in { 1 << (*array).element } else { 1 };
+                }
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE {
                     let table = object.payload() as *mut Table;
                     let number = match key.as_float() {
