@@ -65,7 +65,7 @@ print(workers, most < 8)
 -- errors and cancellations leave nothing behind
 print(first_line(select(2, pcall(pool.map, pool, t, function(v) if v == 500 then error "at 500" end return v end))))
 local begun = pl.channel.new()
-print(pl.timeout(0.02, function()
+print(pl.timeout(0.3, function()
   pool:map({ 1, 2, 3, 4 }, function(v) begun:send(v) require "perilune".sleep(100) end)
 end))
 print(#begun > 0, pool:async(function() return "the pool is free" end):await())
