@@ -147,7 +147,7 @@ macro_rules! quick_return {
                     next!($vm, parent, (*pf).pc, (*pf).k, $tab)
                 }
                 crate::frame::CONT_COROUTINE => {
-                    let to = quick_end($vm, first, n);
+                    let to = end_coroutine($vm, first, n);
                     if !to.is_null() {
                         let pf = crate::frame::frame(to);
                         next!($vm, to, (*pf).pc, (*pf).k, $tab)
@@ -469,7 +469,7 @@ unsafe fn take_over(vm: *mut Vm, waiting: *mut Value, first: *mut Value, n: usiz
 /// The body of the running coroutine has returned `n` values from `first` on to a Lua function that called `resume` or a wrap function: the base of its
 /// frame, or null.
 #[inline(never)]
-unsafe fn quick_end(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value {
+unsafe fn end_coroutine(vm: *mut Vm, first: *mut Value, n: usize) -> *mut Value {
     // SAFETY: the frame that returns is the first of the running stack.
     unsafe {
         let th = (*vm).lua.thread;
