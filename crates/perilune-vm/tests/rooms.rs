@@ -49,6 +49,7 @@ const UP: &[(&str, &str, &str)] = &[
     ("debug", "parcel", "a function that has come from another domain does not have its variables assigned"),
     ("interp", "island", "look-ups in frozen tables have a quick way"),
     ("interp", "shared", "elements of arrays have a quick way"),
+    ("machine", "shared", "elements of arrays are got and stored in line"),
     ("interp", "segment", "execute says from where its native stack is scanned"),
 ];
 
