@@ -116,7 +116,7 @@ pub fn left(left: &Left) -> (&'static str, String, String) {
         Reason::Operands(types) => (
             "operands",
             format!("{} is not always a number: what came of it was {}", it("an operand"), list(types)),
-            "metamethods and conversions are the interpreter's: keep numbers in it, converted with tonumber once".into(),
+            "conversions, and metamethods that are no functions of Lua, are the interpreter's: keep numbers in it, converted with tonumber once".into(),
         ),
         Reason::Plain => ("plain", "is not built into machine code yet".into(), String::new()),
     };
