@@ -174,7 +174,7 @@ print "-- times and numbers of a server"
 pl.scope(function(scope)
   local reported = {}
   local srv = http.server {
-    header_timeout = 0.25, idle_timeout = 0.25, body_timeout = 0.25, body_rate = 1000000, write_timeout = 0.25, max_connections = 3,
+    header_timeout = 0.6, idle_timeout = 0.6, body_timeout = 0.6, body_rate = 1000000, write_timeout = 0.6, max_connections = 3,
     on_error = function(text) reported[#reported + 1] = text end,
   }
   srv:get("/", function() return "root" end)
@@ -188,7 +188,7 @@ pl.scope(function(scope)
     for _, text in ipairs { ... } do
       c:write(text)
       c:flush()
-      if text ~= "" then pl.sleep(0.06) end
+      if text ~= "" then pl.sleep(0.15) end
     end
     local all = c:read_all()
     c:close()

@@ -445,9 +445,10 @@ impl Compiler {
             tell_perf(perf, &code, &places, log.proto());
         }
         self.map.insert(code.address(), code.len(), places);
-        let behind = |(call, entry): (u32, u32)| (call + 1, entry);
         let mut entries = unit.entries(log.proto());
-        entries.extend(unit.returns(log.proto()).into_iter().map(behind));
+        let returns = unit.returns(log.proto()).into_iter();
+        let built = returns.filter(|(call, _)| draft.entered.contains(&(*call as usize)));
+        entries.extend(built.map(|(call, entry)| (call + 1, entry)));
         // SAFETY: the address is that of a function of this signature, which does what `lower` says.
         let code = unsafe {
             let run = std::mem::transmute::<usize, Run>(code.address());

@@ -221,6 +221,8 @@ pub struct Draft {
     places: HashMap<usize, usize>,
     /// How many instructions of intermediate form there are.
     pub size: usize,
+    /// The calls behind which there are entries.
+    pub entered: Vec<usize>,
 }
 
 /// The body is built so many times, at most, until what it hoists is what it has found that it can.
@@ -297,6 +299,8 @@ pub(crate) struct Lowering<'a, 'b> {
     exits: HashMap<Exit, Block>,
     /// Entries behind calls, by the call, until they are built.
     returns: HashMap<usize, Block>,
+    /// The calls behind which entries have been built.
+    entered: Vec<usize>,
     /// Those where something was not as expected.
     guarded: HashSet<Block>,
     /// The instruction that is being lowered.
@@ -410,6 +414,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             found: HashMap::new(),
             exits: HashMap::new(),
             returns: HashMap::new(),
+            entered: Vec::new(),
             guarded: HashSet::new(),
             at: 0,
             entering: true,
@@ -536,9 +541,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let protos = self.frames[1..].iter().map(|f| Arc::clone(f.log.proto())).collect();
         let built = |f: &Frame<'_>| Built { proto: Arc::clone(f.log.proto()), first: f.first, call: f.call };
         let built = self.frames.iter().map(built).collect();
-        let (cost, stepped, places) = (self.cost, self.all_stepped, self.places);
+        let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let size = self.b.func.dfg.num_insts();
-        Draft { met, hoisted, cost, stepped, inlined, protos, built, places, size }
+        Draft { met, hoisted, cost, stepped, inlined, protos, built, places, size, entered }
     }
 
     /// The function's start has been entered.

@@ -14,8 +14,10 @@ pub struct Unit {
     wanted: Vec<bool>,
     /// Calls of the function enter it.
     pub starts: bool,
-    /// The calls behind which it is entered.
+    /// The calls behind which it has to be entered.
     calls: Vec<usize>,
+    /// Those behind which it can be, too: its callees may be interpreted, and take it along.
+    others: Vec<usize>,
 }
 
 impl Unit {
@@ -39,7 +41,7 @@ impl Unit {
     /// The calls behind which it can be entered, with the numbers of these entries.
     pub fn returns(&self, proto: &Proto) -> Vec<(u32, u32)> {
         let first = self.entries(proto).len() as u32 + 1;
-        self.calls.iter().map(|&at| at as u32).zip(first..).collect()
+        self.calls.iter().chain(&self.others).map(|&at| at as u32).zip(first..).collect()
     }
 
     /// The instructions at which loops of it can be entered, with the numbers of these entries.
@@ -141,7 +143,7 @@ pub fn entered(log: &Log, unit: &Unit) -> u32 {
 
 /// All of a function that is called; of others the loops that came round. `None`: that is nothing.
 ///
-/// A function that yields can be entered behind each of its calls, since it may have been left in any of them; where a loop comes round there, that is the entry.
+/// A function can be entered behind each of its calls of functions of Lua, since it may have been left in any of them, and one that yields behind all others, too; where a loop comes round there, that is the entry.
 pub fn choose(log: &Log) -> Option<Unit> {
     let proto = log.proto();
     let starts = log.calls() >= CALLS;
@@ -157,6 +159,11 @@ pub fn choose(log: &Log) -> Option<Unit> {
         ops(at) == Some(Op::Call) && log.site(at).times() > 0 && wanted[at] && wanted[at + 1] && !next
     };
     let yields = (0..proto.code.len()).any(|at| log.site(at).yields());
-    let calls = if yields { (0..proto.code.len() - 1).filter(is_call).collect() } else { Vec::new() };
-    wanted.contains(&true).then_some(Unit { wanted, starts, calls })
+    let calls: Vec<usize> = (0..proto.code.len() - 1).filter(is_call).collect();
+    let of_lua = |&at: &usize| log.site(at).calls > 0;
+    let (calls, others) = match yields {
+        true => (calls, Vec::new()),
+        false => (Vec::new(), calls.into_iter().filter(of_lua).collect()),
+    };
+    wanted.contains(&true).then_some(Unit { wanted, starts, calls, others })
 }

@@ -404,6 +404,11 @@ impl Vm {
                 }
                 let value = if n > 0 { *first } else { Value::NIL };
                 match f.cont {
+                    CONT_ENTER => {
+                        deliver_results(self, dest, first, n, f.nresults as i32);
+                        self.lua.base = parent;
+                        return Ok(Step::Enter);
+                    }
                     CONT_STORE => {
                         self.lua.base = parent;
                         let i = *(*frame(parent)).pc.sub(1);

@@ -76,6 +76,9 @@ pub(crate) const CONT_RETURN: u8 = 6;
 /// The frame is the first of a coroutine: its results go to whoever resumed it.
 pub(crate) const CONT_COROUTINE: u8 = 7;
 
+/// The caller, a Lua function, takes the results as of any call, and goes on as machine code: it was machine code when it called, and has been left since (`machine/entry.rs`).
+pub(crate) const CONT_ENTER: u8 = 8;
+
 /// Flags that make a return take the general path.
 pub(crate) const F_SLOW_RETURN: u8 = F_ENTRY | F_CONT | F_VARARG;
 

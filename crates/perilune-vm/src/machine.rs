@@ -68,7 +68,8 @@ pub(crate) use ticks::Ticks;
 pub(crate) use callees::call_special;
 use entry::Entries;
 pub(crate) use entry::{
-    COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, finish, follow, move_up, op_enter, op_enter_plain, step,
+    COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, enter_behind, finish, follow, move_up, op_enter,
+    op_enter_plain, step,
 };
 pub(crate) use natives::call_native;
 use patience::Patience;
@@ -166,6 +167,8 @@ pub struct MachineCode {
     patience: Patience,
     /// How the interpreter enters it.
     entered: Entries,
+    /// How it is entered behind calls.
+    behind: Entries,
     /// For each instruction, one more than the number of its entry; 0: none.
     entries: Box<[u32]>,
     proto: Arc<Proto>,
@@ -215,6 +218,7 @@ impl MachineCode {
             exits,
             patience,
             entered: Entries::default(),
+            behind: Entries::default(),
             entries,
             proto,
             _memory: memory,

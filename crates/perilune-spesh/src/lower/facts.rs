@@ -308,7 +308,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Makes a fact true, of the value in register `holder` if there is one; else goes to `exit`. Whether that is possible.
-    fn find_out(&mut self, fact: Fact, holder: Option<usize>, exit: Block) -> bool {
+    pub(super) fn find_out(&mut self, fact: Fact, holder: Option<usize>, exit: Block) -> bool {
         if let (Fact::Native(_, native), Some(r)) = (fact, holder) {
             self.is_native_at(r, native, exit);
             return true;

@@ -3,8 +3,8 @@
 use super::facts::Fact;
 use super::{Known, Lowering, Name, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
-use perilune_syntax::Constant;
 use perilune_syntax::bytecode::RK_CONST;
+use perilune_syntax::{Constant, Instr, Op};
 use perilune_vm::machine::{APPENDS, Cache, EXITED, OTHER_KEY, OTHER_OBJECT, layout};
 use perilune_vm::{ArrayKind, Tag};
 
@@ -334,20 +334,39 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where the class of the table has what this cache is for, a node or a value.
+    /// Where the class of the table has what this cache is for, a node or a value. Where the cache is out of date, or for tables of another class, a leaf finds it.
     pub(super) fn place_in_class(&mut self, table: Value, d: u16, node: bool, slow: Block) -> Value {
         let cache = layout::cache(d);
-        self.is_cached(table, cache, layout::cache_of_class(node), slow);
+        let [miss, done] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(miss);
+        let place = self.b.append_block_param(done, types::I64);
+        self.is_cached(table, cache, layout::cache_of_class(node), miss);
         let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
         let own = self.load(types::I64, table, layout::TABLE_METATABLE);
         let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
         let same = self.b.ins().icmp(IntCC::Equal, own, cached);
-        self.unless(same, slow);
+        self.unless(same, miss);
         let version = self.load(types::I32, vm, layout::VM_VERSION);
         let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
         let same = self.b.ins().icmp(IntCC::Equal, version, cached);
-        self.unless(same, slow);
-        self.load(types::I64, constants, cache + layout::CACHE_PLACE)
+        self.unless(same, miss);
+        let found = self.load(types::I64, constants, cache + layout::CACHE_PLACE);
+        self.b.ins().jump(done, &[found.into()]);
+        self.b.switch_to_block(miss);
+        let key = self.key_of_cache(d);
+        let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
+        let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
+        let found = self.leaf(layout::place_in_class(), &[vm, table, name, constants, which]);
+        self.b.ins().brif(found, done, &[found.into()], slow, &[]);
+        self.b.switch_to_block(done);
+        place
+    }
+
+    /// The constant that is the name of the field that cache `d` of the function being built is for.
+    fn key_of_cache(&self, d: u16) -> u16 {
+        let reads = [Op::GetField, Op::SelfCall, Op::GetTabUp];
+        let is_for = |i: &&Instr| i.d() == d && i.op().is_some_and(|op| reads.contains(&op));
+        self.proto.code.iter().find(is_for).expect("a cache belongs to an instruction").c()
     }
 
     /// `SELF` of a table whose class has the method.

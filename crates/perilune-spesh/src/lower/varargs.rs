@@ -1,6 +1,7 @@
 //! Functions of variable arguments, and frames that go on behind a call.
 
-use super::{Lowering, Register, Val};
+use super::facts::Fact;
+use super::{EXITED, Lowering, Register, State, Val};
 use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
 use perilune_vm::Tag;
 use perilune_vm::machine::{CODES, layout};
@@ -126,24 +127,46 @@ impl Lowering<'_, '_> {
         target
     }
 
-    /// The call at `at`, which the interpreter has made, has come back. If the function can be entered behind it, whoever waits for this frame comes in here, where all that is known is found in slots again.
+    /// The call at `at`, which the interpreter has made, has come back. If the function can be entered behind it, whoever goes on with this frame comes in here, where all that is known is found in slots again. The frame may
+    /// have been interpreted until now: nothing is taken for true that has been found out before.
     pub(super) fn come_back(&mut self, at: usize) {
         if self.frame != 0 {
             return;
         }
         let Some(entry) = self.returns.remove(&at) else { return };
+        let Some(mut after) = self.now.clone() else { return };
+        self.entered.push(at);
+        let held = after.facts.iter().map(|&fact| (fact, self.holder(&after, fact)));
+        let held: Vec<_> = held.filter_map(|(fact, r)| Some((fact, r?))).collect();
+        after.facts = held.iter().map(|(fact, _)| *fact).collect();
         let joined = self.b.create_block();
         self.b.ins().jump(joined, &[]);
-        let after = self.now.clone();
         self.b.switch_to_block(entry);
-        self.now.iter_mut().for_each(|now| now.registers.fill(Register::UNKNOWN));
-        let known = after.iter().flat_map(|now| now.registers.iter().enumerate());
-        for (r, ty) in known.map(|(r, known)| (r, known.ty)).filter(|(_, ty)| ty.tag().is_some()) {
-            self.guard(r, ty, at + 1);
+        if let Some(now) = &mut self.now {
+            now.registers.fill(Register::UNKNOWN);
+            now.facts.clear();
+        }
+        for (r, known) in after.registers.iter().enumerate().filter(|(_, known)| known.ty.tag().is_some()) {
+            self.guard(r, known.ty, at + 1);
+        }
+        let exit = self.exit_block(at + 1, EXITED);
+        for (fact, r) in held {
+            if !self.find_out(fact, Some(r), exit) {
+                after.facts.remove(&fact);
+            }
         }
         self.b.ins().jump(joined, &[]);
         self.b.switch_to_block(joined);
-        self.now = after;
+        self.now = Some(after);
+    }
+
+    /// The register whose value the fact is of, if there is one.
+    fn holder(&self, state: &State, fact: Fact) -> Option<usize> {
+        let name = fact.of()?;
+        let holds = |&r: &usize| {
+            state.names[r] == name && !self.captured.contains(r as u8) && fact.suits(state.registers[r].ty)
+        };
+        (0..state.names.len()).find(holds)
     }
 
     /// Entries behind calls that are not built are not to be entered.

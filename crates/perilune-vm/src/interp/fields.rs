@@ -307,7 +307,8 @@ op!(
     let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, key);
     let ticks = (*vm).lua.caches.shared.ticks;
     if !e.is_null() {
-        if !ticks.is_multiple_of(32) && !shape::is_dict((*t).shape) {
+        let stale = is_out_of_date(vm, t, k, i.d());
+        if !ticks.is_multiple_of(32) && !stale && !shape::is_dict((*t).shape) {
             (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
             let c = &raw const (*e).ic;
             let v = if (*c).kind == OWN {
@@ -329,6 +330,23 @@ op!(
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 
+/// Whether cache `d` is for tables like this one, and only the version of what classes have is another now. It would be so for good where the shared cache
+/// answers, and machine code that relies on the site's own would be left each time.
+#[inline(always)]
+unsafe fn is_out_of_date(vm: *mut Vm, t: *mut Table, k: *const Value, d: u16) -> bool {
+    // SAFETY: called with a live table and a cache of the running prototype.
+    unsafe {
+        if d == NO_IC {
+            return false;
+        }
+        let c = ic(k, d);
+        (*c).shape == (*t).shape
+            && (*c).meta == (*t).metatable
+            && matches!((*c).kind, PROTO_SLOT | PROTO_NODE)
+            && (*c).aux != (*vm).lua.proto_version
+    }
+}
+
 op!(
     /// The shared cache has an entry: refreshes the site's own, and uses it.
     #[inline(never)] found_getfield(vm, base, pc, k, i, tab) {
@@ -343,7 +361,7 @@ op!(
                 // The shape of a dictionary does not prove that the key is absent.
                 tail!(uncached_getfield, vm, base, pc, k, i, tab)
             }
-        } else if ticks.is_multiple_of(32) && i.d() != NO_IC {
+        } else if i.d() != NO_IC && (ticks.is_multiple_of(32) || is_out_of_date(vm, t, k, i.d())) {
             *ic(k, i.d()) = (*e).ic;
         }
         let c = &raw const (*e).ic;

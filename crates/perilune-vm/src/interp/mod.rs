@@ -58,6 +58,8 @@ pub enum Exit {
 pub(crate) enum Step {
     /// Reload the registers from the `Vm` and go on.
     Continue,
+    /// As `Continue`, but the frame at `vm.base`, whose call has come back, has machine code that is entered there.
+    Enter,
     /// The entry frame has returned.
     Return,
     /// The fiber has parked: this native stack is to be suspended too (`fiber.rs`).
@@ -159,6 +161,12 @@ pub(crate) unsafe fn proceed(vm: *mut Vm, mut flow: Flow) -> Exit {
         match flow {
             // SAFETY: `Continue` promises a Lua frame at `vm.base` with `pc` and `k` stored.
             Ok(Step::Continue) => return unsafe { reload(vm) },
+            // SAFETY: `Enter` promises what `Continue` does.
+            Ok(Step::Enter) => match unsafe { crate::machine::enter_behind(vm) } {
+                crate::machine::RETURNED => return Exit::Return,
+                crate::machine::FAILED => return Exit::Error,
+                _ => flow = Ok(Step::Continue),
+            },
             Ok(Step::Return) => return Exit::Return,
             // SAFETY: a segment has handed the step on.
             Ok(Step::Park) => match unsafe { (*vm).pass_park() } {

@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering;
 /// # Safety
 /// A live instance, and a `pc` of a frame of it.
 #[inline]
-unsafe fn entry_at(inst: *mut ProtoInst, pc: *const Instr) -> Option<u32> {
+pub(super) unsafe fn entry_at(inst: *mut ProtoInst, pc: *const Instr) -> Option<u32> {
     // SAFETY: the caller's promise.
     unsafe {
         let code = (*inst).machine;
@@ -188,6 +188,12 @@ pub(super) unsafe fn quick_return(vm: *mut Vm, base: *mut Value, i: Instr) -> Op
                 deliver_results(vm, called.sub(CALL_GAP), first, n, (*f).nresults as i32);
                 (*vm).lua.base = parent;
                 Some(RETURNED)
+            }
+            F_CONT if (*f).cont == CONT_ENTER => {
+                // Whoever gets the answer looks whether the caller's frame can be entered.
+                deliver_results(vm, called.sub(CALL_GAP), first, n, (*f).nresults as i32);
+                (*vm).lua.base = parent;
+                Some(called as u64)
             }
             F_CONT if (*f).cont == CONT_STORE => {
                 let to = parent.add((*(*frame(parent)).pc.sub(1)).a() as usize);

@@ -1,9 +1,9 @@
 //! From the interpreter into machine code, and back for one instruction.
 
-use super::callees::{drive, quick_return};
+use super::callees::{drive, entry_at, quick_return};
 use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, STAY, TAIL};
 use crate::Vm;
-use crate::frame::frame;
+use crate::frame::{CONT_ENTER, F_CONT, F_TAIL, F_VARARG, frame};
 use crate::interp::{
     Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save, tail,
 };
@@ -96,7 +96,7 @@ macro_rules! enter_loop {
         // Machine code that polls leaves; who polls to act on it is the interpreter.
         if entry != 0 && (*$vm).lua.interrupt.load(Ordering::Relaxed) == 0 {
             save!($vm, $base, $pc.sub(1));
-            match run($vm, $base, $inst, code, entry - 1) {
+            match run_all($vm, $base, $inst, code, entry - 1) {
                 REFUSED => {}
                 RETURNED => return Exit::Return,
                 FAILED => return Exit::Error,
@@ -154,7 +154,7 @@ op!(
     let code = (*inst).machine;
     debug_assert!(!code.is_null());
     save!(vm, base, start);
-    match run(vm, base, inst, code, MachineCode::START) {
+    match run_all(vm, base, inst, code, MachineCode::START) {
         REFUSED => {}
         RETURNED => return Exit::Return,
         FAILED => return Exit::Error,
@@ -214,6 +214,139 @@ impl Entries {
     }
 }
 
+/// The frame at the state's `base`, whose call has come back, goes on as machine code if it can be entered there: how a run of the interpreter would end or go on.
+///
+/// # Safety
+/// The state is as handlers leave it, with a complete Lua frame at its base.
+#[inline(never)]
+pub(crate) unsafe fn enter_behind(vm: *mut Vm) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match behind(vm) {
+            Some((base, inst, entry)) => run_on(vm, run_behind(vm, base, inst, entry)),
+            None => LEAVE,
+        }
+    }
+}
+
+/// The frame at the state's `base`, its instance and the entry of its machine code that is at its `pc`, if it is worth entering.
+///
+/// # Safety
+/// See [`enter_behind`].
+#[inline]
+unsafe fn behind(vm: *mut Vm) -> Option<(*mut Value, *mut ProtoInst, u32)> {
+    // SAFETY: the caller's promise; a frame with a `pc` is one of a Lua function.
+    unsafe {
+        let base = (*vm).lua.base;
+        let pc = (*frame(base)).pc;
+        if pc.is_null() {
+            return None;
+        }
+        let inst = (*frame_closure(base)).proto;
+        let code = (*inst).machine;
+        if code.is_null() || (*code).behind.are_short() || !is_allowed(vm) {
+            return None;
+        }
+        let entry = entry_at(inst, pc).filter(|&entry| entry != MachineCode::START)?;
+        Some((base, inst, entry))
+    }
+}
+
+/// Whether machine code may be entered now: nobody wants to see every instruction, nor to interrupt, and none is running that waits for one instruction.
+#[inline]
+unsafe fn is_allowed(vm: *mut Vm) -> bool {
+    // SAFETY: the caller's: the state of this domain.
+    unsafe {
+        let machine = &(*vm).lua.machine;
+        !machine.running
+            && !machine.watched
+            && !machine.distrusted
+            && !machine.sampled
+            && machine.logging.is_none()
+            && (*vm).lua.interrupt.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Runs machine code from an entry behind a call on. Like the other ways into it, these are timed now and then, and given up if they lead to next to nothing.
+///
+/// # Safety
+/// What [`behind`] has found.
+unsafe fn run_behind(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst, entry: u32) -> u64 {
+    // SAFETY: the caller's promise. The code lives for as long as is said at `run`.
+    unsafe {
+        let code: *const MachineCode = (*inst).machine;
+        let due = (*code).behind.is_due() && (*vm).lua.machine.threshold == 0;
+        let begun = if due { ticks() } else { 0 };
+        let exit = run_untimed(vm, base, inst, code, entry);
+        if due {
+            (*code).behind.timed(begun, ticks());
+        }
+        if exit == REFUSED { LEAVE } else { exit }
+    }
+}
+
+/// A run of machine code has ended like this. If its frame has returned, its caller may be able to go on as machine code, and so on.
+///
+/// # Safety
+/// The state is as [`run_untimed`] leaves it.
+#[inline]
+unsafe fn run_on(vm: *mut Vm, mut exit: u64) -> u64 {
+    // SAFETY: whoever has returned has delivered its results to its caller, which is complete.
+    unsafe {
+        while exit >= CODES
+            && let Some((base, inst, entry)) = behind(vm)
+        {
+            exit = run_behind(vm, base, inst, entry);
+        }
+        exit
+    }
+}
+
+/// As [`run`], and what has called the frame goes on as machine code, too, if it can.
+///
+/// # Safety
+/// As there.
+#[inline]
+unsafe fn run_all(
+    vm: *mut Vm,
+    base: *mut Value,
+    inst: *mut ProtoInst,
+    code: *const MachineCode,
+    entry: u32,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { run_on(vm, run(vm, base, inst, code, entry)) }
+}
+
+/// Machine code has been left, and all that called it with it: frames of the running thread above `floor` that were it when they called will go on as machine code when
+/// their call comes back.
+///
+/// # Safety
+/// The state is as handlers leave it; `floor` is the base of a frame of the running thread, or was until it returned.
+unsafe fn mark_callers(vm: *mut Vm, floor: *mut Value) {
+    // SAFETY: frames are linked by their deltas down to the first one of the stack.
+    unsafe {
+        let mut base = (*vm).lua.base;
+        while base > floor {
+            let f = frame(base);
+            let is_plain = (*f).flags & !(F_TAIL | F_VARARG) == 0;
+            if (*f).delta == 0 || (*f).cont == CONT_ENTER && (*f).flags & F_CONT != 0 {
+                return;
+            }
+            let caller = base.sub((*f).delta as usize);
+            let pc = (*frame(caller)).pc;
+            if is_plain && !(*f).pc.is_null() && !pc.is_null() {
+                let inst = (*frame_closure(caller)).proto;
+                if !(*inst).machine.is_null() && entry_at(inst, pc).is_some_and(|e| e != MachineCode::START) {
+                    (*f).flags |= F_CONT;
+                    (*f).cont = CONT_ENTER;
+                }
+            }
+            base = caller;
+        }
+    }
+}
+
 /// Runs machine code for the complete frame at `base`, unless it turns out not to be worth entering: then it refuses, and is not entered any more.
 ///
 /// # Safety
@@ -266,12 +399,16 @@ unsafe fn run_untimed(
         let active = &raw mut active;
         (*vm).lua.machine.begin(active);
         let distance = (*frame(base)).distance();
+        let (thread, place) = ((*vm).lua.thread, base.offset_from((*(*vm).lua.thread).stack));
         let outer = (*vm).set_machine_running(true);
         let exit = follow(vm, ((*code).run)(vm, base, inst, entry));
         (*vm).set_machine_running(outer);
         (*vm).lua.machine.end(active);
         if exit >= CODES {
             (*vm).lua.base = (exit as *mut Value).sub(distance);
+        }
+        if matches!(exit, LEAVE | EXITED) && (*vm).lua.thread == thread {
+            mark_callers(vm, (*thread).stack.offset(place));
         }
         match exit {
             REFUSED => (*code).exits.refused(),

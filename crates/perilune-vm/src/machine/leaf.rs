@@ -11,11 +11,11 @@
 use super::{LEAVE, STAY};
 use crate::Vm;
 use crate::frame::frame;
-use crate::interp::ic::{Found, PROTO_SLOT};
+use crate::interp::ic::{Found, OWN, PROTO_NODE, PROTO_SLOT, ic};
 use crate::interp::{frame_ceiling, proceed, save};
 use crate::meta::Event;
 use crate::native::Answer;
-use crate::object::{LuaString, STRING_INTERNED, Table};
+use crate::object::{LuaString, Node, STRING_INTERNED, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
@@ -232,13 +232,8 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
                 return Answer::of(v);
             }
         }
-        let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, name);
-        if !e.is_null()
-            && !shape::is_dict((*t).shape)
-            && (*e).ic.kind == PROTO_SLOT
-            && (*e).ic.aux == (*vm).lua.proto_version
-        {
-            let v = *((*e).ic.loc as *const Value);
+        if !shape::is_dict((*t).shape) {
+            let v = remembered(vm, t, name);
             if !v.is_nil() {
                 return Answer::of(v);
             }
@@ -247,7 +242,26 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
     }
 }
 
-/// The same past the shared cache, which learns of it.
+/// What the shared cache says of field `name` of tables like `t`, which for a dictionary is what its class has; nil: nothing.
+#[inline(always)]
+unsafe fn remembered(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Value {
+    // SAFETY: the caller's: a live table; what an entry of this version says is there.
+    unsafe {
+        let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, name);
+        if e.is_null() {
+            return Value::NIL;
+        }
+        let c = (*e).ic;
+        match c.kind {
+            OWN => *(*t).slots.add(c.slot as usize),
+            PROTO_SLOT if c.aux == (*vm).lua.proto_version => *(c.loc as *const Value),
+            PROTO_NODE if c.aux == (*vm).lua.proto_version => (*(c.loc as *const Node)).value(),
+            _ => Value::NIL,
+        }
+    }
+}
+
+/// The same past the shared cache, which learns of it; of a dictionary, past its own keys.
 #[inline(never)]
 unsafe fn search_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answer {
     // SAFETY: as `get_field`; without a cache of the site no constants are looked at.
@@ -263,6 +277,10 @@ unsafe fn search_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answ
                 }
                 return Answer::of(v);
             }
+            let v = remembered(vm, t.ptr(), name.ptr());
+            if !v.is_nil() {
+                return Answer::of(v);
+            }
         }
         match (*vm).get_field_filling(t, name, std::ptr::null(), NO_IC) {
             Ok(Found::Value(v)) => Answer::of(v),
@@ -273,6 +291,40 @@ unsafe fn search_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answ
                 Answer::UNKNOWN
             }
         }
+    }
+}
+
+/// Where the class of a table that lacks field `name` has it: the address of a value, or, if `wanted` is [`PROTO_NODE`], of a node. For a site whose cache `d` is not for this table, or out of date; it is renewed if that is so, or if nobody knows the place yet.
+/// 0: the instruction is to be done by the interpreter.
+pub(super) unsafe extern "C-unwind" fn place_in_class(
+    vm: *mut Vm,
+    t: *mut Table,
+    name: *mut LuaString,
+    k: *const Value,
+    d_and_kind: u64,
+) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table, an interned string, and a cache of the constants of an instance that lives.
+    unsafe {
+        let (d, wanted) = (d_and_kind as u16, (d_and_kind >> 32) as u32);
+        if shape::is_dict((*t).shape) || (*t).metatable.is_null() {
+            return 0;
+        }
+        let own = ic(k, d);
+        let version = (*vm).lua.proto_version;
+        let e = (*vm).lua.caches.shared.find((*t).shape, (*t).metatable, name);
+        if !e.is_null() && (*e).ic.kind == wanted && (*e).ic.aux == version {
+            if (*own).meta == (*t).metatable {
+                *own = (*e).ic;
+            }
+            return (*e).ic.loc as u64;
+        }
+        if (*vm).get_field_filling(Gc::from_ptr(t), Gc::from_ptr(name), k, d).is_err() {
+            // The interpreter comes to the same error.
+            (*vm).lua.errors.take_value();
+            return 0;
+        }
+        let is_right = (*own).shape == (*t).shape && (*own).kind == wanted && (*own).meta == (*t).metatable;
+        if is_right && (*own).aux == version { (*own).loc as u64 } else { 0 }
     }
 }
 
