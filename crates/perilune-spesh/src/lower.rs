@@ -303,6 +303,8 @@ pub(crate) struct Lowering<'a, 'b> {
     entered: Vec<usize>,
     /// Those where something was not as expected.
     guarded: HashSet<Block>,
+    /// The instruction that takes a list of values whose end is known, and the register behind it.
+    list: Option<(usize, usize)>,
     /// The instruction that is being lowered.
     at: usize,
     /// What is being built leads into the code from without.
@@ -416,6 +418,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             returns: HashMap::new(),
             entered: Vec::new(),
             guarded: HashSet::new(),
+            list: None,
             at: 0,
             entering: true,
             now: None,

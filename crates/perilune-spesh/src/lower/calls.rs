@@ -171,7 +171,7 @@ impl Lowering<'_, '_> {
         if self.frame != 0 {
             let slow = self.exit_block(at, EXITED);
             self.give_to(at, a, native, quick, slow);
-            return self.give_inlined(a, 1);
+            return self.give_inlined(at, a, 1);
         }
         let slow = self.aside();
         self.b.set_cold_block(slow.block);

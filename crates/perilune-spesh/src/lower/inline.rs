@@ -16,6 +16,10 @@
 //! another function is called, the code exits, and the next one calls. Inlining stops at a depth, and at a size. A metamethod is inlined like that, on registers above all of its caller's (`metamethods.rs`).
 //!
 //! A tail call of such a function is built on the same window: the frame that makes it is over, and whoever has called that one gets the results.
+//!
+//! # Lists of values
+//! `f(g(x))` calls `g` for all that it gives, and `f` with as many arguments; how many that is, the top of the stack says. Where `g` is built in place, or is a function of the library that gives one value, it is known: then the instruction
+//! behind is lowered as one with so many operands ([`Lowering::code`]), and can be built in place, too. The top is stored all the same, for the interpreter has to find it.
 
 use super::facts::FrameNumber;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
@@ -151,7 +155,7 @@ pub fn is_inlinable(log: &Log) -> bool {
     let proto = log.proto();
     let plain = |(at, i): (usize, &Instr)| match i.op() {
         Some(Op::Return0 | Op::Return1) => true,
-        Some(Op::Return) => matches!(i.b(), 1 | 2) && i.d() == 0,
+        Some(Op::Return) => i.b() != 0 && i.d() == 0,
         // Who has never come there exits.
         Some(Op::TailCall) => {
             log.site(at).times() == 0 || tail_native(log, at).is_some() || tail_calls_one(log, at)
@@ -161,7 +165,7 @@ pub fn is_inlinable(log: &Log) -> bool {
             false
         }
         // Where a function has yielded it is entered again, and so has to be itself.
-        Some(Op::Call) => i.b() != 0 && i.c() != 0 && !log.site(at).yields(),
+        Some(Op::Call) => !log.site(at).yields(),
         Some(_) => moved(*i, 0).is_some(),
         None => false,
     };
@@ -177,10 +181,50 @@ impl<'a> Lowering<'a, '_> {
         &self.frames[self.frame as usize]
     }
 
-    /// The instruction at a place of the function that is being built.
+    /// The instruction at a place of the function that is being built. If its operands are a list up to the top, and where that is is known, it is as one with so many operands.
     pub(super) fn code(&self, at: usize) -> Instr {
+        let i = self.raw(at);
+        let Some(end) = self.list.filter(|list| list.0 == at).map(|list| list.1) else { return i };
+        let first = match i.op() {
+            Some(Op::Call | Op::TailCall) if i.b() == 0 => i.a() as usize + layout::GAP as usize,
+            Some(Op::Return) if i.b() == 0 => i.a() as usize,
+            _ => return i,
+        };
+        debug_assert!(first <= end, "a list begins below its end");
+        i.with_b((end - first + 1) as u16)
+    }
+
+    /// The instruction as it is.
+    pub(super) fn raw(&self, at: usize) -> Instr {
         let frame = self.own();
         frame.code[at - frame.first]
+    }
+
+    /// Instruction `at`, a call for all results, has given one: the list that the next one takes ends behind it.
+    pub(super) fn one_result(&mut self, at: usize) {
+        let end = self.raw(at).a() as usize + 1;
+        let top = self.end_of(end);
+        let vm = self.b.use_var(self.vm);
+        self.store(top, vm, layout::VM_TOP);
+        self.list = Some((at + 1, end));
+    }
+
+    /// The same where the interpreter has made the call: if it was another number of values, the code exits behind it.
+    pub(super) fn one_result_there(&mut self, at: usize) {
+        let end = self.raw(at).a() as usize + 1;
+        let wanted = self.end_of(end);
+        let vm = self.b.use_var(self.vm);
+        let top = self.load(types::I64, vm, layout::VM_TOP);
+        let is = self.b.ins().icmp(IntCC::Equal, top, wanted);
+        let other = self.exit_block(at + 1, EXITED);
+        self.unless(is, other);
+        self.list = Some((at + 1, end));
+    }
+
+    /// The address of register `r`.
+    fn end_of(&mut self, r: usize) -> Val {
+        let base = self.b.use_var(self.base);
+        self.b.ins().iadd_imm_s(base, Self::slot(r) as i64)
     }
 
     /// What it has met.
@@ -285,10 +329,25 @@ impl<'a> Lowering<'a, '_> {
     /// The log of the function that the call at `at` has always called, if that is to be inlined.
     fn to_inline(&self, at: usize) -> Option<&'a Log> {
         let (i, site) = (self.code(at), self.site(at));
-        if site.calls == 0 || i.b() == 0 || !matches!(i.c(), 1 | 2) {
+        if site.calls == 0 || i.b() == 0 {
             return None;
         }
-        self.always_called(at, self.own_window(i.a() as usize))
+        let log = self.always_called(at, self.own_window(i.a() as usize))?;
+        (i.c() != 0 || self.gives_one(log, MOST_TAILS)).then_some(log)
+    }
+
+    /// Whether the function has always given back one value.
+    fn gives_one(&self, log: &Log, tails: usize) -> bool {
+        let gives = |(at, i): (usize, &Instr)| match i.op() {
+            Some(Op::Return0 | Op::Return) if i.b() != 2 => log.site(at).times() == 0,
+            // A function of the library that is called so gives one.
+            Some(Op::TailCall) if log.site(at).times() != 0 && tail_native(log, at).is_none() => {
+                let next = self.task.callees.get(&log.site(at).callee);
+                tails > 0 && next.is_some_and(|next| self.gives_one(next, tails - 1))
+            }
+            _ => true,
+        };
+        log.proto().code.iter().enumerate().all(gives)
     }
 
     /// From a register of the function that is being built to where the frame of one that is called there has its first.
@@ -341,7 +400,14 @@ impl<'a> Lowering<'a, '_> {
         let (_, inst) = self.function_in(a, other);
         let arguments = i.b() as usize - 1;
         self.build(at, Inlined { log, inst, window, arguments, ends: None, tail: false }, other);
-        self.forget_from(a + 1, at);
+        match i.c() {
+            0 => {
+                self.forget_from(a + 1, at);
+                self.one_result(at);
+            }
+            // What is behind the results is over.
+            c => self.forget_from(a + (c as usize - 1).max(1), at),
+        }
         true
     }
 
@@ -543,11 +609,11 @@ impl<'a> Lowering<'a, '_> {
             Some(Op::Return1) => 1,
             _ => i.b() - 1,
         };
-        self.give_inlined(i.a() as usize, count);
+        self.give_inlined(at, i.a() as usize, count);
     }
 
-    /// An inlined function gives so many values, of registers from `from` on: its caller wants one at most.
-    pub(super) fn give_inlined(&mut self, from: usize, count: u16) {
+    /// An inlined function gives so many values, of registers from `from` on, at instruction `at`.
+    pub(super) fn give_inlined(&mut self, at: usize, from: usize, count: u16) {
         let frame = self.own();
         let (call, caller, past) = (
             frame.call.expect("an inlined frame"),
@@ -555,17 +621,21 @@ impl<'a> Lowering<'a, '_> {
             frame.first + frame.code.len(),
         );
         let wants = caller.code[call - caller.first];
-        let to = match frame.ends {
-            None => (wants.c() == 2).then_some(wants.a() as usize),
-            Some(Ends::Store) => Some(wants.a() as usize),
+        let (to, wanted) = match frame.ends {
+            // A list of one.
+            None if wants.c() == 0 && count != 1 => return self.exit(at, EXITED),
+            None if wants.c() == 0 => (wants.a() as usize, 1),
+            None => (wants.a() as usize, wants.c() as usize - 1),
+            Some(Ends::Store) => (wants.a() as usize, 1),
             // Where the function was.
-            Some(Ends::Jump { .. }) => Some(frame.window - layout::GAP as usize),
-            Some(Ends::Discard) => None,
+            Some(Ends::Jump { .. }) => (frame.window - layout::GAP as usize, 1),
+            Some(Ends::Discard) => (0, 0),
         };
-        if let Some(to) = to {
-            match count {
-                0 => self.define_plain(to, Tag::NIL),
-                _ => self.pass_register(to, from),
+        // They lie above their places, in the same order: none is overwritten before it is taken.
+        for n in 0..wanted {
+            match n < count as usize {
+                true => self.pass_register(to + n, from + n),
+                false => self.define_plain(to + n, Tag::NIL),
             }
         }
         self.edge(past);

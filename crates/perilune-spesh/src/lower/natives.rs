@@ -28,7 +28,8 @@ impl Lowering<'_, '_> {
         {
             return;
         }
-        let known = site.native.filter(|_| !site.natives && i.c() == 2 && i.b() > 1 && !self.is_suspect(at));
+        let is_plain = matches!(i.c(), 0 | 2) && i.b() > 1;
+        let known = site.native.filter(|_| !site.natives && is_plain && !self.is_suspect(at));
         let Some((native, intrinsic)) = known.and_then(|n| Some((n, n.intrinsic?))) else {
             return self.call_plainly(at);
         };
@@ -52,7 +53,28 @@ impl Lowering<'_, '_> {
         };
         self.forget_changed(at);
         self.define(a, result);
+        if i.c() == 0 {
+            self.one_result(at);
+            return self.join_one(at, slow, (a, self.ty(a)));
+        }
         self.join(at, slow, Some((a, self.ty(a))));
+    }
+
+    /// As [`Lowering::join`], for a call for all results, of which there is one.
+    fn join_one(&mut self, at: usize, slow: super::Slow, (r, ty): (usize, Ty)) {
+        if slow.exits {
+            return;
+        }
+        self.b.set_cold_block(slow.block);
+        self.join_with(at, slow, |this| {
+            let stepped = this.stepped;
+            this.step(at);
+            this.stepped = stepped;
+            this.one_result_there(at);
+            if ty != Ty::Any {
+                this.guard(r, ty, at + 1);
+            }
+        });
     }
 
     /// Whatever the call has left in its registers is nobody's to see.
@@ -71,8 +93,9 @@ impl Lowering<'_, '_> {
         let (i, site) = (self.code(at), self.site(at));
         let quick = site.native.filter(|_| !site.natives).and_then(|native| Some((native, native.quick?)));
         // A collection needs the top for itself: it comes after the call, or before it.
+        let takes_list = self.raw(at).b() == 0;
         let fits = |quick: &Quick| match i.c() {
-            0 => quick.gives_one && (quick.effect == Effect::Nothing || i.b() != 0),
+            0 => quick.gives_one && (quick.effect == Effect::Nothing || !takes_list),
             1 | 2 => true,
             _ => false,
         };
@@ -97,10 +120,10 @@ impl Lowering<'_, '_> {
             fast = Some((a, ty));
         }
         if results == 0 {
-            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-            let top = self.b.ins().iadd_imm_s(base, Self::slot(a + 1) as i64);
-            self.store(top, vm, layout::VM_TOP);
-        } else if collects {
+            self.one_result(at);
+            return self.join_one(at, slow, (a, Ty::Any));
+        }
+        if collects {
             self.collect_if_due(at, true);
         }
         self.join(at, slow, fast);
