@@ -132,9 +132,14 @@ pub fn entered(log: &Log, unit: &Unit) -> u32 {
     let is_outermost = |l: &&Region| {
         unit.contains(l.head) && !regions.iter().any(|o| o != *l && o.head <= l.head && l.back <= o.back)
     };
+    let comes_round = |l: &Region| {
+        let back = (l.head..=l.back).filter(|&at| proto.code[at].op() == Some(Op::JumpBack));
+        let to_head = back.filter(|&at| target(proto, at) == Some(l.head));
+        to_head.fold(0u32, |sum, at| sum.saturating_add(log.site(at).times()))
+    };
     let begins = |l: &Region| match proto.code[l.back].op() {
         // What comes round without asking is entered by whatever else leads to its head.
-        Some(Op::JumpBack) => log.site(l.head).times().saturating_sub(log.site(l.back).times()),
+        Some(Op::JumpBack) => log.site(l.head).times().saturating_sub(comes_round(l)),
         // The instruction before it prepares it.
         _ => l.head.checked_sub(1).map_or(0, |before| log.site(before).times()),
     };
