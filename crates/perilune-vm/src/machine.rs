@@ -5,10 +5,12 @@
 //!
 //! # Entering
 //! Machine code has *entries*: the start of its function, and the instructions at which a loop comes round (`FORLOOP`, `JMPBACK`, `TFORCALL`),
-//! and those behind some calls, where a function goes on that has yielded.
+//! and those behind calls, where a function goes on whose callee was interpreted, or which has yielded.
 //! * A function is entered by its calls: an instance with machine code hands out a *stub* instead of its first instruction, one [`ENTER`] that no chunk
 //!   contains. So a call of a function without machine code costs nothing more than before.
 //! * A frame whose call has come back, or which has been resumed, is entered behind the call by whoever waits for it and is machine code (`callees.rs`).
+//! * A frame whose callee is interpreted, because that has no machine code, or has left it, is entered behind the call when that returns: its callee's record says so
+//!   (`CONT_ENTER`; `entry.rs`).
 //! * A loop that is being interpreted is entered where it comes round: once a domain has any machine code
 //!   its dispatch table is [`LOOPS`], whose three entries for these opcodes look whether the running function has some. A domain that counts to find out what is hot has [`COUNTING`], which looks at calls, too.
 //!
