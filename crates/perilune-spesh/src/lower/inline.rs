@@ -202,6 +202,10 @@ impl<'a> Lowering<'a, '_> {
 
     /// Instruction `at`, a call for all results, has given one: the list that the next one takes ends behind it.
     pub(super) fn one_result(&mut self, at: usize) {
+        if self.now.is_none() {
+            // The function that was built in place has never come back.
+            return;
+        }
         let end = self.raw(at).a() as usize + 1;
         let top = self.end_of(end);
         let vm = self.b.use_var(self.vm);
@@ -211,6 +215,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// The same where the interpreter has made the call: if it was another number of values, the code exits behind it.
     pub(super) fn one_result_there(&mut self, at: usize) {
+        if self.now.is_none() {
+            return;
+        }
         let end = self.raw(at).a() as usize + 1;
         let wanted = self.end_of(end);
         let vm = self.b.use_var(self.vm);
