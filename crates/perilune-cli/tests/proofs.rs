@@ -22,6 +22,25 @@ fn run(command: &str, script: &str) -> (Value, Output) {
     (Value::parse(text), output)
 }
 
+type Found = Result<(), String>;
+
+fn holds(condition: bool, what: &Value) -> Found {
+    if condition { Ok(()) } else { Err(format!("{what:?}")) }
+}
+
+/// Runs a command on a program until what it says is right: a machine that is busy displaces for a while who is to wait, and who lets
+/// others wait, but not in each of ten runs.
+fn sees(command: &str, script: &str, check: &dyn Fn(&Value) -> Found) {
+    let mut why = Vec::new();
+    for _ in 0..10 {
+        match check(&run(command, script).0) {
+            Ok(()) => return,
+            Err(e) => why.push(e),
+        }
+    }
+    panic!("{command} {script}: {why:#?}");
+}
+
 fn sum(list: &[Value], path: &str) -> f64 {
     list.iter().map(|x| x.number(path)).sum()
 }
@@ -114,17 +133,19 @@ fn a_chunk_that_is_everything() {
     assert!(hint.contains(place) && hint.contains("chunk = 256 makes one piece"), "{hint}");
 
     // No chunk: both have a part, and nothing is to be said.
-    let (json, _) = run("latency", "tests/seeing/chunks.lua 0");
-    let of = &json.list("loops")[0];
-    assert_eq!((of.list("by_domain").len(), sum(of.list("by_domain"), "iterations")), (2, 256.0));
-    assert!(of.number("imbalance") < 1.9, "{of:?}");
+    sees("latency", "tests/seeing/chunks.lua 0", &|json| {
+        let of = &json.list("loops")[0];
+        assert_eq!(sum(of.list("by_domain"), "iterations"), 256.0);
+        holds(of.list("by_domain").len() == 2 && of.number("imbalance") < 1.9, of)
+    });
 
     // One iteration is most of the work: the part that has it is named.
-    let (json, _) = run("latency", "tests/seeing/chunks.lua 8 late");
-    let of = &json.list("loops")[0];
-    let longest = of.at("longest_part");
-    assert!((longest.ns("first")..=longest.ns("last")).contains(&200), "{of:?}");
-    assert!(of.number("imbalance") > 1.5 && of.text("hint").contains("longest part"), "{of:?}");
+    sees("latency", "tests/seeing/chunks.lua 8 late", &|json| {
+        let of = &json.list("loops")[0];
+        let longest = of.at("longest_part");
+        holds((longest.ns("first")..=longest.ns("last")).contains(&200), of)?;
+        holds(of.number("imbalance") > 1.5 && of.text("hint").contains("longest part"), of)
+    });
 }
 
 /// 4. Why is filling an array with random numbers slower on two domains than on one?
@@ -192,34 +213,35 @@ fn a_process_that_takes_the_processor() {
 /// 6. Where does a mostly sleeping program sleep, and what wakes it?
 #[test]
 fn a_server_that_sleeps() {
-    let (json, _) = run("prof offcpu", "tests/seeing/sleeper.lua");
-    let find = |what: &str, place: &str, domain: &str| {
-        let is = |w: &&Value| {
-            w.text("what").contains(what)
-                && w.text("place").ends_with(place)
-                && w.text("domain_name").contains(domain)
+    sees("prof offcpu", "tests/seeing/sleeper.lua", &|json| {
+        let find = |what: &str, place: &str, domain: &str| {
+            let is = |w: &&Value| {
+                w.text("what").contains(what)
+                    && w.text("place").ends_with(place)
+                    && w.text("domain_name").contains(domain)
+            };
+            let found = json.list("waits").iter().find(is);
+            found.ok_or_else(|| format!("{what} at {place}: {json:?}"))
         };
-        json.list("waits").iter().find(is).unwrap_or_else(|| panic!("{what} at {place}: {json:?}"))
-    };
-    let inbox = find("receives from channel 'inbox'", "sleeper.lua:19", "server");
-    let nap = find("sleeps", "sleeper.lua:16", "server");
-    let replies = find("receives from channel 'replies'", "sleeper.lua:24", "main");
-    let woken = |w: &Value, by: &str| {
-        let by = w.list("woken").iter().filter(|x| x.text("by").contains(by));
-        by.map(|x| x.number("count")).sum::<f64>() / w.number("count")
-    };
-    // The clock's function runs in the main domain, and fills the inbox.
-    assert!(woken(inbox, "main") > 0.8, "{inbox:?}");
-    assert!(woken(nap, "timer") > 0.99, "{nap:?}");
-    assert!(woken(replies, "server") > 0.99, "{replies:?}");
-    // A nap is 5 ms from the call on. What a busy machine does between that and the event does not count.
-    assert!(nap.ns("count") == 12 && nap.number("total_ns") >= 12.0 * 2.5e6, "{nap:?}");
-    // The server waits, for jobs or in them, nearly all the time.
-    let frames = nap.list("frames");
-    assert!(frames.iter().any(|f| f.text("").contains("serve (")), "{frames:?}");
-    let of_server = json.list("waits").iter().filter(|w| w.text("domain_name").contains("server"));
-    let slept: f64 = of_server.map(|w| w.number("total_ns")).sum();
-    assert!(slept > 0.7 * json.number("wall_ns"), "{slept} of {}", json.ns("wall_ns"));
+        let inbox = find("receives from channel 'inbox'", "sleeper.lua:19", "server")?;
+        let nap = find("sleeps", "sleeper.lua:16", "server")?;
+        let replies = find("receives from channel 'replies'", "sleeper.lua:24", "main")?;
+        let woken = |w: &Value, by: &str| {
+            let by = w.list("woken").iter().filter(|x| x.text("by").contains(by));
+            by.map(|x| x.number("count")).sum::<f64>() / w.number("count")
+        };
+        // The clock's function runs in the main domain, and fills the inbox.
+        holds(woken(inbox, "main") > 0.8, inbox)?;
+        holds(woken(nap, "timer") > 0.99, nap)?;
+        holds(woken(replies, "server") > 0.99, replies)?;
+        // A nap is 5 ms from the call on. What a busy machine does between that and the event does not count.
+        holds(nap.ns("count") == 12 && nap.number("total_ns") >= 12.0 * 2.5e6, nap)?;
+        holds(nap.list("frames").iter().any(|f| f.text("").contains("serve (")), nap)?;
+        // The server waits, for jobs or in them, nearly all the time.
+        let of_server = json.list("waits").iter().filter(|w| w.text("domain_name").contains("server"));
+        let slept: f64 = of_server.map(|w| w.number("total_ns")).sum();
+        holds(slept > 0.7 * json.number("wall_ns"), json)
+    });
 }
 
 /// 7. Why did memory grow, and who holds it?
@@ -270,36 +292,43 @@ fn peers_and_requests() {
             source.unwrap().lines().position(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}"));
         format!("{script}:{}", at + 1)
     };
-    let found = |json: &serde_json::Value, finding: &str, place: &str| -> serde_json::Value {
+    let sees =
+        |part: &str, check: &dyn Fn(&Value) -> Found| sees("latency", &format!("{script} {part}"), check);
+    let found = |json: &Value, finding: &str, place: &str| -> Result<Value, String> {
         let all = json.list("connections");
         let one = all.iter().find(|f| f.text("finding") == finding && f.text("where") == place);
-        one.unwrap_or_else(|| panic!("no {finding} at {place}: {all:?}")).clone()
+        one.cloned().ok_or_else(|| format!("no {finding} at {place}: {all:?}"))
     };
     const MS: u64 = 1_000_000;
 
     // Most of the 20 messages wait for a delayed acknowledgement; the system sends the first ones at once.
-    let json = of("nagle");
-    let nagle = found(&json, "nagle", &line_of("assert(c:read_exact(96))"));
-    assert!(nagle.ns("count") >= 1 && nagle.ns("ns") >= 5 * MS * nagle.ns("count"), "{nagle:?}");
-    assert!(nagle.text("says").contains("nodelay = true"));
-    // The server sees the same from its side: one half of the message is late.
-    found(&json, "message-in-pieces", &line_of("while c:read_exact(176)"));
-
-    let pieces = found(&of("pieces"), "small-writes", &line_of("c:flush() -- a byte"));
-    assert!(pieces.ns("count") >= 64 && pieces.ns("count") == pieces.ns("bytes"), "{pieces:?}");
-
-    let slow = found(&of("peer"), "slow-peer", &line_of("assert(c:read_line()) -- an answer"));
-    assert!(slow.ns("count") == 3 && slow.ns("ns") >= 85 * MS && slow.ns("connections") == 1, "{slow:?}");
-
-    let halves = found(&of("halves"), "message-in-pieces", &line_of("half and half"));
-    assert!(halves.ns("count") == 1 && halves.ns("ns") >= 25 * MS, "{halves:?}");
-
-    let full = found(&of("full"), "peer-does-not-read", &line_of("for _ = 1, 256 do c:write"));
-    assert!(full.ns("ns") >= 5 * MS, "{full:?}");
-
-    let json = of("starved");
-    let starved = json.list("connections").iter().filter(|f| f.text("finding") == "starved-loop");
-    assert!(starved.map(|f| f.ns("longest_ns")).max().is_some_and(|ns| ns >= 25 * MS), "{json:?}");
+    sees("nagle", &|json| {
+        let nagle = found(json, "nagle", &line_of("assert(c:read_exact(96))"))?;
+        holds(nagle.ns("count") >= 1 && nagle.ns("ns") >= 5 * MS * nagle.ns("count"), &nagle)?;
+        holds(nagle.text("says").contains("nodelay = true"), &nagle)?;
+        // The server sees the same from its side: one half of the message is late.
+        found(json, "message-in-pieces", &line_of("while c:read_exact(176)")).map(|_| ())
+    });
+    sees("pieces", &|json| {
+        let pieces = found(json, "small-writes", &line_of("c:flush() -- a byte"))?;
+        holds(pieces.ns("count") >= 64 && pieces.ns("count") == pieces.ns("bytes"), &pieces)
+    });
+    sees("peer", &|json| {
+        let slow = found(json, "slow-peer", &line_of("assert(c:read_line()) -- an answer"))?;
+        holds(slow.ns("count") == 3 && slow.ns("ns") >= 85 * MS && slow.ns("connections") == 1, &slow)
+    });
+    sees("halves", &|json| {
+        let halves = found(json, "message-in-pieces", &line_of("half and half"))?;
+        holds(halves.ns("count") == 1 && halves.ns("ns") >= 25 * MS, &halves)
+    });
+    sees("full", &|json| {
+        let full = found(json, "peer-does-not-read", &line_of("for _ = 1, 256 do c:write"))?;
+        holds(full.ns("ns") >= 5 * MS, &full)
+    });
+    sees("starved", &|json| {
+        let starved = json.list("connections").iter().filter(|f| f.text("finding") == "starved-loop");
+        holds(starved.map(|f| f.ns("longest_ns")).max().is_some_and(|ns| ns >= 25 * MS), json)
+    });
 
     let json = of("requests");
     let routes = json.at("requests").list("by_name");

@@ -127,7 +127,6 @@ impl Limits {
         let f = vm.load(source, b"=limits", LoadMode::Text, None).map_err(sandbox::text)?;
         let outcome = sandbox::call(guard, vm, f, Duration::from_millis(100));
         sandbox::still_works(guard, vm)?;
-        sandbox::forget_calls();
         sandbox::collect(guard, vm);
         sandbox::collect(guard, vm);
         let bytes = vm.heap_bytes();

@@ -76,13 +76,18 @@ pub fn text(error: Value) -> String {
 /// Overwrites what finished calls left on the native stack below: a collection scans it, and would keep what
 /// it looks like.
 #[inline(never)]
-pub fn forget_calls() {
+fn forget_calls() {
     std::hint::black_box(&mut [0u64; 8192]);
 }
 
 /// Collects everything; finalisers that do not end are interrupted.
 pub fn collect(guard: &Guard, vm: &mut Vm) {
-    guard.bounded(vm, Duration::from_millis(100), Vm::collect_full);
+    forget_calls();
+    guard.bounded(vm, Duration::from_millis(100), |vm| {
+        // What the guard has called is to be forgotten, too.
+        forget_calls();
+        vm.collect_full();
+    });
 }
 
 /// Whether the state still works: memory, tables, strings, calls, errors, coroutines, a full collection.

@@ -2,6 +2,7 @@
 
 use crate::address;
 use crate::failure::Failure;
+use crate::lines;
 use crate::seen;
 use crate::stream::{End, Input, More, Origin, Stream};
 use crate::tls::{self, Setup};
@@ -270,19 +271,13 @@ static READ_ALL: Native = Native::leaf("read_all", |vm| {
 static LINES: Native = Native::leaf("lines", |vm| {
     let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
     this(vm)?;
-    let this = vm.arg(1);
-    let next = vm.new_native_closure(&NEXT_LINE, &[this, Value::int(limit as i64)])?;
-    vm.ret(next)
+    lines::iterator(vm, &NEXT_LINE, limit)
 });
 
 /// One step of it. What is not the end of the stream is an error, as with `io.lines`: a loop could not tell.
 static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
-    let this = vm.upvalue(1).as_shared().map(|r| r.object().clone());
-    let stream = this.and_then(|object| perilune_vm::shared::downcast_arc::<Stream>(object).ok());
-    let (Some(stream), Some(limit)) = (stream, vm.upvalue(2).as_int()) else {
-        return Err(vm.error("not an iterator over lines"));
-    };
-    match read_line(vm, &stream, limit as usize) {
+    let (stream, limit) = lines::of_step::<Stream>(vm)?;
+    match read_line(vm, &stream, limit) {
         Ok(n) => Ok(n),
         Err(Stop::Thrown(thrown)) => Err(thrown),
         Err(Stop::Failure(Failure::Closed)) => vm.ret(Value::NIL),

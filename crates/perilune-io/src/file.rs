@@ -25,6 +25,7 @@ use crate::buffer::{Buffer, ROOM};
 use crate::failure::Failure;
 use crate::fs::{FILES, Operation, check_path, errno, operate, operation};
 use crate::helpers::{self, Answer, Place};
+use crate::lines;
 use crate::options;
 use parking_lot::{Condvar, Mutex};
 use perilune_domain::objects::fill;
@@ -450,27 +451,19 @@ static READ_LINE: Native = Native::leaf("read_line", |vm| {
 static LINES: Native = Native::leaf("lines", |vm| {
     let limit = check_bytes(vm, 2, LINE_LIMIT)?;
     this(vm)?;
-    let this = vm.arg(1);
-    let next = vm.new_native_closure(&NEXT_LINE, &[this, Value::int(limit as i64)])?;
-    vm.ret(next)
+    lines::iterator(vm, &NEXT_LINE, limit)
 });
 
 /// One step of it. What is not the end of the file is an error, as with `io.lines`: a loop could not tell.
 static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
-    let this = vm.upvalue(1).as_shared().map(|r| r.object().clone());
-    let file = this.and_then(|object| perilune_vm::shared::downcast_arc::<File>(object).ok());
-    let (Some(file), Some(limit)) = (file, vm.upvalue(2).as_int()) else {
-        return Err(vm.error("not an iterator over lines"));
-    };
+    let (file, limit) = lines::of_step::<File>(vm)?;
     let mut failed = None;
-    let n = reading(vm, &file, |state| {
-        match look_for_line(state, usize::try_from(limit).unwrap_or(usize::MAX)) {
-            Look::Fail(failure) => {
-                failed = Some(failure.message());
-                Look::Fail(failure)
-            }
-            found => found,
+    let n = reading(vm, &file, |state| match look_for_line(state, limit) {
+        Look::Fail(failure) => {
+            failed = Some(failure.message());
+            Look::Fail(failure)
         }
+        found => found,
     })?;
     match failed {
         Some(message) => Err(vm.error(message)),

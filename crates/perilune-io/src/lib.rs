@@ -59,6 +59,7 @@ mod helpers;
 mod lease;
 #[cfg(test)]
 mod lease_tests;
+mod lines;
 mod listener;
 mod log;
 mod luasocket;

@@ -269,14 +269,20 @@ impl Vm {
     pub(crate) fn with_client(&mut self, f: impl FnOnce(&mut perilune_heap::Heap, &mut LuaClient)) {
         let vm: *mut Vm = self;
         let outer = self.lua.seen.sampler.set_collecting(true);
-        crate::segment::spill_registers(vm, |vm, _| {
+        crate::segment::spill_registers(vm, |vm, here| {
             // SAFETY: as below.
             let mode = unsafe { (*vm).heap.params().mode };
             // SAFETY: as below.
             unsafe { (*vm).lua.gc.weak_seen.iter_mut().for_each(HashSet::clear) };
             // SAFETY: as below.
             let Vm { lua, heap } = unsafe { &mut *vm };
+            let scan_from = lua.stacks.running.scan_from;
+            if scan_from == 0 {
+                // The collector's own frames lie below: what it has traced, and times, half a word each over what lay there before.
+                lua.stacks.running.scan_from = here;
+            }
             f(heap, &mut LuaClient { lua, mode });
+            lua.stacks.running.scan_from = scan_from;
         });
         self.lua.seen.sampler.set_collecting(outer);
     }
@@ -307,5 +313,52 @@ impl Vm {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    /// The address of a string that nothing refers to, inverted: as it is here, it is nobody's.
+    #[inline(never)]
+    fn hidden(vm: &mut Vm) -> usize {
+        let text = vm.value_str(b"a text of its own, too long to be interned anywhere").expect("memory");
+        !(text.obj().expect("an object").as_ptr() as usize)
+    }
+
+    #[inline(never)]
+    fn is_there(vm: &Vm, hidden: usize) -> bool {
+        vm.heap.find_object(!black_box(hidden)).is_some()
+    }
+
+    /// Overwrites what calls that have ended left on the native stack.
+    #[inline(never)]
+    fn forget_calls() {
+        black_box(&mut [0u64; 8192]);
+    }
+
+    /// Collects everything while the address lies in a frame of the collection's: is there an object still?
+    #[inline(never)]
+    fn survives(heap: &mut perilune_heap::Heap, client: &mut LuaClient, hidden: usize) -> bool {
+        let mut words = [!black_box(hidden); 4];
+        black_box(&mut words);
+        heap.collect_full(client);
+        black_box(&mut words);
+        heap.find_object(words[0]).is_some()
+    }
+
+    /// A native stack is scanned from where its collection was asked for: what the collector has left on it holds nothing.
+    #[test]
+    fn frames_of_the_collector_are_not_scanned() {
+        let mut vm = Vm::new();
+        let hidden = hidden(&mut vm);
+        assert!(is_there(&vm, hidden));
+        let mut found = true;
+        forget_calls();
+        vm.with_client(|heap, client| found = survives(heap, client, hidden));
+        assert!(!found, "it lives by a word below the frames of those who asked");
+        assert_eq!(vm.lua.stacks.running.scan_from, 0);
     }
 }

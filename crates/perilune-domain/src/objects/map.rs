@@ -310,9 +310,9 @@ impl Map {
     ) -> Result<Changed, TryReserveError> {
         let mut shard = self.shard(&k);
         let entries = &mut *shard.entries;
-        entries.all.try_reserve(1)?;
-        let (old, ends) =
-            entries.all.get(&k).map_or((Plain::Nil, None), |e| (e.value.clone(), Some(e.until)));
+        let there = entries.all.get(&k);
+        let is_there = there.is_some();
+        let (old, ends) = there.map_or((Plain::Nil, None), |e| (e.value.clone(), Some(e.until)));
         let new = change(&old);
         let key_bytes = ENTRY + k.0.bytes();
         let mut ending = NEVER;
@@ -328,13 +328,23 @@ impl Map {
                     (Life::Keep, Some(until)) => until,
                     (Life::Keep, None) => self.end(),
                 };
+                // Whoever replaces a value needs no room, and gets on where there is none.
+                if !is_there {
+                    entries.all.try_reserve(1)?;
+                }
                 if until != NEVER && ends != Some(until) {
+                    entries.due.try_reserve(1)?;
                     ending = until;
                     entries.note(k.clone(), until);
                 }
-                match entries.all.insert(k, Entry { value: v.clone(), until }) {
-                    Some(_) => (0, v.bytes() as isize - old.bytes() as isize),
-                    None => (1, (key_bytes + v.bytes()) as isize),
+                let entry = Entry { value: v.clone(), until };
+                // `insert` would make room also where it replaces.
+                if is_there && let Some(there) = entries.all.get_mut(&k) {
+                    *there = entry;
+                    (0, v.bytes() as isize - old.bytes() as isize)
+                } else {
+                    entries.all.insert(k, entry);
+                    (1, (key_bytes + v.bytes()) as isize)
                 }
             }
         };

@@ -338,12 +338,21 @@ fn row_9_an_idle_process_does_not_wake() {
         }
         drop(turn);
         let _turn = alone();
-        // The pool is still there, with nothing to do; the timer thread has nothing to wait for.
-        let (wakes, cpu) = (switches(), cpu_time());
-        std::thread::sleep(Duration::from_secs(3));
-        let (wakes, cpu) = (switches() - wakes, cpu_time() - cpu);
-        assert!(wakes <= 2, "{wakes} wakeups in 3 s, of which one is this thread's");
-        assert!(cpu < Duration::from_millis(10), "{cpu:?} of processor time in 3 s");
+        // The pool is still there, with nothing to do; the timer thread has nothing to wait for. Threads that end late, or the
+        // harness when it tells of a slow test, wake in one of these spans; who looks again and again wakes in each.
+        let mut seen = (0, Duration::ZERO);
+        let is_idle = (0..20).any(|_| {
+            let (wakes, cpu) = (switches(), cpu_time());
+            std::thread::sleep(Duration::from_secs(3));
+            // A thread that ends takes its number along.
+            seen = (switches().wrapping_sub(wakes), cpu_time() - cpu);
+            seen.0 <= 2 && seen.1 < Duration::from_millis(10)
+        });
+        assert!(
+            is_idle,
+            "{} wakeups in 3 s, of which one is this thread's, and {:?} of processor time",
+            seen.0, seen.1
+        );
     }
 }
 

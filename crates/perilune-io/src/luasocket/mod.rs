@@ -4,7 +4,8 @@
 //! on the poller of this room: a call that waits parks its fiber, and `select` knows no largest descriptor.
 //!
 //! # Parts
-//! * This file: sockets and the natives that try and wait.
+//! * This file: sockets, from their making to their end.
+//! * `transfer.rs`: receiving and sending; `select.rs`: the wait for many.
 //! * `names.rs`: addresses, options, errors in LuaSocket's words.
 //! * `ssl.lua`, `https.lua`: what programs use of LuaSec, `require "ssl"` and `"ssl.https"`, on the TLS of this room's connections.
 //! * `socket.lua`: the modules; what needs no loop of attempts is written there (connecting to one address after the other, `select`'s lists, `protect`).
@@ -19,35 +20,28 @@
 
 mod mime;
 mod names;
+mod select;
+mod transfer;
 
 use crate::buffer::Buffer;
 use crate::connection::CONNECTION;
 use crate::poller::{self, Registration, Source as Polled};
-use crate::seen::{self, Before, Talk};
-use crate::slot::{Left, Wakes};
+use crate::seen::{Before, Talk};
+use crate::slot::Wakes;
 use crate::stream::{Origin, Stream};
 use crate::waiting::{Progress, Side, Waited, turn, wait};
 use names::{Family, words};
 use parking_lot::Mutex;
-use perilune_domain::outside::{self, Awaited, Source, Turn, Waiter};
+use perilune_domain::outside::{self, Awaited, Source, Turn};
 use perilune_trace::ObjectKind;
-use perilune_trace::event::Verb;
-use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
-use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags};
+use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, sockopt};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Received at a time.
-const ROOM: usize = 64 << 10;
-/// The longest datagram.
-const LONGEST: usize = 65536;
 
 /// A descriptor.
 struct Handle {
@@ -266,236 +260,6 @@ fn renew(vm: &mut Vm, side: Side, progress: &mut Progress) -> LuaResult<()> {
 fn is_open(vm: &mut Vm, handle: &Arc<Handle>) -> LuaResult<bool> {
     Ok(sock(vm)?.handle.as_ref().is_some_and(|h| Arc::ptr_eq(h, handle)))
 }
-
-// -- Receiving -------------------------------------------------------------------------------------------------------------------
-
-enum Pattern {
-    Line,
-    All,
-    Bytes(usize),
-}
-
-fn pattern(vm: &mut Vm, prefix: usize) -> LuaResult<Pattern> {
-    if vm.arg_is_none_or_nil(2) {
-        return Ok(Pattern::Line);
-    }
-    if let Some(n) = Vm::string_to_number(vm.arg(2)).and_then(Value::as_number) {
-        if n < 0.0 || n.is_nan() {
-            return Err(vm.arg_error(2, "invalid receive pattern"));
-        }
-        return Ok(Pattern::Bytes((n as usize).saturating_sub(prefix)));
-    }
-    match vm.check_str(2)?.bytes() {
-        [b'*', b'l', ..] => Ok(Pattern::Line),
-        [b'*', b'a', ..] => Ok(Pattern::All),
-        _ => Err(vm.arg_error(2, "invalid receive pattern")),
-    }
-}
-
-/// What there is of what is wanted: how many bytes of the buffer are the result, and how many go with it.
-fn cut(sock: &mut Sock, pattern: &Pattern) -> Option<(usize, usize)> {
-    let bytes = sock.input.bytes();
-    match *pattern {
-        Pattern::Bytes(n) => (bytes.len() >= n).then_some((n, n)),
-        Pattern::Line => memchr::memchr(b'\n', bytes).map(|at| (at, at + 1)),
-        Pattern::All => (sock.ended && !bytes.is_empty()).then_some((bytes.len(), bytes.len())),
-    }
-}
-
-/// Takes bytes out of the buffer, behind the prefix that the program has given.
-fn take(vm: &mut Vm, pattern: &Pattern, (n, gone): (usize, usize)) -> LuaResult<Vec<u8>> {
-    let mut text = if vm.arg_is_none_or_nil(3) { Vec::new() } else { vm.check_str(3)?.bytes().to_vec() };
-    let sock = sock(vm)?;
-    let bytes = &sock.input.bytes()[..n];
-    match pattern {
-        Pattern::Line => text.extend(bytes.iter().filter(|&&b| b != b'\r')),
-        _ => text.extend_from_slice(bytes),
-    }
-    sock.input.consume(gone);
-    sock.received += gone as f64;
-    Ok(text)
-}
-
-/// `c:receive([pattern [, prefix]])`
-static RECEIVE: Native = Native::leaf("receive", |vm| {
-    of_class(vm, "{client}")?;
-    let prefix = if vm.arg_is_none_or_nil(3) { 0 } else { vm.check_str(3)?.bytes().len() };
-    let pattern = pattern(vm, prefix)?;
-    let why = match begin(vm, Side::Read)? {
-        None => "closed".to_owned(),
-        Some((handle, mut progress)) => loop {
-            let guard = handle.reads.lock();
-            let this = sock(vm)?;
-            if let Some(found) = cut(this, &pattern) {
-                drop(guard);
-                let text = take(vm, &pattern, found)?;
-                vm.push_str(&text)?;
-                vm.push(Value::NIL);
-                vm.push(Value::NIL);
-                return Ok(3);
-            }
-            if this.ended || !this.handle.as_ref().is_some_and(|h| Arc::ptr_eq(h, &handle)) {
-                break "closed".to_owned();
-            }
-            handle.source().read.clear();
-            let Some(room) = this.input.end(ROOM) else { break "not enough memory".to_owned() };
-            match rustix::net::recv(&handle.fd, spare_capacity(room), RecvFlags::empty()) {
-                Ok((0, _)) => this.ended = true,
-                Ok(_) => {
-                    handle.talk.received(&*handle);
-                    drop(guard);
-                    renew(vm, Side::Read, &mut progress)?;
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if progress.is_over => break "timeout".to_owned(),
-                Err(Errno::AGAIN) => {
-                    handle.has_some.store(!this.input.is_empty(), Ordering::Relaxed);
-                    if this.input.is_empty() {
-                        this.input.clear();
-                    }
-                    wait(vm, &handle, guard, Side::Read, &progress)?;
-                }
-                Err(error) => break words(error),
-            }
-        },
-    };
-    let n = sock(vm)?.input.len();
-    let part = take(vm, &pattern, (n, n))?;
-    vm.push(Value::NIL);
-    vm.push_str(why.as_bytes())?;
-    vm.push_str(&part)?;
-    Ok(3)
-});
-
-// -- Sending ---------------------------------------------------------------------------------------------------------------------
-
-/// `c:send(data [, from [, to]])`: the index of the last byte that has gone.
-static SEND: Native = Native::leaf("send", |vm| {
-    of_class(vm, "{client}")?;
-    let size = vm.check_str(2)?.bytes().len() as i64;
-    let place = |n: i64| if n < 0 { size + n + 1 } else { n };
-    let from = place(vm.opt_num(3, 1.0)? as i64).max(1);
-    let to = place(vm.opt_num(4, -1.0)? as i64).min(size);
-    let (outcome, done) = send(vm, from, to)?;
-    match outcome {
-        None => {
-            vm.push(Value::int(from - 1 + done));
-            vm.push(Value::NIL);
-            vm.push(Value::NIL);
-        }
-        Some(why) => {
-            vm.push(Value::NIL);
-            vm.push_str(why.as_bytes())?;
-            vm.push(Value::int(from - 1 + done));
-        }
-    }
-    Ok(3)
-});
-
-fn send(vm: &mut Vm, from: i64, to: i64) -> LuaResult<(Option<String>, i64)> {
-    if from > to {
-        return Ok((None, 0));
-    }
-    let Some((handle, mut progress)) = begin(vm, Side::Write)? else { return Ok((Some("closed".into()), 0)) };
-    loop {
-        let done = progress.done as i64;
-        if !is_open(vm, &handle)? {
-            return Ok((Some("closed".into()), done));
-        }
-        let text = vm.check_str(2)?;
-        let rest = &text.bytes()[(from - 1 + done) as usize..to as usize];
-        if seen::is_on() {
-            handle.talk.at(vm.event_stack());
-        }
-        let guard = handle.writes.lock();
-        handle.source().write.clear();
-        match rustix::net::send(&handle.fd, rest, SendFlags::NOSIGNAL) {
-            Ok(n) => {
-                handle.talk.sent(n, &*handle);
-                drop(guard);
-                progress.done += n as u64;
-                sock(vm)?.sent += n as f64;
-                if n == rest.len() {
-                    return Ok((None, progress.done as i64));
-                }
-                renew(vm, Side::Write, &mut progress)?;
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if progress.is_over => return Ok((Some("timeout".into()), done)),
-            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Write, &progress)?,
-            Err(error) => return Ok((Some(words(error)), done)),
-        }
-    }
-}
-
-// -- Datagrams -------------------------------------------------------------------------------------------------------------------
-
-/// `receive_datagram(u, size)`: the datagram, and who has sent it.
-static RECEIVE_DATAGRAM: Native = Native::leaf("receive_datagram", |vm| {
-    let most = vm.opt_num(2, 8192.0)?.clamp(0.0, LONGEST as f64) as usize;
-    let Some((handle, progress)) = begin(vm, Side::Read)? else { return fail(vm, "closed") };
-    loop {
-        if !is_open(vm, &handle)? {
-            return fail(vm, "closed");
-        }
-        let guard = handle.reads.lock();
-        handle.source().read.clear();
-        let mut room = vec![0; most];
-        match rustix::net::recvfrom(&handle.fd, &mut room[..], RecvFlags::empty()) {
-            Ok((n, _, from)) => {
-                drop(guard);
-                vm.push_str(&room[..n])?;
-                if let Some(from) = from.and_then(|a| SocketAddr::try_from(a).ok()) {
-                    vm.push_str(from.ip().to_string().as_bytes())?;
-                    vm.push(Value::int(i64::from(from.port())));
-                    return Ok(3);
-                }
-                return Ok(1);
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if progress.is_over => return fail(vm, "timeout"),
-            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Read, &progress)?,
-            Err(error) => return fail(vm, names::of_datagrams(error).as_str()),
-        }
-    }
-});
-
-/// `send_datagram(u, data [, ip, port])`
-static SEND_DATAGRAM: Native = Native::leaf("send_datagram", |vm| {
-    let to = if vm.arg_is_none_or_nil(3) { None } else { Some(names::check_address(vm, 3)?) };
-    if let Some(to) = to {
-        let family = Family::of(&to);
-        let this = sock(vm)?;
-        if this.handle.is_none()
-            && let Err(error) = this.open(family)
-        {
-            return fail(vm, &words(error));
-        }
-    }
-    let Some((handle, progress)) = begin(vm, Side::Write)? else { return fail(vm, "closed") };
-    loop {
-        if !is_open(vm, &handle)? {
-            return fail(vm, "closed");
-        }
-        let text = vm.check_str(2)?;
-        let guard = handle.writes.lock();
-        handle.source().write.clear();
-        let sent = match &to {
-            Some(to) => rustix::net::sendto(&handle.fd, text.bytes(), SendFlags::NOSIGNAL, to),
-            None => rustix::net::send(&handle.fd, text.bytes(), SendFlags::NOSIGNAL),
-        };
-        match sent {
-            Ok(n) => {
-                drop(guard);
-                return vm.ret(n as i64);
-            }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if progress.is_over => return fail(vm, "timeout"),
-            Err(Errno::AGAIN) => wait(vm, &handle, guard, Side::Write, &progress)?,
-            Err(error) => return fail(vm, names::of_datagrams(error).as_str()),
-        }
-    }
-});
 
 // -- Beginning and accepting -----------------------------------------------------------------------------------------------------
 
@@ -779,150 +543,6 @@ static GETFAMILY: Native = Native::leaf("getfamily", |vm| {
     vm.ret_str(name)
 });
 
-// -- select ----------------------------------------------------------------------------------------------------------------------
-
-/// What a `select` has left.
-struct Selecting {
-    handles: Vec<(Arc<Handle>, Side)>,
-    left: Vec<Left>,
-    deadline: Option<Instant>,
-}
-
-impl Drop for Selecting {
-    fn drop(&mut self) {
-        for ((handle, side), left) in self.handles.iter().zip(&self.left) {
-            let slot = match side {
-                Side::Read => &handle.source().read,
-                Side::Write => &handle.source().write,
-            };
-            slot.take_back(*left);
-            // Another fiber may have waited for the same.
-            if slot.may_be_ready() {
-                slot.wake(Wakes::One);
-            }
-        }
-    }
-}
-
-fn handles(vm: &mut Vm, n: u32, side: Side, found: &mut Vec<(Arc<Handle>, Side)>) -> LuaResult<()> {
-    let list: Gc<Table> = vm.check_table(n)?;
-    for at in 1..=vm.raw_len(list) {
-        match open_handle(vm.raw_get_int(list, at).as_int()) {
-            Some(handle) => found.push((handle, side)),
-            None => return Err(vm.error("select failed: a descriptor that is none of LuaSocket's")),
-        }
-    }
-    Ok(())
-}
-
-/// `wait_for(reads, writes, seconds)`: lists of descriptors become two lists of those that are ready, with gaps: entry n is the descriptor, or false.
-static WAIT_FOR: Native = Native::leaf("wait_for", |vm| {
-    let mut progress = match outside::woken(vm)? {
-        Turn::First => {
-            outside::give_way(vm)?;
-            let span = vm.opt_num(3, -1.0)?;
-            let span = (span >= 0.0).then(|| Duration::try_from_secs_f64(span).ok()).flatten();
-            (span.and_then(|s| Instant::now().checked_add(s)), false)
-        }
-        Turn::Asleep => return Err(vm.park()),
-        Turn::Woken(..) => {
-            let selecting = outside::take_data::<Selecting>(vm);
-            outside::finish(vm);
-            (selecting.and_then(|s| s.deadline), false)
-        }
-    };
-    let mut all = Vec::new();
-    handles(vm, 1, Side::Read, &mut all)?;
-    handles(vm, 2, Side::Write, &mut all)?;
-    loop {
-        progress.1 = progress.0.is_some_and(|d| d <= Instant::now());
-        for (handle, side) in &all {
-            match side {
-                Side::Read => handle.source().read.clear(),
-                Side::Write => handle.source().write.clear(),
-            }
-        }
-        let ready = look(&all);
-        if progress.1 || ready.iter().any(|&r| r) {
-            return push_ready(vm, &all, &ready);
-        }
-        let words = Arc::new(Several(all.len()));
-        let waiter = outside::begin(vm, Verb::Selects, words)?;
-        let mut selecting = Selecting { handles: all.clone(), left: Vec::new(), deadline: progress.0 };
-        if !leave(&mut selecting, &waiter) {
-            drop(selecting);
-            outside::finish(vm);
-            continue;
-        }
-        outside::set_data(vm, selecting);
-        if progress.0.is_some() {
-            outside::limit_at(vm, progress.0)?;
-        }
-        if outside::sleeps(vm) {
-            return Err(vm.park());
-        }
-        drop(outside::take_data::<Selecting>(vm));
-        outside::finish(vm);
-    }
-});
-
-fn leave(selecting: &mut Selecting, waiter: &Arc<Waiter>) -> bool {
-    for (handle, side) in &selecting.handles {
-        let slot = match side {
-            Side::Read => &handle.source().read,
-            Side::Write => &handle.source().write,
-        };
-        match slot.leave(Arc::clone(waiter)) {
-            Ok(left) => selecting.left.push(left),
-            Err(_) => return false,
-        }
-    }
-    true
-}
-
-/// Which of them are ready now.
-fn look(all: &[(Arc<Handle>, Side)]) -> Vec<bool> {
-    let mut fds: Vec<PollFd<'_>> = all
-        .iter()
-        .map(|(handle, side)| {
-            PollFd::new(&handle.fd, if *side == Side::Read { PollFlags::IN } else { PollFlags::OUT })
-        })
-        .collect();
-    let zero = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-    match rustix::event::poll(&mut fds, Some(&zero)) {
-        Ok(_) => fds.iter().map(|fd| !fd.revents().is_empty()).collect(),
-        Err(_) => vec![false; all.len()],
-    }
-}
-
-fn push_ready(vm: &mut Vm, all: &[(Arc<Handle>, Side)], ready: &[bool]) -> LuaResult<u32> {
-    for wanted in [Side::Read, Side::Write] {
-        let list = vm.new_table(all.len(), 0)?;
-        vm.push(list.into());
-        let mut at = 0;
-        for ((handle, side), &ready) in all.iter().zip(ready) {
-            if *side == wanted {
-                at += 1;
-                let value = if ready { Value::int(i64::from(handle.fd.as_raw_fd())) } else { Value::FALSE };
-                vm.raw_set_int(list, at, value)?;
-            }
-        }
-    }
-    Ok(2)
-}
-
-/// What a `select` waits for.
-struct Several(usize);
-
-impl Awaited for Several {
-    fn kind(&self) -> ObjectKind {
-        ObjectKind::Several
-    }
-    fn name(&self) -> String {
-        format!("{} sockets", self.0)
-    }
-}
-
 // -- Functions -------------------------------------------------------------------------------------------------------------------
 
 /// `socket.gettime()`
@@ -1007,10 +627,10 @@ fn load(vm: &mut Vm, name: &str) -> LuaResult<u32> {
     vm.register(
         raw,
         &[
-            &RECEIVE,
-            &SEND,
-            &RECEIVE_DATAGRAM,
-            &SEND_DATAGRAM,
+            &transfer::RECEIVE,
+            &transfer::SEND,
+            &transfer::RECEIVE_DATAGRAM,
+            &transfer::SEND_DATAGRAM,
             &NEW,
             &BIND,
             &CONNECT,
@@ -1029,7 +649,7 @@ fn load(vm: &mut Vm, name: &str) -> LuaResult<u32> {
             &SETFD,
             &DIRTY,
             &GETFAMILY,
-            &WAIT_FOR,
+            &select::WAIT_FOR,
             &GETTIME,
             &LOOKUP,
             &GETHOSTNAME,

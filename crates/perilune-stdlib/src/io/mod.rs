@@ -21,6 +21,7 @@ mod input;
 mod lines;
 mod open;
 mod park;
+mod patience;
 mod read;
 pub mod separators;
 mod standard;

@@ -7,7 +7,8 @@
 //! listed, weakly.
 
 use super::closable::{Closable, Closed, Entered};
-use super::stream::{Buffering, Patience, Stream};
+use super::patience::Patience;
+use super::stream::{Buffering, Stream};
 use crate::errno::Failure;
 use perilune_vm::{Blocker, Vm};
 use rustix::fs::OFlags;
