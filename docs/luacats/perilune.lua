@@ -8,6 +8,7 @@
 ---@field pool perilune.poollib
 ---@field channel perilune.channellib
 ---@field trace perilune.tracelib
+---@field io perilune.iolib
 local perilune = {}
 
 ---Seconds of a monotonic clock.
@@ -261,6 +262,13 @@ function semaphore:with(f, ...) end
 ---@return any permit nil at a timeout
 ---@return "timeout"? why
 function semaphore:permit(limit) end
+
+---@class perilune.iolib
+local iolib = {}
+
+---How the kernel tells this program that sockets and pipes are ready; before the first of them, how it would. `PERILUNE_IO=uring` in the environment asks for `io_uring` ([sockets](../io.md#what-it-costs-and-what-is-not-there)).
+---@return "epoll"|"uring"|nil backend `nil`: a host without descriptors runs the program
+function iolib.backend() end
 
 -- Domains ----------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ mod channel;
 mod contention;
 pub mod domain;
 pub mod inspect;
+mod io;
 mod lane;
 mod listing;
 mod loops;
