@@ -652,7 +652,12 @@ impl Domain {
                 }
                 Next::Empty => {
                     self.do_deferred();
+                    // The pokes until now are forgotten by now: what they have been for is looked for after that.
+                    if self.has_cancels.load(Ordering::Acquire) {
+                        continue;
+                    }
                     let vm = self.state_of(&mut owned);
+                    vm.serve_tools();
                     if self.serve_pool(vm) {
                         continue;
                     }
