@@ -9,6 +9,7 @@
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
 mod actor;
+mod asking;
 pub mod bundle;
 mod channel;
 mod contention;
