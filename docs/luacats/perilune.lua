@@ -8,6 +8,7 @@
 ---@field pool perilune.poollib
 ---@field channel perilune.channellib
 ---@field trace perilune.tracelib
+---@field io perilune.iolib
 local perilune = {}
 
 ---Seconds of a monotonic clock.
@@ -214,8 +215,9 @@ function perilune.select(cases) end
 ---@return perilune.semaphore
 function perilune.semaphore(n) end
 
----A fiber of the calling domain, as `perilune fibers` shows it.
+---A fiber as `perilune fibers` shows it.
 ---@class perilune.seen_fiber
+---@field domain string the name of its domain
 ---@field name string its name, its function (`main.lua:12`), or `the main program`
 ---@field state "runs"|"ready"|"waits"|"blocked" `ready`: it could run, and others do; `blocked`: it is in a call that sleeps in the kernel
 ---@field age number since it was made, in seconds
@@ -225,10 +227,12 @@ function perilune.semaphore(n) end
 ---@field waited? number for how long it has, in seconds
 ---@field left? number how long it waits at most from now on, in seconds
 
----The fibers of the calling domain that have not ended, the oldest first: for a page of a service about itself, or a log when something hangs. `perilune fibers --attach` shows the same of all
----domains from outside.
----@return perilune.seen_fiber[]
-function perilune.fibers() end
+---The fibers that have not ended, of the calling domain, of another one or of all domains of the program, domain by domain and the oldest first: for a page of a service about itself, or a log when
+---something hangs. Another domain answers at its next call or loop iteration, and goes on; the caller waits for it. `perilune fibers --attach` shows the same from outside.
+---@param options? { domain?: perilune.domain|"all", timeout?: number } timeout: how many seconds others are waited for, 2 if it is not said
+---@return perilune.seen_fiber[] fibers
+---@return string[]? missing with options: the names of domains that have not answered in time, since they are in native code or in a call of the system that nothing ends
+function perilune.fibers(options) end
 
 ---@class perilune.semaphore
 local semaphore = {}
@@ -261,6 +265,13 @@ function semaphore:with(f, ...) end
 ---@return any permit nil at a timeout
 ---@return "timeout"? why
 function semaphore:permit(limit) end
+
+---@class perilune.iolib
+local iolib = {}
+
+---How the kernel tells this program that sockets and pipes are ready; before the first of them, how it would. `PERILUNE_IO=uring` in the environment asks for `io_uring` ([sockets](../io.md#what-it-costs-and-what-is-not-there)).
+---@return "epoll"|"uring"|nil backend `nil`: a host without descriptors runs the program
+function iolib.backend() end
 
 -- Domains ----------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ use crate::protected::write_error;
 use perilune_domain::Config;
 use perilune_domain::bundle::Files;
 use perilune_heap::HeapOptions;
+use perilune_io::Wish;
 use perilune_spesh::Setup;
 use perilune_spesh::report::Decisions;
 use perilune_stdlib::Paths;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 
 /// The configuration of a program that the command runs. `-E` hides Lua's own variables.
 pub fn from_env(ignore_lua: bool, files: Files) -> Config {
-    choose_poller();
     Config {
         heap: HeapOptions::from_env(),
         paths: match &files {
@@ -31,16 +31,34 @@ pub fn from_env(ignore_lua: bool, files: Files) -> Config {
     }
 }
 
-/// Who waits for sockets.
-fn choose_poller() {
-    match std::env::var("PERILUNE_IO_POLL").unwrap_or_default().as_str() {
+/// Who waits for sockets, and how.
+///
+/// # Errors
+/// The environment names a way that there is not.
+pub fn choose_poller() -> Result<(), String> {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let word = variable("PERILUNE_IO");
+    let wish = match Wish::WORDS.iter().find(|(name, _)| *name == word) {
+        Some((_, wish)) => *wish,
+        None if word.is_empty() => Wish::Auto,
+        None => return Err(format!("PERILUNE_IO: '{word}' is none of 'auto', 'epoll' and 'uring'")),
+    };
+    perilune_io::wish(wish, |why| tell(&format!("PERILUNE_IO=uring: {why}")));
+    match variable("PERILUNE_IO_POLL").as_str() {
         "" | "thread" => {}
-        "lease" => perilune_io::poll_by_workers(),
-        word => {
-            let text = format!("perilune: PERILUNE_IO_POLL: '{word}' is neither 'thread' nor 'lease'\n");
-            write_error(text.as_bytes());
+        "lease" if wish == Wish::Uring => {
+            tell(
+                "PERILUNE_IO_POLL=lease: only with epoll; with PERILUNE_IO=uring a thread of its own waits for sockets",
+            );
         }
+        "lease" => perilune_io::poll_by_workers(),
+        word => tell(&format!("PERILUNE_IO_POLL: '{word}' is neither 'thread' nor 'lease'")),
     }
+    Ok(())
+}
+
+fn tell(text: &str) {
+    write_error(format!("perilune: {text}\n").as_bytes());
 }
 
 /// Whether races are among these checks. Says which words are none.

@@ -77,7 +77,7 @@ pub fn run_program(
         protected::write_error(format!("perilune: {message}\n").as_bytes());
         return ExitCode::FAILURE;
     }
-    if let Err(message) = perilune_heap::limit_program_from_env() {
+    if let Err(message) = perilune_heap::limit_program_from_env().and_then(|()| config::choose_poller()) {
         protected::write_error(format!("perilune: {message}\n").as_bytes());
         return ExitCode::FAILURE;
     }

@@ -16,6 +16,7 @@
 //! It *ends* when its body has: the outcome is delivered, its other fibers are cancelled, and when the last of them has unwound the `Vm` is freed. A fiber in a
 //! blocking call keeps it until the call returns.
 
+use crate::asking::{Asked, Part};
 use crate::listing;
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Lack;
@@ -133,6 +134,8 @@ pub struct Domain {
     looks_for_dead: AtomicBool,
     /// What has been put off.
     deferred: Deferred,
+    /// What other domains ask.
+    asked: Asked,
 }
 
 // SAFETY: `local` is reached through an `Owner` and the Vm through the token's proof only, of which there is one at a time (module essay).
@@ -385,6 +388,7 @@ impl Domain {
                 has_handles: AtomicBool::new(false),
                 looks_for_dead: AtomicBool::new(false),
                 deferred: Deferred::default(),
+                asked: Asked::default(),
             }
         });
         runtime.rest().register(&domain.waits);
@@ -652,7 +656,14 @@ impl Domain {
                 }
                 Next::Empty => {
                     self.do_deferred();
+                    // The pokes until now are forgotten by now: what they have been for is looked for after that.
+                    if self.has_cancels.load(Ordering::Acquire) {
+                        continue;
+                    }
                     let vm = self.state_of(&mut owned);
+                    vm.serve_tools();
+                    // Also of one that was asked before it had a state.
+                    self.answer_questions(vm);
                     if self.serve_pool(vm) {
                         continue;
                     }
@@ -686,6 +697,7 @@ impl Domain {
         if let Some(start) = start {
             start(self, Err((&mut owned, lack)));
         }
+        self.asked.end();
         loop {
             match self.token.next(&mut owned) {
                 // There are no fibers; what is cancelled or wanted by tools is neither.
@@ -879,6 +891,7 @@ impl Domain {
     fn close(self: &Arc<Self>, owned: Owned) {
         self.do_deferred();
         *self.interrupt.lock() = None;
+        self.asked.end();
         let vm = self.vm.swap(std::ptr::null_mut(), Ordering::Relaxed);
         let mut young = 0;
         if self.owned && !vm.is_null() {
@@ -929,6 +942,12 @@ impl Domain {
             handle.raise_cause(perilune_vm::INTERRUPT_TRACE);
         }
         self.token.poke();
+    }
+
+    /// Another domain of the program asks something.
+    pub(crate) fn ask(&self, part: Part) {
+        self.asked.leave(part);
+        self.look_at_tools();
     }
 
     /// Makes the pump look for work.
@@ -1077,6 +1096,11 @@ impl Host for Domain {
         let stack = vm.parked_stack(None);
         if let Some(wait) = &self.owner(vm).local().root_wait {
             wait.report(FiberRef::root(self.id), stack);
+        }
+    }
+    fn answer_questions(&self, vm: &mut Vm) {
+        for part in self.asked.take() {
+            part.answer(self.name(), listing::seen(self, vm));
         }
     }
     fn list_fibers(&self, vm: &mut Vm) -> Vec<Line> {

@@ -9,11 +9,13 @@
 //! * [`objects`]: shared objects. [`module`]: what `require "perilune"` returns.
 
 mod actor;
+mod asking;
 pub mod bundle;
 mod channel;
 mod contention;
 pub mod domain;
 pub mod inspect;
+mod io;
 mod lane;
 mod listing;
 mod loops;

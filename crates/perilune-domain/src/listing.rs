@@ -1,15 +1,20 @@
 //! Lists of fibers, for `perilune fibers` (`perilune_trace::fibers`) and `pl.fibers`: what each is, where it is, what it waits for and since when.
 //!
-//! The owner of a domain lists its own, when it looks at its interrupts. Nothing is kept for this but two times, of a fiber's making and of a wait's begin, in ticks of the clock of events: a
+//! The owner of a domain lists its own, when it looks at its interrupts; a program asks other domains for theirs (`asking.rs`). Nothing is kept for this but two times, of a fiber's making and of a wait's begin, in ticks of the clock of events: a
 //! tick is worth what it has been worth since the program began ([`begin`]).
 
+use crate::asking::{PATIENCE, Question};
 use crate::domain::Domain;
-use crate::wait::Seen;
+use crate::time::Limit;
+use crate::wait::{self, Object, Seen, Turn};
+use crate::{options, spawn};
+use perilune_trace::event::Verb;
 use perilune_trace::fibers::{FiberState, Line, Waiting};
 use perilune_trace::{FiberRef, clock, names};
 use perilune_vm::snapshot::age_of_process;
-use perilune_vm::{Gc, Native, Thread, Value, Vm};
-use std::sync::OnceLock;
+use perilune_vm::{Gc, LuaResult, Native, Table, Thread, Value, Vm};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Ticks and nanoseconds of one moment, at the program's begin.
 static BEGIN: OnceLock<(u64, u64)> = OnceLock::new();
@@ -120,15 +125,21 @@ pub(crate) fn fibers(domain: &Domain, vm: &mut Vm) -> Vec<Line> {
     lines
 }
 
-/// `pl.fibers()`: the fibers of the calling domain, the oldest first: tables with `name`, `state`, `age`, `stack`, and of those that wait `waits`, `place`, `waited`, `left`.
-pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
-    let domain = Domain::of(vm)?.domain.counted();
-    let mut entries = entries(&domain, vm);
+/// A fiber in words, as programs are told of it: data of no heap.
+pub(crate) struct Fiber {
+    name: String,
+    state: FiberState,
+    age_ns: u64,
+    wait: Option<Waiting>,
+    /// A traceback.
+    stack: Vec<u8>,
+}
+
+/// The fibers of a domain for programs, the oldest first. By the owner; it allocates nothing in the heap.
+pub(crate) fn seen(domain: &Domain, vm: &mut Vm) -> Vec<Fiber> {
+    let mut entries = entries(domain, vm);
     entries.sort_by_key(|entry| (std::cmp::Reverse(entry.age_ns), entry.fiber));
-    let list = vm.new_table(entries.len(), 0)?;
-    vm.push(list.into());
-    let seconds = |ns: u64| Value::float(ns as f64 / 1e9);
-    for (n, Entry { thread, state, label, age_ns, wait, .. }) in entries.into_iter().enumerate() {
+    let in_words = |Entry { thread, state, label, age_ns, wait, .. }| {
         let name = match thread {
             None => "the main program".to_owned(),
             Some(_) if label.starts_with("fiber '") => label,
@@ -137,9 +148,20 @@ pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
                 names::text(vm.function_number(function)).unwrap_or(label)
             }
         };
-        let entry = vm.new_table(0, 8)?;
-        vm.raw_set_int(list, n as i64 + 1, entry.into())?;
-        let mut texts = vec![("name", name), ("state", state.word().to_owned())];
+        Fiber { name, state, age_ns, wait, stack: vm.chain_traceback(thread) }
+    };
+    entries.into_iter().map(in_words).collect()
+}
+
+/// Adds tables of fibers to a list, which the stack keeps: `name`, `state`, `age`, `stack`, `domain`, and of those that wait `waits`, `place`, `waited`, `left`.
+fn append(vm: &mut Vm, list: Gc<Table>, domain: &str, fibers: Vec<Fiber>) -> LuaResult<()> {
+    let seconds = |ns: u64| Value::float(ns as f64 / 1e9);
+    for Fiber { name, state, age_ns, wait, stack: trace } in fibers {
+        let entry = vm.new_table(0, 9)?;
+        let at = vm.raw_len(list) + 1;
+        vm.raw_set_int(list, at, entry.into())?;
+        let mut texts =
+            vec![("name", name), ("state", state.word().to_owned()), ("domain", domain.to_owned())];
         vm.set_field(entry, "age", seconds(age_ns))?;
         if let Some(wait) = wait {
             let left = wait.left_ns.map_or(Value::NIL, seconds);
@@ -154,7 +176,6 @@ pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
             let text = vm.value_str(text.as_bytes())?;
             vm.set_field(entry, key, text)?;
         }
-        let trace = vm.chain_traceback(thread);
         let stack = vm.new_table(0, 0)?;
         vm.set_field(entry, "stack", stack.into())?;
         // What the runtime has written in Lua itself is not the program's.
@@ -165,8 +186,131 @@ pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
             vm.raw_set_int(stack, n as i64 + 1, line)?;
         }
     }
-    vm.ret(list)
+    Ok(())
+}
+
+/// Whose fibers are wanted.
+enum Whose {
+    /// The calling domain's.
+    Own,
+    /// This one's.
+    Of(Arc<Domain>),
+    /// All domains' of the program.
+    All,
+}
+
+/// Whose, and for how long others are waited for.
+fn wish(vm: &mut Vm, own: &Domain) -> LuaResult<(Whose, Option<Duration>)> {
+    let Some(options) = options::check(vm, 1, &["domain", "timeout"])? else {
+        return Ok((Whose::Own, None));
+    };
+    let patience = match options.span(vm, "timeout")? {
+        Limit::None => Some(PATIENCE),
+        Limit::Span(span) => span,
+    };
+    let wanted = options.get(vm, "domain")?;
+    let whose = match spawn::domain_of(wanted) {
+        Some(domain) if std::ptr::eq(&*domain, own) => Whose::Own,
+        Some(domain) => Whose::Of(domain),
+        None if wanted.is_nil() => Whose::Own,
+        None if wanted.as_string().is_some_and(|word| word.bytes() == b"all") => Whose::All,
+        None => return Err(options.wrong(vm, "domain", "a domain or 'all'", wanted)),
+    };
+    Ok((whose, patience))
+}
+
+/// A call that waits for answers.
+struct Asks {
+    question: Arc<Question>,
+    /// Its own domain's are wanted, too.
+    has_own: bool,
+}
+
+/// `pl.fibers([{domain = d | "all", timeout =}])`: the fibers of the calling domain, of that one, or of all, by domain and the oldest first. With options also the names of domains that have not answered.
+pub(crate) static FIBERS: Native = Native::leaf("fibers", |vm| {
+    let domain = Domain::of(vm)?.domain.counted();
+    let asks = match wait::woken(vm)? {
+        Turn::Asleep => return Err(vm.park()),
+        Turn::Woken(..) => {
+            let asks = wait::take_data::<Asks>(vm);
+            wait::finish(vm);
+            asks
+        }
+        Turn::First => {
+            let (whose, patience) = wish(vm, &domain)?;
+            match whose {
+                Whose::Own => None,
+                Whose::Of(other) => Some(ask(vm, vec![other], false, patience)?),
+                Whose::All => {
+                    let mut others = domain.runtime().domains();
+                    others.retain(|other| !Arc::ptr_eq(other, &domain));
+                    Some(ask(vm, others, true, patience)?)
+                }
+            }
+        }
+    };
+    let list = vm.new_table(0, 0)?;
+    vm.push(list.into());
+    let Some(asks) = asks else {
+        let fibers = seen(&domain, vm);
+        append(vm, list, &domain.name(), fibers)?;
+        if vm.arg(1).is_nil() {
+            return vm.ret(list);
+        }
+        let nobody = vm.new_table(0, 0)?;
+        vm.push(nobody.into());
+        return Ok(2);
+    };
+    let (mut given, mut missing) = asks.question.take();
+    if asks.has_own {
+        given.push((domain.number, domain.name(), seen(&domain, vm)));
+    }
+    given.sort_by_key(|(number, ..)| *number);
+    missing.sort();
+    for (_, name, fibers) in given {
+        append(vm, list, &name, fibers)?;
+    }
+    let names = vm.new_table(0, 0)?;
+    vm.push(names.into());
+    for (n, (_, name)) in missing.iter().enumerate() {
+        let name = vm.value_str(name.as_bytes())?;
+        vm.raw_set_int(names, n as i64 + 1, name)?;
+    }
+    Ok(2)
 });
+
+/// Asks these domains, and waits for their answers.
+///
+/// # Errors
+/// The park; or nothing can wait here.
+fn ask(
+    vm: &mut Vm,
+    others: Vec<Arc<Domain>>,
+    has_own: bool,
+    patience: Option<Duration>,
+) -> LuaResult<Box<Asks>> {
+    let words = Object::Words(match others.as_slice() {
+        [other] => format!("the fibers of domain '{}'", other.name()),
+        _ => format!("the fibers of {} domains", others.len()),
+    });
+    let waiter = wait::begin(vm, Verb::WaitsFor, words)?;
+    let question = Question::ask(&others);
+    let asks = Asks { question: Arc::clone(&question), has_own };
+    if !question.wakes(&waiter) {
+        wait::finish(vm);
+        return Ok(Box::new(asks));
+    }
+    wait::set_data(vm, asks);
+    if let Some(patience) = patience {
+        wait::limit(vm, patience)?;
+    }
+    if wait::sleeps(vm) {
+        return Err(vm.park());
+    }
+    let asks = wait::take_data(vm);
+    wait::finish(vm);
+    Ok(asks.unwrap_or_else(|| Box::new(Asks { question, has_own })))
+}
 
 #[cfg(test)]
 mod tests {

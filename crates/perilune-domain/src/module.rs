@@ -37,7 +37,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
         crate::races::begin();
     }
     vm.seal_modules();
-    let pl = vm.new_table(0, 29)?;
+    let pl = vm.new_table(0, 30)?;
     vm.push(pl.into());
     vm.register(
         pl,
@@ -66,6 +66,7 @@ static OPEN: Native = Native::leaf("perilune", |vm| {
     pool::register(vm, pl)?;
     scope::register(vm, pl)?;
     trace::register(vm, pl)?;
+    crate::io::register(vm, pl)?;
     vm.ret(pl)
 });
 

@@ -49,6 +49,13 @@ pub(crate) fn outcome(object: &dyn SharedObject) -> Option<&Outcome> {
     object.downcast_ref::<Handle>()?.outcome.as_deref()
 }
 
+/// The domain of a handle, if the value is one.
+pub(crate) fn domain_of(value: Value) -> Option<Arc<Domain>> {
+    let reference = value.as_shared()?;
+    let handle: &dyn Any = &**reference.object();
+    Some(Arc::clone(&handle.downcast_ref::<Handle>()?.domain))
+}
+
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     Domain::of(vm)?.domain.expect_handles();
     crate::objects::fill(vm, mt, &[&JOIN, &NAME, &ID, &STATUS], &[])

@@ -4,8 +4,8 @@
 //! cargo run --profile fast -p perilune-io --example echo [-- COMMAND]
 //! ```
 //!
-//! Runs a bare server of this file (one thread, `epoll`, no buffers) and `COMMAND` (`target/fast/perilune`) with the server below, in turn, with 1, 12 and 100 connections. The client is one
-//! thread that answers each answer with the next message. What counts is the ratio within one run: machines differ, and so do their moods.
+//! Runs a bare server of this file (one thread, `epoll`, no buffers) and `COMMAND` (`target/fast/perilune`) with the server below, told by `epoll` and by `io_uring`, in turn, with 1, 12 and 100
+//! connections. The client is one thread that answers each answer with the next message. What counts are the ratios within one run (of `epoll` to the bare one, of `io_uring` to `epoll`): machines differ, and so do their moods.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -41,16 +41,23 @@ fn main() {
         return bare_server();
     }
     let command = args.first().cloned().unwrap_or_else(|| "target/fast/perilune".into());
-    println!("{:>12} {:>12} {:>12} {:>8}", "connections", "bare us", "perilune us", "ratio");
+    println!(
+        "{:>12} {:>12} {:>12} {:>12} {:>8} {:>8}",
+        "connections", "bare us", "epoll us", "uring us", "e/b", "u/e"
+    );
     for connections in [1, 12, 100] {
-        let (mut bare, mut lua) = (Vec::new(), Vec::new());
+        let (mut bare, mut epoll, mut uring) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             let this = std::env::current_exe().expect("a path");
             bare.push(measure(Command::new(this).arg("server"), connections));
-            lua.push(measure(Command::new(&command).args(["-e", LUA]), connections));
+            for (backend, times) in [("epoll", &mut epoll), ("uring", &mut uring)] {
+                let mut lua = Command::new(&command);
+                times.push(measure(lua.args(["-e", LUA]).env("PERILUNE_IO", backend), connections));
+            }
         }
-        let (bare, lua) = (least(&bare), least(&lua));
-        println!("{connections:>12} {bare:>12.2} {lua:>12.2} {:>8.2}", lua / bare);
+        let (bare, epoll, uring) = (least(&bare), least(&epoll), least(&uring));
+        let (to_bare, to_epoll) = (epoll / bare, uring / epoll);
+        println!("{connections:>12} {bare:>12.2} {epoll:>12.2} {uring:>12.2} {to_bare:>8.2} {to_epoll:>8.2}");
     }
 }
 

@@ -106,6 +106,10 @@ impl Descriptors for Poller {
         Ok(Arc::new(Watched { registration, kind, number, name: OnceLock::new() }))
     }
 
+    fn backend(&self) -> &'static str {
+        poller::backend()
+    }
+
     fn turn(&self, vm: &mut Vm) -> LuaResult<Option<Aside>> {
         match outside::woken(vm)? {
             Turn::First => {
@@ -157,5 +161,9 @@ impl Watch for Watched {
 
     fn pass_on(&self, direction: Direction) {
         self.slot(direction).wake(Wakes::All);
+    }
+
+    fn end(&self) {
+        self.registration.end_now();
     }
 }

@@ -13,7 +13,7 @@
 //! 1. The native clears the ready flag and asks the system. Nearly always the answer is there, and that was all.
 //! 2. The system says "would block": the native begins a wait and leaves its waiter in the slot. If the flag is up by now it goes back to 1.
 //! 3. It parks. The domain runs its other fibers; if there are none, it writes out what its connections have gathered and is left by its thread.
-//! 4. The poller, which sleeps in `epoll_wait`, gets the edge, raises the flag and wakes the waiter: the fiber becomes ready in its domain, which a worker thread takes.
+//! 4. The poller, which sleeps in the kernel, gets the edge, raises the flag and wakes the waiter: the fiber becomes ready in its domain, which a worker thread takes.
 //! 5. The native is called again, and is at 1.
 //!
 //! # What always holds
@@ -28,7 +28,8 @@
 //! | file | |
 //! |---|---|
 //! | `slot.rs`, `sync.rs` | one direction: flag and waiters; the primitives, for the models of it and of the lease in `tests/model` |
-//! | `poller.rs`, `lease.rs` | the thread that waits for all descriptors; when a worker does it instead |
+//! | `poller/`, `lease.rs` | the thread that waits for all descriptors; when a worker does it instead |
+//! | `poller/set.rs`, `ring.rs`, `backend.rs` | how the kernel tells it: `epoll`, `io_uring`; which of them |
 //! | `buffer.rs`, `stream.rs` | a connection without Lua |
 //! | `waiting.rs`, `connection.rs` | natives on connections |
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
@@ -93,7 +94,7 @@ use perilune_domain::{Module, outside};
 use perilune_vm::Native;
 
 pub use descriptors::descriptors;
-pub use poller::poll_by_workers;
+pub use poller::{Wish, poll_by_workers, wish};
 
 /// For rooms above this one that make natives on connections: protocols.
 pub mod protocol {

@@ -68,10 +68,17 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// Its address is free when this returns. Under no lock.
     fn close(&self) -> bool {
+        self.registration.end_now();
+        self.shut()
+    }
+
+    fn shut(&self) -> bool {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
+        self.registration.end();
         let fd = self.fd.lock().take();
         drop(fd);
         if let Some(file) = &self.file {
@@ -84,7 +91,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.close();
+        self.shut();
     }
 }
 

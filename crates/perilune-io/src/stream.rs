@@ -15,7 +15,7 @@
 //!
 //! # Closing
 //! The descriptor is counted by the two directions and by whoever is in a call with it; its number is free when the last of them has let go. Closing takes it from both
-//! directions, and then wakes all who wait.
+//! directions, and then wakes all who wait. The poller is told before: it might keep open what it watches (`poller/ring.rs`).
 //!
 //! # Locks
 //! One for each direction, held for system calls that do not wait. Who needs both (to copy from one connection to another, to answer in a handshake) takes that of the input first. The
@@ -774,6 +774,7 @@ impl Stream {
         self.check_output(output)?;
         if self.origin == Origin::Pipe {
             // Its other end reads the end of the stream when this one is closed.
+            self.registration.end();
             output.fd = None;
             return Ok(());
         }
@@ -818,6 +819,7 @@ impl Stream {
     /// Takes the descriptor from both directions, and wakes who waits.
     fn let_go(&self) {
         self.talk.ended(self);
+        self.registration.end();
         let (fd, buffer) = {
             let mut input = self.input();
             (input.fd.take(), std::mem::take(&mut input.buffer))

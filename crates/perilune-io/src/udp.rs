@@ -38,7 +38,9 @@ struct Udp {
 }
 
 impl Udp {
+    /// Its address is free when this returns. Under no lock.
     fn close(&self) -> bool {
+        self.registration.end_now();
         let (read, write) = (self.reads.lock().take(), self.writes.lock().take());
         let first = read.is_some();
         drop((read, write));

@@ -68,6 +68,8 @@ pub trait Host: std::any::Any + Send + Sync {
     fn process_ends(&self) {}
     /// A session of events has begun that knows nothing of this domain: writes, for each fiber that waits, that it does.
     fn report_waits(&self, _vm: &mut Vm) {}
+    /// Others of the program may have asked something: answers, without a collection.
+    fn answer_questions(&self, _vm: &mut Vm) {}
     /// The domain's fibers, for a tool that lists them.
     fn list_fibers(&self, _vm: &mut Vm) -> Vec<Line> {
         Vec::new()

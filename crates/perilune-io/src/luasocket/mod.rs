@@ -411,7 +411,13 @@ static CLASS: Native = Native::leaf("class", |vm| {
 
 /// `s:close()`: who waits for it gets "closed".
 static CLOSE: Native = Native::leaf("close", |vm| {
-    if let Some(handle) = sock(vm)?.handle.take() {
+    let this = sock(vm)?;
+    let is_client = this.class.ends_with("{client}");
+    if let Some(handle) = this.handle.take() {
+        // Nobody else has it, and its address is to be free for others when this returns.
+        if !is_client && Arc::strong_count(&handle) == 1 {
+            handle.registration.end_now();
+        }
         handle.source().read.wake(Wakes::All);
         handle.source().write.wake(Wakes::All);
     }

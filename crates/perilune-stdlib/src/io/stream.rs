@@ -793,6 +793,9 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // Nobody is left to hear about an error.
         let _ = self.flush();
+        if let Some(watch) = &self.watch {
+            watch.end();
+        }
         // Those who wait find it closed.
         self.pass_on(Way::Read);
         self.pass_on(Way::Write);

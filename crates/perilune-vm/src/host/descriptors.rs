@@ -34,11 +34,13 @@ pub type Aside = Box<dyn Any + Send>;
 
 /// What of a host knows descriptors.
 pub trait Descriptors: Send + Sync + std::fmt::Debug {
-    /// Begins to watch a descriptor, until this is dropped or the descriptor is closed.
+    /// Begins to watch a descriptor, until this is dropped or ended ([`Watch::end`]): before the descriptor is closed.
     ///
     /// # Errors
     /// It cannot be watched: it is a plain file, or there is too much to watch.
     fn watch(&self, fd: BorrowedFd<'_>, what: Watchable) -> std::io::Result<Arc<dyn Watch>>;
+    /// How the kernel tells that a descriptor is ready, or would: "epoll", "uring".
+    fn backend(&self) -> &'static str;
     /// The beginning of each turn of a native that may wait: what it has put aside, if it has waited.
     ///
     /// # Errors
@@ -66,6 +68,8 @@ pub trait Watch: Send + Sync {
     /// Somebody who had waited does not use the descriptor after all, and nobody knows what it has been told: whoever
     /// else waits, or has looked and is about to wait, looks again.
     fn give_up(&self, direction: Direction);
+    /// The descriptor is about to be closed: nothing is told of it any more, and nobody keeps it open.
+    fn end(&self);
 }
 
 impl Vm {

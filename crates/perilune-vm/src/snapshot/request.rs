@@ -111,8 +111,11 @@ impl Vm {
         std::fs::rename(&part, path)
     }
 
-    /// The switches of the trace have changed, or a tool has asked for something.
+    /// The switches of the trace have changed, or a tool or another domain has asked for something.
     pub(crate) fn answer_request(&mut self) {
+        if let Some(host) = self.host().cloned() {
+            host.answer_questions(self);
+        }
         let Some((n, kind)) = attach::pending_request() else { return };
         if !self.is_new_request(n) {
             return;

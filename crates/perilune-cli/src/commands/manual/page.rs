@@ -118,6 +118,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
         "What makes machine code: \"auto\" (what is hot is compiled beside the program; so without it), \"blocking\" (at once), \"off\".",
     ),
     ("PERILUNE_SPESH_LOG", "A file that is told what was compiled, and what was not and why."),
+    (
+        "PERILUNE_IO",
+        "How the kernel tells that sockets and pipes are ready: \"epoll\", \"uring\" (io_uring, where the system permits it), \"auto\" (epoll; so without it).",
+    ),
     ("PERILUNE_CHECK", "\"races\": report accesses to shared data that nothing orders."),
     ("NO_COLOR", "If set and not empty, the interactive mode writes no colours."),
     ("XDG_STATE_HOME", "The interactive mode's history is in perilune/history below it (~/.local/state)."),

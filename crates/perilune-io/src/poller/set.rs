@@ -1,0 +1,64 @@
+//! `epoll`: a set of descriptors in the kernel. Any thread may add to it and wait for it.
+
+use super::{BELL, BITS, Told, Watched, Watches};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// Events fetched at a time.
+const BATCH: usize = 64;
+
+/// See the module's essay.
+pub struct Set(OwnedFd);
+
+impl Set {
+    /// An empty one, but for the bell, which is told for as long as it sounds.
+    pub fn new(bell: &impl AsFd) -> Result<Set, Errno> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&set, bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Set(set))
+    }
+
+    /// Whether the kernel knows a way to wait for such a descriptor.
+    ///
+    /// # Errors
+    /// It does not, or there is no memory for another one.
+    pub fn tries(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        epoll::add(&self.0, fd, EventData::new_u64(BELL), EventFlags::empty())?;
+        epoll::delete(&self.0, fd)
+    }
+}
+
+#[cfg(test)]
+impl AsFd for Set {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Watches for &Set {
+    fn add(&mut self, key: u64, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        epoll::add(&self.0, fd, EventData::new_u64(key), BITS | EventFlags::ET)
+    }
+
+    /// The kernel forgets a descriptor when it is closed: nobody else has it (all are `CLOEXEC`).
+    fn remove(&mut self, _: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn wait(&mut self, at_most: Option<Duration>, mut tell: impl FnMut(Told)) -> Result<(), Errno> {
+        let at_most = at_most.and_then(|span| Timespec::try_from(span).ok());
+        let mut room = [MaybeUninit::<Event>::uninit(); BATCH];
+        let (events, _) = epoll::wait(&self.0, &mut room[..], at_most.as_ref())?;
+        for event in events {
+            let (key, flags) = (event.data.u64(), event.flags);
+            if key != BELL {
+                tell(Told { key, flags, watched: Watched::Still });
+            }
+        }
+        Ok(())
+    }
+}
