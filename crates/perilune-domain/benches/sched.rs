@@ -5,9 +5,7 @@
 
 use perilune_domain::sched::token::Root;
 use perilune_domain::sched::waiter::Sleeper;
-use perilune_domain::sched::{
-    CancelToken, Lanes, Next, Queue, Reason, Rest, Token, WaitList, Waiter, threads, timer,
-};
+use perilune_domain::sched::{Lanes, Next, Queue, Reason, Rest, Token, WaitList, Waiter, threads, timer};
 use perilune_trace::{FiberRef, ObjectRef};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -121,12 +119,6 @@ fn waits() {
         spent(n, |_| {
             let slot = list.add(waiter.clone());
             list.remove(slot);
-        })
-    });
-    let token = CancelToken::new();
-    report("cancel token: is_cancelled", 9, 1_000_000, |n| {
-        spent(n, |_| {
-            black_box(token.is_cancelled());
         })
     });
 }

@@ -67,15 +67,14 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(vm, mt, &[&SEND, &CLOSE, &TASK, &AWAIT], &[("__len", &LEN), ("__close", &CLOSE)])
 }
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Actor>> {
-    vm.check_shared_arc(1, &ACTOR)
+fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Actor> {
+    vm.check_shared(1, &ACTOR)
 }
 
-fn inbox(vm: &mut Vm) -> LuaResult<Arc<Channel>> {
-    let inbox = this(vm)?.inbox.clone();
-    match perilune_vm::shared::downcast_arc(inbox) {
-        Ok(channel) => Ok(channel),
-        Err(_) => Err(vm.type_error(1, "actor")),
+fn inbox<'a>(vm: &mut Vm) -> LuaResult<&'a Channel> {
+    match inner::<Channel>(&this(vm)?.inbox) {
+        Some(channel) => Ok(channel),
+        None => Err(vm.type_error(1, "actor")),
     }
 }
 
@@ -86,7 +85,7 @@ fn start(vm: &mut Vm, pool: &Arc<Inner>, first: u32) -> LuaResult<u32> {
         return Err(pool::closed(vm, pool));
     }
     let below = vm.nargs();
-    let inbox = SharedArc::from(Arc::new(Channel::new(usize::MAX, None)));
+    let inbox = SharedArc::from(Channel::new(usize::MAX, None));
     let body = prelude(vm, "actor_body")?;
     let mailbox = vm.shared_ref(inbox.clone());
     vm.push(mailbox.into());

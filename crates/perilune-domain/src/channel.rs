@@ -41,14 +41,10 @@ pub static CHANNEL: SharedKind = SharedKind::new("channel", open);
 /// Lists of waits shorter than this are not looked through for ended ones.
 const PRUNE: usize = 16;
 
-/// Where a message is left for a receiver that waits.
-pub(crate) type Place = Arc<Mutex<Option<Parcel>>>;
-
-/// Who waits to receive.
+/// Who waits to receive. The message is left with the wait ([`wait::letter`]).
 pub(crate) struct Ask {
     pub waiter: Arc<Waiter>,
     pub case: u32,
-    pub place: Place,
 }
 
 /// Who waits to send, and what.
@@ -69,6 +65,7 @@ struct Inner {
 
 /// A channel.
 pub struct Channel {
+    me: Weak<Channel>,
     inner: Mutex<Inner>,
     /// Messages that wait in it at most.
     capacity: usize,
@@ -99,8 +96,9 @@ pub(crate) enum Sent {
 
 impl Channel {
     /// A channel for `capacity` messages; `usize::MAX`: as many as there is memory for.
-    pub fn new(capacity: usize, name: Option<String>) -> Channel {
-        Channel {
+    pub fn new(capacity: usize, name: Option<String>) -> Arc<Channel> {
+        Arc::new_cyclic(|me| Channel {
+            me: Weak::clone(me),
             inner: Mutex::default(),
             capacity,
             name,
@@ -108,7 +106,7 @@ impl Channel {
             room: Order::new(),
             closing: Order::new(),
             identity: Identity::new(ObjectKind::Channel),
-        }
+        })
     }
 
     pub(crate) fn try_recv(&self) -> Received {
@@ -146,30 +144,34 @@ impl Channel {
     }
 
     /// The channel is going to keep a message.
-    fn register(self: &Arc<Self>, message: &Parcel) {
+    fn register(&self, message: &Parcel) {
         if message.holds_counts() {
             self.registered.shared(|| {
-                let weak: Weak<Channel> = Arc::downgrade(self);
+                let weak: Weak<Channel> = Weak::clone(&self.me);
                 weak
             });
         }
+    }
+
+    /// What reports call it, as long as it is there. The waiting native's argument keeps it.
+    fn object(&self) -> Object {
+        Object::Channel(Weak::clone(&self.me))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         operation(&self.identity, || self.inner.lock())
     }
 
-    pub(crate) fn try_send(self: &Arc<Self>, message: Parcel) -> Sent {
+    pub(crate) fn try_send(&self, message: Parcel) -> Sent {
         let mut inner = self.lock();
         if inner.closed {
             return Sent::Closed;
         }
         while let Some(ask) = inner.asks.pop_front() {
-            // A receiver that has not gone to sleep yet sees at once that its wait has ended: it must find the place locked until the message is there.
-            let mut place = ask.place.lock();
+            let mut letter = wait::letter(&ask.waiter).lock();
             if let Some(claim) = ask.waiter.claim(Reason::Ready, ask.case) {
-                *place = Some(message);
-                drop(place);
+                *letter = Some(message);
+                drop(letter);
                 drop(inner);
                 self.report_sent(0);
                 drop(claim);
@@ -189,13 +191,13 @@ impl Channel {
     }
 
     /// A receiver has no memory for the message that it has just taken: it is the next one again.
-    fn put_back(self: &Arc<Self>, message: Parcel) {
+    fn put_back(&self, message: Parcel) {
         let mut inner = self.lock();
         while let Some(ask) = inner.asks.pop_front() {
-            let mut place = ask.place.lock();
+            let mut letter = wait::letter(&ask.waiter).lock();
             if let Some(claim) = ask.waiter.claim(Reason::Ready, ask.case) {
-                *place = Some(message);
-                drop(place);
+                *letter = Some(message);
+                drop(letter);
                 drop(inner);
                 drop(claim);
                 return;
@@ -223,7 +225,7 @@ impl Channel {
     }
 
     /// Waits to send, unless there is room or a receiver, or the channel is closed: then the offer comes back.
-    pub(crate) fn offer(self: &Arc<Self>, offer: Offer) -> Result<(), Offer> {
+    pub(crate) fn offer(&self, offer: Offer) -> Result<(), Offer> {
         let mut inner = self.inner.lock();
         let asked = inner.asks.iter().any(|a| !Arc::ptr_eq(&a.waiter, &offer.waiter));
         if asked || inner.queue.len() < self.capacity || inner.closed {
@@ -359,12 +361,13 @@ static NEW: Native = Native::leaf("new", |vm| {
         return Err(vm.arg_error(1, "capacity must not be negative"));
     }
     let name = vm.opt_str(2)?.map(|s| s.to_text());
-    let c = vm.shared_ref(Arc::new(Channel::new(usize::try_from(capacity).unwrap_or(usize::MAX), name)));
+    let c = vm.shared_ref(Channel::new(usize::try_from(capacity).unwrap_or(usize::MAX), name));
     vm.ret(c)
 });
 
-fn this(vm: &mut Vm) -> LuaResult<Arc<Channel>> {
-    vm.check_shared_arc(1, &CHANNEL)
+#[inline]
+fn this<'a>(vm: &mut Vm) -> LuaResult<&'a Channel> {
+    vm.check_shared(1, &CHANNEL)
 }
 
 pub(crate) fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
@@ -376,12 +379,27 @@ pub(crate) fn refuse(vm: &mut Vm, why: &str) -> LuaResult<u32> {
 /// The arguments from `from` on as a message.
 #[inline(always)]
 pub(crate) fn message(vm: &mut Vm, from: u32) -> LuaResult<Parcel> {
-    let values: Vec<Value> = (from..=vm.nargs()).map(|n| vm.arg(n)).collect();
-    let mut message = vm.pack_or_raise(&values, PackRules::MESSAGE);
+    let mut message = with_values(vm, from, |vm, values| vm.pack_or_raise(values, PackRules::MESSAGE));
     if let Ok(message) = &mut message {
         races::sent(vm, message);
     }
     message
+}
+
+/// Calls `f` with the values on the running frame's stack from `from` on.
+#[inline(always)]
+pub(crate) fn with_values<R>(vm: &mut Vm, from: u32, f: impl FnOnce(&mut Vm, &[Value]) -> R) -> R {
+    const FEW: usize = 6;
+    let count = (vm.nargs() + 1).saturating_sub(from) as usize;
+    if count <= FEW {
+        let mut values = [Value::NIL; FEW];
+        for (n, v) in values.iter_mut().enumerate().take(count) {
+            *v = vm.stack_get(from + n as u32);
+        }
+        return f(vm, &values[..count]);
+    }
+    let values: Vec<Value> = (from..=vm.nargs()).map(|n| vm.stack_get(n)).collect();
+    f(vm, &values)
 }
 
 /// What a send that waits keeps for its next turn: whether it has a time limit, and when that is.
@@ -420,7 +438,7 @@ fn send(vm: &mut Vm, first: u32, limit: Option<Option<Duration>>) -> LuaResult<u
                 return Err(vm.out_of_memory());
             }
         };
-        let waiter = wait::begin(vm, Verb::Sends, Object::Channel(Arc::downgrade(&c)))?;
+        let waiter = wait::begin(vm, Verb::Sends, c.object())?;
         match c.offer(Offer { waiter, case: 0, message }) {
             Ok(()) => break,
             Err(offer) => message = offer.message,
@@ -464,7 +482,7 @@ static TRY_SEND: Native = Native::leaf("try_send", |vm| {
 
 /// Pushes the values of a message that was taken from `c`. If the native is called again for it, the message is kept for that time; if there is no memory
 /// for it, it goes back.
-pub(crate) fn unpack(vm: &mut Vm, c: &Arc<Channel>, message: Parcel, case: u32) -> LuaResult<u32> {
+pub(crate) fn unpack(vm: &mut Vm, c: &Channel, message: Parcel, case: u32) -> LuaResult<u32> {
     races::received(vm, &message);
     let refusals = vm.memory_refusals();
     let result = vm.unpack(&message);
@@ -489,7 +507,7 @@ pub(crate) fn stashed(vm: &mut Vm) -> LuaResult<Option<(u32, Parcel)>> {
 type Reception = Result<Parcel, &'static str>;
 
 /// Receives, or parks: `Err` then holds the park.
-fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
+fn receive(vm: &mut Vm, c: &Channel, limit: Option<Option<Duration>>) -> LuaResult<Reception> {
     c.room.leave(vm);
     if let Some((_, message)) = stashed(vm)? {
         return Ok(Ok(message));
@@ -503,10 +521,8 @@ fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> Lu
                     return Ok(Err("closed"));
                 }
                 Received::Empty => {
-                    let waiter = wait::begin(vm, Verb::Receives, Object::Channel(Arc::downgrade(c)))?;
-                    let place = Place::default();
-                    wait::set_data(vm, place.clone());
-                    if !c.ask(Ask { waiter, case: 0, place }) {
+                    let waiter = wait::begin(vm, Verb::Receives, c.object())?;
+                    if !c.ask(Ask { waiter, case: 0 }) {
                         wait::finish(vm);
                         continue;
                     }
@@ -520,7 +536,7 @@ fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> Lu
             },
             Turn::Asleep => return Err(vm.park()),
             Turn::Woken(reason, _) => {
-                let message = wait::data::<Place>(vm).and_then(|p| p.lock().take());
+                let message = wait::take_letter(vm);
                 wait::finish(vm);
                 return Ok(match (reason, message) {
                     (_, Some(m)) => Ok(m),
@@ -537,8 +553,8 @@ fn receive(vm: &mut Vm, c: &Arc<Channel>, limit: Option<Option<Duration>>) -> Lu
 
 fn recv(vm: &mut Vm, limit: Option<Option<Duration>>) -> LuaResult<u32> {
     let c = this(vm)?;
-    match receive(vm, &c, limit)? {
-        Ok(m) => unpack(vm, &c, m, 0),
+    match receive(vm, c, limit)? {
+        Ok(m) => unpack(vm, c, m, 0),
         Err(why) => refuse(vm, why),
     }
 }
@@ -561,8 +577,8 @@ static RECV_TIMEOUT: Native = Native::hybrid("recv_timeout", |vm| {
 /// `for v in c do`: the values of the next message; ends when the channel is closed and empty.
 static NEXT: Native = Native::hybrid("recv", |vm| {
     let c = this(vm)?;
-    match receive(vm, &c, None)? {
-        Ok(m) => unpack(vm, &c, m, 0),
+    match receive(vm, c, None)? {
+        Ok(m) => unpack(vm, c, m, 0),
         Err(_) => vm.ret(Value::NIL),
     }
 });
@@ -578,7 +594,7 @@ static TRY_RECV: Native = Native::hybrid("try_recv", |vm| {
     let why = match received {
         Received::Message(m) => {
             vm.push(Value::TRUE);
-            return Ok(unpack(vm, &c, m, 0)? + 1);
+            return Ok(unpack(vm, c, m, 0)? + 1);
         }
         Received::Empty => "empty",
         Received::Closed => {

@@ -29,7 +29,7 @@ use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
 use crate::spawn;
 use crate::untold::Sweeps;
-use crate::wait::{self, Seen, Wait};
+use crate::wait::{self, Seen, Sites, Wait};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use perilune_trace::event::{self, Bytes, DomainId, Name};
@@ -38,7 +38,6 @@ use perilune_trace::{Category, FiberRef, clock, emit, names, on};
 use perilune_vm::host::Descriptors;
 use perilune_vm::parcel::{ModuleSearch, Parcel};
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, InterruptHandle, LuaResult, Thread, Value, Vm};
-use std::any::Any;
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -75,6 +74,8 @@ struct Local {
     fibers: Vec<Result<Slot, u32>>,
     free: Vec<u32>,
     root_wait: Option<Wait>,
+    /// Lines that have waited lately.
+    sites: Sites,
     root_stash: Option<Stash>,
     start: Option<Start>,
     /// Byte limit of the heap.
@@ -126,6 +127,8 @@ pub struct Domain {
     root_waiter: Mutex<Option<Arc<Waiter>>>,
     /// The scope that the root chain waits for: an interrupt cancels it, since its fibers may not let the root chain have the domain otherwise.
     root_scope: Mutex<Weak<Scope>>,
+    /// Whether there are any. Changed and asked by the owner.
+    has_late_cancels: AtomicBool,
     /// The root chain is to be interrupted as soon as it runs.
     interrupted: AtomicBool,
     /// It may have handles of tasks or domains.
@@ -201,6 +204,11 @@ impl<'a> Owner<'a> {
             debug_assert!(place.is_none(), "one wait at a time");
             *place = Some(wait);
         }
+    }
+
+    /// Lines that have waited lately.
+    pub(crate) fn sites(self) -> &'a mut Sites {
+        &mut self.local().sites
     }
 
     pub(crate) fn take_wait(self) -> Option<Wait> {
@@ -380,6 +388,7 @@ impl Domain {
                 cancels: Mutex::new(Vec::new()),
                 has_cancels: AtomicBool::new(false),
                 late_cancels: Mutex::new(Vec::new()),
+                has_late_cancels: AtomicBool::new(false),
                 labels: Mutex::default(),
                 interrupt: Mutex::new(None),
                 root_waiter: Mutex::new(None),
@@ -406,11 +415,7 @@ impl Domain {
     /// It has none: the module has not been required in it.
     #[inline]
     pub fn of(vm: &mut Vm) -> LuaResult<Owner<'_>> {
-        let found = vm.host().and_then(|host| {
-            let any: &dyn Any = &**host;
-            any.downcast_ref::<Domain>()
-        });
-        match found {
+        match vm.host_as::<Domain>() {
             Some(domain) => {
                 let domain: *const Domain = domain;
                 // SAFETY: the state is borrowed for as long as the reference lives, so it keeps its host.
@@ -605,7 +610,9 @@ impl Domain {
                     wait::end(self, wait);
                 }
                 if self.is_to_be_cancelled_late(id) {
-                    self.late_cancels.lock().retain(|late| *late != id);
+                    let mut late = self.late_cancels.lock();
+                    late.retain(|late| *late != id);
+                    self.has_late_cancels.store(!late.is_empty(), Ordering::Relaxed);
                 }
                 if slot.strand.is_some() {
                     local.strand = slot.strand;
@@ -744,13 +751,15 @@ impl Domain {
 
     /// Unwinds the fibers that are to be cancelled and do not run.
     fn serve_cancels(self: &Arc<Self>, vm: &mut Vm) {
-        while self.has_cancels.swap(false, Ordering::Acquire) {
+        // Whoever has set it pokes afterwards: it is seen here before that poke is forgotten.
+        while self.has_cancels.load(Ordering::Relaxed) && self.has_cancels.swap(false, Ordering::Acquire) {
             let list = std::mem::take(&mut *self.cancels.lock());
             for id in list {
                 let Some(slot) = self.owner(vm).slot(id) else { continue };
                 let (thread, started) = (slot.thread, slot.started);
                 if slot.wait.as_ref().is_some_and(|wait| !wait::give_up(wait)) {
                     self.late_cancels.lock().push(id);
+                    self.has_late_cancels.store(true, Ordering::Relaxed);
                     continue;
                 }
                 vm.cancel_fiber(thread);
@@ -776,8 +785,7 @@ impl Domain {
 
     /// Whether the fiber is cancelled when it has finished what it waited for.
     fn is_to_be_cancelled_late(&self, id: u64) -> bool {
-        let late = self.late_cancels.lock();
-        !late.is_empty() && late.contains(&id)
+        self.has_late_cancels.load(Ordering::Relaxed) && self.late_cancels.lock().contains(&id)
     }
 
     /// Does some of the pool's work. False: there is none; the domain is to be left.

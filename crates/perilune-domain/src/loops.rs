@@ -180,7 +180,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
                 }
                 if let FiberEnd::Failed { .. } = end {
                     // Not a body's error, which the part reports itself: memory is short, or a partial result cannot cross.
-                    let end = crate::spawn::conclude(vm, end, &domain.name());
+                    let end = crate::spawn::conclude(vm, end, domain);
                     of.course.fail(first, end, None);
                 }
                 races::rejoin(vm);
@@ -214,7 +214,7 @@ pub(crate) fn start(part: Part, pool: &Arc<Inner>, domain: &Arc<Domain>, vm: &mu
         Err(e) => {
             let value = vm.host_error(e);
             vm.push(value);
-            let end = crate::spawn::conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
+            let end = crate::spawn::conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, domain);
             vm.truncate(below);
             of.course.fail(first, end, None);
             of.part_ended();

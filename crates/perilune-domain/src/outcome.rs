@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 #[derive(Clone)]
 pub enum End {
     /// It returned these values.
-    Returned(Arc<Parcel>),
+    Returned(Parcel),
     /// An error left it.
     Failed(Arc<Failure>),
     /// It was cancelled.
@@ -148,6 +148,7 @@ impl Outcome {
     }
 
     /// An outcome that is not known yet.
+    #[inline]
     pub fn new(whose: Cow<'static, str>, kind: ObjectKind) -> Arc<Outcome> {
         Arc::new(Outcome {
             state: Mutex::new(State::Pending(Vec::new())),
@@ -287,7 +288,7 @@ impl Holder for Outcome {
 impl Contents for State {
     fn held(&self, to: &mut Held<'_>) {
         match self {
-            State::Done(End::Returned(parcel)) => to.counted(parcel),
+            State::Done(End::Returned(parcel)) => parcel.held(to),
             State::Done(End::Failed(failure)) => to.counted(failure),
             State::Done(End::Cancelled) | State::Pending(_) => {}
         }

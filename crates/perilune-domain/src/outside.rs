@@ -202,7 +202,7 @@ impl Inlet {
 /// The state is no domain.
 pub fn inlets(vm: &mut Vm, capacity: usize, name: String, count: usize) -> LuaResult<(Value, Vec<Inlet>)> {
     let rest = Arc::clone(Domain::of(vm)?.domain.runtime().rest());
-    let channel = Arc::new(Channel::new(capacity, Some(name)));
+    let channel = Channel::new(capacity, Some(name));
     let inlets = (0..count).map(|_| Inlet { channel: Arc::downgrade(&channel), hold: rest.hold() }).collect();
     Ok((vm.shared_ref(channel).into(), inlets))
 }

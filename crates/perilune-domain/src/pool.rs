@@ -12,7 +12,8 @@
 //! A closed pool refuses work and finishes what it has; then its domains end. `close` waits for that. A pool that no program can reach any more is closed.
 
 use crate::actor;
-use crate::domain::{Domain, Owner};
+use crate::channel::with_values;
+use crate::domain::{Domain, Done, Owner};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
@@ -20,7 +21,7 @@ use crate::options;
 use crate::outcome::{self, End, Failure, Lack, Outcome};
 use crate::races::{self, Order, Orders};
 use crate::runtime::Runtime;
-use crate::sched::{CancelToken, Lanes, Priority, Queue, Reason, Seat, Waiter, threads};
+use crate::sched::{Lanes, Priority, Queue, Reason, Seat, Waiter, threads};
 use crate::select::Selectable;
 use crate::spawn::{conclude, conclude_by};
 use crate::time::{Limit, opt_limit, refuse_late};
@@ -34,7 +35,7 @@ use perilune_vm::shared::{SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{FiberEnd, Gc, LuaResult, Native, Table, Type, Value, Vm};
 use std::any::Any;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
@@ -282,7 +283,8 @@ impl Inner {
 pub struct Task {
     parcel: Mutex<Option<Parcel>>,
     outcome: Arc<Outcome>,
-    cancel: CancelToken,
+    /// It is to stop; said before `running` is looked at, and looked at after `running` has been said.
+    cancelled: AtomicBool,
     /// Where it runs.
     running: Mutex<Option<(Weak<Domain>, u64)>>,
     /// The lane that goes on when it has ended.
@@ -330,7 +332,7 @@ impl Task {
         Arc::new(Task {
             parcel: Mutex::new(Some(parcel)),
             outcome: Outcome::new(whose, ObjectKind::Task),
-            cancel: CancelToken::new(),
+            cancelled: AtomicBool::new(false),
             running: Mutex::new(None),
             lane,
             results,
@@ -425,7 +427,7 @@ impl Task {
         turns: u32,
     ) -> Option<u64> {
         let parcel = self.parcel.lock().take();
-        let Some(parcel) = parcel.filter(|_| !self.cancel.is_cancelled()) else {
+        let Some(parcel) = parcel.filter(|_| !self.cancelled.load(Ordering::Acquire)) else {
             self.outcome.cancel();
             pool.finished();
             return None;
@@ -433,37 +435,36 @@ impl Task {
         let below = vm.nargs();
         let mut function = 0;
         let started = outcome::unpack(vm, &parcel).and_then(|n| {
-            let values: Vec<Value> = (below + 1..=below + n).map(|i| vm.stack_get(i)).collect();
-            vm.truncate(below);
-            function = vm.function_number(values[0]);
+            debug_assert_eq!(vm.nargs(), below + n);
             let (task, pool) = (Arc::clone(&self), Arc::clone(pool));
-            domain.add_fiber(
-                vm,
-                values[0],
-                &values[1..],
-                Box::new(move |domain, vm, end| {
-                    let running = task.running.lock().take();
-                    if let Some((_, fiber)) = &running {
-                        vm.end_strand(*fiber);
-                    }
-                    if on(Category::Task) {
-                        let ending = match &end {
-                            FiberEnd::Returned(_) => Ending::Returned,
-                            FiberEnd::Failed { .. } => Ending::Failed,
-                            FiberEnd::Cancelled => Ending::Cancelled,
-                        };
-                        let fiber = running.map_or(FiberRef(0), |(_, id)| vm.fiber_ref(id));
-                        emit(event::TaskEnd { task: task.outcome.identity.get(), fiber, ending });
-                    }
-                    let end = conclude_by(vm, end, &domain.name(), task.results);
-                    task.ended(vm, &pool);
-                    task.outcome.complete(end, domain.runtime());
-                    pool.finished();
-                    if let Some(lane) = &task.lane {
-                        lane::go_on(lane, &pool, domain, vm, turns);
-                    }
-                }),
-            )
+            let done: Done = Box::new(move |domain, vm, end| {
+                let running = task.running.lock().take();
+                if let Some((_, fiber)) = &running {
+                    vm.end_strand(*fiber);
+                }
+                if on(Category::Task) {
+                    let ending = match &end {
+                        FiberEnd::Returned(_) => Ending::Returned,
+                        FiberEnd::Failed { .. } => Ending::Failed,
+                        FiberEnd::Cancelled => Ending::Cancelled,
+                    };
+                    let fiber = running.map_or(FiberRef(0), |(_, id)| vm.fiber_ref(id));
+                    emit(event::TaskEnd { task: task.outcome.identity.get(), fiber, ending });
+                }
+                let end = conclude_by(vm, end, domain, task.results);
+                task.ended(vm, &pool);
+                task.outcome.complete(end, domain.runtime());
+                pool.finished();
+                if let Some(lane) = &task.lane {
+                    lane::go_on(lane, &pool, domain, vm, turns);
+                }
+            });
+            let id = with_values(vm, below + 1, |vm, values| {
+                function = vm.function_number(values[0]);
+                domain.add_fiber(vm, values[0], &values[1..], done)
+            });
+            vm.truncate(below);
+            id
         });
         if let Ok(id) = started
             && races::on()
@@ -479,7 +480,7 @@ impl Task {
                 if on(Category::Task) {
                     emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });
                 }
-                if self.cancel.is_cancelled() {
+                if self.cancelled.load(Ordering::Acquire) {
                     domain.cancel(id);
                 }
                 Some(id)
@@ -487,7 +488,7 @@ impl Task {
             Err(e) => {
                 let value = vm.host_error(e);
                 vm.push(value);
-                let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
+                let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, domain);
                 vm.truncate(below);
                 self.outcome.complete(end, domain.runtime());
                 pool.finished();
@@ -539,7 +540,7 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
     let t = task(vm, 1)?;
     let pending = !t.outcome.is_done();
     if pending {
-        t.cancel.cancel();
+        t.cancelled.store(true, Ordering::Release);
         if let Some((domain, id)) = t.running.lock().clone() {
             if let Some(domain) = domain.upgrade() {
                 domain.cancel(id);
@@ -766,8 +767,7 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     if pool.queue().is_closed() {
         return Err(closed(vm, &pool));
     }
-    let values: Vec<Value> = (first..=vm.nargs()).map(|n| vm.arg(n)).collect();
-    let parcel = vm.pack_or_raise(&values, PackRules::TASK)?;
+    let parcel = with_values(vm, first, |vm, values| vm.pack_or_raise(values, PackRules::TASK))?;
     let f = vm.arg(first);
     // The tasks of `map` and its like return what the program's function has returned.
     let results = if vm.is_own_function(f) { PackRules::COLLECTED } else { PackRules::RESULT };

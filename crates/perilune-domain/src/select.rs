@@ -13,7 +13,7 @@
 //!
 //! *Rejected*: handing over by claim for everything (a socket's readiness belongs to the kernel, which takes no claims); polling all cases at intervals.
 
-use crate::channel::{Ask, Channel, Offer, Place, Received, Sent, as_channel, refuse, stashed, unpack};
+use crate::channel::{Ask, Channel, Offer, Received, Sent, as_channel, refuse, stashed, unpack};
 use crate::options;
 use crate::pool::Task;
 use crate::races;
@@ -72,7 +72,6 @@ enum Case {
 /// A `select` between its turns.
 struct Selection {
     cases: Vec<Case>,
-    place: Place,
     deadline: Option<Instant>,
 }
 
@@ -100,9 +99,10 @@ pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
         Turn::First => begin(vm, list)?,
         Turn::Woken(reason, case) => {
             let selection = wait::take_data::<Selection>(vm);
+            let letter = wait::take_letter(vm);
             wait::finish(vm);
             let Some(selection) = selection else { return Err(vm.error("the wait was cancelled")) };
-            let Selection { mut cases, place, deadline } = *selection;
+            let Selection { mut cases, deadline } = *selection;
             let case = case as usize;
             match (reason, cases.get(case)) {
                 (Reason::Timeout, _) | (_, Some(Case::Other(_)) | None) => {}
@@ -116,11 +116,11 @@ pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
                     return selected(vm, case, Received::Empty, &c);
                 }
                 (_, Some(Case::Receive(c))) => {
-                    let (c, message) = (Arc::clone(c), place.lock().take());
-                    if message.is_none() {
+                    let c = Arc::clone(c);
+                    if letter.is_none() {
                         c.closing.enter(vm);
                     }
-                    let received = message.map_or(Received::Closed, Received::Message);
+                    let received = letter.map_or(Received::Closed, Received::Message);
                     return selected(vm, case, received, &c);
                 }
             }
@@ -137,8 +137,7 @@ pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
         }
         let names: Vec<String> = cases.iter().map(Case::describe).collect();
         let waiter = wait::begin(vm, Verb::Selects, Object::Words(names.join(", ")))?;
-        let place = Place::default();
-        let left = cases.iter_mut().enumerate().all(|(n, case)| leave(case, &waiter, n as u32, &place));
+        let left = cases.iter_mut().enumerate().all(|(n, case)| leave(case, &waiter, n as u32));
         if !left && let Some(claim) = waiter.claim(Reason::Cancelled, 0) {
             // One became ready meanwhile, and nobody has taken another case.
             std::mem::forget(claim);
@@ -151,7 +150,7 @@ pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
             _ => None,
         });
         let first = dues.chain(deadline).min();
-        wait::set_data(vm, Selection { cases, place, deadline });
+        wait::set_data(vm, Selection { cases, deadline });
         wait::limit_at(vm, first)?;
         if wait::sleeps(vm) {
             return Err(vm.park());
@@ -191,9 +190,9 @@ fn pack_again(vm: &mut Vm, list: Gc<Table>, cases: &mut [Case]) -> LuaResult<()>
 }
 
 /// Leaves the waiter with a case; false: it is ready already.
-fn leave(case: &mut Case, waiter: &Arc<Waiter>, n: u32, place: &Place) -> bool {
+fn leave(case: &mut Case, waiter: &Arc<Waiter>, n: u32) -> bool {
     match case {
-        Case::Receive(c) => c.ask(Ask { waiter: Arc::clone(waiter), case: n, place: Arc::clone(place) }),
+        Case::Receive(c) => c.ask(Ask { waiter: Arc::clone(waiter), case: n }),
         Case::Send(c, message) => match message.take() {
             None => true,
             Some(m) => match c.offer(Offer { waiter: Arc::clone(waiter), case: n, message: m }) {

@@ -1,5 +1,6 @@
 //! `pl.domain`: spawning domains, waiting for them.
 
+use crate::channel::with_values;
 use crate::domain::{Domain, Start};
 use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
@@ -140,7 +141,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
                 values[0],
                 &values[1..],
                 Box::new(move |domain, vm, end| {
-                    let end = conclude(vm, end, &domain.name());
+                    let end = conclude(vm, end, domain);
                     finished.order.leave(vm);
                     domain.end(vm);
                     finished.complete(end, domain.runtime());
@@ -151,7 +152,7 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
         if let Err(e) = started {
             let value = vm.host_error(e);
             vm.push(value);
-            let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, &domain.name());
+            let end = conclude(vm, FiberEnd::Failed { traceback: Vec::new() }, domain);
             domain.end(vm);
             outcome.complete(end, domain.runtime());
         }
@@ -160,34 +161,33 @@ fn body(parcel: Parcel, outcome: Arc<Outcome>, stamp: races::Stamp) -> Start {
 }
 
 /// What a fiber has come to, as others are told. Its results or its error are on top of the stack.
-pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, whose: &str) -> End {
-    conclude_by(vm, end, whose, PackRules::RESULT)
+pub(crate) fn conclude(vm: &mut Vm, end: FiberEnd, domain: &Domain) -> End {
+    conclude_by(vm, end, domain, PackRules::RESULT)
 }
 
 /// As [`conclude`]; the results cross by these rules.
-pub(crate) fn conclude_by(vm: &mut Vm, end: FiberEnd, whose: &str, rules: PackRules) -> End {
+pub(crate) fn conclude_by(vm: &mut Vm, end: FiberEnd, domain: &Domain, rules: PackRules) -> End {
     match end {
         FiberEnd::Returned(n) => {
             let top = vm.nargs();
-            let values: Vec<Value> = (top - n + 1..=top).map(|i| vm.stack_get(i)).collect();
-            match vm.pack_or_raise(&values, rules) {
-                Ok(parcel) => End::Returned(Arc::new(parcel)),
+            match with_values(vm, top - n + 1, |vm, values| vm.pack_or_raise(values, rules)) {
+                Ok(parcel) => End::Returned(parcel),
                 Err(e) => {
                     let value = vm.host_error(e);
-                    failed(vm, value, &[], whose)
+                    failed(vm, value, &[], domain)
                 }
             }
         }
         FiberEnd::Failed { traceback } => {
             let value = vm.stack_get(vm.nargs());
-            failed(vm, value, &traceback, whose)
+            failed(vm, value, &traceback, domain)
         }
         FiberEnd::Cancelled => End::Cancelled,
     }
 }
 
-fn failed(vm: &mut Vm, value: Value, traceback: &[u8], whose: &str) -> End {
-    End::Failed(Arc::new(Failure::new(vm, value, traceback, format!("domain '{whose}'"))))
+fn failed(vm: &mut Vm, value: Value, traceback: &[u8], domain: &Domain) -> End {
+    End::Failed(Arc::new(Failure::new(vm, value, traceback, format!("domain '{}'", domain.name()))))
 }
 
 /// `pl.domain.self()`

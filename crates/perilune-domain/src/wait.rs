@@ -26,9 +26,11 @@ use crate::sched::{Hold, Reason, Sleeper, TimerId, Waiter, timer};
 use crate::scope::fiber::Fiber;
 use crate::semaphore::Semaphore;
 use crate::time::Timer;
+use parking_lot::Mutex;
 use perilune_trace::event::{self, Ns, Parking, Stack, Verb};
 use perilune_trace::{Category, FiberRef, ObjectKind, ObjectRef, clock, emit, names, on};
 use perilune_vm::debug::Site;
+use perilune_vm::parcel::Parcel;
 use perilune_vm::{LuaResult, Thrown, Vm};
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -73,7 +75,7 @@ impl Wait {
             verb: *verb,
             kind: object.reference_kind(),
             object: object.to_string(),
-            place: place.as_ref().map(Site::to_string),
+            place: place.as_ref().map(|site| site.to_string()),
             since: *since,
             left: self.until.map(|until| until.saturating_duration_since(Instant::now())),
             is_over: self.waiter.woken().is_some(),
@@ -195,12 +197,14 @@ impl std::fmt::Display for Object {
 struct What {
     verb: Verb,
     object: Object,
-    place: Option<Site>,
+    place: Option<Arc<Site>>,
     /// In ticks of the clock of events.
     since: u64,
     /// The domain, and the fiber in it; `None`: the root chain.
     domain: Arc<Domain>,
     fiber: Option<u64>,
+    /// Where a sender that has claimed the wait leaves its message.
+    letter: Mutex<Option<Parcel>>,
 }
 
 impl Facts for What {
@@ -235,16 +239,17 @@ impl Sleeper for Parked {
 /// Nothing can wait here (a finaliser, a hook); or the module was not loaded.
 pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Waiter>> {
     vm.may_wait()?;
-    let domain = Domain::of(vm)?.domain.counted();
     let fiber = running_fiber(vm);
     let mut events = (vm.running_fiber_ref(), object.numbered());
     if on(Category::Wait) {
         events.1 = object.reference();
         emit(event::WaitBegin { verb, object: events.1, stack: Stack(vm.event_stack()) });
     }
-    let place = vm.running_site(Some(PRELUDE_NAME)).or_else(|| vm.running_site(None));
+    let place = place(vm)?;
     let since = clock::ticks();
-    let what = What { verb, object, place, since, domain: Arc::clone(&domain), fiber };
+    let owner = Domain::of(vm)?;
+    let domain = owner.domain;
+    let what = What { verb, object, place, since, domain: domain.counted(), fiber, letter: Mutex::new(None) };
     let (waiter, root): (Arc<Waiter>, _) = match fiber {
         Some(id) => (Waiter::new(Parked { id, what, events }), None),
         None => {
@@ -265,8 +270,51 @@ pub(crate) fn begin(vm: &mut Vm, verb: Verb, object: Object) -> LuaResult<Arc<Wa
         fiber: events.0,
         object: events.1,
     };
-    domain.owner(vm).set_wait(wait);
+    owner.set_wait(wait);
     Ok(waiter)
+}
+
+/// Lines that have waited lately, by function and instruction: whoever waits at one of them again takes a count that is the domain's own. That of the function would be
+/// written by all domains that run it, at each wait.
+#[derive(Default)]
+pub(crate) struct Sites([Option<Arc<Site>>; 16]);
+
+impl Sites {
+    /// The place for a line.
+    fn place(&mut self, (function, instruction): (usize, usize)) -> &mut Option<Arc<Site>> {
+        let count = self.0.len();
+        &mut self.0[((function >> 4) ^ instruction) % count]
+    }
+}
+
+/// The line of the program that waits.
+fn place(vm: &mut Vm) -> LuaResult<Option<Arc<Site>>> {
+    let Some(key) = vm.running_site_key(Some(PRELUDE_NAME)) else {
+        return Ok(vm.running_site(None).map(Arc::new));
+    };
+    let place = Domain::of(vm)?.sites().place(key);
+    if let Some(site) = place.as_ref().filter(|site| site.key() == key) {
+        return Ok(Some(Arc::clone(site)));
+    }
+    let site = vm.running_site(Some(PRELUDE_NAME)).map(Arc::new);
+    Domain::of(vm)?.sites().place(key).clone_from(&site);
+    Ok(site)
+}
+
+/// Where whoever has claimed the wait leaves its message. A receiver that has not gone to sleep yet sees at once that its wait has ended: it must find this locked until the message
+/// is there.
+pub(crate) fn letter(waiter: &Waiter) -> &Mutex<Option<Parcel>> {
+    let what: Option<&What> = waiter.sleeper().facts().and_then(|facts| facts.downcast_ref());
+    match what {
+        Some(what) => &what.letter,
+        None => unreachable!("all waits of programs are made by `begin`"),
+    }
+}
+
+/// The message that has come by the running wait.
+pub(crate) fn take_letter(vm: &mut Vm) -> Option<Parcel> {
+    let wait = Domain::of(vm).ok()?.wait()?;
+    letter(&wait.waiter).lock().take()
 }
 
 /// Lets the wait that has begun end after this time.

@@ -74,6 +74,7 @@ mod pace;
 mod resize;
 mod sample;
 pub mod shortage;
+mod small;
 pub mod space;
 mod stats;
 mod table;
@@ -91,6 +92,7 @@ pub use island::{
 };
 pub use mark::{Marker, stack_word};
 pub use sample::Notify;
+pub use small::give_back as give_back_pieces;
 pub use stats::{HeapStats, Histogram};
 pub use warm::release_warm_chunks;
 

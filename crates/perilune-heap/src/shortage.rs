@@ -19,6 +19,8 @@
 //! What is left, and ends the process beyond a mebibyte: roots and finalised objects that a collection marks at once, the log of a scope that is open (`arena.rs`), the lists of
 //! chunks and large objects of a heap of some hundred gigabytes.
 //!
+//! Small pieces come from what threads keep (`small.rs`), and from the system only if there are none.
+//!
 //! # The reserve
 //! A region of zeroed static memory, which costs address space but no memory until it is used. Pieces are powers of two, each size with a list of free
 //! ones; a lock is held for a few instructions. Nobody gets there while the system gives memory.
@@ -31,7 +33,7 @@
 //! *Rejected.* A hook for refused allocations: not in stable Rust, and it could only end the process in another way. Unwinding from wherever
 //! an allocation fails: nothing in between is made for that.
 
-use crate::space;
+use crate::{small, space};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
@@ -173,8 +175,8 @@ impl Reserve {
         self.taken.fetch_sub(size, Ordering::Relaxed);
     }
 
-    /// Room of `new` bytes with the contents of `p`, after the system has refused to resize it or because it is a piece of the reserve.
-    #[cold]
+    /// Room of `new` bytes with the contents of `p`, after the system has refused to resize it or because it is not the system's to resize: a piece of the reserve, or of those that
+    /// threads keep.
     #[inline(never)]
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, new: usize) -> *mut u8 {
         let Ok(wanted) = Layout::from_size_align(new, layout.align()) else { return null_mut() };
@@ -194,6 +196,10 @@ impl Reserve {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if small::fits(layout) {
+            let p = small::alloc(layout.size());
+            return if p.is_null() { RESERVE.alloc(layout) } else { p };
+        }
         if is_refused(layout.size()) {
             return RESERVE.alloc(layout);
         }
@@ -208,11 +214,23 @@ unsafe impl GlobalAlloc for Allocator {
             return RESERVE.dealloc(p, layout);
         }
         // SAFETY: the caller's promise; it is none of the reserve's.
-        unsafe { System.dealloc(p, layout) }
+        unsafe {
+            if small::fits(layout) { small::dealloc(p, layout.size()) } else { System.dealloc(p, layout) }
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if small::fits(layout) {
+            // SAFETY: the caller's promise; what comes has at least this size.
+            return unsafe {
+                let p = self.alloc(layout);
+                if !p.is_null() {
+                    p.write_bytes(0, layout.size());
+                }
+                p
+            };
+        }
         // SAFETY: the caller's promise.
         let p = if is_refused(layout.size()) { null_mut() } else { unsafe { System.alloc_zeroed(layout) } };
         if !p.is_null() {
@@ -228,11 +246,19 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, new: usize) -> *mut u8 {
-        if !RESERVE.contains(p) && !is_refused(new.saturating_sub(layout.size())) {
-            // SAFETY: the caller's promise; it is none of the reserve's.
-            let to = unsafe { System.realloc(p, layout, new) };
-            if !to.is_null() {
-                return to;
+        // SAFETY: the caller's promise.
+        let wanted = unsafe { Layout::from_size_align_unchecked(new, layout.align()) };
+        if !RESERVE.contains(p) {
+            match (small::fits(layout), small::fits(wanted)) {
+                (true, true) if small::is_same(layout.size(), new) => return p,
+                (false, false) if !is_refused(new.saturating_sub(layout.size())) => {
+                    // SAFETY: the caller's promise; it is the system's.
+                    let to = unsafe { System.realloc(p, layout, new) };
+                    if !to.is_null() {
+                        return to;
+                    }
+                }
+                _ => {}
             }
         }
         // SAFETY: the caller's promise.

@@ -100,6 +100,7 @@ impl Vm {
     }
 
     /// A fiber as events name it: the one that runs, or the root.
+    #[inline]
     pub fn running_fiber_ref(&self) -> FiberRef {
         match self.current_fiber() {
             Some(fiber) => self.fiber_ref(self.fiber_tag(fiber)),
@@ -108,6 +109,7 @@ impl Vm {
     }
 
     /// The fiber with this tag as events name it: the low half is the index, the high one the generation.
+    #[inline]
     pub fn fiber_ref(&self, tag: u64) -> FiberRef {
         FiberRef::new(self.lua.seen.events.domain, (tag >> 32) as u32, tag as u32)
     }

@@ -305,6 +305,7 @@ impl Vm {
     // -- The host's data -------------------------------------------------------------------------------------------------------
 
     /// The state of a live fiber.
+    #[inline]
     fn fiber_state(&self, fiber: Gc<Thread>) -> &FiberState {
         assert!(!fiber.fiber.is_null(), "not a live fiber");
         // SAFETY: the box lives as long as the fiber; whoever changes it borrows the `Vm` mutably.
@@ -317,6 +318,7 @@ impl Vm {
     }
 
     /// The host's number for a live fiber; 0 until it is set.
+    #[inline]
     pub fn fiber_tag(&self, fiber: Gc<Thread>) -> u64 {
         self.fiber_state(fiber).tag
     }
@@ -336,6 +338,7 @@ impl Vm {
         if th.is_null() { None } else { Some(unsafe { Gc::from_ptr(th) }) }
     }
     /// Is the fiber parked (as against new or running)?
+    #[inline]
     pub fn is_parked(&self, fiber: Gc<Thread>) -> bool {
         self.fiber_state(fiber).phase == Phase::Parked
     }

@@ -222,6 +222,8 @@ fn ask_native_stack() -> (usize, usize) {
 impl Vm {
     /// Sets the host. Without one, nothing detaches and the root chain cannot wait.
     pub fn set_host(&mut self, host: Arc<dyn Host>) {
+        let any: &dyn std::any::Any = &*host;
+        self.lua.hosting.host_type = Some(any.type_id());
         self.lua.hosting.host = Some(host);
         self.make_idle();
     }
@@ -243,7 +245,19 @@ impl Vm {
         }
     }
 
+    /// The host, if it is of this type.
+    #[inline]
+    pub fn host_as<T: Host>(&self) -> Option<&T> {
+        let host = self.lua.hosting.host.as_ref()?;
+        if self.lua.hosting.host_type != Some(std::any::TypeId::of::<T>()) {
+            return None;
+        }
+        // SAFETY: the host is of this type, and the state keeps it.
+        Some(unsafe { &*Arc::as_ptr(host).cast::<T>() })
+    }
+
     /// The host, if there is one.
+    #[inline]
     pub fn host(&self) -> Option<&Arc<dyn Host>> {
         self.lua.hosting.host.as_ref()
     }

@@ -74,7 +74,7 @@ impl Vm {
             interned: Default::default(),
             stacks: Default::default(),
             fibers: Default::default(),
-            hosting: Hosting { host: None, owners: Default::default(), embedder: None },
+            hosting: Hosting { host: None, host_type: None, owners: Default::default(), embedder: None },
             crossing: Default::default(),
             islands: Default::default(),
             gc: Default::default(),

@@ -516,6 +516,7 @@ impl Vm {
     ///
     /// # Errors
     /// "bad argument", if it is something else.
+    #[inline]
     pub fn check_shared<'a, T: SharedObject>(
         &mut self,
         i: u32,

@@ -105,6 +105,8 @@ pub(crate) struct Interned {
 /// Who else runs this domain.
 pub(crate) struct Hosting {
     pub host: Option<Arc<dyn crate::host::Host>>,
+    /// Of what type it is.
+    pub host_type: Option<std::any::TypeId>,
     pub owners: crate::host::Owners,
     /// What the program around the domain keeps with it.
     pub embedder: Option<Arc<dyn std::any::Any + Send + Sync>>,

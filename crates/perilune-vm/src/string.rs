@@ -660,6 +660,7 @@ impl Vm {
     }
 
     /// How often memory has been refused: whether an error that has just been raised was such a refusal.
+    #[inline]
     pub fn memory_refusals(&self) -> u32 {
         self.lua.gc.refusals
     }

@@ -13,7 +13,6 @@
 //! | `course.rs` | what the parts of a parallel loop tell each other: bites, errors, the end |
 //! | `ordered.rs` | events that must stay in order, without a worker waiting for its turn |
 //! | `rest.rs` | the count of what can still happen, and what follows when it is nought |
-//! | `cancel.rs` | the flag that a task, its wait and its domain share |
 //! | `deferred.rs` | what a domain has put off until it has nothing better to do |
 //! | `sync.rs` | the primitives, so that the models in `tests/model` can put loom's in their place |
 //!
@@ -51,7 +50,6 @@
 //! only looks.
 
 pub mod bell;
-pub mod cancel;
 pub(crate) mod course;
 pub mod deferred;
 mod linger;
@@ -64,7 +62,6 @@ pub mod timer;
 pub mod token;
 pub mod waiter;
 
-pub use cancel::CancelToken;
 pub use ordered::Lanes;
 pub use queue::{Priority, Queue, Seat};
 pub use rest::{Hold, Rest, WaitList};

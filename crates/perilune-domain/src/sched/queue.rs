@@ -34,11 +34,13 @@
 //! itself to dust in the time that a sleeping worker needs to wake.
 
 use super::bell::Bell;
-use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+use crossbeam_deque::{Injector, Steal};
 use crossbeam_utils::CachePadded;
+use parking_lot::Mutex;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A worker looks into the common queue first once in so many times. Prime, so that it doesn't fall into step with a program's period.
 const COMMON_FIRST: u32 = 61;
@@ -69,33 +71,103 @@ pub struct Queue<T> {
     common: Injector<T>,
     high: Injector<T>,
     low: Injector<T>,
-    seats: Box<[CachePadded<Stealer<T>>]>,
+    seats: Box<[CachePadded<Own<T>>]>,
     bell: Bell,
     closed: AtomicBool,
     poke: Poke,
 }
 
+/// What is queued at one seat: the newest at the back.
+///
+/// A lock, held for a push or a pop: what it costs is what the fences of a deque without one cost, as long as nobody steals, and nobody steals from a short list for long. A
+/// deque without a lock has to allocate another buffer when it has grown or shrunk by so much, which a pool that makes tasks by the hundred does all the time.
+struct Own<T> {
+    list: Mutex<VecDeque<T>>,
+    /// How many, for those who only look. Changed with the lock held.
+    count: AtomicUsize,
+}
+
+/// Room for so many tasks is kept when the list is empty.
+const KEPT: usize = 1024;
+
+impl<T> Own<T> {
+    fn new() -> Own<T> {
+        Own { list: Mutex::new(VecDeque::new()), count: AtomicUsize::new(0) }
+    }
+
+    fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&self, task: T) {
+        let mut list = self.list.lock();
+        list.push_back(task);
+        self.count.store(list.len(), Ordering::Relaxed);
+    }
+
+    fn pop(&self) -> Option<T> {
+        self.take(VecDeque::pop_back)
+    }
+
+    fn steal(&self) -> Option<T> {
+        self.take(VecDeque::pop_front)
+    }
+
+    #[inline]
+    fn take(&self, which: impl FnOnce(&mut VecDeque<T>) -> Option<T>) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut list = self.list.lock();
+        let task = which(&mut list);
+        self.count.store(list.len(), Ordering::Relaxed);
+        if list.is_empty() && list.capacity() > KEPT {
+            list.shrink_to(KEPT);
+        }
+        task
+    }
+
+    /// Takes what has waited longest in a common queue, and queues some of what comes after it here.
+    fn fetch_from(&self, common: &Injector<T>) -> Option<T> {
+        let first = retry(|| common.steal())?;
+        let more = (common.len() / 2).min(MOST_FETCHED);
+        if more > 0 {
+            let mut list = self.list.lock();
+            for _ in 0..more {
+                let Some(task) = retry(|| common.steal()) else { break };
+                // The owner takes from the back, and is to begin with the oldest.
+                list.push_front(task);
+            }
+            self.count.store(list.len(), Ordering::Relaxed);
+        }
+        Some(first)
+    }
+}
+
+/// Tasks that a worker takes from the common queue at a time, beside the one that it runs.
+const MOST_FETCHED: usize = 31;
+
 impl<T> Queue<T> {
     /// A queue for `workers` workers (1 to 65535) and their seats, all of them busy.
     pub fn new(workers: usize, poke: Poke) -> (Arc<Queue<T>>, Vec<Seat<T>>) {
         assert!((1..=u16::MAX as usize).contains(&workers), "a pool has 1 to 65535 workers");
-        let deques: Vec<Worker<T>> = (0..workers).map(|_| Worker::new_lifo()).collect();
         let queue = Arc::new(Queue {
             common: Injector::new(),
             high: Injector::new(),
             low: Injector::new(),
-            seats: deques.iter().map(|d| CachePadded::new(d.stealer())).collect(),
+            seats: (0..workers).map(|_| CachePadded::new(Own::new())).collect(),
             bell: Bell::new(),
             closed: AtomicBool::new(false),
             poke,
         });
-        let seats = deques
-            .into_iter()
-            .enumerate()
-            .map(|(number, own)| Seat {
+        let seats = (0..workers)
+            .map(|number| Seat {
                 queue: queue.clone(),
                 number,
-                own,
                 settled: false,
                 turns: 0,
                 yields: Cell::new(0),
@@ -183,7 +255,7 @@ impl<T> Queue<T> {
             }
         }
         for seat in &self.seats {
-            while let Some(task) = retry(|| seat.steal()) {
+            while let Some(task) = seat.steal() {
                 tasks.push(task);
             }
         }
@@ -205,7 +277,6 @@ fn retry<T>(mut steal: impl FnMut() -> Steal<T>) -> Option<T> {
 pub struct Seat<T> {
     queue: Arc<Queue<T>>,
     number: usize,
-    own: Worker<T>,
     /// On the bell's list, or taken off it by somebody.
     settled: bool,
     turns: u32,
@@ -227,19 +298,23 @@ impl<T> Seat<T> {
         self.number
     }
 
+    fn own(&self) -> &Own<T> {
+        &self.queue.seats[self.number]
+    }
+
     /// Queues a task here; others may steal it. It comes back if the pool is closed.
     pub fn push(&self, task: T) -> Result<(), T> {
         if self.queue.is_closed() {
             return Err(task);
         }
-        self.own.push(task);
+        self.own().push(task);
         self.queue.ring();
         Ok(())
     }
 
     /// Queues a task here also if the pool is closed: a part of one that runs.
     pub fn push_part(&self, task: T) {
-        self.own.push(task);
+        self.own().push(task);
         self.queue.ring();
     }
 
@@ -256,7 +331,7 @@ impl<T> Seat<T> {
         let task = self
             .urgent()
             .or_else(|| retry(|| self.queue.common.steal()))
-            .or_else(|| retry(|| self.queue.seats[self.number].steal()))
+            .or_else(|| self.own().steal())
             .or_else(|| retry(|| self.queue.high.steal()))
             .or_else(|| retry(|| self.queue.low.steal()))?;
         self.stolen_from = None;
@@ -269,7 +344,7 @@ impl<T> Seat<T> {
         let turn = self.yields.get().wrapping_add(1);
         self.yields.set(turn);
         !self.queue.common.is_empty()
-            || !self.own.is_empty()
+            || !self.own().is_empty()
             || !self.queue.high.is_empty()
             || (turn.is_multiple_of(LOW_TURNS) && !self.queue.low.is_empty())
     }
@@ -286,7 +361,7 @@ impl<T> Seat<T> {
 
     /// The newest task of the own queue: for a loop that takes back the part that it has split off.
     pub fn take_own(&mut self) -> Option<T> {
-        self.own.pop()
+        self.own().pop()
     }
 
     /// The seat that the task taken last was stolen from.
@@ -305,10 +380,10 @@ impl<T> Seat<T> {
         {
             return Some(task);
         }
-        if let Some(task) = self.own.pop() {
+        if let Some(task) = self.own().pop() {
             return Some(task);
         }
-        if let Some(task) = retry(|| self.queue.common.steal_batch_and_pop(&self.own)) {
+        if let Some(task) = self.own().fetch_from(&self.queue.common) {
             return Some(task);
         }
         self.random ^= self.random << 13;
@@ -318,7 +393,7 @@ impl<T> Seat<T> {
         let first = self.random as usize % seats.len();
         let victims = (first..seats.len()).chain(0..first).filter(|&v| v != self.number);
         for victim in victims {
-            if let Some(task) = retry(|| seats[victim].steal()) {
+            if let Some(task) = seats[victim].steal() {
                 self.stolen_from = Some(victim);
                 return Some(task);
             }
@@ -328,7 +403,7 @@ impl<T> Seat<T> {
 
     /// Whether a part split off now would be taken soon. Costs a load or two.
     pub fn hungry(&self) -> bool {
-        self.queue.bell.has_idle() && self.own.is_empty()
+        self.queue.bell.has_idle() && self.own().is_empty()
     }
 
     /// Nothing to run here. True: nothing is queued anywhere either, and a poke will come when there is. False: look again.

@@ -15,7 +15,7 @@
 //!
 //! A job that panics ends itself, not the thread; the panic hook has reported it.
 
-use super::linger::Linger;
+use super::linger::{Linger, core};
 use super::timer;
 use perilune_trace::emit;
 use perilune_trace::emit::thread_id;
@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -107,6 +107,8 @@ struct Seat {
     given: Mutex<Given>,
     /// A job has been given.
     news: AtomicBool,
+    /// On which core (`linger.rs`).
+    giver: AtomicU32,
     arrived: Condvar,
 }
 
@@ -326,6 +328,7 @@ impl Cache {
         drop(state);
         linger.until(|| seat.news.load(Ordering::Acquire));
         if let Some(job) = seat.wait(self.keep) {
+            linger.brought_by(seat.giver.load(Ordering::Relaxed));
             return Some(job);
         }
         let mut state = lock(&self.state);
@@ -338,6 +341,7 @@ impl Cache {
                 perilune_heap::release_warm_chunks(if last { Duration::ZERO } else { self.keep / 2 });
                 if last {
                     // Domains that have ended leave holes in the allocator's arenas: their pages go back when all is quiet.
+                    perilune_heap::give_back_pieces();
                     // SAFETY: may be called at any time.
                     unsafe { libc::malloc_trim(0) };
                 }
@@ -389,6 +393,7 @@ impl Seat {
     fn give(&self, job: Arc<dyn Job>) {
         let mut given = lock(&self.given);
         given.job = Some(job);
+        self.giver.store(core(), Ordering::Relaxed);
         self.news.store(true, Ordering::Release);
         // A thread that does not sleep yet looks before it does.
         if given.sleeping {

@@ -58,7 +58,7 @@
 //! fair. A lock-free queue of fibers: the lock is held for a push or a pop, is nearly never contended, and costs less than the
 //! allocation of a node. A proof that borrows the token: the pump holds it while fibers run, which may be where the domain, and so the token, is dropped last.
 
-use super::linger::Linger;
+use super::linger::{Linger, core};
 use super::rest::Rest;
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, Thread, current, lock, park, park_for};
 use super::waiter::{Reason, Sleeper, Waiter};
@@ -259,6 +259,8 @@ impl<F> Token<F> {
                 // Before the domain is ready: a returning thread could take it and be done with it at once.
                 self.rest.enter();
                 unit = true;
+                // It was waited for in vain: where not to spin next time. (By an owner of the domain it would not have been idle.)
+                self.pump.brought();
             }
             let new = if idle { state | READY | flag } else { state | flag };
             match self.state.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
@@ -524,6 +526,7 @@ impl<F> Token<F> {
                 park();
             }
         }
+        self.root.brought_by(waiter.sleeper().rouser.load(Ordering::Relaxed));
         let taken = self.attach();
         if taken.is_none() {
             self.rest.leave();
@@ -546,6 +549,8 @@ pub struct Root {
     thread: Thread,
     rest: Arc<Rest>,
     roused: AtomicBool,
+    /// On which core that was done (`linger.rs`).
+    rouser: AtomicU32,
     /// Who waits for what, for events.
     events: (FiberRef, ObjectRef),
     facts: Box<dyn Facts>,
@@ -566,7 +571,14 @@ impl<F: Fn() -> String + Any + Send + Sync> Facts for F {
 impl Root {
     /// The calling thread, whose domain belongs to `rest`'s program.
     pub fn new(rest: Arc<Rest>, events: (FiberRef, ObjectRef), facts: Box<dyn Facts>) -> Root {
-        Root { thread: current(), rest, roused: AtomicBool::new(false), events, facts }
+        Root {
+            thread: current(),
+            rest,
+            roused: AtomicBool::new(false),
+            rouser: AtomicU32::new(0),
+            events,
+            facts,
+        }
     }
 }
 
@@ -576,6 +588,7 @@ impl Sleeper for Root {
         emit(Wake { fiber, object, reason: reason.into() });
         self.rest.enter();
         let thread = self.thread.clone();
+        self.rouser.store(core(), Ordering::Relaxed);
         self.roused.store(true, Ordering::Release);
         thread.unpark();
     }

@@ -93,6 +93,7 @@ pub struct Waiter<S: ?Sized = dyn Sleeper> {
 impl<S: Sleeper> Waiter<S> {
     /// A wait that is open.
     #[allow(clippy::new_ret_no_self)]
+    #[inline(always)]
     pub fn new(sleeper: S) -> Arc<Waiter<S>> {
         Arc::new(Waiter { state: AtomicU64::new(OPEN), sleeper })
     }

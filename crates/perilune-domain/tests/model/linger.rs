@@ -3,7 +3,13 @@
 #[derive(Default)]
 pub struct Linger(());
 
+pub fn core() -> u32 {
+    0
+}
+
 impl Linger {
+    pub fn brought(&self) {}
+    pub fn brought_by(&self, _: u32) {}
     pub fn until(&self, news: impl Fn() -> bool) -> bool {
         news()
     }

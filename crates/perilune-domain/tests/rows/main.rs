@@ -429,9 +429,9 @@ fn a_sleeper_is_woken_by_its_timer_or_by_cancellation() {
     let _turn = my_turn();
     let pool = Pool::new(1);
     let (done, finished) = mpsc::channel();
-    let cancel = perilune_domain::sched::CancelToken::new();
+    let waits: Arc<Mutex<Vec<Arc<perilune_domain::sched::Waiter>>>> = Arc::default();
     for seconds in [0.02, 3600.0] {
-        let (done, cancel, rest) = (done.clone(), cancel.clone(), pool.rest.clone());
+        let (done, waits, rest) = (done.clone(), waits.clone(), pool.rest.clone());
         let mut waiting: Option<(Arc<perilune_domain::sched::Waiter>, perilune_domain::sched::TimerId)> =
             None;
         pool.spawn(task(move |ctx| {
@@ -446,7 +446,7 @@ fn a_sleeper_is_woken_by_its_timer_or_by_cancellation() {
                 alarm.wake(Reason::Timeout);
                 drop(hold);
             });
-            cancel.add(perilune_domain::sched::cancel::Hook::Wake(waiter.clone()));
+            waits.lock().unwrap().push(waiter.clone());
             if waiter.sleep() {
                 waiting = Some((waiter, id));
                 return Step::Parked;
@@ -457,7 +457,9 @@ fn a_sleeper_is_woken_by_its_timer_or_by_cancellation() {
         }));
     }
     assert_eq!(finished.recv_timeout(LONG).unwrap(), Reason::Timeout);
-    cancel.cancel();
+    while !waits.lock().unwrap().iter().any(|waiter| waiter.wake(Reason::Cancelled)) {
+        std::thread::yield_now();
+    }
     assert_eq!(finished.recv_timeout(LONG).unwrap(), Reason::Cancelled);
     while pool.rest.units() > 0 {
         std::thread::yield_now();

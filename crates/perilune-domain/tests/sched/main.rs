@@ -2,7 +2,6 @@
 
 #![allow(missing_docs)]
 
-mod cancel;
 mod ordered;
 mod queue;
 mod stress;

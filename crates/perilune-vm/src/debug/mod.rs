@@ -188,6 +188,21 @@ impl Vm {
 
     /// Where the topmost Lua function of the running code is that is in another chunk than `except`; `None` if there is none.
     pub fn running_site(&self, except: Option<&[u8]>) -> Option<Site> {
+        let (proto, pc) = self.running_place(except)?;
+        // SAFETY: the closure that runs keeps the prototype alive, which came from an `Arc`.
+        unsafe {
+            std::sync::Arc::increment_strong_count(proto);
+            Some(Site { proto: std::sync::Arc::from_raw(proto), pc })
+        }
+    }
+
+    /// The [`Site::key`] of [`Vm::running_site`]: for whoever may have that site already, since the counts of functions are common to all domains that run them.
+    pub fn running_site_key(&self, except: Option<&[u8]>) -> Option<(usize, usize)> {
+        let (proto, pc) = self.running_place(except)?;
+        Some((proto as usize, pc))
+    }
+
+    fn running_place(&self, except: Option<&[u8]>) -> Option<(*const perilune_syntax::Proto, usize)> {
         let mut th: *mut Thread = self.lua.thread;
         while !th.is_null() {
             // SAFETY: the chain of coroutines that wait for each other, down to the first.
@@ -200,13 +215,10 @@ impl Vm {
                     })
             };
             if let Some(a) = self.activations(here).find(wanted) {
-                // SAFETY: a Lua frame, whose closure keeps the prototype alive; its pc is stored before it calls anything.
-                unsafe {
-                    let proto = (*crate::interp::frame_closure(a.base)).inst().proto;
-                    std::sync::Arc::increment_strong_count(proto);
-                    let proto = std::sync::Arc::from_raw(proto);
-                    return Some(Site { proto, pc: names::current_pc(a.base) });
-                }
+                // SAFETY: a Lua frame; its pc is stored before it calls anything.
+                return Some(unsafe {
+                    ((*crate::interp::frame_closure(a.base)).inst().proto, names::current_pc(a.base))
+                });
             }
             th = here.resumer;
         }

@@ -341,6 +341,7 @@ impl Vm {
     pub(crate) fn watched_store(&mut self, t: Gc<Table>) {
         // SAFETY: a live table of this heap, which is not frozen.
         unsafe { self.heap.unwatch(t.obj()) };
+        self.search_may_change();
         let cache = &mut self.lua.crossing.parcel.cache;
         if let Some((number, _)) = cache.at.remove(&(t.address() as u64)) {
             cache.spoil(number);

@@ -72,6 +72,8 @@ pub(super) struct Searching {
     /// The same for the fibers of this domain, by a count that no other domain touches.
     shared: Option<ModuleSearch>,
     tables: Option<Tables>,
+    /// How the domain looks, as long as nobody has stored into one of these tables: they are watched (`cache.rs`).
+    print: Option<Print>,
 }
 
 impl Searching {
@@ -139,10 +141,40 @@ impl Vm {
         self.lua.crossing.parcel.searching.tables
     }
 
+    /// How the domain looks now.
+    #[inline]
+    fn search_print(&mut self, tables: &Tables) -> Print {
+        match self.lua.crossing.parcel.searching.print {
+            Some(print) => print,
+            None => self.new_print(tables),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_print(&mut self, tables: &Tables) -> Print {
+        let print = tables.print(self);
+        let all = [Some(tables.package), Some(tables.preload), tables.searchers(self)];
+        let all = all.iter().flatten();
+        if all.clone().all(|t| !t.is_frozen() && !t.is_in_island()) {
+            for t in all {
+                // SAFETY: a live table of this heap, which is neither frozen nor in an island.
+                unsafe { self.heap.watch(t.obj()) };
+            }
+            self.lua.crossing.parcel.searching.print = Some(print);
+        }
+        print
+    }
+
+    /// Somebody stores into a table that is watched: it may be one of those that modules are found by.
+    pub(super) fn search_may_change(&mut self) {
+        self.lua.crossing.parcel.searching.print = None;
+    }
+
     /// What modules are found by here. Runs no Lua code and collects nothing.
     pub(super) fn search(&mut self) -> Option<Arc<Search>> {
         let tables = self.search_tables()?;
-        let print = tables.print(self);
+        let print = self.search_print(&tables);
         let searching = &self.lua.crossing.parcel.searching;
         // What has arrived cannot change.
         let known = searching.known.iter().filter(|(_, search)| !search.holds_copies());
@@ -240,7 +272,7 @@ impl Vm {
     /// Modules are found by this from now on.
     pub(super) fn adopt_search(&mut self, search: &Arc<Search>) -> LuaResult<()> {
         let Some(tables) = self.search_tables() else { return Ok(()) };
-        let print = tables.print(self);
+        let print = self.search_print(&tables);
         let searching = &self.lua.crossing.parcel.searching;
         if searching
             .known
@@ -273,7 +305,7 @@ impl Vm {
         if search.searchers.is_some() || had_others {
             self.set_searchers(&tables, search, &mut kept)?;
         }
-        let print = tables.print(self);
+        let print = self.search_print(&tables);
         kept.extend([0, 1, 2].map(|n| tables.field(self, n)));
         self.keep(KEPT_ARRIVED, &kept)?;
         self.lua.crossing.parcel.searching.known = None;
