@@ -599,7 +599,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
             return self.exit(to, EXITED);
         }
         let state = self.now.as_ref().expect("something leads here");
-        let wanted = self.fixed.get(&to).cloned().unwrap_or_else(|| state.registers.clone());
+        // A place that the draft did not know of is as the first way there leaves it.
+        let first = self.met.get(&to).filter(|_| self.hoisted.is_some()).map(|met| &met.registers);
+        let wanted = self.fixed.get(&to).or(first).unwrap_or(&state.registers).clone();
         self.edge_to(to, wanted);
     }
 

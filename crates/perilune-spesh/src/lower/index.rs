@@ -6,7 +6,7 @@
 
 use super::facts::Fact;
 use super::memory::Stored;
-use super::{Known, Lowering, Name, Slow, Ty};
+use super::{Known, Lowering, Name, Slow, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use perilune_syntax::Op;
 use perilune_vm::machine::{APPENDS, NOT_DONE, OTHER_KEY, OTHER_OBJECT, STAY, UNKNOWN, layout};
@@ -50,20 +50,35 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Does something else where `other` begins, and joins it with the current way.
+    /// Does something else where `other` begins, and joins it with the current way. A register that is of one type on one way only is unknown behind, so it has to be in its slot on both.
     pub(super) fn join_with(&mut self, at: usize, other: Slow, does: impl FnOnce(&mut Self)) {
-        let joined = self.b.create_block();
-        let known = self.now.clone();
-        self.b.ins().jump(joined, &[]);
+        let [own, joined] = [(); 2].map(|()| self.b.create_block());
+        let known = self.now.take();
+        self.b.ins().jump(own, &[]);
         self.b.switch_to_block(other.block);
         self.now = other.before;
         does(self);
         let met = self.now.take();
-        if met.is_some() {
-            self.b.ins().jump(joined, &[]);
-        }
+        let differ: Vec<usize> = match (&known, &met) {
+            (Some(known), Some(met)) => {
+                let pairs = known.registers.iter().zip(&met.registers).enumerate();
+                pairs.filter(|(_, (one, other))| one.ty != other.ty).map(|(r, _)| r).collect()
+            }
+            _ => Vec::new(),
+        };
+        let arrive = |this: &mut Self, state: Option<State>| {
+            this.now = state;
+            differ.iter().for_each(|&r| this.flush(r));
+            this.b.ins().jump(joined, &[]);
+            this.now.take()
+        };
+        let met = match met {
+            None => None,
+            some => arrive(self, some),
+        };
+        self.b.switch_to_block(own);
+        self.now = arrive(self, known);
         self.b.switch_to_block(joined);
-        self.now = known;
         if let (Some(now), Some(met)) = (&mut self.now, met) {
             now.meet(&met, at);
         }
