@@ -62,14 +62,7 @@ impl Lowering<'_, '_> {
 
     /// As [`Lowering::join`], for a call for all results, of which there is one.
     fn join_one(&mut self, at: usize, slow: super::Slow, (r, ty): (usize, Ty)) {
-        if slow.exits {
-            return;
-        }
-        self.b.set_cold_block(slow.block);
-        self.join_with(at, slow, |this| {
-            let stepped = this.stepped;
-            this.step(at);
-            this.stepped = stepped;
+        self.join_behind(at, slow, |this| {
             this.one_result_there(at);
             if ty != Ty::Any {
                 this.guard(r, ty, at + 1);

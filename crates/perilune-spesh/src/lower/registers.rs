@@ -1,0 +1,139 @@
+//! What is known of registers, and where their values are: in a register of the processor, in the slot, or in both.
+
+use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
+use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use perilune_syntax::Constant;
+use perilune_vm::machine::layout;
+
+impl Lowering<'_, '_> {
+    pub(super) fn register(&self, r: usize) -> Option<Register> {
+        self.now.as_ref().map(|state| state.registers[r])
+    }
+
+    pub(super) fn ty(&self, r: usize) -> Ty {
+        self.register(r).map_or(Ty::Any, |r| r.ty)
+    }
+
+    pub(super) fn set(&mut self, r: usize, to: Register) {
+        if let Some(state) = &mut self.now {
+            state.registers[r] = if self.captured.contains(r as u8) { Register::UNKNOWN } else { to };
+        }
+    }
+
+    /// Register `r` has got another value.
+    pub(super) fn renew(&mut self, r: usize) {
+        if let Some(state) = &mut self.now {
+            state.renew(r, Name::Made(self.at, r));
+        }
+    }
+
+    /// The slot of register `r` has been written, with nobody knows what.
+    pub(super) fn set_unknown(&mut self, r: usize) {
+        self.set(r, Register::UNKNOWN);
+        self.renew(r);
+    }
+
+    /// The slot of register `r` holds what the register does.
+    pub(super) fn flush(&mut self, r: usize) {
+        let Some(own) = self.register(r).filter(|r| r.dirty) else { return };
+        let Some(known) = self.known(r) else { return };
+        let base = self.b.use_var(self.base);
+        self.write(known, own.slot, base, r);
+        self.set(r, Register { ty: own.ty, slot: own.ty, dirty: false });
+    }
+
+    /// All slots hold what their registers do: somebody may look at them.
+    pub(super) fn flush_all(&mut self) {
+        (0..self.registers()).for_each(|r| self.flush(r));
+    }
+
+    /// Writes a value into the slot of register `r`, whose tag says what is told.
+    pub(super) fn write(&mut self, known: Known, slot: Ty, base: Val, r: usize) {
+        self.store(known.val, base, Self::slot(r) + layout::PAYLOAD);
+        if slot != known.ty
+            && let Some(tag) = known.ty.tag()
+        {
+            self.store_tag(tag, base, Self::slot(r));
+        }
+    }
+
+    /// The value of register `r` if its type is known.
+    pub(super) fn known(&mut self, r: usize) -> Option<Known> {
+        let ty = self.ty(r);
+        let val = match ty {
+            Ty::Any => return None,
+            Ty::Float => self.b.use_var(self.floats[r]),
+            _ => self.b.use_var(self.ints[r]),
+        };
+        Some(Known { ty, val })
+    }
+
+    /// The number that constant `n` is.
+    pub(super) fn constant(&mut self, n: usize) -> Option<Known> {
+        match self.proto.constants[n] {
+            Constant::Integer(n) => Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, n) }),
+            Constant::Float(f) => Some(Known { ty: Ty::Float, val: self.b.ins().f64const(f) }),
+            _ => None,
+        }
+    }
+
+    /// Register `r` becomes a value of a known type.
+    pub(super) fn define(&mut self, r: usize, to: Known) {
+        let slot = self.register(r).map_or(Ty::Any, |r| r.slot);
+        let lazily = to.ty.is_number() && !self.captured.contains(r as u8);
+        if !lazily {
+            let base = self.b.use_var(self.base);
+            self.write(to, slot, base, r);
+        }
+        let slot = if lazily { slot } else { to.ty };
+        self.hold(r, to, Register { ty: to.ty, slot, dirty: lazily });
+        self.renew(r);
+    }
+
+    /// Register `r` has this value.
+    pub(super) fn hold(&mut self, r: usize, known: Known, as_register: Register) {
+        self.set(r, as_register);
+        if self.ty(r) != Ty::Any {
+            let variable = if known.ty == Ty::Float { self.floats[r] } else { self.ints[r] };
+            self.b.def_var(variable, known.val);
+        }
+    }
+
+    /// The slot of register `r` holds this value.
+    pub(super) fn found(&mut self, r: usize, known: Known) {
+        self.hold(r, known, Register { ty: known.ty, slot: known.ty, dirty: false });
+    }
+
+    /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code exits to instruction `at`.
+    pub(super) fn guard(&mut self, r: usize, ty: Ty, at: usize) {
+        let exit = self.exit_block(at, EXITED);
+        let known = self.expect(r, ty, exit);
+        self.found(r, known);
+    }
+
+    /// The value in the slot of register `r` if it is of this type; else goes to `otherwise`.
+    pub(super) fn expect(&mut self, r: usize, ty: Ty, otherwise: Block) -> Known {
+        let base = self.b.use_var(self.base);
+        self.expect_at(base, Self::slot(r), ty, otherwise)
+    }
+
+    /// The same for the value at an address.
+    pub(super) fn expect_at(&mut self, address: Val, offset: i32, ty: Ty, otherwise: Block) -> Known {
+        let tag = self.load(types::I8, address, offset + layout::TAG);
+        let wanted = ty.tag().expect("a known type");
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        self.unless(is, otherwise);
+        let class = if ty == Ty::Float { types::F64 } else { types::I64 };
+        Known { ty, val: self.load(class, address, offset + layout::PAYLOAD) }
+    }
+
+    /// The type that the log has seen instruction `at` define, if it is one that can be known.
+    pub(super) fn result(&self, at: usize) -> Ty {
+        let r = self.code(at).a();
+        match self.site(at).result.only() {
+            // The next instruction is where a result that is of another type exits to.
+            Some(tag) if !self.captured.contains(r) && !self.is_suspect(at + 1) => Ty::of(tag),
+            _ => Ty::Any,
+        }
+    }
+}
