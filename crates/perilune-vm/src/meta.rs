@@ -135,12 +135,28 @@ impl Vm {
         if bit < 8 && mt.absent & (1 << bit) != 0 {
             return Value::NIL;
         }
-        let v = self.raw_get_str(mt, self.event_name(e));
+        let name = self.event_name(e);
+        // SAFETY: a table has a slot for each field of its shape.
+        let v = match self.lua.caches.shared.find_own(mt.shape, name.ptr()) {
+            Some(slot) => unsafe { *mt.slots.add(slot as usize) },
+            None => self.search_metamethod(mt, name),
+        };
         if bit < 8 && v.is_nil() && !mt.is_in_island() {
             // SAFETY: this thread owns the heap.
             unsafe { (*mt.ptr()).absent |= 1 << bit };
         }
         v
+    }
+
+    /// What metatable `mt` has under this name; where tables of its shape have it is remembered.
+    #[inline(never)]
+    fn search_metamethod(&mut self, mt: Gc<Table>, name: Gc<LuaString>) -> Value {
+        if !crate::shape::is_dict(mt.shape)
+            && let Some(slot) = crate::shape::lookup(mt.shape, name)
+        {
+            self.lua.caches.shared.put_own(mt.shape, name, slot);
+        }
+        self.raw_get_str(mt, name)
     }
 
     /// The metamethod of `v` for `e`, or nil.

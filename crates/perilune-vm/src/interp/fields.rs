@@ -322,11 +322,23 @@ op!(
                 copy(base.add(i.a() as usize), v);
                 next!(vm, base, pc, k, tab)
             }
-            tail!(uncached_getfield, vm, base, pc, k, i, tab)
+            tail!(absent_getfield, vm, base, pc, k, i, tab)
         }
         tail!(found_getfield, vm, base, pc, k, i, tab)
     }
     (*vm).lua.caches.shared.ticks = ticks.wrapping_add(1);
+    tail!(absent_getfield, vm, base, pc, k, i, tab)
+});
+
+op!(
+    /// As [`shared_getfield`], where nothing has been found: it may be known that there is nothing.
+    #[inline(never)] absent_getfield(vm, base, pc, k, i, tab) {
+    let t = (*base.add(i.b() as usize)).payload() as *mut Table;
+    let key = (*k.add(i.c() as usize)).payload() as *mut LuaString;
+    if (*vm).lua.caches.shared.is_absent(t, key, (*vm).lua.proto_version) {
+        Value::store(base.add(i.a() as usize), Tag::NIL, 0);
+        next!(vm, base, pc, k, tab)
+    }
     tail!(uncached_getfield, vm, base, pc, k, i, tab)
 });
 

@@ -16,7 +16,8 @@
 //! - `INDEX_CALL`, `NEWINDEX_CALL`: as `PROTO_SLOT`, but `loc` is where the metatable has `__index` or `__newindex` itself, a function when last looked at.
 //!
 //! Behind the caches of the sites stands one for the whole domain, the *shared* cache: by shape, metatable and key, in sets of two entries, it answers sites that meet many
-//! shapes or classes. A hit there now and then refreshes the site's own cache, so that a site whose habits have changed gets quick again.
+//! shapes or classes. A hit there now and then refreshes the site's own cache, so that a site whose habits have changed gets quick again. A part of it knows which
+//! fields are nowhere: `if self.next then` of objects of a class asks all its classes otherwise, each time.
 //!
 //! Tables looked through are flagged `TABLE_IS_PROTO`; a structural change of a flagged table (new key, rehash, another metatable, a
 //! store to a key that starts with "__") bumps `proto_version`. So does a collection in which a flagged table may have died, because its address may be used again.
@@ -108,10 +109,30 @@ struct OwnEntry {
     slot: u32,
 }
 
+/// Beside them: tables of a shape, with a metatable, that have nothing for a key, and none of the tables along `__index` has, as of a version.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct AbsentEntry {
+    /// The interned key; null: nothing cached.
+    key: *mut LuaString,
+    meta: *mut Table,
+    shape: u32,
+    /// Where tables of the shape would have the field themselves; [`NOWHERE`]: the shape lacks it.
+    slot: u32,
+    version: u32,
+}
+
+/// See [`AbsentEntry`].
+const NOWHERE: u32 = u32::MAX;
+
+/// Entries for what is absent.
+const ABSENT_ENTRIES: usize = 256;
+
 /// The shared cache.
 pub(crate) struct SharedCache {
     sets: Box<[[SharedEntry; 2]; SHARED]>,
     own: Box<[OwnEntry; OWN_ENTRIES]>,
+    absent: Box<[AbsentEntry; ABSENT_ENTRIES]>,
     /// Counts hits, to refresh a site's cache now and then.
     pub ticks: u32,
 }
@@ -119,8 +140,11 @@ pub(crate) struct SharedCache {
 impl Default for SharedCache {
     fn default() -> Self {
         // SAFETY: zeros are a valid entry, and one without a key is found for none.
-        let (sets, own) = unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
-        SharedCache { sets, own, ticks: 0 }
+        let (sets, own, absent) = unsafe {
+            let own = Box::new_zeroed().assume_init();
+            (Box::new_zeroed().assume_init(), own, Box::new_zeroed().assume_init())
+        };
+        SharedCache { sets, own, absent, ticks: 0 }
     }
 }
 
@@ -149,6 +173,28 @@ impl SharedCache {
     /// Remembers that tables of `shape` have the field `key` in `slot`.
     pub fn put_own(&mut self, shape: u32, key: Gc<LuaString>, slot: u32) {
         self.own[Self::own_index(shape, key.ptr())] = OwnEntry { key: key.ptr(), shape, slot };
+    }
+
+    #[inline(always)]
+    fn absent_index(shape: u32, key: *mut LuaString) -> usize {
+        ((shape as usize).wrapping_mul(5) ^ key as usize >> 4) % ABSENT_ENTRIES
+    }
+
+    /// Whether it is remembered, as of this version, that neither `t` nor what is along its `__index` has anything under `key`.
+    ///
+    /// # Safety
+    /// `t` is a live table.
+    #[inline(always)]
+    pub unsafe fn is_absent(&self, t: *const Table, key: *mut LuaString, version: u32) -> bool {
+        // SAFETY: the caller's promise; a table has a slot for each field of its shape.
+        unsafe {
+            let e = &self.absent[Self::absent_index((*t).shape, key)];
+            e.key == key
+                && e.shape == (*t).shape
+                && e.meta == (*t).metatable
+                && e.version == version
+                && (e.slot == NOWHERE || (*(*t).slots.add(e.slot as usize)).is_nil())
+        }
     }
 
     /// The set in which an entry for these would be.
@@ -190,6 +236,8 @@ impl SharedCache {
     pub fn clear(&mut self) {
         self.sets.fill([SharedEntry::NONE; 2]);
         self.own.fill(OwnEntry { key: std::ptr::null_mut(), shape: EMPTY, slot: 0 });
+        let (key, meta) = (std::ptr::null_mut(), std::ptr::null_mut());
+        self.absent.fill(AbsentEntry { key, meta, shape: EMPTY, slot: 0, version: 0 });
     }
 }
 
@@ -243,17 +291,24 @@ impl Vm {
                 }
                 return Ok(Found::Value(Value::NIL));
             }
-            // A chain of plain tables from a shaped receiver that lacks the field can be cached.
-            let mut cacheable = shape::is_dict(t.shape) || shape::lookup(t.shape, key).is_none();
+            // A chain of plain tables can be cached, if none of them has a place for the key. What the receiver itself has is asked first, each time.
+            let dict = shape::is_dict(t.shape);
+            let own_slot = if dict { None } else { shape::lookup(t.shape, key) };
+            let mut lasting = true;
             let mut at = t;
             for _ in 0..MAX_CHAIN {
                 let meta = at.metatable;
                 if meta.is_null() {
+                    self.remember_absence(t, key, own_slot, lasting);
                     return Ok(Found::Value(Value::NIL));
                 }
                 let meta = Gc::from_ptr(meta);
                 let h = self.table_metamethod(meta, Event::Index);
                 if h.is_nil() {
+                    if lasting {
+                        self.flag_proto(meta);
+                    }
+                    self.remember_absence(t, key, own_slot, lasting);
                     return Ok(Found::Value(Value::NIL));
                 }
                 let Some(holder) = h.as_table() else {
@@ -265,13 +320,13 @@ impl Vm {
                     }
                     return self.index_lookup(h, key.into());
                 };
-                if cacheable {
+                if lasting {
                     self.flag_proto(meta);
                     self.flag_proto(holder);
                 }
                 let v = self.raw_get_str(holder, key);
                 if !v.is_nil() {
-                    if cacheable {
+                    if lasting && own_slot.is_none() {
                         let (kind, loc) = if !shape::is_dict(holder.shape) {
                             match shape::lookup(holder.shape, key) {
                                 Some(slot) => (PROTO_SLOT, holder.slots.add(slot as usize) as *mut u8),
@@ -292,7 +347,7 @@ impl Vm {
                             loc,
                         };
                         // The sites' caches take the shape as proof of absence, which a dictionary's is not.
-                        if d != NO_IC && !shape::is_dict(t.shape) {
+                        if d != NO_IC && !dict {
                             *ic(k, d) = found;
                         }
                         self.lua.caches.shared.put(found, t.metatable, key);
@@ -300,7 +355,7 @@ impl Vm {
                     return Ok(Found::Value(v));
                 }
                 // A deleted key may come back without a change of structure: then this table would answer first.
-                cacheable &= if !shape::is_dict(holder.shape) {
+                lasting &= if !shape::is_dict(holder.shape) {
                     shape::lookup(holder.shape, key).is_none()
                 } else {
                     node_index(holder, key).is_none()
@@ -367,6 +422,16 @@ impl Vm {
                 (*c).kind = PROTO_SLOT;
                 (*c).loc = own as *mut u8;
             }
+        }
+    }
+
+    /// Nothing has been found under `key`, in `t` or along its `__index`, all of which is flagged if that is `lasting`; a table of this shape would have it in `slot`.
+    fn remember_absence(&mut self, t: Gc<Table>, key: Gc<LuaString>, slot: Option<u32>, lasting: bool) {
+        if lasting && !shape::is_dict(t.shape) {
+            let (key, meta, shape) = (key.ptr(), t.metatable, t.shape);
+            let entry = &mut self.lua.caches.shared.absent[SharedCache::absent_index(shape, key)];
+            let version = self.lua.proto_version;
+            *entry = AbsentEntry { key, meta, shape, slot: slot.unwrap_or(NOWHERE), version };
         }
     }
 

@@ -234,7 +234,7 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
         }
         if !shape::is_dict((*t).shape) {
             let v = remembered(vm, t, name);
-            if !v.is_nil() {
+            if !v.is_nil() || (*vm).lua.caches.shared.is_absent(t, name, (*vm).lua.proto_version) {
                 return Answer::of(v);
             }
         }
@@ -267,14 +267,17 @@ unsafe fn search_field(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Answ
     // SAFETY: as `get_field`; without a cache of the site no constants are looked at.
     unsafe {
         let (t, name) = (Gc::from_ptr(t), Gc::from_ptr(name));
-        if t.shape == shape::DICT || t.metatable.is_null() {
+        if !shape::is_dict(t.shape) {
+            if let Some(slot) = shape::lookup(t.shape, name) {
+                (*vm).lua.caches.shared.put_own(t.shape, name, slot);
+                let v = *t.slots.add(slot as usize);
+                if !v.is_nil() {
+                    return Answer::of(v);
+                }
+            }
+        } else if t.shape == shape::DICT || t.metatable.is_null() {
             let v = t.get_str(name);
             if t.metatable.is_null() || !v.is_nil() {
-                if !shape::is_dict(t.shape)
-                    && let Some(slot) = shape::lookup(t.shape, name)
-                {
-                    (*vm).lua.caches.shared.put_own(t.shape, name, slot);
-                }
                 return Answer::of(v);
             }
             let v = remembered(vm, t.ptr(), name.ptr());
