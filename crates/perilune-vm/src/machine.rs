@@ -57,7 +57,7 @@ mod unexpected;
 
 pub use crate::events::place_of;
 pub use leaf::{NOT_DONE, UNKNOWN};
-pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Site, Tags};
+pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Shapes, Site, Tags};
 pub use metamethods::{Ends, Operand, Operator};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};

@@ -116,7 +116,8 @@ impl Lowering<'_, '_> {
             Some(Op::Concat) => 1.5 * ALLOCATED,
             Some(Op::Call | Op::TailCall) if site.calls == 0 => site.native.map_or(DONE, native),
             Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => LEAF,
-            Some(Op::GetField | Op::SetField | Op::SelfCall) if site.shapes => LEAF,
+            Some(Op::SelfCall) if site.shapes => LEAF,
+            Some(Op::GetField | Op::SetField) if site.shapes && site.fields.own().is_empty() => LEAF,
             _ => DONE,
         };
         let stepped = match site.native {

@@ -150,7 +150,7 @@ impl Lowering<'_, '_> {
         };
         let result = self.result(at);
         let (name, table) = self.table_in(at, b, slow.block);
-        let key = self.index(i.c(), i.op() == Some(Op::GetInt));
+        let key = self.key_of_element(at, i.c(), i.op() == Some(Op::GetInt));
         let fits = |kind| Self::type_of_elements(kind) == Ty::Any || Self::type_of_elements(kind) == result;
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
@@ -250,7 +250,7 @@ impl Lowering<'_, '_> {
             _ => self.aside(),
         };
         let (name, table) = self.table_in(at, a, slow.block);
-        let key = self.index(i.b(), i.op() == Some(Op::SetInt));
+        let key = self.key_of_element(at, i.b(), i.op() == Some(Op::SetInt));
         let stored = self.stored_or_nil(i.c());
         if stored.known == Some(Tag::NIL) {
             self.set_by_leaf(at, table, &stored, slow.block);

@@ -1,7 +1,7 @@
 //! Copies, upvalues, fields and elements.
 
 use super::facts::Fact;
-use super::{Known, Lowering, Name, Ty};
+use super::{Known, Lowering, Name, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Instr, Op};
@@ -14,6 +14,15 @@ pub(super) struct Stored {
     pub tag: Value,
     /// What the tag is, if that is known.
     pub known: Option<Tag>,
+}
+
+/// The key of an element.
+#[derive(Clone, Copy)]
+pub(super) enum Key {
+    /// It is known: an integer is the element's number from 0, of a float it is not yet known whether it is one.
+    Known(Known),
+    /// A number is expected in this register.
+    Slot(usize),
 }
 
 impl Lowering<'_, '_> {
@@ -435,6 +444,9 @@ impl Lowering<'_, '_> {
         let (name, table) = self.table_in(at, b, slow.block);
         let a = i.a() as usize;
         let ty = self.result(at);
+        if site.shapes && !site.fields.own().is_empty() {
+            return self.get_field_of_shapes(at, (name, table), ty, slow);
+        }
         let Some(cache) = site.cache.filter(|_| !site.shapes) else {
             self.field_by_leaf(at, table, ty, slow.block);
             return self.join(at, slow, Some((a, ty)));
@@ -461,6 +473,47 @@ impl Lowering<'_, '_> {
             self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow.block));
         }
         self.join(at, slow, Some((a, ty)));
+    }
+
+    /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there were more.
+    fn get_field_of_shapes(&mut self, at: usize, (name, table): (Name, Value), ty: Ty, slow: Slow) {
+        let (a, fields) = (self.code(at).a() as usize, self.site(at).fields);
+        let miss = (fields.others() || self.is_suspect(at)).then(|| self.aside());
+        let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
+        let address = self.field_of_shapes((name, table), fields.own(), to);
+        if ty == Ty::Any && self.site(at).result.contains(Tag::NIL) {
+            self.take_or_nil(at, table, address, 0, to);
+        } else {
+            self.take(at, address, 0, to);
+        }
+        if let Some(miss) = miss {
+            self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow.block));
+        }
+        self.join(at, slow, Some((a, ty)));
+    }
+
+    /// Where a table of one of these shapes has the field, for which each names the slot; others go to `miss`.
+    fn field_of_shapes(&mut self, (name, table): (Name, Value), own: &[(u32, u32)], miss: Block) -> Value {
+        let known = own.iter().find(|(shape, _)| self.has(Fact::Slots(name, *shape)));
+        if let Some(&(shape, slot)) = known {
+            let slots = self.slots(name, table, shape, miss);
+            return self.b.ins().iadd_imm_s(slots, Self::slot(slot as usize) as i64);
+        }
+        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
+        let found = self.b.create_block();
+        let offset = self.b.append_block_param(found, types::I64);
+        for (n, &(wanted, slot)) in own.iter().enumerate() {
+            let next = if n + 1 == own.len() { miss } else { self.b.create_block() };
+            let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, wanted as i64);
+            let bytes = self.b.ins().iconst(types::I64, Self::slot(slot as usize) as i64);
+            self.b.ins().brif(same, found, &[bytes.into()], next, &[]);
+            if next != miss {
+                self.b.switch_to_block(next);
+            }
+        }
+        self.b.switch_to_block(found);
+        self.b.ins().iadd(slots, offset)
     }
 
     /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
@@ -578,6 +631,16 @@ impl Lowering<'_, '_> {
         let (name, table) = self.table_in(at, a, slow.block);
         let stored = self.stored(i.c());
         let what = self.b.ins().iconst(types::I64, layout::FIELD);
+        if let Some(stored) = stored.as_ref().filter(|_| site.shapes && self.is_replaced(at)) {
+            // What adds the field, or takes it away, and tables of other shapes are for a leaf.
+            let miss = self.aside();
+            self.is_something(stored, miss.block);
+            let address = self.field_of_shapes((name, table), site.fields.own(), miss.block);
+            self.is_writable((Some(name), table), what, stored, miss.block);
+            self.replace(address, 0, stored, miss.block);
+            self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
+            return self.join(at, slow, None);
+        }
         let (Some(cache), Some(stored)) = (site.cache.filter(|_| !site.shapes), stored) else {
             self.set_field_by_leaf(at, table, slow.block);
             return self.join(at, slow, None);
@@ -611,6 +674,13 @@ impl Lowering<'_, '_> {
             self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));
         }
         self.join(at, slow, None);
+    }
+
+    /// `SETFIELD` at `at` has replaced fields of tables, whose shapes are known. Names of metamethods are not for machine code.
+    fn is_replaced(&self, at: usize) -> bool {
+        let name = &self.proto.constants[self.code(at).b() as usize];
+        let is_plain = matches!(name, Constant::String(s) if !s.starts_with(b"__"));
+        is_plain && !self.site(at).fields.own().is_empty()
     }
 
     /// `SETFIELD` of whatever table.
@@ -653,7 +723,9 @@ impl Lowering<'_, '_> {
     /// What the table, and those along its `__index`, have under the name of instruction `at` becomes its register, of this type.
     fn field_by_leaf(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
         let key = self.name_constant(self.code(at).c());
-        self.get_by(layout::get_field(), at, table, key, ty, slow);
+        let inherited = self.site(at).fields.own().is_empty();
+        let leaf = if inherited { layout::get_inherited() } else { layout::get_field() };
+        self.get_by(leaf, at, table, key, ty, slow);
     }
 
     /// The kind of array that the log has seen at `at`, and whether there were others. Tables whose arrays become general stay so.
@@ -683,14 +755,50 @@ impl Lowering<'_, '_> {
         Some(Known { ty: key.ty, val })
     }
 
-    /// The number of an element from 0, for a key; a float that is no integer goes to `slow`.
-    pub(super) fn number_of_element(&mut self, key: Known, slow: Block) -> Value {
-        if key.ty == Ty::Int {
-            return key.val;
+    /// The key of an element for instruction `at`, from 0: a known number, or a register in which there have been nothing but numbers.
+    pub(super) fn key_of_element(&mut self, at: usize, r: u16, constant: bool) -> Option<Key> {
+        if let Some(known) = self.index(r, constant) {
+            return Some(Key::Known(known));
         }
-        let number = self.b.ins().fcvt_to_sint_sat(types::I64, key.val);
+        let numbers = [&[Tag::INT, Tag::FLOAT][..], &[Tag::INT], &[Tag::FLOAT]];
+        let keys = self.site(at).keys;
+        let is_number = self.ty(r as usize) == Ty::Any && numbers.iter().any(|tags| keys.is_all_of(tags));
+        is_number.then_some(Key::Slot(r as usize))
+    }
+
+    /// The number of an element from 0, for a key; a float that is no integer goes to `slow`.
+    pub(super) fn number_of_element(&mut self, key: Key, slow: Block) -> Value {
+        let r = match key {
+            Key::Known(Known { ty: Ty::Int, val }) => return val,
+            Key::Known(known) => return self.number_of_float(known.val, slow),
+            Key::Slot(r) => r,
+        };
+        let base = self.b.use_var(self.base);
+        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let [int, other, float, done] = [(); 4].map(|()| self.b.create_block());
+        let number = self.b.append_block_param(done, types::I64);
+        let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
+        self.b.ins().brif(is_int, int, &[], other, &[]);
+        self.b.switch_to_block(int);
+        let val = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let val = self.b.ins().iadd_imm_s(val, -1);
+        self.b.ins().jump(done, &[val.into()]);
+        self.b.switch_to_block(other);
+        let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
+        self.b.ins().brif(is_float, float, &[], slow, &[]);
+        self.b.switch_to_block(float);
+        let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
+        let val = self.number_of_float(val, slow);
+        self.b.ins().jump(done, &[val.into()]);
+        self.b.switch_to_block(done);
+        number
+    }
+
+    /// The number of an element from 0, for a key that is a float; goes to `slow` if it is no integer.
+    fn number_of_float(&mut self, key: Value, slow: Block) -> Value {
+        let number = self.b.ins().fcvt_to_sint_sat(types::I64, key);
         let again = self.b.ins().fcvt_from_sint(types::F64, number);
-        let same = self.b.ins().fcmp(FloatCC::Equal, again, key.val);
+        let same = self.b.ins().fcmp(FloatCC::Equal, again, key);
         self.unless(same, slow);
         self.b.ins().iadd_imm_s(number, -1)
     }

@@ -114,7 +114,7 @@ impl Lowering<'_, '_> {
             return false;
         };
         let val = match operation {
-            Operation::Mod | Operation::IDiv => self.divided(operation == Operation::Mod, x, y, slow.block),
+            Operation::Mod | Operation::IDiv => self.quotient(at, operation, x, y, slow.block),
             _ => match self.on_integers(operation, x, y) {
                 Some(val) => val,
                 None => {
@@ -143,6 +143,18 @@ impl Lowering<'_, '_> {
         })
     }
 
+    /// Remainder or quotient of integers, by a constant if instruction `at` has one.
+    fn quotient(&mut self, at: usize, operation: Operation, x: Value, y: Value, slow: Block) -> Value {
+        let remainder = operation == Operation::Mod;
+        match self.divisor(at) {
+            Some(divisor) => {
+                let op = if remainder { Op::ModK } else { Op::IDivK };
+                self.divide(op, Known { ty: Ty::Int, val: x }, divisor).val
+            }
+            None => self.divided(remainder, x, y, slow),
+        }
+    }
+
     /// Remainder or quotient by a positive number (manual 3.4.1); others go to `slow`.
     pub(super) fn divided(&mut self, remainder: bool, x: Value, y: Value, slow: Block) -> Value {
         let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, y, 0);
@@ -158,7 +170,7 @@ impl Lowering<'_, '_> {
         self.b.ins().iadd(quotient, sign)
     }
 
-    fn on_floats(&mut self, operation: Operation, x: Value, y: Value) -> Option<Value> {
+    fn on_floats(&mut self, at: usize, operation: Operation, x: Value, y: Value) -> Option<Value> {
         let b = self.b.ins();
         Some(match operation {
             Operation::Add => b.fadd(x, y),
@@ -170,12 +182,8 @@ impl Lowering<'_, '_> {
                 let quotient = b.fdiv(x, y);
                 self.b.ins().floor(quotient)
             }
-            Operation::Mod | Operation::Pow => {
-                let address = if operation == Operation::Pow { layout::pow() } else { layout::float_mod() };
-                let address = b.iconst(types::I64, address as i64);
-                let call = self.b.ins().call_indirect(self.floats_to_float, address, &[x, y]);
-                self.b.inst_results(call)[0]
-            }
+            Operation::Mod => self.float_remainder(at, x, y),
+            Operation::Pow => self.by_function(layout::pow(), x, y),
             Operation::Bits(_) => return None,
         })
     }
@@ -214,7 +222,7 @@ impl Lowering<'_, '_> {
             self.unless(not_both, slow.block);
         }
         let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
-        let Some(val) = self.on_floats(operation, x, y) else { return false };
+        let Some(val) = self.on_floats(at, operation, x, y) else { return false };
         self.define(a, Known { ty: Ty::Float, val });
         self.join(at, slow, Some((a, self.ty(a))));
         true
@@ -245,9 +253,7 @@ impl Lowering<'_, '_> {
                 Operand::Slot(r) => self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD),
             });
             let val = match operation {
-                Operation::Mod | Operation::IDiv => {
-                    self.divided(operation == Operation::Mod, x, y, slow.block)
-                }
+                Operation::Mod | Operation::IDiv => self.quotient(at, operation, x, y, slow.block),
                 _ => self.on_integers(operation, x, y).expect("these are defined on integers"),
             };
             let int = self.b.ins().iconst(types::I8, Tag::INT.0 as i64);
@@ -255,7 +261,7 @@ impl Lowering<'_, '_> {
         }
         self.b.switch_to_block(floats);
         let [x, y] = [x, y].map(|x| self.as_float(x, slow.block));
-        let val = self.on_floats(operation, x, y).expect("these are defined on floats");
+        let val = self.on_floats(at, operation, x, y).expect("these are defined on floats");
         let bits = self.b.ins().bitcast(types::I64, crate::backend::clif::MemFlagsData::new(), val);
         let float = self.b.ins().iconst(types::I8, Tag::FLOAT.0 as i64);
         self.b.ins().jump(done, &[float.into(), bits.into()]);

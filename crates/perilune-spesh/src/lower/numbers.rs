@@ -1,10 +1,15 @@
 //! Arithmetic on numbers whose types are known. Everything else is the interpreter's.
 
 use super::{Known, Lowering, Ty};
-use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use crate::backend::clif::{
+    Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
+};
 use perilune_syntax::{Constant, Op};
 use perilune_vm::Tag;
 use perilune_vm::machine::layout;
+
+/// Below this each integer is a float.
+const SMALL: i64 = 1 << 53;
 
 impl Lowering<'_, '_> {
     /// Lowers instruction `at` if it is arithmetic on known numbers.
@@ -73,13 +78,13 @@ impl Lowering<'_, '_> {
                 let quotient = self.b.ins().fdiv(x, y);
                 Known { ty: Ty::Float, val: self.b.ins().floor(quotient) }
             }
-            Op::Mod | Op::ModK | Op::Pow | Op::PowK => {
-                let address =
-                    if matches!(op, Op::Pow | Op::PowK) { layout::pow() } else { layout::float_mod() };
+            Op::Mod | Op::ModK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
-                let address = self.b.ins().iconst(types::I64, address as i64);
-                let call = self.b.ins().call_indirect(self.floats_to_float, address, &[x, y]);
-                Known { ty: Ty::Float, val: self.b.inst_results(call)[0] }
+                Known { ty: Ty::Float, val: self.float_remainder(at, x, y) }
+            }
+            Op::Pow | Op::PowK => {
+                let [x, y] = [x, y].map(|n| self.float(n));
+                Known { ty: Ty::Float, val: self.by_function(layout::pow(), x, y) }
             }
             Op::Add | Op::AddK | Op::AddI | Op::Sub | Op::SubK | Op::Mul | Op::MulK | Op::Div | Op::DivK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
@@ -96,6 +101,72 @@ impl Lowering<'_, '_> {
         };
         self.define(a, result);
         true
+    }
+
+    /// What a function of the program, at this address, makes of two floats.
+    pub(super) fn by_function(&mut self, address: usize, x: Value, y: Value) -> Value {
+        let address = self.b.ins().iconst(types::I64, address as i64);
+        let call = self.b.ins().call_indirect(self.floats_to_float, address, &[x, y]);
+        self.b.inst_results(call)[0]
+    }
+
+    /// The divisor of instruction `at`, if it is a constant, above zero and whole.
+    pub(super) fn divisor(&self, at: usize) -> Option<i64> {
+        let i = self.code(at);
+        if !matches!(i.op(), Some(Op::ModK | Op::IDivK)) {
+            return None;
+        }
+        match self.proto.constants[i.c() as usize] {
+            Constant::Integer(d) => (1..SMALL).contains(&d).then_some(d),
+            Constant::Float(f) => (f.fract() == 0.0 && (1.0..SMALL as f64).contains(&f)).then_some(f as i64),
+            _ => None,
+        }
+    }
+
+    /// The remainder of two floats (manual 3.4.1), those of instruction `at`. Where both are whole numbers, the first one not below zero, the second above it, it is that of the integers; a function does the others.
+    pub(super) fn float_remainder(&mut self, at: usize, x: Value, y: Value) -> Value {
+        let [on, whole, other, done] = [(); 4].map(|()| self.b.create_block());
+        self.b.set_cold_block(other);
+        let result = self.b.append_block_param(done, types::F64);
+        let bits = self.b.ins().bitcast(types::I64, MemFlagsData::new(), x);
+        // Not below zero, nor its negative twin, whose remainder is like it.
+        let positive = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, bits, 0);
+        self.b.ins().brif(positive, on, &[], other, &[]);
+        self.b.switch_to_block(on);
+        let (int_x, fits) = self.small_whole(x);
+        let (divisor, fits) = match self.divisor(at) {
+            Some(divisor) => (Err(divisor), fits),
+            None => {
+                let (int_y, small) = self.small_whole(y);
+                let some = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, int_y, 0);
+                let fits = self.b.ins().band(fits, small);
+                (Ok(int_y), self.b.ins().band(fits, some))
+            }
+        };
+        self.b.ins().brif(fits, whole, &[], other, &[]);
+        self.b.switch_to_block(whole);
+        let rest = match divisor {
+            Ok(y) => self.b.ins().urem(int_x, y),
+            Err(divisor) => self.divide(Op::ModK, Known { ty: Ty::Int, val: int_x }, divisor).val,
+        };
+        let rest = self.b.ins().fcvt_from_sint(types::F64, rest);
+        self.b.ins().jump(done, &[rest.into()]);
+        self.b.switch_to_block(other);
+        let rest = self.by_function(layout::float_mod(), x, y);
+        self.b.ins().jump(done, &[rest.into()]);
+        self.b.switch_to_block(done);
+        result
+    }
+
+    /// The integer that a float is, and whether it is one, whose magnitude is below [`SMALL`].
+    fn small_whole(&mut self, x: Value) -> (Value, Value) {
+        // What is too large becomes the largest integer.
+        let int = self.b.ins().fcvt_to_sint_sat(types::I64, x);
+        let back = self.b.ins().fcvt_from_sint(types::F64, int);
+        let same = self.b.ins().fcmp(FloatCC::Equal, back, x);
+        let above = self.b.ins().iadd_imm_s(int, SMALL);
+        let small = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, above, 2 * SMALL);
+        (int, self.b.ins().band(same, small))
     }
 
     /// The float of the number in the slot of register `r`; goes to `slow` if there is none.

@@ -158,9 +158,16 @@ impl SharedEntry {
 }
 
 impl SharedCache {
+    /// Shapes are numbered one after the other, and the names of a record often lie so: pairs of them are not to meet by chance.
+    #[inline(always)]
+    fn mixed(shape: u32, key: *mut LuaString) -> usize {
+        let both = (shape as u64) << 32 ^ key as u64 >> 4;
+        (both.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
+    }
+
     #[inline(always)]
     fn own_index(shape: u32, key: *mut LuaString) -> usize {
-        ((shape as usize).wrapping_mul(9) ^ key as usize >> 4) % OWN_ENTRIES
+        Self::mixed(shape, key) % OWN_ENTRIES
     }
 
     /// The slot in which tables of `shape` have the field `key`, if that is remembered.
@@ -177,7 +184,7 @@ impl SharedCache {
 
     #[inline(always)]
     fn absent_index(shape: u32, key: *mut LuaString) -> usize {
-        ((shape as usize).wrapping_mul(5) ^ key as usize >> 4) % ABSENT_ENTRIES
+        Self::mixed(shape, key) % ABSENT_ENTRIES
     }
 
     /// Whether it is remembered, as of this version, that neither `t` nor what is along its `__index` has anything under `key`.

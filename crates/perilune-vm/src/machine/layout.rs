@@ -332,6 +332,10 @@ pub fn length() -> usize {
 pub fn get_field() -> usize {
     super::leaf::get_field as *const () as usize
 }
+/// As [`get_field`], where tables have always lacked the field, and their classes had it.
+pub fn get_inherited() -> usize {
+    super::leaf::get_inherited as *const () as usize
+}
 /// The address of the leaf that finds where a class has a field: of the state, a table, the name, the constants, the number of the cache and [`cache_of_class`]. Its answer is an address, or 0.
 pub fn place_in_class() -> usize {
     super::leaf::place_in_class as *const () as usize

@@ -242,6 +242,24 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
     }
 }
 
+/// The same where tables like it have had no field of their own of that name: what their class has is asked for first.
+pub(super) unsafe extern "C-unwind" fn get_inherited(
+    vm: *mut Vm,
+    t: *mut Table,
+    name: *mut LuaString,
+) -> Answer {
+    // SAFETY: as `get_field`; the shape of what is no dictionary tells what it lacks.
+    unsafe {
+        if !shape::is_dict((*t).shape) {
+            let v = remembered(vm, t, name);
+            if !v.is_nil() {
+                return Answer::of(v);
+            }
+        }
+        get_field(vm, t, name)
+    }
+}
+
 /// What the shared cache says of field `name` of tables like `t`, which for a dictionary is what its class has; nil: nothing.
 #[inline(always)]
 unsafe fn remembered(vm: *mut Vm, t: *mut Table, name: *mut LuaString) -> Value {

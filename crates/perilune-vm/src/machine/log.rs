@@ -13,6 +13,7 @@ use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
 use crate::native::{Kind, Native};
 use crate::object::{ArrayKind, ProtoInst, Table};
+use crate::shape::{is_dict, lookup};
 use crate::shared::SharedRef;
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
@@ -66,6 +67,49 @@ pub const OTHER_KEY: u8 = 1 << 6;
 /// A bit of [`Site::arrays`]: the object was no table.
 pub const OTHER_OBJECT: u8 = 1 << 7;
 
+/// So many shapes are told apart at an instruction.
+const MOST_SHAPES: usize = 8;
+
+/// The shapes that a field's instruction has met, with the slot that the field has in tables of each.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shapes {
+    own: [(u32, u32); MOST_SHAPES],
+    count: u8,
+    /// There were more, or some that lack the field.
+    others: bool,
+}
+
+impl Shapes {
+    /// Those that have the field, each with its slot.
+    pub fn own(&self) -> &[(u32, u32)] {
+        &self.own[..self.count as usize]
+    }
+
+    /// There were tables of other shapes, too, or dictionaries.
+    pub fn others(&self) -> bool {
+        self.others
+    }
+
+    /// A table of this shape, which may have the field in a slot.
+    fn add(&mut self, shape: u32, slot: Option<u32>) {
+        if self.own().iter().any(|(known, _)| *known == shape) {
+            return;
+        }
+        match slot {
+            Some(slot) if (self.count as usize) < MOST_SHAPES => {
+                self.own[self.count as usize] = (shape, slot);
+                self.count += 1;
+            }
+            _ => self.others = true,
+        }
+    }
+
+    fn add_all(&mut self, earlier: &Shapes) {
+        self.others |= earlier.others;
+        earlier.own().iter().for_each(|&(shape, slot)| self.add(shape, Some(slot)));
+    }
+}
+
 /// What one instruction has met.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
@@ -99,6 +143,8 @@ pub struct Site {
     pub shape: Option<u32>,
     /// See `shape`.
     pub shapes: bool,
+    /// The same, by shape; before a store into a field that a table lacks, it is one that lacks it.
+    pub fields: Shapes,
     /// GETTABUP, GETFIELD, SELF, SETTABUP, SETFIELD, NEWTABLE, SETSLOT: what its cache has in the end.
     pub cache: Option<Cache>,
 }
@@ -193,6 +239,7 @@ impl Site {
         self.shapes |=
             earlier.shapes || self.shape.zip(earlier.shape).is_some_and(|(own, earlier)| own != earlier);
         self.shape = self.shape.or(earlier.shape);
+        self.fields.add_all(&earlier.fields);
         self.cache = self.cache.or(earlier.cache);
     }
 }
@@ -562,17 +609,23 @@ impl Vm {
                 log.sites[at].objects.add(tag(i.a()));
             }
             let object = match i.op() {
-                Some(Op::GetField | Op::SelfCall) => Some(v(i.b())),
-                Some(Op::SetField) => Some(v(i.a() as u16)),
+                Some(Op::GetField | Op::SelfCall) => Some((v(i.b()), i.c())),
+                Some(Op::SetField) => Some((v(i.a() as u16), i.b())),
                 _ => None,
             };
-            if let Some(object) = object {
+            if let Some((object, _)) = object {
                 log.sites[at].objects.add(object.tag());
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
             }
-            if let Some(object) = object.filter(|v| v.tag() == Tag::TABLE) {
+            if let Some((object, name)) = object.filter(|(v, _)| v.tag() == Tag::TABLE) {
                 let (shape, site) = ((*(object.payload() as *mut Table)).shape, &mut log.sites[at]);
                 site.shapes |= *site.shape.get_or_insert(shape) != shape;
+                let is_known = site.fields.own().iter().any(|(known, _)| *known == shape);
+                if !is_known && !(site.fields.others && site.fields.own().len() == MOST_SHAPES) {
+                    let name = (*(*inst).k.add(name as usize)).gc();
+                    let slot = if is_dict(shape) { None } else { lookup(shape, name) };
+                    site.fields.add(shape, slot);
+                }
             }
             if let Some(tags) = &mut log.heads[at] {
                 for (register, tags) in tags.iter_mut().enumerate() {
