@@ -314,6 +314,8 @@ pub(crate) struct Lowering<'a, 'b> {
     now: Option<State>,
     /// This instruction is lowered as if it called no metamethod.
     without_metamethods: Option<usize>,
+    /// This instruction has been lowered with the one before it.
+    done: Option<usize>,
     /// Whether the instruction is done by the interpreter, where nothing is out of the ordinary.
     stepped: bool,
     /// All of which that is so.
@@ -424,6 +426,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             entering: true,
             now: None,
             without_metamethods: None,
+            done: None,
             stepped: false,
             all_stepped: Vec::new(),
             cost: Cost::default(),
@@ -517,7 +520,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
             if self.now.is_some() {
                 self.stepped = false;
                 backend::set_place(self.b, Place(at as u32));
-                self.instruction(at);
+                // The one before it has done this one as well.
+                if self.done.take() != Some(at) {
+                    self.instruction(at);
+                }
                 self.count(at);
             }
         }

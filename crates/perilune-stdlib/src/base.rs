@@ -33,7 +33,8 @@ static RAWEQUAL: Native = Native::leaf("rawequal", rawequal).quick(Effect::Nothi
 static RAWLEN: Native = Native::leaf("rawlen", rawlen).quick(Effect::Nothing, quick_rawlen);
 static RAWGET: Native = Native::leaf("rawget", rawget).quick(Effect::Nothing, quick_rawget);
 static RAWSET: Native = Native::leaf("rawset", rawset).quick(Effect::Stores, quick_rawset);
-static SELECT: Native = Native::leaf("select", select).quick_or_none(Effect::Nothing, quick_select);
+static SELECT: Native =
+    Native::leaf("select", select).known_as(Intrinsic::Select).quick_or_none(Effect::Nothing, quick_select);
 static SETMETATABLE: Native =
     Native::leaf("setmetatable", setmetatable).quick(Effect::Stores, quick_setmetatable);
 static TONUMBER: Native = Native::leaf("tonumber", tonumber).quick(Effect::Nothing, quick_tonumber);

@@ -171,6 +171,8 @@ pub enum Intrinsic {
     Sqrt,
     /// This function of one float.
     Float(extern "C" fn(f64) -> f64),
+    /// `select`, of the extra arguments of the function that calls it
+    Select,
     /// `string.byte`, of a string and perhaps an integer
     Byte,
     /// `string.len`, of a string

@@ -3,7 +3,7 @@
 use super::Lowering;
 use perilune_syntax::Op;
 use perilune_vm::machine::OTHER_KEY;
-use perilune_vm::{Effect, Native};
+use perilune_vm::{Effect, Intrinsic, Native};
 
 /// What the function would cost with and without machine code, as often as the log has seen each instruction, in instructions of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,7 +79,8 @@ const LEAVING: f64 = 15.0;
 
 /// What a native costs that machine code does itself, in line or by its quick form.
 fn native(native: &Native) -> f64 {
-    match native.quick.filter(|_| native.intrinsic.is_none()) {
+    let in_line = native.intrinsic.is_some_and(|intrinsic| !matches!(intrinsic, Intrinsic::Select));
+    match native.quick.filter(|_| !in_line) {
         None => DONE,
         Some(quick) if quick.effect == Effect::Allocates => 0.6 * ALLOCATED,
         Some(_) => 2.0 * LEAF,

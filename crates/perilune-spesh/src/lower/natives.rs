@@ -71,7 +71,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Whatever the call has left in its registers is nobody's to see.
-    fn forget_changed(&mut self, at: usize) {
+    pub(super) fn forget_changed(&mut self, at: usize) {
         let changed = self.code(at).changed();
         if let Some(now) = &mut self.now {
             for r in (0..now.registers.len()).filter(|r| changed.contains(*r as u8)) {
@@ -259,7 +259,8 @@ impl Lowering<'_, '_> {
                 let position = types.len() == 1 || (types.len() == 2 && types[1] == Ty::Int);
                 types[0] == Ty::Any && position && result == Some(Tag::INT)
             }
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => false,
+            // See `Lowering::select_in_place`.
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select => false,
         }
     }
 
@@ -268,7 +269,7 @@ impl Lowering<'_, '_> {
         let float = |val| Some(Known { ty: Ty::Float, val });
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => None,
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);

@@ -1,9 +1,10 @@
 //! Functions of variable arguments, and frames that go on behind a call.
 
 use super::facts::Fact;
-use super::{EXITED, Lowering, Register, State, Val};
-use crate::backend::clif::{InstBuilder, condcodes::IntCC, types};
-use perilune_vm::Tag;
+use super::{EXITED, Known, Lowering, Register, State, Ty, Val};
+use crate::backend::clif::{InstBuilder, MemFlagsData, condcodes::IntCC, types};
+use perilune_syntax::{Constant, Op};
+use perilune_vm::{Intrinsic, Tag};
 use perilune_vm::machine::{CODES, layout};
 
 /// Of so many extra arguments each is copied by instructions of its own.
@@ -54,13 +55,11 @@ impl Lowering<'_, '_> {
         if wanted > IN_LINE + 1 {
             return self.step_and_guard(at);
         }
+        if wanted == 0 && self.select_in_place(at) {
+            return;
+        }
         let base = self.b.use_var(self.base);
-        // Bytes of the extra arguments, which end below the function.
-        let shift = self.has_moved_by();
-        let fixed = (layout::GAP + self.proto.num_params as i32) * layout::VALUE_SIZE;
-        let bytes = self.b.ins().iadd_imm_s(shift, -fixed as i64);
-        let end = self.b.ins().iadd_imm_s(base, layout::FRAME_FUNCTION as i64);
-        let first = self.b.ins().isub(end, bytes);
+        let (first, end, bytes) = self.where_extra_arguments_are();
         if wanted == 0 {
             return self.all_extra_arguments(at, first, end, bytes);
         }
@@ -87,6 +86,99 @@ impl Lowering<'_, '_> {
         if wanted > 1 {
             self.guard_result(at);
         }
+    }
+
+    /// Where the extra arguments begin and end, below the function, and how many bytes they are.
+    fn where_extra_arguments_are(&mut self) -> (Val, Val, Val) {
+        let base = self.b.use_var(self.base);
+        let shift = self.has_moved_by();
+        let fixed = (layout::GAP + self.proto.num_params as i32) * layout::VALUE_SIZE;
+        let bytes = self.b.ins().iadd_imm_s(shift, -fixed as i64);
+        let end = self.b.ins().iadd_imm_s(base, layout::FRAME_FUNCTION as i64);
+        (self.b.ins().isub(end, bytes), end, bytes)
+    }
+
+    /// `select(n, ...)` and `select("#", ...)`, of which one value is wanted: the `VARARG` at `at` and the `CALL` behind it, without copies. Whether it is that. All that may be otherwise leads out before the
+    /// `VARARG`.
+    fn select_in_place(&mut self, at: usize) -> bool {
+        let call = at + 1;
+        let is_target = self.blocks.contains_key(&call) || self.heads.contains(&call);
+        if self.frame != 0 || is_target || !self.contains(call) || self.code(call).op() != Some(Op::Call) {
+            return false;
+        }
+        let (i, site) = (self.code(call), *self.site(call));
+        let (a, selector) = (i.a() as usize, i.a() as usize + layout::GAP as usize);
+        let is_of_these = self.raw(call).b() == 0 && i.c() == 2 && self.code(at).a() as usize == selector + 1;
+        let native = site.native.filter(|_| !site.natives && !site.has_upvalues && site.calls == 0);
+        let native = native.filter(|native| matches!(native.intrinsic, Some(Intrinsic::Select)));
+        let Some(native) = native.filter(|_| is_of_these && !self.is_suspect(at) && !self.is_suspect(call))
+        else {
+            return false;
+        };
+        let counts = at > 0 && !self.blocks.contains_key(&at) && {
+            let before = self.code(at - 1);
+            let constant = || &self.proto.constants[before.bx() as usize];
+            before.op() == Some(Op::LoadK)
+                && before.a() as usize == selector
+                && matches!(constant(), Constant::String(s) if s.first() == Some(&b'#'))
+        };
+        let number = self.known(selector).filter(|n| n.ty == Ty::Int);
+        if !counts && number.is_none() {
+            return false;
+        }
+        let exit = self.exit_block(at, EXITED);
+        self.is_native(a, native, exit);
+        let (first, _, bytes) = self.where_extra_arguments_are();
+        let shift = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let total = self.b.ins().ushr(bytes, shift);
+        let Some(number) = number.filter(|_| !counts) else {
+            self.forget_changed(at);
+            self.forget_changed(call);
+            self.define(a, Known { ty: Ty::Int, val: total });
+            self.done = Some(call);
+            return true;
+        };
+        let from_end = self.b.ins().iadd(total, number.val);
+        let from_start = self.b.ins().iadd_imm_s(number.val, -1);
+        let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, number.val, 0);
+        let index = self.b.ins().select(negative, from_end, from_start);
+        let [there, none, nil, done] = [(); 4].map(|()| self.b.create_block());
+        let payload = self.b.append_block_param(done, types::I64);
+        let tag = self.b.append_block_param(done, types::I8);
+        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, total);
+        self.b.ins().brif(within, there, &[], none, &[]);
+        self.b.switch_to_block(there);
+        let offset = self.b.ins().ishl(index, shift);
+        let address = self.b.ins().iadd(first, offset);
+        let own = self.load(types::I64, address, layout::PAYLOAD);
+        let own_tag = self.load(types::I8, address, layout::TAG);
+        self.b.ins().jump(done, &[own.into(), own_tag.into()]);
+        // Behind the last one there is none; before the first one is an error.
+        self.b.switch_to_block(none);
+        let behind = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, number.val, 0);
+        self.b.ins().brif(behind, nil, &[], exit, &[]);
+        self.b.switch_to_block(nil);
+        let zero = self.b.ins().iconst(types::I64, 0);
+        let nil = self.b.ins().iconst(types::I8, Tag::NIL.0 as i64);
+        self.b.ins().jump(done, &[zero.into(), nil.into()]);
+        self.b.switch_to_block(done);
+        let ty = self.result(call);
+        if let Some(wanted) = ty.tag() {
+            let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+            self.unless(is, exit);
+        }
+        self.forget_changed(at);
+        self.forget_changed(call);
+        match ty {
+            Ty::Any => self.put(a, tag, payload),
+            Ty::Float => {
+                let val = self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload);
+                self.define(a, Known { ty, val });
+            }
+            _ => self.define(a, Known { ty, val: payload }),
+        }
+        self.done = Some(call);
+        true
     }
 
     /// All of them go to the registers from a on, and the top behind them. Where there is no room, the interpreter makes some.
