@@ -37,13 +37,13 @@ use std::thread;
 use std::time::Duration;
 
 /// Processor time from the program's beginning to its first tick. The system looks at such timers every 1 to 10 ms.
-const FIRST: Duration = Duration::from_millis(6);
+const FIRST: Duration = Duration::from_millis(4);
 /// The least time from one tick to the next.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// The most.
 const LONGEST: Duration = Duration::from_millis(30);
 /// In between: this part of what the program has taken.
-const PERIODS: u32 = 4;
+const PERIODS: u32 = 8;
 /// As many recordings wait to be compiled.
 const QUEUE: usize = 4;
 /// After so many ticks in a row that nobody saw the thread waits.

@@ -66,12 +66,13 @@ struct Drafted {
     draft: Draft,
     failures: Failures,
     callees: HashMap<usize, Arc<Log>>,
+    failures_of_callees: HashMap<usize, Failures>,
 }
 
 impl Drafted {
     fn task<'a>(&'a self, log: &'a Log, unit: &'a Unit, trials: Trials) -> Task<'a> {
-        let Drafted { used, failures, callees, .. } = self;
-        Task { log, unit, in_use: used, failures, callees, trials }
+        let Drafted { used, failures, callees, failures_of_callees, .. } = self;
+        Task { log, unit, in_use: used, failures, callees, failures_of_callees, trials }
     }
 }
 
@@ -347,7 +348,11 @@ impl Compiler {
         let used = in_use(log.proto()).ok()?;
         let failures = Failures::of(self.profiles.exits(log), log.proto());
         let callees = self.callees(log);
-        let mut drafted = Drafted { used, draft: Draft::default(), failures, callees };
+        let of_callee = |(&number, log): (&usize, &Arc<Log>)| {
+            (number, Failures::of(self.profiles.exits(log), log.proto()))
+        };
+        let failures_of_callees = callees.iter().map(of_callee).collect();
+        let mut drafted = Drafted { used, draft: Draft::default(), failures, callees, failures_of_callees };
         match catch_unwind(AssertUnwindSafe(|| lower::draft(drafted.task(log, unit, self.trials)))) {
             Ok(draft) => drafted.draft = draft,
             Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
@@ -453,7 +458,9 @@ impl Compiler {
         let code = unsafe {
             let run = std::mem::transmute::<usize, Run>(code.address());
             let length = code.len();
-            let memory = Box::new((Installed(Some(code), Arc::clone(&self.map)), draft.protos));
+            // What the code refers to: functions, and counts.
+            let counts: Vec<_> = drafted.failures_of_callees.values().map(|f| Arc::clone(f.exits())).collect();
+            let memory = Box::new((Installed(Some(code), Arc::clone(&self.map)), draft.protos, counts));
             let proto = Arc::clone(log.proto());
             MachineCode::new(
                 proto,

@@ -198,6 +198,8 @@ pub struct Task<'a> {
     pub failures: &'a Failures,
     /// What functions have met that it calls, directly or not, by their number ([`Log::function`]).
     pub callees: &'a HashMap<usize, Arc<Log>>,
+    /// Where machine code of those has been left, wherever it stands.
+    pub failures_of_callees: &'a HashMap<usize, Failures>,
     /// What machine code does on purpose.
     pub trials: Trials,
 }
@@ -700,7 +702,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 }
             };
             let pc = self.position(at);
-            let [_, site] = self.failures.addresses(self.outermost(at));
+            let (failures, inside) = self.failures_at(at);
+            let [_, site] = failures.addresses(inside);
             let site = self.b.ins().iconst(types::I64, site as i64);
             self.b.ins().jump(end, &[pc.into(), site.into()]);
         }
@@ -844,9 +847,21 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
     }
 
-    /// Earlier code of the function has exited to instruction `at`.
+    /// Where machine code of the function that place `at` is in has been left, and which of its instructions that is. One that is inlined in several functions, or runs by itself, has one count for all: what it has
+    /// met is not known better by one of them.
+    fn failures_at(&self, at: usize) -> (&'a Failures, usize) {
+        let frame = &self.frames[self.frame_of(at) as usize];
+        let inside = (at - frame.first).min(frame.log.proto().code.len() - 1);
+        match frame.call {
+            None => (self.failures, inside),
+            Some(_) => (&self.task.failures_of_callees[&frame.log.function()], inside),
+        }
+    }
+
+    /// Earlier code has exited to instruction `at`.
     fn is_suspect(&self, at: usize) -> bool {
-        self.failures.at(self.outermost(at)) >= TRUSTED
+        let (failures, inside) = self.failures_at(at);
+        failures.at(inside) >= TRUSTED
     }
 
     /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened before; then it is done slowly.

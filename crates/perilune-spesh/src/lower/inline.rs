@@ -257,14 +257,6 @@ impl<'a> Lowering<'a, '_> {
         number.expect("a place belongs to a frame") as u16
     }
 
-    /// The instruction of the compiled function that a place stands for.
-    pub(super) fn outermost(&self, mut at: usize) -> usize {
-        while let Some(call) = self.frames[self.frame_of(at) as usize].call {
-            at = call;
-        }
-        at
-    }
-
     /// From the base of the compiled function to part of the record of the one that is being built.
     pub(super) fn record(&self, part: i32) -> i32 {
         part + Self::slot(self.own().window)
@@ -365,7 +357,8 @@ impl<'a> Lowering<'a, '_> {
     /// The log of the function that instruction `at` has always called, if that is to be inlined, with its first register here.
     fn always_called(&self, at: usize, window: usize) -> Option<&'a Log> {
         let site = self.site(at);
-        if site.callees || site.native.is_some() || self.failures.at(self.outermost(at)) >= MOST_FAILURES {
+        let (failures, inside) = self.failures_at(at);
+        if site.callees || site.native.is_some() || failures.at(inside) >= MOST_FAILURES {
             return None;
         }
         let log = self.task.callees.get(&site.callee)?;
