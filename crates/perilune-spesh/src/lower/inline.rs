@@ -406,7 +406,13 @@ impl<'a> Lowering<'a, '_> {
                 self.one_result(at);
             }
             // What is behind the results is over.
-            c => self.forget_from(a + (c as usize - 1).max(1), at),
+            c => {
+                self.forget_from(a + (c as usize - 1).max(1), at);
+                // Where a loop comes round soon that is the way back; in it what is known is worth more.
+                if !self.loops.iter().any(|l| (l.head..=l.back).contains(&at)) {
+                    self.come_back(at);
+                }
+            }
         }
         true
     }
