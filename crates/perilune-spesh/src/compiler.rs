@@ -408,7 +408,9 @@ impl Compiler {
         cost.leaves(calls.saturating_sub(direct.max(known)));
         if one.unit.starts {
             let entered = calls_from(&one.log, &mut candidates.iter());
-            cost.enters(one.log.calls().saturating_sub(entered));
+            let begun = one.log.calls_from_natives();
+            cost.begins(begun);
+            cost.enters(one.log.calls().saturating_sub(entered).saturating_sub(begun));
             let leave = |other: &&Candidate| {
                 other.log.function() != function && (alone || matches!(other.what, What::Code(_)))
             };
@@ -459,7 +461,8 @@ impl Compiler {
             let run = std::mem::transmute::<usize, Run>(code.address());
             let length = code.len();
             // What the code refers to: functions, and counts.
-            let counts: Vec<_> = drafted.failures_of_callees.values().map(|f| Arc::clone(f.exits())).collect();
+            let counts: Vec<_> =
+                drafted.failures_of_callees.values().map(|f| Arc::clone(f.exits())).collect();
             let memory = Box::new((Installed(Some(code), Arc::clone(&self.map)), draft.protos, counts));
             let proto = Arc::clone(log.proto());
             MachineCode::new(

@@ -70,7 +70,7 @@ pub(crate) use ticks::Ticks;
 pub(crate) use callees::call_special;
 use entry::Entries;
 pub(crate) use entry::{
-    COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, enter_behind, finish, follow, move_up, op_enter,
+    COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, begin, enter_behind, finish, follow, move_up, op_enter,
     op_enter_plain, step,
 };
 pub(crate) use natives::call_native;
@@ -235,6 +235,11 @@ impl MachineCode {
     /// Whether the exits that have used up its patience took so long to come that they do not matter: then it has as much as at first.
     fn is_left_rarely(&self) -> bool {
         (self.starts || !self.entered.are_short()) && self.patience.begins_anew(self.exits.total(), ticks())
+    }
+
+    /// Whether it is better than the interpreter all the same, though it has been left too often.
+    fn is_worth_keeping(&self) -> bool {
+        (self.starts || !self.entered.are_short()) && !self.patience.is_hopeless(self.exits.total(), ticks())
     }
 
     /// Whether a loop is entered at instruction `at`.

@@ -23,6 +23,11 @@ impl Cost {
         self.compiled += calls as f64 * LEAVING / 2.0;
     }
 
+    /// Natives call the function: a run of the interpreter begins with its machine code.
+    pub fn begins(&mut self, calls: u32) {
+        self.compiled += calls as f64 * BEGINNING;
+    }
+
     /// Machine code makes so many calls of the function, and would leave for it.
     pub fn is_called(&mut self, calls: u32) {
         self.compiled -= calls as f64 * LEAVING;
@@ -74,6 +79,8 @@ const CALL: f64 = 3.0;
 const FOUND: f64 = 2.0 * LEAF;
 /// What a call costs that an instruction makes which is no call, if the interpreter has to: it begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
 const DRIVEN: f64 = 12.0;
+/// What it costs more to begin a function as machine code, where a native calls it.
+const BEGINNING: f64 = 2.0;
 /// What it costs to leave machine code, and to enter it again.
 const LEAVING: f64 = 15.0;
 

@@ -38,8 +38,8 @@ pub(super) const ROOM: usize = 60;
 pub(super) const MOST_REGISTERS: usize = 250;
 /// A function of more instructions is not inlined.
 const LARGEST: usize = 60;
-/// Where so many exits have been taken, nothing is inlined any more: the code has been made anew some times, and it was not enough.
-const MOST_FAILURES: u32 = 600;
+/// Where another function than the expected one has been met so often, none is inlined any more.
+const MOST_FAILURES: u32 = 50;
 /// So many functions at most that go on with each other by tail calls take one place.
 const MOST_TAILS: usize = 2;
 /// All that is inlined in one function has at most so many.

@@ -4,8 +4,8 @@ use super::facts::Fact;
 use super::{EXITED, Known, Lowering, Register, State, Ty, Val};
 use crate::backend::clif::{InstBuilder, MemFlagsData, condcodes::IntCC, types};
 use perilune_syntax::{Constant, Op};
-use perilune_vm::{Intrinsic, Tag};
 use perilune_vm::machine::{CODES, layout};
+use perilune_vm::{Intrinsic, Tag};
 
 /// Of so many extra arguments each is copied by instructions of its own.
 const IN_LINE: usize = 8;

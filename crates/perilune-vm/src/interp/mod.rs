@@ -249,10 +249,16 @@ unsafe fn reload(vm: *mut Vm) -> Exit {
     }
 }
 
-/// Runs the Lua frame at `vm.base`, which has `F_ENTRY`, until it returns or fails.
+/// Runs the Lua frame at `vm.base`, which has `F_ENTRY`, until it returns or fails: as machine code, if there is some.
 pub(crate) fn execute(vm: &mut Vm) -> Exit {
     // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
-    execute_with(vm, |vm| unsafe { reload(vm) })
+    execute_with(vm, |vm| unsafe {
+        // A native that calls short functions polls for them: none of them may ever do.
+        if vm.lua.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
+            flow!(vm, vm.handle_interrupt().map(|()| Step::Continue));
+        }
+        crate::machine::begin(vm).unwrap_or_else(|| reload(vm))
+    })
 }
 
 /// As [`execute`], beginning with whatever `first` does.

@@ -214,6 +214,30 @@ impl Entries {
     }
 }
 
+/// The frame at the state's `base`, of a function that a native has called, runs as machine code if there is some: whoever begins a run of the interpreter for it pays no more for that. How the run has ended; `None`: it goes
+/// on with the frame at the state's `base`.
+///
+/// # Safety
+/// The state is as handlers leave it, with a complete Lua frame at its base, which has not begun.
+#[inline]
+pub(crate) unsafe fn begin(vm: *mut Vm) -> Option<Exit> {
+    // SAFETY: the caller's promise. The code lives for as long as is said at `run`.
+    unsafe {
+        let base = (*vm).lua.base;
+        let inst = (*frame_closure(base)).proto;
+        let code: *const MachineCode = (*inst).machine;
+        if code.is_null() || !(*code).starts || (*frame(base)).pc != (*inst).code || !is_allowed(vm) {
+            return None;
+        }
+        (*frame(base)).pc = (*(*inst).proto).code.as_ptr();
+        match run_on(vm, run_untimed(vm, base, inst, code, MachineCode::START)) {
+            RETURNED => Some(Exit::Return),
+            FAILED => Some(Exit::Error),
+            _ => None,
+        }
+    }
+}
+
 /// The frame at the state's `base`, whose call has come back, goes on as machine code if it can be entered there: how a run of the interpreter would end or go on.
 ///
 /// # Safety
@@ -433,7 +457,12 @@ unsafe fn run_untimed(
                 (*vm).learn_from_exit(inst, (*code).exits.total());
             }
             if !code.is_null() && (*code).is_given_up() && !(asks && (*code).is_left_rarely()) {
-                (*vm).give_up_machine_code(inst);
+                match asks && (*code).is_worth_keeping() {
+                    // What the recording says is compiled, and takes its place.
+                    true if (*code).patience.asks((*code).exits.total()) => (*vm).begin_log(inst),
+                    true => {}
+                    false => (*vm).give_up_machine_code(inst),
+                }
             }
             if (*f).delta == 0 {
                 break;

@@ -8,6 +8,7 @@
 
 use super::LOOP_ENTRIES;
 use crate::Vm;
+use crate::frame::{F_ENTRY, frame};
 use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS, ic};
 use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
@@ -250,6 +251,8 @@ pub struct Log {
     proto: Arc<Proto>,
     /// How often it has been called.
     calls: u32,
+    /// How often by a native.
+    calls_from_natives: u32,
     /// By which functions, as [`Log::function`] says, and how often: the first that were seen.
     callers: Vec<(usize, u32)>,
     sites: Box<[Site]>,
@@ -273,6 +276,11 @@ impl Log {
         self.calls
     }
 
+    /// How often a native has called the function.
+    pub fn calls_from_natives(&self) -> u32 {
+        self.calls_from_natives
+    }
+
     /// How often it has been called by another function, whose number this is, as far as that was noted.
     pub fn calls_from(&self, function: usize) -> u32 {
         self.callers.iter().find(|(caller, _)| *caller == function).map_or(0, |(_, count)| *count)
@@ -293,6 +301,7 @@ impl Log {
     pub fn add(&mut self, earlier: &Log) {
         assert!(Arc::ptr_eq(&self.proto, &earlier.proto), "logs of two functions");
         self.calls = self.calls.saturating_add(earlier.calls);
+        self.calls_from_natives = self.calls_from_natives.saturating_add(earlier.calls_from_natives);
         earlier.callers.iter().for_each(|&(caller, times)| self.called_by(caller, times));
         self.sites.iter_mut().zip(&earlier.sites).for_each(|(site, earlier)| site.add(earlier));
         for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
@@ -401,6 +410,7 @@ impl Logging {
         let log = Log {
             proto,
             calls: 0,
+            calls_from_natives: 0,
             callers: Vec::new(),
             sites: vec![Site::default(); count].into_boxed_slice(),
             heads,
@@ -538,6 +548,7 @@ impl Vm {
             let code = &log.proto.code;
             if begins {
                 log.calls += 1;
+                log.calls_from_natives += ((*frame(base)).flags & F_ENTRY != 0) as u32;
             } else if at > 0
                 && before.is_none_or(|(_, b, _)| b != base)
                 && (code[at - 1].op() == Some(Op::Call)

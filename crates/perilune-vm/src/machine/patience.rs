@@ -3,7 +3,11 @@
 //! Code that is made anew costs a fraction of a microsecond to one for each of its bytes, so for large code as much as many exits. So large code may be left more often than small.
 //! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock.
 //!
-//! Rejected: the same number for all, over the life of the code. Large functions of a long program are made anew for exits that cost less than that.
+//! Code that is given up is what the function has until there is better, unless it is left so often that the interpreter is quicker ([`HOPELESS`]): what runs is recorded, and the next code knows more. How often that is asked for
+//! goes down by half each time.
+//!
+//! Rejected: the interpreter until then. It takes a tenth of a second before a function is recorded again that has been found not to be hot for that long; code that is left once in a hundred calls does the others.
+//! The same number for all, over the life of the code. Large functions of a long program are made anew for exits that cost less than that.
 
 use perilune_trace::clock::{Clock, clock, ticks};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,6 +18,8 @@ const LEAST: u32 = 200;
 const BYTES: usize = 16;
 /// Exits that are this far from each other, in nanoseconds, cost less than a fiftieth of the time.
 const RARE: u64 = 50_000;
+/// Code with exits that are nearer to each other than this, in nanoseconds, is worth nothing.
+const HOPELESS: u64 = 15_000;
 
 /// Which of the exits of a function count against one of its codes.
 #[derive(Debug)]
@@ -24,13 +30,16 @@ pub(super) struct Patience {
     since: AtomicU64,
     /// So many are too many.
     most: u32,
+    /// At so many it is asked for better code once more.
+    next: AtomicU32,
 }
 
 impl Patience {
     /// That of code of so many bytes, made when there had been `total` exits.
     pub fn new(total: u32, bytes: usize) -> Patience {
         let most = LEAST.max(u32::try_from(bytes / BYTES).unwrap_or(u32::MAX));
-        Patience { before: AtomicU32::new(total), since: AtomicU64::new(ticks()), most }
+        let since = AtomicU64::new(ticks());
+        Patience { before: AtomicU32::new(total), since, most, next: AtomicU32::new(0) }
     }
 
     /// How many of these exits count.
@@ -43,6 +52,22 @@ impl Patience {
         self.counted(total) > self.most
     }
 
+    /// Whether these come so fast that nothing is gained by the code, by `now`.
+    pub fn is_hopeless(&self, total: u32, now: u64) -> bool {
+        let each = if clock() == Clock::Counter { 2 * HOPELESS } else { HOPELESS };
+        now.saturating_sub(self.since.load(Ordering::Relaxed)) / each < self.counted(total) as u64
+    }
+
+    /// Whether to ask for better code, of code that has had too many exits: each time after twice as many.
+    pub fn asks(&self, total: u32) -> bool {
+        let counted = self.counted(total);
+        let due = counted >= self.next.load(Ordering::Relaxed);
+        if due {
+            self.next.store(counted.saturating_mul(2), Ordering::Relaxed);
+        }
+        due
+    }
+
     /// Whether it took them so long to come that they do not matter, by `now`: then they do not count any more. Domains that ask at once may both be told so.
     pub fn begins_anew(&self, total: u32, now: u64) -> bool {
         let each = if clock() == Clock::Counter { 2 * RARE } else { RARE };
@@ -50,6 +75,7 @@ impl Patience {
         let rare = taken / each > self.counted(total) as u64;
         if rare {
             self.before.store(total, Ordering::Relaxed);
+            self.next.store(0, Ordering::Relaxed);
             self.since.store(now, Ordering::Relaxed);
         }
         rare
@@ -80,6 +106,15 @@ mod tests {
         let patience = begun_at(NOW, 100);
         assert!(!patience.begins_anew(1201, NOW + 201 * RARE / 10));
         assert!(patience.is_over(1201));
+    }
+
+    #[test]
+    fn better_code_is_asked_for_more_and_more_rarely() {
+        let patience = begun_at(NOW, 100);
+        let asked: Vec<u32> = (1201..4000).filter(|&total| patience.asks(total)).collect();
+        assert_eq!(asked, [1201, 1402, 1804, 2608]);
+        assert!(!patience.is_hopeless(1201, NOW + 201 * HOPELESS * 4));
+        assert!(patience.is_hopeless(1201, NOW + 201 * HOPELESS / 4));
     }
 
     #[test]
