@@ -25,10 +25,10 @@ impl Lowering<'_, '_> {
         self.flush_all();
         let slow = self.aside();
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
+        let tag = self.tag_of(a);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, slow.block);
-        let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
+        let closure = self.payload_of(a);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
@@ -130,11 +130,11 @@ impl Lowering<'_, '_> {
         }
         let other = self.aside();
         let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(a) + layout::TAG);
+        let tag = self.tag_of(a);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other.block);
         let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let closure = self.load(types::I64, base, Self::slot(a) + layout::PAYLOAD);
+        let closure = self.payload_of(a);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let none = self.exit_block(at, EXITED);
@@ -344,7 +344,6 @@ impl Lowering<'_, '_> {
 
     /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is overwritten before it is moved.
     fn give(&mut self, a: usize, target: Val, offset: i32, count: i32) {
-        let base = self.b.use_var(self.base);
         for n in 0..count {
             let r = a + n as usize;
             let to = offset + n * layout::VALUE_SIZE;
@@ -355,8 +354,8 @@ impl Lowering<'_, '_> {
                     self.b.ins().iconst(types::I8, tag.0 as i64)
                 }
                 None => {
-                    let payload = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
-                    let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+                    let payload = self.payload_of(r);
+                    let tag = self.tag_of(r);
                     self.store(payload, target, to + layout::PAYLOAD);
                     tag
                 }

@@ -177,8 +177,14 @@ impl Lowering<'_, '_> {
 
     /// `condition` leads to instruction `to`, else the next one follows.
     pub(super) fn branch(&mut self, condition: crate::backend::clif::Value, to: usize) {
+        self.branch_when(condition, true, to);
+    }
+
+    /// That `condition` is as `wanted` leads to instruction `to`, else the next one follows.
+    pub(super) fn branch_when(&mut self, condition: crate::backend::clif::Value, wanted: bool, to: usize) {
         let [there, on] = [(); 2].map(|()| self.b.create_block());
-        self.b.ins().brif(condition, there, &[], on, &[]);
+        let [yes, no] = if wanted { [there, on] } else { [on, there] };
+        self.b.ins().brif(condition, yes, &[], no, &[]);
         self.b.switch_to_block(there);
         let known = self.now.clone();
         self.edge(to);
@@ -318,8 +324,7 @@ impl Lowering<'_, '_> {
             }
             return;
         }
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let order = if wanted { IntCC::UnsignedGreaterThan } else { IntCC::UnsignedLessThanOrEqual };
         let jumps = self.b.ins().icmp_imm_u(order, tag, Tag::FALSE.0 as i64);
         let [there, on] = [(); 2].map(|()| self.b.create_block());
@@ -393,8 +398,7 @@ impl Lowering<'_, '_> {
             Ty::Float => self.b.ins().fcmp(order.floats(), x.val, y.val),
             _ => self.b.ins().icmp(order.ints(), x.val, y.val),
         };
-        let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
-        self.branch(condition, to);
+        self.branch_when(holds, wanted, to);
     }
 
     fn jump_always(&mut self, to: usize, jumps: bool) {
@@ -408,16 +412,16 @@ impl Lowering<'_, '_> {
         if self.ty(r) != Ty::Any {
             return self.jump_always(to, !wanted);
         }
-        let [base, constants] = [self.base, self.constants].map(|v| self.b.use_var(v));
+        let constants = self.b.use_var(self.constants);
         let [string, other, long, done] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(long);
         let is_it = self.b.append_block_param(done, types::I8);
         let no = self.b.ins().iconst(types::I8, 0);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let is_string = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.b.ins().brif(is_string, string, &[], done, &[no.into()]);
         self.b.switch_to_block(string);
-        let own = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let own = self.payload_of(r);
         let text = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
         let same = self.b.ins().icmp(IntCC::Equal, own, text);
         self.b.ins().brif(same, done, &[same.into()], other, &[]);
@@ -433,8 +437,7 @@ impl Lowering<'_, '_> {
         let answer = self.b.ins().ireduce(types::I8, answer);
         self.b.ins().jump(done, &[answer.into()]);
         self.b.switch_to_block(done);
-        let condition = if wanted { is_it } else { self.b.ins().icmp_imm_u(IntCC::Equal, is_it, 0) };
-        self.branch(condition, to);
+        self.branch_when(is_it, wanted, to);
     }
 
     /// `FORPREP` of a loop over integers that are known, by a constant step.
@@ -492,8 +495,7 @@ impl Lowering<'_, '_> {
             }
             return;
         }
-        let base = self.b.use_var(self.base);
-        let own = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let own = self.tag_of(r);
         let order = if wanted { IntCC::Equal } else { IntCC::NotEqual };
         let jumps = self.b.ins().icmp_imm_u(order, own, tag.0 as i64);
         self.branch(jumps, to);

@@ -128,11 +128,10 @@ impl Lowering<'_, '_> {
             let values = self.values(fact);
             return [values[0], values[1]];
         }
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::SHARED.0 as i64);
         self.unless(is, slow);
-        let array = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let array = self.payload_of(r);
         let own = self.load(types::I8, array, layout::SHARED_ELEMENT);
         let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, element as i64);
         self.unless(same, slow);

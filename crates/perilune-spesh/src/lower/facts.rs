@@ -74,6 +74,8 @@ pub(super) enum Fact {
     Native(Name, usize),
     /// The value is the native at this address, with upvalues.
     NativeClosure(Name, usize),
+    /// The value is one of which nothing is known: its payload and tag. Not hoisted, and over with the next call: it is in a slot as well.
+    Held(Name),
     /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]): their address, and how many there are. None of it ever changes.
     Elements(Name, u8),
 }
@@ -101,6 +103,7 @@ impl Fact {
             | Fact::Class(name, ..)
             | Fact::Native(name, _)
             | Fact::NativeClosure(name, _)
+            | Fact::Held(name)
             | Fact::Elements(name, _) => Some(name),
             Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
@@ -112,7 +115,7 @@ impl Fact {
     pub(super) fn suits(self, ty: Ty) -> bool {
         match self {
             Fact::Native(..) | Fact::NativeClosure(..) => true,
-            Fact::Elements(..) => ty == Ty::Any,
+            Fact::Elements(..) | Fact::Held(_) => ty == Ty::Any,
             _ => ty == Ty::Table,
         }
     }
@@ -138,6 +141,7 @@ impl Fact {
             | Fact::Fresh(_)
             | Fact::Native(..)
             | Fact::NativeClosure(..)
+            | Fact::Held(_)
             | Fact::Elements(..) => 0,
         };
         let of = self.of();
@@ -154,6 +158,7 @@ impl Fact {
             Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
             Fact::Native(_, native) => Fact::Native(name, native),
             Fact::NativeClosure(_, native) => Fact::NativeClosure(name, native),
+            Fact::Held(_) => Fact::Held(name),
             Fact::Elements(_, element) => Fact::Elements(name, element),
             Fact::Upvalue(..)
             | Fact::Global(..)
@@ -198,6 +203,7 @@ impl State {
                     | Fact::Writable(_)
                     | Fact::Native(..)
                     | Fact::NativeClosure(..)
+                    | Fact::Held(_)
                     | Fact::Elements(..)
             )
         };
@@ -269,7 +275,9 @@ impl Lowering<'_, '_> {
         let Some(now) = &self.now else { return Facts::new() };
         let names = self.names_in(head);
         let mut facts = Facts::new();
-        for &fact in now.facts.iter().filter(|fact| fact.is_outer() && !matches!(fact, Fact::Fresh(_))) {
+        for &fact in
+            now.facts.iter().filter(|fact| fact.is_outer() && !matches!(fact, Fact::Fresh(_) | Fact::Held(_)))
+        {
             match fact.of() {
                 Some(name) if !name.is_of_variable() => {
                     let holders = now.names.iter().zip(&names).enumerate();
@@ -345,7 +353,14 @@ impl Lowering<'_, '_> {
             (Fact::Class(name, _, cache, node), Some(table)) => {
                 self.class(name, table, cache, node, exit);
             }
-            (Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..) | Fact::Elements(..), _)
+            (
+                Fact::Fresh(_)
+                | Fact::Native(..)
+                | Fact::NativeClosure(..)
+                | Fact::Elements(..)
+                | Fact::Held(_),
+                _,
+            )
             | (_, None) => return false,
         }
         true
@@ -371,13 +386,14 @@ impl Lowering<'_, '_> {
 
     fn variables(&mut self, fact: Fact) -> [Variable; 2] {
         let b = &mut *self.b;
-        *self.found.entry(fact).or_insert_with(|| [(); 2].map(|()| b.declare_var(types::I64)))
+        let second = if matches!(fact, Fact::Held(_)) { types::I8 } else { types::I64 };
+        *self.found.entry(fact).or_insert_with(|| [types::I64, second].map(|ty| b.declare_var(ty)))
     }
 
     /// What comes with a fact that holds: as many values as its kind has.
     pub(super) fn values(&mut self, fact: Fact) -> Vec<Value> {
         let count = match fact {
-            Fact::Array(..) | Fact::Elements(..) => 2,
+            Fact::Array(..) | Fact::Elements(..) | Fact::Held(_) => 2,
             Fact::Writable(_) | Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..) => 0,
             _ => 1,
         };

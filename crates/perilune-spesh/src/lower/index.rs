@@ -93,6 +93,11 @@ impl Lowering<'_, '_> {
             Some(key) if key.ty == Ty::Int => (true, key.val),
             _ => {
                 self.flush(r as usize);
+                // The leaf may put the interned twin of a string there.
+                let held = Fact::Held(self.name_of(r as usize));
+                if let Some(now) = &mut self.now {
+                    now.facts.remove(&held);
+                }
                 let base = self.b.use_var(self.base);
                 (false, self.b.ins().iadd_imm_s(base, Self::slot(r as usize) as i64))
             }

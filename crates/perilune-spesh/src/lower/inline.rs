@@ -419,11 +419,10 @@ impl<'a> Lowering<'a, '_> {
 
     /// The function in register `r`, and its instance, if it is one of Lua.
     fn function_in(&mut self, r: usize, other: Block) -> (Val, Val) {
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other);
-        let closure = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let closure = self.payload_of(r);
         (closure, self.load(types::I64, closure, layout::CLOSURE_INST))
     }
 

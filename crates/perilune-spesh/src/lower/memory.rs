@@ -49,8 +49,9 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn copy_slot(&mut self, a: usize, b: usize) {
-        let base = self.b.use_var(self.base);
-        self.fetch(a, base, Self::slot(b));
+        let (payload, tag) = (self.payload_of(b), self.tag_of(b));
+        self.holds(b, payload, tag);
+        self.put(a, tag, payload);
     }
 
     /// The slot of register `a` gets the value at an address; it is not looked at.
@@ -66,6 +67,7 @@ impl Lowering<'_, '_> {
         self.store(payload, base, Self::slot(a) + layout::PAYLOAD);
         self.store(tag, base, Self::slot(a) + layout::TAG);
         self.set_unknown(a);
+        self.holds(a, payload, tag);
     }
 
     /// Register `a` becomes constant `n`.
@@ -126,11 +128,10 @@ impl Lowering<'_, '_> {
 
     /// The string in register `r`, of which nothing is known; else goes to `slow`.
     pub(super) fn string(&mut self, r: usize, slow: Block) -> Value {
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::STRING.0 as i64);
         self.unless(is, slow);
-        self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)
+        self.payload_of(r)
     }
 
     /// Register `a` becomes nil, false or true.
@@ -144,8 +145,7 @@ impl Lowering<'_, '_> {
 
     /// Register `a` becomes whether `b`, of which nothing is known, is nil or false.
     pub(super) fn negate(&mut self, a: usize, b: usize) {
-        let base = self.b.use_var(self.base);
-        let own = self.load(types::I8, base, Self::slot(b) + layout::TAG);
+        let own = self.tag_of(b);
         let no = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, own, Tag::FALSE.0 as i64);
         let [yes_tag, no_tag] =
             [Tag::TRUE, Tag::FALSE].map(|tag| self.b.ins().iconst(types::I8, tag.0 as i64));
@@ -774,13 +774,13 @@ impl Lowering<'_, '_> {
             Key::Slot(r) => r,
         };
         let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let [int, other, float, done] = [(); 4].map(|()| self.b.create_block());
         let number = self.b.append_block_param(done, types::I64);
         let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], other, &[]);
         self.b.switch_to_block(int);
-        let val = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let val = self.payload_of(r);
         let val = self.b.ins().iadd_imm_s(val, -1);
         self.b.ins().jump(done, &[val.into()]);
         self.b.switch_to_block(other);

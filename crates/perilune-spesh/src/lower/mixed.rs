@@ -201,8 +201,7 @@ impl Lowering<'_, '_> {
         match x {
             Operand::Known(n) => self.b.ins().iconst(types::I8, (n.ty == Ty::Int) as i64),
             Operand::Slot(r) => {
-                let base = self.b.use_var(self.base);
-                let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+                let tag = self.tag_of(r);
                 self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64)
             }
         }
@@ -247,10 +246,9 @@ impl Lowering<'_, '_> {
             // Never.
             self.b.ins().jump(slow.block, &[]);
         } else {
-            let base = self.b.use_var(self.base);
             let [x, y] = [x, y].map(|x| match x {
                 Operand::Known(n) => n.val,
-                Operand::Slot(r) => self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD),
+                Operand::Slot(r) => self.payload_of(r),
             });
             let val = match operation {
                 Operation::Mod | Operation::IDiv => self.quotient(at, operation, x, y, slow.block),
@@ -334,8 +332,7 @@ impl Lowering<'_, '_> {
         self.stepped = stepped;
         self.now = before;
         self.b.switch_to_block(done);
-        let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
-        self.branch(condition, to);
+        self.branch_when(holds, wanted, to);
     }
 
     /// Goes to `done` with whether the order holds of the two registers of instruction `at`, if they are strings.
@@ -429,8 +426,8 @@ impl Lowering<'_, '_> {
             }
             None => {
                 let base = self.b.use_var(self.base);
-                let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
-                let payload = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+                let tag = self.tag_of(r);
+                let payload = self.payload_of(r);
                 let val = self.load(types::F64, base, Self::slot(r) + layout::PAYLOAD);
                 let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
                 let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
@@ -447,7 +444,6 @@ impl Lowering<'_, '_> {
                 }
             }
         };
-        let condition = if wanted { holds } else { self.b.ins().icmp_imm_u(IntCC::Equal, holds, 0) };
-        self.branch(condition, to);
+        self.branch_when(holds, wanted, to);
     }
 }

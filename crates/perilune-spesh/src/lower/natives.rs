@@ -193,11 +193,10 @@ impl Lowering<'_, '_> {
         if self.has(fact) {
             return;
         }
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NATIVE_CLOSURE.0 as i64);
         self.unless(is, slow);
-        let closure = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let closure = self.payload_of(r);
         let own = self.load(types::I64, closure, layout::CLOSURE_NATIVE);
         let wanted = self.b.ins().iconst(types::I64, address as i64);
         let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
@@ -218,11 +217,10 @@ impl Lowering<'_, '_> {
         if self.has(fact) {
             return;
         }
-        let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::NATIVE.0 as i64);
         self.unless(is, slow);
-        let own = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let own = self.payload_of(r);
         let wanted = self.b.ins().iconst(types::I64, native as i64);
         let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
         self.unless(same, slow);

@@ -182,7 +182,7 @@ impl Lowering<'_, '_> {
         convert: impl FnOnce(&mut Self, Value) -> Value,
     ) -> Value {
         let base = self.b.use_var(self.base);
-        let tag = self.load(types::I8, base, Self::slot(r) + layout::TAG);
+        let tag = self.tag_of(r);
         let [float, other, int, done] = [(); 4].map(|()| self.b.create_block());
         let result = self.b.append_block_param(done, types::F64);
         let is_float = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::FLOAT.0 as i64);
@@ -194,7 +194,7 @@ impl Lowering<'_, '_> {
         let is_int = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::INT.0 as i64);
         self.b.ins().brif(is_int, int, &[], slow, &[]);
         self.b.switch_to_block(int);
-        let n = self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD);
+        let n = self.payload_of(r);
         let val = convert(self, n);
         self.b.ins().jump(done, &[val.into()]);
         self.b.switch_to_block(done);

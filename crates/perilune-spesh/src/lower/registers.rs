@@ -1,7 +1,8 @@
 //! What is known of registers, and where their values are: in a register of the processor, in the slot, or in both.
 
+use super::facts::Fact;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
-use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, MemFlagsData, condcodes::IntCC, types};
 use perilune_syntax::Constant;
 use perilune_vm::machine::layout;
 
@@ -104,6 +105,42 @@ impl Lowering<'_, '_> {
         self.hold(r, known, Register { ty: known.ty, slot: known.ty, dirty: false });
     }
 
+    /// Payload and tag of register `r`, of which nothing is known, if they have been loaded already, or are what has been stored.
+    fn held(&mut self, r: usize) -> Option<[Val; 2]> {
+        let fact = Fact::Held(self.name_of(r));
+        if self.captured.contains(r as u8) || self.ty(r) != Ty::Any || !self.has(fact) {
+            return None;
+        }
+        let values = self.values(fact);
+        Some([values[0], values[1]])
+    }
+
+    /// The tag of register `r`, of which nothing is known.
+    pub(super) fn tag_of(&mut self, r: usize) -> Val {
+        if let Some([_, tag]) = self.held(r) {
+            return tag;
+        }
+        let base = self.b.use_var(self.base);
+        self.load(types::I8, base, Self::slot(r) + layout::TAG)
+    }
+
+    /// Its payload.
+    pub(super) fn payload_of(&mut self, r: usize) -> Val {
+        if let Some([payload, _]) = self.held(r) {
+            return payload;
+        }
+        let base = self.b.use_var(self.base);
+        self.load(types::I64, base, Self::slot(r) + layout::PAYLOAD)
+    }
+
+    /// These are payload and tag of register `r`, and of all that holds the same value.
+    pub(super) fn holds(&mut self, r: usize, payload: Val, tag: Val) {
+        if !self.captured.contains(r as u8) {
+            let fact = Fact::Held(self.name_of(r));
+            self.keep(fact, vec![payload, tag]);
+        }
+    }
+
     /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code exits to instruction `at`.
     pub(super) fn guard(&mut self, r: usize, ty: Ty, at: usize) {
         let exit = self.exit_block(at, EXITED);
@@ -113,8 +150,18 @@ impl Lowering<'_, '_> {
 
     /// The value in the slot of register `r` if it is of this type; else goes to `otherwise`.
     pub(super) fn expect(&mut self, r: usize, ty: Ty, otherwise: Block) -> Known {
-        let base = self.b.use_var(self.base);
-        self.expect_at(base, Self::slot(r), ty, otherwise)
+        let Some([payload, tag]) = self.held(r) else {
+            let base = self.b.use_var(self.base);
+            return self.expect_at(base, Self::slot(r), ty, otherwise);
+        };
+        let wanted = ty.tag().expect("a known type");
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        self.unless(is, otherwise);
+        let val = match ty {
+            Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), payload),
+            _ => payload,
+        };
+        Known { ty, val }
     }
 
     /// The same for the value at an address.
