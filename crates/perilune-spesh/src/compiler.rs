@@ -15,7 +15,7 @@ use perilune_syntax::Proto;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
 use perilune_trace::event::{self, Bytes, Category, Count, Ns};
-use perilune_vm::machine::{Log, MachineCode, Recording, Run};
+use perilune_vm::machine::{Log, MachineCode, Recording, Run, Site};
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -392,10 +392,16 @@ impl Compiler {
         let function = one.log.function();
         let sites = (0..one.log.proto().code.len()).map(|at| (at, one.log.site(at)));
         let called = sites.filter(|(at, _)| one.unit.contains(*at) && !draft.inlined.contains(at));
+        // What has code already is entered by the interpreter for each call that it makes.
+        let made = |site: &Site| site.calls > 0 && self.profiles.is_compiled(site.callee);
+        let inside = (0..one.log.proto().code.len()).filter(|&at| one.unit.contains(at));
+        let entered = inside.map(|at| one.log.site(at)).filter(|site| made(site));
+        cost.spares_entries(entered.fold(0u32, |sum, site| sum.saturating_add(site.calls)));
         let (mut calls, mut direct) = (0u32, 0u32);
         for (_, site) in called.filter(|(_, site)| site.calls > 0) {
             calls = calls.saturating_add(site.calls);
-            if !site.callees && is_compiled(site.callee) {
+            // Of several the last one stands for all.
+            if is_compiled(site.callee) {
                 direct = direct.saturating_add(site.calls);
             }
         }

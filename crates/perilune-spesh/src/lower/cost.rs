@@ -23,6 +23,11 @@ impl Cost {
         self.compiled += calls as f64 * LEAVING / 2.0;
     }
 
+    /// The interpreter would call machine code so often.
+    pub fn spares_entries(&mut self, calls: u32) {
+        self.interpreted += calls as f64 * LEAVING / 2.0;
+    }
+
     /// Natives call the function: a run of the interpreter begins with its machine code.
     pub fn begins(&mut self, calls: u32) {
         self.compiled += calls as f64 * BEGINNING;

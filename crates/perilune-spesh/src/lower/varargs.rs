@@ -225,8 +225,8 @@ impl Lowering<'_, '_> {
         if self.frame != 0 {
             return;
         }
-        let Some(entry) = self.returns.remove(&at) else { return };
         let Some(mut after) = self.now.clone() else { return };
+        let Some(entry) = self.returns.remove(&at) else { return };
         self.entered.push(at);
         let held = after.facts.iter().map(|&fact| (fact, self.holder(&after, fact)));
         let held: Vec<_> = held.filter_map(|(fact, r)| Some((fact, r?))).collect();
