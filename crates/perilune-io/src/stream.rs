@@ -2,7 +2,8 @@
 //!
 //! # Reading
 //! Bytes come into a buffer and are handed out from there, so whatever ends a read early (a timeout, a limit, a cancellation) leaves in the buffer what was not handed out. A read from a
-//! stream that returned less than there was room for has taken all there was: until the next edge the next attempt is saved, unless the peer has hung up.
+//! stream that returned less than there was room for has taken all there was: until the next edge the next attempt is saved, unless the peer has hung up. The last attempt, when a time is
+//! over, is never saved ([`Stream::doubt`]): on a machine that stood still the timer may have been quicker than the poller, and what has come in time must not be lost.
 //!
 //! # Writing
 //! A write is taken whole into the buffer, or not at all; it goes out at [`FLUSH_AT`] bytes, when this connection is read, and when the domain has nothing better to do
@@ -41,7 +42,7 @@ use perilune_vm::shared::{SharedKind, SharedObject};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown, SocketType, sockopt};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, SocketType, sockopt};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -389,6 +390,27 @@ impl Stream {
                 More::End
             }
         }
+    }
+
+    /// The next attempt asks the system, whatever the poller has told so far.
+    pub fn doubt(&self) {
+        self.doubt_in(&mut self.input());
+    }
+
+    /// The same, under the lock.
+    pub fn doubt_in(&self, input: &mut Input) {
+        input.drained = false;
+    }
+
+    /// Whether something has come that nobody has taken, which stays where it is. The end of the stream is nothing.
+    pub fn has_unread(&self) -> bool {
+        let input = self.input();
+        if !input.buffer.is_empty() {
+            return true;
+        }
+        let Some(fd) = &input.fd else { return false };
+        let mut byte = [0; 1];
+        matches!(rustix::net::recv(fd, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((n, _)) if n > 0)
     }
 
     /// Takes what the system has.
@@ -940,6 +962,9 @@ impl Waited for Stream {
     }
     fn is_shared(&self) -> bool {
         self.is_handshaking()
+    }
+    fn is_late(&self) {
+        self.doubt();
     }
     fn look(&self, side: Side) -> Option<Before> {
         if self.is_handshaking() {

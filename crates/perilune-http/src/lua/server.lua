@@ -15,7 +15,7 @@ local error, getmetatable, ipairs, math, next, pairs, pcall = error, getmetatabl
 local setmetatable, string, tostring, type, xpcall = setmetatable, string, tostring, type, xpcall
 local now, sleep, timeout = pl.now, pl.sleep, pl.timeout
 local read_request, send_response, read_body = core.read_request, core.send_response, core.read_body
-local reason = core.reason
+local reason, has_unread = core.reason, core.has_unread
 local request_begins, request_handled, request_ends = core.request_begins, core.request_handled, core.request_ends
 
 -- Modes of send_response.
@@ -213,7 +213,7 @@ local function send(server, state, req, res, closing)
     if not all then return false end
   end
   if closes then
-    if too_long or req._left ~= 0 then linger(c) end
+    if too_long or req._left ~= 0 or has_unread(c) then linger(c) end
     return false
   end
   while req._left ~= 0 do
@@ -343,10 +343,12 @@ local function connection(server, l, c)
   if not ok then report(server, tostring(problem)) end
 end
 
--- Closes a connection on which nothing is going on; who waits for its next head sees the end.
+-- Closes a connection on which nothing is going on; who waits for its next head sees the end. False: a request has just come, which is answered first.
 local function close_idle(state)
+  if has_unread(state.c) then return false end
   state.idle = false
   local c <close> = state.c
+  return true
 end
 
 -- Counts ticks, and closes what has been idle for too long, until there are no more connections.
@@ -368,10 +370,7 @@ end
 local function admit(l)
   if l._permits:try_acquire() then return end
   for state in next, l._connections do
-    if state.idle then
-      close_idle(state)
-      break
-    end
+    if state.idle and close_idle(state) then break end
   end
   -- Those that end a turn meanwhile close as well.
   l._starved = true
