@@ -151,12 +151,7 @@ pub fn resume<T: Waited>(vm: &mut Vm, reason: Reason) -> Option<(Arc<T>, Progres
     if is_over && aside.side == Side::Read {
         aside.socket.is_late();
     }
-    let progress = Progress {
-        is_first: false,
-        deadline: aside.deadline,
-        is_over,
-        done: aside.done,
-    };
+    let progress = Progress { is_first: false, deadline: aside.deadline, is_over, done: aside.done };
     Some((Arc::clone(&aside.socket), progress))
 }
 
