@@ -324,6 +324,16 @@ pl.scope(function()
     (select(3, http.upgrade { url = "http://" .. l:endpoint() .. "/nowhere", headers = { upgrade = "x" } })))
 end)
 
+print "-- errors of coroutines that the library calls"
+pl.scope(function()
+  local srv = http.server { on_error = function(text) print((text:gsub("\n.*", ""))) end }
+  local function broken() return coroutine.wrap(function() error "no luck" end) end
+  srv:get("/body", function() return { body = broken() } end):get("/stream", function() return { stream = broken() } end):get("/handler", broken())
+  local base = "http://" .. srv:listen("127.0.0.1:0"):endpoint()
+  for _, path in ipairs { "/body", "/stream", "/handler" } do http.get(base .. path) end
+  print(pcall(coroutine.wrap(function() coroutine.wrap(function() error "no luck" end)() end)))
+end)
+
 print "-- files"
 pl.scope(function()
   os.execute "mkdir -p pub/sub .x && echo index > pub/index.html && echo hidden > pub/.secret && echo out > outside.txt && echo page > pub/sub/a.txt && ln -sf ../outside.txt pub/link && ln -sf sub/a.txt pub/inner"
@@ -349,6 +359,24 @@ pl.scope(function()
   local res = http.get(base .. "/s/sub/a.txt")
   show(http.get(base .. "/s/sub/a.txt", { headers = { ["if-none-match"] = res.headers.etag } }))
   print(http.head(base .. "/s/big.bin").headers["content-length"], #http.get(base .. "/s/big.bin").body)
+  -- ranges: of a file that goes at once, of one that goes in pieces; those that are none, several, of another file
+  local function part(path, range, more)
+    local headers = more or {}
+    headers.range = range
+    local res = http.get(base .. path, { headers = headers })
+    local body = res.body
+    print(path, range, res.status, res.headers["content-range"], #body > 20 and body:sub(1, 5) .. ".." .. body:sub(-5) .. " " .. #body or body:gsub("\n", "|"))
+  end
+  for _, range in ipairs { "bytes=0-0", "bytes=1-2", "bytes=2-", "bytes=-2", "bytes=-100", "bytes=3-100", "Bytes=0-99", "bytes=5-", "bytes=-0", "bytes=2-1", "bytes=0-1,3-4", "bytes=-", "lines=0-1", "bytes=99999999999999999999-" } do
+    part("/s/sub/a.txt", range)
+  end
+  for _, range in ipairs { "bytes=199999-", "bytes=100003-", "bytes=7-100000", "bytes=-70001", "bytes=200000-" } do part("/s/big.bin", range) end
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-range"] = res.headers.etag })
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-range"] = res.headers["last-modified"] })
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-range"] = '"another"' })
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-none-match"] = res.headers.etag })
+  local head = http.head(base .. "/s/big.bin", { headers = { range = "bytes=1-2" } })
+  print(head.status, head.headers["accept-ranges"], head.headers["content-length"])
 end)
 
 print "-- compression"

@@ -708,6 +708,8 @@ function core.gzip_middleware(options)
     local res = following(req)
     local body = res and res.body
     if type(body) ~= "string" or #body < options.least or res.headers["content-encoding"] or res.headers["content-length"] then return res end
+    -- A part of a text is no text that could be compressed for itself.
+    if res.status == 206 then return res end
     local kind = res.headers["content-type"] or ""
     if not (kind:find "^text/" or kind:find "json" or kind:find "xml" or kind:find "javascript") then return res end
     local vary = res.headers.vary
