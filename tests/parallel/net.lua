@@ -189,6 +189,14 @@ do
   l:close()
   print(l:accept())
   print(l:close())
+  -- as address() gives them
+  for _, host in ipairs { "127.0.0.1", "localhost", "*" } do
+    local first <close> = assert(net.listen(host, 0, { backlog = 5 }))
+    local at, port = first:address()
+    local c <close> = assert(net.connect((at == "::" or at == "0.0.0.0") and "127.0.0.1" or at, port))
+    io.write(host, " ", tostring(first:accept():endpoint() == c:peer_endpoint()), " ")
+  end
+  print(pcall(net.listen, "127.0.0.1", 65536))
 end
 
 -- misuse raises, and says where

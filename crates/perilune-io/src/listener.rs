@@ -129,13 +129,16 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Listener>> {
 
 // -- Listening -------------------------------------------------------------------------------------------------------------------
 
-/// `net.listen(address [, {backlog=, tls=}])`
+/// `net.listen(address [, {backlog=, tls=}])`, `net.listen(host, port [, {..}])`
 pub static LISTEN: Native = Native::leaf("listen", |vm| {
     let text = vm.check_str(1)?.bytes().to_vec();
+    // As `address()` gives them.
+    let has_port = vm.arg(2).as_number().is_some();
+    let options_at = if has_port { 3 } else { 2 };
     let mut backlog = BACKLOG;
     let mut setup = None;
-    if !vm.arg_is_none_or_nil(2) {
-        let table = vm.check_table(2)?;
+    if !vm.arg_is_none_or_nil(options_at) {
+        let table = vm.check_table(options_at)?;
         options::check(vm, table, &["backlog", "tls"])?;
         backlog = options::int(vm, table, "backlog", 1, 1 << 20)?.unwrap_or(BACKLOG);
         let tls = vm.get_field(table, "tls")?;
@@ -146,7 +149,10 @@ pub static LISTEN: Native = Native::leaf("listen", |vm| {
             }
         }
     }
-    let target = address::parse(&text).map_err(|e| vm.arg_error(1, &e))?;
+    let target = match has_port {
+        true => address::check(vm, 1)?,
+        false => address::parse(&text).map_err(|e| vm.arg_error(1, &e))?,
+    };
     let addresses: Vec<SocketAddr> = match &target {
         Target::Ip(a) => vec![*a],
         Target::Any(port) => address::any(*port).to_vec(),
