@@ -596,13 +596,19 @@ local function listen_in_domains(server, listener, is_own, count)
   return l
 end
 
--- Listens: at an address, or with a listener that there is. Serves in the background, as long as the scope lasts.
-function Server:listen(address, options)
+-- Listens: at an address, which may be host and port, or with a listener that there is. Serves in the background, as long as the scope lasts.
+function Server:listen(address, options, behind)
+  local port
+  if type(address) == "string" and type(options) == "number" then port, options = options, behind end
   local listener, message, code, ok = address, nil, nil, nil
   local count, rest = count_of(options)
   local is_own, source = type(address) == "string", nil
   if is_own then
-    ok, listener, message, code = pcall(net.listen, address, rest)
+    if port then
+      ok, listener, message, code = pcall(net.listen, address, port, rest)
+    else
+      ok, listener, message, code = pcall(net.listen, address, rest)
+    end
     if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'")), 2) end
     if not listener then return nil, message, code end
   elseif type(address) == "table" and address.ended then
