@@ -211,7 +211,7 @@ do
   print(message)
   a:close()
   for _, bad in ipairs{
-    function() net.connect("nonsense") end,
+    function() net.connect("nonsense") end, function() net.connect("http://127.0.0.1:1/") end,
     function() net.connect("1.2.3.4:99999") end,
     function() net.connect("::1:80") end,
     function() net.connect{host = "x"} end,

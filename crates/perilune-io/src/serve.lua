@@ -1,6 +1,6 @@
 -- A listener that is served: `l:serve(handler)`, and how its connections are spread over domains. The essay is in serve.rs.
 local serving, serve = ...
-local ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
+local error, ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = error, ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
 local pl = require "perilune"
 
 -- Connections that a domain has not accepted, at most.
@@ -69,12 +69,18 @@ local function hand_out(crew, listener, refused)
   end
 end
 
--- Begins `count` domains that run `body`, for connections of `listener`. What does not cross is an error here.
-local function begin(listener, count, name, body, ...)
+-- Begins `count` domains that run `body`, for connections of `listener`. What does not cross is an error here, in the words that `say` makes of it: it is known there what programs call
+-- what they have given.
+local function begin(listener, count, name, say, body, ...)
   local crew = setmetatable({ all_ended = true, grace = 10 }, Crew)
   for n = 1, count do
     local one = { inbox = pl.channel.new(ROOM), control = pl.channel.new(16), active = pl.atomic(0) }
-    one.domain = pl.domain.spawn(name .. " " .. n, member, body, one.inbox, one.control, one.active, listener, ...)
+    local ok, domain = pcall(pl.domain.spawn, name .. " " .. n, member, body, one.inbox, one.control, one.active, listener, ...)
+    if not ok then
+      Crew.__close(crew)
+      error(type(domain) == "string" and say(domain) or domain, 0)
+    end
+    one.domain = domain
     crew[n] = one
   end
   return crew
@@ -171,6 +177,9 @@ end
 -- The same, in a domain of a crew.
 local function in_domain(source, control, handler, options) return serve(source, handler, options, control) end
 
+-- The list is that of the options.
+local function say(message) return (message:gsub("the list, field '([%w_]+)',", "the option '%1'", 1)) end
+
 local function refused(on_error)
   return function(message)
     report(on_error, "cannot accept: " .. message)
@@ -182,7 +191,7 @@ function serving.serve(listener, handler, options, control)
   local count = options.domains
   if not count then return here(listener, control, handler, options) end
   local share = { max = -(-options.max // count), grace = options.grace, on_error = options.on_error }
-  local crew = begin(listener, count, "serve", in_domain, handler, share)
+  local crew = begin(listener, count, "serve", say, in_domain, handler, share)
   crew.grace = options.grace
   return run(crew, listener, refused(options.on_error))
 end

@@ -575,11 +575,23 @@ local function count_of(options)
   return count, next(rest) ~= nil and rest or nil
 end
 
+-- What programs call what they have given, in a message that it cannot go to another domain: one list is that of the steps, the other that of the options.
+local function say(steps)
+  return function(message)
+    message = message:gsub("the list, field %[(%d+)%]%[%d+%],", function(n)
+      local step = steps[tonumber(n)]
+      local place = step[1] == "route" and step[2] .. "', '" .. step[3] or step[2]
+      return "the function of '" .. step[1] .. "'" .. (type(place) == "string" and " for '" .. place .. "'" or "")
+    end, 1)
+    return (message:gsub("the list, field '([%w_]+)',", "the option '%1'", 1))
+  end
+end
+
 local function listen_in_domains(server, listener, is_own, count)
   local options, spread = {}, core.spread()
   for name, value in pairs(server._options) do options[name] = value end
   options.max_connections = -(-options.max_connections // count)
-  local ok, crew = pcall(spread.begin, listener, count, "http", in_domain, options, server._steps)
+  local ok, crew = pcall(spread.begin, listener, count, "http", say(server._steps), in_domain, options, server._steps)
   if not ok then
     if is_own then listener:close() end
     error(crew, 0)
@@ -609,7 +621,7 @@ function Server:listen(address, options, behind)
     else
       ok, listener, message, code = pcall(net.listen, address, rest)
     end
-    if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'")), 2) end
+    if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'"):gsub("there are: backlog, tls", "there are: backlog, domains, tls")), 2) end
     if not listener then return nil, message, code end
   elseif type(address) == "table" and address.ended then
     -- in a domain of a crew
