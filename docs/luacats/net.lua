@@ -85,10 +85,11 @@ function net.udp(address) end
 local listener = {}
 
 ---Waits for a connection. Where descriptors are used up it is tried again after a while.
+---@param seconds? number how long it waits; 0: it takes one that is there
 ---@return perilune.net.connection? connection
 ---@return string? message
 ---@return perilune.net.code? code
-function listener:accept() end
+function listener:accept(seconds) end
 
 ---Where clients connect: host and port. Of a Unix socket, its path alone.
 ---@return string host without brackets

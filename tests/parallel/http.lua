@@ -228,6 +228,23 @@ pl.scope(function(scope)
   late:flush()
   -- Nobody else has a turn between the two.
   print(l:close(60), late:read_all():match "[^\n]*$")
+  -- and so is one whose connection nobody has accepted
+  for domains = 0, 2, 2 do
+    local l = srv:listen("127.0.0.1:0", domains > 0 and { domains = domains } or nil)
+    -- It begins to accept.
+    for _ = 1, 10 do pl.yield() end
+    local sent = pl.atomic(0)
+    local client = pl.domain.spawn(function(address, sent)
+      local c <close> = require "perilune.net".connect(address)
+      c:write "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+      c:flush()
+      sent:store(1)
+      return c:read_all():match "[^\n]*$"
+    end, l:endpoint(), sent)
+    -- Without a wait, in which the listener would have its turn.
+    while sent:load() == 0 do end
+    print(l:close(60), client:join())
+  end
   for _, text in ipairs(reported) do print((text:gsub("\n.*", ""))) end
 end)
 

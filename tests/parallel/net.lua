@@ -197,6 +197,13 @@ do
     io.write(host, " ", tostring(first:accept():endpoint() == c:peer_endpoint()), " ")
   end
   print(pcall(net.listen, "127.0.0.1", 65536))
+  -- for a while
+  local l <close> = net.listen "127.0.0.1:0"
+  print(l:accept(0)) print(l:accept(0.02)) print(pcall(l.accept, l, "x"))
+  local c <close> = net.connect(l:endpoint())
+  print(l:accept(60):peer_endpoint() == c:endpoint(), (l:accept(0)))
+  pl.after(0.02, function() net.connect(l:endpoint()):close() end)
+  print(l:accept(60):read())
 end
 
 -- misuse raises, and says where

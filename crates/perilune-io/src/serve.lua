@@ -11,10 +11,11 @@ local ROOM <const> = 16
 -- One of the domains: `body` accepts from `source` as if that was the listener. `control` says when to end, and how; closed: at once.
 local function member(body, inbox, control, active, listener, ...)
   local source = {}
-  function source:accept()
-    local connection = inbox:recv()
-    if not connection then return nil, "closed", "closed" end
-    return connection
+  function source:accept(seconds)
+    local connection, why = inbox:recv(seconds)
+    if connection then return connection end
+    if why == "timeout" then return nil, "timeout", "timeout" end
+    return nil, "closed", "closed"
   end
   function source:close() return inbox:close() end
   function source:address() return listener:address() end
@@ -39,21 +40,42 @@ function Crew:__close()
     one.inbox:close()
     one.control:close()
   end
-  for _, one in ipairs(self) do pcall(one.domain.join, one.domain) end
+  for _, one in ipairs(self) do
+    pcall(one.domain.join, one.domain)
+    -- What it has not taken.
+    repeat
+      local has, connection = one.inbox:try_recv()
+      if has then connection:abort() end
+    until not has
+  end
 end
 
--- Gives a connection to the domain with the fewest among those that have room; if none has, to the first that gets some. One that accepts none for a while holds up nobody else's.
-local function give(crew, connection)
+-- Gives a connection to the domain with the fewest among those that have room, if there is one.
+local function try_give(crew, connection)
   local found, fewest
   for _, one in ipairs(crew) do
     local count = one.active:load()
     if (not fewest or count < fewest) and #one.inbox < ROOM then found, fewest = one, count end
   end
-  if found and found.inbox:try_send(connection) then return found.active:add() end
+  if not found or not found.inbox:try_send(connection) then return false end
+  found.active:add()
+  return true
+end
+
+-- If none has room, to the first that gets some. One that accepts none for a while holds up nobody else's.
+local function give(crew, connection)
+  if try_give(crew, connection) then return end
   local cases = {}
   for n, one in ipairs(crew) do cases[n] = { one.inbox, connection } end
   local n = pl.select(cases)
   crew[n].active:add()
+end
+
+-- Before the listener is closed, which would reset those whom nobody has accepted: hands out whoever has connected already, as far as there is room.
+local function hand_out_rest(crew, listener)
+  repeat
+    local connection = listener:accept(0)
+  until not connection or not try_give(crew, connection)
 end
 
 local function hand_out(crew, listener, refused)
@@ -104,7 +126,7 @@ local function run(crew, listener, refused, closed)
   return crew.all_ended
 end
 
-serving.begin, serving.run = begin, run
+serving.begin, serving.run, serving.rest = begin, run, hand_out_rest
 
 -- l:serve --------------------------------------------------------------------------------------------
 

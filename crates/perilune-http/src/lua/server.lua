@@ -378,11 +378,28 @@ local function admit(l)
   l._starved = false
 end
 
+-- Whoever has connected already and sent something is served, as far as there are places: closing would reset those whom nobody has accepted.
+local function accept_rest(l)
+  while l._serve and l._permits:try_acquire() do
+    local c = l._listener:accept(0)
+    if not c then return l._permits:release() end
+    if not has_unread(c) or not pcall(l._serve, c) then
+      c:close()
+      l._permits:release()
+      if l._source then l._source:ended() end
+    end
+  end
+end
+
 -- Whoever has just answered, or is about to, ends; what waits for its next request is closed.
 local function begin_closing(l)
   if l._closing then return end
   l._closing = true
-  l._listener:close()
+  -- Otherwise the fiber that accepts has not begun, and does this first.
+  if l._serve then
+    accept_rest(l)
+    l._listener:close()
+  end
   local idle = {}
   for state in next, l._connections do
     if state.idle then idle[#idle + 1] = state end
@@ -392,11 +409,12 @@ end
 
 local function accept(server, l, scope)
   local listener = l._listener
+  function l._serve(c) return scope:spawn(connection, server, l, c) end
   while not l._closing do
     local c, message, code = listener:accept()
     if c then
       admit(l)
-      scope:spawn(connection, server, l, c)
+      l._serve(c)
       local span = server._options.idle_timeout
       if span and not l._counting then
         l._counting = true
@@ -410,6 +428,8 @@ local function accept(server, l, scope)
       sleep(0.05)
     end
   end
+  accept_rest(l)
+  listener:close()
 end
 
 -- Listeners ------------------------------------------------------------------------------------------------------------------------
@@ -441,6 +461,8 @@ function Listener:close(grace)
     if grace > 0 and self._fiber:await(grace) then return true end
     if self._fiber:cancel("the server is closed") then
       pcall(self._fiber.await, self._fiber)
+      -- Which may not have begun.
+      self._listener:close()
       return false
     end
   end
@@ -474,6 +496,7 @@ function Crew:close(grace)
   if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
   if not self._closing then
     self._closing, self._crew.grace = true, grace
+    core.spread().rest(self._crew, self._listener)
     self._listener:close()
   end
   return self._fiber:await()
