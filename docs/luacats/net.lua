@@ -45,7 +45,8 @@ local net = {}
 function net.connect(address, port) end
 
 ---Listens. Port 0 is one that is free; `"*:port"` any address of this machine.
----@param address string `"host:port"`, `"[ipv6]:port"`, `"*:port"`, `"unix:/path"`
+---@overload fun(host: string, port: integer, options?: { backlog?: integer, tls?: perilune.net.tls.server }): perilune.net.listener?, string?, perilune.net.code?
+---@param address string `"host:port"`, `"[ipv6]:port"`, `"*:port"`, `"unix:/path"`; a host, if a port follows
 ---@param options? { backlog?: integer, tls?: perilune.net.tls.server } `backlog`: how many connections may wait to be accepted (1024)
 ---@return perilune.net.listener? listener
 ---@return string? message
@@ -84,10 +85,11 @@ function net.udp(address) end
 local listener = {}
 
 ---Waits for a connection. Where descriptors are used up it is tried again after a while.
+---@param seconds? number how long it waits; 0: it takes one that is there
 ---@return perilune.net.connection? connection
 ---@return string? message
 ---@return perilune.net.code? code
-function listener:accept() end
+function listener:accept(seconds) end
 
 ---Where clients connect: host and port. Of a Unix socket, its path alone.
 ---@return string host without brackets

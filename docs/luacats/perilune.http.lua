@@ -131,6 +131,7 @@ function server:ws(pattern, f, options) end
 function server:static(prefix, folder, options) end
 
 ---Serves in the background, as a daemon of the current scope.
+---@overload fun(self: perilune.http.server, host: string, port: integer, options?: table): perilune.http.listener?, string?, perilune.http.code?
 ---@param address string|perilune.net.listener
 ---@param options? table for `net.listen`; and `domains`: so many domains serve, to which options and handlers cross
 ---@return perilune.http.listener? listener

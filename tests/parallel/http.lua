@@ -50,8 +50,8 @@ pl.scope(function()
   for _, bad in ipairs {
     function() srv:get("x", print) end, function() srv:get("/x", print) end, function() srv:get("/:a/:a", print) end, function() srv:get("/*a/b", print) end,
     function() srv:get("/:", print) end, function() srv:get("/z") end, function() srv:get("/z", print, { limit = 1 }) end, function() http.server { body_limits = 1 } end,
-    function() http.server { body_limit = 0 } end, function() http.server { idle_timeout = "x" } end, function() srv:use(1) end, function() srv:listen(1) end,
-    function() http.get(1) end, function() http.get("ftp://x") end, function() http.request { method = "GET" } end, function() http.get("http://x", { redirects = -1 }) end,
+    function() http.server { body_limit = 0 } end, function() http.server { idle_timeout = "x" } end, function() srv:use(1) end, function() srv:listen(1) end, function() srv:listen("127.0.0.1", 0, { tsl = 1 }) end, function() srv:listen("127.0.0.1:0", { domain = 2 }) end, function() srv:listen("127.0.0.1", 65536) end,
+    function() http.get(1) end, function() http.get("http://x", 1) end, function() http.get("ftp://x") end, function() http.request { method = "GET" } end, function() http.get("http://x", { redirects = -1 }) end,
     function() http.get("http://x", { body = {} }) end, function() http.get("http://x", { body = "x", json = 1 }) end, function() http.get("http://x", { tiemout = 1 }) end,
     function() http.get(base, { headers = { x = "a\r\nb: c" } }) end, function() http.get(base, { headers = { ["content-length"] = "5" }, body = "x" }) end,
     function() http.request { url = base, method = "A B" } end, function() http.events() end,
@@ -181,23 +181,18 @@ pl.scope(function(scope)
   srv:get("/slow", function() pl.sleep(10) return "never" end, { timeout = 0.03 })
   srv:post("/", function(req) return assert(req:text()) end)
   srv:get("/flood", function() return { body = function() return ("x"):rep(100000) end } end)
-  local l = srv:listen "127.0.0.1:0"
-  -- On a machine that stands still for a moment a connection may end before it is read; then once more.
-  local function attempt(...)
-    local c = net.connect(l:endpoint())
-    c:set { read_timeout = 60 }
-    for _, text in ipairs { ... } do
+  -- The first piece is there before the server begins to wait for it, however long the machine stands still.
+  local function raw(...)
+    local listener <close> = net.listen "127.0.0.1:0"
+    local c <close> = net.connect(listener:endpoint())
+    local l
+    for n, text in ipairs { ... } do
       c:write(text)
       c:flush()
+      l = l or srv:listen(listener)
       if text ~= "" then pl.sleep(0.15) end
     end
-    local all = c:read_all()
-    c:close()
-    return all
-  end
-  local function raw(...)
-    local all = attempt(...) or attempt(...) or attempt(...)
-    print(all and (all:gsub("\r\n.*\r\n\r\n", " ", 1):gsub("\n", "|")) or "nothing")
+    print((assert(c:read_all()):gsub("\r\n.*\r\n\r\n", " ", 1):gsub("\n", "|")))
   end
   raw("")
   raw("GET / HTTP/1.1\r\n")
@@ -207,11 +202,13 @@ pl.scope(function(scope)
   raw("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n", "x", "x", "x", "x", "x", "x", "x", "x", "x")
   raw("GET /slow HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
   -- a client that never reads
+  local l = srv:listen "127.0.0.1:0"
   local c = net.connect(l:endpoint())
   c:write("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n")
   c:flush()
   print(until_connections(l, 0))
   c:abort()
+  print((srv:listen("127.0.0.1", 0, { backlog = 5 }):address()))
   -- three idle connections give way to a fourth
   local srv = http.server { max_connections = 3 }
   srv:get("/", function() return "root" end)
@@ -220,6 +217,34 @@ pl.scope(function(scope)
   for n = 1, 3 do idle[n] = net.connect(l:endpoint()) end
   print(until_connections(l, 3), http.get("http://" .. l:endpoint(), { pool = false }).body)
   for n = 1, 3 do idle[n]:close() end
+  -- a request that has come is answered before the end, and so is one behind which more has come
+  local listener = net.listen "127.0.0.1:0"
+  local late, more = net.connect(listener:endpoint()), net.connect(listener:endpoint())
+  more:write "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /"
+  more:flush()
+  local l = srv:listen(listener)
+  print(more:read_all():match "[^\n]*$", more:close(), until_connections(l, 1))
+  late:write "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+  late:flush()
+  -- Nobody else has a turn between the two.
+  print(l:close(60), late:read_all():match "[^\n]*$")
+  -- and so is one whose connection nobody has accepted
+  for domains = 0, 2, 2 do
+    local l = srv:listen("127.0.0.1:0", domains > 0 and { domains = domains } or nil)
+    -- It begins to accept.
+    for _ = 1, 10 do pl.yield() end
+    local sent = pl.atomic(0)
+    local client = pl.domain.spawn(function(address, sent)
+      local c <close> = require "perilune.net".connect(address)
+      c:write "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+      c:flush()
+      sent:store(1)
+      return c:read_all():match "[^\n]*$"
+    end, l:endpoint(), sent)
+    -- Without a wait, in which the listener would have its turn.
+    while sent:load() == 0 do end
+    print(l:close(60), client:join())
+  end
   for _, text in ipairs(reported) do print((text:gsub("\n.*", ""))) end
 end)
 
@@ -317,6 +342,16 @@ pl.scope(function()
     (select(3, http.upgrade { url = "http://" .. l:endpoint() .. "/nowhere", headers = { upgrade = "x" } })))
 end)
 
+print "-- errors of coroutines that the library calls"
+pl.scope(function()
+  local srv = http.server { on_error = function(text) print((text:gsub("\n.*", ""))) end }
+  local function broken() return coroutine.wrap(function() error "no luck" end) end
+  srv:get("/body", function() return { body = broken() } end):get("/stream", function() return { stream = broken() } end):get("/handler", broken())
+  local base = "http://" .. srv:listen("127.0.0.1:0"):endpoint()
+  for _, path in ipairs { "/body", "/stream", "/handler" } do http.get(base .. path) end
+  print(pcall(coroutine.wrap(function() coroutine.wrap(function() error "no luck" end)() end)))
+end)
+
 print "-- files"
 pl.scope(function()
   os.execute "mkdir -p pub/sub .x && echo index > pub/index.html && echo hidden > pub/.secret && echo out > outside.txt && echo page > pub/sub/a.txt && ln -sf ../outside.txt pub/link && ln -sf sub/a.txt pub/inner"
@@ -342,6 +377,24 @@ pl.scope(function()
   local res = http.get(base .. "/s/sub/a.txt")
   show(http.get(base .. "/s/sub/a.txt", { headers = { ["if-none-match"] = res.headers.etag } }))
   print(http.head(base .. "/s/big.bin").headers["content-length"], #http.get(base .. "/s/big.bin").body)
+  -- ranges: of a file that goes at once, of one that goes in pieces; those that are none, several, of another file
+  local function part(path, range, more)
+    local headers = more or {}
+    headers.range = range
+    local res = http.get(base .. path, { headers = headers })
+    local body = res.body
+    print(path, range, res.status, res.headers["content-range"], #body > 20 and body:sub(1, 5) .. ".." .. body:sub(-5) .. " " .. #body or body:gsub("\n", "|"))
+  end
+  for _, range in ipairs { "bytes=0-0", "bytes=1-2", "bytes=2-", "bytes=-2", "bytes=-100", "bytes=3-100", "Bytes=0-99", "bytes=5-", "bytes=-0", "bytes=2-1", "bytes=0-1,3-4", "bytes=-", "lines=0-1", "bytes=99999999999999999999-" } do
+    part("/s/sub/a.txt", range)
+  end
+  for _, range in ipairs { "bytes=199999-", "bytes=100003-", "bytes=7-100000", "bytes=-70001", "bytes=200000-" } do part("/s/big.bin", range) end
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-range"] = res.headers.etag })
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-range"] = res.headers["last-modified"] })
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-range"] = '"another"' })
+  part("/s/sub/a.txt", "bytes=1-2", { ["if-none-match"] = res.headers.etag })
+  local head = http.head(base .. "/s/big.bin", { headers = { range = "bytes=1-2" } })
+  print(head.status, head.headers["accept-ranges"], head.headers["content-length"])
 end)
 
 print "-- compression"

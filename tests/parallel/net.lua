@@ -189,6 +189,21 @@ do
   l:close()
   print(l:accept())
   print(l:close())
+  -- as address() gives them
+  for _, host in ipairs { "127.0.0.1", "localhost", "*" } do
+    local first <close> = assert(net.listen(host, 0, { backlog = 5 }))
+    local at, port = first:address()
+    local c <close> = assert(net.connect((at == "::" or at == "0.0.0.0") and "127.0.0.1" or at, port))
+    io.write(host, " ", tostring(first:accept():endpoint() == c:peer_endpoint()), " ")
+  end
+  print(pcall(net.listen, "127.0.0.1", 65536))
+  -- for a while
+  local l <close> = net.listen "127.0.0.1:0"
+  print(l:accept(0)) print(l:accept(0.02)) print(pcall(l.accept, l, "x"))
+  local c <close> = net.connect(l:endpoint())
+  print(l:accept(60):peer_endpoint() == c:endpoint(), (l:accept(0)))
+  pl.after(0.02, function() net.connect(l:endpoint()):close() end)
+  print(l:accept(60):read())
 end
 
 -- misuse raises, and says where
@@ -203,7 +218,7 @@ do
   print(message)
   a:close()
   for _, bad in ipairs{
-    function() net.connect("nonsense") end,
+    function() net.connect("nonsense") end, function() net.connect("http://127.0.0.1:1/") end,
     function() net.connect("1.2.3.4:99999") end,
     function() net.connect("::1:80") end,
     function() net.connect{host = "x"} end,

@@ -16,6 +16,10 @@ do
     return server:listen("127.0.0.1:0", { domains = 2 })
   end))
   print(failure(function() return rpc.serve(listen(), { f = function() n = n + 1 end }, { domains = 2 }) end))
+  print(failure(function() listen():serve(print, { domains = 2, on_error = function() n = n + 1 end }) end))
+  print(failure(function() http.server():use(function() n = n + 1 end):listen("127.0.0.1:0", { domains = 2 }) end))
+  print(failure(function() http.server { on_error = function() n = n + 1 end }:listen("127.0.0.1:0", { domains = 2 }) end))
+  print(failure(function() http.server():route("PURGE", "/x", function() n = n + 1 end):listen("127.0.0.1:0", { domains = 2 }) end))
   local l = listen()
   for _, options in ipairs { { domain = 2 }, { domains = 0 }, { grace = "x" }, { max = 0 }, { on_error = 1 } } do
     print(failure(l.serve, l, print, options))

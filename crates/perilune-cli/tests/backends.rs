@@ -2,9 +2,10 @@
 
 use perilune_test::Limited;
 use perilune_test::script::{Mode, Script, on_all_cores};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// With a ring.
@@ -13,11 +14,12 @@ const URING: Mode = Mode { name: "uring", environment: &[("PERILUNE_IO", "uring"
 const LONG: Duration = Duration::from_secs(120);
 
 /// Scripts that wait for sockets, pipes, processes or signals: by what they say.
-const WORDS: [&str; 8] = [
+const WORDS: [&str; 9] = [
     "perilune.net",
     "perilune.http",
     "perilune.rpc",
     "perilune.ws",
+    "perilune.fs",
     "perilune.process",
     "perilune.signal",
     "popen",
@@ -41,6 +43,37 @@ end)
 print(pl.io.backend())
 "#;
 
+/// Fibers of four domains that read lines from standard input, while others of the same domains have their turns.
+const READERS: &str = r#"
+local pl = require "perilune"
+local function read(n)
+  local pl = require "perilune"
+  local turns, got = 0, {}
+  pl.scope(function(s)
+    s:daemon(function() while true do turns = turns + 1 pl.sleep(0.001) end end)
+    s:spawn(function()
+      io.write("ready\n")
+      io.flush()
+      for line in io.lines() do
+        got[#got + 1] = line
+        pl.sleep(0)
+      end
+    end)
+  end)
+  return turns > 0, table.concat(got, " ")
+end
+local domains, all = {}, {}
+for n = 1, 3 do domains[n] = pl.domain.spawn(read, n) end
+local results = { { read(0) } }
+for n, domain in ipairs(domains) do results[n + 1] = { domain:join() } end
+for _, result in ipairs(results) do
+  assert(result[1])
+  for line in result[2]:gmatch "%S+" do all[#all + 1] = line end
+end
+table.sort(all)
+print(#all, table.concat(all, " "))
+"#;
+
 fn perilune(source: &str, environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
     command.args(["-e", source]).env_remove("PERILUNE_IO").env_remove("PERILUNE_IO_POLL");
@@ -49,7 +82,7 @@ fn perilune(source: &str, environment: &[(&str, &str)]) -> Command {
 }
 
 fn output(mut command: Command) -> (String, String, Option<i32>) {
-    let limited = Limited::start_with(&mut command, std::process::Stdio::null());
+    let limited = Limited::start_with(&mut command, Stdio::null());
     let Output { status, stdout, stderr } = limited.within(LONG).ended().expect("it ends");
     (perilune_test::text(&stdout), perilune_test::text(&stderr), status.code())
 }
@@ -63,7 +96,8 @@ fn is_there() -> bool {
     let (out, err, _) = output(perilune("print(require('perilune').io.backend())", URING.environment));
     let is = out == "uring\n";
     if !is {
-        println!("skipped: the kernel gives no ring ({})", err.trim());
+        // Past what catches the output of tests that pass.
+        let _ = writeln!(std::io::stderr(), "skipped: the kernel gives no ring ({})", err.trim());
     }
     is
 }
@@ -150,5 +184,37 @@ fn a_program_that_may_have_no_ring_does_without() {
             ran("epoll", ""),
             "{call}"
         );
+    }
+}
+
+/// Standard input is one object of the process: several domains may wait for it, and each line is somebody's.
+#[test]
+fn several_domains_wait_for_standard_input() {
+    let lines: Vec<String> = (100..160).map(|n| n.to_string()).collect();
+    for way in ["epoll", "uring"] {
+        if way == "uring" && !is_there() {
+            continue;
+        }
+        let mut child = perilune(READERS, &[("PERILUNE_IO", way)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut said = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        for _ in 0..4 {
+            line.clear();
+            said.read_line(&mut line).expect("it says something");
+            assert_eq!(line, "ready\n");
+        }
+        let mut input = child.stdin.take().expect("its input");
+        for line in &lines {
+            writeln!(input, "{line}").expect("it reads");
+        }
+        drop(input);
+        line.clear();
+        said.read_line(&mut line).expect("it says something");
+        assert_eq!(line, format!("60\t{}\n", lines.join(" ")), "{way}");
+        assert!(child.wait().expect("it ends").success());
     }
 }

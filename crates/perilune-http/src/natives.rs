@@ -27,6 +27,7 @@ pub static ALL: &[&Native] = &[
     &WRITE_CHUNK,
     &END_CHUNKS,
     &IS_FRESH,
+    &HAS_UNREAD,
     &READ_WITHIN,
     &REQUEST_BEGINS,
     &REQUEST_HANDLED,
@@ -190,6 +191,12 @@ static IS_FRESH: Native = Native::leaf("is_fresh", |vm| {
     let fresh = input.is_open() && input.buffer.is_empty() && stream.more(&mut input, 0) == More::Wait;
     drop(input);
     vm.ret(fresh)
+});
+
+/// `has_unread(c)`: something has come that nobody has read: closing it now would be a reset for the client.
+static HAS_UNREAD: Native = Native::leaf("has_unread", |vm| {
+    let has = this(vm)?.has_unread();
+    vm.ret(has)
 });
 
 // -- Traces ----------------------------------------------------------------------------------------------------------------------

@@ -29,6 +29,11 @@ pub fn parse(text: &[u8]) -> Result<Target, String> {
         };
     }
     let text = std::str::from_utf8(text).map_err(|_| "an address must be text".to_owned())?;
+    if text.contains("://") {
+        return Err(format!(
+            "'{text}' is a URL: expected 'host:port', '[ipv6]:port' or 'unix:/path' (perilune.http takes URLs)"
+        ));
+    }
     let wanted = || format!("'{text}' is no address: expected 'host:port', '[ipv6]:port' or 'unix:/path'");
     let (host, port) = text.rsplit_once(':').ok_or_else(|| without_port(text))?;
     let port: u16 =
@@ -200,6 +205,7 @@ mod tests {
         assert_eq!(parse(b"*:0"), Ok(Target::Any(0)));
         assert_eq!(parse(b":7"), Ok(Target::Any(7)));
         assert_eq!(parse(b"unix:/tmp/s"), Ok(Target::Unix(b"/tmp/s".to_vec())));
+        assert!(parse(b"http://x:1/").unwrap_err().contains("is a URL"));
         for bad in ["", "x", "x:y", "x:65536", "::1:80", "[::1:80", "a b:1", "unix:"] {
             assert!(parse(bad.as_bytes()).is_err(), "{bad}");
         }

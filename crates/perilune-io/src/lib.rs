@@ -79,6 +79,8 @@ mod slot;
 #[cfg(test)]
 mod slot_tests;
 mod stream;
+#[cfg(test)]
+mod stream_tests;
 mod sync;
 #[cfg(feature = "tls")]
 mod tls;

@@ -129,13 +129,16 @@ fn this(vm: &mut Vm) -> LuaResult<Arc<Listener>> {
 
 // -- Listening -------------------------------------------------------------------------------------------------------------------
 
-/// `net.listen(address [, {backlog=, tls=}])`
+/// `net.listen(address [, {backlog=, tls=}])`, `net.listen(host, port [, {..}])`
 pub static LISTEN: Native = Native::leaf("listen", |vm| {
     let text = vm.check_str(1)?.bytes().to_vec();
+    // As `address()` gives them.
+    let has_port = vm.arg(2).as_number().is_some();
+    let options_at = if has_port { 3 } else { 2 };
     let mut backlog = BACKLOG;
     let mut setup = None;
-    if !vm.arg_is_none_or_nil(2) {
-        let table = vm.check_table(2)?;
+    if !vm.arg_is_none_or_nil(options_at) {
+        let table = vm.check_table(options_at)?;
         options::check(vm, table, &["backlog", "tls"])?;
         backlog = options::int(vm, table, "backlog", 1, 1 << 20)?.unwrap_or(BACKLOG);
         let tls = vm.get_field(table, "tls")?;
@@ -146,7 +149,10 @@ pub static LISTEN: Native = Native::leaf("listen", |vm| {
             }
         }
     }
-    let target = address::parse(&text).map_err(|e| vm.arg_error(1, &e))?;
+    let target = match has_port {
+        true => address::check(vm, 1)?,
+        false => address::parse(&text).map_err(|e| vm.arg_error(1, &e))?,
+    };
     let addresses: Vec<SocketAddr> = match &target {
         Target::Ip(a) => vec![*a],
         Target::Any(port) => address::any(*port).to_vec(),
@@ -283,6 +289,8 @@ struct Aside {
     /// It has had its turn, or passes the wake on.
     tried: bool,
     back_off: Duration,
+    /// When whoever accepts has waited for long enough.
+    deadline: Option<Instant>,
 }
 
 impl Drop for Aside {
@@ -356,9 +364,13 @@ fn is_of_connection(error: Errno) -> bool {
     )
 }
 
-fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
+/// Waits for a connection, for as many seconds as the argument of number `span` says, if there is one.
+fn accept(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Arc<Stream>, Failure>> {
     let listener = this(vm)?;
     let mut back_off = BACK_OFF;
+    let mut deadline = None;
+    // Where it has waited: until when.
+    let mut waited = None;
     match outside::woken(vm)? {
         Turn::First => outside::give_way(vm)?,
         Turn::Asleep => return Err(vm.park()),
@@ -366,9 +378,15 @@ fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
             if let Some(mut aside) = outside::take_data::<Aside>(vm) {
                 aside.tried = true;
                 back_off = aside.back_off;
+                waited = Some(aside.deadline);
             }
             outside::finish(vm);
         }
+    }
+    if let Some(until) = waited {
+        deadline = until;
+    } else if let Some(n) = span.filter(|n| !vm.arg_is_none_or_nil(*n)) {
+        deadline = outside::check_span(vm, n)?.and_then(|span| Instant::now().checked_add(span));
     }
     loop {
         let starved = match attempt(&listener) {
@@ -377,8 +395,12 @@ fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
             Attempt::Nothing => false,
             Attempt::Starved => true,
         };
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Ok(Err(Failure::Timeout));
+        }
         let waiter = outside::begin(vm, Verb::Accepts, Arc::clone(&listener) as _)?;
-        let mut aside = Aside { listener: Arc::clone(&listener), left: None, tried: false, back_off };
+        let mut aside =
+            Aside { listener: Arc::clone(&listener), left: None, tried: false, back_off, deadline };
         if starved {
             listener.starved.fetch_add(1, Ordering::Relaxed);
             if back_off == MOST_BACK_OFF {
@@ -389,7 +411,8 @@ fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
             // Nobody waits for an edge: what is there has come already.
             aside.tried = true;
             outside::set_data(vm, aside);
-            outside::limit_at(vm, Instant::now().checked_add(back_off))?;
+            let again = Instant::now().checked_add(back_off);
+            outside::limit_at(vm, [again, deadline].into_iter().flatten().min())?;
         } else {
             match listener.registration.source.read.leave(waiter) {
                 Ok(left) => aside.left = Some(left),
@@ -402,6 +425,9 @@ fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
             }
             aside.back_off = BACK_OFF;
             outside::set_data(vm, aside);
+            if deadline.is_some() {
+                outside::limit_at(vm, deadline)?;
+            }
             // It was closed before the waiter was there to be woken.
             if listener.closed.load(Ordering::Acquire) {
                 outside::finish(vm);
@@ -418,8 +444,8 @@ fn accept(vm: &mut Vm) -> LuaResult<Result<Arc<Stream>, Failure>> {
     }
 }
 
-/// `l:accept()`: a connection; waits for one.
-static ACCEPT: Native = Native::leaf("accept", |vm| match accept(vm)? {
+/// `l:accept([seconds])`: a connection; waits for one.
+static ACCEPT: Native = Native::leaf("accept", |vm| match accept(vm, Some(2))? {
     Ok(stream) => {
         let stream = vm.shared_ref(stream);
         vm.ret(stream)
@@ -428,7 +454,7 @@ static ACCEPT: Native = Native::leaf("accept", |vm| match accept(vm)? {
 });
 
 /// `for c in l do`: ends when the listener is closed; anything else is an error.
-static NEXT: Native = Native::leaf("accept", |vm| match accept(vm)? {
+static NEXT: Native = Native::leaf("accept", |vm| match accept(vm, None)? {
     Ok(stream) => {
         let stream = vm.shared_ref(stream);
         vm.ret(stream)

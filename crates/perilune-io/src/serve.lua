@@ -1,6 +1,6 @@
 -- A listener that is served: `l:serve(handler)`, and how its connections are spread over domains. The essay is in serve.rs.
 local serving, serve = ...
-local ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
+local error, ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = error, ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
 local pl = require "perilune"
 
 -- Connections that a domain has not accepted, at most.
@@ -11,10 +11,11 @@ local ROOM <const> = 16
 -- One of the domains: `body` accepts from `source` as if that was the listener. `control` says when to end, and how; closed: at once.
 local function member(body, inbox, control, active, listener, ...)
   local source = {}
-  function source:accept()
-    local connection = inbox:recv()
-    if not connection then return nil, "closed", "closed" end
-    return connection
+  function source:accept(seconds)
+    local connection, why = inbox:recv(seconds)
+    if connection then return connection end
+    if why == "timeout" then return nil, "timeout", "timeout" end
+    return nil, "closed", "closed"
   end
   function source:close() return inbox:close() end
   function source:address() return listener:address() end
@@ -39,21 +40,42 @@ function Crew:__close()
     one.inbox:close()
     one.control:close()
   end
-  for _, one in ipairs(self) do pcall(one.domain.join, one.domain) end
+  for _, one in ipairs(self) do
+    pcall(one.domain.join, one.domain)
+    -- What it has not taken.
+    repeat
+      local has, connection = one.inbox:try_recv()
+      if has then connection:abort() end
+    until not has
+  end
 end
 
--- Gives a connection to the domain with the fewest among those that have room; if none has, to the first that gets some. One that accepts none for a while holds up nobody else's.
-local function give(crew, connection)
+-- Gives a connection to the domain with the fewest among those that have room, if there is one.
+local function try_give(crew, connection)
   local found, fewest
   for _, one in ipairs(crew) do
     local count = one.active:load()
     if (not fewest or count < fewest) and #one.inbox < ROOM then found, fewest = one, count end
   end
-  if found and found.inbox:try_send(connection) then return found.active:add() end
+  if not found or not found.inbox:try_send(connection) then return false end
+  found.active:add()
+  return true
+end
+
+-- If none has room, to the first that gets some. One that accepts none for a while holds up nobody else's.
+local function give(crew, connection)
+  if try_give(crew, connection) then return end
   local cases = {}
   for n, one in ipairs(crew) do cases[n] = { one.inbox, connection } end
   local n = pl.select(cases)
   crew[n].active:add()
+end
+
+-- Before the listener is closed, which would reset those whom nobody has accepted: hands out whoever has connected already, as far as there is room.
+local function hand_out_rest(crew, listener)
+  repeat
+    local connection = listener:accept(0)
+  until not connection or not try_give(crew, connection)
 end
 
 local function hand_out(crew, listener, refused)
@@ -69,12 +91,18 @@ local function hand_out(crew, listener, refused)
   end
 end
 
--- Begins `count` domains that run `body`, for connections of `listener`. What does not cross is an error here.
-local function begin(listener, count, name, body, ...)
+-- Begins `count` domains that run `body`, for connections of `listener`. What does not cross is an error here, in the words that `say` makes of it: it is known there what programs call
+-- what they have given.
+local function begin(listener, count, name, say, body, ...)
   local crew = setmetatable({ all_ended = true, grace = 10 }, Crew)
   for n = 1, count do
     local one = { inbox = pl.channel.new(ROOM), control = pl.channel.new(16), active = pl.atomic(0) }
-    one.domain = pl.domain.spawn(name .. " " .. n, member, body, one.inbox, one.control, one.active, listener, ...)
+    local ok, domain = pcall(pl.domain.spawn, name .. " " .. n, member, body, one.inbox, one.control, one.active, listener, ...)
+    if not ok then
+      Crew.__close(crew)
+      error(type(domain) == "string" and say(domain) or domain, 0)
+    end
+    one.domain = domain
     crew[n] = one
   end
   return crew
@@ -98,7 +126,7 @@ local function run(crew, listener, refused, closed)
   return crew.all_ended
 end
 
-serving.begin, serving.run = begin, run
+serving.begin, serving.run, serving.rest = begin, run, hand_out_rest
 
 -- l:serve --------------------------------------------------------------------------------------------
 
@@ -171,6 +199,9 @@ end
 -- The same, in a domain of a crew.
 local function in_domain(source, control, handler, options) return serve(source, handler, options, control) end
 
+-- The list is that of the options.
+local function say(message) return (message:gsub("the list, field '([%w_]+)',", "the option '%1'", 1)) end
+
 local function refused(on_error)
   return function(message)
     report(on_error, "cannot accept: " .. message)
@@ -182,7 +213,7 @@ function serving.serve(listener, handler, options, control)
   local count = options.domains
   if not count then return here(listener, control, handler, options) end
   local share = { max = -(-options.max // count), grace = options.grace, on_error = options.on_error }
-  local crew = begin(listener, count, "serve", in_domain, handler, share)
+  local crew = begin(listener, count, "serve", say, in_domain, handler, share)
   crew.grace = options.grace
   return run(crew, listener, refused(options.on_error))
 end

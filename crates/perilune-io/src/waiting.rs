@@ -64,6 +64,8 @@ pub trait Waited: Awaited + 'static {
     fn is_shared(&self) -> bool {
         false
     }
+    /// The time of a read is over, and its last attempt follows: what has come may not have been told yet.
+    fn is_late(&self) {}
     /// What is known when a wait for a peer begins, for traces (`seen.rs`).
     fn look(&self, _side: Side) -> Option<Before> {
         None
@@ -145,12 +147,11 @@ pub fn resume<T: Waited>(vm: &mut Vm, reason: Reason) -> Option<(Arc<T>, Progres
     if let Some(before) = &aside.before {
         aside.socket.tell(before);
     }
-    let progress = Progress {
-        is_first: false,
-        deadline: aside.deadline,
-        is_over: reason == Reason::Timeout,
-        done: aside.done,
-    };
+    let is_over = reason == Reason::Timeout;
+    if is_over && aside.side == Side::Read {
+        aside.socket.is_late();
+    }
+    let progress = Progress { is_first: false, deadline: aside.deadline, is_over, done: aside.done };
     Some((Arc::clone(&aside.socket), progress))
 }
 

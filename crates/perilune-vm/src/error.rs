@@ -11,6 +11,9 @@ use crate::num;
 use crate::value::{Tag, Value};
 use perilune_syntax::error::chunk_id;
 
+/// The name of chunks that are part of the runtime's own library.
+pub const OWN_SOURCE: &[u8] = b"=perilune";
+
 /// What a `Vm` knows of what is on its way through `Err`s, and of what has to become one. Code that runs in between, and is to know nothing of
 /// that (closing methods, finalisers, another fiber, another owner of the domain), runs between [`ErrorState::set_aside`] and putting back what that gave:
 /// the state moves as a unit.
@@ -138,7 +141,7 @@ impl Vm {
     }
 
     /// "chunk:line: " of the function at `level` (0: the running one), or nothing if that is no Lua function or its lines are not
-    /// known (`luaL_where`).
+    /// known (`luaL_where`). Nothing for a caller that is the runtime's own library, which programs do not know.
     pub fn where_(&self, level: u32) -> Vec<u8> {
         // SAFETY: walks the frames of the running stack.
         unsafe {
@@ -157,6 +160,9 @@ impl Vm {
                 return Vec::new();
             }
             let proto = (*frame_closure(base)).inst().proto();
+            if level > 0 && *proto.source == *OWN_SOURCE {
+                return Vec::new();
+            }
             let Some(line) = names::current_line(base) else { return Vec::new() };
             let mut text = chunk_id(&proto.source);
             text.extend_from_slice(format!(":{line}: ").as_bytes());

@@ -372,6 +372,7 @@ end
 for name, method in pairs { get = "GET", post = "POST", put = "PUT", delete = "DELETE", patch = "PATCH", head = "HEAD" } do
   core[name] = function(url, options)
     if type(url) ~= "string" then error("bad argument #1 to '" .. name .. "' (string expected, got " .. type(url) .. ")", 2) end
+    if options ~= nil and type(options) ~= "table" then error("bad argument #2 to '" .. name .. "' (table expected, got " .. type(options) .. ")", 2) end
     local o = { url = url, method = method }
     for k, v in pairs(options or {}) do o[k] = v end
     return perform(prepare(o, 2))

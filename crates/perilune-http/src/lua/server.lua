@@ -15,7 +15,7 @@ local error, getmetatable, ipairs, math, next, pairs, pcall = error, getmetatabl
 local setmetatable, string, tostring, type, xpcall = setmetatable, string, tostring, type, xpcall
 local now, sleep, timeout = pl.now, pl.sleep, pl.timeout
 local read_request, send_response, read_body = core.read_request, core.send_response, core.read_body
-local reason = core.reason
+local reason, has_unread = core.reason, core.has_unread
 local request_begins, request_handled, request_ends = core.request_begins, core.request_handled, core.request_ends
 
 -- Modes of send_response.
@@ -213,7 +213,7 @@ local function send(server, state, req, res, closing)
     if not all then return false end
   end
   if closes then
-    if too_long or req._left ~= 0 then linger(c) end
+    if too_long or req._left ~= 0 or has_unread(c) then linger(c) end
     return false
   end
   while req._left ~= 0 do
@@ -343,10 +343,12 @@ local function connection(server, l, c)
   if not ok then report(server, tostring(problem)) end
 end
 
--- Closes a connection on which nothing is going on; who waits for its next head sees the end.
+-- Closes a connection on which nothing is going on; who waits for its next head sees the end. False: a request has just come, which is answered first.
 local function close_idle(state)
+  if has_unread(state.c) then return false end
   state.idle = false
   local c <close> = state.c
+  return true
 end
 
 -- Counts ticks, and closes what has been idle for too long, until there are no more connections.
@@ -368,10 +370,7 @@ end
 local function admit(l)
   if l._permits:try_acquire() then return end
   for state in next, l._connections do
-    if state.idle then
-      close_idle(state)
-      break
-    end
+    if state.idle and close_idle(state) then break end
   end
   -- Those that end a turn meanwhile close as well.
   l._starved = true
@@ -379,11 +378,28 @@ local function admit(l)
   l._starved = false
 end
 
+-- Whoever has connected already and sent something is served, as far as there are places: closing would reset those whom nobody has accepted.
+local function accept_rest(l)
+  while l._serve and l._permits:try_acquire() do
+    local c = l._listener:accept(0)
+    if not c then return l._permits:release() end
+    if not has_unread(c) or not pcall(l._serve, c) then
+      c:close()
+      l._permits:release()
+      if l._source then l._source:ended() end
+    end
+  end
+end
+
 -- Whoever has just answered, or is about to, ends; what waits for its next request is closed.
 local function begin_closing(l)
   if l._closing then return end
   l._closing = true
-  l._listener:close()
+  -- Otherwise the fiber that accepts has not begun, and does this first.
+  if l._serve then
+    accept_rest(l)
+    l._listener:close()
+  end
   local idle = {}
   for state in next, l._connections do
     if state.idle then idle[#idle + 1] = state end
@@ -393,11 +409,12 @@ end
 
 local function accept(server, l, scope)
   local listener = l._listener
+  function l._serve(c) return scope:spawn(connection, server, l, c) end
   while not l._closing do
     local c, message, code = listener:accept()
     if c then
       admit(l)
-      scope:spawn(connection, server, l, c)
+      l._serve(c)
       local span = server._options.idle_timeout
       if span and not l._counting then
         l._counting = true
@@ -411,6 +428,8 @@ local function accept(server, l, scope)
       sleep(0.05)
     end
   end
+  accept_rest(l)
+  listener:close()
 end
 
 -- Listeners ------------------------------------------------------------------------------------------------------------------------
@@ -442,6 +461,8 @@ function Listener:close(grace)
     if grace > 0 and self._fiber:await(grace) then return true end
     if self._fiber:cancel("the server is closed") then
       pcall(self._fiber.await, self._fiber)
+      -- Which may not have begun.
+      self._listener:close()
       return false
     end
   end
@@ -475,6 +496,7 @@ function Crew:close(grace)
   if type(grace) ~= "number" then error("bad argument #1 to 'close' (number of seconds expected, got " .. type(grace) .. ")", 2) end
   if not self._closing then
     self._closing, self._crew.grace = true, grace
+    core.spread().rest(self._crew, self._listener)
     self._listener:close()
   end
   return self._fiber:await()
@@ -576,11 +598,23 @@ local function count_of(options)
   return count, next(rest) ~= nil and rest or nil
 end
 
+-- What programs call what they have given, in a message that it cannot go to another domain: one list is that of the steps, the other that of the options.
+local function say(steps)
+  return function(message)
+    message = message:gsub("the list, field %[(%d+)%]%[%d+%],", function(n)
+      local step = steps[tonumber(n)]
+      local place = step[1] == "route" and step[2] .. "', '" .. step[3] or step[2]
+      return "the function of '" .. step[1] .. "'" .. (type(place) == "string" and " for '" .. place .. "'" or "")
+    end, 1)
+    return (message:gsub("the list, field '([%w_]+)',", "the option '%1'", 1))
+  end
+end
+
 local function listen_in_domains(server, listener, is_own, count)
   local options, spread = {}, core.spread()
   for name, value in pairs(server._options) do options[name] = value end
   options.max_connections = -(-options.max_connections // count)
-  local ok, crew = pcall(spread.begin, listener, count, "http", in_domain, options, server._steps)
+  local ok, crew = pcall(spread.begin, listener, count, "http", say(server._steps), in_domain, options, server._steps)
   if not ok then
     if is_own then listener:close() end
     error(crew, 0)
@@ -597,14 +631,20 @@ local function listen_in_domains(server, listener, is_own, count)
   return l
 end
 
--- Listens: at an address, or with a listener that there is. Serves in the background, as long as the scope lasts.
-function Server:listen(address, options)
+-- Listens: at an address, which may be host and port, or with a listener that there is. Serves in the background, as long as the scope lasts.
+function Server:listen(address, options, behind)
+  local port
+  if type(address) == "string" and type(options) == "number" then port, options = options, behind end
   local listener, message, code, ok = address, nil, nil, nil
   local count, rest = count_of(options)
   local is_own, source = type(address) == "string", nil
   if is_own then
-    ok, listener, message, code = pcall(net.listen, address, rest)
-    if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'")), 2) end
+    if port then
+      ok, listener, message, code = pcall(net.listen, address, port, rest)
+    else
+      ok, listener, message, code = pcall(net.listen, address, rest)
+    end
+    if not ok then error((listener:gsub("^perilune:%d+: ", ""):gsub("'perilune.net.listen'", "'listen'"):gsub("there are: backlog, tls", "there are: backlog, domains, tls")), 2) end
     if not listener then return nil, message, code end
   elseif type(address) == "table" and address.ended then
     -- in a domain of a crew
@@ -709,6 +749,8 @@ function core.gzip_middleware(options)
     local res = following(req)
     local body = res and res.body
     if type(body) ~= "string" or #body < options.least or res.headers["content-encoding"] or res.headers["content-length"] then return res end
+    -- A part of a text is no text that could be compressed for itself.
+    if res.status == 206 then return res end
     local kind = res.headers["content-type"] or ""
     if not (kind:find "^text/" or kind:find "json" or kind:find "xml" or kind:find "javascript") then return res end
     local vary = res.headers.vary

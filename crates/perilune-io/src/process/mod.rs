@@ -37,6 +37,7 @@ use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -165,6 +166,20 @@ impl Process {
 
     fn take_back(&self, waiter: &Arc<Waiter>) {
         self.state.lock().waiters.retain(|w| !Arc::ptr_eq(w, waiter));
+    }
+
+    /// Asks the system whether it has ended: when a time is over, as the poller may not have told yet.
+    fn look(&self) {
+        let has_ended = match &self.state.lock().watch {
+            Some((_, fd)) => {
+                let mut fds = [PollFd::new(fd, PollFlags::IN)];
+                matches!(poll(&mut fds, Some(&Timespec::default())), Ok(1))
+            }
+            None => false,
+        };
+        if has_ended {
+            self.reap();
+        }
     }
 
     /// Sends a signal to its group.
@@ -363,6 +378,9 @@ static WAIT: Native = Native::leaf("wait", |vm| {
             is_over = reason == Reason::Timeout;
             outside::finish(vm);
         }
+    }
+    if is_over {
+        process.look();
     }
     loop {
         if let Some(status) = process.status() {

@@ -133,6 +133,11 @@ pub static RUN: Native = Native::leaf("run", |vm| {
             }
         }
     };
+    if is_over {
+        // The poller may not have told yet what has come in time.
+        running.outputs().for_each(|stream| stream.doubt());
+        running.process.look();
+    }
     loop {
         running.take_back();
         match running.gather() {

@@ -260,7 +260,11 @@ fn refuse(vm: &mut Vm, name: Gc<LuaString>, unsent: Unsent) -> Thrown {
 
 /// The wait for an answer has ended.
 fn conclude(vm: &mut Vm, client: &Arc<Client>, mut pending: Pending, reason: Reason) -> LuaResult<Outcome> {
-    let answer = calls(&pending.link).lock().answer(pending.id);
+    let mut answer = calls(&pending.link).lock().answer(pending.id);
+    if answer.is_none() && reason == Reason::Timeout {
+        pending.link.glance();
+        answer = calls(&pending.link).lock().answer(pending.id);
+    }
     let Some(frame) = answer else {
         return Ok(Outcome::Failed(match pending.link.over() {
             Some(failure) => failure.clone(),
@@ -509,6 +513,9 @@ static NEXT: Native = Native::leaf("next", |vm| {
             is_over = reason == Reason::Timeout;
             outside::finish(vm);
         }
+    }
+    if is_over {
+        link.glance();
     }
     let step = |waiter| client.calls().lock().step(incoming.id, client.window, waiter);
     loop {

@@ -150,10 +150,13 @@ local function in_domain(source, control, handlers, options)
   end)
 end
 
+-- The list is that of what is served.
+local function say(message) return (message:gsub("the list, field '([^']*)',", "the remote function '%1'", 1)) end
+
 -- The same in several domains. The fiber ends when the listener is closed, as it does with one.
 local function serve_in_domains(listener, handlers, count, max, calls)
   local spread = natives.spread()
-  local crew = spread.begin(listener, count, "rpc", in_domain, handlers, { max = -(-max // count), calls = calls })
+  local crew = spread.begin(listener, count, "rpc", say, in_domain, handlers, { max = -(-max // count), calls = calls })
   local closed = pl.channel.new()
   daemon(function()
     local guard <close> = setmetatable({}, { __close = function() closed:close() end })

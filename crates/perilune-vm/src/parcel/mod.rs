@@ -133,8 +133,7 @@ enum Repr {
     Noted(Box<(Parcel, Note)>),
 }
 
-/// The name of chunks that are part of the runtime's own library.
-pub const OWN_SOURCE: &[u8] = b"=perilune";
+pub use crate::error::OWN_SOURCE;
 
 /// What can go with a parcel beside its values.
 pub type Note = Arc<dyn std::any::Any + Send + Sync>;
