@@ -71,6 +71,16 @@ do
   L(1, 1, function() assert(verbose == false and nothing == nil) end)
   set()
   L(1, 1, function() assert(verbose == true and nothing == 1) end)
+  local k = 1
+  local function by(i) return i * k end
+  local function op(a, b) return a + b * k end
+  local list = { 3, 1, 2 }
+  local function before(a, b) return a * k < b * k end
+  k = 2
+  pool:sort(list, before)
+  say("loops of tasks", pool:map({ 1, 2 }, by)[2], pool:parallel_scan({ 1, 2, 3 }, op)[3], list[1],
+    pool:parallel_reduce(1, 4, 0, by, function(a, b) return a + b + 0 * k end), pool:parallel_find(1, 5, function(i) return i > k end))
+  k = 3
   fails("a setter", A, function() return verbose end)
   fails("assigns", L, 1, 1, function() verbose = 1 end)
   local function inner() verbose = 2 end
@@ -182,6 +192,9 @@ do
   local proxy = setmetatable({}, { __newindex = function(_, _, v) ch:send(v) end })
   L(1, 3, function(i) proxy[i] = i end)
   say("proxy", ch:recv() + ch:recv() + ch:recv())
+  L(1, 1, function(i) proxy.only = i end)
+  A(function(i) proxy.only = i end, 2)
+  say("proxy, a field", ch:recv() + ch:recv())
 end
 -- Every kind of table, every way to write to it, in warm code: it raises, and the next crossing brings what was written at home.
 do

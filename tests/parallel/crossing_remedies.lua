@@ -65,6 +65,11 @@ remedy("a channel",
   "local t = {} pool:async(function() t[1] = 'found' end):await()",
   "or a channel",
   "local c = pl.channel.new(1) pool:async(function() c:send 'found' end):await() return c:recv()")
+remedy("a cache",
+  "local memo = {} local function f(n) memo[n] = memo[n] or n * n return memo[n] end pool:async(f, 3):await()",
+  "or pl.per_domain for a cache in each domain",
+  "local memo = pl.per_domain(function() return {} end) "
+  .. "local function f(n) local memo = memo:get() memo[n] = memo[n] or n * n return memo[n] end return pool:async(f, 3):await()")
 remedy("a variable behind a table",
   "local n, m = 0, {} m.count = function() n = n + 1 end pool:async(function(k) m[k]() end, 'count'):await()",
   "Pass its value as an argument and return the new one",

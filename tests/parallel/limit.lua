@@ -108,6 +108,39 @@ until ended
 for i = 1, 4 do print("greedy", greedy[i]:join()) end
 print("modest", modest > 0)
 
+-- One that takes all it can get in pieces of decreasing size, and keeps it, beside small objects here.
+local ways = {
+  {"strings", function(size) return ("x"):rep(size) end},
+  {"arrays", function(size) return pl.array("u8", size) end},
+  {"islands", function(size) return pl.share{("x"):rep(size)} end},
+  {"messages", function(size)
+    local c = pl.channel.new()
+    c:send(("x"):rep(size))
+    return c
+  end},
+}
+for _, way in ipairs(ways) do
+  local name, take = way[1], way[2]
+  local full, go = pl.channel.new(), pl.channel.new()
+  local taker = pl.domain.spawn(function()
+    local keep = {}
+    local size = 16 * MB
+    while size >= 16384 do
+      if not pcall(function() keep[#keep + 1] = take(size) end) then size = size // 2 end
+    end
+    full:send(pl.memory().total > limit * 3 // 4)
+    go:recv()
+  end)
+  print(name, full:recv(), pcall(function()
+    local made = 0
+    for i = 1, 200000 do made = made + #{i, tostring(i)} end
+    return made
+  end))
+  go:close()
+  pcall(taker.join, taker)
+  collectgarbage()
+end
+
 print("at most", highest <= limit + 4 * MB or highest)
 print(pl.limit{memory = false} == limit, pl.limit{}, pl.memory().limit)
 -- Without a limit, more than that.

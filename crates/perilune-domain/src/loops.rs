@@ -537,7 +537,7 @@ pub(crate) static CROSSED: Native = Native::leaf("crossed", |vm| {
     if f.is_nil() {
         return vm.ret(f);
     }
-    let parcel = vm.pack_or_raise(&[f], PackRules::TASK)?;
+    let parcel = vm.pack_or_raise(&[f], PackRules::PART)?;
     let copy = vm.unpack_one(&parcel)?;
     vm.ret(copy)
 });

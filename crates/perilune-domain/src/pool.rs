@@ -767,10 +767,14 @@ static ASYNC: Native = Native::leaf("async", |vm| {
     if pool.queue().is_closed() {
         return Err(closed(vm, &pool));
     }
-    let parcel = with_values(vm, first, |vm, values| vm.pack_or_raise(values, PackRules::TASK))?;
     let f = vm.arg(first);
-    // The tasks of `map` and its like return what the program's function has returned.
-    let results = if vm.is_own_function(f) { PackRules::COLLECTED } else { PackRules::RESULT };
+    // The tasks of `map` and its like are waited for, and return what the program's function has returned.
+    let (sent, results) = if vm.is_own_function(f) {
+        (PackRules::PART, PackRules::COLLECTED)
+    } else {
+        (PackRules::TASK, PackRules::RESULT)
+    };
+    let parcel = with_values(vm, first, |vm, values| vm.pack_or_raise(values, sent))?;
     let task = Task::with_results(vm, parcel, None, "a task".into(), results);
     task.is_for(vm);
     task.report_created(vm, f);

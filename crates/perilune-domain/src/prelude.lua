@@ -415,13 +415,11 @@ function prelude.parallel_scan(pool, list, op, options, ...)
   local n = #list
   local size = options.chunk or block_size(pool, n)
   local parts = gather(blocks(pool, list, size, scan_block, op))
-  local tasks, before = {}, nil
-  for k = 2, parts.n do
-    local part = parts[k]
-    if k > 2 then tasks[k - 2] = pool:async(shift_block, part, 1, #part, op, before) end
-    local last = part[#part]
-    if k > 2 then before = op(before, last) else before = last end
-  end
+  -- What stands before each block, before there are tasks that fail as `op` may fail here.
+  local before = { parts.n > 1 and parts[2][#parts[2]] or nil }
+  for k = 3, parts.n - 1 do before[k - 1] = op(before[k - 2], parts[k][#parts[k]]) end
+  local tasks = {}
+  for k = 3, parts.n do tasks[k - 2] = pool:async(shift_block, parts[k], 1, #parts[k], op, before[k - 2]) end
   local shifted = gather(tasks)
   local results = prelude.array_like(list, n) or {}
   for k = 2, parts.n do

@@ -17,7 +17,10 @@
 //!
 //! **Whom it meets.** If one of many domains fills the memory, another one that asks for a little at that moment is not at fault. So of
 //! the last [`RESERVE`]th part of the limit a heap may take the more, the less it holds of the whole, and nothing if it holds such a part itself: those
-//! who hold much are refused first.
+//! who hold much are refused first. That goes for what is large, too, and there the request counts as held: a table that doubles, granted up to the
+//! limit, would have its neighbours refused until its own domain comes to a safepoint. Whose islands, arrays and messages are is not known, since many
+//! domains may use the same. So what is large there leaves half of that part alone, and what is small a quarter ([`program_has_room`]): who has filled
+//! the memory with arrays can still be sent a message.
 //!
 //! **Before that.** What other heaps could free is not known to the one that is refused, and it cannot make them collect. So majors come earlier the
 //! less room there is (`pace.rs` takes it for a limit of the heap's own), and in the last [`PRESSURE`]th part each heap makes a complete one that
@@ -28,6 +31,7 @@
 //! collect everything: no domain ever stops another one. One counter for each message: two threads that send to each other would take turns on its
 //! cache line.
 
+use crate::heap::LARGEST_SMALL;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
@@ -118,11 +122,16 @@ pub fn program_limit() -> Option<usize> {
     (limit != usize::MAX).then_some(limit)
 }
 
-/// Whether the program may hold `more` bytes more than it does.
+/// Whether the program may hold `more` bytes more outside of its heaps. Of what is kept for heaps that hold little, half is not for what is large there, a quarter
+/// not for what is small.
 #[inline]
 pub fn program_has_room(more: usize) -> bool {
     let limit = LIMIT.load(Relaxed);
-    limit == usize::MAX || program_bytes().total().checked_add(more).is_some_and(|total| total <= limit)
+    if limit == usize::MAX {
+        return true;
+    }
+    let kept = limit / RESERVE / if more > LARGEST_SMALL { 2 } else { 4 };
+    program_bytes().total().checked_add(more).is_some_and(|total| total <= limit - kept)
 }
 
 /// What is left for a heap that holds `own` bytes; `None`: more than anybody needs.
@@ -227,6 +236,11 @@ impl Reported {
         if self.exempt { None } else { room_for(self.bytes) }
     }
 
+    /// Whether this heap may hold `more` bytes more: what is left for one that holds them already.
+    pub fn has_room(&self, more: usize) -> bool {
+        self.exempt || room_for(self.bytes.saturating_add(more)).is_none_or(|room| more <= room)
+    }
+
     /// A major is complete; the heap holds so many bytes, with what is counted elsewhere.
     pub fn major_done(&mut self, held: usize) {
         self.at_major = held;
@@ -286,6 +300,11 @@ mod tests {
         let (little, much) = (small.room().unwrap(), large.room().unwrap());
         assert_eq!(much, 0);
         assert!(little > 2 << 30, "{little}");
+        // What is large leaves the same to others, and what is outside of heaps half of it.
+        assert!(small.has_room(1 << 20) && !large.has_room(1 << 20) && !small.has_room(3 << 30));
+        set_program_limit(Some(program_bytes().total() + (8 << 30)));
+        assert!(large.has_room(1 << 30) && !large.has_room(2 << 30));
+        assert!(program_has_room(4 << 30) && !program_has_room(6 << 30));
         set_program_limit(None);
         assert_eq!(large.room(), None);
     }

@@ -9,7 +9,7 @@
 //! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used up, `due` is
 //! set; the next safepoint calls [`Heap::step`].
 
-use crate::account::{PORTION, Reported, program_has_room, program_limit};
+use crate::account::{PORTION, Reported, program_limit};
 use crate::blocks::{BlockSpace, POISON};
 use crate::large::{CardMark, LargeSpace, mark_card, size_of_large};
 use crate::layout::*;
@@ -692,7 +692,7 @@ impl Heap {
     #[inline]
     pub fn has_room(&self, more: usize) -> bool {
         self.live_bytes().checked_add(more).is_some_and(|total| total <= self.limit)
-            && (more <= LARGEST_SMALL || self.account.exempt || program_has_room(more))
+            && (more <= LARGEST_SMALL || self.account.has_room(more))
     }
 
     /// The program's limit is not for this heap, or is again: for libraries that are being opened, which has no one to fail.

@@ -93,6 +93,8 @@ pub enum Globals {
 impl PackRules {
     /// A task's function and its arguments.
     pub const TASK: PackRules = PackRules { role: Role::Argument, globals: Globals::Task, waits: false };
+    /// A part of a loop that the runtime's own code makes of tasks, and waits for: its function and arguments, functions of the program among them.
+    pub const PART: PackRules = PackRules { role: Role::Argument, globals: Globals::Task, waits: true };
     /// The functions of a loop that the caller waits for.
     pub const LOOP: PackRules = PackRules { role: Role::Loop, globals: Globals::Task, waits: true };
     /// The function of a new domain and its arguments.

@@ -549,7 +549,9 @@ impl<'v> Packer<'v> {
             let mentions = proto.mentions();
             let fields =
                 || mentions.fields.iter().filter(move |f| f.upvalue == n as u8 && f.reads).map(|f| &*f.name);
-            let whole = mentions.whole.contains(&(n as u8));
+            // What is stored into goes to its `__newindex` (others have been refused), which belongs to the whole.
+            let is_stored_into = mentions.fields.iter().any(|f| f.upvalue == n as u8 && f.assigns);
+            let whole = is_stored_into || mentions.whole.contains(&(n as u8));
             let hold = match v.tag() {
                 Tag::TABLE | Tag::CLOSURE => self.hold_of_variable(&proto, desc),
                 _ => 0,

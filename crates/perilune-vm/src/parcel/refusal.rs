@@ -200,10 +200,10 @@ impl Refusal {
                 };
                 let name = if name == "?" { "it" } else { name };
                 let remedy = if *in_loop {
-                    "Let pool:map or pool:parallel_reduce collect what the function returns, or use pl.array or pl.map for what all write to".into()
+                    "Let pool:map or pool:parallel_reduce collect what the function returns, or use pl.array or pl.map for what all write to, or pl.per_domain for a cache in each domain".into()
                 } else {
                     format!(
-                        "Pass {name} as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel"
+                        "Pass {name} as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel, or pl.per_domain for a cache in each domain"
                     )
                 };
                 format!(

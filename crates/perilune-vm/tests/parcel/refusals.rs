@@ -43,7 +43,7 @@ fn stripped_functions_have_no_names() {
         text(source, PackRules::TASK),
         "the function cannot go to another domain: the function at ?:1 stores into '?'. \
          It would have a frozen copy there, and the table here would never see the store. \
-         Pass it as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel"
+         Pass it as an argument to get a copy to write to, and return that, or use pl.array, pl.map or a channel, or pl.per_domain for a cache in each domain"
     );
     let source = "local n = 0 local function f() n = n + 1 end return load(string.dump(f, true))";
     assert_eq!(
