@@ -136,8 +136,8 @@ impl Vm {
             return Value::NIL;
         }
         let name = self.event_name(e);
-        // SAFETY: a table has a slot for each field of its shape.
         let v = match self.lua.caches.shared.find_own(mt.shape, name.ptr()) {
+            // SAFETY: a table has a slot for each field of its shape.
             Some(slot) => unsafe { *mt.slots.add(slot as usize) },
             None => self.search_metamethod(mt, name),
         };

@@ -91,6 +91,12 @@ impl Shapes {
         self.others
     }
 
+    /// Something may be learnt from tables of this shape.
+    fn has_room_for(&self, shape: u32) -> bool {
+        let is_full = self.others && self.own().len() == MOST_SHAPES;
+        !is_full && self.own().iter().all(|(known, _)| *known != shape)
+    }
+
     /// A table of this shape, which may have the field in a slot.
     fn add(&mut self, shape: u32, slot: Option<u32>) {
         if self.own().iter().any(|(known, _)| *known == shape) {
@@ -631,8 +637,7 @@ impl Vm {
             if let Some((object, name)) = object.filter(|(v, _)| v.tag() == Tag::TABLE) {
                 let (shape, site) = ((*(object.payload() as *mut Table)).shape, &mut log.sites[at]);
                 site.shapes |= *site.shape.get_or_insert(shape) != shape;
-                let is_known = site.fields.own().iter().any(|(known, _)| *known == shape);
-                if !is_known && !(site.fields.others && site.fields.own().len() == MOST_SHAPES) {
+                if site.fields.has_room_for(shape) {
                     let name = (*(*inst).k.add(name as usize)).gc();
                     let slot = if is_dict(shape) { None } else { lookup(shape, name) };
                     site.fields.add(shape, slot);
