@@ -164,9 +164,9 @@ impl Default for Price {
 const EXPANSION: usize = 25;
 
 impl Price {
-    /// What so many instructions of intermediate form cost, in nanoseconds; twice as much each time that it is done again: what did not last is less likely to, but knows what the one before has failed at.
+    /// What so many instructions of intermediate form cost, in nanoseconds; half as much again each time that it is done again: what did not last is less likely to, but knows what the one before has failed at.
     pub fn of(&self, size: usize, before: u32) -> f64 {
-        size as f64 * self.each.load(Ordering::Relaxed) as f64 * f64::exp2(before.min(15) as f64)
+        size as f64 * self.each.load(Ordering::Relaxed) as f64 * (1.0 + before as f64 / 2.0)
     }
 
     /// The same of so many of bytecode, before anything has been built.

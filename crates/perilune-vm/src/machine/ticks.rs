@@ -1,7 +1,7 @@
 //! What a domain does when its specializer, on a thread of its own, says that time has passed, or that there is new machine code.
 //!
 //! A tick that finds a function running that has no machine code makes the domain *warm* by one; from [`WARM`] on what runs is recorded. So nothing is counted
-//! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes twice as many ticks until the next,
+//! in between, and a program pays for looking after it with a little at each tick, and with the recordings: after each from which no machine code has come it takes more ticks until the next,
 //! unless the specializer has an appointment ([`super::Specializer::is_due`]).
 
 use crate::Vm;
@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 /// So many ticks that find functions without machine code are worth a recording.
 const WARM: u32 = 2;
-/// From one recording to the next it takes at least so many ticks, and twice as many for each fruitless one, up to this power of two.
+/// From one recording to the next it takes at least so many ticks, and half the square of how many were fruitless. (Ticks get rarer with the program's time: with twice as many for each, a program whose first tenth of a second
+/// is not like the rest was not looked at for a third of a second.)
 const GAP: u32 = 2;
-/// See [`GAP`].
-const MOST_FRUITLESS: u32 = 10;
+/// More fruitless ones are not counted.
+const MOST_FRUITLESS: u32 = 16;
 
 /// What ticks have found.
 #[derive(Default)]
@@ -41,7 +42,7 @@ impl Ticks {
             return false;
         }
         self.warm = 0;
-        self.next = self.seen.saturating_add(GAP << self.fruitless);
+        self.next = self.seen.saturating_add(GAP + self.fruitless * self.fruitless / 2);
         self.fruitless = (self.fruitless + 1).min(MOST_FRUITLESS);
         true
     }
