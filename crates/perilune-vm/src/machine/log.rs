@@ -483,7 +483,8 @@ impl Vm {
     /// # Safety
     /// The instance lives.
     unsafe fn begin_log_of(&mut self, inst: *mut ProtoInst, quota: u32, lesson: bool) {
-        if self.lua.machine.logging.is_some() {
+        let machine = &self.lua.machine;
+        if machine.logging.is_some() || machine.distrusted || machine.watched {
             return;
         }
         let mut logging = Logging {
