@@ -83,6 +83,19 @@ impl Vm {
         InterruptHandle(Arc::clone(&self.lua.interrupt))
     }
 
+    /// The interrupt word was seen to be set where a native begins a function: acts on what concerns machine code, and leaves the other causes. A closing method that begins because its fiber is cancelled is not to be
+    /// cancelled before its first instruction.
+    #[cold]
+    pub(crate) fn handle_ticks(&mut self) {
+        let causes = self.lua.interrupt.fetch_and(!(INSTALL | TICK), Ordering::Relaxed);
+        if causes & INSTALL != 0 {
+            self.install_machine_code();
+        }
+        if causes & TICK != 0 {
+            self.tick();
+        }
+    }
+
     /// The interrupt word was seen to be set: clears it and acts on its causes.
     #[cold]
     pub(crate) fn handle_interrupt(&mut self) -> LuaResult<()> {

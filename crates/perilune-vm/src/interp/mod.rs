@@ -253,9 +253,9 @@ unsafe fn reload(vm: *mut Vm) -> Exit {
 pub(crate) fn execute(vm: &mut Vm) -> Exit {
     // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
     execute_with(vm, |vm| unsafe {
-        // A native that calls short functions polls for them: none of them may ever do.
+        // A native that calls short functions is where ticks find them: none of them may ever poll.
         if vm.lua.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
-            flow!(vm, vm.handle_interrupt().map(|()| Step::Continue));
+            vm.handle_ticks();
         }
         crate::machine::begin(vm).unwrap_or_else(|| reload(vm))
     })
