@@ -126,7 +126,7 @@ impl Lowering<'_, '_> {
         let call = self.b.ins().call_indirect(self.step, address, arguments);
         let done = self.b.inst_results(call)[0];
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
-        self.unless(done, slow);
+        self.if_done(done, slow);
     }
 
     /// `CLOSURE`. Variables that functions refer to are always in their slots.
@@ -173,7 +173,7 @@ impl Lowering<'_, '_> {
         let call = self.b.ins().call_indirect(self.follow, address, &[vm, level]);
         let done = self.b.inst_results(call)[0];
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
-        self.unless(done, slow);
+        self.if_done(done, slow);
         if let Some(now) = &mut self.now {
             now.forget_upvalues(at);
         }

@@ -223,7 +223,7 @@ impl Lowering<'_, '_> {
         let call = self.b.ins().call_indirect(self.leaf_set, address, &[vm, table, key, payload, tag]);
         let done = self.b.inst_results(call)[0];
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
-        self.unless(done, slow);
+        self.if_done(done, slow);
     }
 
     /// Stores whatever it is under the key of instruction `at`.
