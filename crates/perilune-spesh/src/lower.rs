@@ -29,6 +29,7 @@ mod control;
 mod cost;
 mod elements;
 mod facts;
+mod failures;
 mod index;
 mod inline;
 mod iterate;
@@ -52,12 +53,13 @@ use crate::trials::Trials;
 use crate::units::{self, Unit};
 pub use cost::Cost;
 use facts::{Fact, Facts, FrameNumber, Name};
+pub use failures::Failures;
 use inline::Frame;
 pub use inline::is_inlinable;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Instr, Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{EXITED, Exits, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
+use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -153,36 +155,6 @@ pub fn signature() -> Signature {
     signature.params = [types::I64, types::I64, types::I64, types::I32].map(AbiParam::new).to_vec();
     signature.returns = vec![AbiParam::new(types::I64)];
     signature
-}
-
-/// Where earlier code of a function has been left, as it was at one moment. Other domains run that code, and count, while this one is made: passes that asked anew
-/// would not agree on what an instruction is, and one would take for stored what the other has left in a processor register.
-pub struct Failures {
-    exits: Arc<Exits>,
-    counts: Box<[u32]>,
-}
-
-impl Failures {
-    /// As it is now.
-    pub fn of(exits: Arc<Exits>, proto: &Proto) -> Failures {
-        let counts = (0..proto.code.len()).map(|at| exits.at(at)).collect();
-        Failures { exits, counts }
-    }
-
-    /// How often instruction `at` had been the reason.
-    fn at(&self, at: usize) -> u32 {
-        self.counts[at]
-    }
-
-    /// See [`Exits::addresses`].
-    fn addresses(&self, at: usize) -> [usize; 2] {
-        self.exits.addresses(at)
-    }
-
-    /// What goes on counting.
-    pub fn exits(&self) -> &Arc<Exits> {
-        &self.exits
-    }
 }
 
 /// What is to be compiled, and what is known of it.

@@ -1,0 +1,35 @@
+//! How often code has been left because something was not as expected.
+
+use perilune_syntax::Proto;
+use perilune_vm::machine::Exits;
+use std::sync::Arc;
+
+/// Where earlier code of a function has been left, as it was at one moment. Other domains run that code, and count, while this one is made: passes that asked anew
+/// would not agree on what an instruction is, and one would take for stored what the other has left in a processor register.
+pub struct Failures {
+    exits: Arc<Exits>,
+    counts: Box<[u32]>,
+}
+
+impl Failures {
+    /// As it is now.
+    pub fn of(exits: Arc<Exits>, proto: &Proto) -> Failures {
+        let counts = (0..proto.code.len()).map(|at| exits.at(at)).collect();
+        Failures { exits, counts }
+    }
+
+    /// How often instruction `at` had been the reason.
+    pub(super) fn at(&self, at: usize) -> u32 {
+        self.counts[at]
+    }
+
+    /// See [`Exits::addresses`].
+    pub(super) fn addresses(&self, at: usize) -> [usize; 2] {
+        self.exits.addresses(at)
+    }
+
+    /// What goes on counting.
+    pub fn exits(&self) -> &Arc<Exits> {
+        &self.exits
+    }
+}
