@@ -60,6 +60,19 @@ impl Lowering<'_, '_> {
     ) {
         self.has_room(at, callee, inst);
         self.poll(at);
+        self.call_checked(at, callee, window, (inst, run), end, words);
+    }
+
+    /// The same where there is room, and nobody wants to interrupt.
+    pub(super) fn call_checked(
+        &mut self,
+        at: usize,
+        callee: Val,
+        window: usize,
+        (inst, run): (Val, Val),
+        end: Val,
+        words: (u64, u32),
+    ) {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let end = self.pad(callee, inst, end);
         // Where a function of variable arguments finds them.
@@ -113,10 +126,7 @@ impl Lowering<'_, '_> {
             return self.give_back_native(at, native, &quick);
         }
         if self.frame != 0 {
-            // The frame whose place it would take is not there.
-            return if !self.inline_tail(at) {
-                self.exit(at, EXITED)
-            };
+            return self.inlined_tail_call(at);
         }
         let i = self.code(at);
         let a = i.a() as usize;
@@ -137,7 +147,8 @@ impl Lowering<'_, '_> {
         let closure = self.payload_of(a);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let none = self.exit_block(at, EXITED);
+        // Another one is interpreted: that is no reason to make this code anew.
+        let none = self.exit_block(at, LEAVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, none);
         self.has_room(at, base, inst);
@@ -237,7 +248,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Leaves, for the interpreter to call, unless the frame at `callee` and the native one have room.
-    fn has_room(&mut self, at: usize, callee: Val, inst: Val) {
+    pub(super) fn has_room(&mut self, at: usize, callee: Val, inst: Val) {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
         let vm = self.b.use_var(self.vm);
@@ -343,7 +354,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Values of registers from `a` on go to lower addresses, from so far from `target` on. None is overwritten before it is moved.
-    fn give(&mut self, a: usize, target: Val, offset: i32, count: i32) {
+    pub(super) fn give(&mut self, a: usize, target: Val, offset: i32, count: i32) {
         for n in 0..count {
             let r = a + n as usize;
             let to = offset + n * layout::VALUE_SIZE;

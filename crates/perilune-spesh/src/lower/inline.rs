@@ -60,8 +60,8 @@ pub(super) struct Frame<'a> {
     pub call: Option<usize>,
     /// What becomes of its results; `None`: the call says so.
     ends: Option<Ends>,
-    /// It has replaced another function, by a tail call.
-    tail: bool,
+    /// So many functions have replaced each other in its place, by tail calls.
+    tails: usize,
     /// The address of its constants.
     constants: Variable,
 }
@@ -76,8 +76,8 @@ struct Inlined<'a> {
     /// How many arguments it gets, which are in its registers.
     arguments: usize,
     ends: Option<Ends>,
-    /// It takes the place of the function that calls it.
-    tail: bool,
+    /// It takes the place of the function that calls it, which is the last of so many.
+    tails: usize,
 }
 
 impl<'a> Frame<'a> {
@@ -90,7 +90,7 @@ impl<'a> Frame<'a> {
             caller: 0,
             call: None,
             ends: None,
-            tail: false,
+            tails: 0,
             constants,
         }
     }
@@ -146,11 +146,16 @@ pub(super) fn tail_native(log: &Log, at: usize) -> Option<(&'static Native, Quic
 
 /// Whether the tail call at `at` has always gone on with one function of Lua, with arguments whose number is known, and nothing to be closed.
 fn tail_calls_one(log: &Log, at: usize) -> bool {
-    let (i, site) = (log.proto().code[at], log.site(at));
-    site.callee != 0 && !site.callees && site.native.is_none() && i.b() != 0 && i.d() == 0
+    !log.site(at).callees && is_call_of_lua(log, at)
 }
 
-/// Whether a function can be inlined at all, as far as it alone decides. What it makes tail calls of has to be, too.
+/// Whether the tail call at `at` has gone on with functions of Lua alone, with arguments whose number is known, and nothing to be closed.
+fn is_call_of_lua(log: &Log, at: usize) -> bool {
+    let (i, site) = (log.proto().code[at], log.site(at));
+    site.callee != 0 && site.native.is_none() && i.b() != 0 && i.d() == 0
+}
+
+/// Whether a function can be inlined at all, as far as it alone decides. What it makes tail calls of is inlined, too, or called.
 pub fn is_inlinable(log: &Log) -> bool {
     let proto = log.proto();
     let plain = |(at, i): (usize, &Instr)| match i.op() {
@@ -158,7 +163,7 @@ pub fn is_inlinable(log: &Log) -> bool {
         Some(Op::Return) => i.b() != 0 && i.d() == 0,
         // Who has never come there exits.
         Some(Op::TailCall) => {
-            log.site(at).times() == 0 || tail_native(log, at).is_some() || tail_calls_one(log, at)
+            log.site(at).times() == 0 || tail_native(log, at).is_some() || is_call_of_lua(log, at)
         }
         Some(Op::ForLoop | Op::ForPrep | Op::TForPrep | Op::TForCall | Op::TForLoop | Op::JumpBack) => false,
         Some(Op::VarargPrep | Op::Vararg | Op::Lift | Op::Close | Op::Tbc | Op::Closure | Op::SetList) => {
@@ -292,7 +297,7 @@ impl<'a> Lowering<'a, '_> {
             None => (layout::call_word(i.a(), i.c() as i16 - 1), layout::FRAME_TAG.0 as u32),
             Some(ends) => layout::metamethod_words(ends, (own.window - caller.window) as u32),
         };
-        (if own.tail { word | layout::TAIL_CALL } else { word }, second)
+        (if own.tails > 0 { word | layout::TAIL_CALL } else { word }, second)
     }
 
     /// The records of inlined frames, down to the one that is being built, are as its callers would have written them. The position of the last is missing.
@@ -356,38 +361,34 @@ impl<'a> Lowering<'a, '_> {
 
     /// The log of the function that instruction `at` has always called, if that is to be inlined, with its first register here.
     fn always_called(&self, at: usize, window: usize) -> Option<&'a Log> {
+        self.to_build(at, window, self.frame)
+    }
+
+    /// The same, in place of a call that frame `caller` is to get the results of: of a tail call that is not the one which makes it.
+    fn to_build(&self, at: usize, window: usize, caller: FrameNumber) -> Option<&'a Log> {
         let site = self.site(at);
         let (failures, inside) = self.failures_at(at);
         if site.callees || site.native.is_some() || failures.at(inside) >= MOST_FAILURES {
             return None;
         }
-        let log = self.task.callees.get(&site.callee)?;
-        let mut around = vec![self.frame];
+        let log: &'a Log = self.task.callees.get(&site.callee)?;
+        let mut around = vec![caller];
         while let Some(&frame) = around.last().filter(|frame| **frame != 0) {
             around.push(self.frames[frame as usize].caller);
         }
-        let is_same =
-            |frame: &&u16| std::ptr::eq(&**self.frames[**frame as usize].log.proto(), &**log.proto());
-        let recursive = around.iter().filter(is_same).count();
+        let around: Vec<usize> =
+            around.into_iter().map(|frame| self.frames[frame as usize].log.function()).collect();
         let size: usize = self.frames[1..].iter().map(|frame| frame.code.len()).sum();
-        (around.len() < MOST_INLINED && recursive < 2 && self.fits(log, window, size, MOST_TAILS))
-            .then_some(&**log)
+        (around.len() < MOST_INLINED && self.fits(log, window, size, &around)).then_some(log)
     }
 
-    /// Whether the function, and those that it makes tail calls of, at most so many one after the other, can be inlined on registers from `window` on, beside so many instructions.
-    fn fits(&self, log: &Log, window: usize, size: usize, tails: usize) -> bool {
-        let (proto, size) = (log.proto(), size + log.proto().code.len());
-        let goes_on = |(at, i): (usize, &Instr)| {
-            if i.op() != Some(Op::TailCall) || log.site(at).times() == 0 || tail_native(log, at).is_some() {
-                return true;
-            }
-            let next = self.task.callees.get(&log.site(at).callee);
-            tails > 0 && next.is_some_and(|next| self.fits(next, window, size, tails - 1))
-        };
+    /// Whether the function can be inlined on registers from `window` on, beside so many instructions and in these functions.
+    fn fits(&self, log: &Log, window: usize, size: usize, around: &[usize]) -> bool {
+        let proto = log.proto();
         window + proto.max_stack as usize <= self.room
-            && size <= MOST_INSTRUCTIONS
+            && size + proto.code.len() <= MOST_INSTRUCTIONS
+            && around.iter().filter(|function| **function == log.function()).count() < 2
             && is_inlinable(log)
-            && proto.code.iter().enumerate().all(goes_on)
     }
 
     /// Builds the function that is called at `at` in place; whether it has.
@@ -399,7 +400,7 @@ impl<'a> Lowering<'a, '_> {
         let other = self.exit_block(at, EXITED);
         let (_, inst) = self.function_in(a, other);
         let arguments = i.b() as usize - 1;
-        self.build(at, Inlined { log, inst, window, arguments, ends: None, tail: false }, other);
+        self.build(at, Inlined { log, inst, window, arguments, ends: None, tails: 0 }, other);
         match i.c() {
             0 => {
                 self.forget_from(a + 1, at);
@@ -426,14 +427,61 @@ impl<'a> Lowering<'a, '_> {
         (closure, self.load(types::I64, closure, layout::CLOSURE_INST))
     }
 
-    /// Builds the function that an inlined one makes a tail call of in its place; whether it has. Whoever has called that one gets the result.
-    pub(super) fn inline_tail(&mut self, at: usize) -> bool {
+    /// The tail call at `at`, of an inlined function.
+    pub(super) fn inlined_tail_call(&mut self, at: usize) {
         let inside = at - self.own().first;
-        if !tail_calls_one(self.log, inside) {
-            return false;
+        if tail_calls_one(self.log, inside) && self.own().tails < MOST_TAILS && self.inline_tail(at) {
+            return;
         }
+        match is_call_of_lua(self.log, inside) {
+            true => self.call_instead(at),
+            false => self.exit(at, EXITED),
+        }
+    }
+
+    /// The tail call at `at`, of an inlined function, calls machine code on the window of that one: the callee's frame is where that of the inlined one would be, and who has called this gets the results.
+    fn call_instead(&mut self, at: usize) {
+        let (i, frame) = (self.code(at), self.own());
+        let (a, window, ends) = (i.a() as usize, frame.window, frame.ends);
+        let (call, caller) = (frame.call.expect("an inlined frame"), frame.caller);
+        let past = frame.first + frame.code.len();
+        self.flush_all();
+        let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
+        let (closure, inst) = self.function_in(a, other);
+        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        self.unless(there, leave);
+        let base = self.b.use_var(self.base);
+        let callee = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        self.has_room(at, callee, inst);
+        self.poll(at);
+        // From here on this function's frame is over.
+        let (word, second) = self.record_words(self.frame, call);
+        self.store(closure, callee, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        let count = i.b() as i32 - 1;
+        self.give(a + layout::GAP as usize, callee, 0, count);
+        let end = self.b.ins().iadd_imm_s(callee, (count * layout::VALUE_SIZE) as i64);
+        let own = (self.frame, self.log, self.proto, self.constants, self.at);
+        let whose = &self.frames[caller as usize];
+        (self.log, self.proto, self.constants) = (whose.log, whose.log.proto(), whose.constants);
+        (self.frame, self.at) = (caller, call);
+        self.call_checked(call, callee, window, (inst, run), end, (word | layout::TAIL_CALL, second));
+        self.forget(call);
+        self.forget_from(window - layout::GAP as usize, call);
+        match ends {
+            None if self.code(call).c() == 0 => self.one_result_there(call),
+            Some(Ends::Jump { .. }) => self.go_where_told(call),
+            _ => {}
+        }
+        (self.frame, self.log, self.proto, self.constants, self.at) = own;
+        self.edge(past);
+        self.now = None;
+    }
+
+    /// Builds the function that an inlined one makes a tail call of in its place; whether it has. Whoever has called that one gets the result.
+    fn inline_tail(&mut self, at: usize) -> bool {
         let (i, window) = (self.code(at), self.own().window);
-        let Some(log) = self.always_called(at, window) else { return false };
+        let Some(log) = self.to_build(at, window, self.own().caller) else { return false };
         let a = i.a() as usize;
         let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
         let (closure, inst) = self.function_in(a, other);
@@ -448,7 +496,7 @@ impl<'a> Lowering<'a, '_> {
             self.pass_register(window + n, self.own_window(a) + n);
         }
         let (ends, past) = (self.own().ends, self.own().first + self.own().code.len());
-        self.build_here(at, Inlined { log, inst, window, arguments, ends, tail: true });
+        self.build_here(at, Inlined { log, inst, window, arguments, ends, tails: self.own().tails + 1 });
         self.edge(past);
         self.now = None;
         true
@@ -494,7 +542,7 @@ impl<'a> Lowering<'a, '_> {
 
     /// The same where that is so.
     fn build_here(&mut self, at: usize, what: Inlined<'a>) {
-        let Inlined { log, inst, window, arguments, ends, tail } = what;
+        let Inlined { log, inst, window, arguments, ends, tails } = what;
         let proto = log.proto();
         let next = self
             .places
@@ -515,11 +563,11 @@ impl<'a> Lowering<'a, '_> {
         }
         let outer = (self.frame, self.log, self.proto, self.constants, self.stepped);
         let length = code.len();
-        let (caller, call) = match tail {
-            true => (self.own().caller, self.own().call),
-            false => (self.frame, Some(at)),
+        let (caller, call) = match tails {
+            0 => (self.frame, Some(at)),
+            _ => (self.own().caller, self.own().call),
         };
-        self.frames.push(Frame { log, code, first, window, caller, call, ends, tail, constants: variable });
+        self.frames.push(Frame { log, code, first, window, caller, call, ends, tails, constants: variable });
         self.frame = (self.frames.len() - 1) as u16;
         (self.log, self.proto, self.constants) = (log, proto, variable);
         for place in first..first + length {
@@ -562,7 +610,7 @@ impl<'a> Lowering<'a, '_> {
         self.has_registers(window + log.proto().max_stack as usize, leave);
         self.pass(closure, arguments);
         let count = arguments.len();
-        self.build_here(at, Inlined { log, inst, window, arguments: count, ends: Some(ends), tail: false });
+        self.build_here(at, Inlined { log, inst, window, arguments: count, ends: Some(ends), tails: 0 });
         self.forget_from(window, at);
         true
     }

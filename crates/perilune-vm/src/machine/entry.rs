@@ -1,7 +1,7 @@
 //! From the interpreter into machine code, and back for one instruction.
 
 use super::callees::{drive, entry_at, quick_return};
-use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, STAY, TAIL};
+use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
 use crate::Vm;
 use crate::frame::{CONT_ENTER, F_CONT, F_TAIL, F_VARARG, frame};
 use crate::interp::{
@@ -487,26 +487,15 @@ pub(crate) unsafe extern "C-unwind" fn follow(vm: *mut Vm, mut answer: u64) -> u
                 save!(vm, base, (*inst).code);
                 return LEAVE;
             }
-            answer = start(vm, base, inst);
+            // As machine code calls it. If its instance dies meanwhile, its addresses on the native stack keep the code.
+            let run: Run = std::mem::transmute::<*const (), Run>((*inst).native);
+            answer = run(vm, base, inst, MachineCode::START);
         }
         answer
     }
 }
 
-/// Calls the machine code of the function whose complete frame is at `base`.
-///
-/// # Safety
-/// The instance is that of the frame's function, and has machine code for its start.
-#[inline]
-unsafe fn start(vm: *mut Vm, base: *mut Value, inst: *mut ProtoInst) -> u64 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        save!(vm, base, (*(*inst).proto).code.as_ptr());
-        start_at(vm, base, inst, MachineCode::START)
-    }
-}
-
-/// The same for an entry, which is where the frame's `pc` is.
+/// Calls the machine code of the function whose complete frame is at `base`, at an entry, which is where the frame's `pc` is.
 ///
 /// # Safety
 /// The instance is that of the frame's function, and has machine code with this entry.
