@@ -466,10 +466,11 @@ impl Compiler {
         let code = unsafe {
             let run = std::mem::transmute::<usize, Run>(code.address());
             let length = code.len();
-            // What the code refers to: functions, and counts.
+            // What the code refers to: functions, counts, and points.
             let counts: Vec<_> =
                 drafted.failures_of_callees.values().map(|f| Arc::clone(f.exits())).collect();
-            let memory = Box::new((Installed(Some(code), Arc::clone(&self.map)), draft.protos, counts));
+            let memory = (Installed(Some(code), Arc::clone(&self.map)), draft.protos, counts, draft.points);
+            let memory = Box::new(memory);
             let proto = Arc::clone(log.proto());
             MachineCode::new(
                 proto,

@@ -59,7 +59,7 @@ pub use inline::is_inlinable;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Instr, Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, REFUSED, STAY, layout};
+use perilune_vm::machine::{self as points, EXITED, LEAVE, Log, MachineCode, Point, REFUSED, STAY, layout};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -146,8 +146,19 @@ pub(crate) struct Slow {
     exits: bool,
 }
 
-/// Where an exit leads, how, and what it has to store.
-type Exit = (usize, u64, Vec<(usize, Ty)>);
+/// Why machine code is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Why {
+    /// Somebody has asked for it, or the interpreter is needed: [`LEAVE`].
+    Asked,
+    /// Something was not as expected where it is left: [`EXITED`].
+    Unexpected,
+    /// What the instruction at this place has come to was not of the type that was expected: [`EXITED`], too.
+    Result(usize),
+}
+
+/// Where an exit leads, why, and what it has to store.
+type Exit = (usize, Why, Vec<(usize, Ty)>);
 
 /// A function that compiles to this signature: that of [`perilune_vm::machine::Run`].
 pub fn signature() -> Signature {
@@ -198,6 +209,8 @@ pub struct Draft {
     pub size: usize,
     /// The calls behind which there are entries.
     pub entered: Vec<usize>,
+    /// What the code refers to.
+    pub points: Vec<Box<Point>>,
 }
 
 /// The body is built so many times, at most, until what it hoists is what it has found that it can.
@@ -278,6 +291,10 @@ pub(crate) struct Lowering<'a, 'b> {
     entered: Vec<usize>,
     /// Those where something was not as expected.
     guarded: HashSet<Block>,
+    /// Where somebody may look at the frames.
+    points: Vec<Box<Point>>,
+    /// Returns its parameter, wherever machine code is left that way.
+    out: Option<Block>,
     /// The instruction that takes a list of values whose end is known, and the register behind it.
     list: Option<(usize, usize)>,
     /// The instruction that is being lowered.
@@ -395,6 +412,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             returns: HashMap::new(),
             entered: Vec::new(),
             guarded: HashSet::new(),
+            points: Vec::new(),
+            out: None,
             list: None,
             at: 0,
             entering: true,
@@ -504,6 +523,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         debug_assert!(self.now.is_none(), "a function ends with a return");
         self.close_entries();
         self.fill_exits();
+        self.fill_out();
         self.frame = 0;
         self.b.seal_all_blocks();
         let mut hoisted = std::mem::take(&mut self.round);
@@ -526,8 +546,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let built = |f: &Frame<'_>| Built { proto: Arc::clone(f.log.proto()), first: f.first, call: f.call };
         let built = self.frames.iter().map(built).collect();
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
-        let size = self.b.func.dfg.num_insts();
-        Draft { met, hoisted, cost, stepped, inlined, protos, built, places, size, entered }
+        let (size, points) = (self.b.func.dfg.num_insts(), self.points);
+        Draft { met, hoisted, cost, stepped, inlined, protos, built, places, size, entered, points }
     }
 
     /// The function's start has been entered.
@@ -633,26 +653,35 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     fn exit_block(&mut self, at: usize, how: u64) -> Block {
+        self.exit_for(at, if how == EXITED { Why::Unexpected } else { Why::Asked })
+    }
+
+    /// Where to go if what instruction `at` has come to, or would, is not of the type that was expected; the interpreter goes on at `to`.
+    fn other_result(&mut self, at: usize, to: usize) -> Block {
+        self.exit_for(to, Why::Result(at))
+    }
+
+    fn exit_for(&mut self, at: usize, why: Why) -> Block {
         let registers = self.now.iter().flat_map(|now| &now.registers).enumerate();
         let dirty = registers.filter(|(_, r)| r.dirty).map(|(n, r)| (n, r.ty)).collect();
         let b = &mut *self.b;
-        let block = *self.exits.entry((at, how, dirty)).or_insert_with(|| {
+        let block = *self.exits.entry((at, why, dirty)).or_insert_with(|| {
             let block = b.create_block();
             b.set_cold_block(block);
             block
         });
-        if how == EXITED {
+        if why != Why::Asked {
             self.guarded.insert(block);
         }
         block
     }
 
-    /// Exits store what is dirty; the rest is the same for all of a frame, and stands there once.
+    /// Exits store what is dirty; the rest a function does, which is called in one place.
     fn fill_exits(&mut self) {
         let mut exits: Vec<_> = std::mem::take(&mut self.exits).into_iter().collect();
         exits.sort_by_key(|(_, block)| *block);
-        let mut ends: Vec<((FrameNumber, u64), Block)> = Vec::new();
-        for ((at, how, dirty), block) in exits {
+        let mut end = None;
+        for ((at, why, dirty), block) in exits {
             self.b.switch_to_block(block);
             let base = self.b.use_var(self.base);
             for (r, ty) in dirty {
@@ -661,57 +690,106 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 self.store_tag(ty.tag().expect("a number"), base, Self::slot(r));
             }
             backend::set_place(self.b, Place(at as u32));
-            let kind = (self.frame_of(at), how);
-            let end = match ends.iter().find(|(other, _)| *other == kind) {
-                Some((_, end)) => *end,
-                None => {
-                    let end = self.b.create_block();
-                    self.b.set_cold_block(end);
-                    self.b.append_block_param(end, types::I64);
-                    self.b.append_block_param(end, types::I64);
-                    ends.push((kind, end));
-                    end
-                }
+            let point = self.point(at, Some(why), 0);
+            let end = match end {
+                Some(end) => end,
+                None => *end.insert(self.cold_block(1)),
             };
-            let pc = self.position(at);
-            let (failures, inside) = self.failures_at(at);
-            let [_, site] = failures.addresses(inside);
-            let site = self.b.ins().iconst(types::I64, site as i64);
-            self.b.ins().jump(end, &[pc.into(), site.into()]);
+            self.b.ins().jump(end, &[point.into()]);
         }
-        for ((frame, how), end) in ends {
+        if let Some(end) = end {
             self.b.switch_to_block(end);
-            let [pc, site] = self.b.block_params(end).try_into().expect("two parameters");
-            self.frame = frame;
-            self.write_records();
+            let point = self.b.block_params(end)[0];
             let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-            self.store(pc, base, self.record(layout::FRAME_PC));
-            let own = self.own_base();
-            self.store(own, vm, layout::VM_BASE);
-            if how == EXITED {
-                let [total, _] = self.failures.addresses(0);
-                let total = self.b.ins().iconst(types::I64, total as i64);
-                for address in [total, site] {
-                    let count = self.load(types::I32, address, 0);
-                    let count = self.b.ins().iadd_imm_s(count, 1);
-                    self.store(count, address, 0);
-                }
-            }
-            let how = self.b.ins().iconst(types::I64, how as i64);
-            self.b.ins().return_(&[how]);
+            let [vm, base] = [vm, base].map(|v| self.copied(v));
+            let answer = self.leaf(layout::leave(), &[vm, base, point]);
+            self.leave_with(answer);
+        }
+    }
+
+    /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.
+    fn point(&mut self, at: usize, why: Option<Why>, does: usize) -> Val {
+        let own = self.frame_of(at);
+        let mut frame = own;
+        let mut built = Vec::new();
+        while let Some(call) = self.frames[frame as usize].call {
+            let (window, caller) = (self.frames[frame as usize].window(), self.frames[frame as usize].caller);
+            let words = self.record_words(frame, call);
+            let after = self.address_of_instruction(call + 1);
+            let caller_window = self.frames[caller as usize].window() as u32;
+            built.push(points::Built { window: window as u32, caller: caller_window, after, words });
+            frame = caller;
+        }
+        let counts = |of: usize, result: bool| {
+            let (failures, inside) = self.failures_at(of);
+            (Arc::clone(failures.exits()), inside, result, Arc::clone(self.failures.exits()))
+        };
+        let counts = match why {
+            None | Some(Why::Asked) => None,
+            Some(Why::Unexpected) => Some(counts(at, false)),
+            Some(Why::Result(of)) => Some(counts(of, true)),
+        };
+        let window = self.frames[own as usize].window() as u32;
+        let pc = self.address_of_instruction(at);
+        let point = Box::new(points::Point { pc, window, built, counts, does });
+        let address = std::ptr::from_ref(&*point) as usize;
+        self.points.push(point);
+        self.b.ins().iconst(types::I64, address as i64)
+    }
+
+    /// A block with so many words as parameters.
+    fn cold_block(&mut self, words: usize) -> Block {
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        for _ in 0..words {
+            self.b.append_block_param(block, types::I64);
+        }
+        block
+    }
+
+    /// The same value in a register of its own. Arguments of calls have to be in certain registers of the processor, and the allocator takes that for a wish of all that the value is in: where it is used on ways
+    /// that are hardly ever taken, the others would pay for it.
+    fn copied(&mut self, val: Val) -> Val {
+        self.b.ins().iadd_imm_s(val, 0)
+    }
+
+    /// Returns this code.
+    fn leave(&mut self, how: u64) {
+        let how = self.b.ins().iconst(types::I64, how as i64);
+        self.leave_with(how);
+    }
+
+    /// Returns this, in the one place for all that is not the usual return.
+    fn leave_with(&mut self, answer: Val) {
+        let out = match self.out {
+            Some(out) => out,
+            None => self.cold_block(1),
+        };
+        self.out = Some(out);
+        self.b.ins().jump(out, &[answer.into()]);
+    }
+
+    fn fill_out(&mut self) {
+        if let Some(out) = self.out.take() {
+            self.b.switch_to_block(out);
+            let answer = self.b.block_params(out)[0];
+            self.b.ins().return_(&[answer]);
         }
     }
 
     fn refuse(&mut self) {
-        let refused = self.b.ins().iconst(types::I64, REFUSED as i64);
-        self.b.ins().return_(&[refused]);
+        self.leave(REFUSED);
     }
 
     /// The address of instruction `at`.
     fn position(&mut self, at: usize) -> Val {
-        let frame = &self.frames[self.frame_of(at) as usize];
-        let address = frame.log.proto().code.as_ptr() as usize + (at - frame.first) * size_of::<Instr>();
+        let address = self.address_of_instruction(at);
         self.b.ins().iconst(types::I64, address as i64)
+    }
+
+    fn address_of_instruction(&self, at: usize) -> usize {
+        let frame = &self.frames[self.frame_of(at) as usize];
+        frame.log.proto().code.as_ptr() as usize + (at - frame.first) * size_of::<Instr>()
     }
 
     /// Goes on only if `condition` holds; else `otherwise`.
@@ -767,25 +845,32 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn step(&mut self, at: usize) {
         self.stepped = true;
         self.flush_all();
-        self.write_records();
-        let pc = self.position(at);
         let does = match self.site(at).native {
             Some(_) if self.code(at).op() != Some(Op::Call) => layout::step(),
             Some(_) if self.site(at).is_special() => layout::call_special(),
             Some(native) if native.calls_no_lua() => layout::call_native(),
             _ => layout::step(),
         };
-        let address = self.b.ins().iconst(types::I64, does as i64);
-        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
-        let base = self.own_base();
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
-        let exit = self.b.inst_results(call)[0];
+        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
+        let exit = match self.frame {
+            0 => {
+                let pc = self.position(at);
+                let address = self.b.ins().iconst(types::I64, does as i64);
+                let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
+                self.b.inst_results(call)[0]
+            }
+            _ => {
+                let point = self.point(at, None, does);
+                self.leaf(layout::step_at(), &[vm, base, point])
+            }
+        };
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(out);
         let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
         self.b.ins().brif(stays, on, &[], out, &[]);
         self.b.switch_to_block(out);
-        self.b.ins().return_(&[exit]);
+        self.leave_with(exit);
         self.b.switch_to_block(on);
         self.forget(at);
         self.come_back(at);
@@ -815,8 +900,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let r = self.code(at).a() as usize;
         let ty = self.result(at);
         if ty != Ty::Any && self.code(at).changes(r as u8) {
-            self.guard(r, ty, at + 1);
+            self.guard_made(at, r, ty);
         }
+    }
+
+    /// Register `r`, of which nothing is known, has got a value of this type from instruction `at`, else the code exits behind that.
+    fn guard_made(&mut self, at: usize, r: usize, ty: Ty) {
+        let exit = self.other_result(at, at + 1);
+        let known = self.expect(r, ty, exit);
+        self.found(r, known);
     }
 
     /// Where machine code of the function that place `at` is in has been left, and which of its instructions that is. One that is inlined in several functions, or runs by itself, has one count for all: what it has
@@ -836,6 +928,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         failures.at(inside) >= TRUSTED
     }
 
+    /// Earlier code has exited because what instruction `at` came to was of another type than that of all results before.
+    fn has_other_results(&self, at: usize) -> bool {
+        let (failures, inside) = self.failures_at(at);
+        failures.of_result(inside) >= TRUSTED
+    }
+
     /// Where instruction `at` goes if something is not as the log has seen it: out, unless that has happened before; then it is done slowly.
     fn slow(&mut self, at: usize) -> Slow {
         if self.is_suspect(at) {
@@ -853,7 +951,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn join(&mut self, at: usize, slow: Slow, fast: Option<(usize, Ty)>) {
         self.join_behind(at, slow, |this| {
             if let Some((r, ty)) = fast.filter(|(_, ty)| *ty != Ty::Any) {
-                this.guard(r, ty, at + 1);
+                this.guard_made(at, r, ty);
             }
         });
     }

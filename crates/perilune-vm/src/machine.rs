@@ -51,6 +51,7 @@ mod log;
 mod metamethods;
 mod natives;
 mod patience;
+mod points;
 mod stepper;
 mod ticks;
 mod unexpected;
@@ -59,6 +60,7 @@ pub use crate::events::place_of;
 pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Shapes, Site, Tags};
 pub use metamethods::{Ends, Operand, Operator};
+pub use points::{Built, Point};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};
 
@@ -120,19 +122,23 @@ const MOST_SETBACKS: u8 = 20;
 /// The opcodes of the instructions at which a loop can be entered.
 pub const LOOP_ENTRIES: [Op; 3] = [Op::ForLoop, Op::JumpBack, Op::TForCall];
 
-/// How often machine code of one function has been left because something was not as expected ([`EXITED`]), by instruction. Codes of it that are made one after
-/// the other share this. Machine code counts by itself, at [`Exits::address`]; that it may lose an exit when domains count at once does no harm.
+/// How often machine code of one function has been left because something was not as expected ([`EXITED`]), by instruction, or because its result was not. Codes of it that are made one after
+/// the other share this.
 #[derive(Debug)]
 pub struct Exits {
     total: AtomicU32,
+    /// By instruction: those that it was the reason of, and then those that its result was, by being of another type than expected.
     sites: Box<[AtomicU32]>,
+    /// How many instructions there are.
+    length: usize,
 }
 
 impl Exits {
     /// None yet.
     pub fn new(proto: &Proto) -> Arc<Exits> {
-        let sites = proto.code.iter().map(|_| AtomicU32::new(0)).collect();
-        Arc::new(Exits { total: AtomicU32::new(0), sites })
+        let length = proto.code.len();
+        let sites = (0..2 * length).map(|_| AtomicU32::new(0)).collect();
+        Arc::new(Exits { total: AtomicU32::new(0), sites, length })
     }
 
     /// All.
@@ -142,12 +148,18 @@ impl Exits {
 
     /// Those that instruction `at` was the reason of.
     pub fn at(&self, at: usize) -> u32 {
-        self.sites[at].load(Ordering::Relaxed)
+        self.sites[..self.length][at].load(Ordering::Relaxed)
     }
 
-    /// Where all are counted, and those of instruction `at`: 4 bytes each. Whoever writes there owns a count of this.
-    pub fn addresses(&self, at: usize) -> [usize; 2] {
-        [&self.total, &self.sites[at]].map(|count| count.as_ptr() as usize)
+    /// Those that the type of what instruction `at` has come to was the reason of.
+    pub fn of_result(&self, at: usize) -> u32 {
+        self.sites[self.length..][at].load(Ordering::Relaxed)
+    }
+
+    /// Machine code of this function, or of `code`'s which it is built in, was left because of instruction `at`, or of its result.
+    fn count(&self, at: usize, result: bool, code: &Exits) {
+        code.total.fetch_add(1, Ordering::Relaxed);
+        self.sites[if result { self.length + at } else { at }].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The code was entered in vain.
@@ -209,7 +221,7 @@ impl MachineCode {
             numbers[at as usize] = number + 1;
         }
         let stub = [Instr(ENTER as u64)];
-        assert_eq!(exits.sites.len(), proto.code.len(), "exits of another function");
+        assert_eq!(exits.length, proto.code.len(), "exits of another function");
         let patience = Patience::new(exits.total(), length);
         let entries = numbers;
         Arc::new(MachineCode {

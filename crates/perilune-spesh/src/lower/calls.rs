@@ -91,7 +91,7 @@ impl Lowering<'_, '_> {
         let returned = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
         self.b.ins().brif(returned, on, &[], out, &[]);
         self.b.switch_to_block(out);
-        self.b.ins().return_(&[answer]);
+        self.leave_with(answer);
         self.b.switch_to_block(on);
         let answer = self.followed(answer);
         let base = self.b.ins().iadd_imm_s(answer, -Self::slot(window) as i64);
@@ -108,13 +108,14 @@ impl Lowering<'_, '_> {
         self.b.ins().brif(tail, replaced, &[], done, &[answer.into()]);
         self.b.switch_to_block(replaced);
         let vm = self.b.use_var(self.vm);
+        let vm = self.copied(vm);
         let address = self.b.ins().iconst(types::I64, layout::follow() as i64);
         let call = self.b.ins().call_indirect(self.follow, address, &[vm, answer]);
         let answer = self.b.inst_results(call)[0];
         let returned = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
         self.b.ins().brif(returned, done, &[answer.into()], out, &[]);
         self.b.switch_to_block(out);
-        self.b.ins().return_(&[answer]);
+        self.leave_with(answer);
         self.b.switch_to_block(done);
         base
     }
@@ -241,9 +242,10 @@ impl Lowering<'_, '_> {
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::finish() as i64);
         let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
         let answer = self.b.inst_results(call)[0];
-        self.b.ins().return_(&[answer]);
+        self.leave_with(answer);
         self.now = None;
     }
 
@@ -337,7 +339,7 @@ impl Lowering<'_, '_> {
         self.give(i.a() as usize, called, RESULTS, count);
         let top = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
         self.store(top, vm, layout::VM_TOP);
-        self.b.ins().return_(&[called]);
+        self.leave_with(called);
         // Nothing is wanted, or one, of nothing.
         self.b.switch_to_block(rest);
         let few = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, if count == 0 { 1 } else { 0 });
@@ -347,7 +349,7 @@ impl Lowering<'_, '_> {
             self.store(zero, called, RESULTS + layout::PAYLOAD);
             self.store_tag(Tag::NIL, called, RESULTS);
         }
-        self.b.ins().return_(&[called]);
+        self.leave_with(called);
         self.b.switch_to_block(otherwise.block);
         self.now = otherwise.before;
         self.finish(at);

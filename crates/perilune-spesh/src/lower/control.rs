@@ -285,8 +285,7 @@ impl Lowering<'_, '_> {
         let here = self.b.create_block();
         self.b.ins().jump(here, &[]);
         self.b.switch_to_block(leave);
-        let how = self.b.ins().iconst(types::I64, LEAVE as i64);
-        self.b.ins().return_(&[how]);
+        self.leave(LEAVE);
         self.b.switch_to_block(here);
     }
 

@@ -9,13 +9,16 @@ use std::sync::Arc;
 pub struct Failures {
     exits: Arc<Exits>,
     counts: Box<[u32]>,
+    of_results: Box<[u32]>,
 }
 
 impl Failures {
     /// As it is now.
     pub fn of(exits: Arc<Exits>, proto: &Proto) -> Failures {
-        let counts = (0..proto.code.len()).map(|at| exits.at(at)).collect();
-        Failures { exits, counts }
+        let all = 0..proto.code.len();
+        let (counts, of_results) =
+            (all.clone().map(|at| exits.at(at)).collect(), all.map(|at| exits.of_result(at)).collect());
+        Failures { exits, counts, of_results }
     }
 
     /// How often instruction `at` had been the reason.
@@ -23,9 +26,9 @@ impl Failures {
         self.counts[at]
     }
 
-    /// See [`Exits::addresses`].
-    pub(super) fn addresses(&self, at: usize) -> [usize; 2] {
-        self.exits.addresses(at)
+    /// How often the type of what instruction `at` had come to had been the reason.
+    pub(super) fn of_result(&self, at: usize) -> u32 {
+        self.of_results[at]
     }
 
     /// What goes on counting.

@@ -390,16 +390,21 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(collect);
         let known = self.now.clone();
         self.flush_all();
-        self.write_records();
+        if self.frame != 0 {
+            let (base, point) = (self.b.use_var(self.base), self.point(at, None, 0));
+            let [vm, base] = [vm, base].map(|v| self.copied(v));
+            self.leaf(layout::write_records(), &[vm, base, point]);
+        }
         let (base, pc) = (self.own_base(), self.position(at));
         let done = self.b.ins().iconst(types::I64, done as i64);
         let address = self.b.ins().iconst(types::I64, layout::collect() as i64);
+        let [vm, base] = [vm, base].map(|v| self.copied(v));
         let call = self.b.ins().call_indirect(self.step, address, &[vm, base, pc, done]);
         let exit = self.b.inst_results(call)[0];
         let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
         self.b.ins().brif(stays, on, &[], out, &[]);
         self.b.switch_to_block(out);
-        self.b.ins().return_(&[exit]);
+        self.leave_with(exit);
         self.b.switch_to_block(on);
         self.now = known;
         if let Some(now) = &mut self.now {

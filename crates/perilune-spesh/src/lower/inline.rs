@@ -95,6 +95,11 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Which register its first one is.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
     fn has(&self, place: usize) -> bool {
         // One more place, where its results come back.
         (self.first..=self.first + self.code.len()).contains(&place)
@@ -289,7 +294,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The words of the record of an inlined frame, whose call is at `call`: those at [`layout::FRAME_CALL`] and [`layout::FRAME_TAG1`].
-    fn record_words(&self, frame: FrameNumber, call: usize) -> (u64, u32) {
+    pub(super) fn record_words(&self, frame: FrameNumber, call: usize) -> (u64, u32) {
         let own = &self.frames[frame as usize];
         let caller = &self.frames[own.caller as usize];
         let i = caller.log.proto().code[call - caller.first];
@@ -302,22 +307,18 @@ impl<'a> Lowering<'a, '_> {
 
     /// The records of inlined frames, down to the one that is being built, are as its callers would have written them. The position of the last is missing.
     pub(super) fn write_records(&mut self) {
-        let mut chain = Vec::new();
         let mut frame = self.frame;
         while let Some(call) = self.frames[frame as usize].call {
-            chain.push((frame, call));
-            frame = self.frames[frame as usize].caller;
-        }
-        for (frame, call) in chain.into_iter().rev() {
-            let (own, caller) =
-                (&self.frames[frame as usize], &self.frames[self.frames[frame as usize].caller as usize]);
-            let (window, callers, constants) = (own.window, caller.window, own.constants);
-            let (word, second) = self.record_words(frame, call);
+            let own = &self.frames[frame as usize];
+            let (caller, window, constants) = (own.caller, own.window, own.constants);
+            let callers = self.frames[caller as usize].window;
+            let words = self.record_words(frame, call);
             let base = self.b.use_var(self.base);
             let pc = self.position(call + 1);
             self.store(pc, base, layout::FRAME_PC + Self::slot(callers));
             let constants = self.b.use_var(constants);
-            self.store_record(base, Self::slot(window), (word, second), constants);
+            self.store_record(base, Self::slot(window), words, constants);
+            frame = caller;
         }
     }
 

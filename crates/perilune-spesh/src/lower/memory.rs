@@ -5,7 +5,7 @@ use super::{Known, Lowering, Name, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Instr, Op};
-use perilune_vm::machine::{APPENDS, Cache, EXITED, OTHER_KEY, OTHER_OBJECT, layout};
+use perilune_vm::machine::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
@@ -170,13 +170,13 @@ impl Lowering<'_, '_> {
                 self.fetch(a, address, 0);
             }
             Ty::Table => {
-                let exit = self.exit_block(at, EXITED);
+                let exit = self.other_result(at, at);
                 let table = self.upvalue_table(i.b(), exit);
                 self.define(a, table);
                 self.is_copy(a, Name::Upvalue(self.frame, i.b()));
             }
             ty => {
-                let exit = self.exit_block(at, EXITED);
+                let exit = self.other_result(at, at);
                 let address = self.upvalue_address(i.b());
                 let known = self.expect_at(address, 0, ty, exit);
                 self.define(a, known);
@@ -202,8 +202,10 @@ impl Lowering<'_, '_> {
                 self.put(a, own, payload);
             }
             Some(tag) => {
+                // There is a value, whatever it is: it says nothing against where it has been found.
+                let other = self.other_result(at, at);
                 let is = self.b.ins().icmp_imm_u(IntCC::Equal, own, tag.0 as i64);
-                self.unless(is, slow);
+                self.unless(is, other);
                 let class = if ty == Ty::Float { types::F64 } else { types::I64 };
                 let val = self.load(class, address, payload);
                 self.define(a, Known { ty, val });

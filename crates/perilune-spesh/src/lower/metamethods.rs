@@ -145,7 +145,7 @@ impl Lowering<'_, '_> {
                 Ends::Store => {
                     let ty = self.result(at);
                     if self.ty(wanted) == super::Ty::Any && ty != super::Ty::Any {
-                        self.guard(wanted, ty, at + 1);
+                        self.guard_made(at, wanted, ty);
                     }
                 }
                 Ends::Discard => {}
@@ -214,8 +214,7 @@ impl Lowering<'_, '_> {
             self.b.switch_to_block(next);
         }
         // Somewhere else: the position is stored.
-        let leave = self.b.ins().iconst(types::I64, perilune_vm::machine::LEAVE as i64);
-        self.b.ins().return_(&[leave]);
+        self.leave(perilune_vm::machine::LEAVE);
         self.now = None;
     }
 }

@@ -11,7 +11,7 @@ use super::{Known, Lowering, Ty};
 use crate::backend::clif::{
     Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
 };
-use perilune_vm::machine::{EXITED, UNKNOWN, layout};
+use perilune_vm::machine::{UNKNOWN, layout};
 use perilune_vm::{Effect, Intrinsic, Native, Quick, Tag};
 
 impl Lowering<'_, '_> {
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
         self.join_behind(at, slow, |this| {
             this.one_result_there(at);
             if ty != Ty::Any {
-                this.guard(r, ty, at + 1);
+                this.guard_made(at, r, ty);
             }
         });
     }
@@ -177,7 +177,8 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(other);
         let known = self.now.clone();
         self.put(a, own, payload);
-        self.exit(at + 1, EXITED);
+        let exit = self.other_result(at, at + 1);
+        self.b.ins().jump(exit, &[]);
         self.now = known;
         self.b.switch_to_block(on);
         let val = match ty {

@@ -178,8 +178,7 @@ impl Lowering<'_, '_> {
     pub(super) fn result(&self, at: usize) -> Ty {
         let r = self.code(at).a();
         match self.site(at).result.only() {
-            // The next instruction is where a result that is of another type exits to.
-            Some(tag) if !self.captured.contains(r) && !self.is_suspect(at + 1) => Ty::of(tag),
+            Some(tag) if !self.captured.contains(r) && !self.has_other_results(at) => Ty::of(tag),
             _ => Ty::Any,
         }
     }

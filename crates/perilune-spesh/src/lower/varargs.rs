@@ -164,8 +164,9 @@ impl Lowering<'_, '_> {
         self.b.switch_to_block(done);
         let ty = self.result(call);
         if let Some(wanted) = ty.tag() {
+            let other = self.other_result(call, at);
             let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
-            self.unless(is, exit);
+            self.unless(is, other);
         }
         self.forget_changed(at);
         self.forget_changed(call);

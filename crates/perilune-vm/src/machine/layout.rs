@@ -211,6 +211,21 @@ pub fn step() -> usize {
     super::step as *const () as usize
 }
 
+/// The address of `fn(vm, base, point) -> u64`: machine code is left at this [`super::Point`], with all values in their slots. What it answers then.
+pub fn leave() -> usize {
+    super::points::leave as *const () as usize
+}
+
+/// The address of `fn(vm, base, point) -> u64`: does the instruction at this [`super::Point`] by the function that it names, and answers what that does.
+pub fn step_at() -> usize {
+    super::points::step_at as *const () as usize
+}
+
+/// The address of `fn(vm, base, point) -> u64`: writes the records of functions that are built in place at this [`super::Point`]. The base of the innermost.
+pub fn write_records() -> usize {
+    super::points::write_records as *const () as usize
+}
+
 /// The address of the function that does one `CALL` of `pcall`, `coroutine.resume` or `coroutine.yield`, as [`step`] would.
 pub fn call_special() -> usize {
     super::call_special as *const () as usize
