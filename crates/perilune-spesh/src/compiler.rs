@@ -361,7 +361,7 @@ impl Compiler {
         Some(drafted)
     }
 
-    /// What the functions have met that may be inlined in that of a log, by their number.
+    /// What the functions have met that a log's calls, or may be called where they are inlined in it, by their number.
     fn callees(&self, log: &Log) -> HashMap<usize, Arc<Log>> {
         let called = |log: &Log| -> Vec<usize> {
             (0..log.proto().code.len()).map(|at| log.site(at).callee).filter(|&callee| callee != 0).collect()
@@ -371,8 +371,10 @@ impl Compiler {
             if known.contains_key(&function) || known.len() == MOST_CALLEES {
                 continue;
             }
-            if let Some(log) = self.profiles.log(function).filter(|log| lower::is_inlinable(log)) {
-                wanted.extend(called(&log));
+            if let Some(log) = self.profiles.log(function) {
+                if lower::is_inlinable(&log) {
+                    wanted.extend(called(&log));
+                }
                 known.insert(function, log);
             }
         }

@@ -200,7 +200,7 @@ pub struct Draft {
     pub stepped: Vec<usize>,
     /// The calls that are inlined.
     pub inlined: HashSet<usize>,
-    /// The functions that are inlined.
+    /// The functions that the code knows by their addresses.
     pub protos: Vec<Arc<Proto>>,
     /// All that is built, with where.
     pub built: Vec<Built>,
@@ -358,7 +358,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         leaf.returns = vec![AbiParam::new(types::I64)];
         let leaf_set = b.import_signature(leaf);
         let own = proto.max_stack as usize;
-        let room = if task.callees.is_empty() {
+        let room = if !task.callees.values().any(|log| is_inlinable(log)) {
             own
         } else {
             (own + inline::ROOM).clamp(own, inline::MOST_REGISTERS.max(own))
@@ -542,7 +542,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             met.entry(at).or_insert(state.registers);
         }
         let inlined = self.frames.iter().filter(|f| f.caller == 0).filter_map(|f| f.call).collect();
-        let protos = self.frames[1..].iter().map(|f| Arc::clone(f.log.proto())).collect();
+        // What is compared with the callees' functions has to be theirs for as long as the code lives.
+        let protos = self.task.callees.values().map(|log| Arc::clone(log.proto())).collect();
         let built = |f: &Frame<'_>| Built { proto: Arc::clone(f.log.proto()), first: f.first, call: f.call };
         let built = self.frames.iter().map(built).collect();
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);

@@ -3,15 +3,38 @@
 use super::inline::tail_native;
 use super::{Lowering, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
-use perilune_syntax::Op;
+use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
-use perilune_vm::machine::{CODES, EXITED, LEAVE, MachineCode, TAIL, layout};
+use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, TAIL, layout};
 use perilune_vm::{Effect, Native, Quick};
 
 /// From a frame's base to its function, where results go.
 const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
 
-impl Lowering<'_, '_> {
+/// Machine code that is called.
+pub(super) struct Callee<'p> {
+    /// The address of its frame.
+    pub frame: Val,
+    /// Which register of the compiled function is its first one.
+    pub window: usize,
+    /// Its instance, and what to call for it.
+    pub inst: Val,
+    /// See `inst`.
+    pub run: Val,
+    /// The function, if it is known for sure.
+    pub proto: Option<&'p Proto>,
+}
+
+/// Arguments, which are in the callee's registers.
+#[derive(Clone, Copy)]
+pub(super) enum Arguments {
+    /// So many.
+    Count(i32),
+    /// Up to this address.
+    To(Val),
+}
+
+impl<'a> Lowering<'a, '_> {
     /// `CALL`: of functions of Lua, if the log has seen any; all others the interpreter calls.
     pub(super) fn call(&mut self, at: usize) {
         if self.site(at).calls == 0 {
@@ -30,94 +53,112 @@ impl Lowering<'_, '_> {
         self.unless(is, slow.block);
         let closure = self.payload_of(a);
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let callee = self.known_callee(at);
+        if let Some(log) = callee {
+            let other = self.exit_block(at, EXITED);
+            self.is_function(inst, log, other);
+        }
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, slow.block);
         let window = a + layout::GAP as usize;
-        let callee = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
-        let end = match i.b() {
-            0 => self.load(types::I64, vm, layout::VM_TOP),
-            b => self.b.ins().iadd_imm_s(callee, (b as i64 - 1) * layout::VALUE_SIZE as i64),
+        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let arguments = match i.b() {
+            0 => Arguments::To(self.load(types::I64, vm, layout::VM_TOP)),
+            b => Arguments::Count(b as i32 - 1),
         };
         let words = (self.call_word(at), layout::FRAME_TAG.0 as u32);
-        self.call_there(at, callee, window, (inst, run), end, words);
+        let callee = Callee { frame, window, inst, run, proto: callee.map(|log| &**log.proto()) };
+        self.call_there(at, callee, arguments, words);
         self.forget(at);
         self.guard_result(at);
         let r = i.a() as usize;
         self.join(at, slow, Some((r, self.ty(r))));
     }
 
-    /// Calls machine code of an instance for the frame at `callee`, whose first register is this one of the compiled function, with arguments up to `end` and a record of these words. The frame's base is known again when
-    /// it has come back.
+    /// What the one function has met that instruction `at`, a call, has always called.
+    fn known_callee(&self, at: usize) -> Option<&'a Log> {
+        let site = self.site(at);
+        let is_one = !site.callees && site.native.is_none() && !self.is_suspect(at);
+        self.task.callees.get(&site.callee).filter(|_| is_one).map(|log| &**log)
+    }
+
+    /// Calls machine code with a record of these words. The frame's base is known again when it has come back.
     pub(super) fn call_there(
         &mut self,
         at: usize,
-        callee: Val,
-        window: usize,
-        (inst, run): (Val, Val),
-        end: Val,
+        callee: Callee<'_>,
+        arguments: Arguments,
         words: (u64, u32),
     ) {
-        self.has_room(at, callee, inst);
+        self.has_room(at, &callee);
         self.poll(at);
-        self.call_checked(at, callee, window, (inst, run), end, words);
+        self.call_checked(at, callee, arguments, words);
     }
 
     /// The same where there is room, and nobody wants to interrupt.
     pub(super) fn call_checked(
         &mut self,
         at: usize,
-        callee: Val,
-        window: usize,
-        (inst, run): (Val, Val),
-        end: Val,
+        callee: Callee<'_>,
+        arguments: Arguments,
         words: (u64, u32),
     ) {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let end = self.pad(callee, inst, end);
-        // Where a function of variable arguments finds them.
-        self.store(end, vm, layout::VM_TOP);
+        if let Some(end) = self.pad(&callee, arguments) {
+            // Where a function of variable arguments finds them.
+            self.store(end, vm, layout::VM_TOP);
+        }
+        let Callee { frame, window, inst, run, .. } = callee;
         // The record.
         let pc = self.position(at + 1);
         self.write_records();
         self.store(pc, base, self.record(layout::FRAME_PC));
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
-        self.store_record(callee, 0, words, constants);
+        self.store_record(frame, 0, words, constants);
         let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
-        let call = self.b.ins().call_indirect(self.run, run, &[vm, callee, inst, start]);
+        let call = self.b.ins().call_indirect(self.run, run, &[vm, frame, inst, start]);
         let answer = self.b.inst_results(call)[0];
-        let [on, out] = [(); 2].map(|()| self.b.create_block());
-        self.b.set_cold_block(out);
-        let returned = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
-        self.b.ins().brif(returned, on, &[], out, &[]);
-        self.b.switch_to_block(out);
-        self.leave_with(answer);
-        self.b.switch_to_block(on);
-        let answer = self.followed(answer);
-        let base = self.b.ins().iadd_imm_s(answer, -Self::slot(window) as i64);
-        self.b.def_var(self.base, base);
+        self.take_base(answer, window);
     }
 
-    /// A base, whatever tail calls the callee has made.
-    fn followed(&mut self, answer: Val) -> Val {
-        let [replaced, done, out] = [(); 3].map(|()| self.b.create_block());
-        self.b.set_cold_block(replaced);
-        self.b.set_cold_block(out);
-        let base = self.b.append_block_param(done, types::I64);
+    /// What machine code answers that was called for the frame on this window: the base is known again, or the code is left.
+    fn take_base(&mut self, answer: Val, window: usize) {
+        let [other, returned, replaced, moved, done, out] = [(); 6].map(|()| self.b.create_block());
+        [other, returned, replaced, moved, out].into_iter().for_each(|block| self.b.set_cold_block(block));
+        let at = self.b.append_block_param(moved, types::I64);
+        let to = self.b.append_block_param(done, types::I64);
+        // Hardly ever is the stack somewhere else.
+        let base = self.b.use_var(self.base);
+        let called = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, answer, called);
+        self.b.ins().brif(same, done, &[base.into()], other, &[]);
+        self.b.switch_to_block(other);
+        let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
+        self.b.ins().brif(is_base, returned, &[], out, &[]);
+        self.b.switch_to_block(out);
+        self.leave_with(answer);
+        self.b.switch_to_block(returned);
         let tail = self.b.ins().band_imm_u(answer, TAIL as i64);
-        self.b.ins().brif(tail, replaced, &[], done, &[answer.into()]);
+        self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
+        // Whatever tail calls the callee has made.
         self.b.switch_to_block(replaced);
         let vm = self.b.use_var(self.vm);
         let vm = self.copied(vm);
         let address = self.b.ins().iconst(types::I64, layout::follow() as i64);
         let call = self.b.ins().call_indirect(self.follow, address, &[vm, answer]);
-        let answer = self.b.inst_results(call)[0];
-        let returned = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, answer, CODES as i64);
-        self.b.ins().brif(returned, done, &[answer.into()], out, &[]);
-        self.b.switch_to_block(out);
+        let followed = self.b.inst_results(call)[0];
+        let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
+        let left = self.cold_block(1);
+        self.b.ins().brif(is_base, moved, &[followed.into()], left, &[followed.into()]);
+        self.b.switch_to_block(left);
+        let answer = self.b.block_params(left)[0];
         self.leave_with(answer);
+        self.b.switch_to_block(moved);
+        let base = self.b.ins().iadd_imm_s(at, -Self::slot(window) as i64);
+        self.b.ins().jump(done, &[base.into()]);
         self.b.switch_to_block(done);
-        base
+        self.b.def_var(self.base, to);
     }
 
     /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
@@ -152,20 +193,22 @@ impl Lowering<'_, '_> {
         let none = self.exit_block(at, LEAVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, none);
-        self.has_room(at, base, inst);
+        let callee = Callee { frame: base, window: 0, inst, run, proto: None };
+        self.has_room(at, &callee);
         self.poll(at);
         self.store(closure, base, RESULTS + layout::PAYLOAD);
-        let end = match i.b() {
-            0 => self.move_to_top(a + layout::GAP as usize),
+        let arguments = match i.b() {
+            0 => Arguments::To(self.move_to_top(a + layout::GAP as usize)),
             b => {
                 let count = b as i32 - 1;
                 self.give(a + layout::GAP as usize, base, 0, count);
-                self.b.ins().iadd_imm_s(base, (count * layout::VALUE_SIZE) as i64)
+                Arguments::Count(count)
             }
         };
-        let end = self.pad(base, inst, end);
-        let vm = self.b.use_var(self.vm);
-        self.store(end, vm, layout::VM_TOP);
+        if let Some(end) = self.pad(&callee, arguments) {
+            let vm = self.b.use_var(self.vm);
+            self.store(end, vm, layout::VM_TOP);
+        }
         let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
         self.store(flags, base, layout::FRAME_FLAGS);
         let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
@@ -249,16 +292,17 @@ impl Lowering<'_, '_> {
         self.now = None;
     }
 
-    /// Leaves, for the interpreter to call, unless the frame at `callee` and the native one have room.
-    pub(super) fn has_room(&mut self, at: usize, callee: Val, inst: Val) {
+    /// Leaves, for the interpreter to call, unless the callee's frame and the native one have room.
+    pub(super) fn has_room(&mut self, at: usize, callee: &Callee<'_>) {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
         let vm = self.b.use_var(self.vm);
-        let registers = self.load(types::I8, inst, layout::INST_REGISTERS);
-        let registers = self.b.ins().uextend(types::I64, registers);
-        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let bytes = self.b.ins().ishl(registers, size);
-        let end = self.b.ins().iadd(callee, bytes);
+        let end = match callee.proto {
+            Some(proto) => {
+                self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64)
+            }
+            None => self.behind(callee, layout::INST_REGISTERS),
+        };
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
         self.unless(fits, leave);
@@ -268,13 +312,32 @@ impl Lowering<'_, '_> {
         self.unless(fits, leave);
     }
 
-    /// Parameters of the frame at `callee` that get no argument, because these end at `end`, are nil. Where they end then.
-    fn pad(&mut self, callee: Val, inst: Val, end: Val) -> Val {
-        let params = self.load(types::I8, inst, layout::INST_PARAMS);
-        let params = self.b.ins().uextend(types::I64, params);
+    /// The address behind so many registers of the callee as the byte of its instance says.
+    fn behind(&mut self, callee: &Callee<'_>, count: i32) -> Val {
+        let registers = self.load(types::I8, callee.inst, count);
+        let registers = self.b.ins().uextend(types::I64, registers);
         let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let bytes = self.b.ins().ishl(params, size);
-        let wanted = self.b.ins().iadd(callee, bytes);
+        let bytes = self.b.ins().ishl(registers, size);
+        self.b.ins().iadd(callee.frame, bytes)
+    }
+
+    /// Parameters that get no argument are nil. Where the arguments end then, if the callee may want to know.
+    fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) -> Option<Val> {
+        let frame = callee.frame;
+        let end = match (arguments, callee.proto) {
+            (Arguments::Count(count), Some(proto)) => {
+                for n in count..proto.num_params as i32 {
+                    self.store_nil(frame, n * layout::VALUE_SIZE);
+                }
+                let end = count.max(proto.num_params as i32) * layout::VALUE_SIZE;
+                return proto.is_vararg.then(|| self.b.ins().iadd_imm_s(frame, end as i64));
+            }
+            (Arguments::Count(count), None) => {
+                self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64)
+            }
+            (Arguments::To(end), _) => end,
+        };
+        let wanted = self.behind(callee, layout::INST_PARAMS);
         let [head, next, done] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(next);
         let at = self.b.append_block_param(head, types::I64);
@@ -283,13 +346,17 @@ impl Lowering<'_, '_> {
         let lacks = self.b.ins().icmp(IntCC::UnsignedLessThan, at, wanted);
         self.b.ins().brif(lacks, next, &[], done, &[]);
         self.b.switch_to_block(next);
-        let zero = self.b.ins().iconst(types::I64, 0);
-        self.store(zero, at, layout::PAYLOAD);
-        self.store_tag(Tag::NIL, at, 0);
+        self.store_nil(at, 0);
         let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
         self.b.ins().jump(head, &[after.into()]);
         self.b.switch_to_block(done);
-        at
+        Some(at)
+    }
+
+    fn store_nil(&mut self, address: Val, offset: i32) {
+        let zero = self.b.ins().iconst(types::I64, 0);
+        self.store(zero, address, offset + layout::PAYLOAD);
+        self.store_tag(Tag::NIL, address, offset);
     }
 
     /// A return of so many values that nothing has to be closed for, to a caller that wants as many, or all; the interpreter does the others.
@@ -345,9 +412,7 @@ impl Lowering<'_, '_> {
         let few = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, if count == 0 { 1 } else { 0 });
         self.unless(few, otherwise.block);
         if count == 0 {
-            let zero = self.b.ins().iconst(types::I64, 0);
-            self.store(zero, called, RESULTS + layout::PAYLOAD);
-            self.store_tag(Tag::NIL, called, RESULTS);
+            self.store_nil(called, RESULTS);
         }
         self.leave_with(called);
         self.b.switch_to_block(otherwise.block);

@@ -21,6 +21,7 @@
 //! `f(g(x))` calls `g` for all that it gives, and `f` with as many arguments; how many that is, the top of the stack says. Where `g` is built in place, or is a function of the library that gives one value, it is known: then the instruction
 //! behind is lowered as one with so many operands ([`Lowering::code`]), and can be built in place, too. The top is stored all the same, for the interpreter has to find it.
 
+use super::calls::{Arguments, Callee};
 use super::facts::FrameNumber;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
 use crate::backend;
@@ -453,20 +454,20 @@ impl<'a> Lowering<'a, '_> {
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, leave);
         let base = self.b.use_var(self.base);
-        let callee = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
-        self.has_room(at, callee, inst);
+        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let callee = Callee { frame, window, inst, run, proto: None };
+        self.has_room(at, &callee);
         self.poll(at);
         // From here on this function's frame is over.
         let (word, second) = self.record_words(self.frame, call);
-        self.store(closure, callee, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        self.store(closure, frame, layout::FRAME_FUNCTION + layout::PAYLOAD);
         let count = i.b() as i32 - 1;
-        self.give(a + layout::GAP as usize, callee, 0, count);
-        let end = self.b.ins().iadd_imm_s(callee, (count * layout::VALUE_SIZE) as i64);
+        self.give(a + layout::GAP as usize, frame, 0, count);
         let own = (self.frame, self.log, self.proto, self.constants, self.at);
         let whose = &self.frames[caller as usize];
         (self.log, self.proto, self.constants) = (whose.log, whose.log.proto(), whose.constants);
         (self.frame, self.at) = (caller, call);
-        self.call_checked(call, callee, window, (inst, run), end, (word | layout::TAIL_CALL, second));
+        self.call_checked(call, callee, Arguments::Count(count), (word | layout::TAIL_CALL, second));
         self.forget(call);
         self.forget_from(window - layout::GAP as usize, call);
         match ends {
@@ -516,7 +517,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Goes to `other` unless the instance is one of this function.
-    fn is_function(&mut self, inst: Val, log: &Log, other: Block) {
+    pub(super) fn is_function(&mut self, inst: Val, log: &Log, other: Block) {
         let own = self.load(types::I64, inst, layout::INST_PROTO);
         let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
         let same = self.b.ins().icmp(IntCC::Equal, own, wanted);

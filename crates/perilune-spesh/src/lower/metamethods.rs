@@ -2,6 +2,7 @@
 //!
 //! Only instructions that the log has seen call one come here. Where the leaf finds none the instruction is lowered as it would be without: a store may meet its key at one time, and not at another.
 
+use super::calls::{Arguments, Callee};
 use super::{Lowering, Slow, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
@@ -163,9 +164,9 @@ impl Lowering<'_, '_> {
         let delta = (window - self.own_register(0)) as u32;
         let words = layout::metamethod_words(ends, delta);
         let base = self.b.use_var(self.base);
-        let callee = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
-        let end = self.b.ins().iadd_imm_s(callee, arguments.len() as i64 * layout::VALUE_SIZE as i64);
-        self.call_there(at, callee, window, (inst, run), end, words);
+        let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
+        let callee = Callee { frame, window, inst, run, proto: None };
+        self.call_there(at, callee, Arguments::Count(arguments.len() as i32), words);
         self.forget(at);
         self.forget_from(function, at);
         self.b.set_cold_block(slow.block);
