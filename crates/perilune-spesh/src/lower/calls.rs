@@ -52,12 +52,14 @@ impl<'a> Lowering<'a, '_> {
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, slow.block);
         let closure = self.payload_of(a);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let callee = self.known_callee(at);
-        if let Some(log) = callee {
-            let other = self.exit_block(at, EXITED);
-            self.is_function(inst, log, other);
-        }
+        let inst = match callee {
+            Some(log) => {
+                let other = self.exit_block(at, EXITED);
+                self.instance_of(a, closure, log, other).1
+            }
+            None => self.load(types::I64, closure, layout::CLOSURE_INST),
+        };
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, slow.block);

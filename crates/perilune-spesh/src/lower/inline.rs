@@ -400,9 +400,10 @@ impl<'a> Lowering<'a, '_> {
         let a = i.a() as usize;
         let window = self.own_window(a);
         let other = self.exit_block(at, EXITED);
-        let (_, inst) = self.function_in(a, other);
+        let closure = self.closure_in(a, other);
+        let (_, inst) = self.instance_of(a, closure, log, other);
         let arguments = i.b() as usize - 1;
-        self.build(at, Inlined { log, inst, window, arguments, ends: None, tails: 0 }, other);
+        self.build(at, Inlined { log, inst, window, arguments, ends: None, tails: 0 });
         match i.c() {
             0 => {
                 self.forget_from(a + 1, at);
@@ -420,13 +421,12 @@ impl<'a> Lowering<'a, '_> {
         true
     }
 
-    /// The function in register `r`, and its instance, if it is one of Lua.
-    fn function_in(&mut self, r: usize, other: Block) -> (Val, Val) {
+    /// The function in register `r`, if it is one of Lua.
+    fn closure_in(&mut self, r: usize, other: Block) -> Val {
         let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other);
-        let closure = self.payload_of(r);
-        (closure, self.load(types::I64, closure, layout::CLOSURE_INST))
+        self.payload_of(r)
     }
 
     /// The tail call at `at`, of an inlined function.
@@ -449,7 +449,8 @@ impl<'a> Lowering<'a, '_> {
         let past = frame.first + frame.code.len();
         self.flush_all();
         let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
-        let (closure, inst) = self.function_in(a, other);
+        let closure = self.closure_in(a, other);
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
         self.unless(there, leave);
@@ -486,8 +487,8 @@ impl<'a> Lowering<'a, '_> {
         let Some(log) = self.to_build(at, window, self.own().caller) else { return false };
         let a = i.a() as usize;
         let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
-        let (closure, inst) = self.function_in(a, other);
-        self.is_function(inst, log, other);
+        let closure = self.closure_in(a, other);
+        let (closure, inst) = self.instance_of(a, closure, log, other);
         self.try_leaving(leave);
         self.has_registers(window + log.proto().max_stack as usize, leave);
         // Nothing of the function that makes the call is there any more.
@@ -516,12 +517,25 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// Goes to `other` unless the instance is one of this function.
-    pub(super) fn is_function(&mut self, inst: Val, log: &Log, other: Block) {
-        let own = self.load(types::I64, inst, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+    /// The closure in register `r`, and its instance, which is one of this function, else goes to `other`.
+    ///
+    /// Where the compiled function calls itself it has to be the same closure, too. That one is known before what is in the register has been loaded, so it is taken instead, and
+    /// what follows need not wait: a chain of loads from one call to the next would take longer than all that the calls do.
+    pub(super) fn instance_of(&mut self, r: usize, closure: Val, log: &Log, other: Block) -> (Val, Val) {
+        if log.function() != self.frames[0].log.function() {
+            let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+            let own = self.load(types::I64, inst, layout::INST_PROTO);
+            let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
+            let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+            self.unless(same, other);
+            return (closure, inst);
+        }
+        let base = self.b.use_var(self.base);
+        let own = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        let same = self.b.ins().icmp(IntCC::Equal, closure, own);
         self.unless(same, other);
+        self.store(own, base, Self::slot(r) + layout::PAYLOAD);
+        (own, self.load(types::I64, own, layout::CLOSURE_INST))
     }
 
     /// Goes to `leave` unless there are registers up to this one.
@@ -533,9 +547,8 @@ impl<'a> Lowering<'a, '_> {
         self.unless(fits, leave);
     }
 
-    /// Builds a function in place of its call, if that is the one that is called and there is room; else goes to `other`, or leaves.
-    fn build(&mut self, at: usize, what: Inlined<'a>, other: Block) {
-        self.is_function(what.inst, what.log, other);
+    /// Builds a function in place of its call if there is room; else leaves.
+    fn build(&mut self, at: usize, what: Inlined<'a>) {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
         self.has_registers(what.window + what.log.proto().max_stack as usize, leave);
@@ -606,7 +619,10 @@ impl<'a> Lowering<'a, '_> {
         let Some(log) = self.always_called(at, window) else { return false };
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let other = self.exit_block(at, EXITED);
-        self.is_function(inst, log, other);
+        let own = self.load(types::I64, inst, layout::INST_PROTO);
+        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, other);
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
         self.has_registers(window + log.proto().max_stack as usize, leave);
