@@ -38,6 +38,7 @@ mod metamethods;
 mod mixed;
 mod natives;
 mod numbers;
+mod paths;
 mod registers;
 mod trials;
 mod varargs;

@@ -5,7 +5,7 @@ use super::{Known, Lowering, Name, Slow, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::FloatCC, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Constant, Instr, Op};
-use perilune_vm::machine::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, layout};
+use perilune_vm::machine::{APPENDS, Cache, OTHER_KEY, OTHER_OBJECT, Path, layout};
 use perilune_vm::{ArrayKind, Tag};
 
 /// A value to be stored.
@@ -395,7 +395,9 @@ impl Lowering<'_, '_> {
         let (slow, name) = (self.slow(at), self.name_of(i.b() as usize));
         let a = i.a() as usize;
         let ty = self.result(at);
-        if let (Some(Cache::Class { node }), false) = (self.site(at).cache, self.site(at).shapes) {
+        if let Some(paths) = self.paths(at) {
+            self.take_inherited(at, table.val, paths, ty, slow.block);
+        } else if let (Some(Cache::Class { node }), false) = (self.site(at).cache, self.site(at).shapes) {
             self.take_from_class(at, (name, table.val), node, slow.block);
         } else {
             self.field_by_leaf(at, table.val, ty, slow.block);
@@ -449,6 +451,10 @@ impl Lowering<'_, '_> {
         if site.shapes && !site.fields.own().is_empty() {
             return self.get_field_of_shapes(at, (name, table), ty, slow);
         }
+        if let Some(paths) = self.paths(at) {
+            self.take_inherited(at, table, paths, ty, slow.block);
+            return self.join(at, slow, Some((a, ty)));
+        }
         let Some(cache) = site.cache.filter(|_| !site.shapes) else {
             self.field_by_leaf(at, table, ty, slow.block);
             return self.join(at, slow, Some((a, ty)));
@@ -475,6 +481,14 @@ impl Lowering<'_, '_> {
             self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow.block));
         }
         self.join(at, slow, Some((a, ty)));
+    }
+
+    /// What the table inherits along one of these ways becomes the register of instruction `at`; a leaf finds it for tables of other classes.
+    fn take_inherited(&mut self, at: usize, table: Value, paths: &[Path], ty: Ty, slow: Block) {
+        let miss = self.aside();
+        let place = self.inherited(table, paths, miss.block);
+        self.take(at, place, 0, miss.block);
+        self.join_with(at, miss, |this| this.field_by_leaf(at, table, ty, slow));
     }
 
     /// `GETFIELD` of tables of several shapes; a leaf does it for those that the log has not seen, if there were more.

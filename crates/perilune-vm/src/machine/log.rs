@@ -7,6 +7,7 @@
 //! A log has tags, kinds and numbers of shapes, and no value: nothing in it keeps an object alive or is anything to another domain.
 
 use super::LOOP_ENTRIES;
+use super::paths::{MOST_PATHS, Path, path};
 use crate::Vm;
 use crate::frame::{F_ENTRY, frame};
 use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS, ic};
@@ -262,6 +263,8 @@ pub struct Log {
     /// By which functions, as [`Log::function`] says, and how often: the first that were seen.
     callers: Vec<(usize, u32)>,
     sites: Box<[Site]>,
+    /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]: there were others.
+    paths: HashMap<usize, Vec<Path>>,
     /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
 }
@@ -310,6 +313,9 @@ impl Log {
         self.calls_from_natives = self.calls_from_natives.saturating_add(earlier.calls_from_natives);
         earlier.callers.iter().for_each(|&(caller, times)| self.called_by(caller, times));
         self.sites.iter_mut().zip(&earlier.sites).for_each(|(site, earlier)| site.add(earlier));
+        for (at, paths) in &earlier.paths {
+            paths.iter().for_each(|path| self.came_by(*at, *path));
+        }
         for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
             if let (Some(head), Some(earlier)) = (head, earlier) {
                 head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
@@ -325,6 +331,24 @@ impl Log {
     /// What instruction `at` has met.
     pub fn site(&self, at: usize) -> &Site {
         &self.sites[at]
+    }
+
+    /// How tables that lacked the field of instruction `at` came by it; `None`: some not by shapes alone, or there were too many.
+    pub fn paths(&self, at: usize) -> Option<&[Path]> {
+        self.paths.get(&at).map(Vec::as_slice).filter(|paths| !paths.is_empty() && paths.len() <= MOST_PATHS)
+    }
+
+    /// Whether something may be learnt from tables of this shape, with metatables of this one.
+    fn lacks_path(&self, at: usize, shape: u32, metatable: u32) -> bool {
+        let known = self.paths.get(&at).map_or(&[][..], Vec::as_slice);
+        known.len() <= MOST_PATHS && known.iter().all(|path| !path.is_of(shape, metatable))
+    }
+
+    fn came_by(&mut self, at: usize, path: Path) {
+        let known = self.paths.entry(at).or_default();
+        if known.len() <= MOST_PATHS && !known.contains(&path) {
+            known.push(path);
+        }
     }
 
     /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for 0, the function began; `None`: it did not, or none begins there.
@@ -419,6 +443,7 @@ impl Logging {
             calls_from_natives: 0,
             callers: Vec::new(),
             sites: vec![Site::default(); count].into_boxed_slice(),
+            paths: HashMap::new(),
             heads,
         };
         self.logs.push((inst, log));
@@ -506,6 +531,7 @@ impl Vm {
 
     /// The instruction before `pc` is about to run in the frame at `base`.
     unsafe fn log_instruction(&mut self, base: *mut Value, pc: *const Instr) {
+        let event = self.event_name(crate::meta::Event::Index);
         let Some(logging) = &mut self.lua.machine.logging else { return };
         logging.seen += 1;
         if logging.since != 0 {
@@ -636,12 +662,23 @@ impl Vm {
                 log.sites[at].arrays |= if object.tag() == Tag::TABLE { 0 } else { OTHER_OBJECT };
             }
             if let Some((object, name)) = object.filter(|(v, _)| v.tag() == Tag::TABLE) {
-                let (shape, site) = ((*(object.payload() as *mut Table)).shape, &mut log.sites[at]);
+                let table = object.payload() as *mut Table;
+                let (shape, site) = ((*table).shape, &mut log.sites[at]);
                 site.shapes |= *site.shape.get_or_insert(shape) != shape;
+                let name = (*(*inst).k.add(name as usize)).gc();
                 if site.fields.has_room_for(shape) {
-                    let name = (*(*inst).k.add(name as usize)).gc();
                     let slot = if is_dict(shape) { None } else { lookup(shape, name) };
                     site.fields.add(shape, slot);
+                }
+                let (metatable, own) = ((*table).metatable, site.fields.own());
+                if i.op() != Some(Op::SetField)
+                    && !metatable.is_null()
+                    && !is_dict(shape)
+                    && own.iter().all(|(known, _)| *known != shape)
+                    && log.lacks_path(at, shape, (*metatable).shape)
+                    && let Some(path) = path(event, table, name)
+                {
+                    log.came_by(at, path);
                 }
             }
             if let Some(tags) = &mut log.heads[at] {

@@ -1,0 +1,83 @@
+//! Where tables have what they inherit, said by shapes alone.
+//!
+//! A method is found by a chain of tables: the object lacks it, its metatable has `__index`, that table has it or goes on to the next. As long as none of these is a dictionary, shapes say in which slot
+//! each next step is, and shapes are numbers of the whole process. So code that is shared by domains can go the way itself, for objects of several classes in turn, where the cache of the site has only one.
+//! What is found is always what is there: no version, and nothing to be told when a class changes.
+
+use crate::object::{LuaString, Table};
+use crate::shape::{is_dict, lookup};
+use crate::value::{Gc, Tag};
+
+/// So many tables are gone through, at most, until one has the field.
+pub const MOST_STEPS: usize = 3;
+/// So many ways are told apart at an instruction.
+pub(super) const MOST_PATHS: usize = 8;
+
+/// From a table to where it looks next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The shape of its metatable.
+    pub metatable: u32,
+    /// The slot in which that has `__index`, a table.
+    pub index: u32,
+    /// The shape of this one.
+    pub class: u32,
+}
+
+/// How tables of a shape, with metatables of a shape, come by a field that they lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The shape.
+    pub shape: u32,
+    hops: [Hop; MOST_STEPS],
+    count: u8,
+    /// The slot in which the last table has the field.
+    pub slot: u32,
+}
+
+impl Path {
+    /// The way, of one hop at least.
+    pub fn hops(&self) -> &[Hop] {
+        &self.hops[..self.count as usize]
+    }
+
+    /// Whether it begins with tables like these.
+    pub(super) fn is_of(&self, shape: u32, metatable: u32) -> bool {
+        self.shape == shape && self.hops[0].metatable == metatable
+    }
+}
+
+/// How `table`, whose shape lacks the field, comes by it; `None`: not by shapes alone, or not at all.
+///
+/// # Safety
+/// A live table, and interned strings of the domain: `event` is `__index`.
+pub(super) unsafe fn path(event: Gc<LuaString>, table: *const Table, name: Gc<LuaString>) -> Option<Path> {
+    const NONE: Hop = Hop { metatable: 0, index: 0, class: 0 };
+    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
+    unsafe {
+        let mut path = Path { shape: (*table).shape, hops: [NONE; MOST_STEPS], count: 0, slot: 0 };
+        let mut table = table;
+        for hop in 0..MOST_STEPS {
+            let metatable = (*table).metatable;
+            if metatable.is_null() || is_dict((*metatable).shape) {
+                return None;
+            }
+            let index = lookup((*metatable).shape, event)?;
+            let class = *(*metatable).slots.add(index as usize);
+            if class.tag() != Tag::TABLE {
+                return None;
+            }
+            table = class.payload() as *const Table;
+            if is_dict((*table).shape) {
+                return None;
+            }
+            path.hops[hop] = Hop { metatable: (*metatable).shape, index, class: (*table).shape };
+            path.count += 1;
+            if let Some(slot) = lookup((*table).shape, name) {
+                path.slot = slot;
+                return (!(*(*table).slots.add(slot as usize)).is_nil()).then_some(path);
+            }
+        }
+        None
+    }
+}

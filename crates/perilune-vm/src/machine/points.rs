@@ -1,0 +1,110 @@
+//! Points of machine code at which somebody may look at its frames: where it is left, and where the interpreter does an instruction of a function that is built in place.
+//!
+//! What the records of frames have to say there is known when the code is made, and the same each time. So it stands in a [`Point`], and a function writes it ([`leave`], [`step_at`], [`write_records`]): for machine code
+//! this is one call with one constant, however deep the functions are built in each other. Half of all code was records that were hardly ever written.
+//!
+//! Rejected: one piece of code for each frame, and way out, that all of its exits jump to. Registers of the processor then hold at all of them what only some need, and the code that runs often has to spare them.
+
+use super::{EXITED, Exits, LEAVE, layout};
+use crate::Vm;
+use crate::frame::frame;
+use crate::object::LuaClosure;
+use crate::value::Value;
+use perilune_syntax::Instr;
+use std::sync::Arc;
+
+/// A function that is built in place of its call.
+#[derive(Debug)]
+pub struct Built {
+    /// How many registers its first one is above that of the compiled function.
+    pub window: u32,
+    /// The same of the function that calls it.
+    pub caller: u32,
+    /// The address of the instruction behind the call.
+    pub after: usize,
+    /// What its record says ([`layout::call_word`], [`layout::metamethod_words`]).
+    pub words: (u64, u32),
+}
+
+/// Where machine code may be looked at. It belongs to the code, which has its address.
+#[derive(Debug)]
+pub struct Point {
+    /// The address of the instruction that the innermost function is at.
+    pub pc: usize,
+    /// How many registers its first one is above that of the compiled function.
+    pub window: u32,
+    /// The functions that are built in each other there.
+    pub built: Vec<Built>,
+    /// Where an exit is counted: of which function it was, with the instruction and whether its result was the reason, and of which the code is. `None`: it is left because somebody has asked.
+    pub counts: Option<(Arc<Exits>, usize, bool, Arc<Exits>)>,
+    /// What does the instruction, for [`step_at`]; 0: nothing does.
+    pub does: usize,
+}
+
+impl Point {
+    /// Writes all records of functions that are built in place, down to the innermost, whose position is missing. Where its frame is.
+    ///
+    /// # Safety
+    /// `base` is that of a frame of the function whose code this belongs to, with the functions that are built in it where their frames have theirs.
+    unsafe fn write_records(&self, base: *mut Value) -> *mut Value {
+        // SAFETY: the caller's promise: the windows are within the stack, and each has its function below it.
+        unsafe {
+            for Built { window, caller, after, words } in &self.built {
+                (*frame(base.add(*caller as usize))).pc = *after as *const Instr;
+                let own = base.add(*window as usize);
+                let closure = (*own.sub(layout::GAP as usize)).payload() as *const LuaClosure;
+                let own = own.cast::<u8>();
+                let at = |part: i32| own.offset(part as isize);
+                at(layout::FRAME_CALL).cast::<u64>().write(words.0);
+                at(layout::FRAME_CONSTANTS).cast::<*const Value>().write((*(*closure).proto).k);
+                at(layout::FRAME_TAG1).cast::<u32>().write(words.1);
+            }
+            base.add(self.window as usize)
+        }
+    }
+}
+
+/// For machine code: all records are as the functions' callers would have written them.
+///
+/// # Safety
+/// As [`leave`].
+pub(crate) unsafe extern "C-unwind" fn write_records(_: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { (*point).write_records(base) as u64 }
+}
+
+/// For machine code: it is left at this point. Its answer.
+///
+/// # Safety
+/// Called by machine code for its frame, with a point of its own, and all values in their slots.
+pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let point = &*point;
+        let own = point.write_records(base);
+        (*frame(own)).pc = point.pc as *const Instr;
+        (*vm).lua.base = own;
+        match &point.counts {
+            None => LEAVE,
+            Some((exits, at, result, code)) => {
+                exits.count(*at, *result, code);
+                EXITED
+            }
+        }
+    }
+}
+
+/// For machine code: does the instruction at this point, as the function does that it names.
+///
+/// # Safety
+/// As [`leave`], and the point names a function that does it.
+pub(crate) unsafe extern "C-unwind" fn step_at(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
+    type Does = unsafe extern "C-unwind" fn(*mut Vm, *mut Value, *const Value, *const Instr) -> u64;
+    // SAFETY: the caller's promise; the functions that do instructions have this type (`layout::step`).
+    unsafe {
+        let point = &*point;
+        let own = point.write_records(base);
+        let does = std::mem::transmute::<*const (), Does>(point.does as *const ());
+        does(vm, own, (*frame(own)).k, point.pc as *const Instr)
+    }
+}
