@@ -60,6 +60,8 @@ impl Specializer for Blocking {
     }
 
     fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
-        self.compiler.compile(recording, None)
+        let mut codes = Vec::new();
+        self.compiler.compile(recording, None, |number, code| codes.push((number, code)));
+        codes
     }
 }

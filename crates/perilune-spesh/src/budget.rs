@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
-const MARGIN: f64 = 1.5;
+const MARGIN: f64 = 1.0;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.

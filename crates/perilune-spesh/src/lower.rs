@@ -686,13 +686,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
         for ((at, why, dirty), block) in exits {
             self.b.switch_to_block(block);
             let base = self.b.use_var(self.base);
+            backend::set_place(self.b, Place(at as u32));
+            let mut tags = Vec::new();
             for (r, ty) in dirty {
                 let val = self.b.use_var(if ty == Ty::Float { self.floats[r] } else { self.ints[r] });
                 self.store(val, base, Self::slot(r) + layout::PAYLOAD);
-                self.store_tag(ty.tag().expect("a number"), base, Self::slot(r));
+                tags.push((r as u8, ty.tag().expect("a number")));
             }
-            backend::set_place(self.b, Place(at as u32));
-            let point = self.point(at, Some(why), 0);
+            let point = self.point(at, Some(why), 0, tags);
             let end = match end {
                 Some(end) => end,
                 None => *end.insert(self.cold_block(1)),
@@ -710,7 +711,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
     }
 
     /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.
-    fn point(&mut self, at: usize, why: Option<Why>, does: usize) -> Val {
+    fn point(&mut self, at: usize, why: Option<Why>, does: usize, tags: Vec<(u8, Tag)>) -> Val {
         let own = self.frame_of(at);
         let mut frame = own;
         let mut built = Vec::new();
@@ -733,7 +734,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         };
         let window = self.frames[own as usize].window() as u32;
         let pc = self.address_of_instruction(at);
-        let point = Box::new(points::Point { pc, window, built, counts, does });
+        let point = Box::new(points::Point { pc, window, built, counts, does, tags });
         let address = std::ptr::from_ref(&*point) as usize;
         self.points.push(point);
         self.b.ins().iconst(types::I64, address as i64)
@@ -863,7 +864,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 self.b.inst_results(call)[0]
             }
             _ => {
-                let point = self.point(at, None, does);
+                let point = self.point(at, None, does, Vec::new());
                 self.leaf(layout::step_at(), &[vm, base, point])
             }
         };

@@ -300,9 +300,7 @@ impl<'a> Lowering<'a, '_> {
         self.try_leaving(leave);
         let vm = self.b.use_var(self.vm);
         let end = match callee.proto {
-            Some(proto) => {
-                self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64)
-            }
+            Some(proto) => self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64),
             None => self.behind(callee, layout::INST_REGISTERS),
         };
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);

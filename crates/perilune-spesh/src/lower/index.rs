@@ -391,7 +391,7 @@ impl Lowering<'_, '_> {
         let known = self.now.clone();
         self.flush_all();
         if self.frame != 0 {
-            let (base, point) = (self.b.use_var(self.base), self.point(at, None, 0));
+            let (base, point) = (self.b.use_var(self.base), self.point(at, None, 0, Vec::new()));
             let [vm, base] = [vm, base].map(|v| self.copied(v));
             self.leaf(layout::write_records(), &[vm, base, point]);
         }

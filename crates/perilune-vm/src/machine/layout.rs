@@ -211,7 +211,7 @@ pub fn step() -> usize {
     super::step as *const () as usize
 }
 
-/// The address of `fn(vm, base, point) -> u64`: machine code is left at this [`super::Point`], with all values in their slots. What it answers then.
+/// The address of `fn(vm, base, point) -> u64`: machine code is left at this [`super::Point`], with all values in their slots, but for the tags that it has. What it answers then.
 pub fn leave() -> usize {
     super::points::leave as *const () as usize
 }

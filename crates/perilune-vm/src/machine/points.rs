@@ -9,7 +9,7 @@ use super::{EXITED, Exits, LEAVE, layout};
 use crate::Vm;
 use crate::frame::frame;
 use crate::object::LuaClosure;
-use crate::value::Value;
+use crate::value::{Tag, Value};
 use perilune_syntax::Instr;
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub struct Point {
     pub counts: Option<(Arc<Exits>, usize, bool, Arc<Exits>)>,
     /// What does the instruction, for [`step_at`]; 0: nothing does.
     pub does: usize,
+    /// Registers whose payloads machine code has stored when it comes to [`leave`], and which have these tags.
+    pub tags: Vec<(u8, Tag)>,
 }
 
 impl Point {
@@ -68,7 +70,11 @@ impl Point {
 ///
 /// # Safety
 /// As [`leave`].
-pub(crate) unsafe extern "C-unwind" fn write_records(_: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
+pub(crate) unsafe extern "C-unwind" fn write_records(
+    _: *mut Vm,
+    base: *mut Value,
+    point: *const Point,
+) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { (*point).write_records(base) as u64 }
 }
@@ -76,11 +82,14 @@ pub(crate) unsafe extern "C-unwind" fn write_records(_: *mut Vm, base: *mut Valu
 /// For machine code: it is left at this point. Its answer.
 ///
 /// # Safety
-/// Called by machine code for its frame, with a point of its own, and all values in their slots.
+/// Called by machine code for its frame, with a point of its own, and all values in their slots, but for tags that the point has.
 pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let point = &*point;
+        for (r, tag) in &point.tags {
+            base.add(*r as usize).byte_add(Value::TAG_OFFSET).cast::<Tag>().write(*tag);
+        }
         let own = point.write_records(base);
         (*frame(own)).pc = point.pc as *const Instr;
         (*vm).lua.base = own;
