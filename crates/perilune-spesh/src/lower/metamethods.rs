@@ -3,10 +3,11 @@
 //! Only instructions that the log has seen call one come here. Where the leaf finds none the instruction is lowered as it would be without: a store may meet its key at one time, and not at another.
 
 use super::calls::{Arguments, Callee};
-use super::{Lowering, Slow, Val};
+use super::{Lowering, Slow, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Instr, Op};
+use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, Ends, Operand, Operator, layout};
 
 /// Whether machine code calls the metamethods of such an instruction itself.
@@ -29,16 +30,25 @@ impl Lowering<'_, '_> {
             [Some(x), None] | [None, Some(x)] => [x, x],
             [None, None] => return false,
         };
-        let vm = self.b.use_var(self.vm);
-        let event = self.b.ins().iconst(types::I64, event as i64);
-        let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
         let jumps = matches!(ends, Ends::Jump { .. });
         let (calls, runs) = (self.site(at).calls as u64, self.site(at).runs as u64);
         // What a recording ends or begins in counts for one of the two.
         let always = calls + calls / 8 + 1 >= runs && !self.is_suspect(at);
         let other = if jumps || !always { self.aside() } else { self.slow(at) };
+        let by_shape = self.operator_by_shape(at, event, operands);
+        let vm = self.b.use_var(self.vm);
+        let event = self.b.ins().iconst(types::I64, event as i64);
+        let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
+        let closure = match by_shape {
+            None => closure,
+            Some(found) => {
+                self.b.ins().jump(found, &[closure.into()]);
+                self.b.switch_to_block(found);
+                self.b.block_params(found)[0]
+            }
+        };
         self.call_metamethod(at, closure, &operands, ends);
         if jumps {
             self.b.set_cold_block(other.block);
@@ -52,6 +62,45 @@ impl Lowering<'_, '_> {
         }
         self.join_without(at, other);
         true
+    }
+
+    /// The metamethod of instruction `at`, an operator, where the log has always found it: goes on with it in the block that this gives. What follows is the way on which it is not there.
+    fn operator_by_shape(&mut self, at: usize, event: u8, operands: [Operand; 2]) -> Option<Block> {
+        let inside = at - self.frames[self.frame as usize].first;
+        let place = self.log.operator(inside).filter(|_| !Operator::is_equality(event))?;
+        let Operand::Register(r) = operands[place.second as usize] else { return None };
+        let is_number = match operands[0] {
+            Operand::Integer(_) => true,
+            Operand::Constant(c) => self.constant(c as usize).is_some(),
+            Operand::Register(r) => self.ty(r as usize).is_number(),
+        };
+        let ty = self.ty(r as usize);
+        if place.second && !is_number || !matches!(ty, Ty::Any | Ty::Table) {
+            return None;
+        }
+        let miss = self.b.create_block();
+        self.b.set_cold_block(miss);
+        let found = self.b.create_block();
+        self.b.append_block_param(found, types::I64);
+        let table = match self.known(r as usize) {
+            Some(known) => known.val,
+            None => self.expect(r as usize, Ty::Table, miss).val,
+        };
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
+        self.unless(there, miss);
+        let shape = self.load(types::I32, metatable, layout::TABLE_SHAPE);
+        let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, place.metatable as i64);
+        self.unless(same, miss);
+        let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
+        let slot = Self::slot(place.slot as usize);
+        let tag = self.load(types::I8, slots, slot + layout::TAG);
+        let is_function = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
+        self.unless(is_function, miss);
+        let closure = self.load(types::I64, slots, slot + layout::PAYLOAD);
+        self.b.ins().jump(found, &[closure.into()]);
+        self.b.switch_to_block(miss);
+        Some(found)
     }
 
     /// An access to a key of a table, if it has called a metamethod; whether it has been lowered.
@@ -70,7 +119,7 @@ impl Lowering<'_, '_> {
             _ => return false,
         };
         let other = self.aside();
-        let is_table = self.known(object as usize).is_some_and(|known| known.ty == super::Ty::Table);
+        let is_table = self.known(object as usize).is_some_and(|known| known.ty == Ty::Table);
         let table = match self.known(object as usize).filter(|_| is_table) {
             Some(known) => known.val,
             None if self.known(object as usize).is_some() => return false,
@@ -145,7 +194,7 @@ impl Lowering<'_, '_> {
                 }
                 Ends::Store => {
                     let ty = self.result(at);
-                    if self.ty(wanted) == super::Ty::Any && ty != super::Ty::Any {
+                    if self.ty(wanted) == Ty::Any && ty != Ty::Any {
                         self.guard_made(at, wanted, ty);
                     }
                 }

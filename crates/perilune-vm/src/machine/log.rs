@@ -7,7 +7,8 @@
 //! A log has tags, kinds and numbers of shapes, and no value: nothing in it keeps an object alive or is anything to another domain.
 
 use super::LOOP_ENTRIES;
-use super::paths::{MOST_PATHS, Path, path};
+use super::paths::{MOST_PATHS, OperatorPlace, Path, operator_place, path};
+use super::{Operand, Operator};
 use crate::Vm;
 use crate::frame::{F_ENTRY, frame};
 use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS, ic};
@@ -17,7 +18,7 @@ use crate::native::{Kind, Native};
 use crate::object::{ArrayKind, ProtoInst, Table};
 use crate::shape::{is_dict, lookup};
 use crate::shared::SharedRef;
-use crate::value::{Tag, Value};
+use crate::value::{Gc, Tag, Value};
 use perilune_syntax::bytecode::NO_IC;
 use perilune_syntax::{Instr, Op, Proto};
 use perilune_trace::clock::ticks;
@@ -265,6 +266,8 @@ pub struct Log {
     sites: Box<[Site]>,
     /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]: there were others.
     paths: HashMap<usize, Vec<Path>>,
+    /// By instruction, an operator: where it has found a metamethod; `None`: in several places.
+    operators: HashMap<usize, Option<OperatorPlace>>,
     /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
 }
@@ -316,6 +319,7 @@ impl Log {
         for (at, paths) in &earlier.paths {
             paths.iter().for_each(|path| self.came_by(*at, *path));
         }
+        earlier.operators.iter().for_each(|(at, place)| self.found_operator(*at, *place));
         for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
             if let (Some(head), Some(earlier)) = (head, earlier) {
                 head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
@@ -336,6 +340,18 @@ impl Log {
     /// How tables that lacked the field of instruction `at` came by it; `None`: some not by shapes alone, or there were too many.
     pub fn paths(&self, at: usize) -> Option<&[Path]> {
         self.paths.get(&at).map(Vec::as_slice).filter(|paths| !paths.is_empty() && paths.len() <= MOST_PATHS)
+    }
+
+    /// Where instruction `at`, an operator, has always found its metamethod, if shapes alone say so.
+    pub fn operator(&self, at: usize) -> Option<OperatorPlace> {
+        self.operators.get(&at).copied().flatten()
+    }
+
+    fn found_operator(&mut self, at: usize, place: Option<OperatorPlace>) {
+        let known = self.operators.entry(at).or_insert(place);
+        if *known != place {
+            *known = None;
+        }
     }
 
     /// Whether something may be learnt from tables of this shape, with metatables of this one.
@@ -444,6 +460,7 @@ impl Logging {
             callers: Vec::new(),
             sites: vec![Site::default(); count].into_boxed_slice(),
             paths: HashMap::new(),
+            operators: HashMap::new(),
             heads,
         };
         self.logs.push((inst, log));
@@ -679,6 +696,17 @@ impl Vm {
                     && let Some(path) = path(event, table, name)
                 {
                     log.came_by(at, path);
+                }
+            }
+            if let Some(Operator { event, operands, .. }) = Operator::of(i) {
+                let values = operands.map(|operand| match operand {
+                    Operand::Register(r) => v(r),
+                    Operand::Constant(c) => *(*inst).k.add(c as usize),
+                    Operand::Integer(n) => Value::int(n),
+                });
+                if values.iter().any(|value| value.tag() == Tag::TABLE) {
+                    let name = Gc::from_ptr(self.lua.roots.event_names[event as usize]);
+                    log.found_operator(at, operator_place(name, values));
                 }
             }
             if let Some(tags) = &mut log.heads[at] {

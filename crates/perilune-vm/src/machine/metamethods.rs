@@ -64,6 +64,11 @@ pub struct Operator {
 }
 
 impl Operator {
+    /// Whether this is the event of `==`, which asks for metamethods only where two tables are not the same.
+    pub fn is_equality(event: u8) -> bool {
+        event == Event::Eq as u8
+    }
+
     /// That of an instruction of arithmetic or comparison, or `#`.
     pub fn of(i: Instr) -> Option<Operator> {
         use Operand::{Constant, Integer, Register};

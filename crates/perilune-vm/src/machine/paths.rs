@@ -6,7 +6,7 @@
 
 use crate::object::{LuaString, Table};
 use crate::shape::{is_dict, lookup};
-use crate::value::{Gc, Tag};
+use crate::value::{Gc, Tag, Value};
 
 /// So many tables are gone through, at most, until one has the field.
 pub const MOST_STEPS: usize = 3;
@@ -79,5 +79,39 @@ pub(super) unsafe fn path(event: Gc<LuaString>, table: *const Table, name: Gc<Lu
             }
         }
         None
+    }
+}
+
+/// Where the metamethod of an operator is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperatorPlace {
+    /// It is the second operand's; the first is a number.
+    pub second: bool,
+    /// The shape of the operand's metatable.
+    pub metatable: u32,
+    /// The slot in which that has the metamethod.
+    pub slot: u32,
+}
+
+/// Where two operands have the metamethod of this name, a function of Lua; `None`: nowhere, or not by shapes alone.
+///
+/// # Safety
+/// Live values, and an interned string of the domain.
+pub(super) unsafe fn operator_place(name: Gc<LuaString>, operands: [Value; 2]) -> Option<OperatorPlace> {
+    let [x, y] = operands;
+    let (second, table) = match (x.tag(), y.tag()) {
+        (Tag::TABLE, _) => (false, x),
+        (Tag::INT | Tag::FLOAT, Tag::TABLE) => (true, y),
+        _ => return None,
+    };
+    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
+    unsafe {
+        let metatable = (*(table.payload() as *const Table)).metatable;
+        if metatable.is_null() || is_dict((*metatable).shape) {
+            return None;
+        }
+        let slot = lookup((*metatable).shape, name)?;
+        let is_function = (*(*metatable).slots.add(slot as usize)).tag() == Tag::CLOSURE;
+        is_function.then_some(OperatorPlace { second, metatable: (*metatable).shape, slot })
     }
 }
