@@ -61,7 +61,7 @@ pub use crate::events::place_of;
 pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Shapes, Site, Tags};
 pub use metamethods::{Ends, Operand, Operator};
-pub use paths::{Hop, OperatorPlace, Path};
+pub use paths::{AccessPlace, Hop, OperatorPlace, Path};
 pub use points::{Built, Point};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};

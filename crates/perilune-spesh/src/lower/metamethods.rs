@@ -41,14 +41,7 @@ impl Lowering<'_, '_> {
         let closure = self.leaf(layout::operator_function(), &[vm, event, x, y]);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
-        let closure = match by_shape {
-            None => closure,
-            Some(found) => {
-                self.b.ins().jump(found, &[closure.into()]);
-                self.b.switch_to_block(found);
-                self.b.block_params(found)[0]
-            }
-        };
+        let closure = self.found_either(by_shape, closure);
         self.call_metamethod(at, closure, &operands, ends);
         if jumps {
             self.b.set_cold_block(other.block);
@@ -78,29 +71,55 @@ impl Lowering<'_, '_> {
         if place.second && !is_number || !matches!(ty, Ty::Any | Ty::Table) {
             return None;
         }
-        let miss = self.b.create_block();
-        self.b.set_cold_block(miss);
-        let found = self.b.create_block();
-        self.b.append_block_param(found, types::I64);
+        let miss = self.cold_block(0);
         let table = match self.known(r as usize) {
             Some(known) => known.val,
             None => self.expect(r as usize, Ty::Table, miss).val,
         };
+        Some(self.in_metatable(table, (place.metatable, place.slot), miss))
+    }
+
+    /// The same for an access to a field of a table that lacks it.
+    fn access_by_shape(&mut self, at: usize, table: Val, stores: bool) -> Option<Block> {
+        let place = self.log.access(at - self.frames[self.frame as usize].first)?;
+        let miss = self.cold_block(0);
+        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, place.shape as i64);
+        self.unless(same, miss);
+        if stores {
+            // What is in an island takes no stores.
+            self.writable(None, table, miss);
+        }
+        Some(self.in_metatable(table, (place.metatable, place.slot), miss))
+    }
+
+    /// The function that the table's metatable, of this shape, has in this slot: goes on with it in the block that this gives. What follows is `miss`, where it is not there.
+    fn in_metatable(&mut self, table: Val, (shape, slot): (u32, u32), miss: Block) -> Block {
+        let found = self.b.create_block();
+        self.b.append_block_param(found, types::I64);
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
         self.unless(there, miss);
-        let shape = self.load(types::I32, metatable, layout::TABLE_SHAPE);
-        let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, place.metatable as i64);
+        let own = self.load(types::I32, metatable, layout::TABLE_SHAPE);
+        let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
         self.unless(same, miss);
         let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
-        let slot = Self::slot(place.slot as usize);
+        let slot = Self::slot(slot as usize);
         let tag = self.load(types::I8, slots, slot + layout::TAG);
         let is_function = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is_function, miss);
         let closure = self.load(types::I64, slots, slot + layout::PAYLOAD);
         self.b.ins().jump(found, &[closure.into()]);
         self.b.switch_to_block(miss);
-        Some(found)
+        found
+    }
+
+    /// A function that has been found slowly, or by shapes, if that has been tried.
+    fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
+        let Some(found) = by_shape else { return slowly };
+        self.b.ins().jump(found, &[slowly.into()]);
+        self.b.switch_to_block(found);
+        self.b.block_params(found)[0]
     }
 
     /// An access to a key of a table, if it has called a metamethod; whether it has been lowered.
@@ -126,11 +145,13 @@ impl Lowering<'_, '_> {
             None => self.table_in(at, object as usize, other.block).1,
         };
         let Some(address) = self.address_of(key) else { return false };
+        let by_shape = self.access_by_shape(at, table, stored.is_some());
         let vm = self.b.use_var(self.vm);
         let leaf = if stored.is_some() { layout::new_index_function() } else { layout::index_function() };
         let closure = self.leaf(leaf, &[vm, table, address]);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, closure, 0);
         self.unless(there, other.block);
+        let closure = self.found_either(by_shape, closure);
         let object = Operand::Register(object);
         match stored {
             None => self.call_metamethod(at, closure, &[object, key], Ends::Store),

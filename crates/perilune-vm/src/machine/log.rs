@@ -7,13 +7,14 @@
 //! A log has tags, kinds and numbers of shapes, and no value: nothing in it keeps an object alive or is anything to another domain.
 
 use super::LOOP_ENTRIES;
-use super::paths::{MOST_PATHS, OperatorPlace, Path, operator_place, path};
+use super::paths::{AccessPlace, MOST_PATHS, OperatorPlace, Path, access_place, operator_place, path};
 use super::{Operand, Operator};
 use crate::Vm;
 use crate::frame::{F_ENTRY, frame};
 use crate::interp::ic::{ADD, EMPTY, Ic, NODE, OWN, PROTO_NODE, PROTO_SLOT, STRINGS, ic};
 use crate::interp::quick::native_at;
 use crate::interp::{HANDLERS, Handler, Handlers, frame_closure, op, rk, save};
+use crate::meta::Event;
 use crate::native::{Kind, Native};
 use crate::object::{ArrayKind, ProtoInst, Table};
 use crate::shape::{is_dict, lookup};
@@ -268,6 +269,8 @@ pub struct Log {
     paths: HashMap<usize, Vec<Path>>,
     /// By instruction, an operator: where it has found a metamethod; `None`: in several places.
     operators: HashMap<usize, Option<OperatorPlace>>,
+    /// By instruction, GETFIELD or SETFIELD: where the metamethod for a field that tables lacked was; `None`: in several places.
+    accesses: HashMap<usize, Option<AccessPlace>>,
     /// By instruction: tags of all registers where a loop begins, and at 0 where the function does.
     heads: Vec<Option<Box<[Tags]>>>,
 }
@@ -320,6 +323,7 @@ impl Log {
             paths.iter().for_each(|path| self.came_by(*at, *path));
         }
         earlier.operators.iter().for_each(|(at, place)| self.found_operator(*at, *place));
+        earlier.accesses.iter().for_each(|(at, place)| self.found_access(*at, *place));
         for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
             if let (Some(head), Some(earlier)) = (head, earlier) {
                 head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
@@ -347,8 +351,20 @@ impl Log {
         self.operators.get(&at).copied().flatten()
     }
 
+    /// Where instruction `at`, an access to a field, has always found its metamethod, if shapes alone say so.
+    pub fn access(&self, at: usize) -> Option<AccessPlace> {
+        self.accesses.get(&at).copied().flatten()
+    }
+
     fn found_operator(&mut self, at: usize, place: Option<OperatorPlace>) {
         let known = self.operators.entry(at).or_insert(place);
+        if *known != place {
+            *known = None;
+        }
+    }
+
+    fn found_access(&mut self, at: usize, place: Option<AccessPlace>) {
+        let known = self.accesses.entry(at).or_insert(place);
         if *known != place {
             *known = None;
         }
@@ -461,6 +477,7 @@ impl Logging {
             sites: vec![Site::default(); count].into_boxed_slice(),
             paths: HashMap::new(),
             operators: HashMap::new(),
+            accesses: HashMap::new(),
             heads,
         };
         self.logs.push((inst, log));
@@ -548,7 +565,7 @@ impl Vm {
 
     /// The instruction before `pc` is about to run in the frame at `base`.
     unsafe fn log_instruction(&mut self, base: *mut Value, pc: *const Instr) {
-        let event = self.event_name(crate::meta::Event::Index);
+        let event = self.event_name(Event::Index);
         let Some(logging) = &mut self.lua.machine.logging else { return };
         logging.seen += 1;
         if logging.since != 0 {
@@ -688,10 +705,15 @@ impl Vm {
                     site.fields.add(shape, slot);
                 }
                 let (metatable, own) = ((*table).metatable, site.fields.own());
+                let lacks =
+                    !metatable.is_null() && !is_dict(shape) && own.iter().all(|(known, _)| *known != shape);
+                if lacks && i.op() != Some(Op::SelfCall) {
+                    let event = if i.op() == Some(Op::SetField) { Event::NewIndex } else { Event::Index };
+                    let event = Gc::from_ptr(self.lua.roots.event_names[event as usize]);
+                    log.found_access(at, access_place(event, table, name));
+                }
                 if i.op() != Some(Op::SetField)
-                    && !metatable.is_null()
-                    && !is_dict(shape)
-                    && own.iter().all(|(known, _)| *known != shape)
+                    && lacks
                     && log.lacks_path(at, shape, (*metatable).shape)
                     && let Some(path) = path(event, table, name)
                 {

@@ -115,3 +115,39 @@ pub(super) unsafe fn operator_place(name: Gc<LuaString>, operands: [Value; 2]) -
         is_function.then_some(OperatorPlace { second, metatable: (*metatable).shape, slot })
     }
 }
+
+/// Where the metamethod of an access to a field is that a table lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessPlace {
+    /// The shape of the table.
+    pub shape: u32,
+    /// The shape of its metatable.
+    pub metatable: u32,
+    /// The slot in which that has the metamethod.
+    pub slot: u32,
+}
+
+/// Where `table`, which lacks the field, has the metamethod of the name `event` for it, a function of Lua; `None`: nowhere, or not by shapes alone.
+///
+/// # Safety
+/// A live table, and interned strings of the domain.
+pub(super) unsafe fn access_place(
+    event: Gc<LuaString>,
+    table: *const Table,
+    name: Gc<LuaString>,
+) -> Option<AccessPlace> {
+    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
+    unsafe {
+        let (shape, metatable) = ((*table).shape, (*table).metatable);
+        if is_dict(shape)
+            || metatable.is_null()
+            || is_dict((*metatable).shape)
+            || lookup(shape, name).is_some()
+        {
+            return None;
+        }
+        let slot = lookup((*metatable).shape, event)?;
+        let is_function = (*(*metatable).slots.add(slot as usize)).tag() == Tag::CLOSURE;
+        is_function.then_some(AccessPlace { shape, metatable: (*metatable).shape, slot })
+    }
+}

@@ -1,0 +1,69 @@
+-- Metamethods that are found by the shapes of metatables, while the metatables change: another function, none, a table
+-- in place of a function, another metatable of the same shape or of another, operands in the other order.
+local function pair(name)
+  return {
+    __add = function(a, b) return name .. "+" end,
+    __mul = function(a, b) return (type(a) == "number" and a or a.v) * (type(b) == "number" and b or b.v) end,
+    __lt = function(a, b) return a.v < b.v end,
+    __unm = function(a) return -a.v end,
+    __index = function(_, k) return name .. "." .. k end,
+    __newindex = function(t, k, v) rawset(t, "stored", (rawget(t, "stored") or 0) + v) end,
+  }
+end
+local A, B = pair "A", pair "B"
+local function new(m, v) return setmetatable({ v = v, stored = 0 }, m) end
+local a, b = new(A, 2), new(B, 3)
+
+local function use(x, y, rounds)
+  local last, product, less, negated, read = nil, 0, 0, 0, nil
+  for i = 1, rounds do
+    last = x + y
+    product = product + x * y + 2 * x + y * 0.5
+    if x < y then less = less + 1 end
+    negated = negated + -x
+    read = x.missing
+    x.other = i
+  end
+  return last, product, less, negated, read, rawget(x, "stored"), rawget(x, "other")
+end
+print(use(a, b, 300))
+print(use(b, a, 300))
+-- The same functions' places hold others.
+A.__add = function() return "new+" end
+A.__index = function(_, k) return "new." .. k end
+A.__newindex = function(t, k, v) rawset(t, "stored", -v) end
+print(use(a, b, 300))
+-- One is gone: the second operand's is called.
+A.__add = nil
+print(use(a, b, 300))
+-- A table in place of a function.
+A.__index = { missing = "in a table" }
+A.__newindex = {}
+print(use(a, b, 300))
+print(rawget(A.__newindex, "other"))
+-- A native, and something that can be called.
+A.__add = rawequal
+A.__index = setmetatable({}, { __index = function(_, k) return "far." .. k end })
+print(use(a, b, 300))
+A.__add = setmetatable({}, { __call = function(_, x, y) return x.v + y.v end })
+print(use(a, b, 300))
+-- Another metatable, of another shape; none at all.
+setmetatable(a, { __unm = A.__unm, __mul = A.__mul, __lt = A.__lt, __add = B.__add })
+print(use(a, b, 300))
+setmetatable(a, nil)
+print(select(2, pcall(use, a, b, 3)))
+setmetatable(a, B)
+print(use(a, b, 300))
+-- The field comes to be there, and goes.
+rawset(a, "missing", "own")
+rawset(a, "other", "own")
+print(use(a, b, 300))
+a.missing, a.other = nil, nil
+print(use(a, b, 300))
+-- Keys of many tables, each with a metatable of its own, of one shape.
+local sum = 0
+for i = 1, 200 do
+  local o = setmetatable({}, { __index = function(_, k) return i end, __add = function(x, y) return i end })
+  for _ = 1, 5 do sum = sum + o.key + (o + 1) + (1 + o) end
+end
+print(sum)
