@@ -2,8 +2,8 @@
 //!
 //! # Investments
 //! Nobody knows how long a program goes on. The best guess is that it does so for as long as it has run ([`Budget::expected`]): the programs of which this is false for the moment at which they are asked
-//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: a program that ends at once has then lost two thirds of what it would have saved, at most;
-//! with 2.5 instead, or 5, programs of .3 s lost more by waiting. The longer it runs, the smaller the gains that are worth something.
+//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: a program that ends at once has then lost as much as it would have saved, at most;
+//! with 1.5 instead, 2.5, or 5, programs of .3 s lost more by waiting. The longer it runs, the smaller the gains that are worth something.
 //!
 //! # The quota
 //! However much would be gained, compiling takes at most [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is compiled
