@@ -210,7 +210,8 @@ pub struct Draft {
     pub size: usize,
     /// The calls behind which there are entries.
     pub entered: Vec<usize>,
-    /// What the code refers to.
+    /// What the code refers to, by their addresses.
+    #[expect(clippy::vec_box, reason = "they stay where they are when the list grows")]
     pub points: Vec<Box<Point>>,
 }
 
@@ -293,6 +294,7 @@ pub(crate) struct Lowering<'a, 'b> {
     /// Those where something was not as expected.
     guarded: HashSet<Block>,
     /// Where somebody may look at the frames.
+    #[expect(clippy::vec_box, reason = "they stay where they are when the list grows")]
     points: Vec<Box<Point>>,
     /// Returns its parameter, wherever machine code is left that way.
     out: Option<Block>,
