@@ -1,0 +1,177 @@
+//! Ways out.
+//!
+//! An exit stores the payloads of numbers that are in registers of the processor, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, and counts. All that is not a usual
+//! return ends in one block.
+
+use super::{Lowering, Ty, Val};
+use crate::backend;
+use crate::backend::clif::{Block, InstBuilder, types};
+use crate::positions::Place;
+use perilune_syntax::Instr;
+use perilune_vm::Tag;
+use perilune_vm::machine::{Built, EXITED, Point, REFUSED, layout};
+use std::sync::Arc;
+
+/// Why machine code is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Why {
+    /// Somebody has asked for it, or the interpreter is needed: [`LEAVE`].
+    Asked,
+    /// Something was not as expected where it is left: [`EXITED`].
+    Unexpected,
+    /// What the instruction at this place has come to was not of the type that was expected: [`EXITED`], too.
+    Result(usize),
+}
+
+/// Where an exit leads, why, and what it has to store.
+pub(super) type Exit = (usize, Why, Vec<(usize, Ty)>);
+
+impl Lowering<'_, '_> {
+    /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing follows.
+    pub(super) fn exit(&mut self, at: usize, how: u64) {
+        let block = self.exit_block(at, how);
+        self.b.ins().jump(block, &[]);
+        self.now = None;
+    }
+
+    pub(super) fn exit_block(&mut self, at: usize, how: u64) -> Block {
+        self.exit_for(at, if how == EXITED { Why::Unexpected } else { Why::Asked })
+    }
+
+    /// Where to go if what instruction `at` has come to, or would, is not of the type that was expected; the interpreter goes on at `to`.
+    pub(super) fn other_result(&mut self, at: usize, to: usize) -> Block {
+        self.exit_for(to, Why::Result(at))
+    }
+
+    pub(super) fn exit_for(&mut self, at: usize, why: Why) -> Block {
+        let registers = self.now.iter().flat_map(|now| &now.registers).enumerate();
+        let dirty = registers.filter(|(_, r)| r.dirty).map(|(n, r)| (n, r.ty)).collect();
+        let b = &mut *self.b;
+        let block = *self.exits.entry((at, why, dirty)).or_insert_with(|| {
+            let block = b.create_block();
+            b.set_cold_block(block);
+            block
+        });
+        if why != Why::Asked {
+            self.guarded.insert(block);
+        }
+        block
+    }
+
+    /// Exits store what is dirty; the rest a function does, which is called in one place.
+    pub(super) fn fill_exits(&mut self) {
+        let mut exits: Vec<_> = std::mem::take(&mut self.exits).into_iter().collect();
+        exits.sort_by_key(|(_, block)| *block);
+        let mut end = None;
+        for ((at, why, dirty), block) in exits {
+            self.b.switch_to_block(block);
+            let base = self.b.use_var(self.base);
+            backend::set_place(self.b, Place(at as u32));
+            let mut tags = Vec::new();
+            for (r, ty) in dirty {
+                let val = self.b.use_var(if ty == Ty::Float { self.floats[r] } else { self.ints[r] });
+                self.store(val, base, Self::slot(r) + layout::PAYLOAD);
+                tags.push((r as u8, ty.tag().expect("a number")));
+            }
+            let point = self.point(at, Some(why), 0, tags);
+            let end = match end {
+                Some(end) => end,
+                None => *end.insert(self.cold_block(1)),
+            };
+            self.b.ins().jump(end, &[point.into()]);
+        }
+        if let Some(end) = end {
+            self.b.switch_to_block(end);
+            let point = self.b.block_params(end)[0];
+            let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+            let [vm, base] = [vm, base].map(|v| self.copied(v));
+            let answer = self.leaf(layout::leave(), &[vm, base, point]);
+            self.leave_with(answer);
+        }
+    }
+
+    /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.
+    pub(super) fn point(&mut self, at: usize, why: Option<Why>, does: usize, tags: Vec<(u8, Tag)>) -> Val {
+        let own = self.frame_of(at);
+        let mut frame = own;
+        let mut built = Vec::new();
+        while let Some(call) = self.frames[frame as usize].call {
+            let (window, caller) = (self.frames[frame as usize].window(), self.frames[frame as usize].caller);
+            let words = self.record_words(frame, call);
+            let after = self.address_of_instruction(call + 1);
+            let caller_window = self.frames[caller as usize].window() as u32;
+            built.push(Built { window: window as u32, caller: caller_window, after, words });
+            frame = caller;
+        }
+        let counts = |of: usize, result: bool| {
+            let (failures, inside) = self.failures_at(of);
+            (Arc::clone(failures.exits()), inside, result, Arc::clone(self.failures.exits()))
+        };
+        let counts = match why {
+            None | Some(Why::Asked) => None,
+            Some(Why::Unexpected) => Some(counts(at, false)),
+            Some(Why::Result(of)) => Some(counts(of, true)),
+        };
+        let window = self.frames[own as usize].window() as u32;
+        let pc = self.address_of_instruction(at);
+        let point = Box::new(Point { pc, window, built, counts, does, tags });
+        let address = std::ptr::from_ref(&*point) as usize;
+        self.points.push(point);
+        self.b.ins().iconst(types::I64, address as i64)
+    }
+
+    /// A block with so many words as parameters.
+    pub(super) fn cold_block(&mut self, words: usize) -> Block {
+        let block = self.b.create_block();
+        self.b.set_cold_block(block);
+        for _ in 0..words {
+            self.b.append_block_param(block, types::I64);
+        }
+        block
+    }
+
+    /// The same value in a register of its own. Arguments of calls have to be in certain registers of the processor, and the allocator takes that for a wish of all that the value is in: where it is used on ways
+    /// that are hardly ever taken, the others would pay for it.
+    pub(super) fn copied(&mut self, val: Val) -> Val {
+        self.b.ins().iadd_imm_s(val, 0)
+    }
+
+    /// Returns this code.
+    pub(super) fn leave(&mut self, how: u64) {
+        let how = self.b.ins().iconst(types::I64, how as i64);
+        self.leave_with(how);
+    }
+
+    /// Returns this, in the one place for all that is not the usual return.
+    pub(super) fn leave_with(&mut self, answer: Val) {
+        let out = match self.out {
+            Some(out) => out,
+            None => self.cold_block(1),
+        };
+        self.out = Some(out);
+        self.b.ins().jump(out, &[answer.into()]);
+    }
+
+    pub(super) fn fill_out(&mut self) {
+        if let Some(out) = self.out.take() {
+            self.b.switch_to_block(out);
+            let answer = self.b.block_params(out)[0];
+            self.b.ins().return_(&[answer]);
+        }
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.leave(REFUSED);
+    }
+
+    /// The address of instruction `at`.
+    pub(super) fn position(&mut self, at: usize) -> Val {
+        let address = self.address_of_instruction(at);
+        self.b.ins().iconst(types::I64, address as i64)
+    }
+
+    pub(super) fn address_of_instruction(&self, at: usize) -> usize {
+        let frame = &self.frames[self.frame_of(at) as usize];
+        frame.log.proto().code.as_ptr() as usize + (at - frame.first) * size_of::<Instr>()
+    }
+}
