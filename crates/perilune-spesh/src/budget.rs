@@ -24,7 +24,7 @@ const MARGIN: f64 = 1.0;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
-const SAVED: i64 = 25_000_000;
+const SAVED: i64 = 35_000_000;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
 /// What an instruction of the interpreter takes, in nanoseconds.

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Of what is recorded, a function has to be one part of so many to be compiled.
+/// Of what is recorded, a function has to be one part of so many to be compiled, with what its calls cost if it is not.
 const SHARE: u64 = 200;
 
 /// So many functions, at most, are looked at to be inlined in one.
@@ -245,12 +245,15 @@ impl Compiler {
         }
         let window = Window { library: recording.library, instructions: recording.instructions as u64 };
         let purse = budget.map(|budget| (&*budget, window));
-        let add = |log: Log| (log.weight(), self.profiles.add(log));
-        let logs: Vec<(u64, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
+        // A call that leaves machine code costs its caller more than a small function does.
+        let counts = |log: &Log| log.weight() + log.calls() as u64 * lower::LEAVING as u64;
+        let add =
+            |log: Log| (log.weight(), counts(&log) * SHARE >= self.quota as u64, self.profiles.add(log));
+        let logs: Vec<(u64, bool, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
         let heavy = logs.iter().enumerate();
-        let heavy = heavy.filter(|(_, (weight, _))| weight * SHARE >= self.quota as u64);
+        let heavy = heavy.filter(|(_, (_, heavy, _))| *heavy);
         let mut candidates: Vec<Candidate> = heavy
-            .filter_map(|(number, (weight, log))| {
+            .filter_map(|(number, (weight, _, log))| {
                 self.candidate(number, *weight as f64, Arc::clone(log), purse)
             })
             .collect();

@@ -53,7 +53,7 @@ use crate::places::Built;
 use crate::positions::Place;
 use crate::trials::Trials;
 use crate::units::{self, Unit};
-pub use cost::Cost;
+pub use cost::{Cost, LEAVING};
 use exits::Exit;
 use facts::{Fact, Facts, FrameNumber, Name};
 pub use failures::Failures;

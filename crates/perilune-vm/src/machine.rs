@@ -349,6 +349,8 @@ pub(crate) struct Machine {
     pub watched: bool,
     /// Allocations are sampled. Each is to be found at the line that makes it, under the function that does, so nothing runs as machine code, which knows neither while it allocates.
     pub sampled: bool,
+    /// What the code counts in that was left last because something was not as expected. To be compared, not to be followed.
+    left: *const Exits,
     /// Runs under way, on whichever native stack, innermost first.
     runs: *mut Active,
     /// Codes whose instances are dead; [`Vm::bury_machine_code`] frees those that no run is in.
@@ -370,6 +372,7 @@ impl Default for Machine {
             outside: &raw const crate::interp::HANDLERS,
             watched: false,
             sampled: false,
+            left: std::ptr::null(),
             runs: null_mut(),
             dying: Vec::new(),
         }

@@ -87,7 +87,7 @@ const DRIVEN: f64 = 12.0;
 /// What it costs more to begin a function as machine code, where a native calls it.
 const BEGINNING: f64 = 2.0;
 /// What it costs to leave machine code, and to enter it again.
-const LEAVING: f64 = 15.0;
+pub const LEAVING: f64 = 15.0;
 
 /// What a native costs that machine code does itself, in line or by its quick form.
 fn native(native: &Native) -> f64 {

@@ -13,6 +13,7 @@ use perilune_syntax::{Instr, Op};
 use perilune_trace::clock::{Clock, clock, ticks};
 use perilune_trace::event::Category;
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// So deep is machine code of functions inlined in that of others.
@@ -434,15 +435,19 @@ unsafe fn run_untimed(
         if matches!(exit, LEAVE | EXITED) && (*vm).lua.thread == thread {
             mark_callers(vm, (*thread).stack.offset(place));
         }
-        match exit {
-            REFUSED => (*code).exits.refused(),
-            EXITED => {}
+        // Which code it was, by what it counts in.
+        let left = match exit {
+            REFUSED => {
+                (*code).exits.refused();
+                Arc::as_ptr(&(*code).exits)
+            }
+            EXITED => (*vm).lua.machine.left,
             _ => return exit,
-        }
+        };
         if (*vm).lua.machine.wants_exits || perilune_trace::on(Category::Compile) {
             (*vm).tell_exit();
         }
-        // The frames are as they were, and so their instances are alive. The code that has counted an exit is that of the innermost one, or of one that has it inlined.
+        // The frames are as they were, and so their instances are alive. The code is that of the innermost one, or of one that has it inlined.
         let mut base = (*vm).lua.base;
         for _ in 0..=MOST_INLINED {
             let f = frame(base);
@@ -451,18 +456,9 @@ unsafe fn run_untimed(
             }
             let inst = (*frame_closure(base)).proto;
             let code = (*inst).machine;
-            // Where what happens depends on the program alone, no clock is asked.
-            let asks = (*vm).lua.machine.threshold == 0;
-            if !code.is_null() {
-                (*vm).learn_from_exit(inst, (*code).exits.total());
-            }
-            if !code.is_null() && (*code).is_given_up() && !(asks && (*code).is_left_rarely()) {
-                match asks && (*code).is_worth_keeping() {
-                    // What the recording says is compiled, and takes its place.
-                    true if (*code).patience.asks((*code).exits.total()) => (*vm).begin_log(inst),
-                    true => {}
-                    false => (*vm).give_up_machine_code(inst),
-                }
+            if !code.is_null() && Arc::as_ptr(&(*code).exits) == left {
+                judge_exit(vm, inst);
+                break;
             }
             if (*f).delta == 0 {
                 break;
@@ -470,6 +466,29 @@ unsafe fn run_untimed(
             base = base.sub((*f).delta as usize);
         }
         exit
+    }
+}
+
+/// Machine code of `inst` has been left because something was not as expected: what is to be learnt from that, and whether it goes on being used.
+///
+/// # Safety
+/// The instance lives, and has machine code.
+unsafe fn judge_exit(vm: *mut Vm, inst: *mut ProtoInst) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let code = (*inst).machine;
+        // Where what happens depends on the program alone, no clock is asked.
+        let asks = (*vm).lua.machine.threshold == 0;
+        (*vm).learn_from_exit(inst, (*code).exits.total());
+        if !(*code).is_given_up() || asks && (*code).is_left_rarely() {
+            return;
+        }
+        match asks && (*code).is_worth_keeping() {
+            // What the recording says is compiled, and takes its place.
+            true if (*code).patience.asks((*code).exits.total()) => (*vm).begin_log(inst),
+            true => {}
+            false => (*vm).give_up_machine_code(inst),
+        }
     }
 }
 

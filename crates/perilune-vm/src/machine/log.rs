@@ -404,6 +404,8 @@ pub struct Recording {
 const AFTER_EXIT: u32 = 100;
 /// Behind one exit of so many of a function.
 const EXITS_PER_LESSON: u32 = 24;
+/// From so many exits on only behind one of sixteen of these.
+const MANY_EXITS: u32 = 2000;
 
 /// Logs under way.
 #[derive(Debug)]
@@ -533,7 +535,8 @@ impl Vm {
     /// The instance lives.
     pub(super) unsafe fn learn_from_exit(&mut self, inst: *mut ProtoInst, exits: u32) {
         let machine = &self.lua.machine;
-        if exits % EXITS_PER_LESSON == 2 && !machine.distrusted && !machine.watched {
+        let each = if exits < MANY_EXITS { EXITS_PER_LESSON } else { EXITS_PER_LESSON * 16 };
+        if exits % each == 2 && !machine.distrusted && !machine.watched {
             // SAFETY: the caller's promise.
             unsafe { self.begin_log_of(inst, AFTER_EXIT, true) }
         }

@@ -97,6 +97,7 @@ pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, poin
             None => LEAVE,
             Some((exits, at, result, code)) => {
                 exits.count(*at, *result, code);
+                (*vm).lua.machine.left = Arc::as_ptr(code);
                 EXITED
             }
         }
