@@ -556,6 +556,12 @@ impl Heap {
         self.due = self.running && (on || self.budget <= 0);
     }
 
+    /// Whether the stress mode is on.
+    #[inline]
+    pub fn is_stress(&self) -> bool {
+        self.stress
+    }
+
     /// The parameters.
     pub fn params(&self) -> Params {
         self.params

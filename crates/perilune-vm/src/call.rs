@@ -11,7 +11,7 @@ mod native;
 mod stack;
 
 pub(crate) use self::native::HOST_XPCALL;
-pub(crate) use self::stack::{MAX_STACK, STACK_EXTRA};
+pub(crate) use self::stack::{DEEP, INITIAL_STACK, MAX_STACK, STACK_EXTRA, grown};
 use crate::Vm;
 use crate::frame::*;
 use crate::interp::{Flow, Step, copy, frame_ceiling, frame_closure};
