@@ -1,30 +1,23 @@
 //! `perilune build`: what is in the executable, and that it needs nothing else.
 
+use perilune_test::{Folder, Limited, text};
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-/// A folder with a program, and an empty one in which its executable is run; removed at the end.
-struct Project(PathBuf);
+/// A folder with a program, and an empty one in which its executable is run.
+struct Project(Folder);
 
 impl Project {
-    fn new(name: &str, files: &[(&str, &str)]) -> Project {
-        let dir = std::env::temp_dir().join(format!("perilune-build-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(dir.join("elsewhere")).unwrap();
-        let project = Project(dir);
-        for (file, text) in files {
-            let file = project.0.join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
-        }
-        project
+    fn new(files: &[(&str, &str)]) -> Project {
+        let folder = Folder::with(files.iter().copied());
+        fs::create_dir_all(folder.join("elsewhere")).unwrap();
+        Project(folder)
     }
 
     fn perilune(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-        command.args(words).current_dir(&self.0).stdin(Stdio::null());
-        command.env("LUA_PATH", "./?.lua;./?/init.lua").env("LUA_CPATH", "./?.so").output().unwrap()
+        command.args(words).current_dir(&self.0);
+        Limited::run(command.env("LUA_PATH", "./?.lua;./?/init.lua").env("LUA_CPATH", "./?.so"))
     }
 
     #[track_caller]
@@ -41,27 +34,17 @@ impl Project {
 
     fn app(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.0.join("elsewhere/app"));
-        command.args(words).current_dir(self.0.join("elsewhere")).stdin(Stdio::null()).env_clear();
+        command.args(words).current_dir(self.0.join("elsewhere")).env_clear();
         command.env("LUA_INIT", "error 'LUA_INIT'").env("LUA_PATH", self.0.join("?.lua"));
         command
     }
 
     #[track_caller]
     fn prints(&self, words: &[&str], what: &str) {
-        let output = self.app(words).output().unwrap();
+        let output = Limited::run(&mut self.app(words));
         let got = (output.status.code(), text(&output.stdout), text(&output.stderr));
         assert_eq!(got, (Some(0), what.to_owned(), String::new()));
     }
-}
-
-impl Drop for Project {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 const MAIN: &str = r#"#!/usr/bin/env perilune
@@ -88,7 +71,7 @@ const FILES: &[(&str, &str)] = &[
 
 #[test]
 fn a_program_with_all_that_belongs_to_it() {
-    let project = Project::new("whole", FILES);
+    let project = Project::new(FILES);
     let said = project.build(&["--asset", "data", "main.lua"]);
     assert_eq!(said, "");
     // All words are the program's, and nothing outside is needed or heeded.
@@ -121,21 +104,21 @@ fn errors_have_names_and_lines() {
         ("main.lua", "local m = require 'm'\nif arg[1] then os.exit(tonumber(arg[1])) end\nm.fail()\n"),
         ("m.lua", "return {\n  fail = function() error('here') end,\n}\n"),
     ];
-    let project = Project::new("errors", &files);
+    let project = Project::new(&files);
     project.build(&["main.lua"]);
-    let output = project.app(&[]).output().unwrap();
+    let output = Limited::run(&mut project.app(&[]));
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         err.contains("app: ./m.lua:2: here\nstack traceback:\n") && err.contains("main.lua:3: in main chunk"),
         "{err}"
     );
-    assert_eq!(project.app(&["7"]).output().unwrap().status.code(), Some(7));
+    assert_eq!(Limited::run(&mut project.app(&["7"])).status.code(), Some(7));
     // What is not inside is not looked for elsewhere.
     fs::write(project.0.join("main.lua"), "local name = 'm' print(pcall(require, name))").unwrap();
     let said = project.build(&["main.lua"]);
     assert_eq!(said, "");
-    let output = project.app(&[]).output().unwrap();
+    let output = Limited::run(&mut project.app(&[]));
     assert!(text(&output.stdout).contains("no module 'm' in the executable"), "{}", text(&output.stdout));
 }
 
@@ -149,7 +132,7 @@ fn what_goes_in() {
         ("needs_c.lua", "require 'clib'\nrequire 'nowhere'"),
         ("wrong.lua", "x = = 1"),
     ];
-    let project = Project::new("parts", &files);
+    let project = Project::new(&files);
     let remark = "perilune build: main.lua:3: the name of this module is computed; --include adds modules\n";
     let list = project.perilune(&["build", "--list", "main.lua"]);
     assert_eq!(text(&list.stdout), "script\t\tmain.lua\t74\nmodule\ta\t./a.lua\t10\n");
@@ -183,7 +166,7 @@ fn what_goes_in() {
 
 #[test]
 fn damage_is_found() {
-    let project = Project::new("damage", &[("main.lua", "print 'a text to be found'")]);
+    let project = Project::new(&[("main.lua", "print 'a text to be found'")]);
     project.build(&["main.lua"]);
     let file = project.0.join("elsewhere/app");
     let mut bytes = fs::read(&file).unwrap();
@@ -191,7 +174,7 @@ fn damage_is_found() {
     let at = bytes.windows(text_at.len()).rposition(|part| part == text_at).unwrap();
     bytes[at] = b'A';
     fs::write(&file, bytes).unwrap();
-    let output = project.app(&[]).output().unwrap();
+    let output = Limited::run(&mut project.app(&[]));
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text(&output.stderr).contains("the program in this executable: it is damaged"),
@@ -203,14 +186,11 @@ fn damage_is_found() {
 /// `pl.asset` reads below the program's folder only.
 #[test]
 fn names_of_assets() {
-    let project = Project::new(
-        "assets",
-        &[
-            ("inner/main.lua", "local pl = require 'perilune' print(pl.asset(arg[1]))"),
-            ("inner/a.txt", "A"),
-            ("b.txt", "B"),
-        ],
-    );
+    let project = Project::new(&[
+        ("inner/main.lua", "local pl = require 'perilune' print(pl.asset(arg[1]))"),
+        ("inner/a.txt", "A"),
+        ("b.txt", "B"),
+    ]);
     let run = |name: &str| text(&project.perilune(&["inner/main.lua", name]).stdout);
     assert_eq!(run("a.txt"), "A\n");
     assert!(run("b.txt").starts_with("nil\tb.txt: No such file"));
@@ -226,7 +206,7 @@ fn modules_that_are_always_there() {
     let main = "local json, lfs, net = require 'perilune.json', require 'lfs', require 'perilune.net'\n\
         local socket, http = require 'socket.core', require 'perilune.http'\n\
         print(json.encode{1}, type(lfs.currentdir()), type(net.listen), type(socket.tcp), type(http))";
-    let project = Project::new("own", &[("main.lua", main)]);
+    let project = Project::new(&[("main.lua", main)]);
     assert_eq!(project.build(&["main.lua"]), "");
     project.prints(&[], "[1]\tstring\tfunction\tfunction\ttable\n");
 }
@@ -256,7 +236,7 @@ fn what_runs_ask_for_is_put_in() {
         ("app/settings.lua", ""),
         ("app/log.txt", ""),
     ];
-    let project = Project::new("trace", &files);
+    let project = Project::new(&files);
     let computed = "perilune build: app/main.lua:4: the name of this module is computed; \
                     what the runs required is put in, --include adds modules\n";
     let all = [
@@ -283,7 +263,7 @@ fn what_runs_ask_for_is_put_in() {
     );
     assert_eq!(said, want);
     project.prints(&["xml", "two words"], "xml\t2\n");
-    let output = project.app(&["other", "one"]).output().unwrap();
+    let output = Limited::run(&mut project.app(&["other", "one"]));
     assert!(
         text(&output.stderr).contains("no module 'plugins.other' in the executable"),
         "{}",

@@ -5,60 +5,48 @@
 //! to the command (so that it behaves and speaks as `lua`) and a few small files. `PERILUNE_TEST_BIN` runs
 //! the same cases against another implementation.
 
+use perilune_test::{Folder, Limited, PATIENCE, text, under_test};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
-/// A directory with the files that the cases use; removed at the end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("perilune-cli-{}-{n}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        symlink(binary(), dir.join("lua")).unwrap();
-        for (name, text) in [
-            ("args.lua", "print(#arg, arg[0], ...)"),
-            (
-                "neg.lua",
-                "local i = 0; while arg[i] do io.write(i, '=', arg[i]:match('[^/]*$'), ' '); i = i - 1 end print()",
-            ),
-            ("fail.lua", "local function f()\n  error('failed here')\nend\nf()\n"),
-            ("shebang.lua", "#!/usr/bin/env lua\nprint(debug.getinfo(1, 'l').currentline)"),
-            ("mod.lua", "print('loading', ...); return { name = 'mod' }"),
-            ("mod-v2.lua", "return 'versioned'"),
-            ("init.lua", "print('init file')"),
-            ("exit.lua", "io.write('partial'); os.exit(tonumber(arg[1]))"),
-        ] {
-            fs::write(dir.join(name), text).unwrap();
-        }
-        Place(dir)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A folder with the files that the cases use.
+fn place() -> Folder {
+    let place = Folder::with([
+        ("args.lua", "print(#arg, arg[0], ...)"),
+        (
+            "neg.lua",
+            "local i = 0; while arg[i] do io.write(i, '=', arg[i]:match('[^/]*$'), ' '); i = i - 1 end print()",
+        ),
+        ("fail.lua", "local function f()\n  error('failed here')\nend\nf()\n"),
+        ("shebang.lua", "#!/usr/bin/env lua\nprint(debug.getinfo(1, 'l').currentline)"),
+        ("mod.lua", "print('loading', ...); return { name = 'mod' }"),
+        ("mod-v2.lua", "return 'versioned'"),
+        ("init.lua", "print('init file')"),
+        ("exit.lua", "io.write('partial'); os.exit(tonumber(arg[1]))"),
+    ]);
+    symlink(binary(), place.join("lua")).unwrap();
+    place
 }
 
 fn binary() -> PathBuf {
-    std::env::var_os("PERILUNE_TEST_BIN").map_or_else(|| env!("CARGO_BIN_EXE_perilune").into(), PathBuf::from)
+    under_test(env!("CARGO_BIN_EXE_perilune"))
 }
 
-fn command(place: &Place) -> Command {
-    let mut command = Command::new("./lua");
-    command.current_dir(&place.0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+/// A program that is run in a folder, and sees none of the variables that are set here.
+fn program(place: &Folder, name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(place);
     for variable in ["LUA_INIT", "LUA_INIT_5_4", "LUA_PATH", "LUA_PATH_5_4", "LUA_CPATH", "LUA_CPATH_5_4"] {
         command.env_remove(variable);
     }
     command
+}
+
+fn command(place: &Folder) -> Command {
+    program(place, "./lua")
 }
 
 #[derive(Debug, PartialEq)]
@@ -68,17 +56,19 @@ struct Ran {
     code: Option<i32>,
 }
 
-fn run_with(args: &[&str], stdin: &str, environment: &[(&str, &str)]) -> Ran {
-    let place = Place::new();
-    let mut child = command(&place).args(args).envs(environment.iter().copied()).spawn().unwrap();
-    // A command that does not read its input closes the pipe; that is its right.
-    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).replace("./lua: ", "lua: "),
-        code: output.status.code(),
+impl Ran {
+    fn of(output: Output) -> Ran {
+        Ran {
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr).replace("./lua: ", "lua: "),
+            code: output.status.code(),
+        }
     }
+}
+
+fn run_with(args: &[&str], stdin: &str, environment: &[(&str, &str)]) -> Ran {
+    let place = place();
+    Ran::of(Limited::feed(command(&place).args(args).envs(environment.iter().copied()), stdin))
 }
 
 fn run(args: &[&str]) -> Ran {
@@ -369,39 +359,30 @@ fn interactive_mode_after_a_script() {
     assert_eq!(ran.code, Some(9));
 }
 
-/// Starts a script, waits for its first output, sends SIGINT.
-fn interrupted(place: &Place, args: &[&str], input: &str) -> Ran {
-    use std::io::Read;
-    let mut child = command(place).args(args).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
+/// Starts a script, waits for its first line, sends SIGINT.
+fn interrupted(place: &Folder, args: &[&str], input: &str) -> Ran {
+    let mut child = Limited::start(command(place).args(args));
+    child.write(input);
     // With nothing to say, it stays open: who reads waits.
-    let _open = input.is_empty().then_some(stdin);
-    let mut stdout = child.stdout.take().unwrap();
-    let mut first = [0; 1];
-    stdout.read_exact(&mut first).unwrap();
+    if !input.is_empty() {
+        child.close();
+    }
+    let first = child.line().expect("a line");
     std::thread::sleep(Duration::from_millis(50));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    // Two minutes, on a machine that has other things to do.
-    for _ in 0..12_000 {
-        if child.try_wait().unwrap().is_some() {
-            break;
-        }
+    // SAFETY: sends a signal to a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    // Its end would end the input, too.
+    let sent = Instant::now();
+    while child.is_running() && sent.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Does nothing to a child that has ended.
-    child.kill().unwrap();
-    let mut text = String::from_utf8_lossy(&first).into_owned();
-    stdout.read_to_string(&mut text).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr).replace("./lua: ", "lua: ");
-    Ran { stdout: text, stderr, code: output.status.code() }
+    let ran = Ran::of(child.finish());
+    Ran { stdout: format!("{first}\n{}", ran.stdout), ..ran }
 }
 
 #[test]
 fn sigint_is_an_error() {
-    let place = Place::new();
+    let place = place();
     let start = "io.stdout:setvbuf('no') print 'go'; ";
     for code in [
         "while true do end",
@@ -450,8 +431,8 @@ fn sigint_is_an_error() {
 
 #[test]
 fn sigint_returns_to_the_prompt() {
-    let place = Place::new();
-    fs::write(place.0.join("wait.lua"), "io.stdout:setvbuf('no')").unwrap();
+    let place = place();
+    place.write("wait.lua", "io.stdout:setvbuf('no')");
     for endless in
         ["while true do end", "return ('a'):rep(40):find(('a-'):rep(30) .. 'b')", "load(('x=1 '):rep(1e7))"]
     {
@@ -467,58 +448,37 @@ fn subcommands() {
     if std::env::var_os("PERILUNE_TEST_BIN").is_some() {
         return;
     }
-    let place = Place::new();
-    symlink(binary(), place.0.join("perilune")).unwrap();
+    let place = place();
+    symlink(binary(), place.join("perilune")).unwrap();
     let run = |args: &[&str], stdin: &str| {
-        let mut child = Command::new("./perilune")
-            .args(args)
-            .current_dir(&place.0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        (
-            String::from_utf8(output.stdout).unwrap(),
-            String::from_utf8(output.stderr).unwrap(),
-            output.status.code(),
-        )
+        let output = Limited::feed(program(&place, "./perilune").args(args), stdin);
+        (text(&output.stdout), text(&output.stderr), output.status.code())
     };
     assert_eq!(run(&["run", "args.lua", "a"], "").0, "1\targs.lua\ta\n");
     assert_eq!(run(&["run", "neg.lua"], "").0, "0=neg.lua -1=run -2=perilune \n");
     assert!(run(&["repl"], "1 + 1\n").0.ends_with("> 2\n> \n"));
     assert_eq!(run(&["run"], "").1, "perilune: cannot open run: No such file or directory\n");
     // A file of that name is what is meant.
-    fs::write(place.0.join("run"), "print('file', ...)").unwrap();
+    place.write("run", "print('file', ...)");
     assert_eq!(run(&["run", "args.lua"], "").0, "file\targs.lua\n");
-    fs::remove_file(place.0.join("run")).unwrap();
+    fs::remove_file(place.join("run")).unwrap();
 }
 
 /// `print` hands each line to the system; `io.write` does not.
 #[test]
 fn print_flushes() {
-    let place = Place::new();
+    let place = place();
     let script = "print('a') io.stderr:write('b\\n') io.write('c\\n') io.stderr:write('d\\n') print('e')";
     // Both streams into one file: the order is that of the system calls.
-    let file = fs::File::create(place.0.join("both")).unwrap();
-    let status = command(&place)
-        .args(["-e", script])
-        .stdin(Stdio::null())
-        .stdout(file.try_clone().unwrap())
-        .stderr(file)
-        .status()
-        .unwrap();
-    assert!(status.success());
-    assert_eq!(fs::read_to_string(place.0.join("both")).unwrap(), "a\nb\nd\nc\ne\n");
+    let both = ["-c", "exec ./lua -e \"$0\" > both 2>&1", script];
+    assert!(Limited::run(program(&place, "sh").args(both)).status.success());
+    assert_eq!(place.text("both"), "a\nb\nd\nc\ne\n");
     // A program that is killed has said its lines.
-    let output = command(&place)
+    let mut killed = command(&place);
+    killed
         .args(["-e", "print('said') io.write('held back') assert(io.open('/proc/self/stat')):read('n')"])
-        .args(["-e", "io.popen('kill -9 ' .. io.open('/proc/self/stat'):read('n')):read()"])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+        .args(["-e", "io.popen('kill -9 ' .. io.open('/proc/self/stat'):read('n')):read()"]);
+    let output = Limited::run(&mut killed);
     assert_eq!(output.status.code(), None, "{output:?}");
     assert!(output.stdout.starts_with(b"said\n"), "{output:?}");
 }
@@ -526,20 +486,14 @@ fn print_flushes() {
 /// A co-process gets its line while the program waits for the answer.
 #[test]
 fn print_reaches_a_partner_that_waits() {
-    use std::io::{BufRead, BufReader};
-    let place = Place::new();
-    let mut child = command(&place)
-        .args(["-e", "for i = 1, 3 do print('question', i) io.stderr:write(io.read(), '\\n') end"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let place = place();
+    let questions = "for i = 1, 3 do print('question', i) io.stderr:write(io.read(), '\\n') end";
+    let mut child = Limited::start(command(&place).args(["-e", questions]));
     for i in 1..=3 {
-        assert_eq!(lines.next().unwrap().unwrap(), format!("question\t{i}"));
-        stdin.write_all(b"answer\n").unwrap();
+        assert_eq!(child.line(), Some(format!("question\t{i}")));
+        child.write("answer\n");
     }
-    assert!(child.wait().unwrap().success());
+    assert!(child.finish().status.success());
 }
 
 /// A hook that outlives the chunk that sets it sees the program's functions and nothing else.
@@ -561,14 +515,13 @@ fn hooks_between_chunks() {
     prints(&["-e", REPORT, "-e", "x = 1\ny = 2", "-e", "x = 1\ny = 2", "-e", done], &expected.concat());
     // Set by a module and by LUA_INIT; counts are of the program's instructions too.
     let lines = "debug.sethook(function(_, line) io.write(tostring(line), ' ') end, 'l')";
-    let place = Place::new();
-    fs::write(place.0.join("hook.lua"), lines).unwrap();
-    fs::write(place.0.join("two.lua"), "local x\nx = 1\n").unwrap();
+    let place = place();
+    place.write("hook.lua", lines);
+    place.write("two.lua", "local x\nx = 1\n");
     for (args, variable) in
         [(&["-l", "hook", "two.lua"][..], ""), (&["two.lua"], lines), (&["two.lua"], "@hook.lua")]
     {
-        let output =
-            command(&place).args(args).env("LUA_INIT", variable).stdin(Stdio::null()).output().unwrap();
+        let output = Limited::run(command(&place).args(args).env("LUA_INIT", variable));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "1 2 ", "{args:?} {variable} {output:?}");
     }
 }

@@ -90,3 +90,51 @@ fn domains_begin_where_address_space_ends() {
         }
     }
 }
+
+/// A hundred coroutines that have been deep, and fibers that wait, which have been; what they held goes back to the system.
+const DEEP_ONCE: &str = "
+local pl = require 'perilune'
+local function resident()
+  for line in io.lines '/proc/self/status' do
+    local kib = line:match 'VmRSS:%s+(%d+)'
+    if kib then return tonumber(kib) end
+  end
+end
+local function sum(n) if n == 0 then return 0 end return n + sum(n - 1) end
+local function wait(n) if n == 0 then coroutine.yield() return 0 end return 1 + wait(n - 1) end
+local before = resident()
+local waiting = {}
+for i = 1, 100 do
+  waiting[i] = coroutine.create(function() while true do coroutine.yield(wait(50000)) end end)
+  assert(coroutine.resume(waiting[i]))
+end
+local most = resident() - before
+for _, co in ipairs(waiting) do assert(select(2, coroutine.resume(co)) == 50000) end
+-- What is free rests for a while before the system gets it.
+repeat
+  collectgarbage()
+  pl.sleep(0.05)
+until resident() - before < most / 10
+print(collectgarbage 'count' < 2000)
+local channel = pl.channel.new()
+pl.scope(function(scope)
+  for i = 1, 100 do
+    scope:spawn(function() sum(50000) channel:recv() return sum(10) end)
+  end
+  scope:spawn(function()
+    pl.sleep(0)
+    repeat
+      collectgarbage()
+      pl.sleep(0.01)
+    until collectgarbage 'count' < 3000
+    for i = 1, 100 do channel:send(i) end
+  end)
+end)
+print 'fibers'";
+
+#[test]
+fn stacks_that_were_deep_are_given_back() {
+    let out = Limited::run(Command::new(env!("CARGO_BIN_EXE_perilune")).args(["-e", DEEP_ONCE]));
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "true\nfibers\n", "{stderr}");
+}

@@ -1,30 +1,25 @@
 //! Sockets, where a script alone cannot see it: limits of descriptors, wakeups of an idle program, threads.
 
+use perilune_test::Limited;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// A program that serves, with what it has printed: its address first.
 struct Server {
-    child: Child,
-    out: BufReader<ChildStdout>,
+    child: Limited,
     address: String,
 }
 
 impl Server {
     /// Runs `source` by a shell that does `before` first.
     fn start(before: &str, source: &str) -> Server {
-        let mut child = Command::new("sh")
-            .args(["-c", &format!("{before} exec \"$0\" -e \"$1\""), env!("CARGO_BIN_EXE_perilune"), source])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let mut out = BufReader::new(child.stdout.take().expect("piped"));
-        let mut address = String::new();
-        out.read_line(&mut address).expect("a line");
-        Server { child, out, address: address.trim().to_owned() }
+        let line = format!("{before} exec \"$0\" -e \"$1\"");
+        let mut command = Command::new("sh");
+        let mut child = Limited::start(command.args(["-c", &line, env!("CARGO_BIN_EXE_perilune"), source]));
+        let address = child.line().expect("a line");
+        Server { child, address }
     }
 
     fn connect(&self) -> TcpStream {
@@ -45,13 +40,6 @@ impl Server {
                 numbers.lines().filter(|l| l.contains("ctxt_switches")).map(of).sum::<u64>()
             })
             .sum()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -176,9 +164,7 @@ print(n)
 "#;
     let mut server = Server::start("", count);
     assert_eq!(server.address, "0");
-    let mut line = String::new();
-    server.out.read_line(&mut line).expect("a line");
-    assert_eq!(line, "1\n");
+    assert_eq!(server.child.line().as_deref(), Some("1"));
 }
 
 const CREW: &str = r#"
@@ -230,8 +216,6 @@ fn connections_are_spread_over_domains() {
     other.write_all(b"still there\n").expect("sent");
     assert_eq!(name(other), "still there");
     drop(of);
-    let mut domains = String::new();
-    server.out.read_line(&mut domains).expect("a line");
-    assert_eq!(domains.trim(), "1");
-    assert!(server.child.wait().expect("it ends").success());
+    assert_eq!(server.child.line().as_deref(), Some("1"));
+    assert!(server.child.finish().status.success());
 }

@@ -1,13 +1,13 @@
 //! Other programs, where a script alone cannot see it: limits of descriptors, threads, dispositions of signals.
 
+use perilune_test::Limited;
 use std::process::{Command, Output};
 
 /// Runs `source` by a shell that does `before` first.
 fn run(before: &str, source: &str) -> Output {
-    Command::new("sh")
-        .args(["-c", &format!("{before} exec \"$0\" -e \"$1\""), env!("CARGO_BIN_EXE_perilune"), source])
-        .output()
-        .expect("the command starts")
+    let mut command = Command::new("sh");
+    let line = format!("{before} exec \"$0\" -e \"$1\"");
+    Limited::run(command.args(["-c", &line, env!("CARGO_BIN_EXE_perilune"), source]))
 }
 
 fn text(output: &Output) -> String {

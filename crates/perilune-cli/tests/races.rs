@@ -1,22 +1,18 @@
 //! `PERILUNE_CHECK=races`: programs with races have each reported once (`tests/parallel/races`), and programs
 //! without do not: the examples, the documentation's, the end-to-end scripts.
 
+use perilune_test::{Folder, Limited};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn run(dir: &Path, script: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_perilune"))
-        .arg(script)
-        .current_dir(dir)
-        .env("PERILUNE_CHECK", "races")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the command starts")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    Limited::run(command.arg(script).current_dir(dir).env("PERILUNE_CHECK", "races"))
 }
 
 /// The files of a folder with this extension, in order.
@@ -101,12 +97,8 @@ fn each_race_is_reported_once() {
 #[test]
 fn nothing_is_reported_by_default() {
     let dir = root().join("tests/parallel/races");
-    let output = Command::new(env!("CARGO_BIN_EXE_perilune"))
-        .arg("tasks.lua")
-        .current_dir(&dir)
-        .env_remove("PERILUNE_CHECK")
-        .output()
-        .expect("the command starts");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    let output = Limited::run(command.arg("tasks.lua").current_dir(&dir).env_remove("PERILUNE_CHECK"));
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
@@ -138,12 +130,8 @@ fn end_to_end_scripts_have_none() {
     let dir = root().join("tests/parallel");
     for path in files(&dir, "lua") {
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-        let copy = std::env::temp_dir().join(format!("perilune-races-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&copy).expect("temporary directory");
-        std::fs::copy(&path, copy.join(&name)).expect("copy of the script");
-        let output = run(&copy, &name);
-        std::fs::remove_dir_all(&copy).expect("temporary directory can be removed");
-        expect_none(&name, &output);
+        let copy = Folder::with([(&name, std::fs::read(&path).expect("a script"))]);
+        expect_none(&name, &run(copy.path(), &name));
     }
     expect_none("random.lua", &run(&dir.join("stress"), "random.lua"));
 }
@@ -157,12 +145,8 @@ fn programs_in_the_documentation_have_none() {
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("a readable page");
         for (n, block) in text.split("```lua\n").skip(1).enumerate() {
-            let dir = std::env::temp_dir().join(format!("perilune-race-{}-{programs}", std::process::id()));
-            std::fs::create_dir_all(&dir).expect("temporary directory");
-            let source = block.split("```").next().unwrap_or("");
-            std::fs::write(dir.join("guide.lua"), source).expect("a writable file");
-            let output = run(&dir, "guide.lua");
-            std::fs::remove_dir_all(&dir).expect("temporary directory can be removed");
+            let dir = Folder::with([("guide.lua", block.split("```").next().unwrap_or(""))]);
+            let output = run(dir.path(), "guide.lua");
             expect_none(&format!("{}, program {}", page.display(), n + 1), &output);
             programs += 1;
         }

@@ -5,9 +5,10 @@
 //! times, so they run one after another, and their limits leave room for a machine with other things to do;
 //! given as arguments, some take stricter ones.
 
+use perilune_test::{Limited, text};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
@@ -17,32 +18,16 @@ fn folder(name: &str) -> PathBuf {
 
 /// Runs a script where it is; the report of what went wrong, if anything did.
 fn run(folder: &Path, script: &str, args: &[&str], env: &[(&str, &str)]) -> Result<(), String> {
-    let start = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_perilune"))
-        .arg(script)
-        .args(args)
-        .envs(env.iter().copied())
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    // Little is printed: the pipes hold it.
-    while child.try_wait().expect("child can be waited for").is_none() {
-        if start.elapsed() > TIME_LIMIT {
-            child.kill().expect("child can be killed");
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().expect("output");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.arg(script).args(args).envs(env.iter().copied()).current_dir(folder);
+    let ended = Limited::start_with(&mut command, Stdio::null()).within(TIME_LIMIT).ended();
+    let output = ended.map_err(|hang| format!("{script} {args:?}: {hang}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = text(&output.stderr);
     let head: Vec<&str> = text.lines().take(12).collect();
-    Err(format!("{script} {args:?}: {} after {:.0?}\n{}", output.status, start.elapsed(), head.join("\n")))
+    Err(format!("{script} {args:?}: {}\n{}", output.status, head.join("\n")))
 }
 
 #[test]

@@ -5,11 +5,11 @@
 
 use perilune_see::Trace;
 use perilune_see::tool::Target;
+use perilune_test::{Folder, Limited, text};
 use perilune_trace::Kind;
 use perilune_trace::layout::Geometry;
 use perilune_trace::session::Options;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -21,21 +21,13 @@ struct Run {
     stdout: String,
 }
 
-/// A folder of its own for a test's files.
-fn folder(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("perilune-sampling-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    dir
-}
-
-fn command(name: &str, program: &str) -> (Command, PathBuf) {
-    let dir = folder(name);
-    let (script, out) = (dir.join("program.lua"), dir.join("out"));
-    std::fs::write(&script, program).unwrap();
+/// The command with a program, in a folder of its own; what it prints goes to the file `out`.
+fn command(program: &str) -> (Command, Folder) {
+    let folder = Folder::with([("program.lua", program)]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-    command.current_dir(&dir).arg("program.lua").stdin(Stdio::null());
-    command.stdout(std::fs::File::create(&out).unwrap());
-    (command, dir)
+    command.current_dir(&folder).arg("program.lua").stdin(Stdio::null());
+    command.stdout(std::fs::File::create(folder.join("out")).unwrap());
+    (command, folder)
 }
 
 fn options(cpu_hz: u32, alloc_interval: u64) -> Options {
@@ -44,15 +36,14 @@ fn options(cpu_hz: u32, alloc_interval: u64) -> Options {
 }
 
 /// Runs a program to its end under the samplers.
-fn run(name: &str, program: &str, options: &Options, env: &[(&str, &str)]) -> Run {
-    let (mut command, dir) = command(name, program);
+fn run(program: &str, options: &Options, env: &[(&str, &str)]) -> Run {
+    let (mut command, folder) = command(program);
     command.envs(env.iter().copied());
     let mut target = Target::spawn(command, options).unwrap();
     target.wait(Duration::from_secs(300));
     let trace = Trace::from_ring_file(target.path()).unwrap();
     assert!(target.status().is_some_and(|s| s.success()), "{:?}", target.status());
-    let stdout = std::fs::read_to_string(dir.join("out")).unwrap();
-    std::fs::remove_dir_all(dir).unwrap();
+    let stdout = folder.text("out");
     assert_eq!(trace.lost, 0);
     Run { trace, stdout }
 }
@@ -173,7 +164,7 @@ end
 fn processor_time_goes_to_whom_it_belongs() {
     // What is garbage of one part and collected in another is charged to the other, here as there.
     for hz in [997, 4000] {
-        let run = run(&format!("cpu{hz}"), &[PARTS, CPU].concat(), &options(hz, 0), &[]);
+        let run = run(&[PARTS, CPU].concat(), &options(hz, 0), &[]);
         run.check_shares(Kind::CpuSample);
         let share = |name, leaf| run.leaf_share(Kind::CpuSample, name, leaf);
         assert!(share("repeating", "string.rep") > 0.5, "{}", share("repeating", "string.rep"));
@@ -200,7 +191,7 @@ local function f()
 end
 f()
 ";
-    let run = run("lines", program, &options(997, 0), &[]);
+    let run = run(program, &options(997, 0), &[]);
     let d = &run.trace.definitions;
     let (mut inside, mut sum) = (0, 0);
     for e in run.trace.events.iter().filter(|e| e.kind == Kind::CpuSample) {
@@ -245,7 +236,7 @@ collectgarbage()
 
 #[test]
 fn bytes_go_to_whom_they_belong() {
-    let run = run("alloc", ALLOCATION, &options(0, 16 << 10), &[]);
+    let run = run(ALLOCATION, &options(0, 16 << 10), &[]);
     run.check_shares(Kind::AllocSample);
     assert!(run.leaf_share(Kind::AllocSample, "inserting", "table.insert") > 0.95);
     assert!(run.leaf_share(Kind::AllocSample, "large", "string.rep") > 0.95);
@@ -272,7 +263,7 @@ fn bytes_go_to_whom_they_belong() {
 #[test]
 fn buffers_that_grow_where_they_are_are_counted() {
     let program = [ALLOCATION.split("local parts").next().unwrap(), "huge(20)"].concat();
-    let run = run("huge", &program, &options(0, 16 << 10), &[]);
+    let run = run(&program, &options(0, 16 << 10), &[]);
     let sum: f64 = run.samples(Kind::AllocSample).iter().map(|s| s.1).sum();
     // 20 arrays of 300,000 slots: each at least that, at most four times as much for all sizes on the way.
     let least = 20.0 * 300_000.0 * 8.0;
@@ -330,15 +321,13 @@ print(#all, all:sub(1, 300))
 fn sampling_changes_nothing() {
     let program = |rounds: u32| LIVELY.replace("ROUNDS", &rounds.to_string());
     let plain = |rounds| {
-        let (mut command, dir) = command(&format!("plain{rounds}"), &program(rounds));
-        assert!(command.status().unwrap().success());
-        let text = std::fs::read_to_string(dir.join("out")).unwrap();
-        std::fs::remove_dir_all(dir).unwrap();
-        text
+        let output = Limited::run(&mut command(&program(rounds)).0);
+        assert!(output.status.success());
+        text(&output.stdout)
     };
     let stressed = [("PERILUNE_GC_STRESS", "1"), ("PERILUNE_GC_VERIFY", "1"), ("PERILUNE_GC_POISON", "1")];
     for (name, rounds, env) in [("busy", 2000, &[][..]), ("stressed", 3, &stressed)] {
-        let run = run(name, &program(rounds), &options(5000, 700), env);
+        let run = run(&program(rounds), &options(5000, 700), env);
         assert_eq!(run.stdout, plain(rounds), "{name}");
         let mut roots = HashMap::new();
         for (path, weight, _) in
@@ -369,9 +358,9 @@ repeat
 until stop
 print('good')
 ";
-    let (mut command, dir) = command("switch", program);
-    let mut child = command.spawn().unwrap();
-    while !dir.join("ready").exists() {
+    let (mut command, folder) = command(program);
+    let child = Limited::start_with(&mut command, Stdio::null());
+    while !folder.join("ready").exists() {
         std::thread::sleep(Duration::from_millis(5));
     }
     for turn in 0..4 {
@@ -403,8 +392,8 @@ print('good')
         }
         target.end();
     }
-    std::fs::write(dir.join("stop"), "").unwrap();
-    assert!(child.wait().unwrap().success());
-    assert_eq!(std::fs::read_to_string(dir.join("out")).unwrap(), "good\n");
-    std::fs::remove_dir_all(dir).unwrap();
+    folder.write("stop", "");
+    let ended = child.finish();
+    assert!(ended.status.success());
+    assert_eq!(text(&ended.stdout), "good\n");
 }

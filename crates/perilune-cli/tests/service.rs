@@ -1,11 +1,12 @@
 //! What surrounds a service: sockets that a supervisor has opened, what it wants to hear, and being process 1 of a container.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use perilune_test::{Folder, Limited, text};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 const PERILUNE: &str = env!("CARGO_BIN_EXE_perilune");
@@ -31,9 +32,7 @@ fn listeners_are_inherited() {
     command
         .args(["-c", "LISTEN_PID=$$ exec \"$0\" \"$@\"", PERILUNE, "-e", source, "-", &address])
         .env("LISTEN_FDS", "1")
-        .env("LISTEN_FDNAMES", "web")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+        .env("LISTEN_FDNAMES", "web");
     let fd = listener.as_raw_fd();
     // SAFETY: `dup2` may be called between fork and exec; what is descriptor 3 there is the child's own business from then on.
     unsafe {
@@ -43,9 +42,9 @@ fn listeners_are_inherited() {
             if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
         });
     }
-    let output = command.spawn().expect("it starts").wait_with_output().expect("it ends");
-    assert!(output.status.success());
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
+    let output = Limited::run(&mut command);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "0\n");
     let mut answer = String::new();
     client.read_to_string(&mut answer).expect("an answer");
     assert_eq!(answer, "hello early\n");
@@ -54,9 +53,8 @@ fn listeners_are_inherited() {
 /// The supervisor hears what it is told; without one nothing happens.
 #[test]
 fn a_supervisor_is_notified() {
-    let dir = std::env::temp_dir().join(format!("perilune-notify-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder");
-    let place = dir.join("notify");
+    let folder = Folder::new();
+    let place = folder.join("notify");
     let socket = UnixDatagram::bind(&place).expect("a socket");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     let run = |place: Option<&std::path::Path>| {
@@ -66,7 +64,7 @@ fn a_supervisor_is_notified() {
         if let Some(place) = place {
             command.env("NOTIFY_SOCKET", place);
         }
-        String::from_utf8(command.output().expect("it runs").stdout).expect("text")
+        text(&Limited::run(&mut command).stdout)
     };
     assert_eq!(run(None), "false\n");
     assert_eq!(run(Some(&place)), "true\n");
@@ -75,7 +73,6 @@ fn a_supervisor_is_notified() {
     assert_eq!(&heard[..n], b"READY=1\nSTATUS=serving");
     drop(socket);
     assert!(run(Some(&place)).starts_with("nil\tcannot notify the supervisor: Connection refused\trefused"));
-    std::fs::remove_dir_all(&dir).expect("removed");
 }
 
 /// As process 1 the command collects whom nobody collects, passes signals on, and ends as its program does. Needs the right to make a namespace of processes.
@@ -84,11 +81,7 @@ fn process_1_collects_and_passes_on() {
     let inside = |source: &str| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"]);
-        command
-            .args([PERILUNE, "-e", source])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.args([PERILUNE, "-e", source]);
         command
     };
     let tried = inside("print 'inside'").output();
@@ -116,8 +109,8 @@ fn process_1_collects_and_passes_on() {
         print(zombies)
         os.exit(5)
     "#;
-    let output = inside(orphans).output().expect("it runs");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "7\t9\n0\n");
+    let output = Limited::run(&mut inside(orphans));
+    assert_eq!(text(&output.stdout), "7\t9\n0\n");
     assert_eq!(output.status.code(), Some(5));
     // SIGTERM reaches the program.
     let listens = r#"
@@ -126,17 +119,13 @@ fn process_1_collects_and_passes_on() {
         print(stop:recv())
         os.exit(3)
     "#;
-    let mut child = inside(listens).spawn().expect("it starts");
-    let mut out = BufReader::new(child.stdout.take().expect("piped"));
-    let mut line = String::new();
-    out.read_line(&mut line).expect("a line");
+    let mut child = Limited::start(&mut inside(listens));
+    assert_eq!(child.line().as_deref(), Some("1"));
     let children =
         std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).expect("children");
     let first: i32 = children.trim().parse().expect("one child, which is process 1 inside");
     // SAFETY: a signal to a process that this test has started.
     unsafe { libc::kill(first, libc::SIGTERM) };
-    line.clear();
-    out.read_line(&mut line).expect("a line");
-    assert_eq!(line, "TERM\n");
-    assert_eq!(child.wait().expect("it ends").code(), Some(3));
+    assert_eq!(child.line().as_deref(), Some("TERM"));
+    assert_eq!(child.finish().status.code(), Some(3));
 }

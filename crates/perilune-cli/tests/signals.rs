@@ -2,35 +2,28 @@
 //!
 //! The command is started by a shell, whose `trap ''` ignores a signal for what it starts.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use perilune_test::{Folder, Limited, text};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// The command runs `code`; `prologue` is the shell's, before it.
-fn start(prologue: &str, code: &str) -> Child {
-    Command::new("/bin/sh")
-        .args(["-c", &format!("{prologue} exec \"$0\" -e \"$1\""), env!("CARGO_BIN_EXE_perilune"), code])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the shell starts")
+fn shell(prologue: &str, code: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    let line = format!("{prologue} exec \"$0\" -e \"$1\"");
+    command.args(["-c", &line, env!("CARGO_BIN_EXE_perilune"), code]);
+    command
 }
 
 fn run(prologue: &str, code: &str) -> Output {
-    start(prologue, code).wait_with_output().expect("a child")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    Limited::run(&mut shell(prologue, code))
 }
 
 /// As [`run`], with a standard output that nobody reads any more.
 fn without_reader(prologue: &str, code: &str) -> Output {
-    let mut child = start(prologue, &format!("io.read() {code}"));
-    drop(child.stdout.take());
-    child.stdin.take().expect("piped").write_all(b"\n").expect("the command reads");
-    child.wait_with_output().expect("a child")
+    let folder = Folder::new();
+    let fifo = folder.join("fifo");
+    let unread = format!("F={}; mkfifo $F; exec 3<> $F; exec > $F; exec 3<&-;", fifo.display());
+    run(&format!("{unread} {prologue}"), code)
 }
 
 #[test]
@@ -82,12 +75,10 @@ fn writing_to_a_dead_child_is_an_error() {
         release()
         print 'end'
     ";
-    let fifo = std::env::temp_dir().join(format!("perilune-signals-{}", std::process::id()));
+    let folder = Folder::new();
+    let fifo = folder.join("fifo");
     let prologue = format!("FIFO={}; export FIFO; mkfifo $FIFO $FIFO.go;", fifo.display());
     let ended = run(&prologue, code);
-    for name in [fifo.with_extension("go"), fifo] {
-        let _ = std::fs::remove_file(name);
-    }
     let expected = "nil\tBroken pipe\t32\nnil\texit\t3\n\
                     file\nnil\tBroken pipe\t32\nnil\tBroken pipe\t32\n\
                     file\nnil\tBroken pipe\t32\n\
@@ -126,16 +117,13 @@ fn statuses_of_children_are_known_though_the_parent_ignored_sigchld() {
 
 #[test]
 fn sigint_is_for_the_command_that_runs() {
-    let mut child = start("", "print(os.execute 'echo runs; read x; exit 5') print 'goes on'");
-    let mut output = BufReader::new(child.stdout.take().expect("piped"));
-    let mut line = String::new();
-    output.read_line(&mut line).expect("the command writes");
-    assert_eq!(line, "runs\n");
+    let code = "print(os.execute 'echo runs; read x; exit 5') print 'goes on'";
+    let mut child = Limited::start(&mut shell("", code));
+    assert_eq!(child.line().as_deref(), Some("runs"));
     // SAFETY: sends a signal to a child that has not been waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-    child.stdin.take().expect("piped").write_all(b"\n").expect("the command reads");
-    let mut rest = String::new();
-    output.read_to_string(&mut rest).expect("the command writes");
-    assert_eq!(rest, "nil\texit\t5\ngoes on\n");
-    assert!(child.wait().expect("a child").success());
+    child.write("\n");
+    let ended = child.finish();
+    assert_eq!(text(&ended.stdout), "nil\texit\t5\ngoes on\n");
+    assert!(ended.status.success());
 }

@@ -1,12 +1,12 @@
 //! `perilune test`: each case is a folder with test files, and what is said of them.
 
+use perilune_test::{Folder, Limited};
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// A folder with files; removed at the end.
-struct Project(PathBuf);
+/// A folder with test files.
+struct Project(Folder);
 
 struct Ran {
     out: String,
@@ -15,23 +15,14 @@ struct Ran {
 }
 
 impl Project {
-    fn new(name: &str, files: &[(&str, &str)]) -> Project {
-        let dir = std::env::temp_dir().join(format!("perilune-test-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&dir);
-        fs::create_dir_all(&dir).unwrap();
-        let project = Project(dir);
-        for (file, text) in files {
-            let file = project.0.join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
-        }
-        project
+    fn new(files: &[(&str, &str)]) -> Project {
+        Project(Folder::with(files.iter().copied()))
     }
 
     fn test(&self, words: &[&str]) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
-        command.arg("test").args(words).current_dir(&self.0).stdin(Stdio::null()).env_remove("LUA_PATH");
-        let output = command.output().unwrap();
+        let output =
+            Limited::run(command.arg("test").args(words).current_dir(&self.0).env_remove("LUA_PATH"));
         Ran {
             out: without_times(&String::from_utf8(output.stdout).unwrap()),
             err: String::from_utf8(output.stderr).unwrap(),
@@ -45,12 +36,6 @@ impl Project {
         let ran = self.test(words);
         let (got, err) = (ran.out.lines().last().unwrap_or(""), &ran.err);
         assert!(ran.code == Some(0) && got.starts_with(last), "{words:?}: {:?}\n{}{err}", ran.code, ran.out);
-    }
-}
-
-impl Drop for Project {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -79,11 +64,9 @@ fn without_times(text: &str) -> String {
 
 #[test]
 fn the_order_of_busted() {
-    let project = Project::new(
-        "order",
-        &[(
-            "order_spec.lua",
-            r#"
+    let project = Project::new(&[(
+        "order_spec.lua",
+        r#"
 local log = {}
 local function note(text) return function() log[#log + 1] = text end end
 setup(note "setup file")
@@ -110,8 +93,7 @@ describe("outer", function()
   end)
 end)
 "#,
-        )],
-    );
+    )]);
     let ran = project.test(&["-v"]);
     assert_eq!(ran.code, Some(0), "{}", ran.out);
     let want = "setup file, body outer, setup outer, lazy outer, before file, before outer, one, finally, after file, after outer, \
@@ -211,29 +193,26 @@ end)
 
 #[test]
 fn words_of_busted_and_expect() {
-    let project = Project::new("words", &[("spec/words_spec.lua", ASSERTIONS)]);
+    let project = Project::new(&[("spec/words_spec.lua", ASSERTIONS)]);
     project.passes(&[], "10 passed in 1 file, ");
 }
 
 #[test]
 fn failures_say_what_and_where() {
-    let project = Project::new(
-        "failures",
-        &[
-            (
-                "a_spec.lua",
-                "describe('a', function()\n  it('differs', function()\n    assert.same({1, 2, k = {x = 1}}, {1, 3, k = {x = 1}, n = 4})\n  end)\n  \
+    let project = Project::new(&[
+        (
+            "a_spec.lua",
+            "describe('a', function()\n  it('differs', function()\n    assert.same({1, 2, k = {x = 1}}, {1, 3, k = {x = 1}, n = 4})\n  end)\n  \
                  it('errs', function()\n    local t\n    t.x = 1\n  end)\n  it('later')\n  it('not now', function() pending('reason') end)\nend)\nprint('some output')\n",
-            ),
-            ("b_test.lua", "assert(1 + 1 == 2)\n"),
-            (
-                "c_test.lua",
-                "print 'before'\nlocal function check(x)\n  assert(x == 1, 'x is not 1')\nend\ncheck(2)\n",
-            ),
-            ("d_test.lua", "x = = 1\n"),
-            ("e_spec.lua", "describe('block', function()\n  error({code = 5})\nend)\n"),
-        ],
-    );
+        ),
+        ("b_test.lua", "assert(1 + 1 == 2)\n"),
+        (
+            "c_test.lua",
+            "print 'before'\nlocal function check(x)\n  assert(x == 1, 'x is not 1')\nend\ncheck(2)\n",
+        ),
+        ("d_test.lua", "x = = 1\n"),
+        ("e_spec.lua", "describe('block', function()\n  error({code = 5})\nend)\n"),
+    ]);
     let ran = project.test(&[]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
     let want = "\
@@ -287,7 +266,7 @@ fn tap_and_junit() {
         ),
         ("b_test.lua", "print('a\\0b <x>') error('no', 0)\n"),
     ];
-    let project = Project::new("formats", &files);
+    let project = Project::new(&files);
     let ran = project.test(&["--format", "tap"]);
     assert_eq!(ran.code, Some(1));
     let want = "TAP version 13\nok 1 - a_spec.lua: good \\#tag\nnot ok 2 - a_spec.lua: bad <&>\n# failed\n\
@@ -296,7 +275,7 @@ fn tap_and_junit() {
     assert_eq!(ran.out, want);
     let ran = project.test(&["--format", "junit", "-o", "report.xml"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
-    let xml = without_times(&fs::read_to_string(project.0.join("report.xml")).unwrap());
+    let xml = without_times(&project.0.text("report.xml"));
     let want = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <testsuites tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\" time=\"T\">
   <testsuite name=\"a_spec.lua\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"T\">
@@ -333,13 +312,13 @@ fn files_do_not_see_each_other() {
         ("spec/inner/c_test.lua", text),
         ("src/mod.lua", "return {}"),
     ];
-    let project = Project::new("isolation", &files);
+    let project = Project::new(&files);
     project.passes(&["-j", "1"], "3 passed in 3 files, ");
     // Within a file it is what `insulate` is for.
     let text = "insulate('in', function() G = 1 require 'mod' it('sees it', function() assert.equal(1, G) end) end)\n\
         describe('after', function() it('is gone', function() assert.is_nil(G) assert.is_nil(package.loaded.mod) end) end)\n\
         expose('out', function() E = 1 end)\ndescribe('then', function() it('is there', function() assert.equal(1, E) end) end)";
-    let project = Project::new("insulate", &[("a_spec.lua", text), ("src/mod.lua", "return {}")]);
+    let project = Project::new(&[("a_spec.lua", text), ("src/mod.lua", "return {}")]);
     project.passes(&[], "3 passed in 1 file, ");
 }
 
@@ -350,7 +329,7 @@ fn files_run_side_by_side() {
         format!("assert(io.open('{mine}', 'w')):close() repeat local f = io.open('{other}') until f")
     };
     let (a, b) = (text("one", "two"), text("two", "one"));
-    let project = Project::new("parallel", &[("a_test.lua", &a), ("b_test.lua", &b)]);
+    let project = Project::new(&[("a_test.lua", &a), ("b_test.lua", &b)]);
     project.passes(&["--jobs", "2"], "2 passed in 2 files, ");
 }
 
@@ -361,7 +340,7 @@ fn tests_that_hang_are_ended() {
         "it('hangs', function() while true do end end)\nit('goes on', function() end)\n\
          it('catches', function() while true do pcall(function() while true do end end) end end)\nit('is not run', function() end)\n",
     )];
-    let project = Project::new("hang", &files);
+    let project = Project::new(&files);
     let ran = project.test(&["--timeout", "2s"]);
     assert_eq!(ran.code, Some(1));
     for part in [
@@ -390,7 +369,7 @@ fn files_that_end_early_take_no_other_along() {
         ("d_spec.lua", "it('leaves something', function() os.execute('sleep 100 &') end)"),
         ("e_spec.lua", "it('says much', function() for i = 1, 40000 do print(('x'):rep(100)) end end)"),
     ];
-    let project = Project::new("early", &files);
+    let project = Project::new(&files);
     let ran = project.test(&[]);
     assert_eq!(ran.code, Some(1));
     for part in [
@@ -414,7 +393,7 @@ fn what_is_run() {
         ("b_test.lua", "error 'plain'"),
         ("c.lua", "error 'no test'"),
     ];
-    let project = Project::new("filters", &files);
+    let project = Project::new(&files);
     project.passes(&["--filter", "one", "a_spec.lua"], "1 passed in 1 file, ");
     project.passes(&["--tags", "fast", "a_spec.lua"], "1 passed in 1 file, ");
     project.passes(&["--exclude-tags=slow", "a_spec.lua"], "1 passed in 1 file, ");
@@ -433,7 +412,7 @@ fn what_is_run() {
         let ran = project.test(words);
         assert!(ran.code == Some(2) && ran.err.contains(says), "{words:?}: {}", ran.err);
     }
-    let empty = Project::new("empty", &[("main.lua", "")]);
+    let empty = Project::new(&[("main.lua", "")]);
     assert_eq!(empty.test(&[]).code, Some(2));
 }
 
@@ -455,9 +434,9 @@ fn settings_of_a_project() {
         ("checks/b_spec.lua", "error 'not by this name'"),
         ("spec/c_spec.lua", "error 'not there'"),
     ];
-    let project = Project::new("settings", &files);
+    let project = Project::new(&files);
     project.passes(&[], "1 passed in 1 file, ");
-    let wrong = Project::new("wrong", &[(".busted", "return 1 +"), ("a_test.lua", "")]);
+    let wrong = Project::new(&[(".busted", "return 1 +"), ("a_test.lua", "")]);
     let ran = wrong.test(&[]);
     assert!(ran.code == Some(2) && ran.err.starts_with("perilune test: .busted:1:"), "{}", ran.err);
 }
@@ -467,7 +446,7 @@ fn settings_of_a_project() {
 fn what_a_test_is_in() {
     let text = "it('is', function() assert.equal('a_spec.lua', arg[0]) assert.is_nil(io.read()) assert.is_nil(os.getenv('PERILUNE_TEST_WORKER')) end)\n\
         it('has domains', function() local pl = require 'perilune' assert.equal(7, pl.domain.spawn(function() return 7 end):join()) end)";
-    Project::new("inside", &[("a_spec.lua", text)]).passes(&[], "2 passed in 1 file, ");
+    Project::new(&[("a_spec.lua", text)]).passes(&[], "2 passed in 1 file, ");
 }
 
 /// Lines are counted in all domains of all files' programs; those of functions that nothing calls are known.
@@ -502,10 +481,10 @@ it('doubles too', function()
 end)
 ";
     let files = [("src/m.lua", module), ("spec/one_spec.lua", spec), ("spec/two_spec.lua", other)];
-    let project = Project::new("coverage", &files);
+    let project = Project::new(&files);
     let ran = project.test(&["--coverage"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    let lcov = fs::read_to_string(project.0.join("lcov.info")).unwrap();
+    let lcov = project.0.text("lcov.info");
     assert!(
         lcov.starts_with("TN:\nSF:src/m.lua\n") && lcov.ends_with("LF:16\nLH:14\nend_of_record\n"),
         "{lcov}"
@@ -520,52 +499,40 @@ end)
     // A report for programs stays one.
     let ran = project.test(&["--lcov", "other.info", "--format", "tap"]);
     assert!(ran.out.starts_with("TAP version 13\n") && !ran.out.contains("lines executed"), "{}", ran.out);
-    assert_eq!(fs::read_to_string(project.0.join("other.info")).unwrap(), lcov);
+    assert_eq!(project.0.text("other.info"), lcov);
     let ran = project.test(&["--lcov", "no/such/folder"]);
     assert_eq!((ran.code, ran.err.contains("no/such/folder: ")), (Some(2), true), "{}", ran.err);
 }
 
 /// `perilune test --watch`, and what it says.
-struct Watching {
-    child: Child,
-    out: BufReader<ChildStdout>,
-}
+struct Watching(Limited);
 
 impl Watching {
     fn start(project: &Project, words: &[&str]) -> Watching {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
         command.args(["test", "--watch", "-j", "2"]).args(words).current_dir(&project.0);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).env_remove("LUA_PATH");
-        let mut child = command.spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        Watching { child, out }
+        Watching(Limited::start_with(command.env_remove("LUA_PATH"), Stdio::null()))
     }
 
     /// All lines up to one that contains `text`.
     #[track_caller]
     fn until(&mut self, text: &str) -> String {
         let mut seen = String::new();
-        loop {
-            let at = seen.len();
-            assert!(self.out.read_line(&mut seen).unwrap() > 0, "it ended before '{text}':\n{seen}");
-            if seen[at..].contains(text) {
+        while let Some(line) = self.0.line() {
+            seen += &line;
+            seen.push('\n');
+            if line.contains(text) {
                 return without_times(&seen);
             }
         }
+        panic!("it ended before '{text}':\n{seen}");
     }
 
     /// As Ctrl-C in a shell that sends it to the command alone.
-    fn interrupt(mut self) -> Option<i32> {
+    fn interrupt(self) -> Option<i32> {
         // SAFETY: a child that has not been waited for.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGINT) };
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGINT) };
+        self.0.finish().status.code()
     }
 }
 
@@ -584,13 +551,13 @@ fn what_a_changed_file_concerns_is_run_again() {
         ("src/b.lua", "return 1"),
         ("data.txt", "one"),
     ];
-    let project = Project::new("watch", &files);
+    let project = Project::new(&files);
     // Of files that are as new as the run nobody knows which contents it has seen.
     for (file, _) in files {
         let file = fs::File::options().write(true).open(project.0.join(file)).unwrap();
         file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(60)).unwrap();
     }
-    let write = |file: &str, text: &str| fs::write(project.0.join(file), text).unwrap();
+    let write = |file: &str, text: &str| project.0.write(file, text);
     let mut watching = Watching::start(&project, &[]);
     let ends = "waiting for changes (Ctrl-C: end)\n";
     let first = watching.until("waiting for");
@@ -622,14 +589,12 @@ fn what_a_changed_file_concerns_is_run_again() {
     assert!(said.starts_with("\ndata.txt changed: 1 of 3 test files\nok   spec/data_test.lua"), "{said}");
 
     // A new test file, in a new folder, and a module that is missing.
-    fs::create_dir_all(project.0.join("spec/more")).unwrap();
     write("spec/more/c_spec.lua", "it('c', function() assert.equal(1, require 'deep.c') end)");
     let said = watching.until("waiting for");
     assert!(
         said.starts_with("\nspec/more/c_spec.lua is new: 1 of 4 test files\nFAIL spec/more/c_spec.lua"),
         "{said}"
     );
-    fs::create_dir_all(project.0.join("src/deep")).unwrap();
     write("src/deep/c.lua", "return 1");
     let said = watching.until("waiting for");
     assert!(
@@ -652,7 +617,7 @@ fn a_watch_ends_with_its_tests() {
     let text = "local f = io.open('/proc/self/stat') print(f:read('n')) f:close()\n\
                 local g = io.open('pid.new', 'w') g:write(io.open('/proc/self/stat'):read('n')) g:close() os.rename('pid.new', 'pid')\n\
                 while true do pcall(function() while true do end end) end";
-    let project = Project::new("watchend", &[("a_test.lua", text)]);
+    let project = Project::new(&[("a_test.lua", text)]);
     let watching = Watching::start(&project, &[]);
     let pid = loop {
         if let Ok(pid) = fs::read_to_string(project.0.join("pid")) {
@@ -662,12 +627,12 @@ fn a_watch_ends_with_its_tests() {
     };
     assert_eq!(watching.interrupt(), Some(1));
     // It has been waited for, too.
-    assert!(!PathBuf::from(format!("/proc/{pid}")).exists(), "{pid}");
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid}");
 }
 
 #[test]
 fn what_does_not_go_with_watching() {
-    let project = Project::new("watchno", &[("a_test.lua", "")]);
+    let project = Project::new(&[("a_test.lua", "")]);
     for (words, other) in [
         (&["--format", "tap"][..], "--format"),
         (&["-o", "x"], "--output"),

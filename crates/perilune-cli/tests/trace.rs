@@ -1,31 +1,24 @@
 //! `perilune trace`: programs that are watched from their start or attached to, tools that get in each other's way or die, files that can be read whatever happened.
 
 use perilune_see::Trace;
+use perilune_test::{Folder, Limited, text};
 use perilune_trace::{Kind, Writer, emit};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const BIN: &str = env!("CARGO_BIN_EXE_perilune");
 
-/// A folder with programs; removed at the end.
-struct Place(PathBuf);
+/// A folder with programs.
+struct Place(Folder);
 
 impl Place {
     fn new(files: &[(&str, &str)]) -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("perilune-trace-{}-{n}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        for (name, text) in files {
-            fs::write(dir.join(name), text).unwrap();
-        }
-        Place(dir)
+        Place(Folder::with(files.iter().copied()))
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -35,18 +28,22 @@ impl Place {
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
+        Limited::run(&mut self.command(words))
+    }
+
+    /// A tool that goes on.
+    fn start(&self, words: &[&str]) -> Limited {
+        Limited::start_with(&mut self.command(words), Stdio::null())
     }
 
     /// A program that has said `ready`.
     fn running(&self, script: &str) -> Running {
-        let mut command = self.command(&[script]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n");
-        Running { child, out }
+        Running(Limited::start(&mut self.command(&[script])).ready())
+    }
+
+    /// Ends the programs that compute.
+    fn stop(&self) {
+        self.0.write("stop", "");
     }
 
     /// The lines of `trace dump`.
@@ -57,41 +54,19 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Running {
-    child: Child,
-    out: BufReader<std::process::ChildStdout>,
-}
+struct Running(Limited);
 
 impl Running {
     fn pid(&self) -> String {
-        self.child.id().to_string()
+        self.0.id().to_string()
     }
 
     /// Lets the program end; what it said since it was ready.
-    fn finish(mut self) -> String {
-        drop(self.child.stdin.take());
-        let mut rest = String::new();
-        self.out.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        rest
+    fn finish(self) -> String {
+        let output = self.0.finish();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn event_file(pid: &str) -> PathBuf {
@@ -111,7 +86,7 @@ fn longer_and_longer(mut watch: impl FnMut(Duration) -> bool) {
     assert!([100, 1000, 10_000, 60_000].into_iter().any(|ms| watch(Duration::from_millis(ms))), "never seen");
 }
 
-fn signal(child: &Child, signal: i32) {
+fn signal(child: &Limited, signal: i32) {
     // SAFETY: sends a signal to a child that has not been waited for.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
@@ -152,7 +127,7 @@ fn a_script_is_recorded_and_its_exit_code_passed_on() {
     // Without a file in between; words of the interpreter.
     let ran = place.run(&["trace", "dump", "-o", "text", "--", "-e", "collectgarbage() error('no')"]);
     assert_eq!(ran.status.code(), Some(1));
-    assert!(fs::read_to_string(place.0.join("text")).unwrap().contains("gc-end"));
+    assert!(place.0.text("text").contains("gc-end"));
     assert!(text(&ran.stderr).contains("no"), "{}", text(&ran.stderr));
 }
 
@@ -198,7 +173,7 @@ fn attaching_to_a_program_that_computes() {
         assert!(!event_file(&pid).exists(), "{} is gone", event_file(&pid).display());
         assert!(place.dump(file).iter().any(|l| l.contains("minor-end")), "{file}");
     }
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }
 
@@ -218,19 +193,19 @@ fn a_program_that_is_stopped_does_not_answer_and_takes_no_harm() {
     let place = Place::new(&[("a.lua", COMPUTING)]);
     let program = place.running("a.lua");
     let pid = program.pid();
-    signal(&program.child, libc::SIGSTOP);
+    signal(&program.0, libc::SIGSTOP);
     let ran = place.run(&["trace", "dump", "--attach", &pid, "--duration", "50ms"]);
     assert_eq!(ran.status.code(), Some(1));
     assert!(text(&ran.stderr).contains("does not answer (is it stopped"), "{}", text(&ran.stderr));
     assert!(!event_file(&pid).exists());
-    signal(&program.child, libc::SIGCONT);
+    signal(&program.0, libc::SIGCONT);
     longer_and_longer(|time| {
         let duration = format!("{}ms", time.as_millis());
         let ran = place.run(&["trace", "dump", "--attach", &pid, "--duration", &duration]);
         assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
         text(&ran.stdout).contains("minor-end")
     });
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }
 
@@ -241,16 +216,16 @@ fn a_signal_ends_the_observation_not_the_program() {
     let pid = program.pid();
     for end in [libc::SIGINT, libc::SIGTERM] {
         longer_and_longer(|time| {
-            let tool = place.command(&["trace", "dump", "--attach", &pid, "-o", "text"]).spawn().unwrap();
+            let tool = place.start(&["trace", "dump", "--attach", &pid, "-o", "text"]);
             wait_for("the tool attaches", || event_file(&pid).exists());
             std::thread::sleep(time);
             signal(&tool, end);
-            assert_eq!(tool.wait_with_output().unwrap().status.code(), Some(0));
+            assert_eq!(tool.finish().status.code(), Some(0));
             assert!(!event_file(&pid).exists());
-            fs::read_to_string(place.0.join("text")).unwrap().contains("minor-end")
+            place.0.text("text").contains("minor-end")
         });
     }
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }
 
@@ -259,15 +234,14 @@ fn one_tool_at_a_time_and_a_dead_one_does_not_count() {
     let place = Place::new(&[("a.lua", COMPUTING)]);
     let program = place.running("a.lua");
     let pid = program.pid();
-    let mut first = place.command(&["trace", "record", "--attach", &pid, "-o", "1.rec"]).spawn().unwrap();
+    let mut first = place.start(&["trace", "record", "--attach", &pid, "-o", "1.rec"]);
     wait_for("the recording grows", || fs::metadata(place.0.join("1.rec")).is_ok_and(|m| m.len() > 1000));
     let second = place.run(&["trace", "record", "--attach", &pid, "-o", "2.rec", "--duration", "50ms"]);
     assert_eq!(second.status.code(), Some(1));
     let message = text(&second.stderr);
     assert!(message.contains(&format!("process {pid} is being traced already")), "{message}");
 
-    first.kill().unwrap();
-    first.wait().unwrap();
+    first.kill();
     assert!(
         place
             .run(&["trace", "dump", "1.rec"])
@@ -280,21 +254,19 @@ fn one_tool_at_a_time_and_a_dead_one_does_not_count() {
         assert_eq!(third.status.code(), Some(0), "{}", text(&third.stderr));
         place.dump("3.rec").iter().any(|l| l.contains("minor-end"))
     });
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }
 
 #[test]
 fn what_is_no_program_of_ours_is_left_alone() {
     let place = Place::new(&[]);
-    let mut other = Command::new("sleep").arg("20").spawn().unwrap();
+    let mut other = Limited::start(Command::new("sleep").arg("1000"));
     let ran = place.run(&["trace", "dump", "--attach", &other.id().to_string()]);
     assert_eq!(ran.status.code(), Some(1));
     let message = text(&ran.stderr);
     assert!(message.contains(&format!("process {} is no Perilune program", other.id())), "{message}");
-    assert!(other.try_wait().unwrap().is_none(), "it goes on");
-    other.kill().unwrap();
-    other.wait().unwrap();
+    assert!(other.is_running(), "it goes on");
 }
 
 #[test]
@@ -302,29 +274,22 @@ fn a_program_that_is_killed_can_be_read() {
     let place = Place::new(&[("a.lua", COMPUTING)]);
     // Under a tool: its exit code is that of a shell.
     longer_and_longer(|time| {
-        let mut command = place.command(&["trace", "record", "-o", "a.rec", "a.lua"]);
-        let mut tool = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(tool.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let tool = place.start(&["trace", "record", "-o", "a.rec", "a.lua"]).ready();
         std::thread::sleep(time);
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", tool.id())).unwrap();
         let child: i32 = children.split_whitespace().next().expect("a child").parse().unwrap();
         // SAFETY: sends a signal to the tool's child.
         unsafe { libc::kill(child, libc::SIGKILL) };
-        assert_eq!(tool.wait().unwrap().code(), Some(128 + libc::SIGKILL));
+        assert_eq!(tool.finish().status.code(), Some(128 + libc::SIGKILL));
         place.dump("a.rec").iter().any(|l| l.contains("minor-end"))
     });
 
     // By itself: its event file is as it left it.
     longer_and_longer(|time| {
         let mut command = place.command(&["a.lua"]);
-        command.env("PERILUNE_TRACE", "a.events").stdout(Stdio::piped());
-        let mut program = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut program = Limited::start(command.env("PERILUNE_TRACE", "a.events")).ready();
         std::thread::sleep(time);
-        program.kill().unwrap();
-        program.wait().unwrap();
+        program.kill();
         place.dump("a.events").iter().any(|l| l.contains("minor-end"))
     });
     assert_eq!(fs::metadata(place.0.join("a.events")).unwrap().mode() & 0o777, 0o600);
@@ -383,12 +348,12 @@ fn the_flight_recorder_writes_what_led_to_it() {
     let program = place.running("b.lua");
     let words = ["trace", "record", "-o", "c.rec", "--snapshot-when", "pause>1us", "--keep", "50ms"];
     let mut command = place.command(&words);
-    let ran = command.args(["--snapshots", "2", "--attach", &program.pid()]).output().unwrap();
+    let ran = Limited::run(command.args(["--snapshots", "2", "--attach", &program.pid()]));
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     for file in ["c.rec", "c-2.rec"] {
         assert!(place.dump(file).iter().any(|l| l.contains("gc-end")), "{file}");
     }
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }
 
@@ -425,7 +390,7 @@ fn no_event_is_lost_at_a_million_per_second() {
     let place = Place::new(&[]);
     let pid = std::process::id().to_string();
     let words = ["trace", "record", "-o", "a.rec", "--ring", "524288", "--attach", &pid];
-    let tool = place.command(&words).stderr(Stdio::piped()).spawn().unwrap();
+    let tool = place.start(&words);
     wait_for("the tool attaches", perilune_trace::is_live);
     let written: Vec<u64> = std::thread::scope(|s| {
         let threads: Vec<_> =
@@ -433,7 +398,7 @@ fn no_event_is_lost_at_a_million_per_second() {
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
     signal(&tool, libc::SIGINT);
-    let ran = tool.wait_with_output().unwrap();
+    let ran = tool.finish();
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     eprint!("{}", text(&ran.stderr));
     let trace = Trace::load(&place.0.join("a.rec")).unwrap();
@@ -521,14 +486,12 @@ fn top_says_what_a_program_does() {
     assert_eq!(waiting.finish(), "waited\n");
 
     // A reader that has seen enough: the tool detaches.
-    let mut command = place.command(&["top", "--batch", "--interval", "20ms", "--attach", &program.pid()]);
-    let mut tool = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(tool.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("b.lua"), "{line}");
-    assert_eq!(tool.wait().unwrap().code(), Some(0));
+    let top = "{ \"$0\" top --batch --interval 20ms --attach \"$1\"; echo \"ends: $?\" >&2; } | head -n 1";
+    let ran = Limited::run(Command::new("sh").args(["-c", top, BIN, &program.pid()]).current_dir(&place.0));
+    assert!(text(&ran.stdout).contains("b.lua"), "{ran:?}");
+    assert_eq!(text(&ran.stderr), "ends: 0\n");
     assert!(!event_file(&program.pid()).exists());
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }
 
@@ -560,6 +523,6 @@ fn top_draws_on_a_terminal_until_q() {
     assert_eq!(tool.wait().unwrap().code(), Some(0));
     let seen = text(&seen);
     assert!(seen.starts_with("\x1b[?1049h") && seen.ends_with("\x1b[?1049l"), "{seen:?}");
-    fs::write(place.0.join("stop"), "").unwrap();
+    place.stop();
     assert_eq!(program.finish(), "computed\n");
 }

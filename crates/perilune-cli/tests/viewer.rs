@@ -3,6 +3,7 @@
 mod browser;
 
 use browser::Browser;
+use perilune_test::{Folder, Limited};
 use perilune_trace::layout::{self, DefinitionKind};
 use perilune_trace::read::RawEvent;
 use perilune_trace::{FiberRef, Kind, ObjectKind, ObjectRef, recording};
@@ -10,19 +11,17 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const BIN: &str = env!("CARGO_BIN_EXE_perilune");
 
-/// A folder of its own; removed at the end.
-struct Place(PathBuf);
+/// A folder of its own.
+struct Place(Folder);
 
 impl Place {
-    fn new(name: &str) -> Place {
-        let dir = std::env::temp_dir().join(format!("perilune-viewer-{}-{name}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        Place(dir)
+    fn new() -> Place {
+        Place(Folder::new())
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -30,7 +29,7 @@ impl Place {
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        Command::new(BIN).args(words).current_dir(&self.0).output().unwrap()
+        Limited::run(Command::new(BIN).args(words).current_dir(&self.0))
     }
 
     /// Runs a command that must succeed.
@@ -40,15 +39,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A server, ended at the end.
 struct Server {
-    child: Child,
+    _running: Limited,
     url: String,
 }
 
@@ -56,11 +49,10 @@ impl Server {
     fn start(place: &Place, file: &str) -> Server {
         let mut command = Command::new(BIN);
         command.args(["trace", "show", "--no-open", file]).current_dir(&place.0);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        let mut running = Limited::start_with(&mut command, Stdio::null());
+        let url = running.line().unwrap();
         assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-        Server { child, url: url.trim().to_owned() }
+        Server { _running: running, url }
     }
 
     /// Address and path with the token.
@@ -90,13 +82,6 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 const PROGRAM: &str = r#"
 local pl = require "perilune"
 local pool = pl.pool.default()
@@ -121,8 +106,8 @@ print(sum)
 "#;
 
 /// A recording of a program that does a bit of everything.
-fn recorded(name: &str) -> Place {
-    let place = Place::new(name);
+fn recorded() -> Place {
+    let place = Place::new();
     fs::write(place.file("work.lua"), PROGRAM).unwrap();
     place.done(&["trace", "record", "-o", "work.rec", "work.lua"]);
     place
@@ -130,7 +115,7 @@ fn recorded(name: &str) -> Place {
 
 #[test]
 fn exports_and_pictures_are_written() {
-    let place = recorded("export");
+    let place = recorded();
     place.done(&["trace", "export", "--to", "perfetto", "-o", "out.pftrace", "work.rec"]);
     place.done(&["trace", "export", "--to", "chrome", "-o", "out.json", "work.rec"]);
     place.done(&["trace", "render", "-o", "out.svg", "work.rec"]);
@@ -171,7 +156,7 @@ fn balanced(xml: &str) {
 
 #[test]
 fn the_server_tells_only_who_knows_the_address() {
-    let place = recorded("server");
+    let place = recorded();
     fs::write(place.file("secret"), "nobody's business").unwrap();
     let server = Server::start(&place, "work.rec");
     let (host, path) = server.parts();
@@ -308,7 +293,7 @@ fn try_page(b: &mut Browser, url: &str, name: &str) {
 #[test]
 fn the_page_works_in_a_browser() {
     let Some(mut b) = Browser::start(1500, 900) else { return };
-    let place = recorded("page");
+    let place = recorded();
     place.done(&["trace", "render", "-o", "work.html", "work.rec"]);
     try_page(&mut b, &format!("file://{}", place.file("work.html").display()), "embedded");
     let server = Server::start(&place, "work.rec");
@@ -381,7 +366,7 @@ fn made_up(file: &Path, domains: u32, events: u64) {
 #[test]
 fn a_large_trace_opens_at_once() {
     let Some(mut b) = Browser::start(1400, 900) else { return };
-    let place = Place::new("large");
+    let place = Place::new();
     let events = std::env::var("PERILUNE_VIEWER_EVENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(800_000);
     made_up(&place.file("large.rec"), 8, events);
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! The heap as the program sees it: allocation, barrier, accounts.
+//! The heap as the program sees it: allocation. The write barrier is in `heap/barrier.rs`, limits are in `heap/limits.rs`.
 //!
 //! Allocation bumps a cursor through a *span* of free lines and sets the object's start bit. When the span is used up, the
 //! slow path takes the next run of free lines of the block, or the next block. A *medium* object (over one line) that does
@@ -9,17 +9,17 @@
 //! The *budget* counts down by what is handed out (spans, large objects, external memory). When it is used up, `due` is
 //! set; the next safepoint calls [`Heap::step`].
 
-use crate::account::{PORTION, Reported, program_limit};
+mod barrier;
+mod limits;
+
+use crate::account::{PORTION, Reported};
 use crate::blocks::{BlockSpace, POISON};
-use crate::large::{CardMark, LargeSpace, mark_card, size_of_large};
+use crate::large::{LargeSpace, size_of_large};
 use crate::layout::*;
-use crate::mark::grow;
 use crate::pace::Pace;
 use crate::stats::HeapStats;
 use crate::table::ChunkTable;
 use crate::{Header, HeapOptions, Obj, OutOfMemory, Params, shortage};
-use perilune_trace::emit;
-use perilune_trace::event::{self, Bytes};
 use std::time::Instant;
 
 /// Larger objects live in the large-object space.
@@ -452,17 +452,6 @@ impl Heap {
         }
     }
 
-    /// Tells the program's account what this heap holds now. A collection is due if that is too much.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn report(&mut self) {
-        let elsewhere = self.account.elsewhere;
-        self.account.report(self.live_bytes().saturating_sub(elsewhere));
-        if self.account.room() == Some(0) || self.is_pressed() {
-            self.due |= self.running;
-        }
-    }
-
     pub(crate) fn set_due(&mut self, due: bool) {
         self.due = due;
     }
@@ -485,146 +474,6 @@ impl Heap {
             return Ok(self.alloc(kind, bytes));
         }
         self.alloc_large(kind, bytes).ok_or_else(|| self.refuse(bytes))
-    }
-
-    #[cold]
-    pub(crate) fn refuse(&self, bytes: usize) -> OutOfMemory {
-        emit(event::MemoryRefused { wanted: Bytes::from(bytes), alive: Bytes::from(self.live_bytes()) });
-        OutOfMemory
-    }
-
-    /// Must be called with every store of a reference into `obj`, before or after it, with no safepoint in between. Logs an
-    /// object that is older than the current epoch, once per epoch.
-    ///
-    /// ```compile_fail,E0133
-    /// # fn f(heap: &mut perilune_heap::Heap, obj: perilune_heap::Obj) {
-    /// heap.barrier(obj); // whose?
-    /// # }
-    /// ```
-    ///
-    /// # Safety
-    /// `obj` is an object of this heap that has not been freed. Islands are none of a heap.
-    #[inline(always)]
-    pub unsafe fn barrier(&mut self, obj: Obj) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if (*obj.as_ptr()).epoch != self.epoch {
-                self.barrier_slow(obj);
-            }
-        }
-    }
-
-    /// The cold half of [`Heap::barrier`]: logs `obj` and stamps it with the current epoch.
-    ///
-    /// # Safety
-    /// As for [`Heap::barrier`].
-    #[cold]
-    #[inline(never)]
-    pub unsafe fn barrier_slow(&mut self, obj: Obj) {
-        debug_assert!(!crate::island::held::is_island_object(obj), "a store into an island");
-        // SAFETY: the caller's promise.
-        unsafe {
-            let header = &mut *obj.as_ptr();
-            debug_assert!(!header.is_frozen(), "a store into a frozen object");
-            if header.is_watched() && header.stamp() == self.epoch {
-                return;
-            }
-            if self.log.len() == self.log.capacity()
-                && self.scopes.depth() == 0
-                && (self.log_lost || !grow(&mut self.log, self.list_limit))
-            {
-                // Until the next collection, which is due: memory is short. Without the stamp the next store comes here, too.
-                self.log_lost = true;
-                return;
-            }
-            header.set_stamp(self.epoch);
-            debug_assert!(
-                self.scopes.depth() != 0 || !self.is_young(obj),
-                "a newborn carries the current epoch"
-            );
-        }
-        self.log.push(obj);
-    }
-
-    /// Watches an object: whoever stores into it finds [`WATCHED`](crate::WATCHED) in its epoch first, until [`Heap::unwatch`].
-    ///
-    /// # Safety
-    /// `obj` is an object of this heap that has not been freed, and neither frozen nor of a kind whose epochs are the client's.
-    #[inline]
-    pub unsafe fn watch(&mut self, obj: Obj) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            debug_assert!(!(*obj.as_ptr()).is_frozen());
-            (*obj.as_ptr()).epoch |= crate::WATCHED;
-        }
-    }
-
-    /// Ends what [`Heap::watch`] began.
-    ///
-    /// # Safety
-    /// As there.
-    #[inline]
-    pub unsafe fn unwatch(&mut self, obj: Obj) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            debug_assert!(!(*obj.as_ptr()).is_frozen());
-            (*obj.as_ptr()).epoch &= !crate::WATCHED;
-        }
-    }
-
-    /// Freezes an object: no store may come to it any more, so it is never logged and its epoch means nothing to the heap. `number`, below [`WATCHED`](crate::WATCHED), is
-    /// kept in its place.
-    ///
-    /// # Safety
-    /// `obj` is an object of this heap that has not been freed. What it refers to has been stored with the barrier, or the object is newborn.
-    #[inline]
-    pub unsafe fn freeze(&mut self, obj: Obj, number: u32) {
-        debug_assert!(number < crate::WATCHED);
-        // SAFETY: the caller's promise.
-        unsafe { (*obj.as_ptr()).epoch = crate::FROZEN | number };
-    }
-
-    /// As [`Heap::barrier`], for a store at the address `slot` within `buffer`, which belongs to `owner` (and may be `owner`).
-    /// If the buffer is over 8 KiB, collections then look at the part of it that was stored into, through
-    /// [`Client::trace_range`](crate::Client::trace_range), instead of all of it. An operation that stores into several
-    /// places of a buffer (a hash insertion that moves an entry) needs one call for each, or one `barrier`.
-    ///
-    /// # Safety
-    /// `owner` and `buffer` are objects of this heap that have not been freed; `slot` lies in `buffer`.
-    #[inline(always)]
-    pub unsafe fn barrier_at(&mut self, owner: Obj, buffer: Obj, slot: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if (*owner.as_ptr()).epoch != self.epoch {
-                self.barrier_at_slow(owner, buffer, slot);
-            }
-        }
-    }
-
-    /// The cold half of [`Heap::barrier_at`].
-    ///
-    /// # Safety
-    /// As for [`Heap::barrier_at`].
-    #[cold]
-    #[inline(never)]
-    pub unsafe fn barrier_at_slow(&mut self, owner: Obj, buffer: Obj, slot: usize) {
-        // SAFETY: the caller's promise; without a size in its header the buffer is a large object.
-        unsafe {
-            if (*owner.as_ptr()).is_watched() && (*owner.as_ptr()).stamp() == self.epoch {
-                return;
-            }
-            if (*buffer.as_ptr()).granules != 0 || self.is_young(buffer) {
-                return self.barrier_slow(owner);
-            }
-            if self.card_log.len() == self.card_log.capacity() && !grow(&mut self.card_log, self.list_limit) {
-                return self.barrier_slow(owner);
-            }
-            match mark_card(buffer, slot - buffer.as_ptr() as usize) {
-                CardMark::New(card) => self.card_log.push((owner, buffer, card)),
-                CardMark::Known => {}
-                CardMark::TooMany => self.barrier_slow(owner),
-            }
-        }
     }
 
     /// The current epoch. Changes with every collection.
@@ -668,43 +517,6 @@ impl Heap {
         !unsafe { get_bit(obj.as_ptr() as usize, self.side.offset()) }
     }
 
-    /// Accounts for memory outside the heap that objects own (native stacks, prototypes): it counts for the trigger, for
-    /// [`Heap::live_bytes`] and for the limit. Negative when such memory is freed.
-    pub fn charge_external(&mut self, bytes: isize) {
-        debug_assert!(
-            self.external.checked_add_signed(bytes).is_some(),
-            "more external memory freed than charged"
-        );
-        self.external = self.external.saturating_add_signed(bytes);
-        if bytes > 0 {
-            self.spend(bytes as usize);
-        }
-    }
-
-    /// As [`Heap::charge_external`], for memory that several heaps may be charged for, and that the program's account has by itself: arrays,
-    /// islands.
-    pub fn charge_common(&mut self, bytes: isize) {
-        self.account.elsewhere = self.account.elsewhere.saturating_add_signed(bytes);
-        self.charge_external(bytes);
-    }
-
-    /// Whether the heap may hold `more` bytes more, and the program too; of the program small objects do not ask.
-    #[inline]
-    pub fn has_room(&self, more: usize) -> bool {
-        self.live_bytes().checked_add(more).is_some_and(|total| total <= self.limit)
-            && (more <= LARGEST_SMALL || self.account.has_room(more))
-    }
-
-    /// The program's limit is not for this heap, or is again: for libraries that are being opened, which has no one to fail.
-    pub fn set_exempt(&mut self, exempt: bool) {
-        self.account.exempt = exempt;
-    }
-
-    /// External memory charged now.
-    pub fn external_bytes(&self) -> usize {
-        self.external
-    }
-
     /// Bytes mapped from the system now, resting ones included.
     pub fn mapped_bytes(&self) -> usize {
         (self.blocks.chunks.len() + self.blocks.idle_chunks()) * CHUNK + self.large.mapped
@@ -716,84 +528,9 @@ impl Heap {
         self.old_bytes + self.young_bytes() + self.external
     }
 
-    /// Sets the byte limit for [`Heap::live_bytes`]; `None` for no limit.
-    pub fn set_limit(&mut self, bytes: Option<usize>) {
-        self.limit = bytes.unwrap_or(usize::MAX);
-    }
-
-    /// The byte limit.
-    pub fn limit(&self) -> Option<usize> {
-        (self.limit != usize::MAX).then_some(self.limit)
-    }
-
-    /// Whether the heap holds more than its limit (small allocations do not ask) or the program more than its, or the system has refused memory
-    /// and the heap lives on its reserve of 2 MiB. The interpreter looks at safepoints: it collects fully and raises an error if that
-    /// did not help.
-    pub fn over_limit(&self) -> bool {
-        self.live_bytes() > self.limit
-            || self.blocks.refused
-            || shortage::is_short()
-            || self.account.room() == Some(0)
-    }
-
-    /// Whether the system has refused memory and the heap lives on its reserve.
-    #[inline]
-    pub fn is_refused(&self) -> bool {
-        self.blocks.refused
-    }
-
-    /// Whether there is any limit that this heap may meet: its own, or the program's.
-    #[inline]
-    pub fn is_limited(&self) -> bool {
-        self.limit != usize::MAX || program_limit().is_some()
-    }
-
-    /// Whether the program's memory is short and this heap has grown notably since its last major.
-    fn is_pressed(&self) -> bool {
-        self.account.is_pressed(self.live_bytes())
-    }
-
-    /// The domain has given so many bytes away: into messages, maps.
-    #[inline]
-    pub fn note_given(&mut self, bytes: usize) {
-        if program_limit().is_some() {
-            self.account.given += bytes;
-            self.account.since += bytes;
-            if self.account.since >= PORTION {
-                self.report();
-            }
-        }
-    }
-
     /// A step is due at the next safepoint.
     pub fn make_due(&mut self) {
         self.due |= self.running;
-    }
-
-    /// Memory has been refused: a complete collection is due at the next safepoint, for whoever tries again.
-    pub fn want_full(&mut self) {
-        self.account.wanted = true;
-        self.due |= self.running;
-    }
-
-    /// Whether a complete collection is called for though no limit is exceeded: one was wanted, or memory is short and this heap has grown
-    /// notably since its last major.
-    pub fn takes_full(&mut self) -> bool {
-        std::mem::take(&mut self.account.wanted) || self.is_pressed()
-    }
-
-    /// Whether the program is to be told that there is no memory, after a complete collection. One that has been told and has not grown
-    /// by more than a portion since is not told again: what it has given up may still be in its registers.
-    pub fn refuses(&mut self) -> bool {
-        shortage::is_over();
-        if !self.over_limit() {
-            self.account.refused_at = usize::MAX;
-            return false;
-        }
-        let live = self.live_bytes();
-        let known = self.account.refused_at;
-        self.account.refused_at = known.min(live);
-        known == usize::MAX || live > known.saturating_add(PORTION) || self.blocks.refused
     }
 
     /// Stops automatic collection: [`Heap::gc_due`] stays false.
@@ -819,6 +556,12 @@ impl Heap {
         self.due = self.running && (on || self.budget <= 0);
     }
 
+    /// Whether the stress mode is on.
+    #[inline]
+    pub fn is_stress(&self) -> bool {
+        self.stress
+    }
+
     /// The parameters.
     pub fn params(&self) -> Params {
         self.params
@@ -833,19 +576,6 @@ impl Heap {
     /// Sets the nursery's size in bytes (at least 64 KiB) and stops tuning it; `None` goes back to tuning.
     pub fn set_nursery(&mut self, bytes: Option<usize>) {
         self.pace.fix_nursery(bytes);
-    }
-
-    /// The bytes that this heap may hold, as far as can be said now: its limit, or what it holds and what is left for the program.
-    pub(crate) fn limit_or_max(&self) -> usize {
-        match self.account.room() {
-            Some(room) => self.limit.min(self.live_bytes().saturating_add(room)),
-            None => self.limit,
-        }
-    }
-
-    /// The bytes that may be added to this heap, as far as can be said now.
-    pub fn room(&self) -> usize {
-        self.limit_or_max().saturating_sub(self.live_bytes())
     }
 
     /// The object that `word` points to or into, if any. Interior pointers count, one past the end does not.

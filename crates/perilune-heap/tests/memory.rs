@@ -1,6 +1,7 @@
 //! Memory taken and handed back, limits, the stress mode, and the figures: the heap from outside.
 
 use perilune_heap::{Client, Cycle, Heap, HeapOptions, Marker, Obj, OutOfMemory};
+use perilune_test::Limited;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -220,10 +221,8 @@ fn under_an_address_space_limit() {
 
 #[test]
 fn a_refusal_by_the_system_is_no_catastrophe() {
-    let out = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "under_an_address_space_limit", "--ignored"])
-        .output()
-        .unwrap();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let out = Limited::run(command.args(["--exact", "under_an_address_space_limit", "--ignored"]));
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
 }
 

@@ -2,12 +2,13 @@
 
 use perilune_see::Reader;
 use perilune_see::Trace;
+use perilune_test::Folder;
 use perilune_trace::layout::{FileHeader, PAGE, State};
 use perilune_trace::map::Mapping;
 use perilune_trace::session::{self, Options};
 use perilune_trace::{Kind, emit as probes, names, on};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 /// Writes an event by its words.
@@ -15,14 +16,6 @@ fn emit(kind: Kind, c: u16, a: u64, b: u64) {
     if on(kind.category()) {
         probes::record(kind, c, a, b);
     }
-}
-
-fn path(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("perilune-fault-test-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let path = dir.join(name);
-    let _ = std::fs::remove_file(&path);
-    path
 }
 
 fn options() -> Options {
@@ -36,7 +29,8 @@ fn options() -> Options {
 #[test]
 fn a_program_outlives_a_file_that_is_shortened() {
     for length in [PAGE as u64, 0, 64 << 10] {
-        let file = path("shortened");
+        let folder = Folder::new();
+        let file = folder.join("shortened");
         session::start(&file, &options()).unwrap();
         emit(Kind::Mark, 0, names::string(b"before") as u64, 0);
         assert_eq!(Trace::from_ring_file(&file).unwrap().events.len(), 1);
@@ -47,28 +41,28 @@ fn a_program_outlives_a_file_that_is_shortened() {
         names::string(format!("after {length}").as_bytes());
         assert!(!probes::has_session() && !probes::is_live(), "the session has ended");
         session::stop();
-        std::fs::remove_file(&file).unwrap();
     }
     // The next one is as good as any.
-    let file = path("whole");
+    let folder = Folder::new();
+    let file = folder.join("whole");
     session::start(&file, &options()).unwrap();
     emit(Kind::Mark, 0, names::string(b"before") as u64, 7);
     session::stop();
     let trace = Trace::from_ring_file(&file).unwrap();
     assert_eq!(trace.events.len(), 1);
     assert_eq!((trace.definitions.string(trace.events[0].a).as_str(), trace.events[0].b), ("before", 7));
-    std::fs::remove_file(&file).unwrap();
 }
 
 /// Overwrites 8 bytes of the file.
-fn poke(file: &PathBuf, at: usize, word: u64) {
+fn poke(file: &Path, at: usize, word: u64) {
     let file = std::fs::OpenOptions::new().write(true).open(file).unwrap();
     file.write_all_at(&word.to_ne_bytes(), at as u64).unwrap();
 }
 
 #[test]
 fn readers_outlive_nonsense_that_appears_under_them() {
-    let file = path("nonsense");
+    let folder = Folder::new();
+    let file = folder.join("nonsense");
     let map = Mapping::create(&file, &options().geometry).unwrap();
     map.header().definitions_used.store(64, Ordering::Relaxed);
     map.header().rings_used.store(u32::MAX, Ordering::Relaxed);
@@ -98,5 +92,4 @@ fn readers_outlive_nonsense_that_appears_under_them() {
     h.state.store(State::Ended as u32, Ordering::Relaxed);
     reader.scale();
     assert!(Reader::open(&file).is_err(), "it is damaged for who opens it now");
-    std::fs::remove_file(&file).unwrap();
 }

@@ -2,6 +2,7 @@
 
 use perilune_see::{Event, Trace, Who};
 use perilune_see::{Reader, recording};
+use perilune_test::Folder;
 use perilune_trace::event::ObjectKind;
 use perilune_trace::read::RawEvent;
 use perilune_trace::recording::{Recorder, snapshot};
@@ -10,7 +11,7 @@ use perilune_trace::{Kind, ObjectRef, Writer, emit as probes, names, on};
 use proptest::prelude::*;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// Writes an event by its words.
 fn emit(kind: Kind, c: u16, a: u64, b: u64) {
@@ -19,23 +20,21 @@ fn emit(kind: Kind, c: u16, a: u64, b: u64) {
     }
 }
 
-fn directory() -> PathBuf {
-    std::env::temp_dir().join(format!("perilune-recording-test-{}", std::process::id()))
-}
+/// All tests share it: it goes with the process.
+static FOLDER: Mutex<Option<Folder>> = Mutex::new(None);
 
-extern "C" fn remove_directory() {
-    let _ = std::fs::remove_dir_all(directory());
+extern "C" fn remove_folder() {
+    *FOLDER.lock().unwrap() = None;
 }
 
 fn path(name: &str) -> PathBuf {
-    static MADE: OnceLock<()> = OnceLock::new();
-    MADE.get_or_init(|| {
-        std::fs::create_dir_all(directory()).unwrap();
-        // All tests share it: it goes with the process.
+    let mut folder = FOLDER.lock().unwrap();
+    let folder = folder.get_or_insert_with(|| {
         // SAFETY: registers a function that takes nothing.
-        unsafe { libc::atexit(remove_directory) };
+        unsafe { libc::atexit(remove_folder) };
+        Folder::new()
     });
-    directory().join(name)
+    folder.join(name)
 }
 
 /// A recording in two portions, and the trace of the same events as a reader of the rings has it.

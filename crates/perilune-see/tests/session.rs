@@ -2,11 +2,11 @@
 
 use perilune_see::Reader;
 use perilune_see::{Trace, Who};
+use perilune_test::Folder;
 use perilune_trace::event::Category;
 use perilune_trace::session::{self, Options};
 use perilune_trace::{Kind, Writer, emit as probes, names, on};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes an event by its words.
@@ -14,12 +14,6 @@ fn emit(kind: Kind, c: u16, a: u64, b: u64) {
     if on(kind.category()) {
         probes::record(kind, c, a, b);
     }
-}
-
-fn path(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("perilune-trace-test-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    dir.join(name)
 }
 
 fn options(ring_events: u32) -> Options {
@@ -32,14 +26,15 @@ fn options(ring_events: u32) -> Options {
 
 #[test]
 fn sessions() {
+    let folder = Folder::new();
     let early = names::string(b"known before the session");
 
     // Nothing is on: nothing is written, nothing breaks.
     emit(Kind::Mark, 0, 1, 2);
 
-    let file = path("first");
+    let file = folder.join("first");
     session::start(&file, &options(1 << 10)).unwrap();
-    assert!(session::start(&path("second"), &options(1 << 10)).is_err(), "one at a time");
+    assert!(session::start(&folder.join("second"), &options(1 << 10)).is_err(), "one at a time");
     let meta = std::fs::metadata(&file).unwrap();
     assert_eq!(meta.mode() & 0o777, 0o600);
 
@@ -127,7 +122,7 @@ fn sessions() {
     assert!(trace.events.iter().all(|e| e.b != 99));
 
     // A second session: old writers take rings of it, names are there again.
-    let file = path("third");
+    let file = folder.join("third");
     let mut o = options(256);
     o.categories = Category::User as u32;
     session::start(&file, &o).unwrap();
@@ -142,7 +137,5 @@ fn sessions() {
     assert_eq!(trace.definitions.string(trace.events[0].a), "known before the session");
 
     // What is no event file is refused.
-    std::fs::write(path("junk"), vec![0u8; 10_000]).unwrap();
-    assert!(Reader::open(&path("junk")).is_err());
-    std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    assert!(Reader::open(&folder.write("junk", vec![0u8; 10_000])).is_err());
 }

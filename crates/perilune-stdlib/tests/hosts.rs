@@ -1,6 +1,7 @@
 //! A state on several OS threads: the root chain waits, blocking calls detach, and meanwhile other threads
 //! run fibers and collect.
 
+use perilune_test::Folder;
 use perilune_vm::{FiberEnd, FiberStep, Gc, Host, LoadMode, Native, Thread, Value, Vm};
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex};
@@ -435,9 +436,8 @@ fn states_move_between_threads() {
 /// What sleeps in the kernel leaves the state to others, who let it go on.
 #[test]
 fn pipes_and_processes_leave_the_state_to_others() {
-    let dir = std::env::temp_dir().join(format!("perilune-hosts-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a directory");
-    let place = dir.display().to_string();
+    let folder = Folder::new();
+    let place = folder.path().display().to_string();
     let toy = Arc::new(Toy::default());
     toy.take();
     let mut vm = new_vm(&toy);
@@ -509,5 +509,4 @@ fn pipes_and_processes_leave_the_state_to_others() {
         }
         toy.take();
     }
-    std::fs::remove_dir_all(dir).expect("removed");
 }

@@ -192,7 +192,16 @@ impl Vm {
     pub fn check_stack(&mut self, n: usize) -> bool {
         // SAFETY: top is on the running stack.
         let used = unsafe { self.lua.top.offset_from((*self.lua.thread).stack) } as usize;
-        used.saturating_add(n).saturating_add(64) < crate::call::MAX_STACK && self.ensure_stack(n).is_ok()
+        if used.saturating_add(n).saturating_add(64) >= crate::call::MAX_STACK {
+            return false;
+        }
+        // SAFETY: the running thread.
+        let size = unsafe { (*self.lua.thread).stack_size };
+        let new = crate::call::grown(size, used + n + 1);
+        // How many there are is the program's decision: garbage does not make it fail.
+        let has_room =
+            new <= crate::call::DEEP.max(size) || self.ensure_room(new * size_of::<Value>()).is_ok();
+        has_room && self.ensure_stack(n).is_ok()
     }
     /// Removes the topmost value and returns it.
     #[inline]

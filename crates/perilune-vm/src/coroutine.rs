@@ -18,9 +18,6 @@ use crate::object::{LuaString, Status, Thread};
 use crate::value::{Gc, Type, Value};
 use perilune_trace::event;
 
-/// Slots of a new coroutine's stack: room for a small function and a native below it.
-pub(crate) const INITIAL_STACK: usize = 56;
-
 impl Vm {
     /// Makes `th` the running coroutine: stores the registers of the one that ran, loads those of `th`.
     pub(crate) unsafe fn switch_to(&mut self, th: *mut Thread) {
@@ -265,7 +262,7 @@ impl Vm {
 
     /// A new suspended coroutine with body `f`.
     pub fn new_coroutine(&mut self, f: Value) -> LuaResult<Gc<Thread>> {
-        let th = self.alloc_thread(crate::coroutine::INITIAL_STACK)?;
+        let th = self.alloc_thread(crate::call::INITIAL_STACK)?;
         // SAFETY: freshly made: the function goes below the first frame's record.
         unsafe {
             let base = (*th).base;

@@ -195,7 +195,7 @@ impl Vm {
     }
 
     fn make_fiber(&mut self) -> LuaResult<*mut Thread> {
-        let th = self.alloc_thread(crate::coroutine::INITIAL_STACK)?;
+        let th = self.alloc_thread(crate::call::INITIAL_STACK)?;
         let state = Box::new(FiberState {
             phase: Phase::New,
             cancel: Cancel::No,
@@ -265,7 +265,7 @@ impl Vm {
                 && (*th).open_upvals.is_null()
                 && (*th).tbc == 0
                 && (*th).segment.is_null()
-                && (*th).stack_size <= 4 * crate::coroutine::INITIAL_STACK
+                && (*th).stack_size <= 4 * crate::call::INITIAL_STACK
                 && self.lua.fibers.spare_count < MOST_SPARE;
             if reusable {
                 (*th).base = (*th).stack.add(CALL_GAP);
@@ -570,6 +570,27 @@ pub(crate) unsafe fn trace_fiber(
         mark_thread((*state).top);
         mark((*state).errors.value);
     }
+}
+
+/// The coroutines of parked fibers that have no native stack, each chain whole: they are what their threads say, and nothing of them is anywhere else.
+pub(crate) fn parked_without_segments(vm: &Vm) -> Vec<*mut Thread> {
+    let mut all = Vec::new();
+    for fiber in live_fibers_of(vm) {
+        // SAFETY: a live fiber, and while it is parked the chain from its top to its root.
+        unsafe {
+            let state = fiber.fiber;
+            if (*state).phase != Phase::Parked || !(*state).inner.is_null() {
+                continue;
+            }
+            let mut th = (*state).top;
+            while th != fiber.ptr() {
+                all.push(th);
+                th = (*th).resumer;
+            }
+            all.push(th);
+        }
+    }
+    all
 }
 
 /// Live fibers, for whoever looks at everything.

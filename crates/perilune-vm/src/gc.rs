@@ -4,6 +4,7 @@
 //! [`client::LuaClient`] is what the heap's [`Client`](perilune_heap::Client) sees: a [`Vm`]'s state without its heap, which the collection holds meanwhile.
 //!
 //! # Stacks
+//! Large ones of which little is used are shrunk (`gc/stacks.rs`).
 //! Every slot of a stack from its bottom to its top is marked; every slot above is set to nil. So a slot never holds a reference that a collection did
 //! not see, however stale it is, and registers need no clearing on entry. A coroutine that did not run since the last collection has not changed: resuming one logs it.
 //! Native stacks are scanned conservatively.
@@ -19,6 +20,7 @@
 
 mod client;
 mod finalize;
+mod stacks;
 
 use self::client::LuaClient;
 use crate::Vm;
@@ -59,6 +61,10 @@ pub(crate) struct GcState {
     pub flagged_young: bool,
     /// Coroutines that own a native stack.
     pub segments: Vec<*mut Thread>,
+    /// Threads whose value stack is large (`stacks.rs`).
+    pub deep: Vec<*mut Thread>,
+    /// A major has ended since those were looked at.
+    stacks_due: bool,
     /// Running finalisers: none is started inside another.
     pub finalizing: bool,
     /// Unreachable coroutines whose native calls are to be discarded.
@@ -223,6 +229,8 @@ impl Vm {
     /// A complete collection, then finalisers.
     pub fn collect_full(&mut self) {
         self.trim_fibers();
+        // The collection then frees what the running thread's was.
+        self.shrink_stacks_now();
         self.with_client(|heap, client| heap.collect_full(client));
         self.report_long_pause();
         crate::cycles::collect();

@@ -272,7 +272,7 @@ impl Vm {
     }
 
     fn new_base(&mut self) -> *mut Thread {
-        let th = self.alloc_thread_always(crate::coroutine::INITIAL_STACK);
+        let th = self.alloc_thread_always(crate::call::INITIAL_STACK);
         // SAFETY: freshly made.
         unsafe {
             // Nothing in a base coroutine can be suspended: native frames that belong to nobody else lie below.

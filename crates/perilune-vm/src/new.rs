@@ -1,7 +1,7 @@
 //! Making a `Vm`, loading chunks.
 
 use crate::Vm;
-use crate::coroutine::INITIAL_STACK;
+use crate::call::INITIAL_STACK;
 use crate::frame::{CALL_GAP, Frame, frame};
 use crate::interp::HANDLERS;
 use crate::meta::{EVENT_COUNT, Event};

@@ -1,6 +1,7 @@
 //! The call paths that events refer to (`Vm::event_stack`), as a reader of the trace sees them.
 
 use perilune_see::Trace;
+use perilune_test::Folder;
 use perilune_trace::session::{self, Options};
 use perilune_vm::{LoadMode, Native, Vm};
 use std::sync::Mutex;
@@ -39,8 +40,8 @@ recurse(1000)
 
 #[test]
 fn paths_have_names_and_lines() {
-    let file = std::env::temp_dir().join(format!("perilune-stacks-{}", std::process::id()));
-    let _ = std::fs::remove_file(&file);
+    let folder = Folder::new();
+    let file = folder.join("events");
     let mut vm = Vm::new();
     perilune_stdlib::open_libs(&mut vm).unwrap();
     let globals = vm.globals();
@@ -51,7 +52,6 @@ fn paths_have_names_and_lines() {
     vm.host_call(f.into(), &[]).unwrap();
     session::stop();
     let definitions = Trace::from_ring_file(&file).unwrap().definitions;
-    std::fs::remove_file(&file).unwrap();
     let seen = std::mem::take(&mut *SEEN.lock().unwrap());
     let text = |n: u32| -> String {
         let frames: Vec<String> = definitions.frames(n).map(|f| definitions.frame(f)).collect();

@@ -2,23 +2,24 @@
 //!
 //! Of JSON only so much is read as is needed: the number of an answer, and a string that an expression gave.
 
+use perilune_test::{Folder, Limited};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A browser with one page.
 pub struct Browser {
-    child: Child,
+    child: Limited,
     to: File,
     from: File,
     unread: Vec<u8>,
     messages: u32,
     session: String,
-    profile: PathBuf,
+    profile: Folder,
     /// What the page has complained of: errors, exceptions, failed requests.
     pub complaints: Vec<String>,
 }
@@ -77,7 +78,7 @@ impl Browser {
             eprintln!("SKIPPED: there is no chromium on PATH; the viewer's page was not tried in a browser");
             return None;
         };
-        let profile = std::env::temp_dir().join(format!("perilune-browser-{}-{width}", std::process::id()));
+        let profile = Folder::new();
         let ([its_in, our_out], [our_in, its_out]) = (pipe(), pipe());
         let (read, write) = (its_in.as_raw_fd(), its_out.as_raw_fd());
         let mut command = Command::new(program);
@@ -89,11 +90,8 @@ impl Browser {
                 "--remote-debugging-pipe",
             ])
             .arg(format!("--window-size={width},{height}"))
-            .arg(format!("--user-data-dir={}", profile.display()))
-            .arg("about:blank")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank");
         // SAFETY: only calls that are allowed between fork and exec. The copies keep a descriptor from being overwritten before it has been copied.
         unsafe {
             command.pre_exec(move || {
@@ -106,7 +104,7 @@ impl Browser {
                 Ok(())
             });
         }
-        let child = command.spawn().expect("chromium starts");
+        let child = Limited::start_with(&mut command, Stdio::null());
         let mut browser = Browser {
             child,
             to: our_out.into(),
@@ -283,13 +281,12 @@ impl Drop for Browser {
         // Asked to, it ends its helpers as well, which would go on writing to the profile for a while.
         let _ = self.to.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
         let until = Instant::now() + Duration::from_secs(5);
-        while !matches!(self.child.try_wait(), Ok(Some(_))) && Instant::now() < until {
+        while self.child.is_running() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(20));
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.kill();
         for _ in 0..50 {
-            if std::fs::remove_dir_all(&self.profile).is_ok() {
+            if std::fs::remove_dir_all(self.profile.path()).is_ok() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -13,6 +13,8 @@
 //! Events may be missing, at the beginning of a session or where a ring has been overwritten. What ends without a beginning is left out; what begins and
 //! does not end lasts until the end of the trace or until something else shows that it cannot have lasted; nothing is invented to make up for the rest.
 
+mod arrange;
+mod collector;
 mod kernel;
 
 use self::kernel::Kernel;
@@ -715,64 +717,6 @@ impl Builder<'_> {
         }
     }
 
-    fn phase_begins(&mut self, domain: u32, e: &Event) {
-        if domain == THREADS {
-            return;
-        }
-        let (class, name) = match e.kind {
-            Kind::MinorBegin => (Class::Minor, "minor"),
-            Kind::SliceBegin => (Class::Major, "major slice"),
-            Kind::SweepBegin => (Class::Sweep, "sweep"),
-            Kind::FinalizeBegin => (Class::Final, "finalizers"),
-            Kind::CloseBegin => (Class::Sweep, "scope end"),
-            _ => (
-                Class::Gc,
-                ["collection", "explicit step", "full collection", "collection"][e.c.min(3) as usize],
-            ),
-        };
-        let label = self.names.plain(name);
-        let open = Open { start: e.ns, class, label, stack: 0, x: 0 };
-        let d = self.domain(domain);
-        if d.phases.is_empty() {
-            d.under = d.shown;
-        }
-        d.phases.push((e.kind, open));
-        self.show(domain, Some(open), e.ns);
-    }
-
-    fn phase_ends(&mut self, domain: u32, e: &Event) {
-        if domain == THREADS {
-            return;
-        }
-        let begin = Kind::from_number(e.kind as u16 - 1);
-        let d = self.domain(domain);
-        let row = d.collector as usize;
-        let Some(depth) = d.phases.iter().rposition(|(k, _)| Some(*k) == begin) else { return };
-        // Phases above it whose end was lost end with it.
-        let ended: Vec<_> = d.phases.drain(depth..).collect();
-        for (n, (_, mut open)) in ended.into_iter().enumerate() {
-            if n == 0 {
-                open.x = e.a;
-            }
-            let y = match e.kind {
-                _ if n > 0 => 0,
-                Kind::StepEnd => e.c as u64,
-                _ => e.b,
-            };
-            push(&mut self.rows[row], depth + n, open, e.ns, y);
-        }
-        let d = self.domain(domain);
-        let next = match d.phases.last() {
-            Some((_, open)) => Some(Open { start: e.ns, ..*open }),
-            None => d.under.take().map(|open| Open { start: e.ns, ..open }),
-        };
-        self.show(domain, next, e.ns);
-        if e.kind == Kind::StepEnd {
-            self.curve(domain, 0, "heap: alive", Unit::Bytes, e.ns, e.a as f64);
-            self.curve(domain, 1, "heap: mapped", Unit::Bytes, e.ns, e.b as f64);
-        }
-    }
-
     /// Events of this writer are lost from here on: what it was at is not known any more (`replay/mod.rs`), so its bars end.
     fn gap(&mut self, e: &Event) {
         let label = self.names.plain("events are lost");
@@ -806,114 +750,6 @@ impl Builder<'_> {
         }
         for (depth, (_, open)) in phases.into_iter().enumerate() {
             push(&mut self.rows[collector], depth, open, e.ns, 0);
-        }
-    }
-
-    /// What is open lasts until the end; rows and groups get their order.
-    fn finish(mut self) -> Timeline {
-        let end = self.trace.end_ns;
-        self.kernel_ends(end);
-        for domain in self.domains.keys().copied().collect::<Vec<_>>() {
-            self.show(domain, None, end);
-            let d = self.domain(domain);
-            let (owner, owned, collector) = (d.owner as usize, d.owned.take(), d.collector as usize);
-            let phases = std::mem::take(&mut d.phases);
-            if let Some(open) = owned {
-                push(&mut self.rows[owner], 0, open, end, 0);
-            }
-            for (depth, (_, open)) in phases.into_iter().enumerate() {
-                push(&mut self.rows[collector], depth, open, end, 0);
-            }
-        }
-        for place in self.places.values_mut().chain(self.threads.values_mut()) {
-            let row = &mut self.rows[place.row as usize];
-            if let Some(open) = place.state.take() {
-                push(row, 0, open, end, 0);
-            }
-            for span in std::mem::take(&mut place.spans) {
-                push(row, span.level, span.open, end, 0);
-            }
-        }
-        // A fiber's or a span's domain may have written nothing that was kept.
-        let domains: BTreeSet<u32> =
-            self.rows.iter().map(|r| r.group).chain(self.domains.keys().copied()).collect();
-        let mut groups: Vec<(GroupKind, u32)> =
-            domains.into_iter().filter(|&n| n < PROCESSORS).map(|n| (GroupKind::Domain(n), n)).collect();
-        for (kind, n) in [(GroupKind::Processors, PROCESSORS), (GroupKind::Threads, THREADS)] {
-            if self.rows.iter().any(|r| r.group == n) {
-                groups.push((kind, n));
-            }
-        }
-        groups.sort_unstable();
-        let position: HashMap<u32, u32> =
-            groups.iter().enumerate().map(|(at, (_, n))| (*n, at as u32)).collect();
-        let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
-        // What has nothing to show is left out.
-        order.retain(|&n| {
-            let r = &self.rows[n as usize];
-            !r.levels.is_empty()
-                || !r.moments.is_empty()
-                || !r.points.is_empty()
-                || r.kind == RowKind::Activity
-        });
-        order.sort_by_key(|&n| {
-            let r = &self.rows[n as usize];
-            (position[&r.group], r.kind, r.number)
-        });
-        let mut new = vec![u32::MAX; self.rows.len()];
-        for (at, &n) in order.iter().enumerate() {
-            new[n as usize] = at as u32;
-        }
-        let mut old: Vec<Option<Row>> = self.rows.into_iter().map(Some).collect();
-        let mut rows = Vec::with_capacity(order.len());
-        for n in order {
-            let Some(mut row) = old[n as usize].take() else { continue };
-            row.group = position[&row.group];
-            for level in &mut row.levels {
-                level.finish();
-            }
-            row.moments.sort_by_key(|m| m.ns);
-            rows.push(row);
-        }
-        let mut links = self.links;
-        links.retain_mut(|l| {
-            (l.from_row, l.to_row) = (new[l.from_row as usize], new[l.to_row as usize]);
-            l.from_row != u32::MAX && l.to_row != u32::MAX
-        });
-        links.sort_by_key(|l| l.to_ns);
-        let names = self.names.names;
-        let groups = groups
-            .into_iter()
-            .map(|(kind, n)| {
-                let name = match kind {
-                    GroupKind::Threads => "threads".to_owned(),
-                    GroupKind::Processors => "processors".to_owned(),
-                    GroupKind::Domain(_) => {
-                        let name =
-                            self.domain_names.get(&n).map_or("", |l| names[l.name() as usize].as_str());
-                        match name {
-                            "" => format!("domain {n}"),
-                            _ if name.contains(&format!("domain {n}")) => name.to_owned(),
-                            _ => format!("domain {n}: {name}"),
-                        }
-                    }
-                };
-                Group { kind, name }
-            })
-            .collect();
-        Timeline {
-            title: self.trace.title.clone(),
-            pid: self.trace.pid,
-            end_ns: end,
-            start_real_ns: self.trace.start_real_ns,
-            start_mono_ns: self.trace.start_mono_ns,
-            events: self.trace.events.len() as u64,
-            lost: self.trace.lost,
-            groups,
-            rows,
-            names,
-            links,
-            definitions: self.trace.definitions.clone(),
         }
     }
 }

@@ -406,6 +406,8 @@ impl Client for LuaClient<'_> {
                 }
                 keep
             });
+            retain_from(&mut self.lua.gc.deep, 0, |th| m.is_marked(Gc::from_ptr(th).obj()));
+            self.lua.gc.stacks_due |= cycle == Cycle::Major;
             let common = self.lua.crossing.shared_refs.sweep(
                 (cycle == Cycle::Minor).then_some(scope.shared_refs).filter(|_| !ageing),
                 cycle == Cycle::Minor,

@@ -22,11 +22,12 @@ impl Vm {
         }
     }
 
-    /// Calls the finalisers of the objects found dead. An error in one is a warning.
+    /// Calls the finalisers of the objects found dead. An error in one is a warning. Before that the stacks shrink, whose moving is like a call.
     pub(crate) fn run_finalizers(&mut self) {
         if self.lua.gc.finalizing || self.lua.errors.is_discarding() {
             return;
         }
+        self.shrink_stacks();
         if !self.lua.gc.cancelled.is_empty() || !self.lua.gc.pending.is_empty() {
             self.lua.gc.disturbances = self.lua.gc.disturbances.wrapping_add(1);
         }

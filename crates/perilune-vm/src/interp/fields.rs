@@ -825,14 +825,15 @@ op!(#[inline(never)] op_setlist(vm, base, pc, k, i, tab) {
         (*vm).lua.top = frame_ceiling(base);
     }
     let result = (*vm).set_list(a, n, i.bx() as i64);
-    (*vm).lua.top = frame_ceiling(base);
+    // Finalisers may have moved the stack.
+    (*vm).lua.top = frame_ceiling((*vm).lua.base);
     flow!(vm, result.map(|()| Step::Continue))
 });
 
 impl Vm {
     /// Stores the `n` values after `a` in the table at `a`, from index `start + 1`.
     unsafe fn set_list(&mut self, a: *mut Value, n: usize, start: i64) -> crate::LuaResult<()> {
-        // SAFETY: `n` values follow `a` on the stack; nothing here runs Lua or moves the stack.
+        // SAFETY: `n` values follow `a` on the stack; nothing moves it before the safepoint.
         unsafe {
             let Some(t) = (*a).as_table() else {
                 return Err(self.error("invalid opcode"));
