@@ -481,7 +481,7 @@ impl Task {
                     emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });
                 }
                 if self.cancelled.load(Ordering::Acquire) {
-                    domain.cancel(id);
+                    domain.cancel(&[id]);
                 }
                 Some(id)
             }
@@ -543,7 +543,7 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
         t.cancelled.store(true, Ordering::Release);
         if let Some((domain, id)) = t.running.lock().clone() {
             if let Some(domain) = domain.upgrade() {
-                domain.cancel(id);
+                domain.cancel(&[id]);
             }
         } else if t.parcel.lock().is_some() {
             // Still queued: its outcome is known, and whoever takes it drops it.

@@ -143,6 +143,7 @@ impl Vm {
     unsafe fn before_wait(&mut self) -> LuaResult<()> {
         self.take_samples_of_native();
         self.lua.errors.signal = Signal::None;
+        self.lua.fibers.grace = 0;
         if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {
