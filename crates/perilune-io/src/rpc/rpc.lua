@@ -129,6 +129,7 @@ end
 local serve_options = { max = true, calls = true, domains = true, all = "'max', 'calls', 'domains'" }
 
 local function accept(source, handlers, calls, permits)
+  local kept <close> = natives.keep(source)
   while true do
     local permit = permits:permit()
     local connection, message, code = source:accept()
