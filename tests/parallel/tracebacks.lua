@@ -10,10 +10,11 @@ local function failure(what, ...) show(what, select(2, pcall(...))) end
 pl.scope(function(s)
   local l = net.listen("127.0.0.1:0")
   s:spawn(function()
-    return l:serve(function() deep() end, { on_error = function(text) show("net", text) end })
+    return l:serve(function(c) c:read_line() deep() end, { on_error = function(text) show("net", text) end })
   end)
   for _ = 1, 5 do pl.yield() end
   local c = net.connect(l:endpoint())
+  c:write "\n"
   print(c:read_line() == nil)
   l:close()
 

@@ -205,7 +205,13 @@ pub(super) fn start(
         fiber.outcome.is_nobodys();
     }
     let handle = vm.new_userdata(Handle(Arc::clone(&fiber)), 2)?;
-    let mt = metatable(vm, FIBER, "fiber", &[&AWAIT, &CANCEL, &STATUS, &NAME], &[("__tostring", &TOSTRING)])?;
+    let mt = metatable(
+        vm,
+        FIBER,
+        "fiber",
+        &[&AWAIT, &CANCEL, &STATUS, &NAME],
+        &[("__tostring", &TOSTRING), ("__close", &AT_SCOPE_END)],
+    )?;
     vm.set_metatable_of(handle.into(), Some(mt))?;
     let of = scope.map_or(Value::NIL, |(scope, _)| scope.into());
     vm.set_user_value(handle, SCOPE, of);
@@ -402,6 +408,13 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
     let why = vm.opt_str(2)?.map(|why| why.to_text().into());
     vm.forgo_grace();
     vm.ret(fiber.cancel(why))
+});
+
+/// The fiber's handle goes out of scope: it is cancelled if it has not ended.
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    let (_, fiber) = this(vm)?;
+    fiber.cancel(Some("its variable was closed".into()));
+    Ok(0)
 });
 
 /// `fiber:status()`: "pending", "done", "failed", "cancelled".
