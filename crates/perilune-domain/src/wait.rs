@@ -454,16 +454,23 @@ pub(crate) fn give_way(vm: &mut Vm) -> LuaResult<Thrown> {
     Ok(vm.park())
 }
 
-/// Ends a wait because the fiber is cancelled. True: the caller takes it back and runs the fiber. False: what it waits for is finished first, since the wait has ended, or will end because what it is for
-/// is cancelled as well: that may be in the midst of finishing something too, whose results this fiber passes on.
-pub(crate) fn give_up(wait: &Wait) -> bool {
+/// Whether what a cancelled fiber waits for is cancelled with it, or is shielded: it ends soon, and may have results.
+pub(crate) fn ends_itself(wait: &Wait) -> bool {
     match wait.what().map(|what| &what.object) {
         Some(Object::Scope(scope)) => {
             scope.leave();
-            return false;
+            true
         }
-        Some(Object::Sibling(fiber)) if fiber.is_being_cancelled() => return false,
-        _ => {}
+        Some(Object::Sibling(fiber)) => fiber.is_being_cancelled(),
+        _ => false,
+    }
+}
+
+/// Ends a wait because the fiber is cancelled. True: the caller takes it back and runs the fiber. False: what it waits for is finished first, since the wait has ended, or will end because what it is for
+/// is cancelled as well: that may be in the midst of finishing something too, whose results this fiber passes on.
+pub(crate) fn give_up(wait: &Wait) -> bool {
+    if ends_itself(wait) {
+        return false;
     }
     match wait.waiter.claim(Reason::Cancelled, 0) {
         Some(claim) => {
