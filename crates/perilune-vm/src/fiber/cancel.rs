@@ -27,6 +27,7 @@ const GRACE: u32 = 1000;
 
 impl Vm {
     /// The running native, which may wait, ends now: what it returns is used before a cancellation strikes (module essay).
+    #[inline]
     pub fn has_delivered(&mut self) {
         if self.lua.fibers.grace_is_used {
             return;
