@@ -100,7 +100,7 @@ function listener:address() end
 ---@return string
 function listener:endpoint() end
 
----Ends it: no more connections are accepted, and who waits for one gets `nil, "closed"`. The file of a Unix socket is removed.
+---Ends it: no more connections are accepted, and who waits for one gets `nil, "closed"`. The file of a Unix socket is removed. Who has connected and was not accepted is served by `l:serve` or `rpc.serve`; the system resets them if the program accepts by itself.
 ---@return boolean first false if it was closed
 function listener:close() end
 

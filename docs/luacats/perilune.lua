@@ -401,7 +401,7 @@ function pool:sort(list, lt) end
 ---@return integer
 function pool:workers() end
 
----Refuses new work, and waits until all there is has been done.
+---Refuses new work, and waits until all there is has been done. A variable `local pool <close>` does that at the end of its scope.
 ---@param limit? number|{ timeout?: number } seconds
 ---@return true? done
 ---@return "timeout"? reason

@@ -65,7 +65,7 @@ type Runner = (Weak<Domain>, u64);
 impl Cancel for Runner {
     fn cancel(&self) {
         if let Some(domain) = self.0.upgrade() {
-            domain.cancel(self.1);
+            domain.cancel(&[self.1]);
         }
     }
 }

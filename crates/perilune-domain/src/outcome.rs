@@ -354,6 +354,26 @@ pub(crate) fn wait_for(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb, limit: L
     }
 }
 
+/// Waits for the end alone, whatever that is: a failure is told as one that nobody has waited for.
+pub(crate) fn wait_for_end(vm: &mut Vm, outcome: &Arc<Outcome>, verb: Verb) -> LuaResult<u32> {
+    loop {
+        if outcome.is_done() {
+            wait::finish(vm);
+            return Ok(0);
+        }
+        match wait::woken(vm)? {
+            wait::Turn::First => {
+                let waiter = wait::begin(vm, verb, Object::Outcome(Arc::clone(outcome)))?;
+                if outcome.watch(&waiter, 0) && wait::sleeps(vm) {
+                    return Err(vm.park());
+                }
+            }
+            wait::Turn::Asleep => return Err(vm.park()),
+            wait::Turn::Woken(..) => {}
+        }
+    }
+}
+
 /// Copies what has come from another domain, outside of all fibers: for one that is about to begin. Events tell it, so that the time counts as the program's.
 ///
 /// # Errors

@@ -481,7 +481,7 @@ impl Task {
                     emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });
                 }
                 if self.cancelled.load(Ordering::Acquire) {
-                    domain.cancel(id);
+                    domain.cancel(&[id]);
                 }
                 Some(id)
             }
@@ -506,7 +506,7 @@ pub(crate) fn outcome(object: &dyn SharedObject) -> Option<&Outcome> {
 
 fn open_task(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     Domain::of(vm)?.domain.expect_handles();
-    fill(vm, mt, &[&AWAIT, &CANCEL, &STATUS], &[])
+    fill(vm, mt, &[&AWAIT, &CANCEL, &STATUS], &[("__close", &CANCEL)])
 }
 
 fn task(vm: &mut Vm, n: u32) -> LuaResult<Arc<Task>> {
@@ -543,7 +543,7 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
         t.cancelled.store(true, Ordering::Release);
         if let Some((domain, id)) = t.running.lock().clone() {
             if let Some(domain) = domain.upgrade() {
-                domain.cancel(id);
+                domain.cancel(&[id]);
             }
         } else if t.parcel.lock().is_some() {
             // Still queued: its outcome is known, and whoever takes it drops it.
@@ -693,7 +693,7 @@ fn open_pool(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
             &loops::PARALLEL_REDUCE,
             &loops::PARALLEL_FIND,
         ],
-        &[],
+        &[("__close", &AT_SCOPE_END)],
     )?;
     loops::add_prelude(vm, mt)
 }
@@ -793,8 +793,15 @@ static WORKERS: Native = Native::leaf("workers", |vm| {
 
 /// `pool:close([{timeout = seconds}])`: refuses new work, and waits until all there is has been done: true, or `nil, "timeout"`.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let pool = this(vm)?;
     let limit = opt_limit(vm, 2)?;
+    close(vm, limit)
+});
+
+/// The pool goes out of scope, by an error perhaps: as `pool:close()`.
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| close(vm, Limit::None));
+
+fn close(vm: &mut Vm, limit: Limit) -> LuaResult<u32> {
+    let pool = this(vm)?;
     pool.queue().close();
     if Domain::of(vm)?.seat_in(&pool).is_some() {
         return Err(vm.error("a task cannot close the pool that runs it"));
@@ -830,4 +837,4 @@ static CLOSE: Native = Native::leaf("close", |vm| {
             }
         }
     }
-});
+}

@@ -5,7 +5,7 @@ use crate::domain::{Domain, Start};
 use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
 use crate::races;
-use crate::time::opt_limit;
+use crate::time::{Limit, opt_limit};
 use perilune_trace::event::Verb;
 use perilune_trace::{ObjectKind, ObjectRef, names};
 use perilune_vm::cycles::{Held, Holder};
@@ -59,7 +59,7 @@ pub(crate) fn domain_of(value: Value) -> Option<Arc<Domain>> {
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     Domain::of(vm)?.domain.expect_handles();
-    crate::objects::fill(vm, mt, &[&JOIN, &NAME, &ID, &STATUS], &[])
+    crate::objects::fill(vm, mt, &[&JOIN, &NAME, &ID, &STATUS], &[("__close", &AT_SCOPE_END)])
 }
 
 /// Adds `pl.domain`.
@@ -224,6 +224,17 @@ static JOIN: Native = Native::hybrid("join", |vm| {
     }
     let limit = opt_limit(vm, 2)?;
     outcome::wait_for(vm, &outcome, Verb::Joins, limit)
+});
+
+/// The domain's handle goes out of scope: as `d:join()`. An error that is under way (argument 2) stays what it is.
+static AT_SCOPE_END: Native = Native::hybrid("close", |vm| {
+    let has_error = !vm.arg_is_none_or_nil(2);
+    let outcome = this(vm)?.outcome.clone();
+    match outcome {
+        Some(outcome) if has_error => outcome::wait_for_end(vm, &outcome, Verb::Joins),
+        Some(outcome) => outcome::wait_for(vm, &outcome, Verb::Joins, Limit::None),
+        None => Ok(0),
+    }
 });
 
 /// `d:name()`

@@ -179,7 +179,7 @@ impl Timer {
 }
 
 fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
-    crate::objects::fill(vm, mt, &[&CANCEL, &WAIT], &[])
+    crate::objects::fill(vm, mt, &[&CANCEL, &WAIT], &[("__close", &CANCEL)])
 }
 
 /// `t:cancel()`: true if this has kept the function from running (again).

@@ -5,7 +5,7 @@
 //! ```text
 //! loop {
 //!     if what it waits for is there { wait::finish(vm); return it }
-//!     match wait::woken(vm)? {
+//!     match wait::woken(vm)? {     // a cancellation that is due strikes here in the first turn; what the native returns is safe from it (`perilune_vm::Vm::has_delivered`)
 //!         Turn::First => { let w = wait::begin(vm, ...)?; leave w with the sources; if wait::sleeps(vm) { return Err(vm.park()) } }
 //!         Turn::Asleep => return Err(vm.park()),
 //!         Turn::Woken(reason, case) => what the reason says
@@ -23,6 +23,7 @@ use crate::outcome::Outcome;
 use crate::outside::Awaited;
 use crate::sched::token::{Facts, Root};
 use crate::sched::{Hold, Reason, Sleeper, TimerId, Waiter, timer};
+use crate::scope::Scope;
 use crate::scope::fiber::Fiber;
 use crate::semaphore::Semaphore;
 use crate::time::Timer;
@@ -132,6 +133,10 @@ pub(crate) enum Object {
     Outcome(Arc<Outcome>),
     /// A fiber that a program has started.
     Fiber(Arc<Fiber>),
+    /// The same, of the scope of the one that waits, which is older: so no two wait for each other like this.
+    Sibling(Arc<Fiber>),
+    /// The end of a scope that the waiting code has called.
+    Scope(Arc<Scope>),
     /// A semaphore.
     Semaphore(Arc<Semaphore>),
     /// Something outside the program.
@@ -156,7 +161,8 @@ impl Object {
         match self {
             Object::Channel(c) => c.upgrade().map_or(ObjectRef::NONE, |c| c.reference()),
             Object::Outcome(o) => o.identity.get(),
-            Object::Fiber(f) => f.outcome().identity.get(),
+            Object::Fiber(f) | Object::Sibling(f) => f.outcome().identity.get(),
+            Object::Scope(s) => s.over().identity.get(),
             Object::Semaphore(s) => s.identity.get(),
             Object::Text(_) | Object::Words(_) | Object::Timer(_) | Object::Outside(_) => ObjectRef::NONE,
         }
@@ -169,7 +175,8 @@ impl Object {
             Object::Outside(o) => o.kind(),
             Object::Channel(_) => ObjectKind::Channel,
             Object::Outcome(o) => o.identity.kind(),
-            Object::Fiber(_) => ObjectKind::Fiber,
+            Object::Scope(s) => s.over().identity.kind(),
+            Object::Fiber(_) | Object::Sibling(_) => ObjectKind::Fiber,
             Object::Semaphore(_) => ObjectKind::Semaphore,
         }
     }
@@ -186,7 +193,8 @@ impl std::fmt::Display for Object {
                 None => f.write_str("a channel"),
             },
             Object::Outcome(o) => f.write_str(&o.describe()),
-            Object::Fiber(fiber) => f.write_str(&fiber.describe()),
+            Object::Fiber(fiber) | Object::Sibling(fiber) => f.write_str(&fiber.describe()),
+            Object::Scope(scope) => f.write_str(&scope.over().describe()),
             Object::Semaphore(s) => f.write_str(&s.describe()),
             Object::Outside(o) => f.write_str(&o.kind().called(&o.name())),
         }
@@ -355,7 +363,11 @@ pub(crate) fn limit_at(vm: &mut Vm, deadline: Option<Instant>) -> LuaResult<()> 
 pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
     let owner = Domain::of(vm)?;
     let domain = owner.domain;
-    let Some(wait) = owner.wait() else { return Ok(Turn::First) };
+    let Some(wait) = owner.wait() else {
+        vm.end_grace()?;
+        vm.has_delivered();
+        return Ok(Turn::First);
+    };
     match wait.waiter.woken() {
         None => Ok(Turn::Asleep),
         Some((Reason::Deadlock, _)) => {
@@ -371,7 +383,10 @@ pub(crate) fn woken(vm: &mut Vm) -> LuaResult<Turn> {
             vm.poll_interrupt()?;
             Err(vm.error("the wait was cancelled"))
         }
-        Some((reason, case)) => Ok(Turn::Woken(reason, case)),
+        Some((reason, case)) => {
+            vm.has_delivered();
+            Ok(Turn::Woken(reason, case))
+        }
     }
 }
 
@@ -411,8 +426,9 @@ pub(crate) fn sleeps(vm: &mut Vm) -> bool {
     }
 }
 
-/// The wait is over, if there was one.
+/// The wait is over, if there was one: the native returns what there is, or begins another wait.
 pub(crate) fn finish(vm: &mut Vm) {
+    vm.has_delivered();
     if let Ok(owner) = Domain::of(vm) {
         let domain = owner.domain;
         if let Some(wait) = owner.take_wait() {
@@ -438,8 +454,24 @@ pub(crate) fn give_way(vm: &mut Vm) -> LuaResult<Thrown> {
     Ok(vm.park())
 }
 
-/// Ends a wait because the fiber is cancelled. False: it has ended, and what it waited for is finished first. The caller takes it back and runs the fiber.
+/// Whether what a cancelled fiber waits for is cancelled with it, or is shielded: it ends soon, and may have results.
+pub(crate) fn ends_itself(wait: &Wait) -> bool {
+    match wait.what().map(|what| &what.object) {
+        Some(Object::Scope(scope)) => {
+            scope.leave();
+            true
+        }
+        Some(Object::Sibling(fiber)) => fiber.is_being_cancelled(),
+        _ => false,
+    }
+}
+
+/// Ends a wait because the fiber is cancelled. True: the caller takes it back and runs the fiber. False: what it waits for is finished first, since the wait has ended, or will end because what it is for
+/// is cancelled as well: that may be in the midst of finishing something too, whose results this fiber passes on.
 pub(crate) fn give_up(wait: &Wait) -> bool {
+    if ends_itself(wait) {
+        return false;
+    }
     match wait.waiter.claim(Reason::Cancelled, 0) {
         Some(claim) => {
             // Whoever cancels runs the fiber: it is not to be roused.

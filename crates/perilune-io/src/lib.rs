@@ -57,6 +57,7 @@ mod failure;
 mod file;
 mod fs;
 mod helpers;
+mod keep;
 mod lease;
 #[cfg(test)]
 mod lease_tests;

@@ -16,6 +16,7 @@ use crate::address::{self, Target};
 use crate::connection::CONNECTION;
 use crate::dial;
 use crate::failure::Failure;
+use crate::keep::Kept;
 use crate::options;
 use crate::poller::{self, Registration};
 use crate::serve;
@@ -49,6 +50,9 @@ const BACK_OFF: Duration = Duration::from_millis(10);
 /// The longest such time.
 const MOST_BACK_OFF: Duration = Duration::from_secs(1);
 
+/// So many who have connected are accepted for the servers of a listener that is closed.
+const MOST_KEPT: usize = 4096;
+
 /// So many who wait are refused at a time.
 const MOST_REFUSED: usize = 256;
 
@@ -62,6 +66,8 @@ pub struct Listener {
     /// Connections that are accepted begin TLS sessions from this.
     tls: Option<Setup>,
     closed: AtomicBool,
+    /// Its servers (`keep.rs`).
+    pub kept: Kept,
     accepted: AtomicU64,
     starved: AtomicU64,
     refused: AtomicU64,
@@ -70,8 +76,58 @@ pub struct Listener {
 impl Listener {
     /// Its address is free when this returns. Under no lock.
     fn close(&self) -> bool {
+        // More of them than the queue has room for come without end.
+        let mut left = if self.kept.is_kept() { MOST_KEPT } else { 0 };
+        while left > 0
+            && let Attempt::Accepted(stream) = self.attempt()
+        {
+            self.kept.put(stream);
+            left -= 1;
+        }
         self.registration.end_now();
-        self.shut()
+        let first = self.shut();
+        self.kept.tell();
+        first
+    }
+
+    /// Accepts who is there.
+    fn attempt(&self) -> Attempt {
+        let slot = &self.registration.source.read;
+        loop {
+            let fd = self.fd.lock().clone();
+            let Some(fd) = fd else {
+                return self.kept.take().map_or(Attempt::Failed(Failure::Closed), Attempt::Accepted);
+            };
+            slot.clear();
+            match rustix::net::accept_with(&fd, FLAGS) {
+                Ok(connection) => {
+                    // There may be more.
+                    slot.raise(false, Wakes::One);
+                    return match Stream::accepted(connection, &CONNECTION, true) {
+                        Ok(stream) => {
+                            if let Some(setup) = &self.tls
+                                && let Err(failure) = stream.start_tls(setup)
+                            {
+                                return Attempt::Failed(failure);
+                            }
+                            self.accepted.fetch_add(1, Ordering::Relaxed);
+                            Attempt::Accepted(stream)
+                        }
+                        Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC) => Attempt::Starved,
+                        Err(error) => Attempt::Failed(error.into()),
+                    };
+                }
+                Err(Errno::AGAIN) => return Attempt::Nothing,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Attempt::Starved,
+                Err(error) if is_of_connection(error) => {}
+                Err(error) => return Attempt::Failed(error.into()),
+            }
+        }
+    }
+
+    /// Whether somebody has closed it.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     fn shut(&self) -> bool {
@@ -244,6 +300,7 @@ fn of_socket(fd: OwnedFd, file: Option<PathBuf>) -> Result<Listener, Errno> {
         file,
         tls: None,
         closed: AtomicBool::new(false),
+        kept: Kept::default(),
         accepted: AtomicU64::new(0),
         starved: AtomicU64::new(0),
         refused: AtomicU64::new(0),
@@ -313,38 +370,6 @@ enum Attempt {
     Failed(Failure),
 }
 
-fn attempt(listener: &Listener) -> Attempt {
-    let slot = &listener.registration.source.read;
-    loop {
-        let fd = listener.fd.lock().clone();
-        let Some(fd) = fd else { return Attempt::Failed(Failure::Closed) };
-        slot.clear();
-        match rustix::net::accept_with(&fd, FLAGS) {
-            Ok(connection) => {
-                // There may be more.
-                slot.raise(false, Wakes::One);
-                return match Stream::accepted(connection, &CONNECTION, true) {
-                    Ok(stream) => {
-                        if let Some(setup) = &listener.tls
-                            && let Err(failure) = stream.start_tls(setup)
-                        {
-                            return Attempt::Failed(failure);
-                        }
-                        listener.accepted.fetch_add(1, Ordering::Relaxed);
-                        Attempt::Accepted(stream)
-                    }
-                    Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC) => Attempt::Starved,
-                    Err(error) => Attempt::Failed(error.into()),
-                };
-            }
-            Err(Errno::AGAIN) => return Attempt::Nothing,
-            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Attempt::Starved,
-            Err(error) if is_of_connection(error) => {}
-            Err(error) => return Attempt::Failed(error.into()),
-        }
-    }
-}
-
 /// What is wrong with the connection that would have been accepted, and not with the listener.
 fn is_of_connection(error: Errno) -> bool {
     matches!(
@@ -389,7 +414,7 @@ fn accept(vm: &mut Vm, span: Option<u32>) -> LuaResult<Result<Arc<Stream>, Failu
         deadline = outside::check_span(vm, n)?.and_then(|span| Instant::now().checked_add(span));
     }
     loop {
-        let starved = match attempt(&listener) {
+        let starved = match listener.attempt() {
             Attempt::Accepted(stream) => return Ok(Ok(stream)),
             Attempt::Failed(failure) => return Ok(Err(failure)),
             Attempt::Nothing => false,

@@ -1,5 +1,5 @@
 -- A listener that is served: `l:serve(handler)`, and how its connections are spread over domains. The essay is in serve.rs.
-local serving, serve = ...
+local serving, serve, keep = ...
 local error, ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = error, ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
 local pl = require "perilune"
 
@@ -79,6 +79,7 @@ local function hand_out_rest(crew, listener)
 end
 
 local function hand_out(crew, listener, refused)
+  local kept <close> = keep(listener)
   while true do
     local connection, message, code = listener:accept()
     if connection then
@@ -171,8 +172,11 @@ local function here(source, control, handler, options)
       all_ended = false
       s:cancel "the listener is closed"
     end
-    local grace = options.grace
-    if control then
+    local kept <close>, closing = keep(source)
+    if closing then
+      -- Also while there is no room for more.
+      s:daemon(function() if closing:recv() then give_up(options.grace) end end)
+    else
       s:daemon(function()
         local word, time = control:recv()
         if word == "close" then give_up(time) else give_up(0) end
@@ -191,7 +195,6 @@ local function here(source, control, handler, options)
         pl.sleep(0.05)
       end
     end
-    if not control then s:daemon(give_up, grace) end
   end)
   return all_ended
 end

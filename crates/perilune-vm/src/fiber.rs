@@ -25,7 +25,8 @@
 //!
 //! # Cancellation
 //! A cancellation is on its way as [`Thrown::Cancel`]: `pcall`, `xpcall`, `coroutine.resume` and natives that catch errors let it pass, to-be-closed
-//! variables are closed. Their methods run as usual, may call `pcall`, may wait. A cancellation that would hit a finaliser, hook or message handler waits until it is over.
+//! variables are closed. Their methods run as usual, may call `pcall`, may wait. A cancellation that would hit a finaliser, hook or message handler waits until it is over. What an
+//! operation has brought is not taken from the code that is about to use it: see `fiber/cancel.rs`.
 //!
 //! # What the collector sees
 //! Live fibers form a list, linked through their states; the collector marks the head, and tracing a fiber marks the next one. A fiber that has not run
@@ -111,6 +112,10 @@ pub(crate) struct Fibers {
     /// Root of the fiber that runs; null: the root chain does, or nothing.
     pub current: *mut Thread,
     live: usize,
+    /// So many calls and loop iterations of the running fiber a cancellation that is due waits for (`fiber/cancel.rs`).
+    grace: u32,
+    /// They have been granted since the fiber was run, and a cancellation is due: they are not granted again.
+    grace_is_used: bool,
 }
 
 impl Fibers {
@@ -122,7 +127,15 @@ impl Fibers {
 
 impl Default for Fibers {
     fn default() -> Fibers {
-        Fibers { head: null_mut(), spare: null_mut(), spare_count: 0, current: null_mut(), live: 0 }
+        Fibers {
+            head: null_mut(),
+            spare: null_mut(),
+            spare_count: 0,
+            current: null_mut(),
+            live: 0,
+            grace: 0,
+            grace_is_used: false,
+        }
     }
 }
 
@@ -379,6 +392,8 @@ impl Vm {
             (*th).resumer = outside.0;
             (*state).phase = Phase::Running;
             self.lua.fibers.current = th;
+            self.lua.fibers.grace = 0;
+            self.lua.fibers.grace_is_used = false;
             self.drop_stale_hint();
             self.report_run();
             let exit = if parked {

@@ -115,7 +115,7 @@ impl Vm {
             self.take_samples();
         }
         if causes & CANCEL != 0 && self.cancellation_due() {
-            if !self.in_uncancellable() {
+            if !self.in_uncancellable() && !self.uses_grace() {
                 self.lua.interrupt.fetch_or(causes & !(CANCEL | TRACE), Ordering::Relaxed);
                 return Err(self.throw_cancellation());
             }
@@ -140,11 +140,12 @@ impl Vm {
         }
     }
 
-    /// Is there an interrupt that concerns the running code?
+    /// Is there an interrupt that concerns the running code? For natives that block: they give up then, and nothing holds a cancellation back any more.
     pub fn interrupt_pending(&mut self) -> bool {
         let causes = self.lua.interrupt.load(Ordering::Relaxed);
         causes != 0 && {
             self.drop_stale_hint();
+            self.forgo_grace();
             self.lua.interrupt.load(Ordering::Relaxed) & (USER | CANCEL) != 0
         }
     }

@@ -1,4 +1,4 @@
--- Names computed at run time mean the receiver's globals: what was not named did not travel.
+-- Names computed at run time mean the receiver's globals, unless the code reads `_G`: then all of the program's have travelled. Otherwise what was not named has not.
 local pl = require "perilune"
 secret = 7
 local key = "secret"

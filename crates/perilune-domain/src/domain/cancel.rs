@@ -69,9 +69,9 @@ impl Domain {
         }
     }
 
-    /// Has a fiber cancelled: it unwinds at its next call, loop iteration or wait.
-    pub(crate) fn cancel(&self, fiber: u64) {
-        self.cancels.lock().push(fiber);
+    /// Has fibers cancelled: they unwind at their next call, loop iteration or wait, but not before they have used what an operation has brought ([`Vm::has_delivered`]).
+    pub(crate) fn cancel(&self, fibers: &[u64]) {
+        self.cancels.lock().extend_from_slice(fibers);
         self.has_cancels.store(true, Ordering::Release);
         if let Some(handle) = &*self.interrupt.lock() {
             handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);

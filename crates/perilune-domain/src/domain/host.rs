@@ -110,6 +110,17 @@ impl Host for Domain {
     fn list_fibers(&self, vm: &mut Vm) -> Vec<Line> {
         listing::fibers(self, vm)
     }
+    fn lets_wait(&self, vm: &mut Vm, id: u64) -> bool {
+        if !self.owner(vm).slot(id).and_then(|slot| slot.wait.as_ref()).is_some_and(wait::ends_itself) {
+            return false;
+        }
+        self.cancels.lock().retain(|other| *other != id);
+        if !self.is_to_be_cancelled_late(id) {
+            self.late_cancels.lock().push(id);
+            self.has_late_cancels.store(true, Ordering::Relaxed);
+        }
+        true
+    }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
         fiber.is_some_and(|id| self.cancels.lock().contains(&id) || self.is_to_be_cancelled_late(id))
     }

@@ -92,14 +92,29 @@ impl Fiber {
 
     /// Has it cancelled. False: it was, or has ended.
     pub fn cancel(&self, why: Option<Arc<str>>) -> bool {
-        if self.how() != How::Pending || self.is_cancelled.swap(true, Ordering::Relaxed) {
-            return false;
+        Fiber::cancel_all(std::iter::once(self), &why)
+    }
+
+    /// Has these of one domain cancelled, in their order. They are told all at once: one that awaits another is not to be told first that this was cancelled. False: all were, or have ended.
+    pub fn cancel_all<'a>(fibers: impl Iterator<Item = &'a Fiber>, why: &Option<Arc<str>>) -> bool {
+        let mut domain = None;
+        let mut told = Vec::new();
+        for fiber in fibers {
+            if fiber.how() == How::Pending && !fiber.is_cancelled.swap(true, Ordering::Relaxed) {
+                fiber.why.lock().clone_from(why);
+                told.push(fiber.id());
+                domain.get_or_insert(&fiber.domain);
+            }
         }
-        *self.why.lock() = why;
-        if let Some(domain) = self.domain.upgrade() {
-            domain.cancel(self.id());
+        if let Some(domain) = domain.and_then(Weak::upgrade) {
+            domain.cancel(&told);
         }
-        true
+        !told.is_empty()
+    }
+
+    /// It is to be cancelled, and has not ended.
+    pub fn is_being_cancelled(&self) -> bool {
+        self.how() == How::Pending && self.is_cancelled.load(Ordering::Relaxed)
     }
 
     /// What reports call it.
@@ -190,7 +205,13 @@ pub(super) fn start(
         fiber.outcome.is_nobodys();
     }
     let handle = vm.new_userdata(Handle(Arc::clone(&fiber)), 2)?;
-    let mt = metatable(vm, FIBER, "fiber", &[&AWAIT, &CANCEL, &STATUS, &NAME], &[("__tostring", &TOSTRING)])?;
+    let mt = metatable(
+        vm,
+        FIBER,
+        "fiber",
+        &[&AWAIT, &CANCEL, &STATUS, &NAME],
+        &[("__tostring", &TOSTRING), ("__close", &AT_SCOPE_END)],
+    )?;
     vm.set_metatable_of(handle.into(), Some(mt))?;
     let of = scope.map_or(Value::NIL, |(scope, _)| scope.into());
     vm.set_user_value(handle, SCOPE, of);
@@ -285,6 +306,7 @@ pub(super) fn deliver(vm: &mut Vm, handle: Gc<Userdata>) -> LuaResult<u32> {
     match fiber.how() {
         How::Failed => Err(raise(vm, handle)),
         How::Cancelled | How::Pending => {
+            vm.give_in()?;
             let (who, why) = (fiber.describe(), fiber.why.lock().clone());
             Err(vm.error(match why {
                 Some(why) => format!("{who} was cancelled: {why}"),
@@ -302,6 +324,17 @@ pub(super) fn deliver(vm: &mut Vm, handle: Gc<Userdata>) -> LuaResult<u32> {
             Ok(n as u32)
         }
     }
+}
+
+/// Whether a fiber is one of the running fiber's scope, and was started after it.
+fn is_younger_sibling(vm: &mut Vm, fiber: &Fiber) -> LuaResult<bool> {
+    let (Some(id), Some(scope)) = (running_fiber(vm), &fiber.scope) else { return Ok(false) };
+    let running = running(vm)?;
+    let me = fiber_of(vm.raw_get_int(running, id as i64));
+    Ok(me.is_some_and(|me| {
+        me.scope.as_ref().is_some_and(|mine| Arc::ptr_eq(mine, scope))
+            && me.place_in_scope() < fiber.place_in_scope()
+    }))
 }
 
 /// The scope of the running code.
@@ -352,7 +385,8 @@ static AWAIT: Native = Native::leaf("await", |vm| {
                 if limit.is_over() {
                     return refuse_late(vm);
                 }
-                let waiter = wait::begin(vm, Verb::Awaits, Object::Fiber(Arc::clone(&fiber)))?;
+                let object = if is_younger_sibling(vm, &fiber)? { Object::Sibling } else { Object::Fiber };
+                let waiter = wait::begin(vm, Verb::Awaits, object(Arc::clone(&fiber)))?;
                 limit.set(vm)?;
                 if fiber.outcome.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
@@ -372,7 +406,15 @@ static AWAIT: Native = Native::leaf("await", |vm| {
 static CANCEL: Native = Native::leaf("cancel", |vm| {
     let (_, fiber) = this(vm)?;
     let why = vm.opt_str(2)?.map(|why| why.to_text().into());
+    vm.forgo_grace();
     vm.ret(fiber.cancel(why))
+});
+
+/// The fiber's handle goes out of scope: it is cancelled if it has not ended.
+static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
+    let (_, fiber) = this(vm)?;
+    fiber.cancel(Some("its variable was closed".into()));
+    Ok(0)
 });
 
 /// `fiber:status()`: "pending", "done", "failed", "cancelled".

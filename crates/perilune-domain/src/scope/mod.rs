@@ -23,7 +23,8 @@
 //! * The last worker ends: daemons are cancelled.
 //! * The last fiber ends: the scope is over. The caller gets the failure; else what the body has returned; else, if the body was cancelled, `nil` and why.
 //! * The time of a timeout is over: as if the scope was cancelled because of "timeout". A body that has returned by then has returned.
-//! * The caller is cancelled: the scope is, by [`CLOSE`]; that of a shield is not, and only waited for.
+//! * The caller is cancelled while it waits: the scope is; that of a shield is not, and only waited for. If the body has returned something all the same, that is the caller's, who is cancelled after it
+//!   has used it ([`Vm::has_delivered`]): what the body has read is nowhere else any more.
 //!
 //! # Who touches what
 //! A scope, its fibers and their values belong to one domain; handles are userdata, which do not cross. Everything here is done by the domain's owner, except that
@@ -120,6 +121,18 @@ impl Scope {
         !self.state.lock().begun || self.over.is_done()
     }
 
+    /// When the last fiber has ended.
+    pub(crate) fn over(&self) -> &Arc<Outcome> {
+        &self.over
+    }
+
+    /// Its caller is cancelled, or leaves it.
+    pub(crate) fn leave(&self) {
+        if self.purpose != Purpose::Shield {
+            self.cancel(Some("the scope was left".into()));
+        }
+    }
+
     /// Cancels what runs, and whatever is started from now on. False: it was cancelled.
     pub(crate) fn cancel(&self, why: Option<Arc<str>>) -> bool {
         let mut state = self.state.lock();
@@ -130,9 +143,7 @@ impl Scope {
         // The youngest first, as variables are closed.
         let live: Vec<Arc<Fiber>> = state.live.values().rev().cloned().collect();
         drop(state);
-        for fiber in live {
-            fiber.cancel(why.clone());
-        }
+        Fiber::cancel_all(live.iter().map(Arc::as_ref), &why);
         true
     }
 
@@ -172,9 +183,7 @@ impl Scope {
             }
             self.cancel(Some("another fiber of the scope failed".into()));
         }
-        for fiber in daemons {
-            fiber.cancel(Some("the scope was done".into()));
-        }
+        Fiber::cancel_all(daemons.iter().map(Arc::as_ref), &Some("the scope was done".into()));
         if let Some(timer) = timer {
             timer::cancel(timer);
         }
@@ -284,7 +293,7 @@ pub(crate) static RUN: Native = Native::leaf("run_scope", |vm| {
                 if running_fiber(vm).is_none() {
                     Domain::of(vm)?.domain.set_root_scope(&scope);
                 }
-                let waiter = wait::begin(vm, Verb::WaitsFor, Object::Outcome(Arc::clone(&scope.over)))?;
+                let waiter = wait::begin(vm, Verb::WaitsFor, Object::Scope(Arc::clone(&scope)))?;
                 if !scope.over.watch(&waiter, 0) {
                     wait::finish(vm);
                     continue;
@@ -308,18 +317,25 @@ pub(crate) fn deadline(vm: &mut Vm) -> LuaResult<Option<Instant>> {
 /// What the caller of a scope that is over gets.
 fn conclude(vm: &mut Vm, handle: Gc<Userdata>, scope: &Scope) -> LuaResult<u32> {
     if let Some(failed) = vm.user_value(handle, FAILED).and_then(Value::as_userdata) {
+        vm.give_in()?;
         return Err(fiber::raise(vm, failed));
     }
     let Some(body) = vm.user_value(handle, BODY).and_then(Value::as_userdata) else { return Ok(0) };
     if let Some(fiber) = fiber::fiber_of(body.into())
         && fiber.how() == How::Cancelled
     {
+        vm.give_in()?;
         let why = scope.state.lock().cancelled.clone().flatten();
         vm.push(Value::NIL);
         vm.push_str(why.as_deref().unwrap_or("cancelled").as_bytes())?;
         return Ok(2);
     }
-    fiber::deliver(vm, body)
+    let n = fiber::deliver(vm, body)?;
+    if n == 0 {
+        // There is nothing to be lost.
+        vm.give_in()?;
+    }
+    Ok(n)
 }
 
 /// The end of the variable that holds a scope: nothing of it outlives this.
@@ -332,9 +348,7 @@ static CLOSE: Native = Native::leaf("close", |vm| {
         }
         match wait::woken(vm)? {
             Turn::First => {
-                if scope.purpose != Purpose::Shield {
-                    scope.cancel(Some("the scope was left".into()));
-                }
+                scope.leave();
                 let waiter = wait::begin(vm, Verb::Closes, Object::Outcome(Arc::clone(&scope.over)))?;
                 if scope.over.watch(&waiter, 0) && wait::sleeps(vm) {
                     return Err(vm.park());
@@ -369,6 +383,7 @@ static DAEMON: Native = Native::leaf("daemon", |vm| spawn(vm, true));
 static CANCEL: Native = Native::leaf("cancel", |vm| {
     let (_, scope) = this(vm)?;
     let why = vm.opt_str(2)?.map(|why| why.to_text().into());
+    vm.forgo_grace();
     let first = !scope.is_idle() && scope.cancel(why);
     vm.ret(first)
 });

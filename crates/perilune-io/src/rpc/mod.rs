@@ -47,9 +47,12 @@ pub static RPC: Native = Native::reentrant("perilune.rpc", |vm| {
     outside::enter(vm);
     let rpc = vm.new_table(0, 2)?;
     vm.push(rpc.into());
-    let natives = vm.new_table(0, 5)?;
+    let natives = vm.new_table(0, 6)?;
     vm.push(natives.into());
-    vm.register(natives, &[&server::SERVE, &client::ATTACH, &DAEMON, &IS_LISTENER, &crate::serve::SPREAD])?;
+    vm.register(
+        natives,
+        &[&server::SERVE, &client::ATTACH, &DAEMON, &IS_LISTENER, &crate::serve::SPREAD, &crate::keep::KEEP],
+    )?;
     static SOURCE: outside::Source = outside::Source::new(include_bytes!("rpc.lua"));
     SOURCE.run(vm, &[rpc.into(), natives.into()])?;
     vm.ret(rpc)

@@ -2,7 +2,7 @@
 local rpc, natives = ...
 local error, getmetatable, ipairs, next, pcall, rawget = error, getmetatable, ipairs, next, pcall, rawget
 local setmetatable, type, xpcall = setmetatable, type, xpcall
-local find, format, sub, traceback = string.find, string.format, string.sub, debug.traceback
+local format, traceback = string.format, debug.traceback
 local pl, net = require "perilune", require "perilune.net"
 local scope = pl.scope
 local daemon = natives.daemon
@@ -18,9 +18,7 @@ local function failure(value, trace) return setmetatable({ value = value, traceb
 local function caught(value)
   if getmetatable(value) == failure_mt then return value end
   if type(value) ~= "string" then return failure(value, "") end
-  -- without what is ours
-  local trace = traceback(nil, 2)
-  return failure(value, sub(trace, 1, (find(trace, "\n\t%[C%]: in function 'xpcall'\n\tperilune:%d+:") or 0) - 1))
+  return failure(value, traceback(nil, 2))
 end
 
 local function finish(peer, id, ok, ...)
@@ -129,6 +127,7 @@ end
 local serve_options = { max = true, calls = true, domains = true, all = "'max', 'calls', 'domains'" }
 
 local function accept(source, handlers, calls, permits)
+  local kept <close> = natives.keep(source)
   while true do
     local permit = permits:permit()
     local connection, message, code = source:accept()

@@ -143,6 +143,16 @@ impl Vm {
     unsafe fn before_wait(&mut self) -> LuaResult<()> {
         self.take_samples_of_native();
         self.lua.errors.signal = Signal::None;
+        self.lua.fibers.grace = 0;
+        if self.lua.interrupt.load(Ordering::Relaxed) & crate::interrupt::CANCEL != 0
+            && self.cancellation_due()
+            && let (Some(host), Some(fiber)) = (self.lua.hosting.host.clone(), self.current_fiber())
+        {
+            let tag = self.fiber_tag(fiber);
+            if host.lets_wait(self, tag) {
+                self.lua.interrupt.fetch_and(!crate::interrupt::CANCEL, Ordering::Relaxed);
+            }
+        }
         if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {

@@ -251,6 +251,10 @@ pub(crate) struct ParcelState {
     origins: origin::Origins,
     cache: cache::Cache,
     received: received::Received,
+    /// What is being packed finds globals by names that are computed, so all of the program's go along.
+    takes_all_globals: bool,
+    /// They cannot all cross: only those that are named do.
+    named_globals_only: bool,
     /// Environments of tasks have been made here.
     has_environments: bool,
     /// Bodies of loops that parts of are run here.
@@ -340,6 +344,19 @@ impl Vm {
     /// As [`Vm::pack`], for values that take a graph, and without what modules are found by.
     fn pack_plainly(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
         self.modules_ready();
+        let before = std::mem::take(&mut self.lua.crossing.parcel.takes_all_globals);
+        let mut packed = self.pack_tries(values, rules);
+        let state = &mut self.lua.crossing.parcel;
+        if packed.is_err() && state.takes_all_globals && !state.named_globals_only {
+            state.named_globals_only = true;
+            packed = self.pack_tries(values, rules);
+            self.lua.crossing.parcel.named_globals_only = false;
+        }
+        self.lua.crossing.parcel.takes_all_globals = before;
+        packed
+    }
+
+    fn pack_tries(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
         let (mut tracing, mut inline) = (false, false);
         // What loads modules shares the receiver's globals, which no picture could be made for.
         let mut pictures = rules.globals != Globals::Module;

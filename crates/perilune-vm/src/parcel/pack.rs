@@ -21,6 +21,7 @@ use crate::object::{ArrayKind, LuaClosure, LuaString, Table, Upval};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_syntax::error::chunk_id;
+use perilune_syntax::mentions::NamedField;
 use perilune_syntax::{Proto, UpvalueDesc};
 use std::sync::Arc;
 
@@ -57,6 +58,8 @@ pub(super) struct Environment {
     pub table: Gc<Table>,
     /// Names asked for so far.
     names: Vec<Asked>,
+    /// All of the program's globals have been: so many.
+    pub all: Option<usize>,
 }
 
 /// A global that has been asked for.
@@ -609,7 +612,7 @@ impl<'v> Packer<'v> {
     ) -> Packed<u64> {
         let unit = self.unit.as_mut().expect("such a graph has a unit");
         let n = unit.environments.iter().position(|e| e.table == env).unwrap_or_else(|| {
-            unit.environments.push(Environment { table: env, names: Vec::new() });
+            unit.environments.push(Environment { table: env, names: Vec::new(), all: None });
             unit.environments.len() - 1
         });
         self.refs.get_or_insert_default();
@@ -647,7 +650,49 @@ impl<'v> Packer<'v> {
             let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
             self.ask(Entry::Global { environment: n as u32, name }, by, field.line);
         }
+        let through = |f: &&NamedField| f.upvalue == upvalue && f.reads && *f.name == *b"_G";
+        for field in proto.mentions().fields.iter().filter(through) {
+            let source = &proto.source;
+            for name in &field.inner {
+                self.ask_too(source, n, name.as_ref().into(), strict, field.line);
+            }
+            if field.whole {
+                self.all_globals(source, n, env, field.line);
+            }
+        }
         Ok(n as u64)
+    }
+
+    /// `_G[name]`: whatever the program has may be meant. Asks for all of its globals, unless it is known that they cannot all cross.
+    #[cold]
+    fn all_globals(&mut self, source: &Arc<[u8]>, n: usize, env: Gc<Table>, line: u32) {
+        let state = &mut self.vm.lua.crossing.parcel;
+        state.takes_all_globals = true;
+        if state.named_globals_only {
+            return;
+        }
+        let all = self.vm.program_globals(env);
+        let environment = &mut self.unit.as_mut().expect("such a graph has a unit").environments[n];
+        if environment.all.replace(all.len()).is_some() {
+            return;
+        }
+        for name in all {
+            // As what is found in a frozen table.
+            self.ask_too(source, n, name, false, line);
+        }
+    }
+
+    /// Asks for a global that code comes by through `_G`, if it has not been asked for.
+    fn ask_too(&mut self, source: &Arc<[u8]>, n: usize, name: Arc<[u8]>, strict: bool, line: u32) {
+        let environment = &mut self.unit.as_mut().expect("such a graph has a unit").environments[n];
+        if environment.names.iter().any(|asked| asked.name == name) {
+            return;
+        }
+        let (inner, source) = (Vec::new(), source.clone());
+        let asked = Asked { name: name.clone(), strict, whole: true, inner, is_done: false, source, line };
+        environment.names.push(asked);
+        let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
+        self.ask(Entry::Global { environment: n as u32, name }, by, line);
     }
 
     /// Asks for the value of an entry.

@@ -7,6 +7,9 @@
 //! so, the one from last time is used: a loop of `pool:async(f)` pays for a few look-ups. Snapshots kept for this purpose are
 //! forgotten at the next collection, because they compare addresses.
 //!
+//! `_G.x` names the global `x`. Code that reads `_G` other than for constant names may mean whatever the program has: all of its globals cross then, functions in them as those in frozen tables do. If that is refused (an
+//! instance with `__gc` is among them, say), only what is named crosses, as if `_G` was not read.
+//!
 //! # Using one
 //! In the receiver a snapshot becomes two tables. The function's `_ENV` is empty and has a metatable: reading goes to the second table, which
 //! has the globals that travelled, and from there to the receiver's own globals; assigning raises. So an assignment to a global is an error
@@ -30,7 +33,7 @@ use crate::Vm;
 use crate::meta::Event;
 use crate::native::{LuaResult, Native, Thrown};
 use crate::object::{LuaString, TABLE_GUARDED, Table};
-use crate::value::{Gc, Value};
+use crate::value::{Gc, Tag, Value};
 use perilune_syntax::Proto;
 use std::sync::{Arc, LazyLock};
 
@@ -55,10 +58,12 @@ pub(super) struct Cached {
     snapshot: Arc<Snapshot>,
     taken: Vec<Taken>,
     modules: Vec<(u32, u64)>,
+    /// Environments whose globals are all in it, with their number.
+    all: Vec<(Gc<Table>, usize)>,
 }
 
-/// What a function's environment is, by prototype, environment and upvalue, and whether functions in it must keep the rules for variables.
-pub(super) type CacheKey = (usize, usize, u8, bool);
+/// What a function's environment is, by prototype, environment and upvalue, whether functions in it must keep the rules for variables, and whether only globals that are named are in it.
+pub(super) type CacheKey = (usize, usize, u8, bool, bool);
 
 /// The tables of a snapshot in a receiver.
 pub(super) struct Instance {
@@ -67,6 +72,13 @@ pub(super) struct Instance {
     pub tables: Vec<*mut Table>,
     /// Used since the last major collection.
     pub used: bool,
+}
+
+/// What each domain has of its own.
+fn is_standard(name: &[u8]) -> bool {
+    const NAMES: &str = " assert collectgarbage dofile error getmetatable ipairs load loadfile next pairs pcall print rawequal rawget rawlen rawset require select \
+        setmetatable tonumber tostring type warn xpcall _G _VERSION coroutine debug io math os package string table utf8 ";
+    std::str::from_utf8(name).is_ok_and(|name| NAMES.split_ascii_whitespace().any(|known| known == name))
 }
 
 /// Snapshots kept by a receiver.
@@ -118,7 +130,8 @@ pub(super) fn obtain(
     tracing: bool,
     strict: bool,
 ) -> Packed<Arc<Snapshot>> {
-    let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue, strict);
+    let named_only = vm.lua.crossing.parcel.named_globals_only;
+    let key = (Arc::as_ptr(proto) as usize, env.ptr() as usize, upvalue, strict, named_only);
     if let Some(cached) = vm.lua.crossing.parcel.snapshots.remove(&key)
         && vm.still_holds(&cached)
     {
@@ -145,6 +158,7 @@ pub(super) fn obtain(
     }
     let (graph, modules, unit) = packer.finish(0);
     let unit = unit.unwrap_or_default();
+    let all = unit.environments.iter().filter_map(|e| Some((e.table, e.all?))).collect();
     let snapshot = match &graph.refs {
         Some(refs) if !refs.entries.is_empty() => Arc::new(Snapshot { graph }),
         _ => EMPTY.clone(),
@@ -153,7 +167,7 @@ pub(super) fn obtain(
         .crossing
         .parcel
         .snapshots
-        .insert(key, Cached { snapshot: snapshot.clone(), taken: unit.taken, modules });
+        .insert(key, Cached { snapshot: snapshot.clone(), taken: unit.taken, modules, all });
     Ok(snapshot)
 }
 
@@ -162,6 +176,24 @@ impl Vm {
     fn still_holds(&mut self, cached: &Cached) -> bool {
         cached.taken.iter().all(|t| self.environment_get(t.environment, t.name).same(t.value))
             && cached.modules.iter().all(|&(module, print)| self.module_changes(module).0 == print)
+            // None has been added: those that were there are above.
+            && cached.all.iter().all(|&(env, count)| self.program_globals(env).len() == count)
+    }
+
+    /// The names of what a program has added to the globals of an environment and may cross as such: for code that computes names. Coroutines and userdata are never found so in another domain.
+    pub(super) fn program_globals(&mut self, env: Gc<Table>) -> Vec<Arc<[u8]>> {
+        let mut names = Vec::new();
+        for t in [Some(self.globals()), self.snapshot_globals(env)].into_iter().flatten() {
+            let mut key = Value::NIL;
+            while let Ok(Some((k, v))) = self.raw_next(t, key) {
+                key = k;
+                let Some(name) = k.as_string() else { continue };
+                if v.as_userdata().is_none() && v.tag() != Tag::THREAD && !is_standard(name.bytes()) {
+                    names.push(Arc::from(name.bytes()));
+                }
+            }
+        }
+        names
     }
 
     /// The error of a task that assigns a global, under this key if it is known.
