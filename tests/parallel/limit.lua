@@ -76,25 +76,37 @@ check("a domain", function() pl.domain.spawn(hog):join() end)
 check("a task", function() pl.pool.new{workers = 1}:async(hog):await() end)
 
 -- Four that want everything, while this one does little and is not disturbed.
-local greedy, start = {}, pl.channel.new()
+local greedy, start, ready = {}, pl.channel.new(), pl.channel.new()
+-- Whatever it is that is refused, it can be done once more.
+local function insist(f, ...)
+  local ok, e
+  repeat ok, e = pcall(f, ...) until ok or e ~= "not enough memory"
+  if not ok then error(e, 0) end
+  return e
+end
 for i = 1, 4 do
   greedy[i] = pl.domain.spawn(function()
     -- Made before memory is short.
+    local failed = 0
     local function fill()
       local t = {}
       for i = 1, 1e8 do t[i] = {i} end
     end
-    start:recv()
-    local failed = 0
-    while failed < 3 do
-      local ok, e = pcall(fill)
-      if e ~= "not enough memory" then error(e) end
-      failed = failed + 1
+    local function fail()
+      while failed < 3 do
+        local ok, e = pcall(fill)
+        if e ~= "not enough memory" then error(e) end
+        failed = failed + 1
+      end
+      return failed
     end
-    return failed
+    ready:send(true)
+    insist(start.recv, start)
+    return insist(fail)
   end)
 end
-for i = 1, 4 do start:send(i) end
+for _ = 1, 4 do ready:recv() end
+for i = 1, 4 do insist(start.send, start, i) end
 local modest = 0
 local ended = false
 repeat
