@@ -25,7 +25,7 @@
 
 use crate::Setup;
 use crate::alarm::Alarm;
-use crate::budget::{Budget, Stopwatch};
+use crate::budget::Budget;
 use crate::compiler::Compiler;
 use perilune_syntax::Proto;
 use perilune_vm::interrupt::{INSTALL, InterruptHandle, TICK};
@@ -46,8 +46,6 @@ const LONGEST: Duration = Duration::from_millis(30);
 const PERIODS: u32 = 8;
 /// As many recordings wait to be compiled.
 const QUEUE: usize = 4;
-/// Machine code is handed out when it has taken so many nanoseconds to make it.
-const BATCH: u64 = 1_000_000;
 /// After so many ticks in a row that nobody saw the thread waits.
 const UNSEEN: u32 = 1;
 
@@ -200,16 +198,9 @@ impl Shared {
             match self.next(period, before) {
                 Err(()) => return,
                 Ok(Some(recording)) => {
-                    // Domains are interrupted for what has taken its time, not for each piece.
-                    let (mut codes, mut since) = (Vec::new(), Stopwatch::start());
-                    self.compiler.compile(recording, Some(&mut budget), |_, code| {
-                        codes.push(code);
-                        if since.nanos() >= BATCH {
-                            self.publish(&codes);
-                            codes.clear();
-                            since = Stopwatch::start();
-                        }
-                    });
+                    // All at once: code whose callers, or coroutines, are interpreted for a millisecond more is entered for next to nothing meanwhile, and given up.
+                    let codes = self.compiler.compile(recording, Some(&mut budget));
+                    let codes: Vec<_> = codes.into_iter().map(|(_, code)| code).collect();
                     if !codes.is_empty() {
                         self.publish(&codes);
                     }

@@ -60,8 +60,6 @@ impl Specializer for Blocking {
     }
 
     fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
-        let mut codes = Vec::new();
-        self.compiler.compile(recording, None, |number, code| codes.push((number, code)));
-        codes
+        self.compiler.compile(recording, None)
     }
 }

@@ -230,18 +230,16 @@ impl Compiler {
         logs.into_iter().for_each(|log| self.profiles.learn(log));
     }
 
-    /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it. Without a budget it may cost what it will. It is handed out as it is made, the
-    /// cheapest first: large functions call small ones, and take their time.
+    /// Machine code for the functions of logs that were made together, by their number, as far as something is to be gained by it. Without a budget it may cost what it will.
     ///
     /// Whether something is gained depends on the others: a call of what is not compiled leaves machine code, and a function is entered at a cost by callers that are not.
     pub fn compile(
         &self,
         recording: Recording,
         mut budget: Option<&mut Budget>,
-        mut hand_out: impl FnMut(usize, Arc<MachineCode>),
-    ) {
+    ) -> Vec<(usize, Arc<MachineCode>)> {
         if budget.as_deref_mut().is_some_and(Budget::is_spent) {
-            return;
+            return Vec::new();
         }
         let window = Window { library: recording.library, instructions: recording.instructions as u64 };
         let purse = budget.map(|budget| (&*budget, window));
@@ -261,13 +259,7 @@ impl Compiler {
         while self.drops_one_by_one(&mut candidates, part) || self.drops_groups(&mut candidates, part, purse)
         {
         }
-        candidates.sort_by(|one, other| one.price.total_cmp(&other.price));
-        for one in candidates {
-            let number = one.number;
-            if let Some(code) = self.made(one) {
-                hand_out(number, code);
-            }
-        }
+        candidates.into_iter().filter_map(|one| Some((one.number, self.made(one)?))).collect()
     }
 
     /// Drops candidates by which the others would gain nothing. Whether there was one: then the others cost something else.
@@ -327,6 +319,7 @@ impl Compiler {
         let part = recent / (log.weight() as f64).max(1.0);
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),
+            None if self.profiles.is_short(&log, &unit) => return None,
             None => What::Draft(Box::new(self.drafted(recent, &log, &unit, purse)?)),
         };
         let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };

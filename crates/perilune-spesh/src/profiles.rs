@@ -23,6 +23,8 @@ struct Profile {
     logs: u32,
     /// How often machine code has been made.
     compiled: u32,
+    /// How often code of its loops had been entered for next to nothing when that was last looked at, and how many logs there have to be before the like of it is made again.
+    short: (u32, u32),
 }
 
 impl Profile {
@@ -65,7 +67,10 @@ impl Profiles {
         let log = Arc::new(log);
         let exits = Exits::new(log.proto());
         let log_of = Arc::clone(&log);
-        profiles.insert(key, Profile { log: log_of, code: None, exits, tries: 0, logs: 1, compiled: 0 });
+        profiles.insert(
+            key,
+            Profile { log: log_of, code: None, exits, tries: 0, logs: 1, compiled: 0, short: (0, 0) },
+        );
         log
     }
 
@@ -96,6 +101,18 @@ impl Profiles {
         let due = profile.logs >= 1 << profile.tries.min(31);
         profile.tries += due as u32;
         due
+    }
+
+    /// Whether code of these loops was entered for next to nothing, and would be again, as far as can be told: each time it takes four times as many logs until it is tried once more.
+    pub fn is_short(&self, log: &Log, unit: &Unit) -> bool {
+        let mut profiles = self.lock();
+        let Some(profile) = profiles.get_mut(&(Arc::as_ptr(log.proto()) as usize)) else { return false };
+        let short = profile.exits.short();
+        if short > profile.short.0 {
+            profile.short = (short, profile.logs.saturating_add(4 << (2 * short.min(12))));
+        }
+        let is_the_same = profile.code.as_ref().is_some_and(|(known, _)| known.covers(unit));
+        !unit.starts && is_the_same && profile.logs < profile.short.1
     }
 
     /// How often it has been tried to make machine code of a log's function.

@@ -133,6 +133,8 @@ pub struct Exits {
     sites: Box<[AtomicU32]>,
     /// How many instructions there are.
     length: usize,
+    /// How often code of its loops was given up because it was entered for next to nothing.
+    short: AtomicU32,
 }
 
 impl Exits {
@@ -140,7 +142,7 @@ impl Exits {
     pub fn new(proto: &Proto) -> Arc<Exits> {
         let length = proto.code.len();
         let sites = (0..2 * length).map(|_| AtomicU32::new(0)).collect();
-        Arc::new(Exits { total: AtomicU32::new(0), sites, length })
+        Arc::new(Exits { total: AtomicU32::new(0), sites, length, short: AtomicU32::new(0) })
     }
 
     /// All.
@@ -162,6 +164,16 @@ impl Exits {
     fn count(&self, at: usize, result: bool, code: &Exits) {
         code.total.fetch_add(1, Ordering::Relaxed);
         self.sites[if result { self.length + at } else { at }].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often code of the function's loops was given up because it was entered for next to nothing.
+    pub fn short(&self) -> u32 {
+        self.short.load(Ordering::Relaxed)
+    }
+
+    /// Code of the function's loops is given up for that.
+    fn was_short(&self) {
+        self.short.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The code was entered in vain.

@@ -395,7 +395,10 @@ unsafe fn run(
             match (*code).starts {
                 // Machine code goes on calling it: that costs little.
                 true => (*inst).code = (*(*inst).proto).code.as_ptr(),
-                false => (*vm).give_up_machine_code(inst),
+                false => {
+                    (&(*code).exits).was_short();
+                    (*vm).give_up_machine_code(inst);
+                }
             }
             return REFUSED;
         }
