@@ -396,7 +396,7 @@ unsafe fn run(
                 // Machine code goes on calling it: that costs little.
                 true => (*inst).code = (*(*inst).proto).code.as_ptr(),
                 false => {
-                    (&(*code).exits).was_short();
+                    (*code).exits.was_short();
                     (*vm).give_up_machine_code(inst);
                 }
             }
