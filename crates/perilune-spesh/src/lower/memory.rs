@@ -672,6 +672,11 @@ impl Lowering<'_, '_> {
             }
             Cache::Add { before, slot, shape } => {
                 let slots = self.slots(name, table, before, to);
+                // Another domain may have recorded this, and here no table has had the field yet: then its name has no number, by which it is found.
+                let key = self.name_constant(i.b());
+                let atom = self.load(types::I32, key, layout::STRING_ATOM);
+                let named = self.b.ins().icmp_imm_u(IntCC::NotEqual, atom, 0);
+                self.unless(named, to);
                 self.may_grow(table, slot, to);
                 self.is_writable((Some(name), table), what, &stored, to);
                 self.store_stored(&stored, slots, Self::slot(slot as usize));
