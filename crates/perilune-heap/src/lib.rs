@@ -284,4 +284,12 @@ pub trait Client {
         let _ = kind;
         false
     }
+    /// For the verifier ([`Heap::verify`]): what is wrong with an object by the client's own rules; `None`: nothing.
+    ///
+    /// # Safety
+    /// An initialised object of the heap that calls.
+    unsafe fn fault(&self, obj: Obj) -> Option<String> {
+        let _ = obj;
+        None
+    }
 }

@@ -6,6 +6,7 @@
 //! * **Tri-colour**: during a major, an object that is marked and neither waits on the stack nor has been logged refers to
 //!   marked objects only.
 //! * Free blocks have no metadata; the idle side of the mark bitmaps is clean where it must be.
+//! * The client finds no fault with an object ([`Client::fault`]).
 //! * The accounts agree with the sum of all sizes as far as garbage permits.
 //!
 //! To learn an object's children the verifier borrows the idle mark bitmap: it wipes it, lets the client trace one object,
@@ -107,6 +108,10 @@ impl Heap {
             }
             if !young && stamped && fresh != sets.logged.contains(&obj) {
                 return Err(format!("{obj:?} is old; its epoch and the log disagree"));
+            }
+            // SAFETY: as above.
+            if let Some(fault) = unsafe { client.fault(obj) } {
+                return Err(format!("{obj:?} (kind {}): {fault}", header.kind));
             }
             let (children, _) = self.children(client, Some(obj));
             for child in children {

@@ -23,7 +23,8 @@
 //! makes look-ups local: **if a table of this domain has a shape, all names of the shape are adopted here**, that is, their strings
 //! exist, carry their atoms, and are kept alive by [`ShapeTable`]. Transitions adopt as they go; a shape that arrives in another way
 //! (a decoded message) must pass through [`Vm::adopt_shape`] first. Adopted names are roots: at most one string per atom, so
-//! bounded too; keeping them weakly would need atoms to survive their strings.
+//! bounded too; keeping them weakly would need atoms to survive their strings. Machine code that another domain has recorded asks for the atom before it gives a table
+//! a longer shape. The verifier of the heap checks the invariant for every table.
 
 mod sync;
 mod tree;
@@ -155,6 +156,13 @@ impl ShapeTable {
     #[inline(always)]
     pub(crate) fn known_name(&self, atom: u32) -> *mut LuaString {
         self.names.get(atom as usize).copied().unwrap_or(null_mut())
+    }
+
+    /// What breaks the invariant for a table of shape `id`: a name that is not adopted.
+    pub(crate) fn unadopted(&self, id: u32) -> Option<String> {
+        let slot = (0..field_count(id)).find(|&slot| self.known_name(atom_at(id, slot)).is_null())?;
+        let name = String::from_utf8_lossy(name_of(id, slot));
+        Some(format!("a table has the field '{name}', whose name is not adopted"))
     }
 
     #[inline(always)]

@@ -147,6 +147,16 @@ impl Client for LuaClient<'_> {
         kind == Tag::STRING.0
     }
 
+    unsafe fn fault(&self, obj: Obj) -> Option<String> {
+        // SAFETY: the caller's promise: a table has a shape that is there.
+        unsafe {
+            if (*obj.as_ptr()).kind != Tag::TABLE.0 {
+                return None;
+            }
+            self.lua.interned.shapes.unadopted((*obj.as_ptr().cast::<Table>()).shape)
+        }
+    }
+
     fn roots(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         // SAFETY: the Vm outlives the collection; everything but its heap may be read.
         unsafe {

@@ -1,7 +1,7 @@
 //! Points of machine code at which somebody may look at its frames: where it is left, and where the interpreter does an instruction of a function that is built in place.
 //!
 //! What the records of frames have to say there is known when the code is made, and the same each time. So it stands in a [`Point`], and a function writes it ([`leave`], [`step_at`], [`write_records`]): for machine code
-//! this is one call with one constant, however deep the functions are built in each other. Half of all code was records that were hardly ever written.
+//! this is one call with one constant, however deep the functions are built in each other. A fifth of all code was records and tags that were hardly ever written.
 //!
 //! Rejected: one piece of code for each frame, and way out, that all of its exits jump to. Registers of the processor then hold at all of them what only some need, and the code that runs often has to spare them.
 
