@@ -92,8 +92,7 @@ impl Lowering<'_, '_> {
 
     /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.
     pub(super) fn point(&mut self, at: usize, why: Option<Why>, does: usize, tags: Vec<(u8, Tag)>) -> Val {
-        let own = self.frame_of(at);
-        let mut frame = own;
+        let mut frame = self.frame_of(at);
         let mut built = Vec::new();
         while let Some(call) = self.frames[frame as usize].call {
             let (window, caller) = (self.frames[frame as usize].window(), self.frames[frame as usize].caller);
@@ -112,9 +111,8 @@ impl Lowering<'_, '_> {
             Some(Why::Unexpected) => Some(counts(at, false)),
             Some(Why::Result(of)) => Some(counts(of, true)),
         };
-        let window = self.frames[own as usize].window() as u32;
         let pc = self.address_of_instruction(at);
-        let point = Box::new(Point { pc, window, built, counts, does, tags });
+        let point = Box::new(Point { pc, built, counts, does, tags });
         let address = std::ptr::from_ref(&*point) as usize;
         self.points.push(point);
         self.b.ins().iconst(types::I64, address as i64)

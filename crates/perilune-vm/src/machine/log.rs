@@ -322,8 +322,8 @@ impl Log {
         for (at, paths) in &earlier.paths {
             paths.iter().for_each(|path| self.came_by(*at, *path));
         }
-        earlier.operators.iter().for_each(|(at, place)| self.found_operator(*at, *place));
-        earlier.accesses.iter().for_each(|(at, place)| self.found_access(*at, *place));
+        earlier.operators.iter().for_each(|(at, place)| found(&mut self.operators, *at, *place));
+        earlier.accesses.iter().for_each(|(at, place)| found(&mut self.accesses, *at, *place));
         for (head, earlier) in self.heads.iter_mut().zip(&earlier.heads) {
             if let (Some(head), Some(earlier)) = (head, earlier) {
                 head.iter_mut().zip(earlier).for_each(|(tags, earlier)| *tags = tags.or(*earlier));
@@ -356,20 +356,6 @@ impl Log {
         self.accesses.get(&at).copied().flatten()
     }
 
-    fn found_operator(&mut self, at: usize, place: Option<OperatorPlace>) {
-        let known = self.operators.entry(at).or_insert(place);
-        if *known != place {
-            *known = None;
-        }
-    }
-
-    fn found_access(&mut self, at: usize, place: Option<AccessPlace>) {
-        let known = self.accesses.entry(at).or_insert(place);
-        if *known != place {
-            *known = None;
-        }
-    }
-
     /// Whether something may be learnt from tables of this shape, with metatables of this one.
     fn lacks_path(&self, at: usize, shape: u32, metatable: u32) -> bool {
         let known = self.paths.get(&at).map_or(&[][..], Vec::as_slice);
@@ -386,6 +372,15 @@ impl Log {
     /// What registers held whenever the loop that begins with instruction `at` began or came round, or, for 0, the function began; `None`: it did not, or none begins there.
     pub fn head(&self, at: usize) -> Option<&[Tags]> {
         self.heads[at].as_deref().filter(|tags| tags.iter().any(|t| t.0 != 0))
+    }
+}
+
+/// Instruction `at` has found something there, or nothing that can be told. What it has always found stays.
+fn found<T: PartialEq>(known: &mut HashMap<usize, Option<T>>, at: usize, place: Option<T>) {
+    match known.get_mut(&at) {
+        None => drop(known.insert(at, place)),
+        Some(known) if *known != place => *known = None,
+        Some(_) => {}
     }
 }
 
@@ -713,7 +708,7 @@ impl Vm {
                 if lacks && i.op() != Some(Op::SelfCall) {
                     let event = if i.op() == Some(Op::SetField) { Event::NewIndex } else { Event::Index };
                     let event = Gc::from_ptr(self.lua.roots.event_names[event as usize]);
-                    log.found_access(at, access_place(event, table, name));
+                    found(&mut log.accesses, at, access_place(event, table, name));
                 }
                 if i.op() != Some(Op::SetField)
                     && lacks
@@ -731,7 +726,7 @@ impl Vm {
                 });
                 if values.iter().any(|value| value.tag() == Tag::TABLE) {
                     let name = Gc::from_ptr(self.lua.roots.event_names[event as usize]);
-                    log.found_operator(at, operator_place(name, values));
+                    found(&mut log.operators, at, operator_place(name, values));
                 }
             }
             if let Some(tags) = &mut log.heads[at] {

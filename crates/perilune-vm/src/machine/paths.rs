@@ -104,15 +104,25 @@ pub(super) unsafe fn operator_place(name: Gc<LuaString>, operands: [Value; 2]) -
         (Tag::INT | Tag::FLOAT, Tag::TABLE) => (true, y),
         _ => return None,
     };
+    // SAFETY: the caller's promise.
+    let (metatable, slot) = unsafe { function_in_metatable(table.payload() as *const Table, name)? };
+    Some(OperatorPlace { second, metatable, slot })
+}
+
+/// The shape of the table's metatable, and the slot in which that has a function of Lua under this name.
+///
+/// # Safety
+/// A live table, and an interned string of the domain.
+unsafe fn function_in_metatable(table: *const Table, name: Gc<LuaString>) -> Option<(u32, u32)> {
     // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
     unsafe {
-        let metatable = (*(table.payload() as *const Table)).metatable;
+        let metatable = (*table).metatable;
         if metatable.is_null() || is_dict((*metatable).shape) {
             return None;
         }
         let slot = lookup((*metatable).shape, name)?;
         let is_function = (*(*metatable).slots.add(slot as usize)).tag() == Tag::CLOSURE;
-        is_function.then_some(OperatorPlace { second, metatable: (*metatable).shape, slot })
+        is_function.then_some(((*metatable).shape, slot))
     }
 }
 
@@ -136,18 +146,13 @@ pub(super) unsafe fn access_place(
     table: *const Table,
     name: Gc<LuaString>,
 ) -> Option<AccessPlace> {
-    // SAFETY: the caller's promise; tables keep what they refer to, and have a slot for each field of their shape.
+    // SAFETY: the caller's promise.
     unsafe {
-        let (shape, metatable) = ((*table).shape, (*table).metatable);
-        if is_dict(shape)
-            || metatable.is_null()
-            || is_dict((*metatable).shape)
-            || lookup(shape, name).is_some()
-        {
+        let shape = (*table).shape;
+        if is_dict(shape) || lookup(shape, name).is_some() {
             return None;
         }
-        let slot = lookup((*metatable).shape, event)?;
-        let is_function = (*(*metatable).slots.add(slot as usize)).tag() == Tag::CLOSURE;
-        is_function.then_some(AccessPlace { shape, metatable: (*metatable).shape, slot })
+        let (metatable, slot) = function_in_metatable(table, event)?;
+        Some(AccessPlace { shape, metatable, slot })
     }
 }

@@ -31,9 +31,7 @@ pub struct Built {
 pub struct Point {
     /// The address of the instruction that the innermost function is at.
     pub pc: usize,
-    /// How many registers its first one is above that of the compiled function.
-    pub window: u32,
-    /// The functions that are built in each other there.
+    /// The functions that are built in each other there, from the innermost out.
     pub built: Vec<Built>,
     /// Where an exit is counted: of which function it was, with the instruction and whether its result was the reason, and of which the code is. `None`: it is left because somebody has asked.
     pub counts: Option<(Arc<Exits>, usize, bool, Arc<Exits>)>,
@@ -61,7 +59,7 @@ impl Point {
                 at(layout::FRAME_CONSTANTS).cast::<*const Value>().write((*(*closure).proto).k);
                 at(layout::FRAME_TAG1).cast::<u32>().write(words.1);
             }
-            base.add(self.window as usize)
+            base.add(self.built.first().map_or(0, |innermost| innermost.window as usize))
         }
     }
 }
