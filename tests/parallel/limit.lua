@@ -100,8 +100,8 @@ for i = 1, 4 do
       end
       return failed
     end
-    -- What crosses is made when it is used for the first time.
-    insist(type, fail)
+    -- What crosses is made when it is used for the first time, and the stack grows as calls get deeper.
+    insist(insist, insist, insist, insist, insist, insist, type, fail)
     ready:send(true)
     insist(start.recv, start)
     return insist(fail)

@@ -413,7 +413,8 @@ impl Vm {
             self.heap.make_due();
         }
         // A result that is next to nothing tells of work that is done; there are no more of them than functions that return.
-        let is_little = rules.role == Role::Returned && parcel.bytes() <= LITTLE;
+        let is_result = matches!(rules.role, Role::Result | Role::Collected | Role::Returned);
+        let is_little = is_result && parcel.bytes() <= LITTLE;
         if is_little || perilune_heap::program_has_room(0) { Ok(parcel) } else { Err(self.out_of_memory()) }
     }
 
