@@ -27,6 +27,7 @@ mod allocate;
 mod calls;
 mod control;
 mod cost;
+mod either;
 mod elements;
 mod exits;
 mod facts;
@@ -75,6 +76,8 @@ pub(crate) enum Ty {
     Any,
     Int,
     Float,
+    /// An integer or a float: the float that is just the number, and which of the two it is (`either.rs`).
+    Number,
     Table,
 }
 
@@ -90,7 +93,7 @@ impl Ty {
 
     fn tag(self) -> Option<Tag> {
         match self {
-            Ty::Any => None,
+            Ty::Any | Ty::Number => None,
             Ty::Int => Some(Tag::INT),
             Ty::Float => Some(Tag::FLOAT),
             Ty::Table => Some(Tag::TABLE),
@@ -99,6 +102,11 @@ impl Ty {
 
     fn is_number(self) -> bool {
         matches!(self, Ty::Int | Ty::Float)
+    }
+
+    /// Its slot may be dirty.
+    fn is_lazy(self) -> bool {
+        self.is_number() || self == Ty::Number
     }
 }
 
@@ -129,6 +137,21 @@ impl Register {
         }
         let slot = if self.slot == other.slot { self.slot } else { Ty::Any };
         Register { ty: self.ty, slot, dirty: self.dirty || other.dirty }
+    }
+
+    /// The same where the ways make it that: a number of both kinds stays one.
+    fn meet_as_number(self, other: Register) -> Register {
+        let number = self.ty == Ty::Number || other.ty == Ty::Number;
+        match number && self.ty.is_lazy() && other.ty.is_lazy() {
+            true => Register::number(self).meet(Register::number(other)),
+            false => self.meet(other),
+        }
+    }
+
+    /// This one, a number, as one of either kind. What is said of a slot that holds it would have to be asked.
+    fn number(self) -> Register {
+        let slot = if self.dirty { self.slot } else { Ty::Any };
+        Register { ty: Ty::Number, slot, dirty: self.dirty }
     }
 }
 
@@ -434,8 +457,20 @@ impl<'a, 'b> Lowering<'a, 'b> {
             };
             let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
                 let used = self.in_use[at].contains(r as u8) && !self.captured.contains(r as u8) && r < kept;
-                let ty = tags.only().filter(|_| used).map_or(Ty::Any, Ty::of);
-                Register { ty, slot: ty, dirty: ty.is_number() && body.is_some_and(|l| self.changes(l, r)) }
+                let changes = body.is_some_and(|l| self.changes(l, r));
+                let ty = match tags.only() {
+                    Some(tag) if used => Ty::of(tag),
+                    None if used
+                        && changes
+                        && tags.is_all_of(&[Tag::INT, Tag::FLOAT])
+                        && !self.is_suspect(at) =>
+                    {
+                        Ty::Number
+                    }
+                    _ => Ty::Any,
+                };
+                let slot = if ty == Ty::Number { Ty::Any } else { ty };
+                Register { ty, slot, dirty: ty.is_lazy() && changes }
             };
             let mut state: Vec<Register> = tags.iter().enumerate().map(known).collect();
             state.resize(self.room, Register::UNKNOWN);
@@ -605,11 +640,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
             match (wanted.ty, own.ty) {
                 (Ty::Any, _) => self.flush(r),
                 (ty, Ty::Any) => self.guard(r, ty, to),
+                (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
+                (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
                 (ty, own) if ty != own => return self.exit(to, EXITED),
                 _ if own.dirty && !wanted.dirty => self.flush(r),
                 _ => {}
             }
             let Some(own) = self.register(r) else { return };
+            debug_assert!(own.ty == wanted.ty || wanted.ty == Ty::Any, "made what is wanted");
             if let Some(tag) = wanted.slot.tag().filter(|_| own.slot != wanted.slot) {
                 // The slot is dirty: its payload is of no interest.
                 let base = self.b.use_var(self.base);
@@ -629,8 +667,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
         }
         let Some(state) = self.now.take() else { return };
+        // Later passes make on each way what this one finds.
+        let (drafts, suspect) = (self.hoisted.is_none(), self.is_suspect(to));
         match self.met.get_mut(&to) {
             None => drop(self.met.insert(to, state)),
+            Some(met) if drafts && !suspect => met.meet_with(&state, to, Register::meet_as_number),
             Some(met) => met.meet(&state, to),
         }
         let block = self.block(to);

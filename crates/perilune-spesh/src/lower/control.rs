@@ -89,7 +89,7 @@ impl Lowering<'_, '_> {
             return self.exit(at, EXITED);
         }
         let (a, b) = (i.a() as usize, i.b() as usize);
-        if self.operator(at) || self.access(at) {
+        if self.with_either(at, op) || self.operator(at) || self.access(at) {
             return;
         }
         match op {
@@ -342,6 +342,9 @@ impl Lowering<'_, '_> {
     fn jump_compare(&mut self, at: usize, order: Order, wanted: bool, constant: bool) {
         let i = self.code(at);
         let to = self.target(at).expect("a verified jump");
+        if self.compare_either(at, to, order, wanted, constant) {
+            return;
+        }
         let x = self.known(i.a() as usize);
         let y = if constant { self.constant(i.b() as usize) } else { self.known(i.b() as usize) };
         match (x, y) {
@@ -478,6 +481,7 @@ impl Lowering<'_, '_> {
             Constant::Boolean(false) => Tag::FALSE,
             Constant::Boolean(true) => Tag::TRUE,
             Constant::String(_) => return self.jump_text(r, i.b() as usize, to, wanted),
+            _ if self.compare_either(at, to, Order::Eq, wanted, true) => return,
             _ => {
                 let (x, y) = (self.known(r), self.constant(i.b() as usize));
                 return match (x, y) {

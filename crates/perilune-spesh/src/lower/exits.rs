@@ -1,6 +1,6 @@
 //! Ways out.
 //!
-//! An exit stores the payloads of numbers that are in registers of the processor, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, and counts. All that is not a usual
+//! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, and counts. All that is not a usual
 //! return ends in one block.
 
 use super::{Lowering, Ty, Val};
@@ -69,6 +69,10 @@ impl Lowering<'_, '_> {
             backend::set_place(self.b, Place(at as u32));
             let mut tags = Vec::new();
             for (r, ty) in dirty {
+                if ty == Ty::Number {
+                    self.write_number(r, base);
+                    continue;
+                }
                 let val = self.b.use_var(if ty == Ty::Float { self.floats[r] } else { self.ints[r] });
                 self.store(val, base, Self::slot(r) + layout::PAYLOAD);
                 tags.push((r as u8, ty.tag().expect("a number")));

@@ -15,7 +15,7 @@
 //!
 //! A register that a loop does not change keeps its name in all loops within; so what an inner loop needs is hoisted out of the outer one as well.
 
-use super::{Known, Lowering, State, Ty};
+use super::{Known, Lowering, Register, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
 use crate::units;
 use perilune_vm::machine::{EXITED, layout};
@@ -236,8 +236,18 @@ impl State {
 
     /// What is known on both ways, which meet before instruction `at`.
     pub(super) fn meet(&mut self, other: &State, at: usize) {
+        self.meet_with(other, at, Register::meet);
+    }
+
+    /// The same where registers meet as told.
+    pub(super) fn meet_with(
+        &mut self,
+        other: &State,
+        at: usize,
+        registers: impl Fn(Register, Register) -> Register,
+    ) {
         for (register, other) in self.registers.iter_mut().zip(&other.registers) {
-            *register = register.meet(*other);
+            *register = registers(*register, *other);
         }
         let mut renamed = Vec::new();
         for (r, (name, other)) in self.names.iter_mut().zip(&other.names).enumerate() {

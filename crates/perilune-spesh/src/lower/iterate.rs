@@ -193,6 +193,8 @@ impl Lowering<'_, '_> {
         let i = self.code(call);
         let (a, head) = (i.a() as usize, self.target(call + 1).expect("a verified jump"));
         let wanted = self.fixed.get(&head).map_or(Ty::Any, |known| known[a + VALUE].ty);
+        // Numbers of both kinds are what the way to the head makes of them.
+        let wanted = if wanted == Ty::Number { Ty::Any } else { wanted };
         let elements = Self::type_of_elements(kind);
         let Some(index) = self.visited(a + CONTROL, iteration.is_next() && first, help) else {
             self.b.ins().jump(help, &[]);

@@ -19,7 +19,7 @@ enum Operand {
 
 /// The operation, whatever its second operand is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Operation {
+pub(super) enum Operation {
     Add,
     Sub,
     Mul,
@@ -32,14 +32,15 @@ enum Operation {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bits {
+pub(super) enum Bits {
     And,
     Or,
     Xor,
     Not,
 }
 
-fn operation(op: Op) -> Option<Operation> {
+/// The operation of an instruction, if it is arithmetic.
+pub(super) fn operation(op: Op) -> Option<Operation> {
     Some(match op {
         Op::Add | Op::AddK | Op::AddI => Operation::Add,
         Op::Sub | Op::SubK => Operation::Sub,
@@ -58,7 +59,7 @@ fn operation(op: Op) -> Option<Operation> {
 }
 
 /// Whether the second operand is a constant or a number in the instruction.
-fn with_constant(op: Op) -> bool {
+pub(super) fn with_constant(op: Op) -> bool {
     use Op::{AddI, AddK, BAndK, BOrK, BXorK, DivK, IDivK, ModK, MulK, PowK, SubK};
     matches!(op, AddI | AddK | SubK | MulK | DivK | IDivK | ModK | PowK | BAndK | BOrK | BXorK)
 }
@@ -170,7 +171,7 @@ impl Lowering<'_, '_> {
         self.b.ins().iadd(quotient, sign)
     }
 
-    fn on_floats(&mut self, at: usize, operation: Operation, x: Value, y: Value) -> Option<Value> {
+    pub(super) fn on_floats(&mut self, at: usize, operation: Operation, x: Value, y: Value) -> Option<Value> {
         let b = self.b.ins();
         Some(match operation {
             Operation::Add => b.fadd(x, y),

@@ -9,7 +9,7 @@ use perilune_vm::Tag;
 use perilune_vm::machine::layout;
 
 /// Below this each integer is a float.
-const SMALL: i64 = 1 << 53;
+pub(super) const SMALL: i64 = 1 << 53;
 
 impl Lowering<'_, '_> {
     /// Lowers instruction `at` if it is arithmetic on known numbers.

@@ -37,6 +37,11 @@ impl Lowering<'_, '_> {
     /// The slot of register `r` holds what the register does.
     pub(super) fn flush(&mut self, r: usize) {
         let Some(own) = self.register(r).filter(|r| r.dirty) else { return };
+        if own.ty == Ty::Number {
+            let base = self.b.use_var(self.base);
+            self.write_number(r, base);
+            return self.set(r, Register { ty: own.ty, slot: Ty::Any, dirty: false });
+        }
         let Some(known) = self.known(r) else { return };
         let base = self.b.use_var(self.base);
         self.write(known, own.slot, base, r);
@@ -58,11 +63,11 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The value of register `r` if its type is known.
+    /// The value of register `r` if its type is known, and one.
     pub(super) fn known(&mut self, r: usize) -> Option<Known> {
         let ty = self.ty(r);
         let val = match ty {
-            Ty::Any => return None,
+            Ty::Any | Ty::Number => return None,
             Ty::Float => self.b.use_var(self.floats[r]),
             _ => self.b.use_var(self.ints[r]),
         };
@@ -143,6 +148,9 @@ impl Lowering<'_, '_> {
 
     /// The slot of register `r`, of which nothing is known, has to hold a value of this type, else the code exits to instruction `at`.
     pub(super) fn guard(&mut self, r: usize, ty: Ty, at: usize) {
+        if ty == Ty::Number {
+            return self.guard_number(r, at);
+        }
         let exit = self.exit_block(at, EXITED);
         let known = self.expect(r, ty, exit);
         self.found(r, known);

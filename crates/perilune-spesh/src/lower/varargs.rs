@@ -239,7 +239,7 @@ impl Lowering<'_, '_> {
             now.registers.fill(Register::UNKNOWN);
             now.facts.clear();
         }
-        for (r, known) in after.registers.iter().enumerate().filter(|(_, known)| known.ty.tag().is_some()) {
+        for (r, known) in after.registers.iter().enumerate().filter(|(_, known)| known.ty != Ty::Any) {
             self.guard(r, known.ty, at + 1);
         }
         let exit = self.exit_block(at + 1, EXITED);
