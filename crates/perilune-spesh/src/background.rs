@@ -41,7 +41,7 @@ const FIRST: Duration = Duration::from_millis(4);
 /// The least time from one tick to the next.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// The most.
-const LONGEST: Duration = Duration::from_millis(30);
+const LONGEST: Duration = Duration::from_millis(5);
 /// In between: this part of what the program has taken.
 const PERIODS: u32 = 8;
 /// As many recordings wait to be compiled.

@@ -69,7 +69,7 @@ impl<'a> Lowering<'a, '_> {
             0 => Arguments::To(self.load(types::I64, vm, layout::VM_TOP)),
             b => Arguments::Count(b as i32 - 1),
         };
-        let words = (self.call_word(at), layout::FRAME_TAG.0 as u32);
+        let words = (self.call_word(at), layout::PLAIN_SECOND_WORD);
         let callee = Callee { frame, window, inst, run, proto: callee.map(|log| &**log.proto()) };
         self.call_there(at, callee, arguments, words);
         self.forget(at);
@@ -91,7 +91,7 @@ impl<'a> Lowering<'a, '_> {
         at: usize,
         callee: Callee<'_>,
         arguments: Arguments,
-        words: (u64, u32),
+        words: (u64, u64),
     ) {
         self.has_room(at, &callee);
         self.poll(at);
@@ -104,7 +104,7 @@ impl<'a> Lowering<'a, '_> {
         at: usize,
         callee: Callee<'_>,
         arguments: Arguments,
-        words: (u64, u32),
+        words: (u64, u64),
     ) {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         if let Some(end) = self.pad(&callee, arguments) {
@@ -166,7 +166,7 @@ impl<'a> Lowering<'a, '_> {
     /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
         let inside = at - self.frames[self.frame as usize].first;
-        if let Some((native, quick)) = tail_native(self.log, inside).filter(|_| !self.is_suspect(at)) {
+        if let Some((native, quick)) = tail_native(self.log, inside, self.frame != 0).filter(|_| !self.is_suspect(at)) {
             return self.give_back_native(at, native, &quick);
         }
         if self.frame != 0 {

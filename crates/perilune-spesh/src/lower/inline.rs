@@ -12,10 +12,14 @@
 //! An instruction is known by its *place*: its number in the compiled function, or, in an inlined one, so many more. Passes agree on these numbers.
 //!
 //! # What is inlined
-//! A call that has always called one function of few instructions, without loops, functions of its own and variable arguments, of which results are given back in the plainest way. If
+//! A call that has always called one function of few instructions, without loops and functions of its own, of which results are given back in the plainest way. If
 //! another function is called, the code exits, and the next one calls. Inlining stops at a depth, and at a size. A metamethod is inlined like that, on registers above all of its caller's (`metamethods.rs`).
 //!
 //! A tail call of such a function is built on the same window: the frame that makes it is over, and whoever has called that one gets the results.
+//!
+//! # Extra arguments
+//! How many arguments a call has that is built in place is known, and so are the extra ones of a function of variable arguments: they are registers, below its frame, which has moved above them as `VARARGPREP` moves it. `...` is copies of them, `select` one of them, or their number, and
+//! `f(...)` a call with so many arguments, which can be built in place, too.
 //!
 //! # Lists of values
 //! `f(g(x))` calls `g` for all that it gives, and `f` with as many arguments; how many that is, the top of the stack says. Where `g` is built in place, or is a function of the library that gives one value, it is known: then the instruction
@@ -29,9 +33,9 @@ use crate::backend::clif::{Block, InstBuilder, Variable, condcodes::IntCC, types
 use crate::positions::Place;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::{Field, Kind};
-use perilune_syntax::{Instr, Op};
+use perilune_syntax::{Constant, Instr, Op};
 use perilune_vm::machine::{Ends, LEAVE, Log, MOST_INLINED, Operand, Site, layout};
-use perilune_vm::{Native, Quick, Tag};
+use perilune_vm::{Intrinsic, Native, Quick, Tag};
 
 /// So many registers more than the function's own may be used by inlined ones.
 pub(super) const ROOM: usize = 60;
@@ -43,6 +47,8 @@ const LARGEST: usize = 60;
 const MOST_FAILURES: u32 = 50;
 /// So many functions at most that go on with each other by tail calls take one place.
 const MOST_TAILS: usize = 2;
+/// A function of variable arguments that gets more is not inlined.
+const MOST_ARGUMENTS: usize = 12;
 /// All that is inlined in one function has at most so many.
 const MOST_INSTRUCTIONS: usize = 400;
 
@@ -55,6 +61,10 @@ pub(super) struct Frame<'a> {
     pub first: usize,
     /// Which register its first one is.
     window: usize,
+    /// Which one it was when it was called: below its extra arguments, if it has moved above them.
+    called: usize,
+    /// How many extra arguments it has.
+    extra: usize,
     /// The frame that calls it.
     pub caller: u16,
     /// The place of the call; `None`: it is the compiled function itself.
@@ -72,7 +82,7 @@ struct Inlined<'a> {
     log: &'a Log,
     /// Its instance.
     inst: Val,
-    /// Which register its first one is.
+    /// Which register its first argument is in.
     window: usize,
     /// How many arguments it gets, which are in its registers.
     arguments: usize,
@@ -88,6 +98,8 @@ impl<'a> Frame<'a> {
             code: log.proto().code.to_vec(),
             first: 0,
             window: 0,
+            called: 0,
+            extra: 0,
             caller: 0,
             call: None,
             ends: None,
@@ -99,6 +111,11 @@ impl<'a> Frame<'a> {
     /// Which register its first one is.
     pub fn window(&self) -> usize {
         self.window
+    }
+
+    /// The first register with an extra argument, and how many there are.
+    pub fn extra(&self) -> (usize, usize) {
+        (self.called + self.log.proto().num_params as usize, self.extra)
     }
 
     fn has(&self, place: usize) -> bool {
@@ -142,12 +159,31 @@ fn moved(i: Instr, by: usize) -> Option<Instr> {
     Some(result)
 }
 
-/// The library function that a tail call has always called, if its quick form will do: with so many arguments, nothing to be closed, and extra arguments of the caller left out of it.
-pub(super) fn tail_native(log: &Log, at: usize) -> Option<(&'static Native, Quick)> {
+/// How many slots the frame of a function moves up that is called with so many arguments.
+fn moves_by(log: &Log, arguments: usize) -> usize {
+    let proto = log.proto();
+    if proto.is_vararg { arguments.max(proto.num_params as usize) + layout::GAP as usize } else { 0 }
+}
+
+/// How many registers from its first argument on a function has that is built in place, called with so many: extra arguments may be once more above all others.
+fn needs(log: &Log, arguments: usize) -> usize {
+    let copies = if log.proto().is_vararg { arguments } else { 0 };
+    moves_by(log, arguments) + log.proto().max_stack as usize + copies
+}
+
+/// Whether the operands of instruction `at` are as many as it says, or all extra arguments, whose number is known where the function is built in place.
+fn has_known_end(log: &Log, at: usize) -> bool {
+    let code = &log.proto().code;
+    code[at].b() != 0 || at > 0 && code[at - 1].op() == Some(Op::Vararg) && code[at - 1].c() == 0
+}
+
+/// The library function that a tail call has always called, if its quick form will do: with so many arguments, nothing to be closed. Where it is not built in place: with no extra arguments of the caller.
+pub(super) fn tail_native(log: &Log, at: usize, in_place: bool) -> Option<(&'static Native, Quick)> {
     let (i, site) = (log.proto().code[at], log.site(at));
     let native = site.native.filter(|_| !site.natives && site.calls == 0)?;
     let quick = native.quick.filter(|quick| quick.gives_one)?;
-    (i.b() != 0 && i.d() == 0 && !log.proto().is_vararg).then_some((native, quick))
+    let known = if in_place { has_known_end(log, at) } else { i.b() != 0 && !log.proto().is_vararg };
+    (known && i.d() == 0).then_some((native, quick))
 }
 
 /// Whether the tail call at `at` has always gone on with one function of Lua, with arguments whose number is known, and nothing to be closed.
@@ -158,7 +194,21 @@ fn tail_calls_one(log: &Log, at: usize) -> bool {
 /// Whether the tail call at `at` has gone on with functions of Lua alone, with arguments whose number is known, and nothing to be closed.
 fn is_call_of_lua(log: &Log, at: usize) -> bool {
     let (i, site) = (log.proto().code[at], log.site(at));
-    site.callee != 0 && site.native.is_none() && i.b() != 0 && i.d() == 0
+    site.callee != 0 && site.native.is_none() && has_known_end(log, at) && i.d() == 0
+}
+
+/// Whether the tail call at `at` is `select("#", ...)`.
+fn counts_arguments(log: &Log, at: usize) -> bool {
+    let (code, site) = (&log.proto().code, log.site(at));
+    let selector = code[at].a() as usize + layout::GAP as usize;
+    let is_select = site.native.is_some_and(|native| matches!(native.intrinsic, Some(Intrinsic::Select)));
+    let extra = |i: Instr| i.op() == Some(Op::Vararg) && i.c() == 0 && i.a() as usize == selector + 1;
+    let is_sign = |constant: &Constant| matches!(constant, Constant::String(s) if s.first() == Some(&b'#'));
+    let sign = |i: Instr| {
+        let constant = || log.proto().constants.get(i.bx() as usize);
+        i.op() == Some(Op::LoadK) && i.a() as usize == selector && constant().is_some_and(is_sign)
+    };
+    is_select && at >= 2 && code[at].b() == 0 && code[at].d() == 0 && extra(code[at - 1]) && sign(code[at - 2])
 }
 
 /// Whether a function can be inlined at all, as far as it alone decides. What it makes tail calls of is inlined, too, or called.
@@ -166,29 +216,29 @@ pub fn is_inlinable(log: &Log) -> bool {
     let proto = log.proto();
     let plain = |(at, i): (usize, &Instr)| match i.op() {
         Some(Op::Return0 | Op::Return1) => true,
-        Some(Op::Return) => i.b() != 0 && i.d() == 0,
+        Some(Op::Return) => has_known_end(log, at) && i.d() == 0,
         // Who has never come there exits.
         Some(Op::TailCall) => {
-            log.site(at).times() == 0 || tail_native(log, at).is_some() || is_call_of_lua(log, at)
+            log.site(at).times() == 0
+                || tail_native(log, at, true).is_some()
+                || is_call_of_lua(log, at)
+                || counts_arguments(log, at)
         }
         Some(Op::ForLoop | Op::ForPrep | Op::TForPrep | Op::TForCall | Op::TForLoop | Op::JumpBack) => false,
-        Some(Op::VarargPrep | Op::Vararg | Op::Lift | Op::Close | Op::Tbc | Op::Closure | Op::SetList) => {
-            false
-        }
+        Some(Op::Lift | Op::Close | Op::Tbc | Op::Closure | Op::SetList) => false,
         // Where a function has yielded it is entered again, and so has to be itself.
         Some(Op::Call) => !log.site(at).yields(),
         Some(_) => moved(*i, 0).is_some(),
         None => false,
     };
-    !proto.is_vararg
-        && proto.protos.is_empty()
+    proto.protos.is_empty()
         && proto.code.len() <= LARGEST
         && log.calls() > 0
         && proto.code.iter().enumerate().all(plain)
 }
 
 impl<'a> Lowering<'a, '_> {
-    fn own(&self) -> &Frame<'a> {
+    pub(super) fn own(&self) -> &Frame<'a> {
         &self.frames[self.frame as usize]
     }
 
@@ -217,7 +267,11 @@ impl<'a> Lowering<'a, '_> {
             // The function that was built in place has never come back.
             return;
         }
-        let end = self.raw(at).a() as usize + 1;
+        self.list_ends(at, self.raw(at).a() as usize + 1);
+    }
+
+    /// The list that instruction `at` has made ends before this register.
+    pub(super) fn list_ends(&mut self, at: usize, end: usize) {
         let top = self.end_of(end);
         let vm = self.b.use_var(self.vm);
         self.store(top, vm, layout::VM_TOP);
@@ -295,13 +349,22 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The words of the record of an inlined frame, whose call is at `call`: those at [`layout::FRAME_CALL`] and [`layout::FRAME_TAG1`].
-    pub(super) fn record_words(&self, frame: FrameNumber, call: usize) -> (u64, u32) {
+    pub(super) fn record_words(&self, frame: FrameNumber, call: usize) -> (u64, u64) {
+        let own = &self.frames[frame as usize];
+        match (own.window - own.called) as u32 {
+            0 => self.words_of_call(frame, call),
+            shift => layout::moved_words(self.words_of_call(frame, call), shift),
+        }
+    }
+
+    /// The same of a frame that has not moved.
+    fn words_of_call(&self, frame: FrameNumber, call: usize) -> (u64, u64) {
         let own = &self.frames[frame as usize];
         let caller = &self.frames[own.caller as usize];
         let i = caller.log.proto().code[call - caller.first];
         let (word, second) = match own.ends {
-            None => (layout::call_word(i.a(), i.c() as i16 - 1), layout::FRAME_TAG.0 as u32),
-            Some(ends) => layout::metamethod_words(ends, (own.window - caller.window) as u32),
+            None => (layout::call_word(i.a(), i.c() as i16 - 1), layout::PLAIN_SECOND_WORD),
+            Some(ends) => layout::metamethod_words(ends, (own.called - caller.window) as u32),
         };
         (if own.tails > 0 { word | layout::TAIL_CALL } else { word }, second)
     }
@@ -324,11 +387,11 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Writes the record of a frame whose base lies so far from `base`, but for its position.
-    pub(super) fn store_record(&mut self, base: Val, at: i32, (word, second): (u64, u32), constants: Val) {
+    pub(super) fn store_record(&mut self, base: Val, at: i32, (word, second): (u64, u64), constants: Val) {
         let word = self.b.ins().iconst(types::I64, word as i64);
         self.store(word, base, layout::FRAME_CALL + at);
         self.store(constants, base, layout::FRAME_CONSTANTS + at);
-        let second = self.b.ins().iconst(types::I32, second as i64);
+        let second = self.b.ins().iconst(types::I64, second as i64);
         self.store(second, base, layout::FRAME_TAG1 + at);
     }
 
@@ -338,7 +401,7 @@ impl<'a> Lowering<'a, '_> {
         if site.calls == 0 || i.b() == 0 {
             return None;
         }
-        let log = self.always_called(at, self.own_window(i.a() as usize))?;
+        let log = self.always_called(at, self.own_window(i.a() as usize), i.b() as usize - 1)?;
         (i.c() != 0 || self.gives_one(log, MOST_TAILS)).then_some(log)
     }
 
@@ -347,7 +410,11 @@ impl<'a> Lowering<'a, '_> {
         let gives = |(at, i): (usize, &Instr)| match i.op() {
             Some(Op::Return0 | Op::Return) if i.b() != 2 => log.site(at).times() == 0,
             // A function of the library that is called so gives one.
-            Some(Op::TailCall) if log.site(at).times() != 0 && tail_native(log, at).is_none() => {
+            Some(Op::TailCall)
+                if log.site(at).times() != 0
+                    && tail_native(log, at, true).is_none()
+                    && !counts_arguments(log, at) =>
+            {
                 let next = self.task.callees.get(&log.site(at).callee);
                 tails > 0 && next.is_some_and(|next| self.gives_one(next, tails - 1))
             }
@@ -361,19 +428,28 @@ impl<'a> Lowering<'a, '_> {
         function + layout::GAP as usize
     }
 
-    /// The log of the function that instruction `at` has always called, if that is to be inlined, with its first register here.
-    fn always_called(&self, at: usize, window: usize) -> Option<&'a Log> {
-        self.to_build(at, window, self.frame)
+    /// The log of the function that instruction `at` has always called, if that is to be inlined, with so many arguments from this register on.
+    fn always_called(&self, at: usize, window: usize, arguments: usize) -> Option<&'a Log> {
+        self.to_build(at, window, arguments, self.frame)
     }
 
     /// The same, in place of a call that frame `caller` is to get the results of: of a tail call that is not the one which makes it.
-    fn to_build(&self, at: usize, window: usize, caller: FrameNumber) -> Option<&'a Log> {
+    fn to_build(
+        &self,
+        at: usize,
+        window: usize,
+        arguments: usize,
+        caller: FrameNumber,
+    ) -> Option<&'a Log> {
         let site = self.site(at);
         let (failures, inside) = self.failures_at(at);
         if site.callees || site.native.is_some() || failures.at(inside) >= MOST_FAILURES {
             return None;
         }
         let log: &'a Log = self.task.callees.get(&site.callee)?;
+        if log.proto().is_vararg && arguments > MOST_ARGUMENTS {
+            return None;
+        }
         let mut around = vec![caller];
         while let Some(&frame) = around.last().filter(|frame| **frame != 0) {
             around.push(self.frames[frame as usize].caller);
@@ -381,13 +457,14 @@ impl<'a> Lowering<'a, '_> {
         let around: Vec<usize> =
             around.into_iter().map(|frame| self.frames[frame as usize].log.function()).collect();
         let size: usize = self.frames[1..].iter().map(|frame| frame.code.len()).sum();
-        (around.len() < MOST_INLINED && self.fits(log, window, size, &around)).then_some(log)
+        let end = window + needs(log, arguments);
+        (around.len() < MOST_INLINED && self.fits(log, end, size, &around)).then_some(log)
     }
 
-    /// Whether the function can be inlined on registers from `window` on, beside so many instructions and in these functions.
-    fn fits(&self, log: &Log, window: usize, size: usize, around: &[usize]) -> bool {
+    /// Whether the function can be inlined on registers below `end`, beside so many instructions and in these functions.
+    fn fits(&self, log: &Log, end: usize, size: usize, around: &[usize]) -> bool {
         let proto = log.proto();
-        window + proto.max_stack as usize <= self.room
+        end <= self.room
             && size + proto.code.len() <= MOST_INSTRUCTIONS
             && around.iter().filter(|function| **function == log.function()).count() < 2
             && is_inlinable(log)
@@ -444,7 +521,7 @@ impl<'a> Lowering<'a, '_> {
     /// The tail call at `at`, of an inlined function, calls machine code on the window of that one: the callee's frame is where that of the inlined one would be, and who has called this gets the results.
     fn call_instead(&mut self, at: usize) {
         let (i, frame) = (self.code(at), self.own());
-        let (a, window, ends) = (i.a() as usize, frame.window, frame.ends);
+        let (a, window, ends) = (i.a() as usize, frame.called, frame.ends);
         let (call, caller) = (frame.call.expect("an inlined frame"), frame.caller);
         let past = frame.first + frame.code.len();
         self.flush_all();
@@ -460,7 +537,7 @@ impl<'a> Lowering<'a, '_> {
         self.has_room(at, &callee);
         self.poll(at);
         // From here on this function's frame is over.
-        let (word, second) = self.record_words(self.frame, call);
+        let (word, second) = self.words_of_call(self.frame, call);
         self.store(closure, frame, layout::FRAME_FUNCTION + layout::PAYLOAD);
         let count = i.b() as i32 - 1;
         self.give(a + layout::GAP as usize, frame, 0, count);
@@ -483,18 +560,17 @@ impl<'a> Lowering<'a, '_> {
 
     /// Builds the function that an inlined one makes a tail call of in its place; whether it has. Whoever has called that one gets the result.
     fn inline_tail(&mut self, at: usize) -> bool {
-        let (i, window) = (self.code(at), self.own().window);
-        let Some(log) = self.to_build(at, window, self.own().caller) else { return false };
-        let a = i.a() as usize;
+        let (i, window) = (self.code(at), self.own().called);
+        let (a, arguments) = (i.a() as usize, i.b() as usize - 1);
+        let Some(log) = self.to_build(at, window, arguments, self.own().caller) else { return false };
         let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
         let closure = self.closure_in(a, other);
         let (closure, inst) = self.instance_of(a, closure, log, other);
         self.try_leaving(leave);
-        self.has_registers(window + log.proto().max_stack as usize, leave);
+        self.has_registers(window + needs(log, arguments), leave);
         // Nothing of the function that makes the call is there any more.
         let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
         self.put(window - layout::GAP as usize, tag, closure);
-        let arguments = i.b() as usize - 1;
         for n in 0..arguments {
             self.pass_register(window + n, self.own_window(a) + n);
         }
@@ -506,7 +582,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Register `to` becomes what register `from` is.
-    fn pass_register(&mut self, to: usize, from: usize) {
+    pub(super) fn pass_register(&mut self, to: usize, from: usize) {
         if self.known(from).is_some() {
             return self.copy_known(to, from);
         }
@@ -551,14 +627,16 @@ impl<'a> Lowering<'a, '_> {
     fn build(&mut self, at: usize, what: Inlined<'a>) {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
-        self.has_registers(what.window + what.log.proto().max_stack as usize, leave);
+        self.has_registers(what.window + needs(what.log, what.arguments), leave);
         self.build_here(at, what);
     }
 
     /// The same where that is so.
     fn build_here(&mut self, at: usize, what: Inlined<'a>) {
-        let Inlined { log, inst, window, arguments, ends, tails } = what;
+        let Inlined { log, inst, window: called, arguments, ends, tails } = what;
         let proto = log.proto();
+        let parameters = proto.num_params as usize;
+        let window = called + moves_by(log, arguments);
         let next = self
             .places
             .values()
@@ -572,17 +650,35 @@ impl<'a> Lowering<'a, '_> {
         let variable = self.b.declare_var(types::I64);
         self.b.def_var(variable, constants);
         // What the caller has above the arguments is over.
-        self.forget_from(window + arguments.min(proto.num_params as usize), at);
-        for r in window + arguments..window + proto.num_params as usize {
+        self.forget_from(called + if proto.is_vararg { arguments } else { arguments.min(parameters) }, at);
+        for r in called + arguments..called + parameters {
             self.define_plain(r, Tag::NIL);
         }
+        if window != called {
+            // Function and parameters move above the arguments, as `VARARGPREP` moves them.
+            self.pass_register(window - layout::GAP as usize, called - layout::GAP as usize);
+            (0..parameters).for_each(|n| self.pass_register(window + n, called + n));
+        }
+        let extra = arguments.saturating_sub(parameters);
         let outer = (self.frame, self.log, self.proto, self.constants, self.stepped);
         let length = code.len();
         let (caller, call) = match tails {
             0 => (self.frame, Some(at)),
             _ => (self.own().caller, self.own().call),
         };
-        self.frames.push(Frame { log, code, first, window, caller, call, ends, tails, constants: variable });
+        self.frames.push(Frame {
+            log,
+            code,
+            first,
+            window,
+            called,
+            extra,
+            caller,
+            call,
+            ends,
+            tails,
+            constants: variable,
+        });
         self.frame = (self.frames.len() - 1) as u16;
         (self.log, self.proto, self.constants) = (log, proto, variable);
         for place in first..first + length {
@@ -591,7 +687,10 @@ impl<'a> Lowering<'a, '_> {
             self.at = place;
             if self.now.is_some() {
                 backend::set_place(self.b, Place(place as u32));
-                self.instruction(place);
+                // The one before it has done this one as well.
+                if self.done.take() != Some(place) {
+                    self.instruction(place);
+                }
             }
         }
         debug_assert!(self.now.is_none(), "a function ends with a return");
@@ -616,7 +715,8 @@ impl<'a> Lowering<'a, '_> {
         if self.is_suspect(at) {
             return false;
         }
-        let Some(log) = self.always_called(at, window) else { return false };
+        let count = arguments.len();
+        let Some(log) = self.always_called(at, window, count) else { return false };
         let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let other = self.exit_block(at, EXITED);
         let own = self.load(types::I64, inst, layout::INST_PROTO);
@@ -625,9 +725,8 @@ impl<'a> Lowering<'a, '_> {
         self.unless(same, other);
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
-        self.has_registers(window + log.proto().max_stack as usize, leave);
+        self.has_registers(window + needs(log, count), leave);
         self.pass(closure, arguments);
-        let count = arguments.len();
         self.build_here(at, Inlined { log, inst, window, arguments: count, ends: Some(ends), tails: 0 });
         self.forget_from(window, at);
         true
@@ -699,7 +798,7 @@ impl<'a> Lowering<'a, '_> {
             None => (wants.a() as usize, wants.c() as usize - 1),
             Some(Ends::Store) => (wants.a() as usize, 1),
             // Where the function was.
-            Some(Ends::Jump { .. }) => (frame.window - layout::GAP as usize, 1),
+            Some(Ends::Jump { .. }) => (frame.called - layout::GAP as usize, 1),
             Some(Ends::Discard) => (0, 0),
         };
         // They lie above their places, in the same order: none is overwritten before it is taken.

@@ -13,6 +13,10 @@ const IN_LINE: usize = 8;
 impl Lowering<'_, '_> {
     /// `VARARGPREP`: the frame moves above its extra arguments.
     pub(super) fn move_up(&mut self, at: usize) {
+        if self.frame != 0 {
+            // It is there already.
+            return;
+        }
         self.flush_all();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::move_up() as i64);
@@ -52,11 +56,14 @@ impl Lowering<'_, '_> {
     pub(super) fn extra_arguments(&mut self, at: usize) {
         let i = self.code(at);
         let (a, wanted) = (i.a() as usize, i.c() as usize);
-        if wanted > IN_LINE + 1 {
-            return self.step_and_guard(at);
-        }
         if wanted == 0 && self.select_in_place(at) {
             return;
+        }
+        if self.frame != 0 {
+            return self.copy_extra_arguments(at);
+        }
+        if wanted > IN_LINE + 1 {
+            return self.step_and_guard(at);
         }
         let base = self.b.use_var(self.base);
         let (first, end, bytes) = self.where_extra_arguments_are();
@@ -88,9 +95,35 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where the extra arguments begin and end, below the function, and how many bytes they are.
+    /// The same in a function that is built in place: which registers they are is known.
+    fn copy_extra_arguments(&mut self, at: usize) {
+        let i = self.code(at);
+        let (a, (first, count)) = (i.a() as usize, self.own().extra());
+        let wanted = if i.c() == 0 { count } else { i.c() as usize - 1 };
+        for n in 0..wanted {
+            match n < count {
+                true => self.pass_register(a + n, first + n),
+                false => self.define_plain(a + n, Tag::NIL),
+            }
+        }
+        if i.c() == 0 {
+            self.forget_from(a + count, at);
+            self.list_ends(at, a + count);
+        } else if count > 0 && self.ty(a) == Ty::Any {
+            self.guard_result(at);
+        }
+    }
+
+    /// Where the extra arguments begin and end, below the function, and how many bytes they are: in their slots.
     fn where_extra_arguments_are(&mut self) -> (Val, Val, Val) {
         let base = self.b.use_var(self.base);
+        if self.frame != 0 {
+            let (first, count) = self.own().extra();
+            (first..first + count).for_each(|r| self.flush(r));
+            let [start, end] =
+                [first, first + count].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
+            return (start, end, self.b.ins().iconst(types::I64, Self::slot(count) as i64));
+        }
         let shift = self.has_moved_by();
         let fixed = (layout::GAP + self.proto.num_params as i32) * layout::VALUE_SIZE;
         let bytes = self.b.ins().iadd_imm_s(shift, -fixed as i64);
@@ -103,12 +136,15 @@ impl Lowering<'_, '_> {
     fn select_in_place(&mut self, at: usize) -> bool {
         let call = at + 1;
         let is_target = self.blocks.contains_key(&call) || self.heads.contains(&call);
-        if self.frame != 0 || is_target || !self.contains(call) || self.code(call).op() != Some(Op::Call) {
+        if is_target || !self.contains(call) {
             return false;
         }
         let (i, site) = (self.code(call), *self.site(call));
+        // Built in place it may be the last thing that the function does.
+        let ends = i.op() == Some(Op::TailCall) && self.frame != 0 && i.d() == 0;
         let (a, selector) = (i.a() as usize, i.a() as usize + layout::GAP as usize);
-        let is_of_these = self.raw(call).b() == 0 && i.c() == 2 && self.code(at).a() as usize == selector + 1;
+        let is_call = ends || i.op() == Some(Op::Call) && i.c() == 2;
+        let is_of_these = is_call && self.raw(call).b() == 0 && self.code(at).a() as usize == selector + 1;
         let native = site.native.filter(|_| !site.natives && !site.has_upvalues && site.calls == 0);
         let native = native.filter(|native| matches!(native.intrinsic, Some(Intrinsic::Select)));
         let Some(native) = native.filter(|_| is_of_these && !self.is_suspect(at) && !self.is_suspect(call))
@@ -123,7 +159,7 @@ impl Lowering<'_, '_> {
                 && matches!(constant(), Constant::String(s) if s.first() == Some(&b'#'))
         };
         let number = self.known(selector).filter(|n| n.ty == Ty::Int);
-        if !counts && number.is_none() {
+        if !counts && (number.is_none() || ends) {
             return false;
         }
         let exit = self.exit_block(at, EXITED);
@@ -135,7 +171,10 @@ impl Lowering<'_, '_> {
             self.forget_changed(at);
             self.forget_changed(call);
             self.define(a, Known { ty: Ty::Int, val: total });
-            self.done = Some(call);
+            match ends {
+                true => self.give_inlined(call, a, 1),
+                false => self.done = Some(call),
+            }
             return true;
         };
         let from_end = self.b.ins().iadd(total, number.val);

@@ -182,12 +182,21 @@ pub const fn call_word(a: u8, results: i16) -> u64 {
     Tag::FRAME.0 as u64 | (results as u16 as u64) << 16 | delta << 32
 }
 
-/// The same for the frame of a metamethod, so many slots above that of its caller, and what is at [`FRAME_TAG1`], 4 bytes.
-pub fn metamethod_words(ends: super::Ends, delta: u32) -> (u64, u32) {
+/// What is at [`FRAME_TAG1`], 8 bytes, of a plain call: a tag, and that the frame has not moved.
+pub const PLAIN_SECOND_WORD: u64 = Tag::FRAME.0 as u64;
+
+/// The words of the record of a frame that has moved so many slots, above its extra arguments, by what they would be if it had not.
+pub const fn moved_words((word, second): (u64, u64), shift: u32) -> (u64, u64) {
+    let word = word + ((shift as u64) << 32) | (VARARG as u64) << 8;
+    (word, second | (shift as u64) << 32)
+}
+
+/// The same as [`call_word`] for the frame of a metamethod, so many slots above that of its caller, and what is at [`FRAME_TAG1`], 8 bytes.
+pub fn metamethod_words(ends: super::Ends, delta: u32) -> (u64, u64) {
     let (cont, aux) = ends.codes();
-    let tag = Tag::FRAME.0 as u32;
-    let word = tag as u64 | (crate::frame::F_CONT as u64) << 8 | 1 << 16 | (delta as u64) << 32;
-    (word, tag | (cont as u32) << 8 | (aux as u32) << 16)
+    let tag = Tag::FRAME.0 as u64;
+    let word = tag | (crate::frame::F_CONT as u64) << 8 | 1 << 16 | (delta as u64) << 32;
+    (word, tag | (cont as u64) << 8 | (aux as u64) << 16)
 }
 
 /// The bit of what is at [`FRAME_CALL`] that says that the function has replaced another one.
@@ -434,12 +443,23 @@ mod tests {
         // SAFETY: as above.
         let frame = unsafe {
             frame.as_mut_ptr().cast::<u64>().add(1).write(word | TAIL_CALL);
-            frame.as_mut_ptr().cast::<u32>().add(6).write(second);
+            frame.as_mut_ptr().cast::<u64>().add(3).write(second);
             frame.assume_init()
         };
         let flags = crate::frame::F_CONT | crate::frame::F_TAIL;
         assert_eq!((frame.tag0, frame.flags, frame.nresults, frame.delta), (Tag::FRAME, flags, 1, 7));
         assert_eq!((frame.tag1, frame.cont, frame.aux), (Tag::FRAME, crate::frame::CONT_COMPARE, 1));
+        let (word, second) = moved_words((call_word(4, 2), PLAIN_SECOND_WORD), 9);
+        let mut frame = MaybeUninit::<Frame>::zeroed();
+        // SAFETY: as above.
+        let frame = unsafe {
+            frame.as_mut_ptr().cast::<u64>().add(1).write(word);
+            frame.as_mut_ptr().cast::<u64>().add(3).write(second);
+            frame.assume_init()
+        };
+        assert_eq!((frame.tag0, frame.flags, frame.nresults), (Tag::FRAME, VARARG, 2));
+        assert_eq!((frame.delta, frame.shift), (7 + 9, 9));
+        assert_eq!((frame.tag1, frame.cont, frame.aux), (Tag::FRAME, crate::frame::CONT_NONE, 0));
         assert_eq!((Tag::NIL.0, Tag::FALSE.0), (0, 1));
         assert_eq!([ArrayKind::General, ArrayKind::Int, ArrayKind::Float].map(|k| k as u8), [0, 1, 2]);
     }

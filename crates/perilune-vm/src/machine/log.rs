@@ -596,7 +596,9 @@ impl Vm {
                         }
                         false => {
                             log.sites[op].leaves += 1;
-                            if at == 0 && base == frame && i.op() == Some(Op::TailCall) {
+                            // A frame that has moved above its extra arguments gives way to one where it was before.
+                            let replaces = base == frame || log.proto.is_vararg && base < frame;
+                            if at == 0 && replaces && i.op() == Some(Op::TailCall) {
                                 log.sites[op].calls_of((*inst).proto as usize);
                                 caller = Some(Arc::as_ptr(&log.proto) as usize);
                             }

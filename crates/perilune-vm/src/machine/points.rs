@@ -22,8 +22,8 @@ pub struct Built {
     pub caller: u32,
     /// The address of the instruction behind the call.
     pub after: usize,
-    /// What its record says ([`layout::call_word`], [`layout::metamethod_words`]).
-    pub words: (u64, u32),
+    /// What its record says ([`layout::call_word`], [`layout::metamethod_words`], [`layout::moved_words`]).
+    pub words: (u64, u64),
 }
 
 /// Where machine code may be looked at. It belongs to the code, which has its address.
@@ -57,7 +57,7 @@ impl Point {
                 let at = |part: i32| own.offset(part as isize);
                 at(layout::FRAME_CALL).cast::<u64>().write(words.0);
                 at(layout::FRAME_CONSTANTS).cast::<*const Value>().write((*(*closure).proto).k);
-                at(layout::FRAME_TAG1).cast::<u32>().write(words.1);
+                at(layout::FRAME_TAG1).cast::<u64>().write(words.1);
             }
             base.add(self.built.first().map_or(0, |innermost| innermost.window as usize))
         }
