@@ -308,7 +308,8 @@ impl Drop for Closing {
 
 // -- FIFOs -----------------------------------------------------------------------------------------------------------------------
 
-/// How long one that waits for the other end of a FIFO rests between two attempts: the system has no way to be told.
+/// How long one that waits for the other end of a FIFO rests between two attempts, but for the first two: the system has no way to be told. Those come one after the other, once everybody else has had a turn: that a rest is over before it
+/// has begun happens by chance, too, on a busy machine.
 const REST: Duration = Duration::from_millis(1);
 /// At most.
 const LONGEST_REST: Duration = Duration::from_millis(50);
@@ -321,7 +322,7 @@ pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Re
     if vm.host().is_none() {
         return Ok(None);
     }
-    let rest = vm.wait_over()?.and_then(|aside| aside.downcast::<Rest>().ok());
+    let mut rest = vm.wait_over()?.and_then(|aside| aside.downcast::<Rest>().ok());
     let flags = match (mode[0], mode.get(1)) {
         // One that is opened both ways waits for nobody.
         (_, Some(b'+')) => return Ok(None),
@@ -332,19 +333,22 @@ pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Re
     if !(rest.is_some() || vm.can_park() && rustix::fs::stat(c_bytes(name)).is_ok_and(is_fifo)) {
         return Ok(None);
     }
-    let opened = rustix::fs::open(c_bytes(name), flags | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty());
-    match (opened, vm.descriptors()) {
-        (Ok(fd), _) => {
-            // Its reader waits for a writer as it waits for bytes. It is ours alone, so this changes nothing for others.
-            let blocks = rustix::fs::fcntl_setfl(&fd, flags);
-            Ok(Some(blocks.map(|()| Stream::owned(fd, flags))))
+    loop {
+        let opened =
+            rustix::fs::open(c_bytes(name), flags | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty());
+        match (opened, vm.descriptors()) {
+            (Ok(fd), _) => {
+                // Its reader waits for a writer as it waits for bytes. It is ours alone, so this changes nothing for others.
+                let blocks = rustix::fs::fcntl_setfl(&fd, flags);
+                return Ok(Some(blocks.map(|()| Stream::owned(fd, flags))));
+            }
+            (Err(Errno::NXIO), Some(descriptors)) if flags == OFlags::WRONLY && vm.can_park() => {
+                let span = rest.map_or(Duration::ZERO, |rest| (rest.0 * 2).clamp(REST, LONGEST_REST));
+                let what = format!("open FIFO '{}'", String::from_utf8_lossy(c_bytes(name)));
+                let aside = descriptors.pause(vm, span, what, Box::new(Rest(span)))?;
+                rest = aside.and_then(|aside| aside.downcast::<Rest>().ok());
+            }
+            (Err(error), _) => return Ok(Some(Err(error))),
         }
-        (Err(Errno::NXIO), Some(descriptors)) if flags == OFlags::WRONLY && vm.can_park() => {
-            let span = rest.map_or(REST, |rest| (rest.0 * 2).min(LONGEST_REST));
-            let what = format!("open FIFO '{}'", String::from_utf8_lossy(c_bytes(name)));
-            descriptors.pause(vm, span, what, Box::new(Rest(span)))?;
-            Ok(None)
-        }
-        (Err(error), _) => Ok(Some(Err(error))),
     }
 }
