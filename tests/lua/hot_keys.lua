@@ -115,3 +115,77 @@ for i = 1, 200 do
   if i > 195 then s[#s + 1] = v .. ":" .. n end
 end
 print(table.concat(s, " "))
+
+-- Strings as keys of dictionaries: those that are there, that are gone and come again, long ones, made ones, under metatables, and globals by name.
+local names = {}
+for i = 1, 60 do names[i] = "name" .. i end
+for i = 61, 70 do names[i] = ("long "):rep(20) .. i end
+local function dictionary()
+  local d = {}
+  for i = 1, #names do d[names[i]] = i end
+  return d
+end
+local function totals(d, rounds, absent)
+  local s, missing = 0, 0
+  for _ = 1, rounds do
+    for i = 1, #names do
+      local v = d[names[i]]
+      if v then s = s + v else missing = missing + 1 end
+      if d["name" .. i % 70] == nil then missing = missing + 1 end
+    end
+    if d[absent] then missing = missing + 1000 end
+  end
+  return s, missing
+end
+local d = dictionary()
+for _ = 1, 4 do totals(d, 5, "nobody") end
+print(totals(d, 5, "nobody"))
+for i = 1, 70, 3 do d[names[i]] = nil end
+print(totals(d, 5, "nobody"))
+for i = 1, 70, 6 do d[names[i]] = 0.5 end
+print(totals(d, 5, "nobody"))
+print(totals(setmetatable(dictionary(), { __index = function(_, k) return 7 end }), 5, "nobody"))
+print(totals({ name1 = 1, name2 = 2 }, 5, "name1"))
+print(totals({}, 5, 1))
+print(pcall(totals, d, 1, nil))
+print(pcall(totals, 5, 1, "x"))
+
+local flags = { "flag1", "flag2", "flag3", "flag4", "flag5" }
+local function counts(c, words, rounds)
+  for _ = 1, rounds do
+    for i = 1, #words do
+      local w = words[i]
+      c[w] = (c[w] or 0) + 1
+      c[flags[i % 5 + 1]] = true
+    end
+  end
+  local n, s = 0, 0
+  for k, v in pairs(c) do n = n + 1; if v ~= true then s = s + v end end
+  return n, s
+end
+for _ = 1, 4 do counts({}, names, 10) end
+print(counts({}, names, 10))
+local log = 0
+local guarded = setmetatable({}, { __newindex = function(t, k, v) log = log + 1; rawset(t, k, v) end })
+print(counts(guarded, names, 10))
+print(log)
+print(counts(setmetatable({}, { __index = { name9 = 100 }, __mode = "k" }), names, 3))
+print(pcall(counts, dictionary(), names, 1))
+print(pcall(counts, dictionary(), { 1, 0.5, true }, 3))
+print(pcall(counts, dictionary(), { "flag1", "flag2" }, 3))
+
+name1, name2, name3 = 10, 20, 30
+local function globals(rounds)
+  local s = 0
+  for i = 1, rounds do
+    local k = names[i % 3 + 1]
+    s = s + name1 + name2 + name3
+    _G[k] = i
+    s = s + _G[k] * 1000
+    if i % 50 == 0 then _G[k] = nil; _G[k] = 1 end
+  end
+  return s, name1, name2, name3
+end
+for _ = 1, 5 do globals(60) end
+print(globals(60))
+name1, name2, name3 = nil, nil, nil

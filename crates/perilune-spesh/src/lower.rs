@@ -27,6 +27,7 @@ mod allocate;
 mod calls;
 mod control;
 mod cost;
+mod dictionaries;
 mod either;
 mod elements;
 mod exits;

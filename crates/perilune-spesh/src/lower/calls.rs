@@ -166,7 +166,9 @@ impl<'a> Lowering<'a, '_> {
     /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
         let inside = at - self.frames[self.frame as usize].first;
-        if let Some((native, quick)) = tail_native(self.log, inside, self.frame != 0).filter(|_| !self.is_suspect(at)) {
+        if let Some((native, quick)) =
+            tail_native(self.log, inside, self.frame != 0).filter(|_| !self.is_suspect(at))
+        {
             return self.give_back_native(at, native, &quick);
         }
         if self.frame != 0 {

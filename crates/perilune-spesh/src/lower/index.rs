@@ -1,6 +1,6 @@
 //! Elements and keys: `t[k]`.
 //!
-//! What is done in line is an element that an array has, and the one after its last where there is room. All else that needs nothing of the frame (strings and objects as keys, integers in the hash part,
+//! What is done in line is an element that an array has, the one after its last where there is room, and strings as keys of dictionaries (`dictionaries.rs`). All else that needs nothing of the frame (other strings and objects as keys, integers in the hash part,
 //! growth, what tables along `__index` have) is one call of a leaf (`perilune_vm::machine`): no value is stored before it, and what is known of tables is known after it, as far as it may not have changed.
 //! Where a leaf does not know, the instruction is done slowly.
 
@@ -105,7 +105,7 @@ impl Lowering<'_, '_> {
     }
 
     /// What the table has for the key of instruction `at` becomes its register, of this type.
-    fn get_by_leaf(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
+    pub(super) fn get_by_leaf(&mut self, at: usize, table: Value, ty: Ty, slow: Block) {
         let i = self.code(at);
         let (integer, key) = self.key_for_leaf(i.c(), i.op() == Some(Op::GetInt));
         self.get_by(if integer { layout::get_int() } else { layout::get() }, at, table, key, ty, slow);
@@ -159,7 +159,7 @@ impl Lowering<'_, '_> {
         let fits = |kind| Self::type_of_elements(kind) == Ty::Any || Self::type_of_elements(kind) == result;
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
-            self.get_by_leaf(at, table, result, slow.block);
+            self.get_by_key(at, table, result, slow.block);
             return self.join(at, slow, Some((a, result)));
         };
         // What is no such element a leaf gets, if there has been any.
@@ -227,7 +227,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Stores whatever it is under the key of instruction `at`.
-    fn set_by_leaf(&mut self, at: usize, table: Value, stored: &Stored, slow: Block) {
+    pub(super) fn set_by_leaf(&mut self, at: usize, table: Value, stored: &Stored, slow: Block) {
         let i = self.code(at);
         let (integer, key) = self.key_for_leaf(i.b(), i.op() == Some(Op::SetInt));
         self.set_by(if integer { layout::set_int() } else { layout::set() }, table, key, stored, slow);
@@ -267,7 +267,7 @@ impl Lowering<'_, '_> {
         };
         let element = self.array_kind(at).filter(|(kind, _)| fits(*kind));
         let (Some(key), Some((kind, kinds))) = (key, element) else {
-            self.set_by_leaf(at, table, &stored, slow.block);
+            self.set_by_key(at, table, &stored, slow.block);
             return self.join(at, slow, None);
         };
         let any = kinds || arrays & OTHER_KEY != 0 || self.is_suspect(at);

@@ -208,7 +208,12 @@ fn counts_arguments(log: &Log, at: usize) -> bool {
         let constant = || log.proto().constants.get(i.bx() as usize);
         i.op() == Some(Op::LoadK) && i.a() as usize == selector && constant().is_some_and(is_sign)
     };
-    is_select && at >= 2 && code[at].b() == 0 && code[at].d() == 0 && extra(code[at - 1]) && sign(code[at - 2])
+    is_select
+        && at >= 2
+        && code[at].b() == 0
+        && code[at].d() == 0
+        && extra(code[at - 1])
+        && sign(code[at - 2])
 }
 
 /// Whether a function can be inlined at all, as far as it alone decides. What it makes tail calls of is inlined, too, or called.
@@ -434,13 +439,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The same, in place of a call that frame `caller` is to get the results of: of a tail call that is not the one which makes it.
-    fn to_build(
-        &self,
-        at: usize,
-        window: usize,
-        arguments: usize,
-        caller: FrameNumber,
-    ) -> Option<&'a Log> {
+    fn to_build(&self, at: usize, window: usize, arguments: usize, caller: FrameNumber) -> Option<&'a Log> {
         let site = self.site(at);
         let (failures, inside) = self.failures_at(at);
         if site.callees || site.native.is_some() || failures.at(inside) >= MOST_FAILURES {

@@ -190,7 +190,14 @@ impl Lowering<'_, '_> {
     }
 
     /// The same where payload and tag lie as told.
-    fn take_apart(&mut self, at: usize, address: Value, payload: i32, tag: i32, slow: Block) -> Ty {
+    pub(super) fn take_apart(
+        &mut self,
+        at: usize,
+        address: Value,
+        payload: i32,
+        tag: i32,
+        slow: Block,
+    ) -> Ty {
         let a = self.code(at).a() as usize;
         let ty = self.result(at);
         let own = self.load(types::I8, address, tag);

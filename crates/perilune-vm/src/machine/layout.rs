@@ -136,6 +136,12 @@ pub const NODE_KEY_TAG: i32 = offset_of!(Node, key_tag) as i32;
 pub const NODE_VALUE: i32 = offset_of!(Node, value) as i32;
 /// From a node to the tag of its value, 1 byte.
 pub const NODE_VALUE_TAG: i32 = offset_of!(Node, value_tag) as i32;
+/// From a node to how many nodes further the next one of its chain is, 4 bytes with a sign; 0: it is the last.
+pub const NODE_NEXT: i32 = offset_of!(Node, next) as i32;
+/// From a string to its hash, 4 bytes; of one that is interned it is there.
+pub const STRING_HASH: i32 = offset_of!(LuaString, hash) as i32;
+/// The shape of tables whose string keys are in nodes.
+pub const DICTIONARY: u32 = crate::shape::DICT;
 /// From a table to its metatable.
 pub const TABLE_METATABLE: i32 = offset_of!(Table, metatable) as i32;
 /// From a table to the address of its nodes; null: none.
