@@ -88,3 +88,82 @@ for i = 1, 60 do
   for _ = 1, 20 do sum = sum + o:own() + o:cost() end
 end
 print(sum)
+
+-- New objects and what they get as a metatable: plain classes, those with a finaliser or a store of their own, ones that get these
+-- later, none, protected ones, and objects that have had another before.
+local closed, stores = 0, 0
+local function class(more)
+  local c = {}
+  c.__index = c
+  for k, v in pairs(more or {}) do c[k] = v end
+  function c.new(x, y) return setmetatable({ x = x, y = y }, c) end
+  function c.make(x)
+    local o = setmetatable({}, c)
+    o.x = x
+    o.y = x
+    return o
+  end
+  function c.again(x, other)
+    local o = setmetatable({ x = x, y = 1 }, c)
+    setmetatable(o, other)
+    return o
+  end
+  function c:sum() return (rawget(self, "x") or 0) + (rawget(self, "y") or 0) end
+  return c
+end
+local function lives(c, n)
+  local s = 0
+  for i = 1, n do
+    local a, b = c.new(i, 0.5), c.make(i)
+    s = s + a:sum() + b:sum()
+    if getmetatable(a) ~= c and getmetatable(a) ~= "mine" then s = s - 1000000 end
+  end
+  return s
+end
+local plain = class()
+for _ = 1, 5 do lives(plain, 60) end
+print(lives(plain, 60))
+local finalised = class { __gc = function() closed = closed + 1 end }
+for _ = 1, 3 do lives(finalised, 60) end
+collectgarbage()
+collectgarbage()
+print(closed)
+print(lives(finalised, 60))
+local storing = class { __newindex = function(t, k, v) stores = stores + 1; rawset(t, k, v) end }
+for _ = 1, 3 do lives(storing, 60) end
+print(lives(storing, 60), stores)
+local mine = class { __metatable = "mine" }
+for _ = 1, 3 do lives(mine, 60) end
+print(lives(mine, 60), pcall(mine.again, 1, plain))
+plain.__newindex = function(t, k, v) stores = stores + 1; rawset(t, k, v + 1) end
+print(lives(plain, 60), stores)
+plain.__newindex = nil
+print(lives(plain, 60), stores)
+collectgarbage()
+closed = 0
+plain.__gc = function() closed = closed + 1 end
+print(lives(plain, 60))
+collectgarbage()
+collectgarbage()
+print(closed)
+plain.__gc = nil
+local function others(n)
+  local s = 0
+  for i = 1, n do
+    local o = plain.again(i, i % 3 == 0 and storing or nil)
+    s = s + (getmetatable(o) == storing and o:sum() or 0)
+    o.z = i
+  end
+  return s, stores
+end
+for _ = 1, 3 do others(60) end
+print(others(60))
+print(pcall(setmetatable, {}, 1))
+local function wrong(c, n)
+  local o
+  for i = 1, n do o = setmetatable({ x = i }, i == n and c or plain) end
+  return o
+end
+for _ = 1, 3 do wrong(plain, 100) end
+print(pcall(wrong, 5, 100))
+print(pcall(wrong, "x", 3))

@@ -35,8 +35,9 @@ static RAWGET: Native = Native::leaf("rawget", rawget).quick(Effect::Nothing, qu
 static RAWSET: Native = Native::leaf("rawset", rawset).quick(Effect::Stores, quick_rawset);
 static SELECT: Native =
     Native::leaf("select", select).known_as(Intrinsic::Select).quick_or_none(Effect::Nothing, quick_select);
-static SETMETATABLE: Native =
-    Native::leaf("setmetatable", setmetatable).quick(Effect::Stores, quick_setmetatable);
+static SETMETATABLE: Native = Native::leaf("setmetatable", setmetatable)
+    .known_as(Intrinsic::SetMetatable)
+    .quick(Effect::Stores, quick_setmetatable);
 static TONUMBER: Native = Native::leaf("tonumber", tonumber).quick(Effect::Nothing, quick_tonumber);
 static TOSTRING: Native = Native::hybrid("tostring", tostring).quick(Effect::Allocates, quick_tostring);
 static TYPE: Native = Native::leaf("type", type_).quick(Effect::Nothing, quick_type);

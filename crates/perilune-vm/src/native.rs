@@ -173,6 +173,8 @@ pub enum Intrinsic {
     Float(extern "C" fn(f64) -> f64),
     /// `select`, of the extra arguments of the function that calls it
     Select,
+    /// `setmetatable`, of a table that has none, and a metatable without `__gc` and `__newindex`
+    SetMetatable,
     /// `string.byte`, of a string and perhaps an integer
     Byte,
     /// `string.len`, of a string

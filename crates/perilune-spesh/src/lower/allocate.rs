@@ -7,11 +7,12 @@
 
 use super::facts::Fact;
 use super::memory::Stored;
-use super::{Known, Lowering, Ty};
+use super::{EXITED, Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
+use perilune_syntax::Op;
 use perilune_syntax::bytecode::NO_IC;
-use perilune_vm::Tag;
 use perilune_vm::machine::{Cache, NOT_DONE, layout};
+use perilune_vm::{Intrinsic, Tag};
 
 /// Most elements that a constructor's table has room for in line.
 const MOST_ELEMENTS: u16 = 16;
@@ -34,7 +35,8 @@ impl Lowering<'_, '_> {
         if i.d() == NO_IC || i.c() > MOST_ELEMENTS {
             return self.step_and_guard(at);
         }
-        let slow = self.aside();
+        // Where ways met behind it, nothing would be known of the table.
+        let slow = self.slow(at);
         // The domain has made one here before.
         let constants = self.b.use_var(self.constants);
         let own = self.load(types::I64, constants, layout::cache(i.d()) + layout::CACHE_SHAPE);
@@ -61,6 +63,52 @@ impl Lowering<'_, '_> {
         }
         let ty = self.ty(a);
         self.join(at, slow, Some((a, ty)));
+    }
+
+    /// The call or tail call at `at`, of `setmetatable`, if the log has seen nothing else there: a new table gets a metatable that asks for nothing. Whether it is that. Nothing that is known of tables is over, and the result is known to be
+    /// the table. All that may be otherwise leads out.
+    pub(super) fn set_metatable(&mut self, at: usize) -> bool {
+        let (i, site) = (self.code(at), *self.site(at));
+        let a = i.a() as usize;
+        let first = a + layout::GAP as usize;
+        let native = site.native.filter(|_| !site.natives && !site.has_upvalues && site.calls == 0);
+        let native = native.filter(|native| matches!(native.intrinsic, Some(Intrinsic::SetMetatable)));
+        let Some(native) = native.filter(|_| i.b() == 3 && !self.is_suspect(at)) else { return false };
+        let name = self.name_of(first);
+        let table = match self.known(first) {
+            Some(known) if known.ty == Ty::Table && self.has(Fact::Fresh(name)) => known,
+            _ => return false,
+        };
+        if !matches!(self.ty(first + 1), Ty::Any | Ty::Table) {
+            return false;
+        }
+        let other = self.exit_block(at, EXITED);
+        self.is_native(a, native, other);
+        let metatable = match self.known(first + 1) {
+            Some(known) => known.val,
+            None => self.expect(first + 1, Ty::Table, other).val,
+        };
+        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+        let absent = self.b.ins().band_imm_u(absent, layout::PLAIN_METATABLE as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, absent, layout::PLAIN_METATABLE as i64);
+        self.unless(plain, other);
+        let own = self.load(types::I64, table.val, layout::TABLE_METATABLE);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, own, 0);
+        self.unless(none, other);
+        let flags = self.load(types::I8, table.val, layout::OBJECT_FLAGS);
+        let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
+        self.unless(plain, other);
+        self.store(metatable, table.val, layout::TABLE_METATABLE);
+        if let Some(now) = &mut self.now {
+            now.facts.retain(|fact| !matches!(fact, Fact::Class(of, ..) if *of == name));
+        }
+        self.forget_changed(at);
+        if i.op() == Some(Op::TailCall) || i.c() == 2 {
+            self.define(a, table);
+            self.is_copy(a, name);
+        }
+        true
     }
 
     /// `SETSLOT`: a field of a table that a constructor makes.

@@ -6,7 +6,7 @@ use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, TAIL, layout};
-use perilune_vm::{Effect, Native, Quick};
+use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
 const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
@@ -166,9 +166,12 @@ impl<'a> Lowering<'a, '_> {
     /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
         let inside = at - self.frames[self.frame as usize].first;
-        if let Some((native, quick)) =
-            tail_native(self.log, inside, self.frame != 0).filter(|_| !self.is_suspect(at))
-        {
+        // What `set_metatable` has failed at the quick form may do.
+        let may = |native: &Native| {
+            !self.is_suspect(at) || matches!(native.intrinsic, Some(Intrinsic::SetMetatable))
+        };
+        let native = tail_native(self.log, inside, self.frame != 0).filter(|(native, _)| may(native));
+        if let Some((native, quick)) = native {
             return self.give_back_native(at, native, &quick);
         }
         if self.frame != 0 {
@@ -268,6 +271,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// Register `a` becomes what the quick form gives.
     fn give_to(&mut self, at: usize, a: usize, native: &'static Native, quick: &Quick, slow: Block) {
+        if self.set_metatable(at) {
+            return;
+        }
         let collects = quick.effect != Effect::Nothing;
         let [payload, tag] = self.quick_form(at, native, quick, slow, collects);
         let tag = self.b.ins().ireduce(types::I8, tag);

@@ -28,6 +28,9 @@ impl Lowering<'_, '_> {
         {
             return;
         }
+        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at) {
+            return;
+        }
         let is_plain = matches!(i.c(), 0 | 2) && i.b() > 1;
         let known = site.native.filter(|_| !site.natives && is_plain && !self.is_suspect(at));
         let Some((native, intrinsic)) = known.and_then(|n| Some((n, n.intrinsic?))) else {
@@ -259,7 +262,7 @@ impl Lowering<'_, '_> {
                 types[0] == Ty::Any && position && result == Some(Tag::INT)
             }
             // See `Lowering::select_in_place`.
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select => false,
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => false,
         }
     }
 
@@ -268,7 +271,7 @@ impl Lowering<'_, '_> {
         let float = |val| Some(Known { ty: Ty::Float, val });
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select => None,
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);

@@ -166,6 +166,8 @@ pub const TABLE_FIELDS: i32 = offset_of!(Table, slot_cap) as i32;
 pub const TABLE_ABSENT: i32 = offset_of!(Table, absent) as i32;
 /// See [`TABLE_ABSENT`].
 pub const NO_NEWINDEX: u8 = 1 << crate::meta::Event::NewIndex as u8;
+/// The bits of [`TABLE_ABSENT`] that say that a metatable has neither `__newindex` nor `__gc`: whatever gets it only has it.
+pub const PLAIN_METATABLE: u8 = NO_NEWINDEX | 1 << crate::meta::Event::Gc as u8;
 /// The bit of [`TABLE_ABSENT`] that says that a metatable has no `__eq`.
 pub const NO_EQ: u8 = 1 << crate::meta::Event::Eq as u8;
 /// Flag of a table that caches look through.
