@@ -195,7 +195,7 @@ pub const PLAIN_SECOND_WORD: u64 = Tag::FRAME.0 as u64;
 
 /// The words of the record of a frame that has moved so many slots, above its extra arguments, by what they would be if it had not.
 pub const fn moved_words((word, second): (u64, u64), shift: u32) -> (u64, u64) {
-    let word = word + ((shift as u64) << 32) | (VARARG as u64) << 8;
+    let word = (word + ((shift as u64) << 32)) | ((VARARG as u64) << 8);
     (word, second | (shift as u64) << 32)
 }
 
