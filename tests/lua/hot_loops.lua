@@ -246,3 +246,16 @@ do
   end
   show(c[1][1], c[n][n], c[3][7])
 end
+
+-- Loops over integers up to a limit that is a float.
+local function limited(lo, hi, up)
+  local n, s = 0, 0
+  if up then for i = lo, hi do n = n + 1; s = s + i end else for i = lo, hi, -3 do n = n + 1; s = s + i end end
+  return n, s
+end
+for k = 1, 30 do for _, h in ipairs{ 3.5, 4.0, -1.5, 0.5, -0.0, 10.25} do limited(-2, h, true); limited(5, -h, false) end end
+for _, h in ipairs{ 3.5, 4.0, -1.5, 0.5, -0.0, 10.25, 2^53 - 2^53 + 7.5, -2.0, -2.5, -1.99 } do print(h, limited(-2, h, true)); print(limited(5, -h == math.huge and 7.0 or -h == 2^60 and 2^60 or -h, false)) end
+print(limited(math.maxinteger - 2, math.huge, true))
+print(limited(math.maxinteger - 2, 2^63, true))
+print(limited(math.mininteger + 3, -2^63, false))
+print(limited(math.mininteger + 3, -math.huge, false))

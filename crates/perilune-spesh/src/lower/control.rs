@@ -1,5 +1,6 @@
 //! Entries, jumps and loops; which instruction is lowered how.
 
+use super::numbers::SMALL;
 use super::{Known, Lowering, Ty};
 use crate::backend::clif::{InstBuilder, condcodes::FloatCC, condcodes::IntCC, types};
 use perilune_syntax::{Constant, Op};
@@ -442,7 +443,7 @@ impl Lowering<'_, '_> {
         self.branch_when(is_it, wanted, to);
     }
 
-    /// `FORPREP` of a loop over integers that are known, by a constant step.
+    /// `FORPREP` of a loop over integers that are known, by a constant step, up to an integer or a float.
     fn for_prep(&mut self, at: usize) {
         let i = self.code(at);
         let a = i.a() as usize;
@@ -450,11 +451,17 @@ impl Lowering<'_, '_> {
         let step = at.checked_sub(1).map(|before| self.code(before));
         let step =
             step.filter(|s| s.op() == Some(Op::LoadI) && s.a() as usize == a + 2).map(|s| s.sj() as i64);
-        let known = [a, a + 1, a + 2].map(|r| self.known(r).filter(|n| n.ty == Ty::Int));
+        let [start, limit, by] = [a, a + 1, a + 2].map(|r| self.known(r));
+        let [start, by] = [start, by].map(|n| n.filter(|n| n.ty == Ty::Int));
+        let limit = limit.filter(|n| n.ty == Ty::Int || n.ty == Ty::Float && !self.is_suspect(at));
         // What is jumped to after the step was loaded may have another one.
         let step = step.filter(|&step| step != 0 && !self.blocks.contains_key(&at));
-        let ([Some(start), Some(limit), Some(_)], Some(step)) = (known, step) else {
+        let (Some(start), Some(limit), Some(_), Some(step)) = (start, limit, by, step) else {
             return self.step_and_jump(at);
+        };
+        let limit = match limit.ty {
+            Ty::Float => self.whole_limit(at, limit, step),
+            _ => limit,
         };
         let order = if step > 0 { IntCC::SignedGreaterThan } else { IntCC::SignedLessThan };
         let none = self.b.ins().icmp(order, start.val, limit.val);
@@ -470,6 +477,17 @@ impl Lowering<'_, '_> {
         };
         self.define(a + 1, Known { ty: Ty::Int, val: rounds });
         self.define(a + 3, start);
+    }
+
+    /// The last integer that a loop may come to by this step if its limit is a float (manual 3.3.5); of one that is far out, or no number, the interpreter knows.
+    fn whole_limit(&mut self, at: usize, limit: Known, step: i64) -> Known {
+        let exit = self.exit_block(at, EXITED);
+        let magnitude = self.b.ins().fabs(limit.val);
+        let bound = self.b.ins().f64const(SMALL as f64);
+        let small = self.b.ins().fcmp(FloatCC::LessThan, magnitude, bound);
+        self.unless(small, exit);
+        let whole = if step > 0 { self.b.ins().floor(limit.val) } else { self.b.ins().ceil(limit.val) };
+        Known { ty: Ty::Int, val: self.b.ins().fcvt_to_sint_sat(types::I64, whole) }
     }
 
     /// Jumps if register a being the constant b is `wanted`.
