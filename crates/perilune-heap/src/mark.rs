@@ -268,11 +268,21 @@ impl<'a> Marker<'a> {
         ranges: &[(Obj, usize, usize)],
     ) {
         self.traces = true;
-        for &obj in log {
+        // They lie anywhere, and have left the caches since they were stored into.
+        for &obj in &log[..log.len().min(QUEUE)] {
+            prefetch(obj);
+        }
+        for (at, &obj) in log.iter().enumerate() {
+            if let Some(&coming) = log.get(at + QUEUE) {
+                prefetch(coming);
+            }
             // SAFETY: the caller's promise.
             unsafe { client.trace(obj, self) };
         }
-        for &(owner, lo, hi) in ranges {
+        for (at, &(owner, lo, hi)) in ranges.iter().enumerate() {
+            if let Some(&(_, coming, _)) = ranges.get(at + QUEUE) {
+                prefetch_line(coming);
+            }
             // SAFETY: as above.
             unsafe { client.trace_range(owner, lo, hi, self) };
         }
@@ -541,17 +551,22 @@ impl<'a> Marker<'a> {
 
 #[inline(always)]
 fn prefetch(obj: Obj) {
+    let at = obj.as_ptr() as usize;
+    prefetch_line(at);
+    // Few objects that refer to others end in the line in which they begin.
+    prefetch_line(at.wrapping_add(64));
+}
+
+#[inline(always)]
+fn prefetch_line(at: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch faults on no address.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let at = obj.as_ptr() as *const i8;
-        _mm_prefetch::<{ _MM_HINT_T0 }>(at);
-        // Few objects that refer to others end in the line in which they begin.
-        _mm_prefetch::<{ _MM_HINT_T0 }>(at.wrapping_add(64));
+        _mm_prefetch::<{ _MM_HINT_T0 }>(at as *const i8);
     };
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = obj;
+    let _ = at;
 }
 
 /// The word at `at`, which lies on a native stack: whatever has been left there, a live value, half of one, the gap

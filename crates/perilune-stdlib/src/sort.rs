@@ -120,13 +120,7 @@ impl Sorter {
     fn before(&self, vm: &mut Vm, a: Value, b: Value) -> LuaResult<bool> {
         match self.comparator {
             None => vm.less_than(a, b),
-            Some(comparator) => {
-                vm.begin_call(comparator)?;
-                vm.push(a);
-                vm.push(b);
-                vm.finish_call(2, 1)?;
-                Ok(vm.pop().is_truthy())
-            }
+            Some(comparator) => vm.call_test(comparator, a, b),
         }
     }
 

@@ -74,7 +74,7 @@ impl Sequence {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(self, vm: &mut Vm, i: i64) -> LuaResult<Value> {
         // Every loop over elements comes by here, and it may be long: what `__len` says may be any number,
         // and so may the border of a table with holes.
@@ -249,11 +249,19 @@ fn concat(vm: &mut Vm) -> LuaResult<u32> {
     scratch::ret(vm, text)
 }
 
+#[inline(always)]
 fn add_field(vm: &mut Vm, sequence: Sequence, i: i64, text: &mut Vec<u8>) -> LuaResult<()> {
     let value = sequence.get(vm, i)?;
-    if let Some(piece) = value.as_string() {
-        scratch::append(vm, text, piece.bytes())?;
-    } else if let Some(integer) = value.as_int() {
+    match value.as_string() {
+        Some(piece) => scratch::append(vm, text, piece.bytes()),
+        None => add_other_field(vm, value, i, text),
+    }
+}
+
+/// Adds element `i`, which is no string.
+#[inline(never)]
+fn add_other_field(vm: &mut Vm, value: Value, i: i64, text: &mut Vec<u8>) -> LuaResult<()> {
+    if let Some(integer) = value.as_int() {
         format_integer(integer, text);
     } else if let Some(float) = value.as_float() {
         format_float(float, text);

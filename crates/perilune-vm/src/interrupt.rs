@@ -83,7 +83,7 @@ impl Vm {
         InterruptHandle(Arc::clone(&self.lua.interrupt))
     }
 
-    /// The interrupt word was seen to be set where a native begins a function: acts on what concerns machine code, and leaves the other causes. A closing method that begins because its fiber is cancelled is not to be
+    /// The interrupt word was seen to be set, or ticks to be put off, where a native begins a function: acts on what concerns machine code, and leaves the other causes. A closing method that begins because its fiber is cancelled is not to be
     /// cancelled before its first instruction.
     #[cold]
     pub(crate) fn handle_ticks(&mut self) {
@@ -93,6 +93,8 @@ impl Vm {
         }
         if causes & TICK != 0 {
             self.tick();
+        } else if self.lua.machine.ticks.are_put_off() {
+            self.look_at_running();
         }
     }
 

@@ -2,9 +2,10 @@
 //! instruction to the interpreter.
 
 use perilune_syntax::Proto;
+use perilune_vm::interrupt::TICK;
 use perilune_vm::machine::{Exits, LOOP_ENTRIES, MachineCode, Recording, STAY, Specializer, layout};
 use perilune_vm::object::ProtoInst;
-use perilune_vm::{LoadMode, Value, Vm};
+use perilune_vm::{LoadMode, LuaResult, Native, Value, Vm};
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -213,4 +214,45 @@ fn who_gets_the_code_that_it_has_is_asked_about_ever_more_rarely() {
     run(&mut vm, "local s = 0 for i = 1, 100000 do s = s + i end assert(s == 5000050000)");
     let asked = useless.asked.load(Ordering::Relaxed);
     assert!((2..25).contains(&asked), "recorded {asked} times");
+}
+
+/// Writes down the lines of the functions that ticks have found hot.
+#[derive(Debug, Default)]
+struct Found(Mutex<Vec<u32>>);
+
+impl Specializer for Found {
+    fn code_of(&self, _: &Arc<Proto>) -> Option<Arc<MachineCode>> {
+        None
+    }
+
+    fn quota(&self) -> u32 {
+        1
+    }
+
+    fn compile(&self, recording: Recording) -> Vec<(usize, Arc<MachineCode>)> {
+        self.0.lock().unwrap().push(recording.logs[0].proto().line_defined);
+        Vec::new()
+    }
+}
+
+/// Calls its argument ten times, as `table.sort` does: it is this native that sees the ticks.
+static CALLS: Native = Native::reentrant("calls", |vm: &mut Vm| -> LuaResult<u32> {
+    let function = vm.arg(1);
+    for n in 0..10 {
+        vm.interrupt_handle().raise_cause(TICK);
+        vm.poll_interrupt()?;
+        assert!(vm.call_test(function, Value::int(n), Value::int(n + 1))?);
+    }
+    Ok(0)
+});
+
+#[test]
+fn a_tick_that_finds_a_native_is_for_the_function_that_it_calls() {
+    let mut vm = Vm::new();
+    perilune_stdlib::open_libs(&mut vm).unwrap();
+    let found = Arc::new(Found::default());
+    vm.set_specializer(found.clone());
+    vm.set_global("calls", Value::native(&CALLS)).unwrap();
+    run(&mut vm, "local n = 0\ncalls(function(a, b)\nn = n + 1 return a < b\nend)\nassert(n == 10)");
+    assert_eq!(found.0.lock().unwrap().first(), Some(&2));
 }

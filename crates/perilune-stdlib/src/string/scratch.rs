@@ -44,7 +44,11 @@ pub fn append(vm: &mut Vm, buffer: &mut Vec<u8>, bytes: &[u8]) -> LuaResult<()> 
     if buffer.capacity() - buffer.len() < bytes.len() {
         reserve(vm, buffer, bytes.len())?;
     }
-    buffer.extend_from_slice(bytes);
+    // Single characters and separators are many: no call for one byte.
+    match bytes {
+        &[byte] => buffer.push(byte),
+        _ => buffer.extend_from_slice(bytes),
+    }
     Ok(())
 }
 

@@ -44,6 +44,26 @@ impl Vm {
         }
     }
 
+    /// Whether `f(a, b)` is neither nil nor false: a call in one piece, for natives that make many.
+    ///
+    /// # Errors
+    /// Those of the callee, and "stack overflow".
+    #[inline]
+    pub fn call_test(&mut self, f: Value, a: Value, b: Value) -> LuaResult<bool> {
+        // SAFETY: top is the end of the running native's values; the result takes the function's place there.
+        unsafe {
+            let at = self.reserve(self.lua.top, CALL_GAP + NATIVE_STACK)?;
+            let base = at.add(CALL_GAP);
+            *at = f;
+            *frame(base) = Frame::native(0, 0);
+            (*base, *base.add(1)) = (a, b);
+            self.lua.top = base.add(2);
+            self.call_at(at, 1)?;
+            self.lua.top = self.lua.top.sub(1);
+            Ok((*self.lua.top).is_truthy())
+        }
+    }
+
     /// Calls the function at `func`, whose arguments end at the top, from native code; the results replace it.
     pub(crate) unsafe fn call_at(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
         if self.lua.errors.leaf && self.lua.errors.signal == Signal::None {

@@ -271,8 +271,11 @@ impl Client for LuaClient<'_> {
     fn finish(&mut self, m: &mut Marker<'_>, cycle: Cycle) {
         // SAFETY: as `roots`.
         unsafe {
-            (&mut self.lua.gc.weak)[cycle as usize].sort_by_key(|w| (w.table, w.range));
-            (&mut self.lua.gc.weak)[cycle as usize].dedup_by_key(|w| (w.table, w.range));
+            if cycle == Cycle::Major {
+                // Ranges that are stored into again and again are traced each time. A minor collection meets each once.
+                (&mut self.lua.gc.weak)[cycle as usize].sort_by_key(|w| (w.table, w.range));
+                (&mut self.lua.gc.weak)[cycle as usize].dedup_by_key(|w| (w.table, w.range));
+            }
             // Weak values go before finalisers resurrect anything.
             let before = (&self.lua.gc.weak)[cycle as usize].len();
             self.lua.gc.searched = before;

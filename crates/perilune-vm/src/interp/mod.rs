@@ -254,7 +254,9 @@ pub(crate) fn execute(vm: &mut Vm) -> Exit {
     // SAFETY: the frame at `vm.base` was set up by `enter_lua`.
     execute_with(vm, |vm| unsafe {
         // A native that calls short functions is where ticks find them: none of them may ever poll.
-        if vm.lua.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0 {
+        if vm.lua.interrupt.load(std::sync::atomic::Ordering::Relaxed) != 0
+            || vm.lua.machine.ticks.are_put_off()
+        {
             vm.handle_ticks();
         }
         crate::machine::begin(vm).unwrap_or_else(|| reload(vm))

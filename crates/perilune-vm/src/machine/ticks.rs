@@ -29,9 +29,17 @@ pub(crate) struct Ticks {
     next: u32,
     /// Recordings since there was new machine code.
     fruitless: u32,
+    /// The last one found a native: the function of Lua that it calls next is looked at instead.
+    put_off: bool,
 }
 
 impl Ticks {
+    /// Whether the next function of Lua that a native begins is to be looked at ([`Vm::handle_ticks`]).
+    #[inline(always)]
+    pub fn are_put_off(&self) -> bool {
+        self.put_off
+    }
+
     /// One more, whether it finds a function `cold`, without machine code: whether to record.
     fn count(&mut self, cold: bool) -> bool {
         if self.seen < self.next {
@@ -56,6 +64,16 @@ impl Vm {
         let Some(specializer) = machine.specializer.clone() else { return };
         specializer.ticked();
         machine.ticks.seen = machine.ticks.seen.saturating_add(1);
+        self.look_at_running();
+    }
+
+    /// Looks at the function that runs, since there has been a tick. Natives with loops poll more often than the short functions that they call (a comparator of `table.sort`), so that
+    /// nearly all ticks find the native; it is the function that takes the time.
+    #[cold]
+    pub(crate) fn look_at_running(&mut self) {
+        let machine = &mut self.lua.machine;
+        machine.ticks.put_off = false;
+        let Some(specializer) = machine.specializer.clone() else { return };
         if machine.distrusted || machine.watched || machine.logging.is_some() {
             return;
         }
@@ -63,6 +81,7 @@ impl Vm {
         unsafe {
             let base = self.lua.base;
             if (*frame(base)).flags & F_NATIVE != 0 || (*frame(base)).pc.is_null() {
+                self.lua.machine.ticks.put_off = true;
                 return;
             }
             let inst = (*frame_closure(base)).proto;

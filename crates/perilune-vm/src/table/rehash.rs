@@ -63,6 +63,8 @@ fn array_key(key: Value) -> Option<usize> {
 struct Census {
     /// `[b]`: keys in `2^(b-1) + 1 ..= 2^b`
     counts: [u32; 32],
+    /// All of these keys.
+    total: usize,
 }
 
 impl Census {
@@ -70,6 +72,7 @@ impl Census {
     fn add(&mut self, key: Value) {
         if let Some(i) = array_key(key) {
             self.counts[i.next_power_of_two().trailing_zeros() as usize] += 1;
+            self.total += 1;
         }
     }
 
@@ -79,12 +82,14 @@ impl Census {
         let mut from = 0;
         for (b, count) in self.counts.iter_mut().enumerate() {
             let to = end.min(1 << b);
-            *count += if t.has_holes() {
+            let used = if t.has_holes() {
                 count_work(to - from);
-                (from..to).filter(|&at| !t.is_hole(at)).count() as u32
+                (from..to).filter(|&at| !t.is_hole(at)).count()
             } else {
-                (to - from) as u32
+                to - from
             };
+            *count += used as u32;
+            self.total += used;
             if to == end {
                 break;
             }
@@ -97,7 +102,10 @@ impl Census {
     fn best_size(&self, least: usize, below: usize) -> (usize, usize) {
         let mut total = below;
         let mut best = (0, 0);
-        for (b, &count) in self.counts.iter().enumerate().filter(|(b, _)| 1 << b > least) {
+        // All that there are do not fill half of a larger one.
+        let most = below + self.total;
+        let sizes = self.counts.iter().enumerate().take_while(|(b, _)| (1 << b) / 2 < most.max(1));
+        for (b, &count) in sizes.filter(|(b, _)| 1 << b > least) {
             total += count as usize;
             if count > 0 && total > (1 << b) / 2 {
                 best = (1 << b, total);
@@ -125,7 +133,7 @@ impl Vm {
             keys += 1;
         }
         let used = edit(&mut self.heap, t).used();
-        let (size, inside) = self.best_array(t, census, used);
+        let (size, inside) = self.best_array(t, &mut census, used);
         let rest = keys + used - inside;
         let least = if key.tag() == Tag::INT { 0 } else { FIRST_NODES };
         self.resize(t, size, nodes_for(rest).max(least), Some((key, v)))
@@ -133,7 +141,7 @@ impl Vm {
 
     /// The size of array that suits the table, and how many of its elements will have values. `census` has the keys that are not in the array now, `used` elements of which
     /// have values.
-    fn best_array(&self, t: Gc<Table>, mut census: Census, used: usize) -> (usize, usize) {
+    fn best_array(&self, t: Gc<Table>, census: &mut Census, used: usize) -> (usize, usize) {
         let cap = t.array_cap as usize;
         if cap > SMALL_ARRAY {
             let (size, inside) = census.best_size(cap, used);
