@@ -30,6 +30,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("domains", false),
     ("undump", false),
     ("programs", true),
+    ("classes", true),
     ("stress", false),
     ("parse", false),
     ("limits", false),
