@@ -46,7 +46,7 @@ fn files_are_new_and_for_the_owner_only() {
         assert_eq!(io::read_to_string(kept_open).unwrap(), "old");
         // A link is not followed, nor replaced.
         fs::remove_file(&path).unwrap();
-        let target = folder.0.join("target");
+        let target = folder.join("target");
         fs::write(&target, "untouched").unwrap();
         std::os::unix::fs::symlink(&target, &path).unwrap();
         let error = Perf::create_in(folder.path(), format).unwrap_err();
