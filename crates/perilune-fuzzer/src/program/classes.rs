@@ -235,7 +235,7 @@ impl Classes<'_> {
             3 if self.vararg => "do return ... end".into(),
             4 if self.vararg => format!("do return {e}, ... end"),
             5 if self.rng.one_in(4) => "do return self end".into(),
-            6 => format!("do return pcall(function() return {e} end) end"),
+            6 => format!("do return pcall(function(...) return {e} end) end"),
             7 => format!("if {} then return {e} end", self.condition(level)),
             8 => format!("do return maybe({e}) end"),
             9 if self.rng.one_in(2) => String::new(),
@@ -309,9 +309,9 @@ impl Classes<'_> {
             11 => format!("(select('#', {}))", self.call(level, d)),
             12 => {
                 let call = self.call(level, d);
-                format!("(select(2, pcall(function() return {call} end)))")
+                format!("(select(2, pcall(function(...) return {call} end)))")
             }
-            13 if level == TOP => format!("through(function() return {} end)", self.call(level, d)),
+            13 if level == TOP => format!("through(function(...) return {} end)", self.call(level, d)),
             14 if level > 0 => format!("({o} == p and {} or {})", self.expr(level, d), self.expr(level, d)),
             _ => self.expr(level, 0),
         }
