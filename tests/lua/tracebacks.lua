@@ -7,3 +7,12 @@ setmetatable(t, { __index = function(_, k) print(debug.traceback("index " .. k))
 for _ in function() print(debug.traceback("iterator")) end do end; table.sort({ 1, 2 }, function() print(debug.traceback("comparator")) return false end); ("x"):gsub("x", function() print(debug.traceback("callback")) end); pcall(function() print(debug.traceback("in pcall")) end); print(select(2, xpcall(function() local x = nil; x.y = 1 end, debug.traceback))); print(select(2, xpcall(function() error("E") end, debug.traceback))); print(select(2, xpcall(error, debug.traceback, "direct"))); print(select(2, xpcall(function() string.rep() end, debug.traceback)))
 local co = coroutine.create(function() local function inner() coroutine.yield() end inner(); error("in co") end); print(debug.traceback(co)); coroutine.resume(co); print(debug.traceback(co)); print(debug.traceback(co, "msg")); print(debug.traceback(co, "msg", 1)); print(debug.traceback(co, nil, 0)); coroutine.resume(co); print(debug.traceback(co)); print(debug.traceback(co, "after error")); local fin = coroutine.create(function() end); coroutine.resume(fin); print(debug.traceback(fin)); print(coroutine.wrap(function() return debug.traceback("inside") end)()); co = coroutine.create(function() local x = t.a.b.c end); coroutine.resume(co); print(debug.traceback(co)); load("print(debug.traceback('loaded'))", "=chunk")(); load("print(debug.traceback('loaded'))", "print(debug.traceback('loaded'))")(); load("local function g() print(debug.traceback('g')) end g()", "@file.lua")()
 package.preload.mod = function(...) print(debug.traceback("loader")) end; local up = function() f1() end; (function() up() end)()
+
+-- A division by zero calls the message handler, and no metamethod.
+for _, f in ipairs {
+  function(a, b) local r = a // b return r end, function(a, b) local r = a % b return r end,
+  function(a) local r = a // 0 return r end, function(a) local r = a % 0 return r end,
+  function(a, b) local r = {} // b return r end,
+} do
+  print(select(2, xpcall(f, function(m) return debug.traceback(m, 1) end, 1, 0)))
+end

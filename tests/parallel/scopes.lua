@@ -87,15 +87,16 @@ end))
 
 -- nesting: an inner scope belongs to the outer one
 print(first_line(select(2, pcall(pl.scope, function(outer)
+  local begun = 0
   outer:spawn(function()
     pl.scope(function(inner)
-      inner:spawn(function() local c <close> = closable "innermost" pl.sleep(100) end)
+      inner:spawn(function() local c <close> = closable "innermost" begun = begun + 1 pl.sleep(100) end)
       local c <close> = closable "inner body"
-      pl.sleep(100)
+      begun = begun + 1 pl.sleep(100)
     end)
     print "never"
   end)
-  pl.sleep(0.01)
+  while begun < 2 do pl.yield() end
   error "outer"
 end))))
 print(pl.scope(function(s)

@@ -30,6 +30,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("domains", false),
     ("undump", false),
     ("programs", true),
+    ("classes", true),
     ("stress", false),
     ("parse", false),
     ("limits", false),
@@ -45,7 +46,7 @@ const PLAIN: &[(&str, bool)] = &[
     ("ws", false),
     ("text", false),
 ];
-/// Those that run with AddressSanitizer too.
+/// Those that run with AddressSanitizer too, and machine code where they run Lua code.
 const SANITIZED: &[&str] =
     &["dropped", "keys", "domains", "undump", "parse", "limits", "pattern", "json", "text", "http"];
 /// Those that run Lua code: with machine code too.
@@ -231,7 +232,7 @@ fn jobs(only: &[String], sanitizer: bool) -> Vec<Job> {
             name: format!("{target}+asan"),
             target,
             sanitized: true,
-            compiled: false,
+            compiled: COMPILED.contains(&target),
             reference: false,
         }));
     }

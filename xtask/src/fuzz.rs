@@ -7,13 +7,13 @@ use crate::chore::{self, Error, Outcome};
 use std::ffi::OsString;
 
 /// Listing line.
-pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, stress, limits, trace, heap, dropped, keys, domains, json, text, http, rpc or ws; all in short without TARGET";
+pub const SUMMARY: &str = "random inputs to parse, undump, pattern, format, pack, numeral, programs, classes, stress, limits, trace, heap, dropped, keys, domains, json, text, http, rpc or ws; all in short without TARGET";
 /// Arguments.
 pub const USAGE: &str = "[TARGET [--cases N] [--seconds S] [--seed S] [--corpus DIR] [--replay FILE] ...]";
 
 const TARGETS: &[&str] = &[
-    "parse", "undump", "pattern", "format", "pack", "numeral", "programs", "stress", "limits", "trace",
-    "heap", "dropped", "keys", "domains", "json", "text", "http", "rpc", "ws",
+    "parse", "undump", "pattern", "format", "pack", "numeral", "programs", "classes", "stress", "limits",
+    "trace", "heap", "dropped", "keys", "domains", "json", "text", "http", "rpc", "ws",
 ];
 
 /// Runs the chore.
@@ -42,8 +42,8 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
     }
     let mut clean = true;
     for &target in TARGETS {
-        if target == "programs" && perilune_measure::on_path("lua5.4").is_none() {
-            println!("programs: skipped, there is no lua5.4");
+        if matches!(target, "programs" | "classes") && perilune_measure::on_path("lua5.4").is_none() {
+            println!("{target}: skipped, there is no lua5.4");
             continue;
         }
         clean &= fuzz(&[target, "--seconds", "10", "--cases", "1000000"].map(OsString::from))?;

@@ -7,19 +7,22 @@
 //! What the sanitizer has to be told is in the code: switches between native stacks (the feature `sanitizer` of
 //! `perilune-vm`), and the collector's look at native stacks (`perilune_heap::stack_word`).
 //!
+//! Each script runs interpreted, and with machine code as soon as there can be some, in a folder of its own.
+//!
 //! First the chore looks whether the sanitizer is at work: it has to find faults that are planted, on the thread's own
 //! stack and on a coroutine's.
 
 use crate::chore::{self, Error, Outcome};
 use lexopt::prelude::*;
-use perilune_test::{Limited, text};
+use perilune_test::script::{INTERPRETED, SOON, Script};
+use perilune_test::{Hang, Limited, text};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Listing line.
-pub const SUMMARY: &str = "recorded scripts under AddressSanitizer, after it has found what is planted";
+pub const SUMMARY: &str = "recorded scripts under AddressSanitizer, interpreted and as machine code, after it has found what is planted";
 /// Arguments.
 pub const USAGE: &str = "[--only NAME]";
 
@@ -67,7 +70,8 @@ pub fn finds_what_is_planted(bin: &Path) -> Result<(), Error> {
     for planted in PLANTED {
         let mut command = Command::new(bin.join("perilune-fuzzer"));
         command.arg(planted).env(ENVIRONMENT.0, ENVIRONMENT.1);
-        let (said, _) = finish(command);
+        let output = Limited::start_with(&mut command, Stdio::null()).within(PATIENCE).ended();
+        let (said, _) = outcome(output);
         if !said.contains(REPORT) {
             return Err(format!("the sanitizer does not find '{planted}'").into());
         }
@@ -78,36 +82,29 @@ pub fn finds_what_is_planted(bin: &Path) -> Result<(), Error> {
 
 /// Runs the chore.
 pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
-    let mut only = None;
+    let mut only = String::new();
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
         match arg {
-            Long("only") => only = Some(parser.value()?.string()?),
+            Long("only") => only = parser.value()?.string()?,
             _ => return Err(arg.unexpected().into()),
         }
     }
     let bin = build()?;
     finds_what_is_planted(&bin)?;
     let (mut ran, mut found) = (0, 0);
-    for folder in ["tests/lua", "tests/parallel"] {
-        let folder = chore::root().join(folder);
-        let mut scripts: Vec<PathBuf> = std::fs::read_dir(&folder)?
-            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-            .filter(|path| path.extension().is_some_and(|e| e == "lua"))
-            .filter(|path| only.as_ref().is_none_or(|only| path.to_string_lossy().contains(only.as_str())))
-            .collect();
-        scripts.sort();
-        for script in scripts {
-            let name = script.file_name().unwrap_or_default();
-            chore::progress(&name.to_string_lossy());
-            let mut command = Command::new(bin.join("perilune"));
-            command.arg(name).current_dir(&folder).env(ENVIRONMENT.0, ENVIRONMENT.1);
-            let (said, ended) = finish(command);
-            ran += 1;
-            if said.contains(REPORT) || !ended {
-                found += 1;
-                let what = if ended { "reported" } else { "does not end" };
-                println!("{}: {what}\n{said}", script.display());
+    for mode in [INTERPRETED, SOON] {
+        for folder in ["lua", "parallel"] {
+            for script in Script::all(&chore::root().join("tests").join(folder), &only) {
+                chore::progress(&format!("{}/{folder}/{}", mode.name, script.name));
+                let environment: Vec<_> = mode.environment.iter().copied().chain([ENVIRONMENT]).collect();
+                let (said, ended) = outcome(script.output(&bin.join("perilune"), &environment, PATIENCE));
+                ran += 1;
+                if said.contains(REPORT) || !ended {
+                    found += 1;
+                    let what = if ended { "reported" } else { "does not end" };
+                    println!("{}/{folder}/{}: {what}\n{said}", mode.name, script.name);
+                }
             }
         }
     }
@@ -117,8 +114,8 @@ pub fn run(args: Vec<OsString>) -> Result<Outcome, Error> {
 }
 
 /// What a program says on standard error, and whether it has ended by itself.
-fn finish(mut command: Command) -> (String, bool) {
-    match Limited::start_with(&mut command, Stdio::null()).within(PATIENCE).ended() {
+fn outcome(output: Result<Output, Box<Hang>>) -> (String, bool) {
+    match output {
         Ok(output) => (text(&output.stderr), true),
         Err(hang) => (hang.to_string(), false),
     }

@@ -7,6 +7,7 @@
 //!
 //! Needs `objdump`; without it the test says so and checks nothing.
 
+use perilune_test::{Limited, text};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -44,14 +45,13 @@ fn loaded_from_table(text: &str) -> Option<&str> {
 #[test]
 #[cfg_attr(debug_assertions, ignore = "builds with assertions dispatch in a loop")]
 fn every_dispatch_is_a_jump() {
-    let output = Command::new("objdump")
-        .args(["--disassemble", "--no-show-raw-insn", env!("CARGO_BIN_EXE_perilune")])
-        .output();
-    let Ok(output) = output else {
+    if Command::new("objdump").arg("--version").output().is_err() {
         eprintln!("objdump is not installed: nothing was checked");
         return;
-    };
-    let listing = String::from_utf8_lossy(&output.stdout);
+    }
+    let mut objdump = Command::new("objdump");
+    objdump.args(["--disassemble", "--no-show-raw-insn", env!("CARGO_BIN_EXE_perilune")]);
+    let listing = text(&Limited::run(&mut objdump).stdout);
     let functions = functions(&listing);
     let (mut jumping, mut wrong) = (BTreeSet::new(), Vec::new());
     for (name, code) in functions.iter().filter(|f| is_handler(f.0)) {

@@ -5,7 +5,7 @@
 use perilune_test::{Folder, Json, Limited};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Runs a command on a program, from the repository's root: what it wrote, and its output.
 fn run(command: &str, script: &str) -> (Value, Output) {
@@ -13,7 +13,7 @@ fn run(command: &str, script: &str) -> (Value, Output) {
     let folder = Folder::new();
     let out = folder.join("out.json");
     let mut line = Command::new(env!("CARGO_BIN_EXE_perilune"));
-    line.current_dir(&root).stdin(Stdio::null());
+    line.current_dir(&root);
     line.args(command.split(' ')).arg("--json").arg("-o").arg(&out).args(script.split(' '));
     let output = Limited::run(&mut line);
     let errors = perilune_test::text(&output.stderr);
@@ -249,21 +249,16 @@ fn a_server_that_sleeps() {
 fn a_cache_that_forgets_nothing() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let compare = |word: &str| {
-        let file = |name: &str| {
-            std::env::temp_dir().join(format!("perilune-proof-{}-{name}{word}", std::process::id()))
-        };
-        let (old, new) = (file("old"), file("new"));
+        let folder = Folder::new();
+        let (old, new) = (folder.join("old"), folder.join("new"));
         let line = |words: &[&std::ffi::OsStr]| {
             let mut line = Command::new(env!("CARGO_BIN_EXE_perilune"));
-            let output =
-                line.current_dir(&root).stdin(Stdio::null()).args(words).output().expect("it starts");
+            let output = Limited::run(line.current_dir(&root).args(words));
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             String::from_utf8(output.stdout).expect("UTF-8")
         };
         line(&["tests/seeing/growth.lua".as_ref(), old.as_ref(), new.as_ref(), word.as_ref()]);
         let json = line(&["heap".as_ref(), "--json".as_ref(), old.as_ref(), new.as_ref()]);
-        std::fs::remove_file(old).expect("a snapshot");
-        std::fs::remove_file(new).expect("a snapshot");
         Value::parse(&json)
     };
     let json = compare("leaking");

@@ -8,6 +8,7 @@ use crate::guard::Guard;
 use crate::program::{self, Program};
 use crate::rng::Rng;
 use crate::runner::{End, Target};
+use crate::script;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,8 @@ impl Pair {
     /// # Errors
     /// One of them cannot be run, or does not end by itself.
     pub fn run_both(&self, source: &[u8]) -> Result<(Output, Output), String> {
-        let ours = run(&self.perilune, &self.scratch, source, &[], TIME)?;
+        let text = String::from_utf8_lossy(source);
+        let ours = run(&self.perilune, &self.scratch, source, &script::variables(&text), TIME)?;
         if let Err(end) = &ours.end {
             return Err(format!("perilune ends by {end}: {}", ours.errors));
         }
@@ -154,12 +156,14 @@ pub fn run(
     Ok(Output { out, error, errors, end })
 }
 
-/// The targets `programs` and `stress`.
+/// The targets `programs`, `classes` and `stress`.
 pub struct Programs {
     pair: Option<Pair>,
     perilune: PathBuf,
     scratch: PathBuf,
     last: Option<Program>,
+    name: &'static str,
+    generate: fn(&mut Rng) -> Program,
 }
 
 impl Programs {
@@ -175,7 +179,25 @@ impl Programs {
             reference: reference.into(),
             scratch: scratch.clone(),
         });
-        Ok(Programs { pair, perilune: perilune.into(), scratch, last: None })
+        let name = if pair.is_some() { "programs" } else { "stress" };
+        Ok(Programs {
+            pair,
+            perilune: perilune.into(),
+            scratch,
+            last: None,
+            name,
+            generate: program::generate,
+        })
+    }
+
+    /// The same with a reference, for programs about classes.
+    ///
+    /// # Errors
+    /// There is no folder for scratch files.
+    pub fn of_classes(perilune: &Path, reference: &Path) -> std::io::Result<Programs> {
+        let mut programs = Programs::new(perilune, Some(reference))?;
+        (programs.name, programs.generate) = ("classes", program::classes::generate);
+        Ok(programs)
     }
 
     fn judge(&self, source: &[u8]) -> Result<End, String> {
@@ -243,11 +265,11 @@ fn difference(a: &Output, b: &Output) -> String {
 
 impl Target for Programs {
     fn name(&self) -> &'static str {
-        if self.pair.is_some() { "programs" } else { "stress" }
+        self.name
     }
 
     fn generate(&mut self, rng: &mut Rng) -> Vec<u8> {
-        let program = program::generate(rng);
+        let program = (self.generate)(rng);
         let source = program.source().into_bytes();
         self.last = Some(program);
         source

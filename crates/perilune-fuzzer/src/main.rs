@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str =
-    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|stress|limits|trace|heap|dropped|keys|domains|json|text|http|rpc|ws
+    "usage: perilune-fuzzer parse|undump|pattern|format|pack|numeral|programs|classes|stress|limits|trace|heap|dropped|keys|domains|json|text|http|rpc|ws
   --cases N         cases to run (default 10000)
   --seconds S       stop after this time
   --seed S          seed (default 1)
@@ -31,7 +31,7 @@ const USAGE: &str =
   --corpus DIR      Lua programs to start from (may be repeated; default: those of the project)
   --artifacts DIR   where failing inputs go (default fuzz/artifacts)
   --perilune PATH   the perilune command (default: beside this one)
-  --reference PATH  the Lua to compare with (programs: default lua5.4; pattern, format, pack: default none)
+  --reference PATH  the Lua to compare with (programs, classes: default lua5.4; pattern, format, pack: default none)
   --progress FILE   where the number of the running case is kept
   --failures N      stop after N failures (default 5)
   --replay FILE     run one input
@@ -138,6 +138,7 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         };
         Ok(Box::new(Calls::new(kind, pair)))
     };
+    let reference = || options.reference.clone().unwrap_or_else(|| "lua5.4".into());
     Ok(match name {
         "parse" => Box::new(Parse::new(&options.corpus)),
         "undump" => Box::new(Undump::new(&options.corpus)),
@@ -145,10 +146,8 @@ fn target(name: &str, options: &Options) -> Result<Box<dyn Target>, Error> {
         "format" => calls(Kind::Format)?,
         "pack" => calls(Kind::Pack)?,
         "numeral" => Box::new(Numeral),
-        "programs" => {
-            let reference = options.reference.clone().unwrap_or_else(|| "lua5.4".into());
-            Box::new(Programs::new(&options.perilune, Some(&reference))?)
-        }
+        "programs" => Box::new(Programs::new(&options.perilune, Some(&reference()))?),
+        "classes" => Box::new(Programs::of_classes(&options.perilune, &reference())?),
         "stress" => Box::new(Programs::new(&options.perilune, None)?),
         "limits" => Box::<Limits>::default(),
         "trace" => Box::new(Trace),

@@ -1,13 +1,14 @@
 //! Which loops are compiled, as the specialiser reports it; that programs do the same with and without is shown by the recorded scripts.
 #![cfg(machine_code)]
 
+use perilune_test::Folder;
 use perilune_vm::{LoadMode, Vm};
 use std::fs::File;
 
 /// Runs a program whose loops are compiled soon: what it returns, and the report.
-fn run(name: &str, source: &str) -> (String, String) {
-    let path = std::env::temp_dir().join(format!("perilune-spesh-{}-{name}", std::process::id()));
-    let report = File::create(&path).unwrap();
+fn run(source: &str) -> (String, String) {
+    let folder = Folder::new();
+    let report = File::create(folder.join("report")).unwrap();
     let specializer = perilune_spesh::specializer("blocking:10:300", || logged(report)).unwrap().unwrap();
     let mut vm = Vm::new();
     perilune_stdlib::open_libs(&mut vm).unwrap();
@@ -18,9 +19,7 @@ fn run(name: &str, source: &str) -> (String, String) {
     assert_eq!(results, 1);
     let result = vm.stack_get(vm.nargs()).as_string().expect("a string").to_text();
     drop(vm);
-    let report = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    (result, report)
+    (result, folder.text("report"))
 }
 
 /// How many loops were compiled.
@@ -37,14 +36,14 @@ fn logged(log: std::fs::File) -> perilune_spesh::Setup {
 #[test]
 fn the_largest_loop_that_came_round_is_compiled_as_one() {
     let source = "local s = 0 for i = 1, 100 do for j = 1, 10 do s = s + i * j end end return s";
-    let (result, report) = run("nest", source);
+    let (result, report) = run(source);
     assert_eq!((result.as_str(), compiled(&report)), ("277750", 1), "{report}");
 }
 
 #[test]
 fn functions_that_loops_call_are_compiled_with_them() {
     let source = "local function f(x) return x + 1 end local s = 0 for i = 1, 1000 do s = f(s) end return s";
-    let (result, report) = run("calls", source);
+    let (result, report) = run(source);
     assert_eq!((result.as_str(), compiled(&report)), ("1000", 2), "{report}");
     assert!(report.contains("test:1: the function"), "{report}");
 }
@@ -53,7 +52,7 @@ fn functions_that_loops_call_are_compiled_with_them() {
 fn functions_without_loops_are_hot_by_their_calls() {
     let source =
         "local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end return fib(20)";
-    let (result, report) = run("fib", source);
+    let (result, report) = run(source);
     assert_eq!((result.as_str(), compiled(&report)), ("6765", 1), "{report}");
 }
 
@@ -67,7 +66,7 @@ fn code_that_meets_something_else_too_often_is_given_up_and_made_anew() {
         for _ = 1, 40 do s = s + sum(ints) end
         for _ = 1, 2000 do s = s + sum(floats) end
         return s";
-    let (result, report) = run("change", source);
+    let (result, report) = run(source);
     assert_eq!(result, "1326000.0");
     let of_sum = report.lines().filter(|l| l.starts_with("test:1:") && l.contains(" bytes in ")).count();
     assert!((2..=4).contains(&of_sum), "{report}");
@@ -81,7 +80,7 @@ fn a_loop_that_ends_before_it_comes_round_is_no_trouble() {
             while i > 380 do n = n + 1 break end
         end
         return n";
-    assert_eq!(run("seldom", source).0, "44");
+    assert_eq!(run(source).0, "44");
 }
 
 #[test]
@@ -112,8 +111,8 @@ fn modes_that_there_are_not_are_named() {
 
 #[test]
 fn a_compiling_thread_serves_all_domains_and_rests_with_them() {
-    let path = std::env::temp_dir().join(format!("perilune-spesh-{}-auto", std::process::id()));
-    let report = File::create(&path).unwrap();
+    let folder = Folder::new();
+    let report = File::create(folder.join("report")).unwrap();
     let specializer = perilune_spesh::specializer("auto", || logged(report)).unwrap().unwrap();
     let mut domains: Vec<_> = (0..2)
         .map(|_| {
@@ -133,7 +132,6 @@ fn a_compiling_thread_serves_all_domains_and_rests_with_them() {
         assert_eq!(vm.host_call(chunk.into(), &[]).expect("no error"), 1);
         assert_eq!(vm.stack_get(vm.nargs()).as_string().expect("a string").to_text(), "300000");
     }
-    let report = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let report = folder.text("report");
     assert!(compiled(&report) > 0, "{report}");
 }

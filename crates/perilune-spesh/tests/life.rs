@@ -20,6 +20,19 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
+/// Installs code; `None`: another test of this process has forked, and its child has no copies yet, so that all that is freed is held back.
+fn install(memory: &Arc<CodeMemory>, bytes: &[u8]) -> Option<Code> {
+    match memory.install(bytes, Kind::Function) {
+        Ok(code) => Some(code),
+        Err(error) => {
+            let usage = memory.usage().expect("this process is no child");
+            assert!(usage.held_back > 0, "{error}, and nothing is held back: {usage:?}");
+            std::thread::yield_now();
+            None
+        }
+    }
+}
+
 struct Piece(Code);
 
 impl Retired for Piece {
@@ -189,7 +202,7 @@ fn a_signal_handler_finds_the_interrupted_function() {
         let _stop = SetAtEnd(&stop);
         // A writer works all the while in the same sector.
         while hits() < 100 {
-            let other = memory.install(&spin, Kind::Function).unwrap();
+            let Some(other) = install(&memory, &spin) else { continue };
             ranges.insert(other.range(), Info::new());
             if let Some(thread) = *thread.lock().unwrap() {
                 // SAFETY: the thread runs until `stop`, and the scope waits for it.

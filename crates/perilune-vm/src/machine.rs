@@ -476,7 +476,7 @@ impl Machine {
         }
         let is_address_of_it = |at: usize| {
             // SAFETY: native stacks are readable from where they are in use to their ends.
-            let word = unsafe { (at as *const usize).read_volatile() };
+            let word = unsafe { perilune_heap::stack_word(at) };
             (low..high).contains(&word)
         };
         !self.runs.is_null()

@@ -71,6 +71,14 @@ pub(crate) enum Store {
     Call(Value, Value),
 }
 
+/// The metamethod that decides an order.
+pub(crate) struct OrderMetamethod {
+    pub function: Value,
+    pub operands: [Value; 2],
+    /// The order holds if the result is false.
+    pub negated: bool,
+}
+
 impl Vm {
     /// The metatable of any value.
     #[inline]
@@ -415,17 +423,35 @@ impl Vm {
         Ok(self.call(f, &[a, b])?.is_truthy())
     }
 
+    /// What decides `a < b`, or `a <= b`, for which `not (b < a)` will do where there is no `__le`, as in the reference as it is usually built.
+    ///
+    /// # Errors
+    /// Nothing does.
+    pub(crate) fn order_metamethod(
+        &mut self,
+        a: Value,
+        b: Value,
+        or_equal: bool,
+    ) -> LuaResult<OrderMetamethod> {
+        let function = self.binary_metamethod(if or_equal { Event::Le } else { Event::Lt }, a, b);
+        if !function.is_nil() {
+            return Ok(OrderMetamethod { function, operands: [a, b], negated: false });
+        }
+        let function = if or_equal { self.binary_metamethod(Event::Lt, b, a) } else { Value::NIL };
+        if function.is_nil() {
+            return Err(self.order_error(a, b));
+        }
+        Ok(OrderMetamethod { function, operands: [b, a], negated: true })
+    }
+
     fn order(&mut self, a: Value, b: Value, or_equal: bool) -> LuaResult<bool> {
         let ordering = if a.is_number() && b.is_number() {
             num::compare(a, b)
         } else if let (Some(x), Some(y)) = (a.as_string(), b.as_string()) {
             Some(x.bytes().cmp(y.bytes()))
         } else {
-            let f = self.binary_metamethod(if or_equal { Event::Le } else { Event::Lt }, a, b);
-            if f.is_nil() {
-                return Err(self.order_error(a, b));
-            }
-            return Ok(self.call(f, &[a, b])?.is_truthy());
+            let found = self.order_metamethod(a, b, or_equal)?;
+            return Ok(self.call(found.function, &found.operands)?.is_truthy() != found.negated);
         };
         Ok(ordering == Some(Ordering::Less) || or_equal && ordering == Some(Ordering::Equal))
     }

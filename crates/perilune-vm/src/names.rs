@@ -6,7 +6,7 @@ use crate::interp::frame_closure;
 use crate::value::{Tag, Value};
 use perilune_syntax::bytecode::Format;
 use perilune_syntax::operands::{Effects, Kind};
-use perilune_syntax::{Constant, Op, Proto};
+use perilune_syntax::{Constant, Instr, Op, Proto};
 
 /// What an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,8 @@ pub(crate) unsafe fn name_of_call(base: *mut Value) -> Option<Name> {
         } else if flags & F_FIN != 0 {
             Some(("metamethod", b"__gc".to_vec()))
         } else if is_lua(base) {
-            call_name((*frame_closure(base)).inst().proto(), current_pc(base))
+            let (proto, pc) = ((*frame_closure(base)).inst().proto(), current_pc(base));
+            if divides_numbers(base, proto.code[pc]) { None } else { call_name(proto, pc) }
         } else {
             None
         }
@@ -115,6 +116,19 @@ pub(crate) unsafe fn function_name(base: *mut Value) -> Option<Name> {
             return None;
         }
         name_of_call(base.sub(f.delta as usize))
+    }
+}
+
+/// Whether the instruction of the frame at `base` divides numbers: it calls no metamethod, but a message handler, where it divides by zero.
+unsafe fn divides_numbers(base: *mut Value, i: Instr) -> bool {
+    // SAFETY: as `operand_of`; the instruction's registers are in the frame, and its constants are numbers.
+    unsafe {
+        let is_number = |r: u16| (*base.add(r as usize)).is_number();
+        match i.op() {
+            Some(Op::IDiv | Op::Mod) => is_number(i.b()) && is_number(i.c()),
+            Some(Op::IDivK | Op::ModK) => is_number(i.b()),
+            _ => false,
+        }
     }
 }
 

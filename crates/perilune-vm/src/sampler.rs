@@ -142,7 +142,7 @@ impl Sampler {
             return 0;
         }
         // SAFETY: the words of the running native stack, from where it is in use to its end.
-        let word = |n: usize| unsafe { (stack as *const usize).add(n).read_volatile() };
+        let word = |n: usize| unsafe { perilune_heap::stack_word(stack + n * size_of::<usize>()) };
         // What a call returns to may belong to the next instruction.
         let found = (0..words.min(NEAR)).map(word).find(|&word| crate::machine::is_machine_code(word));
         found.map_or(0, |address| address - 1)

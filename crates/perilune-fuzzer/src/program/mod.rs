@@ -9,6 +9,7 @@
 //! What the manual leaves open is not shown: order of traversal, borders of arrays with holes, addresses, the
 //! sign of a NaN, the number of comparisons in `table.sort`, when garbage is collected.
 
+pub mod classes;
 mod expr;
 mod objects;
 mod stat;

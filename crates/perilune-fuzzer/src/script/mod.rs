@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// Processor time for a program.
 const TIME: Duration = Duration::from_secs(120);
-/// What the first line of an input starts with.
-const WITH: &str = "-- with:";
+/// What the line of an input starts with that says with which variables it runs.
+pub(crate) const WITH: &str = "-- with:";
 
 /// Which programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +52,7 @@ impl Scripts {
 
     fn judge(&self, input: &[u8]) -> Result<End, String> {
         let text = String::from_utf8_lossy(input);
-        let variables: Vec<(&str, &str)> = text
-            .lines()
-            .next()
-            .and_then(|line| line.strip_prefix(WITH))
-            .map(|line| line.split_whitespace().filter_map(|word| word.split_once('=')).collect())
-            .unwrap_or_default();
+        let variables = variables(&text);
         let output = differential::run(&self.perilune, &self.scratch, input, &variables, TIME)?;
         let said = String::from_utf8_lossy(&output.out);
         match output.end {
@@ -66,6 +61,12 @@ impl Scripts {
             Ok(code) => Err(format!("ends with {code}, and says: {said}{}", output.errors)),
         }
     }
+}
+
+/// The variables that a line of the input names.
+pub(crate) fn variables(input: &str) -> Vec<(&str, &str)> {
+    let line = input.lines().find_map(|line| line.strip_prefix(WITH)).unwrap_or_default();
+    line.split_whitespace().filter_map(|word| word.split_once('=')).collect()
 }
 
 /// Collections at every safepoint, with the heap verified, poisoned.

@@ -2,28 +2,9 @@
 
 use super::*;
 use crate::memory::{CodeMemory, Kind};
+use perilune_test::Folder;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A folder of a test's own, removed behind it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("perilune-perf-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn code(memory: &Arc<CodeMemory>, bytes: &[u8]) -> Code {
     memory.install(bytes, Kind::Function).unwrap()
@@ -40,7 +21,7 @@ fn formats_are_known_by_name() {
 #[test]
 fn a_map_has_a_line_for_each_function() {
     let (folder, memory) = (Folder::new(), CodeMemory::reserve(64 << 10).unwrap());
-    let perf = Perf::create_in(&folder.0, Format::Map).unwrap();
+    let perf = Perf::create_in(folder.path(), Format::Map).unwrap();
     let (first, second) = (code(&memory, &[0xC3; 20]), code(&memory, &[0xC3; 33]));
     perf.record(&first, "lua::f a.lua:3", Source::default()).unwrap();
     perf.record(&second, "g\nh", Source::default()).unwrap();
@@ -54,21 +35,21 @@ fn a_map_has_a_line_for_each_function() {
 fn files_are_new_and_for_the_owner_only() {
     for format in [Format::Map, Format::Jitdump] {
         let folder = Folder::new();
-        let path = Perf::create_in(&folder.0, format).unwrap().path().to_owned();
+        let path = Perf::create_in(folder.path(), format).unwrap().path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
         // What an earlier process of this number left is replaced, not continued.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "old").unwrap();
         let kept_open = File::open(&path).unwrap();
-        Perf::create_in(&folder.0, format).unwrap();
+        Perf::create_in(folder.path(), format).unwrap();
         assert!(!fs::read(&path).unwrap().starts_with(b"old"));
         assert_eq!(io::read_to_string(kept_open).unwrap(), "old");
         // A link is not followed, nor replaced.
         fs::remove_file(&path).unwrap();
-        let target = folder.0.join("target");
+        let target = folder.join("target");
         fs::write(&target, "untouched").unwrap();
         std::os::unix::fs::symlink(&target, &path).unwrap();
-        let error = Perf::create_in(&folder.0, format).unwrap_err();
+        let error = Perf::create_in(folder.path(), format).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&target).unwrap(), "untouched");
     }
@@ -109,7 +90,7 @@ impl<'a> Reader<'a> {
 #[test]
 fn a_jitdump_has_bytes_names_and_lines() {
     let (folder, memory) = (Folder::new(), CodeMemory::reserve(64 << 10).unwrap());
-    let perf = Perf::create_in(&folder.0, Format::Jitdump).unwrap();
+    let perf = Perf::create_in(folder.path(), Format::Jitdump).unwrap();
     let path = perf.path().to_owned();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mapped = maps.lines().find(|line| line.ends_with(path.to_str().unwrap())).unwrap();
@@ -153,7 +134,7 @@ fn a_jitdump_has_bytes_names_and_lines() {
 #[test]
 fn an_error_ends_the_writing() {
     let (folder, memory) = (Folder::new(), CodeMemory::reserve(64 << 10).unwrap());
-    let perf = Perf::create_in(&folder.0, Format::Map).unwrap();
+    let perf = Perf::create_in(folder.path(), Format::Map).unwrap();
     // A file that cannot be written to, in place of a full disk.
     *lock(&perf.output) = Some(Output::Map(File::open(perf.path()).unwrap()));
     let code = code(&memory, &[0xC3]);
@@ -166,7 +147,7 @@ fn a_child_of_a_fork_writes_nothing() {
     let (folder, memory) = (Folder::new(), CodeMemory::reserve(64 << 10).unwrap());
     let code = code(&memory, &[0xC3]);
     for format in [Format::Map, Format::Jitdump] {
-        let perf = Perf::create_in(&folder.0, format).unwrap();
+        let perf = Perf::create_in(folder.path(), format).unwrap();
         let before = fs::read(perf.path()).unwrap();
         // SAFETY: the child records, drops and ends.
         let pid = unsafe { libc::fork() };

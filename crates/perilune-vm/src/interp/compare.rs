@@ -134,11 +134,8 @@ op!(
 
 #[inline(never)]
 fn order_flow(vm: &mut Vm, x: Value, y: Value, or_equal: bool, negated: bool) -> Flow {
-    let f = vm.binary_metamethod(if or_equal { Event::Le } else { Event::Lt }, x, y);
-    if f.is_nil() {
-        return Err(vm.order_error(x, y));
-    }
-    vm.call_meta(f, &[x, y], CONT_COMPARE, negated as u16)
+    let found = vm.order_metamethod(x, y, or_equal)?;
+    vm.call_meta(found.function, &found.operands, CONT_COMPARE, (negated != found.negated) as u16)
 }
 
 macro_rules! eq_op {
