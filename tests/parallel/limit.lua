@@ -50,6 +50,19 @@ check("messages", function()
   local c = pl.channel.new()
   for i = 1, 1e8 do c:send{i} end
 end)
+-- What has no memory of its own takes that of the queue.
+check("numbers", function()
+  local c = pl.channel.new()
+  for i = 1, 1e8 do c:send(i) end
+end)
+check("tasks", function()
+  local gate = pl.channel.new()
+  local pool <close> = pl.pool.new{workers = 1}
+  local opens <close> = gate
+  local function nothing() end
+  pool:async(function() gate:recv() end)
+  for i = 1, 1e8 do pool:async(nothing) end
+end)
 check("a map", function()
   local m = pl.map()
   for i = 1, 1e8 do m:set("key " .. i, "value " .. i) end

@@ -24,6 +24,7 @@ use crate::select::SELECT;
 use crate::time::{Limit, check_span, opt_limit};
 use crate::wait::{self, Object, Turn};
 use parking_lot::{Mutex, MutexGuard};
+use perilune_heap::{charge_messages, program_has_room};
 use perilune_trace::event::{ChannelRecv, ChannelSend, Count, Verb};
 use perilune_trace::{Category, Identity, ObjectKind, ObjectRef, emit, names, on};
 use perilune_vm::cycles::{Freeze, Held, Holder, Registered};
@@ -61,6 +62,38 @@ struct Inner {
     offers: VecDeque<Offer>,
     prune_at: usize,
     closed: bool,
+    /// What the program's account has of the queue itself, in bytes. Messages are entered by themselves, but for what a queue has in its own memory: numbers, short strings.
+    charged: usize,
+}
+
+/// Room for so many messages is kept when the queue is empty.
+const KEPT: usize = 1024;
+
+impl Inner {
+    /// Makes room for one more message, if memory and the program's limit permit it.
+    fn has_place(&mut self) -> bool {
+        let queued = self.queue.len();
+        queued < self.queue.capacity()
+            || (program_has_room(queued * size_of::<Parcel>()) && self.queue.try_reserve(1).is_ok())
+    }
+
+    /// The queue has been added to, or taken from: its memory is the program's.
+    fn charge(&mut self) {
+        if self.queue.is_empty() && self.queue.capacity() > 2 * KEPT {
+            self.queue.shrink_to(KEPT);
+        }
+        let bytes = self.queue.capacity() * size_of::<Parcel>();
+        if bytes != self.charged {
+            charge_messages(bytes as isize - self.charged as isize);
+            self.charged = bytes;
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        charge_messages(-(self.charged as isize));
+    }
 }
 
 /// A channel.
@@ -117,6 +150,7 @@ impl Channel {
             // What a receiver has put back may be more than there is room for.
             let no_room = inner.queue.len() >= self.capacity;
             if message.is_some() && (no_room || inner.offers.is_empty()) {
+                inner.charge();
                 self.report_received(inner.queue.len());
                 return message.map_or(Received::Empty, Received::Message);
             }
@@ -179,11 +213,12 @@ impl Channel {
             }
         }
         if inner.queue.len() < self.capacity {
-            if inner.queue.try_reserve(1).is_err() {
+            if !inner.has_place() {
                 return Sent::NoMemory;
             }
             self.register(&message);
             inner.queue.push_back(message);
+            inner.charge();
             self.report_sent(inner.queue.len());
             return Sent::Done;
         }
@@ -205,6 +240,7 @@ impl Channel {
         }
         self.register(&message);
         inner.queue.push_front(message);
+        inner.charge();
         self.report_sent(inner.queue.len());
     }
 
@@ -314,7 +350,7 @@ impl SharedObject for Channel {
     fn held_bytes(&self) -> usize {
         let inner = self.lock();
         let offered = inner.offers.iter().map(|o| &o.message);
-        inner.queue.iter().chain(offered).map(Parcel::bytes).sum()
+        inner.charged + inner.queue.iter().chain(offered).map(Parcel::bytes).sum::<usize>()
     }
     fn holder(&self) -> Option<&dyn Holder> {
         Some(self)
@@ -333,7 +369,9 @@ impl Contents for Inner {
         self.queue.iter().chain(offered).for_each(|m| m.held(to));
     }
     fn empty(&mut self) -> Box<dyn Any> {
-        Box::new((std::mem::take(&mut self.queue), std::mem::take(&mut self.offers)))
+        let all = (std::mem::take(&mut self.queue), std::mem::take(&mut self.offers));
+        self.charge();
+        Box::new(all)
     }
 }
 

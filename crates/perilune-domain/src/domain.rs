@@ -93,6 +93,8 @@ pub struct Domain {
     has_handles: AtomicBool,
     /// Dead ones among them are to be looked for.
     looks_for_dead: AtomicBool,
+    /// A timer is set that makes the pump look whether copies are to be let go of.
+    rests: AtomicBool,
     /// What has been put off.
     deferred: Deferred,
     /// What other domains ask.
@@ -186,6 +188,7 @@ impl Domain {
                 interrupted: AtomicBool::new(false),
                 has_handles: AtomicBool::new(false),
                 looks_for_dead: AtomicBool::new(false),
+                rests: AtomicBool::new(false),
                 deferred: Deferred::default(),
                 asked: Asked::default(),
             }

@@ -27,6 +27,7 @@ use crate::spawn::{conclude, conclude_by};
 use crate::time::{Limit, opt_limit, refuse_late};
 use crate::wait::{self, Object, Turn};
 use parking_lot::Mutex;
+use perilune_heap::charge_messages;
 use perilune_trace::event::{self, Ending, Few, Name, Verb};
 use perilune_trace::{Category, FiberRef, ObjectKind, emit, on};
 use perilune_vm::cycles::{Held, Holder};
@@ -309,7 +310,16 @@ impl Holder for Task {
     }
 }
 
+impl Drop for Task {
+    fn drop(&mut self) {
+        charge_messages(-Task::BYTES);
+    }
+}
+
 impl Task {
+    /// What the program's account has of each, in bytes, its parcel and results left out: or a queue of tasks that bring nothing would cost nothing.
+    const BYTES: isize = (size_of::<Task>() + size_of::<Outcome>() + 4 * size_of::<usize>()) as isize;
+
     /// A task that has not been queued. `lane` and `whose` say whose outcome it has.
     pub(crate) fn new(
         vm: &mut Vm,
@@ -329,6 +339,7 @@ impl Task {
         results: PackRules,
     ) -> Arc<Task> {
         races::sent(vm, &mut parcel);
+        charge_messages(Task::BYTES);
         Arc::new(Task {
             parcel: Mutex::new(Some(parcel)),
             outcome: Outcome::new(whose, ObjectKind::Task),

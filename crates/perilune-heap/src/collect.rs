@@ -85,6 +85,21 @@ impl Heap {
         self.stats.majors != before
     }
 
+    /// How many majors have to be completed until everything has gone that is unreachable now: a major in progress may have marked it.
+    pub fn majors_to_come(&self) -> u64 {
+        self.stats.majors + 1 + self.major.active as u64
+    }
+
+    /// As [`Heap::step`], on the way to so many completed majors, [`Heap::majors_to_come`] when that began: one is started if it takes more.
+    /// True if they are completed, and everything is swept.
+    pub fn step_towards<C: Client>(&mut self, client: &mut C, majors: u64) -> bool {
+        if self.stats.majors < majors {
+            self.force_major();
+        }
+        self.step(client);
+        self.stats.majors >= majors && self.is_swept()
+    }
+
     fn step_with<C: Client>(&mut self, client: &mut C, budget: Option<Budget>) {
         let began = Instant::now();
         let explicit = budget.is_some();

@@ -148,6 +148,26 @@ impl Vm {
         if self.heap.gc_due() || !self.heap.has_room(0) { self.settle_due() } else { Ok(()) }
     }
 
+    /// As [`Vm::settle`], if what has been put here was in the program's account before: the program's limit does not refuse it, the heap's own does.
+    ///
+    /// # Errors
+    /// "not enough memory"
+    #[inline]
+    pub(crate) fn settle_moved(&mut self) -> LuaResult<()> {
+        if self.heap.gc_due() || !self.heap.has_room(0) { self.settle_moved_due() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle_moved_due(&mut self) -> LuaResult<()> {
+        self.collect_memory();
+        let result = if self.heap.is_over_own_limit() { self.check_memory() } else { Ok(()) };
+        if !self.lua.gc.pending.is_empty() {
+            self.heap.make_due();
+        }
+        result
+    }
+
     #[cold]
     #[inline(never)]
     fn settle_due(&mut self) -> LuaResult<()> {
@@ -235,6 +255,25 @@ impl Vm {
         self.report_long_pause();
         crate::cycles::collect();
         self.run_finalizers();
+    }
+
+    /// A complete collection is to be done in steps ([`Vm::collect_towards`]): returns how many majors are completed when it has ended.
+    pub(crate) fn collect_in_steps(&mut self) -> u64 {
+        self.trim_fibers();
+        self.shrink_stacks_now();
+        self.heap.majors_to_come()
+    }
+
+    /// A step of a complete collection; `majors` is what [`Vm::collect_in_steps`] has returned. True if it was the last one.
+    pub(crate) fn collect_towards(&mut self, majors: u64) -> bool {
+        let mut ended = false;
+        self.with_client(|heap, client| ended = heap.step_towards(client, majors));
+        self.report_long_pause();
+        if ended {
+            crate::cycles::collect();
+        }
+        self.run_finalizers();
+        ended
     }
 
     /// If the step that has just ended took long, where the program was.

@@ -417,6 +417,9 @@ impl SharedRefs {
     ) -> isize {
         let from = scope.unwrap_or(if minor { self.old } else { 0 });
         let (mut to, mut freed) = (from, 0);
+        let dead = self.all[from..].iter().filter(|&&r| !is_marked(r)).count();
+        // Most are: it takes less to enter the others again than to look for each of these.
+        let most = dead > self.all.len() - dead;
         for at in from..self.all.len() {
             let r = self.all[at];
             if is_marked(r) {
@@ -427,11 +430,18 @@ impl SharedRefs {
             // SAFETY: dead for the program but not freed yet; the count is dropped once, as it leaves the list.
             unsafe {
                 freed += (*r).object.external_bytes() as isize;
-                self.known.remove(&(*r).identity());
+                if !most {
+                    self.known.remove(&(*r).identity());
+                }
                 ManuallyDrop::drop(&mut (*r).object);
             }
         }
         self.all.truncate(to);
+        if most {
+            self.known.clear();
+            // SAFETY: these are alive.
+            self.known.extend(self.all.iter().map(|&r| unsafe { ((*r).identity(), r) }));
+        }
         if scope.is_none() {
             self.old = to;
         }

@@ -7,14 +7,16 @@
 use super::Domain;
 use crate::outcome::Lack;
 use crate::pool::{self, Work};
-use crate::sched::{Next, Owned, threads};
+use crate::sched::{Next, Owned, threads, timer};
 use crate::spawn;
 use crate::wait;
 use perilune_trace::emit;
 use perilune_trace::event::{self, Bytes, DomainId};
+use perilune_vm::parcel::LetGo;
 use perilune_vm::{FiberEnd, FiberStep, Host, Vm};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 impl Domain {
     /// Runs a fiber until it parks or ends.
@@ -122,7 +124,7 @@ impl Domain {
                         self.collect_dead_handles(vm);
                         continue;
                     }
-                    if self.live_fibers() == 0 && vm.let_go_of_copies() {
+                    if self.live_fibers() == 0 && self.let_go_of_copies(vm) {
                         continue;
                     }
                     vm.leave_thread();
@@ -224,6 +226,26 @@ impl Domain {
             vm.collect_full();
             let left = newest_untold(vm);
             self.owner(vm).local().sweeps.done(left);
+        }
+    }
+
+    /// Without fibers and work: lets go of copies that nothing comes for any more, now or later. True: that may take more.
+    fn let_go_of_copies(self: &Arc<Self>, vm: &mut Vm) -> bool {
+        match vm.let_go_of_copies(Instant::now) {
+            LetGo::Nothing => false,
+            LetGo::Step => true,
+            LetGo::Later(due) => {
+                if !self.rests.swap(true, Ordering::Relaxed) {
+                    let me = Arc::downgrade(self);
+                    timer::after(due, move || {
+                        if let Some(domain) = me.upgrade() {
+                            domain.rests.store(false, Ordering::Relaxed);
+                            domain.poke();
+                        }
+                    });
+                }
+                false
+            }
         }
     }
 

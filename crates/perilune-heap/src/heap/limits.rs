@@ -78,10 +78,12 @@ impl Heap {
     /// and the heap lives on its reserve of 2 MiB. The interpreter looks at safepoints: it collects fully and raises an error if that
     /// did not help.
     pub fn over_limit(&self) -> bool {
-        self.live_bytes() > self.limit
-            || self.blocks.refused
-            || shortage::is_short()
-            || self.account.room() == Some(0)
+        self.is_over_own_limit() || self.account.room() == Some(0)
+    }
+
+    /// As [`Heap::over_limit`], the program's limit left out.
+    pub fn is_over_own_limit(&self) -> bool {
+        self.live_bytes() > self.limit || self.blocks.refused || shortage::is_short()
     }
 
     /// Whether the system has refused memory and the heap lives on its reserve.

@@ -222,6 +222,11 @@ impl Cache {
         self.unseen += 1;
     }
 
+    /// How many of these there have been.
+    pub fn unseen(&self) -> u64 {
+        self.unseen
+    }
+
     pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
         let mut entry = |entry: &Entry| {
             for l in &entry.listed {

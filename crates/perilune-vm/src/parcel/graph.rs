@@ -218,6 +218,8 @@ pub(super) struct Graph {
     pub objects: u32,
     /// The call path that sent it, as events call it; 0: nobody looked.
     pub sent_at: u32,
+    /// It is one function, which the sender may send once more (`again.rs`).
+    pub comes_again: bool,
     charge: Charge,
 }
 
@@ -234,7 +236,8 @@ impl Drop for Charge {
 impl Graph {
     /// A graph, entered into the program's account.
     pub fn new(words: Vec<u64>, roots: u32, refs: Option<Box<Refs>>) -> Graph {
-        let mut graph = Graph { words, roots, refs, objects: 0, sent_at: 0, charge: Charge(0) };
+        let mut graph =
+            Graph { words, roots, refs, objects: 0, sent_at: 0, comes_again: false, charge: Charge(0) };
         graph.charge.0 = graph.bytes();
         perilune_heap::charge_messages(graph.charge.0 as isize);
         graph
@@ -248,13 +251,13 @@ impl Graph {
         refs.known.iter().any(is_globals)
     }
 
-    /// Bytes that it takes, what it refers to left out.
     /// What events say of it.
     #[cold]
     pub fn told(&self) -> (Bytes, Stack, Few) {
         (Bytes(self.bytes() as u64), Stack(self.sent_at), Few::of(u64::from(self.objects)))
     }
 
+    /// Bytes that it takes, what it refers to left out.
     pub fn bytes(&self) -> usize {
         size_of::<Graph>()
             + self.words.capacity() * 8

@@ -14,6 +14,7 @@
 //! | `frozen.rs`, `check.rs` | what is frozen over there, and what that refuses |
 //! | `origin.rs` | what comes home |
 //! | `cache.rs`, `picture.rs`, `received.rs` | what is packed once for many parcels |
+//! | `again.rs` | functions that cross many times |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
 //! | `modules.rs` | modules, found again by name |
@@ -31,6 +32,7 @@
 //! A single number, boolean or short string takes no allocation. Everything else takes one block of words, and a second one if it refers to
 //! anything by reference.
 
+mod again;
 mod cache;
 mod check;
 mod error;
@@ -49,6 +51,7 @@ mod snapshot;
 mod unpack;
 
 pub use error::ErrorParcel;
+pub use origin::LetGo;
 pub(crate) use origin::is_frozen_copy;
 pub use refusal::{Node, Place, Reason, Refusal, Role, Step};
 pub use search::ModuleSearch;
@@ -77,7 +80,7 @@ pub struct PackRules {
     pub waits: bool,
 }
 
-/// Results of no more bytes than this cross whatever the program holds.
+/// Results of no more bytes than this cross whatever the program holds, and messages of no more are received.
 const LITTLE: usize = 1024;
 
 /// What functions that cross have as their globals in the receiver; and what its `_G` is to them.
@@ -249,6 +252,7 @@ pub(crate) struct ParcelState {
     pub(crate) modules: modules::Modules,
     searching: search::Searching,
     origins: origin::Origins,
+    again: again::Again,
     cache: cache::Cache,
     received: received::Received,
     /// What is being packed finds globals by names that are computed, so all of the program's go along.
@@ -273,6 +277,7 @@ impl ParcelState {
     /// Reports the roots.
     /// `all`: also what an earlier collection has made old.
     pub(crate) fn trace(&self, all: bool, mut mark: impl FnMut(Obj)) {
+        self.again.trace(&mut mark);
         self.cache.trace(all, &mut mark);
         self.received.trace(all, &mut mark);
         for &t in self.instances.iter().flat_map(|i| &i.tables) {
@@ -296,6 +301,7 @@ impl ParcelState {
     pub(crate) fn collected(&mut self, major: bool, ageing: bool, is_marked: impl Fn(Obj) -> bool) {
         self.snapshots.clear();
         self.without_snapshot.clear();
+        self.again.collected();
         self.kept.retain(|k| k.graph.strong_count() > 0);
         self.origins.collected(major, ageing, &is_marked);
         self.received.collected(major, ageing, &is_marked);
@@ -325,7 +331,10 @@ impl Vm {
         if values.is_empty() {
             return Ok(Parcel::EMPTY);
         }
-        self.pack_graph(values, rules)
+        match self.sent_again(values, rules) {
+            Some(parcel) => Ok(parcel),
+            None => self.pack_graph(values, rules),
+        }
     }
 
     #[inline(never)]
@@ -338,6 +347,7 @@ impl Vm {
         {
             refs.search = self.search();
         }
+        self.note_sent(values, rules, &mut parcel);
         Ok(parcel)
     }
 
@@ -449,7 +459,9 @@ impl Vm {
     /// "not enough memory", "stack overflow", and whatever a module that has to be loaded raises.
     pub fn unpack(&mut self, parcel: &Parcel) -> LuaResult<u32> {
         let count = self.unpack_values(parcel)?;
-        if let Err(refused) = self.settle() {
+        // What is next to nothing has been the program's since it was sent: whoever has too much, it is no more by being received.
+        let settled = if parcel.bytes() <= LITTLE { self.settle_moved() } else { self.settle() };
+        if let Err(refused) = settled {
             self.give_up(self.nargs() - count);
             return Err(refused);
         }
@@ -499,6 +511,9 @@ impl Vm {
                 self.push_str(&bytes[..*len as usize])?;
                 Ok(1)
             }
+            Repr::Graph { graph, globals } if graph.comes_again && *globals == Globals::Task => {
+                self.unpack_again(graph, *globals)
+            }
             Repr::Graph { graph, globals } => self.unpack_graph(graph, *globals),
             Repr::Noted(both) => self.unpack_noted(&both.0),
         }
@@ -526,6 +541,7 @@ impl Vm {
     pub fn forget_snapshots(&mut self) {
         self.lua.crossing.parcel.snapshots.clear();
         self.lua.crossing.parcel.instances.clear();
+        self.lua.crossing.parcel.again = again::Again::default();
         self.lua.crossing.parcel.buffers = Buffers::default();
     }
 }

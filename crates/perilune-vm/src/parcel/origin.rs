@@ -24,6 +24,7 @@ use perilune_heap::Obj;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// How what is frozen was named where it crossed.
 #[derive(Clone, Debug)]
@@ -93,14 +94,45 @@ pub(super) struct Origins {
     /// Entries since the last collection.
     young: Vec<u32>,
     originals: HashMap<u64, Originals, foldhash::fast::FixedState>,
-    /// How many copies there may be before a domain that has become idle collects, for the sake of those who keep the originals.
-    idle_limit: usize,
+    resting: Resting,
     /// Fibers that are strands of their own.
     strands: HashSet<u64, foldhash::fast::FixedState>,
 }
 
-/// The least that makes an idle domain collect, in copies.
+/// A domain without work that collects, for the sake of those who keep the originals of its copies.
+#[derive(Default)]
+struct Resting {
+    /// How many copies there may be without that.
+    limit: usize,
+    /// What there was when it was seen without work: parcels with pictures so far, copies. And when that was.
+    brought: (u64, usize),
+    since: Option<Instant>,
+    /// It is collecting: when so many majors are completed, it has.
+    majors: Option<u64>,
+}
+
+/// What [`Vm::let_go_of_copies`] has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LetGo {
+    /// There is nothing to be let go of.
+    Nothing,
+    /// There will be, if nothing has come by then: it is to be called again.
+    Later(Instant),
+    /// A step has been done, and there may be more: it is to be called again, unless there is other work.
+    Step,
+}
+
+/// The least that makes a domain without work collect, in copies.
 const MANY: usize = 4096;
+
+/// How long copies are kept that nothing has come for, at least.
+const LEAST_PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long pictures of so many bytes are kept that nothing has come for: several times as long as it takes to copy them again.
+fn patience(bytes: usize) -> Duration {
+    const PER_BYTE: u64 = 10;
+    LEAST_PATIENCE.max(Duration::from_nanos(bytes as u64 * PER_BYTE))
+}
 
 pub(super) fn next_number() -> u64 {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -111,6 +143,11 @@ impl Origins {
     /// Whether a strand has not ended.
     pub fn is_strand(&self, strand: u64) -> bool {
         strand == 0 || self.strands.contains(&(strand - 1))
+    }
+
+    /// How many copies there are whose originals are kept for them.
+    fn copies(&self) -> usize {
+        self.arrived.len() - self.free.len()
     }
 
     pub fn trace(&self, mark: &mut impl FnMut(Obj)) {
@@ -209,20 +246,41 @@ impl Vm {
     }
 
     /// For a domain that has nothing to do: collects if many copies of others' tables have come since it last did so, which dead or alive keep the originals
-    /// where these are. Whether it did.
-    pub fn let_go_of_copies(&mut self) -> bool {
-        let count = |vm: &Vm| {
-            let origins = &vm.lua.crossing.parcel.origins;
-            // A large table of numbers counts as many.
-            origins.arrived.len() - origins.free.len() + vm.lua.crossing.parcel.received.bytes() / MANY
+    /// where these are. Not at once, or what a program captures again and again would be copied again after each pause; and then a step at each call, so that work which comes meanwhile waits for
+    /// no more than that.
+    pub fn let_go_of_copies(&mut self, now: impl FnOnce() -> Instant) -> LetGo {
+        let state = &mut self.lua.crossing.parcel;
+        let bytes = state.received.bytes();
+        let copies = state.origins.copies();
+        // A large table of numbers counts as many.
+        let count = copies + bytes / MANY;
+        let resting = &mut state.origins.resting;
+        let majors = match resting.majors {
+            Some(majors) => majors,
+            None if count <= resting.limit.max(MANY) => return LetGo::Nothing,
+            None => {
+                let now = now();
+                let brought = (state.received.brought(), copies);
+                if resting.brought != brought {
+                    (resting.brought, resting.since) = (brought, Some(now));
+                }
+                let due = *resting.since.get_or_insert(now) + patience(bytes);
+                if now < due {
+                    return LetGo::Later(due);
+                }
+                state.received.rest();
+                self.collect_in_steps()
+            }
         };
-        if count(self) <= self.lua.crossing.parcel.origins.idle_limit.max(MANY) {
-            return false;
+        let ended = self.collect_towards(majors);
+        let state = &mut self.lua.crossing.parcel;
+        let count = state.origins.copies() + state.received.bytes() / MANY;
+        let resting = &mut state.origins.resting;
+        resting.majors = (!ended).then_some(majors);
+        if ended {
+            resting.limit = 2 * count + MANY;
         }
-        self.lua.crossing.parcel.received.rest();
-        self.collect_full();
-        self.lua.crossing.parcel.origins.idle_limit = 2 * count(self) + MANY;
-        true
+        LetGo::Step
     }
 
     /// What crosses frozen from here.

@@ -569,10 +569,8 @@ impl<'v> Packer<'v> {
         self.methods(&proto)
     }
 
-    /// `v`, in the captured variable `desc`, as an environment, if it is one and is there as such.
     pub(super) fn captured_environment(&self, desc: &UpvalueDesc, v: Value) -> Option<Gc<Table>> {
-        let own_env = desc.name.as_deref().is_none_or(|n| n == b"_ENV");
-        self.vm.environment(v).filter(|&env| own_env || env != self.vm.globals())
+        self.vm.captured_environment(desc, v)
     }
 
     /// An upvalue that is an environment.
@@ -828,6 +826,14 @@ impl<'v> Packer<'v> {
     /// Writes everything that has been asked for.
     pub fn entries(&mut self) -> Packed {
         self.everything()
+    }
+}
+
+impl Vm {
+    /// `v`, in the captured variable `desc`, as an environment, if it is one and is there as such.
+    pub(super) fn captured_environment(&self, desc: &UpvalueDesc, v: Value) -> Option<Gc<Table>> {
+        let own_env = desc.name.as_deref().is_none_or(|n| n == b"_ENV");
+        self.environment(v).filter(|&env| own_env || env != self.globals())
     }
 }
 

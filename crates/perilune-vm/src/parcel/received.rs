@@ -5,7 +5,7 @@
 //! others are not, the dead ones are made again, and lead to those that have lived on. So no program can tell when a copy has been freed.
 //!
 //! The copies hold the token that they come home by, so a domain that keeps them keeps the originals alive in the domain that they come from. That is why pictures that have not come
-//! for a while are let go, and why a domain that becomes idle with many copies collects ([`crate::Vm::let_go_of_copies`]).
+//! for a while are let go, and why a domain that has had nothing to do for a while and has many copies collects ([`crate::Vm::let_go_of_copies`]).
 
 use super::cache::Picture;
 use crate::value::{Tag, Value};
@@ -43,6 +43,8 @@ pub(super) struct Received {
     young: Vec<u64>,
     /// Parcels that are being unpacked: whatever collections come meanwhile, what they have brought stays.
     unpacking: u32,
+    /// Parcels that have brought pictures.
+    brought: u64,
     bytes: usize,
 }
 
@@ -50,6 +52,11 @@ impl Received {
     /// Bytes of the pictures here.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Parcels that have brought pictures so far.
+    pub fn brought(&self) -> u64 {
+        self.brought
     }
 
     /// No parcel is expected.
@@ -76,6 +83,7 @@ impl Received {
     /// A parcel is being unpacked until [`Received::end`].
     pub fn begin(&mut self) {
         self.unpacking += 1;
+        self.brought += 1;
     }
 
     pub fn end(&mut self) {

@@ -173,6 +173,25 @@ pub(super) fn obtain(
 
 impl Vm {
     /// Whether making the snapshot again would give the same.
+    /// Whether this snapshot is kept by that key.
+    pub(super) fn is_snapshot_of(&self, key: &CacheKey, snapshot: &Arc<Snapshot>) -> bool {
+        let cached = self.lua.crossing.parcel.snapshots.get(key);
+        cached.is_some_and(|cached| Arc::ptr_eq(&cached.snapshot, snapshot))
+    }
+
+    /// Whether making a snapshot again, which was kept by that key, would give the same.
+    pub(super) fn snapshot_holds(&mut self, key: &CacheKey, snapshot: &Arc<Snapshot>) -> bool {
+        if !self.is_snapshot_of(key, snapshot) {
+            return false;
+        }
+        let Some(cached) = self.lua.crossing.parcel.snapshots.remove(key) else { return false };
+        let holds = self.still_holds(&cached);
+        if holds {
+            self.lua.crossing.parcel.snapshots.insert(*key, cached);
+        }
+        holds
+    }
+
     fn still_holds(&mut self, cached: &Cached) -> bool {
         cached.taken.iter().all(|t| self.environment_get(t.environment, t.name).same(t.value))
             && cached.modules.iter().all(|&(module, print)| self.module_changes(module).0 == print)

@@ -1,5 +1,6 @@
 //! Values that cross between two machines.
 
+mod kept;
 mod outcomes;
 mod random;
 mod refusals;
