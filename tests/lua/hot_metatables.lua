@@ -67,3 +67,60 @@ for i = 1, 200 do
   for _ = 1, 5 do sum = sum + o.key + (o + 1) + (1 + o) end
 end
 print(sum)
+
+-- Operators whose metamethods make integers of what makes floats of numbers, where code has been left before.
+local Q = {}
+Q.__index = Q
+for _, event in ipairs { "__pow", "__div", "__mod", "__idiv", "__band", "__unm", "__bnot", "__shl" } do
+  Q[event] = function(a, b) return 2 end
+end
+local R = { __pow = function() return "r" end, __div = function() return 0.5 end, __band = function() return nil end }
+local q, r = setmetatable({}, Q), setmetatable({}, R)
+local function powers(x, p, n)
+  local s, t = 0, ""
+  for i = 1, n do
+    local a, b, c, d = p ^ x, x / p, -q, x & p
+    if a == 2 and b == 2 then s = s + a + b + c + d else t = t .. tostring(a) .. tostring(b) .. tostring(d) end
+  end
+  return s, #t
+end
+local function quotients(x, p, n)
+  local s = 0
+  for i = 1, n do s = s + x % p + x // p + ~x + (x << p) end
+  return s
+end
+for i = 1, 60 do
+  powers(q, 3, 4)
+  powers(q, q, 4)
+  if i % 3 == 0 then powers(7, 3, 4) powers(r, 3, 2) powers(3, 2, 2) powers(10, 2.0, 2) end
+  quotients(q, i, 3)
+  quotients(i, q, 3)
+  if i % 4 == 0 then quotients(i, 3, 3) quotients(7, 2, 2) end
+end
+print(powers(q, 3, 40))
+print(powers(7, 3, 40))
+print(powers(3.0, 2.5 - 0.5, 40))
+print(powers(r, 3, 40))
+print(quotients(q, 1, 10), quotients(9, 4, 10), quotients(9.0, 4.0, 10))
+print(pcall(powers, {}, 1, 1))
+print(pcall(quotients, q, {}, 1))
+
+-- The same where nothing but integers has come out, of several classes in turn.
+local classes = {}
+for i = 1, 6 do
+  classes[i] = setmetatable({}, { __pow = function(a, b) return i end, __div = i % 2 == 0 and function() return -i end or function() return i end })
+end
+local function whole(x, p, n)
+  local s = 0
+  for i = 1, n do
+    local a = p ^ x
+    local b = x / p
+    s = s + a + b
+  end
+  return s
+end
+for round = 1, 30 do
+  for i = 1, 6 do whole(classes[(i * round) % 6 + 1], 3, 5) end
+  if round % 10 == 0 then pcall(whole, {}, 2, 1) end
+end
+print(whole(classes[1], 3, 10), whole(classes[6], classes[2], 10), whole(3, 2, 10), whole(classes[5], "x", 10))

@@ -94,35 +94,29 @@ impl Lowering<'_, '_> {
     }
 
     /// The integer that an operand is, else goes to `slow`. That it is one is known from here on.
-    fn integer(&mut self, x: Operand, slow: Block) -> Option<Value> {
+    fn integer(&mut self, x: Operand, slow: Block) -> Value {
         match x {
-            Operand::Known(n) if n.ty == Ty::Int => Some(n.val),
-            Operand::Known(_) => None,
+            Operand::Known(n) => n.val,
             Operand::Slot(r) => {
                 let known = self.expect(r, Ty::Int, slow);
                 self.found(r, known);
-                Some(known.val)
+                known.val
             }
         }
     }
 
     fn integers(&mut self, at: usize, operation: Operation, x: Operand, y: Operand) -> bool {
+        let is_float = |x: Operand| matches!(x, Operand::Known(n) if n.ty != Ty::Int);
+        // Of those a metamethod has made integers. Nothing is built before it is clear that all of it can be.
+        if matches!(operation, Operation::Div | Operation::Pow) || is_float(x) || is_float(y) {
+            return false;
+        }
         let a = self.code(at).a() as usize;
         let slow = self.slow(at);
-        let before = self.now.clone();
-        let (Some(x), Some(y)) = (self.integer(x, slow.block), self.integer(y, slow.block)) else {
-            self.now = before;
-            return false;
-        };
+        let [x, y] = [x, y].map(|x| self.integer(x, slow.block));
         let val = match operation {
             Operation::Mod | Operation::IDiv => self.quotient(at, operation, x, y, slow.block),
-            _ => match self.on_integers(operation, x, y) {
-                Some(val) => val,
-                None => {
-                    self.now = before;
-                    return false;
-                }
-            },
+            _ => self.on_integers(operation, x, y).expect("these are defined on integers"),
         };
         self.define(a, Known { ty: Ty::Int, val });
         self.join(at, slow, Some((a, self.ty(a))));
