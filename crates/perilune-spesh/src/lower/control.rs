@@ -39,6 +39,40 @@ impl Order {
     }
 }
 
+/// A jump if two values compare as wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Comparison {
+    pub order: Order,
+    /// The jump is for what holds, or for what does not.
+    pub wanted: bool,
+    /// The second operand is a constant.
+    pub constant: bool,
+}
+
+impl Comparison {
+    /// That of an instruction, if it is one. Equality with a constant is none: the constant need not be a number.
+    pub fn of(op: Op) -> Option<Comparison> {
+        let (order, wanted, constant) = match op {
+            Op::JumpEq => (Order::Eq, true, false),
+            Op::JumpNe => (Order::Eq, false, false),
+            Op::JumpLt => (Order::Lt, true, false),
+            Op::JumpNotLt => (Order::Lt, false, false),
+            Op::JumpLe => (Order::Le, true, false),
+            Op::JumpNotLe => (Order::Le, false, false),
+            Op::JumpLtK => (Order::Lt, true, true),
+            Op::JumpNotLtK => (Order::Lt, false, true),
+            Op::JumpLeK => (Order::Le, true, true),
+            Op::JumpNotLeK => (Order::Le, false, true),
+            Op::JumpGtK => (Order::Gt, true, true),
+            Op::JumpNotGtK => (Order::Gt, false, true),
+            Op::JumpGeK => (Order::Ge, true, true),
+            Op::JumpNotGeK => (Order::Ge, false, true),
+            _ => return None,
+        };
+        Some(Comparison { order, wanted, constant })
+    }
+}
+
 impl Lowering<'_, '_> {
     /// The interpreter comes to instruction `at`, where a loop comes round, with nothing known.
     pub(super) fn enter(&mut self, at: usize) {
@@ -93,6 +127,9 @@ impl Lowering<'_, '_> {
         if self.with_either(at, op) || self.operator(at) || self.access(at) {
             return;
         }
+        if let Some(comparison) = Comparison::of(op) {
+            return self.jump_compare(at, comparison);
+        }
         match op {
             Op::Move => self.copy(at, a, b),
             Op::LoadI => {
@@ -120,22 +157,8 @@ impl Lowering<'_, '_> {
             Op::JumpIfNot => self.jump_if(at, a, false, None),
             Op::JumpIfSet => self.jump_if(at, b, true, Some(a)),
             Op::JumpIfNotSet => self.jump_if(at, b, false, Some(a)),
-            Op::JumpEq => self.jump_compare(at, Order::Eq, true, false),
-            Op::JumpNe => self.jump_compare(at, Order::Eq, false, false),
             Op::JumpEqK => self.jump_constant(at, true),
             Op::JumpNeK => self.jump_constant(at, false),
-            Op::JumpLt => self.jump_compare(at, Order::Lt, true, false),
-            Op::JumpNotLt => self.jump_compare(at, Order::Lt, false, false),
-            Op::JumpLe => self.jump_compare(at, Order::Le, true, false),
-            Op::JumpNotLe => self.jump_compare(at, Order::Le, false, false),
-            Op::JumpLtK => self.jump_compare(at, Order::Lt, true, true),
-            Op::JumpNotLtK => self.jump_compare(at, Order::Lt, false, true),
-            Op::JumpLeK => self.jump_compare(at, Order::Le, true, true),
-            Op::JumpNotLeK => self.jump_compare(at, Order::Le, false, true),
-            Op::JumpGtK => self.jump_compare(at, Order::Gt, true, true),
-            Op::JumpNotGtK => self.jump_compare(at, Order::Gt, false, true),
-            Op::JumpGeK => self.jump_compare(at, Order::Ge, true, true),
-            Op::JumpNotGeK => self.jump_compare(at, Order::Ge, false, true),
             Op::ForLoop => self.for_loop(at),
             Op::TForCall => self.generic_for(at),
             Op::TForLoop => self.generic_loop(at),
@@ -340,7 +363,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Jumps if the comparison of register a with b, a register or a constant, is `wanted`.
-    fn jump_compare(&mut self, at: usize, order: Order, wanted: bool, constant: bool) {
+    fn jump_compare(&mut self, at: usize, comparison: Comparison) {
+        let Comparison { order, wanted, constant } = comparison;
         let i = self.code(at);
         let to = self.target(at).expect("a verified jump");
         if self.compare_either(at, to, order, wanted, constant) {

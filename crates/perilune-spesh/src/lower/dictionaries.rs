@@ -102,10 +102,7 @@ impl Lowering<'_, '_> {
 
     /// The address of the node so many nodes further.
     fn nodes_further(&mut self, node: Value, number: Value) -> Value {
-        const EACH: i64 = layout::NODE_SIZE as i64 / 8;
-        const _: () = assert!(layout::NODE_SIZE == 24, "an address is made of a sum and a shift");
-        let each = self.b.ins().imul_imm_s(number, EACH);
-        let bytes = self.b.ins().ishl_imm_u(each, 3);
+        let bytes = self.b.ins().imul_imm_s(number, layout::NODE_SIZE as i64);
         self.b.ins().iadd(node, bytes)
     }
 }

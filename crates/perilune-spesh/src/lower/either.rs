@@ -9,7 +9,7 @@
 //! Where a loop begins, a register is one if the log has seen both kinds there and the loop changes it; elsewhere, if ways meet of which one has it. Only arithmetic, comparisons and copies know of it: whatever else reads one gets it in
 //! its slot ([`Lowering::settle`]).
 
-use super::control::Order;
+use super::control::{Comparison, Order};
 use super::mixed::{self, Operation};
 use super::numbers::SMALL;
 use super::{EXITED, Known, Lowering, Register, Ty};
@@ -66,25 +66,7 @@ impl Lowering<'_, '_> {
         {
             return true;
         }
-        let compares = matches!(
-            op,
-            Op::JumpEq
-                | Op::JumpNe
-                | Op::JumpEqK
-                | Op::JumpNeK
-                | Op::JumpLt
-                | Op::JumpNotLt
-                | Op::JumpLe
-                | Op::JumpNotLe
-                | Op::JumpLtK
-                | Op::JumpNotLtK
-                | Op::JumpLeK
-                | Op::JumpNotLeK
-                | Op::JumpGtK
-                | Op::JumpNotGtK
-                | Op::JumpGeK
-                | Op::JumpNotGeK
-        );
+        let compares = Comparison::of(op).is_some() || matches!(op, Op::JumpEqK | Op::JumpNeK);
         // Whatever number it is, it is true.
         let asks_for_truth = matches!(op, Op::JumpIf | Op::JumpIfNot | Op::Not);
         if calls || !compares && !asks_for_truth {
@@ -95,13 +77,12 @@ impl Lowering<'_, '_> {
 
     /// Register `r` is in its slot, and nothing else is known of it.
     fn settle(&mut self, r: usize) {
-        if self.register(r).is_some_and(|own| own.dirty) {
-            let base = self.b.use_var(self.base);
-            let [payload, tag] = self.write_number(r, base);
-            self.set(r, Register::UNKNOWN);
+        let dirty = self.register(r).is_some_and(|own| own.dirty);
+        let base = self.b.use_var(self.base);
+        let written = dirty.then(|| self.write_number(r, base));
+        self.set(r, Register::UNKNOWN);
+        if let Some([payload, tag]) = written {
             self.holds(r, payload, tag);
-        } else {
-            self.set(r, Register::UNKNOWN);
         }
     }
 

@@ -322,7 +322,7 @@ pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Re
     if vm.host().is_none() {
         return Ok(None);
     }
-    let mut rest = vm.wait_over()?.and_then(|aside| aside.downcast::<Rest>().ok());
+    let rest = vm.wait_over()?.and_then(|aside| aside.downcast::<Rest>().ok());
     let flags = match (mode[0], mode.get(1)) {
         // One that is opened both ways waits for nobody.
         (_, Some(b'+')) => return Ok(None),
@@ -333,6 +333,8 @@ pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Re
     if !(rest.is_some() || vm.can_park() && rustix::fs::stat(c_bytes(name)).is_ok_and(is_fifo)) {
         return Ok(None);
     }
+    let longer = |Rest(last)| (last * 2).clamp(REST, LONGEST_REST);
+    let mut span = rest.map_or(Duration::ZERO, |rest| longer(*rest));
     loop {
         let opened =
             rustix::fs::open(c_bytes(name), flags | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty());
@@ -343,10 +345,9 @@ pub(super) fn open(vm: &mut Vm, name: &[u8], mode: &[u8]) -> LuaResult<Option<Re
                 return Ok(Some(blocks.map(|()| Stream::owned(fd, flags))));
             }
             (Err(Errno::NXIO), Some(descriptors)) if flags == OFlags::WRONLY && vm.can_park() => {
-                let span = rest.map_or(Duration::ZERO, |rest| (rest.0 * 2).clamp(REST, LONGEST_REST));
                 let what = format!("open FIFO '{}'", String::from_utf8_lossy(c_bytes(name)));
-                let aside = descriptors.pause(vm, span, what, Box::new(Rest(span)))?;
-                rest = aside.and_then(|aside| aside.downcast::<Rest>().ok());
+                descriptors.pause(vm, span, what, Box::new(Rest(span)))?;
+                span = longer(Rest(span));
             }
             (Err(error), _) => return Ok(Some(Err(error))),
         }
