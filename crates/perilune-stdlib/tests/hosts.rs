@@ -68,10 +68,30 @@ impl Host for Toy {
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
         match fiber {
             None => self.state.lock().unwrap().cancel_root,
-            Some(tag) => tag == 666,
+            Some(tag) => tag == 666 || tag == RECEIVED,
         }
     }
+    fn gives_up(&self, _vm: &mut Vm, fiber: Option<u64>) -> bool {
+        fiber != Some(RECEIVED)
+    }
 }
+
+/// The tag of fibers that are cancelled when what they wait for has come.
+const RECEIVED: u64 = 667;
+
+/// `receive(cancel)`: parks once; if `cancel`, its fiber is to be cancelled just then.
+static RECEIVE: Native = Native::leaf("receive", |vm| {
+    if WAITED.replace(0) == 0 {
+        vm.end_grace()?;
+        WAITED.set(1);
+        if vm.arg(1).is_truthy() {
+            vm.interrupt_handle().raise_cause(perilune_vm::interrupt::CANCEL);
+        }
+        return Err(vm.park());
+    }
+    vm.has_delivered();
+    vm.ret_str(b"message")
+});
 
 thread_local! {
     static WAITED: Cell<i64> = const { Cell::new(0) };
@@ -347,6 +367,34 @@ fn running_fibers_are_cancelled_by_the_host() {
             let g = vm.globals();
             assert!(vm.get_field(g, "closed").unwrap().is_truthy());
         }
+    }
+}
+
+/// A cancellation that comes when a wait has begun, or while it lasts, takes nothing away that has come by then.
+#[test]
+fn what_has_come_is_taken_before_a_cancellation() {
+    let toy = Arc::new(Toy::default());
+    let mut vm = new_vm(&toy);
+    vm.set_global("receive", Value::native(&RECEIVE)).expect("room");
+    let f = load(&mut vm, "local soon = ... got = nil got = receive(soon) receive() missed = false");
+    for (tag, soon, expected) in
+        [(RECEIVED, true, "message"), (RECEIVED, false, "message"), (666, true, "nil"), (666, false, "nil")]
+    {
+        WAITED.set(0);
+        let fiber = vm.new_fiber(f, &[Value::bool(soon)]).unwrap();
+        vm.set_fiber_tag(fiber, tag);
+        if let FiberStep::Parked = vm.run_fiber(fiber) {
+            if soon {
+                vm.interrupt_handle().raise_cause(perilune_vm::interrupt::CANCEL);
+            } else {
+                vm.cancel_fiber(fiber);
+            }
+            assert_eq!(finish(&mut vm, fiber), "cancelled", "{tag} {soon}");
+        }
+        let g = vm.globals();
+        let got = vm.get_field(g, "got").unwrap();
+        assert_eq!(got.as_string().map_or("nil".into(), |s| s.to_text()), expected, "{tag} {soon}");
+        assert!(vm.get_field(g, "missed").unwrap().is_nil());
     }
 }
 

@@ -60,9 +60,10 @@ pub trait Host: std::any::Any + Send + Sync {
     fn withdraw(&self, vm: &mut Vm, fiber: Option<u64>);
     /// The cause `CANCEL` of an interrupt has been seen: is the fiber with this tag, which runs (`None`: the root chain), to be cancelled?
     fn is_cancelled(&self, fiber: Option<u64>) -> bool;
-    /// A fiber that is to be cancelled goes to sleep. Whether it sleeps all the same, since what it waits for ends by itself and is then to be finished.
-    fn lets_wait(&self, _vm: &mut Vm, _fiber: u64) -> bool {
-        false
+    /// The fiber with this tag (`None`: the root chain) is to be cancelled or interrupted in a wait that it has begun. True: the wait has ended by that, and is withdrawn next. False: it has ended
+    /// otherwise, and what came with that is nowhere else; or it ends by itself soon. The native is called again then, and the host cancels the fiber afterwards.
+    fn gives_up(&self, _vm: &mut Vm, _fiber: Option<u64>) -> bool {
+        true
     }
     /// A fiber has seen the cause `USER` of an interrupt. True: the host passes it on to whom it is meant for, and the fiber goes on.
     fn takes_interrupt(&self) -> bool {

@@ -110,16 +110,19 @@ impl Host for Domain {
     fn list_fibers(&self, vm: &mut Vm) -> Vec<Line> {
         listing::fibers(self, vm)
     }
-    fn lets_wait(&self, vm: &mut Vm, id: u64) -> bool {
-        if !self.owner(vm).slot(id).and_then(|slot| slot.wait.as_ref()).is_some_and(wait::ends_itself) {
-            return false;
+    fn gives_up(&self, vm: &mut Vm, fiber: Option<u64>) -> bool {
+        let place = self.owner(vm).wait_place(fiber);
+        if place.and_then(|wait| wait.as_ref()).is_none_or(wait::give_up) {
+            return true;
         }
-        self.cancels.lock().retain(|other| *other != id);
-        if !self.is_to_be_cancelled_late(id) {
-            self.late_cancels.lock().push(id);
-            self.has_late_cancels.store(true, Ordering::Relaxed);
+        if let Some(id) = fiber {
+            self.cancels.lock().retain(|other| *other != id);
+            if !self.is_to_be_cancelled_late(id) {
+                self.late_cancels.lock().push(id);
+                self.has_late_cancels.store(true, Ordering::Relaxed);
+            }
         }
-        true
+        false
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
         fiber.is_some_and(|id| self.cancels.lock().contains(&id) || self.is_to_be_cancelled_late(id))

@@ -146,12 +146,10 @@ impl Vm {
         self.lua.fibers.grace = 0;
         if self.lua.interrupt.load(Ordering::Relaxed) & crate::interrupt::CANCEL != 0
             && self.cancellation_due()
-            && let (Some(host), Some(fiber)) = (self.lua.hosting.host.clone(), self.current_fiber())
+            && !self.in_uncancellable()
+            && !self.gives_up()
         {
-            let tag = self.fiber_tag(fiber);
-            if host.lets_wait(self, tag) {
-                self.lua.interrupt.fetch_and(!crate::interrupt::CANCEL, Ordering::Relaxed);
-            }
+            self.lua.interrupt.fetch_and(!crate::interrupt::CANCEL, Ordering::Relaxed);
         }
         if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
             let outcome = self.handle_interrupt();
@@ -161,6 +159,13 @@ impl Vm {
             return outcome;
         }
         Ok(())
+    }
+
+    /// The running fiber or root chain is to be cancelled or interrupted in its wait: whether that ends it. If not, what has come is the native's, or will be soon.
+    fn gives_up(&mut self) -> bool {
+        let Some(host) = self.lua.hosting.host.clone() else { return true };
+        let tag = self.current_fiber().map(|f| self.fiber_tag(f));
+        host.gives_up(self, tag)
     }
 
     /// The wait of the running fiber or root chain has ended without its native being called again.
@@ -178,7 +183,9 @@ impl Vm {
         };
         // SAFETY: this thread owns the Vm, whose state is put aside for the time of the call.
         self.put_aside(perilune_trace::event::Parking::Waits, || unsafe { host.wait_root() });
-        if self.lua.interrupt.load(Ordering::Relaxed) != 0 {
+        let causes = self.lua.interrupt.load(Ordering::Relaxed);
+        // What has come is taken first: the user's interrupt strikes behind it.
+        if causes != 0 && (causes & crate::interrupt::USER == 0 || self.gives_up()) {
             let outcome = self.handle_interrupt();
             if outcome.is_err() {
                 self.withdraw();
@@ -237,10 +244,17 @@ impl Vm {
             return Err(self.lua.errors.signal.thrown());
         }
         // SAFETY: a fiber runs.
-        let cancel = unsafe { (*(*self.lua.fibers.current).fiber).cancel };
-        if cancel == Cancel::Requested {
-            self.withdraw();
-            return Err(self.throw_cancellation());
+        let state = unsafe { (*self.lua.fibers.current).fiber };
+        // SAFETY: as above.
+        if unsafe { (*state).cancel } == Cancel::Requested {
+            if self.gives_up() {
+                self.withdraw();
+                return Err(self.throw_cancellation());
+            }
+            // The host asks again when that is finished.
+            // SAFETY: as above.
+            unsafe { (*state).cancel = Cancel::No };
+            self.lua.interrupt.fetch_or(crate::interrupt::CANCEL, Ordering::Relaxed);
         }
         Ok(())
     }
