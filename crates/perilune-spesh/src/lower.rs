@@ -42,6 +42,7 @@ mod mixed;
 mod natives;
 mod numbers;
 mod paths;
+mod protect;
 mod registers;
 mod trials;
 mod varargs;

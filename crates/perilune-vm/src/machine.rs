@@ -62,7 +62,7 @@ pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Shapes, Site, Tags};
 pub use metamethods::{Ends, Operand, Operator};
 pub use paths::{AccessPlace, Hop, OperatorPlace, Path};
-pub use points::{Built, Point};
+pub use points::{Built, Point, Protected};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};
 

@@ -40,7 +40,7 @@ impl<'a> Lowering<'a, '_> {
         if self.site(at).calls == 0 {
             return self.call_native(at);
         }
-        if self.inline(at) {
+        if self.inline(at) || self.protect(at) {
             return;
         }
         let i = self.code(at);

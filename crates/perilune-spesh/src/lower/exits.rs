@@ -103,7 +103,8 @@ impl Lowering<'_, '_> {
             let words = self.record_words(frame, call);
             let after = self.address_of_instruction(call + 1);
             let caller_window = self.frames[caller as usize].window() as u32;
-            built.push(Built { window: window as u32, caller: caller_window, after, words });
+            let protected = self.protected(frame, call);
+            built.push(Built { window: window as u32, caller: caller_window, after, words, protected });
             frame = caller;
         }
         let counts = |of: usize, result: bool| {

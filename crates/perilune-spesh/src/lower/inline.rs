@@ -71,24 +71,37 @@ pub(super) struct Frame<'a> {
     pub call: Option<usize>,
     /// What becomes of its results; `None`: the call says so.
     ends: Option<Ends>,
+    /// The `pcall` that calls it.
+    pub pcall: Option<Pcall>,
     /// So many functions have replaced each other in its place, by tail calls.
     tails: usize,
     /// The address of its constants.
     constants: Variable,
 }
 
+/// A call of `pcall`, or of `xpcall`, which has a handler, whose function is built in place (`protect.rs`).
+#[derive(Clone, Copy)]
+pub(super) struct Pcall {
+    /// Which register of the compiled function is the first one of its frame.
+    pub window: usize,
+    pub has_handler: bool,
+}
+
 /// What is to be inlined.
-struct Inlined<'a> {
-    log: &'a Log,
+pub(super) struct Inlined<'a> {
+    pub log: &'a Log,
     /// Its instance.
-    inst: Val,
+    pub inst: Val,
     /// Which register its first argument is in.
-    window: usize,
+    pub window: usize,
     /// How many arguments it gets, which are in its registers.
-    arguments: usize,
-    ends: Option<Ends>,
+    pub arguments: usize,
+    /// See [`Frame`].
+    pub ends: Option<Ends>,
+    /// See [`Frame`].
+    pub pcall: Option<Pcall>,
     /// It takes the place of the function that calls it, which is the last of so many.
-    tails: usize,
+    pub tails: usize,
 }
 
 impl<'a> Frame<'a> {
@@ -103,6 +116,7 @@ impl<'a> Frame<'a> {
             caller: 0,
             call: None,
             ends: None,
+            pcall: None,
             tails: 0,
             constants,
         }
@@ -166,7 +180,7 @@ fn moves_by(log: &Log, arguments: usize) -> usize {
 }
 
 /// How many registers from its first argument on a function has that is built in place, called with so many: extra arguments may be once more above all others.
-fn needs(log: &Log, arguments: usize) -> usize {
+pub(super) fn needs(log: &Log, arguments: usize) -> usize {
     let copies = if log.proto().is_vararg { arguments } else { 0 };
     moves_by(log, arguments) + log.proto().max_stack as usize + copies
 }
@@ -192,7 +206,7 @@ fn tail_calls_one(log: &Log, at: usize) -> bool {
 }
 
 /// Whether the tail call at `at` has gone on with functions of Lua alone, with arguments whose number is known, and nothing to be closed.
-fn is_call_of_lua(log: &Log, at: usize) -> bool {
+pub(super) fn is_call_of_lua(log: &Log, at: usize) -> bool {
     let (i, site) = (log.proto().code[at], log.site(at));
     site.callee != 0 && site.native.is_none() && has_known_end(log, at) && i.d() == 0
 }
@@ -368,6 +382,7 @@ impl<'a> Lowering<'a, '_> {
         let caller = &self.frames[own.caller as usize];
         let i = caller.log.proto().code[call - caller.first];
         let (word, second) = match own.ends {
+            _ if let Some(pcall) = own.pcall => layout::protected_words((own.called - pcall.window) as u32),
             None => (layout::call_word(i.a(), i.c() as i16 - 1), layout::PLAIN_SECOND_WORD),
             Some(ends) => layout::metamethod_words(ends, (own.called - caller.window) as u32),
         };
@@ -377,6 +392,7 @@ impl<'a> Lowering<'a, '_> {
     /// The records of inlined frames, down to the one that is being built, are as its callers would have written them. The position of the last is missing.
     pub(super) fn write_records(&mut self) {
         let mut frame = self.frame;
+        let mut nested = None;
         while let Some(call) = self.frames[frame as usize].call {
             let own = &self.frames[frame as usize];
             let (caller, window, constants) = (own.caller, own.window, own.constants);
@@ -387,6 +403,9 @@ impl<'a> Lowering<'a, '_> {
             self.store(pc, base, layout::FRAME_PC + Self::slot(callers));
             let constants = self.b.use_var(constants);
             self.store_record(base, Self::slot(window), words, constants);
+            if let Some(pcall) = self.protected(frame, call) {
+                nested = Some(self.write_pcall(&pcall, nested));
+            }
             frame = caller;
         }
     }
@@ -440,9 +459,20 @@ impl<'a> Lowering<'a, '_> {
 
     /// The same, in place of a call that frame `caller` is to get the results of: of a tail call that is not the one which makes it.
     fn to_build(&self, at: usize, window: usize, arguments: usize, caller: FrameNumber) -> Option<&'a Log> {
+        if self.site(at).native.is_some() { None } else { self.to_build_there(at, window, arguments, caller) }
+    }
+
+    /// The same, whoever calls it.
+    pub(super) fn to_build_there(
+        &self,
+        at: usize,
+        window: usize,
+        arguments: usize,
+        caller: FrameNumber,
+    ) -> Option<&'a Log> {
         let site = self.site(at);
         let (failures, inside) = self.failures_at(at);
-        if site.callees || site.native.is_some() || failures.at(inside) >= MOST_FAILURES {
+        if site.callees || failures.at(inside) >= MOST_FAILURES {
             return None;
         }
         let log: &'a Log = self.task.callees.get(&site.callee)?;
@@ -479,7 +509,7 @@ impl<'a> Lowering<'a, '_> {
         let closure = self.closure_in(a, other);
         let (_, inst) = self.instance_of(a, closure, log, other);
         let arguments = i.b() as usize - 1;
-        self.build(at, Inlined { log, inst, window, arguments, ends: None, tails: 0 });
+        self.build(at, Inlined { log, inst, window, arguments, ends: None, pcall: None, tails: 0 });
         match i.c() {
             0 => {
                 self.forget_from(a + 1, at);
@@ -498,7 +528,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The function in register `r`, if it is one of Lua.
-    fn closure_in(&mut self, r: usize, other: Block) -> Val {
+    pub(super) fn closure_in(&mut self, r: usize, other: Block) -> Val {
         let tag = self.tag_of(r);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other);
@@ -511,7 +541,10 @@ impl<'a> Lowering<'a, '_> {
         if tail_calls_one(self.log, inside) && self.own().tails < MOST_TAILS && self.inline_tail(at) {
             return;
         }
+        // The frame of `pcall` would be missing.
+        let is_protected = self.own().pcall.is_some();
         match is_call_of_lua(self.log, inside) {
+            true if is_protected => self.exit(at, LEAVE),
             true => self.call_instead(at),
             false => self.exit(at, EXITED),
         }
@@ -573,8 +606,10 @@ impl<'a> Lowering<'a, '_> {
         for n in 0..arguments {
             self.pass_register(window + n, self.own_window(a) + n);
         }
-        let (ends, past) = (self.own().ends, self.own().first + self.own().code.len());
-        self.build_here(at, Inlined { log, inst, window, arguments, ends, tails: self.own().tails + 1 });
+        let own = self.own();
+        let (ends, pcall, past) = (own.ends, own.pcall, own.first + own.code.len());
+        let tails = own.tails + 1;
+        self.build_here(at, Inlined { log, inst, window, arguments, ends, pcall, tails });
         self.edge(past);
         self.now = None;
         true
@@ -614,7 +649,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Goes to `leave` unless there are registers up to this one.
-    fn has_registers(&mut self, end: usize, leave: Block) {
+    pub(super) fn has_registers(&mut self, end: usize, leave: Block) {
         let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
         let end = self.b.ins().iadd_imm_s(base, Self::slot(end) as i64);
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
@@ -631,8 +666,8 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The same where that is so.
-    fn build_here(&mut self, at: usize, what: Inlined<'a>) {
-        let Inlined { log, inst, window: called, arguments, ends, tails } = what;
+    pub(super) fn build_here(&mut self, at: usize, what: Inlined<'a>) {
+        let Inlined { log, inst, window: called, arguments, ends, pcall, tails } = what;
         let proto = log.proto();
         let parameters = proto.num_params as usize;
         let window = called + moves_by(log, arguments);
@@ -675,6 +710,7 @@ impl<'a> Lowering<'a, '_> {
             caller,
             call,
             ends,
+            pcall,
             tails,
             constants: variable,
         });
@@ -726,7 +762,11 @@ impl<'a> Lowering<'a, '_> {
         self.try_leaving(leave);
         self.has_registers(window + needs(log, count), leave);
         self.pass(closure, arguments);
-        self.build_here(at, Inlined { log, inst, window, arguments: count, ends: Some(ends), tails: 0 });
+        let arguments = count;
+        self.build_here(
+            at,
+            Inlined { log, inst, window, arguments, ends: Some(ends), pcall: None, tails: 0 },
+        );
         self.forget_from(window, at);
         true
     }
@@ -791,6 +831,14 @@ impl<'a> Lowering<'a, '_> {
         );
         let wants = caller.code[call - caller.first];
         let (to, wanted) = match frame.ends {
+            _ if frame.pcall.is_some() => {
+                let (to, wanted) = (wants.a() as usize, wants.c() as usize - 1);
+                self.end_pcall();
+                if wanted > 0 {
+                    self.define_plain(to, Tag::TRUE);
+                }
+                (to + 1, wanted.saturating_sub(1))
+            }
             // A list of one.
             None if wants.c() == 0 && count != 1 => return self.exit(at, EXITED),
             None if wants.c() == 0 => (wants.a() as usize, 1),

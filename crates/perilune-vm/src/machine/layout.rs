@@ -91,6 +91,12 @@ pub const VM_DUE: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::DUE_O
 pub const VM_VERSION: i32 = offset_of!(Vm, lua.proto_version) as i32;
 /// From a state to its running thread.
 pub const VM_THREAD: i32 = offset_of!(Vm, lua.thread) as i32;
+/// From a state to how many native calls are nested, 4 bytes: see [`MOST_NESTED`].
+pub const VM_NESTED: i32 = offset_of!(Vm, lua.c_calls) as i32;
+/// From a thread to how many calls of `pcall` and `xpcall` it is in, 4 bytes. Whoever is in one has counted it, whether there is a record of it yet or not.
+pub const THREAD_PCALLS: i32 = offset_of!(Thread, pcalls) as i32;
+/// These and nested native calls are fewer together, where `pcall` is called.
+pub const MOST_NESTED: u32 = crate::call::MAX_C_CALLS;
 /// From a thread to how many of its variables are to be closed, 4 bytes.
 pub const THREAD_TO_BE_CLOSED: i32 = offset_of!(Thread, tbc) as i32;
 /// From a thread to the uppermost of the upvalues whose variables are on its stack; null: none.
@@ -205,6 +211,22 @@ pub fn metamethod_words(ends: super::Ends, delta: u32) -> (u64, u64) {
     let tag = Tag::FRAME.0 as u64;
     let word = tag | (crate::frame::F_CONT as u64) << 8 | 1 << 16 | (delta as u64) << 32;
     (word, tag | (cont as u64) << 8 | (aux as u64) << 16)
+}
+
+/// The same for the frame of a function that `pcall` or `xpcall` has called, so many slots above the frame of that.
+pub fn protected_words(delta: u32) -> (u64, u64) {
+    let tag = Tag::FRAME.0 as u64;
+    let word = tag | (crate::frame::F_CONT as u64) << 8 | (-1i16 as u16 as u64) << 16 | (delta as u64) << 32;
+    (word, tag | (crate::frame::CONT_PCALL as u64) << 8)
+}
+
+/// The same for the frame of `pcall` or `xpcall`, so many slots above that of its caller, who wants so many results. The upper half of the second word is to be how many of them the thread was in before.
+pub fn pcall_words(delta: u32, results: i16, has_handler: bool) -> (u64, u64) {
+    use crate::frame::{F_NATIVE, F_PCALL};
+    let tag = Tag::FRAME.0 as u64;
+    let word =
+        tag | ((F_NATIVE | F_PCALL) as u64) << 8 | (results as u16 as u64) << 16 | (delta as u64) << 32;
+    (word, tag | (has_handler as u64) << 16)
 }
 
 /// The bit of what is at [`FRAME_CALL`] that says that the function has replaced another one.

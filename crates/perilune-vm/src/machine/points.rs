@@ -24,6 +24,17 @@ pub struct Built {
     pub after: usize,
     /// What its record says ([`layout::call_word`], [`layout::metamethod_words`], [`layout::moved_words`]).
     pub words: (u64, u64),
+    /// The call of `pcall` or `xpcall` that has called it.
+    pub protected: Option<Protected>,
+}
+
+/// A call of `pcall` or `xpcall` whose function is built in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// How many registers the first one of its frame is above that of the compiled function.
+    pub window: u32,
+    /// What its record says ([`layout::pcall_words`]).
+    pub words: (u64, u64),
 }
 
 /// Where machine code may be looked at. It belongs to the code, which has its address.
@@ -45,11 +56,12 @@ impl Point {
     /// Writes all records of functions that are built in place, down to the innermost, whose position is missing. Where its frame is.
     ///
     /// # Safety
-    /// `base` is that of a frame of the function whose code this belongs to, with the functions that are built in it where their frames have theirs.
-    unsafe fn write_records(&self, base: *mut Value) -> *mut Value {
+    /// `vm` is the state that runs; `base` is that of a frame of the function whose code this belongs to, with the functions that are built in it where their frames have theirs.
+    unsafe fn write_records(&self, vm: *mut Vm, base: *mut Value) -> *mut Value {
         // SAFETY: the caller's promise: the windows are within the stack, and each has its function below it.
         unsafe {
-            for Built { window, caller, after, words } in &self.built {
+            let mut nested = (*(*vm).lua.thread).pcalls;
+            for Built { window, caller, after, words, protected } in &self.built {
                 (*frame(base.add(*caller as usize))).pc = *after as *const Instr;
                 let own = base.add(*window as usize);
                 let closure = (*own.sub(layout::GAP as usize)).payload() as *const LuaClosure;
@@ -58,6 +70,16 @@ impl Point {
                 at(layout::FRAME_CALL).cast::<u64>().write(words.0);
                 at(layout::FRAME_CONSTANTS).cast::<*const Value>().write((*(*closure).proto).k);
                 at(layout::FRAME_TAG1).cast::<u64>().write(words.1);
+                if let Some(Protected { window, words }) = protected {
+                    // Each of them has been counted where it began.
+                    nested -= 1;
+                    let own = base.add(*window as usize).cast::<u8>();
+                    let at = |part: i32| own.offset(part as isize);
+                    at(layout::FRAME_PC).cast::<u64>().write(0);
+                    at(layout::FRAME_CALL).cast::<u64>().write(words.0);
+                    at(layout::FRAME_CONSTANTS).cast::<u64>().write(0);
+                    at(layout::FRAME_TAG1).cast::<u64>().write(words.1 | (nested as u64) << 32);
+                }
             }
             base.add(self.built.first().map_or(0, |innermost| innermost.window as usize))
         }
@@ -69,12 +91,12 @@ impl Point {
 /// # Safety
 /// As [`leave`].
 pub(crate) unsafe extern "C-unwind" fn write_records(
-    _: *mut Vm,
+    vm: *mut Vm,
     base: *mut Value,
     point: *const Point,
 ) -> u64 {
     // SAFETY: the caller's promise.
-    unsafe { (*point).write_records(base) as u64 }
+    unsafe { (*point).write_records(vm, base) as u64 }
 }
 
 /// For machine code: it is left at this point. Its answer.
@@ -88,7 +110,7 @@ pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, poin
         for (r, tag) in &point.tags {
             base.add(*r as usize).byte_add(Value::TAG_OFFSET).cast::<Tag>().write(*tag);
         }
-        let own = point.write_records(base);
+        let own = point.write_records(vm, base);
         (*frame(own)).pc = point.pc as *const Instr;
         (*vm).lua.base = own;
         match &point.counts {
@@ -111,7 +133,7 @@ pub(crate) unsafe extern "C-unwind" fn step_at(vm: *mut Vm, base: *mut Value, po
     // SAFETY: the caller's promise; the functions that do instructions have this type (`layout::step`).
     unsafe {
         let point = &*point;
-        let own = point.write_records(base);
+        let own = point.write_records(vm, base);
         let does = std::mem::transmute::<*const (), Does>(point.does as *const ());
         does(vm, own, (*frame(own)).k, point.pc as *const Instr)
     }
