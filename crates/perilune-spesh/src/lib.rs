@@ -55,6 +55,8 @@ mod compiler;
 #[cfg(machine_code)]
 pub mod fork;
 #[cfg(machine_code)]
+mod live;
+#[cfg(machine_code)]
 mod lower;
 #[cfg(machine_code)]
 pub mod memory;

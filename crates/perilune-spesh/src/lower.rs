@@ -52,6 +52,7 @@ use crate::backend::clif::{
     condcodes::IntCC, types,
 };
 use crate::backend::{self, clif};
+use crate::live::live;
 use crate::places::Built;
 use crate::positions::Place;
 use crate::trials::Trials;
@@ -67,6 +68,7 @@ use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 type Val = clif::Value;
@@ -255,6 +257,8 @@ pub(crate) struct Lowering<'a, 'b> {
     proto: &'a Proto,
     frame: FrameNumber,
     frames: Vec<Frame<'a>>,
+    /// What matters in functions, by their numbers.
+    lives: HashMap<usize, Rc<[Registers]>>,
     /// Where the places of functions inlined at calls begin.
     places: HashMap<usize, usize>,
     /// How many registers there may be, those of inlined functions included.
@@ -387,12 +391,14 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let changed = |l: &units::Region| {
             proto.code[l.head..=l.back].iter().fold(Registers::NONE, |set, i| set.or(i.changed()))
         };
+        let live: Rc<[Registers]> = live(proto).into();
         let mut lowering = Lowering {
             b,
             log,
             proto,
             frame: 0,
-            frames: vec![Frame::outer(log, constants)],
+            frames: vec![Frame::outer(log, constants, Rc::clone(&live))],
+            lives: HashMap::from([(log.function(), live)]),
             places,
             room,
             task,
@@ -457,8 +463,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 true => self.proto.num_params as usize,
                 false => tags.len(),
             };
+            let matters = self.in_use[at].and(self.live_at(at));
             let known = |(r, tags): (usize, &perilune_vm::machine::Tags)| {
-                let used = self.in_use[at].contains(r as u8) && !self.captured.contains(r as u8) && r < kept;
+                let used = matters.contains(r as u8) && !self.captured.contains(r as u8) && r < kept;
                 let changes = body.is_some_and(|l| self.changes(l, r));
                 let ty = match tags.only() {
                     Some(tag) if used => Ty::of(tag),
@@ -538,6 +545,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             self.at = at.saturating_sub(1);
             self.arrive(at);
             self.at = at;
+            self.forget_dead(at);
             if self.now.is_some() {
                 self.stepped = false;
                 backend::set_place(self.b, Place(at as u32));
@@ -637,7 +645,9 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     /// Jumps to instruction `to`, where this is known.
     fn edge_to(&mut self, to: usize, wanted: Vec<Register>) {
-        for (r, wanted) in wanted.into_iter().enumerate() {
+        self.forget_dead(to);
+        let live = self.live_at(to);
+        for (r, wanted) in wanted.into_iter().enumerate().filter(|(r, _)| live.contains(*r as u8)) {
             let Some(own) = self.register(r) else { return };
             match (wanted.ty, own.ty) {
                 (Ty::Any, _) => self.flush(r),

@@ -349,6 +349,15 @@ impl Registers {
     pub fn from(first: usize) -> Registers {
         Registers::range(first, 256)
     }
+    /// The registers so many above these.
+    pub fn above(self, by: usize) -> Registers {
+        let (words, bits) = (by / 64, by % 64);
+        Registers(std::array::from_fn(|n| {
+            let word = |n: usize| n.checked_sub(words).map_or(0, |n| self.0[n]);
+            let lower = if bits == 0 || n == 0 { 0 } else { word(n - 1) >> (64 - bits) };
+            word(n) << bits | lower
+        }))
+    }
     /// Those of either.
     pub fn or(self, other: Registers) -> Registers {
         Registers(std::array::from_fn(|n| self.0[n] | other.0[n]))
@@ -430,6 +439,11 @@ mod tests {
         assert_eq!(Registers::range(7, 0), Registers::NONE);
         assert_eq!(Registers::from(0).without(Registers::from(3)), Registers::range(0, 3));
         assert!(Registers::from(250).contains(255) && Registers::from(0).has(s));
+        assert_eq!(s.above(0), s);
+        assert_eq!(s.above(5), Registers::range(65, 10));
+        assert_eq!(s.above(64), Registers::range(124, 10));
+        assert_eq!(s.above(130), Registers::range(190, 10));
+        assert_eq!(Registers::from(0).above(200), Registers::from(200));
         assert!(s.is_apart(Registers::range(0, 60)) && !s.is_apart(Registers::range(69, 200)));
     }
 

@@ -30,12 +30,14 @@ use super::facts::FrameNumber;
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
 use crate::backend;
 use crate::backend::clif::{Block, InstBuilder, Variable, condcodes::IntCC, types};
+use crate::live::{behind, live};
 use crate::positions::Place;
 use perilune_syntax::bytecode::RK_CONST;
-use perilune_syntax::operands::{Field, Kind};
+use perilune_syntax::operands::{Field, Kind, Registers};
 use perilune_syntax::{Constant, Instr, Op};
 use perilune_vm::machine::{Ends, LEAVE, Log, MOST_INLINED, Operand, Site, layout};
 use perilune_vm::{Intrinsic, Native, Quick, Tag};
+use std::rc::Rc;
 
 /// So many registers more than the function's own may be used by inlined ones.
 pub(super) const ROOM: usize = 60;
@@ -77,6 +79,12 @@ pub(super) struct Frame<'a> {
     tails: usize,
     /// The address of its constants.
     constants: Variable,
+    /// Its own registers that matter before each of its instructions, from 0 on.
+    live: Rc<[Registers]>,
+    /// Registers of the compiled function that matter to others all the while.
+    kept: Registers,
+    /// Those that matter where its results have come back.
+    after: Registers,
 }
 
 /// A call of `pcall`, or of `xpcall`, which has a handler, whose function is built in place (`protect.rs`).
@@ -105,8 +113,11 @@ pub(super) struct Inlined<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub fn outer(log: &'a Log, constants: Variable) -> Frame<'a> {
+    pub fn outer(log: &'a Log, constants: Variable, live: Rc<[Registers]>) -> Frame<'a> {
         Frame {
+            live,
+            kept: Registers::NONE,
+            after: Registers::NONE,
             log,
             code: log.proto().code.to_vec(),
             first: 0,
@@ -130,6 +141,16 @@ impl<'a> Frame<'a> {
     /// The first register with an extra argument, and how many there are.
     pub fn extra(&self) -> (usize, usize) {
         (self.called + self.log.proto().num_params as usize, self.extra)
+    }
+
+    /// The registers that matter before a place of it.
+    pub fn live_at(&self, place: usize) -> Registers {
+        self.live.get(place - self.first).map_or(self.after, |own| own.above(self.window).or(self.kept))
+    }
+
+    /// Those that matter behind one.
+    fn live_behind(&self, place: usize) -> Registers {
+        behind(self.log.proto(), &self.live, place - self.first).above(self.window).or(self.kept)
     }
 
     fn has(&self, place: usize) -> bool {
@@ -360,6 +381,29 @@ impl<'a> Lowering<'a, '_> {
         let frame = &self.frames[self.frame_of(at) as usize];
         let i = frame.log.proto().code[at - frame.first];
         layout::call_word(i.a(), i.c() as i16 - 1)
+    }
+
+    /// Which registers of a function matter before each of its instructions.
+    fn live_of(&mut self, log: &Log) -> Rc<[Registers]> {
+        let known = self.lives.entry(log.function()).or_insert_with(|| live(log.proto()).into());
+        Rc::clone(known)
+    }
+
+    /// The registers that matter before the place.
+    pub(super) fn live_at(&self, at: usize) -> Registers {
+        self.frames[self.frame_of(at) as usize].live_at(at)
+    }
+
+    /// What does not matter from instruction `at` on is not known any more, and need not be stored.
+    pub(super) fn forget_dead(&mut self, at: usize) {
+        if self.now.is_none() {
+            return;
+        }
+        let live = self.live_at(at);
+        let registers = self.now.iter_mut().flat_map(|now| now.registers.iter_mut()).enumerate();
+        for (_, register) in registers.filter(|(r, _)| !live.contains(*r as u8)) {
+            *register = Register::UNKNOWN;
+        }
     }
 
     /// Which register of the compiled function is this one of the function that is being built.
@@ -700,8 +744,19 @@ impl<'a> Lowering<'a, '_> {
             0 => (self.frame, Some(at)),
             _ => (self.own().caller, self.own().call),
         };
+        let lowest = pcall.map_or(called, |pcall| pcall.window) - layout::GAP as usize;
+        let after = self.frames[caller as usize].live_behind(call.expect("an inlined frame"));
+        // Function, and extra arguments, which are below the frame.
+        let own = Registers::range(called - layout::GAP as usize, window - called + 1);
+        let kept = after.and(Registers::range(0, lowest)).or(own);
+        // Where a jump finds its condition.
+        let after = after.or(Registers::range(called - layout::GAP as usize, 1));
+        let live = self.live_of(log);
         self.frames.push(Frame {
             log,
+            live,
+            kept,
+            after,
             code,
             first,
             window,
@@ -720,6 +775,7 @@ impl<'a> Lowering<'a, '_> {
             self.at = place.saturating_sub(1).max(first);
             self.arrive(place);
             self.at = place;
+            self.forget_dead(place);
             if self.now.is_some() {
                 backend::set_place(self.b, Place(place as u32));
                 // The one before it has done this one as well.

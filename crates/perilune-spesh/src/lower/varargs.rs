@@ -265,6 +265,7 @@ impl Lowering<'_, '_> {
         if self.frame != 0 {
             return;
         }
+        self.forget_dead(at + 1);
         let Some(mut after) = self.now.clone() else { return };
         let Some(entry) = self.returns.remove(&at) else { return };
         self.entered.push(at);
