@@ -23,6 +23,7 @@ use crate::positions::{Place, Positions};
 use crate::target;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
@@ -36,8 +37,8 @@ pub mod clif {
 }
 
 use clif::{
-    ExtFuncData, ExternalName, FuncRef, FunctionBuilder, FunctionBuilderContext, Signature, UserExternalName,
-    UserFuncName,
+    ExtFuncData, ExternalName, FuncRef, Function, FunctionBuilder, FunctionBuilderContext, Inst,
+    InstructionData, Opcode, Signature, UserExternalName, UserFuncName, Value,
 };
 
 /// How much a backend checks and tells, besides compiling.
@@ -177,6 +178,7 @@ impl Backend {
             }
             buffers.builder = FunctionBuilderContext::new();
         }
+        drop_unused(&mut context.func);
         let done = context.compile(&*self.isa, &mut ControlPlane::default());
         done.map_err(|error| explain(error.inner))?;
         let code = context.take_compiled_code().expect("compiled without an error");
@@ -189,6 +191,69 @@ impl Backend {
             (positions(&code), code.buffer.traps().iter().map(|trap| trap.offset).collect());
         self.buffers = Some(buffers);
         Ok(Compiled { bytes, positions, frame, traps, listing: code.vcode })
+    }
+}
+
+/// Takes out what nobody uses the results of. The code generator does so as well, but leaves loads, and what they need.
+fn drop_unused(func: &mut Function) {
+    let mut uses: SecondaryMap<Value, u32> = SecondaryMap::new();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            for value in func.dfg.inst_values(inst) {
+                uses[func.dfg.resolve_aliases(value)] += 1;
+            }
+        }
+    }
+    let mut block = func.layout.last_block();
+    while let Some(current) = block {
+        block = func.layout.prev_block(current);
+        let mut inst = func.layout.last_inst(current);
+        while let Some(last) = inst {
+            inst = func.layout.prev_inst(last);
+            let is_unused = func.dfg.inst_results(last).iter().all(|&result| uses[result] == 0);
+            if !is_unused || !only_makes_results(func, last) {
+                continue;
+            }
+            for value in func.dfg.inst_values(last) {
+                uses[func.dfg.resolve_aliases(value)] -= 1;
+            }
+            func.layout.remove_inst(last);
+        }
+    }
+}
+
+/// Whether the instruction does nothing but make its results.
+fn only_makes_results(func: &Function, inst: Inst) -> bool {
+    let data = &func.dfg.insts[inst];
+    let opcode = data.opcode();
+    let acts = opcode.can_store()
+        || opcode.is_call()
+        || opcode.is_terminator()
+        || opcode.is_branch()
+        || opcode.other_side_effects();
+    match data.memflags_data(&func.dfg) {
+        Some(flags) => !acts && flags.trap_code().is_none(),
+        None => !acts && !opcode.can_load() && !opcode.can_trap(),
+    }
+}
+
+/// The integer that a value is, if it is a constant.
+pub fn integer(func: &Function, value: Value) -> Option<i64> {
+    let inst = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst()?;
+    match func.dfg.insts[inst] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => Some(imm.bits()),
+        _ => None,
+    }
+}
+
+/// What a value is the sum of, and a constant.
+pub fn sum(func: &Function, value: Value) -> Option<(Value, i64)> {
+    let inst = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst()?;
+    match func.dfg.insts[inst] {
+        InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] } => {
+            integer(func, b).map(|n| (a, n)).or_else(|| integer(func, a).map(|n| (b, n)))
+        }
+        _ => None,
     }
 }
 

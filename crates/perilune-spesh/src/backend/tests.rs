@@ -57,6 +57,30 @@ fn a_function_is_compiled_installed_and_called() {
     assert_eq!(code.bytes(), compiled.bytes);
 }
 
+/// Loads that nobody uses, and what only they use, are not in the code; what may trap, or stores, is.
+#[test]
+fn what_nobody_uses_is_left_out() {
+    let with = |flags: MemFlagsData, stores: bool| {
+        let build = |builder: &mut FunctionBuilder<'_>| {
+            let a = begin(builder)[0];
+            let address = builder.ins().iadd_imm_s(a, 64);
+            let next = builder.ins().load(types::I64, flags, address, 8);
+            let more = builder.ins().iadd_imm_s(next, 1);
+            let last = builder.ins().load(types::I64, flags, more, 0);
+            if stores {
+                builder.ins().store(flags, last, a, 0);
+            }
+            let sum = builder.ins().iadd_imm_s(a, 42);
+            builder.ins().return_(&[sum]);
+        };
+        backend().compile(signature(1), build).unwrap().bytes
+    };
+    assert_eq!(with(MemFlagsData::trusted(), false), add(&mut backend(), 42).bytes);
+    let stored = with(MemFlagsData::trusted(), true);
+    assert!(stored.len() > add(&mut backend(), 42).bytes.len() + 12);
+    assert!(with(MemFlagsData::new(), false).len() > add(&mut backend(), 42).bytes.len() + 8);
+}
+
 #[test]
 fn helpers_are_called_by_address() {
     extern "C" fn helper(a: i64) -> i64 {

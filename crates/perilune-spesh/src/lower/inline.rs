@@ -149,7 +149,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Those that matter behind one.
-    fn live_behind(&self, place: usize) -> Registers {
+    pub fn live_behind(&self, place: usize) -> Registers {
         behind(self.log.proto(), &self.live, place - self.first).above(self.window).or(self.kept)
     }
 

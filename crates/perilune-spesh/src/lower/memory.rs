@@ -779,7 +779,13 @@ impl Lowering<'_, '_> {
             return Some(Known { ty: Ty::Int, val: self.b.ins().iconst(types::I64, r as i64 - 1) });
         }
         let key = self.known(r as usize).filter(|k| k.ty.is_number())?;
-        let val = if key.ty == Ty::Int { self.b.ins().iadd_imm_s(key.val, -1) } else { key.val };
+        // What a key of its own is the sum of need not live on for the loop that counts it.
+        let is_variable = self.own().live_behind(self.at).contains(r as u8);
+        let val = match key.ty {
+            Ty::Int if is_variable => self.b.ins().iadd_imm_s(key.val, -1),
+            Ty::Int => self.plus(key.val, -1),
+            _ => key.val,
+        };
         Some(Known { ty: key.ty, val })
     }
 

@@ -1,6 +1,7 @@
 //! Arithmetic on numbers whose types are known. Everything else is the interpreter's.
 
 use super::{Known, Lowering, Ty};
+use crate::backend;
 use crate::backend::clif::{
     Block, InstBuilder, MemFlagsData, Value, condcodes::FloatCC, condcodes::IntCC, types,
 };
@@ -204,8 +205,20 @@ impl Lowering<'_, '_> {
     /// The float of a number.
     pub(super) fn float(&mut self, n: Known) -> crate::backend::clif::Value {
         match n.ty {
-            Ty::Int => self.b.ins().fcvt_from_sint(types::F64, n.val),
+            Ty::Int => match backend::integer(self.b.func, n.val) {
+                Some(n) => self.b.ins().f64const(n as f64),
+                None => self.b.ins().fcvt_from_sint(types::F64, n.val),
+            },
             _ => n.val,
+        }
+    }
+
+    /// An integer and so many more.
+    pub(super) fn plus(&mut self, val: backend::clif::Value, more: i64) -> backend::clif::Value {
+        match backend::sum(self.b.func, val) {
+            Some((val, n)) if n.wrapping_add(more) == 0 => val,
+            Some((val, n)) => self.b.ins().iadd_imm_s(val, n.wrapping_add(more)),
+            None => self.b.ins().iadd_imm_s(val, more),
         }
     }
 
