@@ -78,7 +78,7 @@ fn what_nobody_uses_is_left_out() {
     assert_eq!(with(MemFlagsData::trusted(), false), add(&mut backend(), 42).bytes);
     let stored = with(MemFlagsData::trusted(), true);
     assert!(stored.len() > add(&mut backend(), 42).bytes.len() + 8);
-    assert!(with(MemFlagsData::new(), false).len() > add(&mut backend(), 42).bytes.len() + 8);
+    assert!(with(MemFlagsData::new(), false).len() > add(&mut backend(), 42).bytes.len() + 6);
 }
 
 #[test]
