@@ -48,17 +48,16 @@ impl<'a> Lowering<'a, '_> {
         self.flush_all();
         let slow = self.aside();
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let tag = self.tag_of(a);
-        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
-        self.unless(is, slow.block);
-        let closure = self.payload_of(a);
         let callee = self.known_callee(at);
         let inst = match callee {
             Some(log) => {
                 let other = self.exit_block(at, EXITED);
-                self.instance_of(a, closure, log, other).1
+                self.function_in(a, log, other).1
             }
-            None => self.load(types::I64, closure, layout::CLOSURE_INST),
+            None => {
+                let closure = self.closure_in(a, slow.block);
+                self.load(types::I64, closure, layout::CLOSURE_INST)
+            }
         };
         let run = self.load(types::I64, inst, layout::INST_NATIVE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);

@@ -74,6 +74,8 @@ pub(super) enum Fact {
     Native(Name, usize),
     /// The value is the native at this address, with upvalues.
     NativeClosure(Name, usize),
+    /// The value is a function of Lua with this code ([`perilune_vm::machine::Log::function`]): its instance.
+    Function(Name, usize),
     /// The value is one of which nothing is known: its payload and tag. Not hoisted, and over with the next call: it is in a slot as well.
     Held(Name),
     /// The value is a shared array with this type of elements, by number ([`perilune_vm::shared::Element`]): their address, and how many there are. None of it ever changes.
@@ -103,6 +105,7 @@ impl Fact {
             | Fact::Class(name, ..)
             | Fact::Native(name, _)
             | Fact::NativeClosure(name, _)
+            | Fact::Function(name, _)
             | Fact::Held(name)
             | Fact::Elements(name, _) => Some(name),
             Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
@@ -114,7 +117,7 @@ impl Fact {
     /// It can hold of the value of a register of this type.
     pub(super) fn suits(self, ty: Ty) -> bool {
         match self {
-            Fact::Native(..) | Fact::NativeClosure(..) => true,
+            Fact::Native(..) | Fact::NativeClosure(..) | Fact::Function(..) => true,
             Fact::Elements(..) | Fact::Held(_) => ty == Ty::Any,
             _ => ty == Ty::Table,
         }
@@ -122,7 +125,7 @@ impl Fact {
 
     /// Nothing that is done to the value can make it false.
     fn is_for_good(self) -> bool {
-        matches!(self, Fact::Native(..) | Fact::NativeClosure(..) | Fact::Elements(..))
+        matches!(self, Fact::Native(..) | Fact::NativeClosure(..) | Fact::Function(..) | Fact::Elements(..))
             && !self.of().is_some_and(Name::is_of_variable)
     }
 
@@ -141,6 +144,7 @@ impl Fact {
             | Fact::Fresh(_)
             | Fact::Native(..)
             | Fact::NativeClosure(..)
+            | Fact::Function(..)
             | Fact::Held(_)
             | Fact::Elements(..) => 0,
         };
@@ -158,6 +162,7 @@ impl Fact {
             Fact::Class(_, frame, cache, node) => Fact::Class(name, frame, cache, node),
             Fact::Native(_, native) => Fact::Native(name, native),
             Fact::NativeClosure(_, native) => Fact::NativeClosure(name, native),
+            Fact::Function(_, function) => Fact::Function(name, function),
             Fact::Held(_) => Fact::Held(name),
             Fact::Elements(_, element) => Fact::Elements(name, element),
             Fact::Upvalue(..)
@@ -203,6 +208,7 @@ impl State {
                     | Fact::Writable(_)
                     | Fact::Native(..)
                     | Fact::NativeClosure(..)
+                    | Fact::Function(..)
                     | Fact::Held(_)
                     | Fact::Elements(..)
             )
@@ -335,6 +341,13 @@ impl Lowering<'_, '_> {
             self.is_native_closure(r, native, exit);
             return true;
         }
+        if let (Fact::Function(_, function), Some(r)) = (fact, holder) {
+            self.function(r, function, exit);
+            return true;
+        }
+        if let (Fact::Native(..) | Fact::Function(..), Some(Name::Upvalue(frame, n))) = (fact, fact.of()) {
+            return frame == self.frame && self.find_out_of_upvalue(fact, n, exit);
+        }
         if let (Fact::Elements(_, element), Some(r)) = (fact, holder) {
             self.elements(r, element, exit);
             return true;
@@ -367,6 +380,7 @@ impl Lowering<'_, '_> {
                 Fact::Fresh(_)
                 | Fact::Native(..)
                 | Fact::NativeClosure(..)
+                | Fact::Function(..)
                 | Fact::Elements(..)
                 | Fact::Held(_),
                 _,
@@ -374,6 +388,57 @@ impl Lowering<'_, '_> {
             | (_, None) => return false,
         }
         true
+    }
+
+    /// The same of an upvalue that is a function.
+    fn find_out_of_upvalue(&mut self, fact: Fact, n: u16, exit: Block) -> bool {
+        let address = self.upvalue_address(n);
+        let tag = self.load(types::I8, address, layout::TAG);
+        let payload = self.load(types::I64, address, layout::PAYLOAD);
+        let (wanted, instance) = match fact {
+            Fact::Native(_, native) => {
+                let wanted = self.b.ins().iconst(types::I64, native as i64);
+                let same = self.b.ins().icmp(IntCC::Equal, payload, wanted);
+                self.unless(same, exit);
+                (Tag::NATIVE, None)
+            }
+            Fact::Function(..) => (Tag::CLOSURE, Some(payload)),
+            _ => return false,
+        };
+        let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
+        self.unless(is, exit);
+        match (fact, instance) {
+            (Fact::Function(_, function), Some(closure)) => {
+                let instance = self.instance(closure, function, exit);
+                self.keep(fact, vec![instance]);
+            }
+            _ => self.keep(fact, Vec::new()),
+        }
+        true
+    }
+
+    /// The instance of a closure that is one of this function, else goes to `other`.
+    fn instance(&mut self, closure: Value, function: usize, other: Block) -> Value {
+        let instance = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let own = self.load(types::I64, instance, layout::INST_PROTO);
+        let wanted = self.b.ins().iconst(types::I64, function as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, other);
+        instance
+    }
+
+    /// The instance of the function of Lua that register `r` holds, which is this one, else goes to `other`.
+    pub(super) fn function(&mut self, r: usize, function: usize, other: Block) -> Value {
+        let fact = Fact::Function(self.name_of(r), function);
+        if !self.has(fact) {
+            let closure = self.closure_in(r, other);
+            let instance = self.instance(closure, function, other);
+            if self.captured.contains(r as u8) {
+                return instance;
+            }
+            self.keep(fact, vec![instance]);
+        }
+        self.values(fact)[0]
     }
 
     /// The name of what register `r` holds.

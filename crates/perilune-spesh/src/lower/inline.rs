@@ -550,8 +550,7 @@ impl<'a> Lowering<'a, '_> {
         let a = i.a() as usize;
         let window = self.own_window(a);
         let other = self.exit_block(at, EXITED);
-        let closure = self.closure_in(a, other);
-        let (_, inst) = self.instance_of(a, closure, log, other);
+        let (_, inst) = self.function_in(a, log, other);
         let arguments = i.b() as usize - 1;
         self.build(at, Inlined { log, inst, window, arguments, ends: None, pcall: None, tails: 0 });
         match i.c() {
@@ -640,8 +639,7 @@ impl<'a> Lowering<'a, '_> {
         let (a, arguments) = (i.a() as usize, i.b() as usize - 1);
         let Some(log) = self.to_build(at, window, arguments, self.own().caller) else { return false };
         let (other, leave) = (self.exit_block(at, EXITED), self.exit_block(at, LEAVE));
-        let closure = self.closure_in(a, other);
-        let (closure, inst) = self.instance_of(a, closure, log, other);
+        let (closure, inst) = self.function_in(a, log, other);
         self.try_leaving(leave);
         self.has_registers(window + needs(log, arguments), leave);
         // Nothing of the function that makes the call is there any more.
@@ -671,19 +669,16 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// The closure in register `r`, and its instance, which is one of this function, else goes to `other`.
+    /// The closure in register `r`, which is one of this function, and its instance, else goes to `other`.
     ///
     /// Where the compiled function calls itself it has to be the same closure, too. That one is known before what is in the register has been loaded, so it is taken instead, and
     /// what follows need not wait: a chain of loads from one call to the next would take longer than all that the calls do.
-    pub(super) fn instance_of(&mut self, r: usize, closure: Val, log: &Log, other: Block) -> (Val, Val) {
+    pub(super) fn function_in(&mut self, r: usize, log: &Log, other: Block) -> (Val, Val) {
         if log.function() != self.frames[0].log.function() {
-            let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-            let own = self.load(types::I64, inst, layout::INST_PROTO);
-            let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-            let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
-            self.unless(same, other);
-            return (closure, inst);
+            let inst = self.function(r, log.function(), other);
+            return (self.payload_of(r), inst);
         }
+        let closure = self.closure_in(r, other);
         let base = self.b.use_var(self.base);
         let own = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
         let same = self.b.ins().icmp(IntCC::Equal, closure, own);

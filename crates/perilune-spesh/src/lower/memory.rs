@@ -54,13 +54,6 @@ impl Lowering<'_, '_> {
         self.put(a, tag, payload);
     }
 
-    /// The slot of register `a` gets the value at an address; it is not looked at.
-    fn fetch(&mut self, a: usize, address: Value, offset: i32) {
-        let tag = self.load(types::I8, address, offset + layout::TAG);
-        let payload = self.load(types::I64, address, offset + layout::PAYLOAD);
-        self.put(a, tag, payload);
-    }
-
     /// Register `a` becomes a value of which nothing is known.
     pub(super) fn put(&mut self, a: usize, tag: Value, payload: Value) {
         let base = self.b.use_var(self.base);
@@ -166,8 +159,21 @@ impl Lowering<'_, '_> {
         let a = i.a() as usize;
         match self.result(at) {
             Ty::Any => {
-                let address = self.upvalue_address(i.b());
-                self.fetch(a, address, 0);
+                let name = Name::Upvalue(self.frame, i.b());
+                match self.has(Fact::Held(name)) {
+                    true => {
+                        let values = self.values(Fact::Held(name));
+                        self.put(a, values[1], values[0]);
+                    }
+                    false => {
+                        let address = self.upvalue_address(i.b());
+                        let tag = self.load(types::I8, address, layout::TAG);
+                        let payload = self.load(types::I64, address, layout::PAYLOAD);
+                        self.put(a, tag, payload);
+                        self.keep(Fact::Held(name), vec![payload, tag]);
+                    }
+                }
+                self.is_copy(a, name);
             }
             Ty::Table => {
                 let exit = self.other_result(at, at);
@@ -780,7 +786,8 @@ impl Lowering<'_, '_> {
         }
         let key = self.known(r as usize).filter(|k| k.ty.is_number())?;
         // What a key of its own is the sum of need not live on for the loop that counts it.
-        let is_variable = self.own().live_behind(self.at).contains(r as u8);
+        let own = r as u8;
+        let is_variable = self.own().live_behind(self.at).contains(own) && !self.code(self.at).changes(own);
         let val = match key.ty {
             Ty::Int if is_variable => self.b.ins().iadd_imm_s(key.val, -1),
             Ty::Int => self.plus(key.val, -1),

@@ -27,8 +27,7 @@ impl<'a> Lowering<'a, '_> {
         let window = function + layout::GAP as usize;
         let other = self.exit_block(at, EXITED);
         self.is_native(a, native, other);
-        let closure = self.closure_in(own, other);
-        let (closure, inst) = self.instance_of(own, closure, log, other);
+        let (closure, inst) = self.function_in(own, log, other);
         let handler = has_handler.then(|| self.closure_in(own + 1, other));
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
