@@ -12,6 +12,10 @@
 //! # How long a twin stays
 //! In the sender: until the string is dead, or until a collection finds that nobody else has a count of it. One that has been sent again stays for [`PATIENCE`] collections more. In a receiver, a
 //! twin that has arrived is a root for as many; without that, each task that brings it would need a major collection to lose it. When memory is short, neither keeps any ([`Strings::let_go`]).
+//!
+//! Making an island costs more than copying into words does, by its hash and its pages. A sender whose twins have been for nothing, [`TRIES`] in a row, copies large strings into words the first time,
+//! and makes a twin when one comes again; then it makes them at once again.
+//!
 //! What the program's account has of a twin is an island's pages; the heap of nobody is charged for it, as for messages. It outlives the domain that it was made in.
 //!
 //! # Rejected
@@ -32,6 +36,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) const LARGE_STRING: usize = 64 << 10;
 /// How many twins a domain remembers.
 const MOST: usize = 32;
+/// So many twins in a row that were not sent again, and the next string gets none at once.
+const TRIES: u32 = 4;
 /// So many collections what has been sent again, or has arrived, is kept.
 const PATIENCE: u8 = 2;
 
@@ -39,10 +45,10 @@ const PATIENCE: u8 = 2;
 struct Twin {
     /// Its address.
     original: u64,
-    copy: Value,
-    island: IslandRef,
-    /// The crossing that it was made for; see [`Strings::begin`].
-    made: u64,
+    /// `None`: it has been copied into words.
+    island: Option<(Value, IslandRef)>,
+    /// The crossing that came first; see [`Strings::begin`].
+    first: u64,
     /// It has been sent since.
     again: bool,
     /// Collections since it was sent.
@@ -64,6 +70,8 @@ struct Arrived {
 pub(super) struct Strings {
     twins: Vec<Twin>,
     arrived: Vec<Arrived>,
+    /// Twins that were for nothing since one was not.
+    wasted: u32,
     /// Crossings so far: packing that begins once more belongs to the same.
     crossings: u64,
     /// How many twins have been made, and how many crossings have taken one that was there.
@@ -124,19 +132,23 @@ impl Strings {
 
     /// At the end of a collection.
     pub fn collected(&mut self, major: bool, ageing: bool, is_marked: &impl Fn(Obj) -> bool) {
+        let mut wasted = 0;
         self.twins.retain_mut(|t| {
             let is_alive = || Value::raw(Tag::STRING, t.original).obj().is_some_and(is_marked);
-            if (major || t.is_young) && !is_alive() {
-                return false;
+            let mut stays = !(major || t.is_young) || is_alive();
+            if stays && ageing {
+                t.is_young = false;
+                t.idle = t.idle.saturating_add(1);
+                stays = match &t.island {
+                    // What others have is not freed by letting go of it.
+                    Some((_, island)) => (t.again && t.idle <= PATIENCE) || island.count() > 1,
+                    None => t.idle <= PATIENCE,
+                };
             }
-            if !ageing {
-                return true;
-            }
-            t.is_young = false;
-            t.idle = t.idle.saturating_add(1);
-            // What others have is not freed by letting go of it.
-            (t.again && t.idle <= PATIENCE) || t.island.count() > 1
+            wasted += u32::from(!stays && t.is_wasted());
+            stays
         });
+        self.wasted = self.wasted.saturating_add(wasted);
         if ageing {
             self.arrived.retain_mut(|a| {
                 a.idle += 1;
@@ -148,9 +160,17 @@ impl Strings {
     fn remember(&mut self, twin: Twin) {
         if self.twins.len() >= MOST {
             let at = self.twins.iter().position(|t| !t.again).unwrap_or(0);
-            self.twins.remove(at);
+            let gone = self.twins.remove(at);
+            self.wasted = self.wasted.saturating_add(gone.is_wasted().into());
         }
         self.twins.push(twin);
+    }
+}
+
+impl Twin {
+    /// Nobody has had any use of the island.
+    fn is_wasted(&self) -> bool {
+        self.island.is_some() && !self.again
     }
 }
 
@@ -171,31 +191,39 @@ impl Vm {
         self.lua.crossing.parcel.strings.counts
     }
 
+    /// `None`: it is to be copied into words.
     fn sent_string(&mut self, v: Value, is_for_many: bool) -> Option<SentString> {
         let strings = &mut self.lua.crossing.parcel.strings;
         let crossing = strings.crossings;
-        if let Some(twin) = strings.twins.iter_mut().find(|t| t.original == v.payload()) {
-            let is_again = twin.made != crossing;
-            twin.idle = 0;
-            twin.again |= is_again;
-            strings.counts[1] += u64::from(is_again);
-            return Some(SentString::new(twin.copy, twin.island.clone(), !is_again && !is_for_many));
-        }
-        let (copy, island) = self.share_string(v)?;
-        self.heap.note_given(island.bytes());
-        let strings = &mut self.lua.crossing.parcel.strings;
-        strings.counts[0] += 1;
-        let sent = SentString::new(copy, island.clone(), !is_for_many);
-        strings.remember(Twin {
-            original: v.payload(),
-            copy,
-            island,
-            made: crossing,
-            again: false,
-            idle: 0,
-            is_young: true,
+        let at = strings.twins.iter().position(|t| t.original == v.payload()).unwrap_or_else(|| {
+            let original = v.payload();
+            let (again, idle, is_young) = (false, 0, true);
+            strings.remember(Twin { original, island: None, first: crossing, again, idle, is_young });
+            strings.twins.len() - 1
         });
-        Some(sent)
+        let twin = &mut strings.twins[at];
+        let is_again = twin.first != crossing;
+        twin.idle = 0;
+        twin.again |= is_again;
+        if is_again {
+            strings.wasted = 0;
+        }
+        let (copy, island) = match twin.island.clone() {
+            Some(known) => {
+                strings.counts[1] += u64::from(is_again);
+                known
+            }
+            None if !is_again && !is_for_many && strings.wasted >= TRIES => return None,
+            None => {
+                let made = self.share_string(v)?;
+                self.heap.note_given(made.1.bytes());
+                let strings = &mut self.lua.crossing.parcel.strings;
+                strings.counts[0] += 1;
+                strings.twins[at].island = Some(made.clone());
+                made
+            }
+        };
+        Some(SentString::new(copy, island, !is_again && !is_for_many))
     }
 
     /// The string of a graph as one of this domain's. No safepoint.
