@@ -210,7 +210,9 @@ impl Cache {
         const FEW: usize = 16;
         let newest = self.stale.iter().rev().take(FEW);
         let is_of_it = |number: &&u64| {
-            self.entries.get(number).is_some_and(|e| e.members.first().is_some_and(|m| m.0 == root && m.0 != 0))
+            self.entries
+                .get(number)
+                .is_some_and(|e| e.members.first().is_some_and(|m| m.0 == root && m.0 != 0))
         };
         newest.filter(is_of_it).copied().collect()
     }

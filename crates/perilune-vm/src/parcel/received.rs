@@ -133,15 +133,8 @@ impl Received {
         }
         let bytes = picture.graph.bytes();
         self.bytes += bytes;
-        let instance = Instance {
-            bytes,
-            leans_on,
-            objects,
-            idle: 0,
-            is_whole: true,
-            leaning: 0,
-            is_replaced: false,
-        };
+        let instance =
+            Instance { bytes, leans_on, objects, idle: 0, is_whole: true, leaning: 0, is_replaced: false };
         self.instances.insert(number, instance);
     }
 
