@@ -99,6 +99,38 @@ fn what_many_unpack_is_copied_by_one() {
     assert_eq!(other.heap().islands().len(), 1);
 }
 
+/// The same at once: one thread copies, all others hold the island.
+#[test]
+fn threads_that_unpack_at_once_agree_who_copies() {
+    let (mut vm, s) = with_string(200_000, "pq");
+    let wanted = text(s);
+    for _ in 0..20 {
+        (0..4).for_each(|_| vm.collect_full());
+        let parcel = message(&mut vm, s);
+        let twice = vm.sent_string_counts()[1];
+        let second = message(&mut vm, s);
+        assert_eq!(vm.sent_string_counts()[1], twice + 1);
+        let start = std::sync::Barrier::new(3);
+        let held: usize = std::thread::scope(|scope| {
+            let threads = [(); 3].map(|()| {
+                scope.spawn(|| {
+                    let mut other = new_vm();
+                    start.wait();
+                    assert!(text(receive(&mut other, &parcel)) == wanted);
+                    let held = other.heap().islands().len();
+                    assert!(text(receive(&mut other, &second)) == wanted);
+                    assert_eq!(other.heap().islands().len(), 1);
+                    other.collect_full();
+                    assert!(text(other.stack_get(1)) == wanted && text(other.stack_get(2)) == wanted);
+                    held
+                })
+            });
+            threads.map(|t| t.join().expect("no thread fails")).iter().sum()
+        });
+        assert_eq!(held, 2);
+    }
+}
+
 /// It lives on when the machine that it comes from is gone, and goes with the last one that refers to it.
 #[test]
 fn strings_outlive_their_domain() {
