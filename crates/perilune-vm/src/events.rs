@@ -25,8 +25,11 @@ pub(crate) struct Events {
     /// The last request of a tool that this domain has dealt with, and the session that it was made in.
     request: (u32, u32),
     /// Numbers of the names of prototypes, with what they are made of: another prototype may come to lie at the address of one.
-    functions: HashMap<*const Proto, (Arc<[u8]>, u32, u32)>,
+    functions: FunctionNames,
 }
+
+/// By prototype: its source, its line, the number of its name.
+type FunctionNames = HashMap<*const Proto, (Arc<[u8]>, u32, u32), foldhash::fast::FixedState>;
 
 /// Names of functions that are remembered.
 const MOST_FUNCTIONS: usize = 4096;
@@ -40,7 +43,7 @@ impl Default for Events {
             entered: false,
             known_to: 0,
             request: (0, 0),
-            functions: HashMap::new(),
+            functions: HashMap::default(),
         }
     }
 }

@@ -192,6 +192,7 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn find_room(&mut self, bytes: usize) -> LuaResult<()> {
+        self.lua.crossing.parcel.memory_is_short();
         self.with_client(|heap, client| heap.collect_full(client));
         if !self.heap.has_room(bytes) && crate::cycles::collect() > 0 {
             self.with_client(|heap, client| heap.collect_full(client));
@@ -200,6 +201,16 @@ impl Vm {
             self.heap.make_due();
         }
         if self.heap.has_room(bytes) { Ok(()) } else { Err(self.out_of_memory()) }
+    }
+
+    /// A complete collection where no Lua code may run: finalisers have to wait.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn collect_garbage_now(&mut self) {
+        self.with_client(|heap, client| heap.collect_full(client));
+        if !self.lua.gc.pending.is_empty() {
+            self.heap.make_due();
+        }
     }
 
     #[cold]
@@ -228,6 +239,7 @@ impl Vm {
         self.report_long_pause();
         crate::cycles::collect_if_due();
         if self.heap.over_limit() || self.heap.takes_full() {
+            self.lua.crossing.parcel.memory_is_short();
             self.with_client(|heap, client| heap.collect_full(client));
             self.report_long_pause();
             if self.heap.over_limit() && crate::cycles::collect() > 0 {

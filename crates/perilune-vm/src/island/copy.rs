@@ -111,7 +111,7 @@ pub(super) fn copy(vm: &mut Vm, v: Value) -> LuaResult<(Value, IslandRef)> {
     })
 }
 
-fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
+pub(super) fn try_copy(vm: &mut Vm, v: Value) -> Attempt<(Value, IslandRef)> {
     let island = IslandBuilder::new()?;
     let (entries, texts) = vm.lua.islands.scratch.take();
     let mut c = Copier {

@@ -77,6 +77,12 @@ impl Vm {
         Ok(shared)
     }
 
+    /// A string's copy in an island of its own, which this domain does not hold; `None`: there is no memory for it.
+    pub(crate) fn share_string(&mut self, v: Value) -> Option<(Value, IslandRef)> {
+        debug_assert!(v.tag() == Tag::STRING && !v.is_in_island());
+        copy::try_copy(self, v).ok()
+    }
+
     /// Whether sharing `v` would change nothing: it is in an island, a shared object, or of a type whose values have neither state nor
     /// identity (nil, booleans, numbers, strings, native functions without upvalues).
     pub fn is_shared(&self, v: Value) -> bool {

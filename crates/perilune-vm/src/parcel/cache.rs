@@ -61,6 +61,8 @@ pub(super) struct Picture {
     pub graph: Graph,
     /// No other picture or crossing of the process has it.
     pub number: u64,
+    /// Older ones of what it was made for: nothing sends them again.
+    pub replaces: Box<[u64]>,
     home: u64,
     held: Arc<[Held]>,
     by: Arc<[u32]>,
@@ -201,6 +203,18 @@ impl Cache {
             let entries = &self.entries;
             self.at.retain(|_, at| entries.get(&at.0).is_some_and(|e| e.picture.is_some()));
         }
+    }
+
+    /// Stale pictures of what has this address, or had it, as far as copies of them may be alive: the newest of a few.
+    fn stale_of(&self, root: u64) -> Box<[u64]> {
+        const FEW: usize = 16;
+        let newest = self.stale.iter().rev().take(FEW);
+        let is_of_it = |number: &&u64| {
+            self.entries
+                .get(number)
+                .is_some_and(|e| e.members.first().is_some_and(|m| m.0 == root && m.0 != 0))
+        };
+        newest.filter(is_of_it).copied().collect()
     }
 
     /// Makes room for a picture that would lean on too many others: those of them that are no classes, and that `keeps` has nothing against, become stale, so that it shows their members
@@ -411,8 +425,16 @@ impl Vm {
             emit(PictureMade { size, stack, objects });
         }
         let (home, number) = (self.home_number(), super::origin::next_number());
-        let picture =
-            Picture { graph: shown.graph, number, home, held: shown.held.into(), by: shown.by.into() };
+        let root = shown.members.first().map_or(0, |m| m.0);
+        let replaces = self.lua.crossing.parcel.cache.stale_of(root);
+        let picture = Picture {
+            graph: shown.graph,
+            number,
+            replaces,
+            home,
+            held: shown.held.into(),
+            by: shown.by.into(),
+        };
         for &(address, tag, _) in &shown.members {
             let v = Value::raw(Tag(tag), address);
             if v.tag() == Tag::TABLE && !v.gc::<Table>().is_frozen() {

@@ -49,6 +49,8 @@ pub(super) mod code {
     pub const PARTIAL: u8 = 19;
     /// A table or function in a picture: number of the picture; its number there in the next word.
     pub const PICTURE: u8 = 20;
+    /// As `LONG_STRING`; its number in [`super::Refs::strings`] in the argument.
+    pub const LARGE_STRING: u8 = 21;
 }
 
 /// What it takes to make a table, in two words.
@@ -141,6 +143,8 @@ pub(super) struct Refs {
     pub protos: Vec<Arc<Proto>>,
     pub shared: Vec<SharedArc>,
     pub islands: Vec<perilune_heap::IslandRef>,
+    /// Large strings, each in an island of its own, which refers to nothing.
+    pub strings: Vec<super::strings::SentString>,
     pub known: Vec<Known>,
     pub modules: Vec<ModuleRef>,
     /// Some of the modules are no part of the standard library.
@@ -254,7 +258,20 @@ impl Graph {
     /// What events say of it.
     #[cold]
     pub fn told(&self) -> (Bytes, Stack, Few) {
-        (Bytes(self.bytes() as u64), Stack(self.sent_at), Few::of(u64::from(self.objects)))
+        let bytes = self.bytes() + self.to_copy();
+        (Bytes(bytes as u64), Stack(self.sent_at), Few::of(u64::from(self.objects)))
+    }
+
+    /// Bytes of large strings that whoever unpacks it next copies (`strings.rs`).
+    pub fn to_copy(&self) -> usize {
+        self.refs.as_ref().map_or(0, |refs| refs.strings.iter().map(|s| s.to_copy()).sum())
+    }
+
+    /// The least room that it takes to unpack it, in bytes: half of the words, whatever they are, and large strings. 0 if that is not worth looking for.
+    pub fn room(&self) -> usize {
+        const LARGE: usize = 8 << 10;
+        let bytes = self.bytes();
+        if bytes > LARGE { bytes / 2 + self.to_copy() } else { self.to_copy() }
     }
 
     /// Bytes that it takes, what it refers to left out.

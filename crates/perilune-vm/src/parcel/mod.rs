@@ -15,6 +15,7 @@
 //! | `origin.rs` | what comes home |
 //! | `cache.rs`, `picture.rs`, `received.rs` | what is packed once for many parcels |
 //! | `again.rs` | functions that cross many times |
+//! | `strings.rs` | large strings |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
 //! | `modules.rs` | modules, found again by name |
@@ -48,6 +49,7 @@ mod refusal;
 mod search;
 mod seen;
 mod snapshot;
+mod strings;
 mod unpack;
 
 pub use error::ErrorParcel;
@@ -187,10 +189,10 @@ impl Parcel {
         self.len() == 0
     }
 
-    /// Bytes of memory that it takes, what it refers to left out: what a bounded queue may be measured by.
+    /// Bytes of memory that it takes, what it refers to left out, but for large strings that its receiver is to copy.
     pub fn bytes(&self) -> usize {
         match &self.values().0 {
-            Repr::Graph { graph, .. } => graph.bytes(),
+            Repr::Graph { graph, .. } => graph.bytes() + graph.to_copy(),
             _ => 0,
         }
     }
@@ -255,6 +257,7 @@ pub(crate) struct ParcelState {
     again: again::Again,
     cache: cache::Cache,
     received: received::Received,
+    strings: strings::Strings,
     /// What is being packed finds globals by names that are computed, so all of the program's go along.
     takes_all_globals: bool,
     /// They cannot all cross: only those that are named do.
@@ -280,6 +283,9 @@ impl ParcelState {
         self.again.trace(&mut mark);
         self.cache.trace(all, &mut mark);
         self.received.trace(all, &mut mark);
+        if all {
+            self.strings.trace(&mut mark);
+        }
         for &t in self.instances.iter().flat_map(|i| &i.tables) {
             Obj::new(t.cast()).map(&mut mark);
         }
@@ -288,6 +294,11 @@ impl ParcelState {
         for v in self.kept.iter().filter(|k| k.graph.strong_count() > 0).flat_map(|k| &k.values) {
             v.obj().map(&mut mark);
         }
+    }
+
+    /// Memory is short: what is kept only because it might cross once more goes.
+    pub(crate) fn memory_is_short(&mut self) {
+        self.strings.let_go();
     }
 
     /// The instance of a prototype is about to be freed.
@@ -305,6 +316,7 @@ impl ParcelState {
         self.kept.retain(|k| k.graph.strong_count() > 0);
         self.origins.collected(major, ageing, &is_marked);
         self.received.collected(major, ageing, &is_marked);
+        self.strings.collected(major, ageing, &is_marked);
         self.cache.collected(major, ageing, &is_marked);
         if major {
             self.instances.retain_mut(|i| std::mem::replace(&mut i.used, false));
@@ -354,6 +366,7 @@ impl Vm {
     /// As [`Vm::pack`], for values that take a graph, and without what modules are found by.
     fn pack_plainly(&mut self, values: &[Value], rules: PackRules) -> Result<Parcel, Box<Refusal>> {
         self.modules_ready();
+        self.lua.crossing.parcel.strings.begin();
         let before = std::mem::take(&mut self.lua.crossing.parcel.takes_all_globals);
         let mut packed = self.pack_tries(values, rules);
         let state = &mut self.lua.crossing.parcel;
@@ -542,6 +555,7 @@ impl Vm {
         self.lua.crossing.parcel.snapshots.clear();
         self.lua.crossing.parcel.instances.clear();
         self.lua.crossing.parcel.again = again::Again::default();
+        self.lua.crossing.parcel.strings.let_go();
         self.lua.crossing.parcel.buffers = Buffers::default();
     }
 }

@@ -250,7 +250,7 @@ impl Vm {
     /// no more than that.
     pub fn let_go_of_copies(&mut self, now: impl FnOnce() -> Instant) -> LetGo {
         let state = &mut self.lua.crossing.parcel;
-        let bytes = state.received.bytes();
+        let bytes = state.received.bytes() + state.strings.bytes();
         let copies = state.origins.copies();
         // A large table of numbers counts as many.
         let count = copies + bytes / MANY;
@@ -269,12 +269,14 @@ impl Vm {
                     return LetGo::Later(due);
                 }
                 state.received.rest();
+                state.strings.rest();
                 self.collect_in_steps()
             }
         };
         let ended = self.collect_towards(majors);
         let state = &mut self.lua.crossing.parcel;
-        let count = state.origins.copies() + state.received.bytes() / MANY;
+        let bytes = state.received.bytes() + state.strings.bytes();
+        let count = state.origins.copies() + bytes / MANY;
         let resting = &mut state.origins.resting;
         resting.majors = (!ended).then_some(majors);
         if ended {

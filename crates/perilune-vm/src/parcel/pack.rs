@@ -16,6 +16,7 @@ use super::outside::island_words;
 use super::refusal::{Node, Place, Reason, Refusal, Role, Step};
 use super::seen::Seen;
 use super::snapshot;
+use super::strings::LARGE_STRING;
 use crate::Vm;
 use crate::object::{ArrayKind, LuaClosure, LuaString, Table, Upval};
 use crate::shape;
@@ -271,6 +272,9 @@ impl<'v> Packer<'v> {
             return self.island(v);
         }
         if self.refer(v, Way::SENT).is_some() {
+            return;
+        }
+        if bytes.len() >= LARGE_STRING && self.large_string(v) {
             return;
         }
         self.words.push(code::LONG_STRING as u64 | (bytes.len() as u64) << 8);

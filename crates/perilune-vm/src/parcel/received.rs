@@ -4,10 +4,15 @@
 //! it, and two collections more; after that a copy lives as long as anything refers to it, as everything does. If the picture comes again when some copies are dead and
 //! others are not, the dead ones are made again, and lead to those that have lived on. So no program can tell when a copy has been freed.
 //!
+//! What the sender writes to between two crossings is shown by a newer picture, which says which older ones it replaces: their copies are let go when it arrives. Large ones are freed
+//! before the new one is made, if that takes little ([`Vm::make_way`]), so the memory that the one copy has is the memory of the next, and still in the cache.
+//! A picture itself is kept by its sender, and by parcels; what has been made of it needs it no more.
+//!
 //! The copies hold the token that they come home by, so a domain that keeps them keeps the originals alive in the domain that they come from. That is why pictures that have not come
 //! for a while are let go, and why a domain that has had nothing to do for a while and has many copies collects ([`crate::Vm::let_go_of_copies`]).
 
 use super::cache::Picture;
+use crate::Vm;
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
 use std::collections::HashMap;
@@ -18,7 +23,10 @@ const PATIENCE: u8 = 2;
 
 /// A picture's copies in this domain.
 struct Instance {
-    picture: Arc<Picture>,
+    /// Bytes of the picture.
+    bytes: usize,
+    /// Numbers of the pictures that it leans on.
+    leans_on: Box<[u64]>,
     /// Tag and address, by number in the graph. Dead, or neither a table nor a function: no address.
     objects: Box<[(u8, u64)]>,
     /// Collections since a parcel has brought it.
@@ -27,6 +35,8 @@ struct Instance {
     is_whole: bool,
     /// How many pictures here lean on it.
     leaning: u32,
+    /// A newer picture of the same has come: this one is no root, even while a parcel is being unpacked.
+    is_replaced: bool,
 }
 
 impl Instance {
@@ -73,7 +83,7 @@ impl Received {
     pub fn meet(&mut self, picture: &Picture) -> bool {
         match self.instances.get_mut(&picture.number) {
             Some(instance) => {
-                instance.idle = 0;
+                (instance.idle, instance.is_replaced) = (0, false);
                 instance.is_whole
             }
             None => false,
@@ -90,28 +100,48 @@ impl Received {
         self.unpacking -= 1;
     }
 
-    pub fn put(&mut self, picture: &Arc<Picture>, objects: Box<[(u8, u64)]>) {
-        let number = picture.number;
-        self.young.push(number);
-        let leaning = self.instances.get(&number).map(|i| i.leaning);
-        if leaning.is_none() {
-            self.bytes += picture.graph.bytes();
-            for sent in picture.leans_on() {
-                if let Some(other) = self.instances.get_mut(&sent.picture.number) {
-                    other.leaning += 1;
+    /// Newer pictures of what these showed have come: nothing asks for their copies again, but for parcels that are under way. Bytes of those that nothing keeps here any more.
+    pub fn replace(&mut self, numbers: &[u64]) -> usize {
+        // What calls us has brought one of the newer ones. A parcel around that may have brought any of these.
+        let is_alone = self.unpacking <= 1;
+        let mut bytes = 0;
+        for number in numbers {
+            if let Some(instance) = self.instances.get_mut(number) {
+                instance.idle = PATIENCE;
+                if is_alone && !std::mem::replace(&mut instance.is_replaced, true) {
+                    bytes += instance.bytes;
                 }
             }
         }
-        let leaning = leaning.unwrap_or(0);
-        self.instances
-            .insert(number, Instance { picture: picture.clone(), objects, idle: 0, is_whole: true, leaning });
+        bytes
+    }
+
+    /// The copies that have been made of a picture.
+    pub fn put(&mut self, picture: &Arc<Picture>, objects: Box<[(u8, u64)]>) {
+        let number = picture.number;
+        self.young.push(number);
+        if let Some(instance) = self.instances.get_mut(&number) {
+            (instance.objects, instance.is_whole) = (objects, true);
+            (instance.idle, instance.is_replaced) = (0, false);
+            return;
+        }
+        let leans_on: Box<[u64]> = picture.leans_on().iter().map(|sent| sent.picture.number).collect();
+        for other in &leans_on {
+            if let Some(other) = self.instances.get_mut(other) {
+                other.leaning += 1;
+            }
+        }
+        let bytes = picture.graph.bytes();
+        self.bytes += bytes;
+        let instance =
+            Instance { bytes, leans_on, objects, idle: 0, is_whole: true, leaning: 0, is_replaced: false };
+        self.instances.insert(number, instance);
     }
 
     fn remove(&mut self, number: u64) {
         let Some(instance) = self.instances.remove(&number) else { return };
-        self.bytes -= instance.picture.graph.bytes();
-        for sent in instance.picture.leans_on() {
-            let other = sent.picture.number;
+        self.bytes -= instance.bytes;
+        for &other in &instance.leans_on {
             if let Some(other) = self.instances.get_mut(&other) {
                 other.leaning -= 1;
             }
@@ -125,6 +155,7 @@ impl Received {
         let mut instance = |i: &Instance| {
             // The first object leads to all others, but for what has become part of a module; the parcel that is being unpacked may name that, too.
             let count = match (self.unpacking > 0, i.idle < PATIENCE) {
+                _ if i.is_replaced => 0,
                 (true, _) => i.objects.len(),
                 (false, true) => 1,
                 (false, false) => 0,
@@ -166,6 +197,20 @@ impl Received {
         if ageing {
             self.young.clear();
             self.instances.values_mut().for_each(|i| i.idle = i.idle.saturating_add(1));
+        }
+    }
+}
+
+impl Vm {
+    /// A picture is about to be unpacked that replaces these: their copies go, and at once, if they are most of what a collection would have to look at.
+    pub(super) fn make_way(&mut self, replaced: &[u64]) {
+        /// Bytes that are worth it.
+        const LARGE: usize = 256 << 10;
+        /// So many times as many may be alive.
+        const SHARE: usize = 4;
+        let bytes = self.lua.crossing.parcel.received.replace(replaced);
+        if bytes >= LARGE && self.heap.live_bytes() / SHARE <= bytes {
+            self.collect_garbage_now();
         }
     }
 }

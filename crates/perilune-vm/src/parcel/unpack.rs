@@ -25,9 +25,6 @@ use perilune_trace::event::CopiedIn;
 use perilune_trace::{Category, emit, on};
 use std::sync::Arc;
 
-/// For graphs of more bytes room is looked for before they are read.
-const LARGE: usize = 8 << 10;
-
 /// An object that has been made, and what its contents are still to be read with.
 #[derive(Clone, Copy)]
 pub(super) struct Made {
@@ -54,8 +51,8 @@ impl Made {
 }
 
 /// Reads one graph.
-struct Reader<'v, 'g> {
-    vm: &'v mut Vm,
+pub(super) struct Reader<'v, 'g> {
+    pub(super) vm: &'v mut Vm,
     words: Cursor<'g>,
     refs: Option<&'g Refs>,
     objects: Vec<Made>,
@@ -109,9 +106,10 @@ impl Vm {
     }
 
     fn unpack_with_pictures(&mut self, graph: &Graph, globals: Globals, base: u32) -> LuaResult<u32> {
-        // It takes at least half of these bytes here, whatever it is: what is hopeless is not begun.
-        if graph.bytes() > LARGE {
-            self.ensure_room(graph.bytes() / 2)?;
+        // What is hopeless is not begun.
+        let room = graph.room();
+        if room > 0 {
+            self.ensure_room(room)?;
         }
         self.ensure_stack(graph.roots as usize + 4)?;
         let mut environments = Vec::new();
@@ -224,8 +222,10 @@ impl Vm {
         search: Option<&Arc<Search>>,
     ) -> LuaResult<()> {
         let graph = &picture.graph;
-        if graph.bytes() > LARGE {
-            self.ensure_room(graph.bytes() / 2)?;
+        self.make_way(&picture.replaces);
+        let room = graph.room();
+        if room > 0 {
+            self.ensure_room(room)?;
         }
         self.ensure_stack(8)?;
         let (mut environments, mut travelled) = (Vec::new(), Vec::new());
@@ -524,7 +524,7 @@ impl<'v, 'g> Reader<'v, 'g> {
         self.vm.stack_get(self.modules + module)
     }
 
-    fn refs(&self) -> &'g Refs {
+    pub(super) fn refs(&self) -> &'g Refs {
         self.refs.expect("the graph refers to something, so it has a list")
     }
 
@@ -602,6 +602,7 @@ impl<'v, 'g> Reader<'v, 'g> {
                 self.made(s.obj(), Tag::STRING);
                 Ok(s.into())
             }
+            code::LARGE_STRING => self.large_string(argument),
             code::CLOSURE => {
                 let proto = &self.refs().protos[argument];
                 let inst = self.vm.arrived_instance(proto)?;
@@ -644,7 +645,7 @@ impl<'v, 'g> Reader<'v, 'g> {
     }
 
     /// Lists an object, and gives its value.
-    fn made(&mut self, obj: Obj, tag: Tag) -> Value {
+    pub(super) fn made(&mut self, obj: Obj, tag: Tag) -> Value {
         let original = self.original();
         self.objects.push(Made {
             obj,

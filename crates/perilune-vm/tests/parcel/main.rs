@@ -5,6 +5,7 @@ mod outcomes;
 mod random;
 mod refusals;
 mod stand_in;
+mod strings;
 
 use perilune_vm::Value;
 use perilune_vm::parcel::{ErrorParcel, PackRules, Parcel};
