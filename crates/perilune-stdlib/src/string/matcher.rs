@@ -129,8 +129,10 @@ impl<'a> Matcher<'a> {
             if end != NO_MATCH && end != not_end {
                 return (at, end);
             }
-            // The byte is one of the row: where a match can start was looked for.
-            at += if let Form::Leads(one) = self.pattern.form { self.span(one, at).max(1) } else { 1 };
+            at += match self.pattern.form {
+                Form::Leads(one) if end == NO_MATCH => self.span(one, at).max(1),
+                _ => 1,
+            };
         }
         (at, NO_MATCH)
     }

@@ -251,7 +251,7 @@ pub enum Start {
 pub enum Form {
     /// Nothing.
     Any,
-    /// It begins with at least one of these, captures aside, and has no `%1`. Tried later in a row of such bytes it has fewer choices, each with the outcome that it had before:
+    /// It begins with a repetition of these, captures aside, and has no `%1`. Tried later in a row of such bytes it has fewer choices, each with the outcome that it had before:
     /// where it fails it fails in the whole row.
     Leads(One),
     /// It is at least one of these, as many as possible.
@@ -395,12 +395,13 @@ impl Pattern {
         };
         let mut ops = self.ops.iter();
         match (whole, ops.find(|op| !is_capture(op))) {
-            _ if self.anchored || self.start == Start::Anywhere => Form::Any,
+            _ if self.anchored => Form::Any,
             (Some(Op::PlusAll(one)), _) => Form::Row(one),
-            (Some(Op::Byte(_) | Op::One(_)), _) => Form::Single,
-            (_, Some(&(Op::PlusAll(one) | Op::Plus(one)))) if !ops.any(|op| matches!(op, Op::Back(_))) => {
-                Form::Leads(one)
-            }
+            (Some(Op::Byte(_) | Op::One(_)), _) if self.start != Start::Anywhere => Form::Single,
+            (
+                _,
+                Some(&(Op::PlusAll(one) | Op::Plus(one) | Op::StarAll(one) | Op::Star(one) | Op::Lazy(one))),
+            ) if !ops.any(|op| matches!(op, Op::Back(_))) => Form::Leads(one),
             _ => Form::Any,
         }
     }

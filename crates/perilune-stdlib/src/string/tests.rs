@@ -477,7 +477,9 @@ fn forms() {
     assert_eq!((form("[<>&]"), form("(%d)"), form("x")), (Form::Single, Form::Single, Form::Single));
     assert!(matches!(form("(%w+)@%w+"), Form::Leads(_)));
     assert!(matches!(form("()%w+%d"), Form::Leads(_)));
-    for text in ["^%s+", "%s*", "(a+", "(%w+)=%1", "()a+()", ".-b", "a?", "%f[%a]%a+", "a+)", "[a"] {
+    assert!(matches!(form("[^:]*$"), Form::Leads(One::Not(b':'))));
+    assert_eq!((form("a*b"), form(".-b")), (Form::Leads(One::Byte(b'a')), Form::Leads(One::Any)));
+    for text in ["^%s+", "%s*", "(a+", "(%w+)=%1", "()a+()", ".-b", "a?", ".", "%f[%a]%a+", "a+)", "[a"] {
         let form = form(text);
         assert!(matches!(form, Form::Any | Form::Leads(_)), "{text}: {form:?}");
     }
@@ -495,7 +497,7 @@ fn hints_for_others_end_no_search() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let mut vm = Vm::new();
     crate::open_libs(&mut vm).unwrap();
-    let text = "local s, n = ('a'):rep(400), 0 return s:find('.-.-.-b'), (s:gsub('.-.-b', ''))";
+    let text = "local s, n = ('a'):rep(400), 0 return s:find('.-.-.-b'), (s:gsub('.-.-.-b', ''))";
     let f = vm.load(text.as_bytes(), b"=t", LoadMode::Text, None).unwrap();
     let (handle, done) = (vm.interrupt_handle(), AtomicBool::new(false));
     std::thread::scope(|scope| {
