@@ -127,15 +127,9 @@ fn error(vm: &mut Vm) -> LuaResult<u32> {
 fn raise(vm: &mut Vm, value: Value, level: i64) -> Thrown {
     if let Some(text) = value.as_string()
         && level > 0
+        && let Some(message) = vm.at_position(level.min(i64::from(u32::MAX)) as u32, text.bytes())
     {
-        let mut message = vm.where_(level.min(i64::from(u32::MAX)) as u32);
-        if !message.is_empty() {
-            message.extend_from_slice(text.bytes());
-            return match vm.value_str(&message) {
-                Ok(message) => vm.throw(message),
-                Err(thrown) => thrown,
-            };
-        }
+        return vm.error_plain(message);
     }
     vm.throw(value)
 }

@@ -35,21 +35,29 @@ impl std::error::Error for SyntaxError {}
 /// A chunk's name as messages show it (`luaO_chunkid`): `=name` and `@file` are cut to 59 bytes, anything
 /// else is `[string "first line..."]`.
 pub fn chunk_id(source: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    write_chunk_id(source, &mut text);
+    text
+}
+
+/// Appends what [`chunk_id`] gives, of at most 59 bytes.
+pub fn write_chunk_id(source: &[u8], text: &mut Vec<u8>) {
     const MAX: usize = 59;
+    let mut add = |parts: &[&[u8]]| parts.iter().for_each(|part| text.extend_from_slice(part));
     match source.first() {
-        Some(b'=') => source[1..].iter().copied().take(MAX).collect(),
+        Some(b'=') => add(&[&source[1..source.len().min(MAX + 1)]]),
         Some(b'@') => {
             let name = &source[1..];
-            if name.len() <= MAX { name.to_vec() } else { [b"...", &name[name.len() - (MAX - 3)..]].concat() }
+            if name.len() <= MAX { add(&[name]) } else { add(&[b"...", &name[name.len() - (MAX - 3)..]]) }
         }
         _ => {
             let room = MAX - b"[string \"...\"]".len();
             let line = source.split(|&b| b == b'\n').next().unwrap_or(b"");
             let whole = line.len() == source.len();
             if whole && line.len() < room {
-                [b"[string \"", line, b"\"]"].concat()
+                add(&[b"[string \"", line, b"\"]"])
             } else {
-                [b"[string \"", &line[..line.len().min(room)], b"...\"]"].concat()
+                add(&[b"[string \"", &line[..line.len().min(room)], b"...\"]"])
             }
         }
     }

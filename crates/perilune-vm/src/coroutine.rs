@@ -249,12 +249,10 @@ impl Vm {
                 self.lua.errors = ErrorState { value: error, handled: true, ..failed };
                 return Err(failed.signal.thrown());
             }
-            if let Some(s) = error.as_string() {
-                let mut text = self.where_(1);
-                if !text.is_empty() {
-                    text.extend_from_slice(s.bytes());
-                    return Err(self.error_plain(text));
-                }
+            if let Some(s) = error.as_string()
+                && let Some(text) = self.at_position(1, s.bytes())
+            {
+                return Err(self.error_plain(text));
             }
             Err(self.throw(error))
         }

@@ -9,7 +9,9 @@ use crate::names::{self, Operand};
 use crate::native::{LuaResult, Raised, Signal, Thrown};
 use crate::num;
 use crate::value::{Tag, Value};
-use perilune_syntax::error::chunk_id;
+use perilune_syntax::error::write_chunk_id;
+use perilune_syntax::numeral::format_integer;
+use std::borrow::Cow;
 
 /// The name of chunks that are part of the runtime's own library.
 pub const OWN_SOURCE: &[u8] = b"=perilune";
@@ -131,61 +133,65 @@ impl Vm {
     pub fn error(&mut self, msg: impl AsRef<[u8]>) -> Thrown {
         // SAFETY: base is a frame of the running stack.
         let native = unsafe { (*frame(self.lua.base)).flags & F_NATIVE != 0 };
-        let mut text = self.where_(native as u32);
-        if text.is_empty() && !native {
+        match self.at_position(native as u32, msg.as_ref()) {
+            Some(text) => self.error_plain(text),
+            None if native => self.error_plain(msg),
             // An operation of stripped code, which has neither a source nor lines.
-            text.extend_from_slice(b"?:-1: ");
+            None => self.error_plain([b"?:-1: ", msg.as_ref()].concat()),
         }
-        text.extend_from_slice(msg.as_ref());
-        self.error_plain(text)
     }
 
-    /// "chunk:line: " of the function at `level` (0: the running one), or nothing if that is no Lua function or its lines are not
-    /// known (`luaL_where`). Nothing for a caller that is the runtime's own library, which programs do not know.
-    pub fn where_(&self, level: u32) -> Vec<u8> {
+    /// `text` with "chunk:line: " before it, of the function at `level` (0: the running one); `None` if that is no Lua function or its lines are not
+    /// known (`luaL_where`), or for a caller that is the runtime's own library, which programs do not know.
+    pub fn at_position(&self, level: u32, text: &[u8]) -> Option<Vec<u8>> {
         // SAFETY: walks the frames of the running stack.
-        unsafe {
+        let (proto, line) = unsafe {
             let mut base = self.lua.base;
             for _ in 0..level {
                 let delta = (*frame(base)).delta;
                 if delta == 0 {
-                    return Vec::new();
+                    return None;
                 }
                 base = base.sub(delta as usize);
             }
             if (*frame(base)).flags & F_NATIVE != 0 || (*base.sub(CALL_GAP)).tag() != Tag::CLOSURE {
-                return Vec::new();
+                return None;
             }
             if self.role_of(*base.sub(CALL_GAP)) == Role::Stub {
-                return Vec::new();
+                return None;
             }
             let proto = (*frame_closure(base)).inst().proto();
             if level > 0 && *proto.source == *OWN_SOURCE {
-                return Vec::new();
+                return None;
             }
-            let Some(line) = names::current_line(base) else { return Vec::new() };
-            let mut text = chunk_id(&proto.source);
-            text.extend_from_slice(format!(":{line}: ").as_bytes());
-            text
-        }
+            (proto, names::current_line(base)?)
+        };
+        // A chunk's name, and a line with what is around it.
+        let mut whole = Vec::with_capacity(59 + 13 + text.len());
+        write_chunk_id(&proto.source, &mut whole);
+        whole.push(b':');
+        format_integer(line.into(), &mut whole);
+        whole.extend_from_slice(b": ");
+        whole.extend_from_slice(text);
+        Some(whole)
     }
 
     /// The name that messages about an operation give the type of `v`: `__name` of its metatable if that is a string and `v` is one of
     /// those that have metatables of their own, else the type's (`luaT_objtypename`).
-    pub(crate) fn typename_for_message(&mut self, v: Value) -> String {
+    pub(crate) fn typename_for_message(&mut self, v: Value) -> Cow<'static, str> {
         if matches!(v.tag(), Tag::TABLE | Tag::USERDATA | Tag::SHARED)
             && let Some(s) = self.metamethod(v, Event::Name).as_string()
         {
-            return s.to_text();
+            return s.to_text().into();
         }
-        v.type_name().to_string()
+        v.type_name().into()
     }
 
     /// " (local 'x')" and the like for the operand of the running instruction.
     fn describe(&self, operand: Operand) -> String {
         // SAFETY: base is a frame of the running stack, its pc stored.
         match unsafe { names::describe(self.lua.base, operand) } {
-            Some((kind, name)) => format!(" ({kind} '{}')", String::from_utf8_lossy(&name)),
+            Some((kind, name)) => [" (", kind, " '", &*String::from_utf8_lossy(&name), "')"].concat(),
             None => String::new(),
         }
     }
@@ -193,7 +199,7 @@ impl Vm {
     fn type_error_message(&mut self, verb: &str, v: Value, operand: Operand) -> Thrown {
         let kind = self.typename_for_message(v);
         let name = self.describe(operand);
-        self.run_error(format!("attempt to {verb} a {kind} value{name}"))
+        self.run_error(["attempt to ", verb, " a ", &*kind, " value", &*name].concat())
     }
 
     /// An operand of the running instruction cannot do `verb`.

@@ -15,8 +15,8 @@
 //! looks for an interrupt and fills up. All that can be long burns fuel, except one pass over the subject,
 //! which is as long as the subject.
 
-use super::pattern::{ByteSet, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
-use memchr::{memchr, memrchr};
+use super::pattern::{ByteSet, Form, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
+use memchr::{memchr, memchr2, memchr3, memrchr};
 use perilune_vm::InterruptHandle;
 use perilune_vm::interrupt::{CANCEL, USER};
 
@@ -92,46 +92,81 @@ impl<'a> Matcher<'a> {
     /// The first match that starts at `from` or later and does not end at `not_end` (`gsub` and `gmatch`
     /// refuse an empty match right behind the last one that way). An anchored pattern is tried at `from`
     /// only. Returns where the match starts and ends.
+    #[inline]
     pub fn search(
         &mut self,
         from: usize,
         not_end: Option<usize>,
     ) -> Result<Option<(usize, usize)>, PatternError> {
-        let mut at = from;
-        if self.pattern.anchored {
-            let end = self.run(at, 0, 0);
-            return self.outcome(at, end, not_end);
+        // Two numbers are passed in registers, a result of options is not.
+        let not_end = not_end.unwrap_or(NO_MATCH);
+        let found = match self.pattern.form {
+            Form::Any if self.pattern.anchored => self.here(from, not_end),
+            Form::Any | Form::Leads(_) => self.seek(from, not_end),
+            Form::Row(_) | Form::Single => self.seek_simple(from, not_end),
+        };
+        match found {
+            (_, NO_MATCH) => Ok(None),
+            (_, ERROR) => Err(self.error.take().unwrap_or(PatternError::TooComplex)),
+            found => Ok(Some(found)),
         }
+    }
+
+    /// [`Matcher::seek`] at `from` only.
+    #[inline]
+    fn here(&mut self, from: usize, not_end: usize) -> (usize, usize) {
+        let end = self.run(from, 0, 0);
+        (from, if end == not_end { NO_MATCH } else { end })
+    }
+
+    /// See [`Matcher::search`]: where a match starts, and its end, or `NO_MATCH`, or `ERROR`.
+    fn seek(&mut self, from: usize, not_end: usize) -> (usize, usize) {
+        let mut at = from;
         while at <= self.subject.len() {
-            let rest = &self.subject[at..];
-            let skip = match self.pattern.start {
-                Start::Anywhere => Some(0),
-                Start::Byte(b) => memchr(b, rest),
-                Start::Set => rest.iter().position(|&b| self.pattern.first.has(b)),
-            };
-            let Some(skip) = skip else { return Ok(None) };
+            let Some(skip) = self.skip(at) else { break };
             at += skip;
             let end = self.run(at, 0, 0);
-            let found = self.outcome(at, end, not_end)?;
-            if found.is_some() {
-                return Ok(found);
+            if end != NO_MATCH && end != not_end {
+                return (at, end);
+            }
+            at += match self.pattern.form {
+                Form::Leads(one) if end == NO_MATCH => self.span(one, at).max(1),
+                _ => 1,
+            };
+        }
+        (at, NO_MATCH)
+    }
+
+    /// [`Matcher::seek`] of [`Form::Row`] and [`Form::Single`], which match wherever they can start.
+    fn seek_simple(&mut self, from: usize, not_end: usize) -> (usize, usize) {
+        let mut at = from;
+        while at < self.subject.len() {
+            let Some(skip) = self.skip(at) else { break };
+            at += skip;
+            if !self.burn() {
+                return (at, ERROR);
+            }
+            let n = if let Form::Row(one) = self.pattern.form { self.span(one, at) } else { 1 };
+            // Of the capture around everything, if there is one.
+            self.captures[0] = (at as u32, n as u32);
+            if at + n != not_end {
+                return (at, at + n);
             }
             at += 1;
         }
-        Ok(None)
+        (at, NO_MATCH)
     }
 
-    fn outcome(
-        &mut self,
-        start: usize,
-        end: usize,
-        not_end: Option<usize>,
-    ) -> Result<Option<(usize, usize)>, PatternError> {
-        match end {
-            NO_MATCH => Ok(None),
-            ERROR => Err(self.error.take().unwrap_or(PatternError::TooComplex)),
-            _ if not_end == Some(end) => Ok(None),
-            _ => Ok(Some((start, end))),
+    /// How far it is from `at` to where a match can start; `None`: there is no such place.
+    #[inline]
+    fn skip(&self, at: usize) -> Option<usize> {
+        let rest = &self.subject[at..];
+        match self.pattern.start {
+            Start::Anywhere => Some(0),
+            Start::Byte(b) => memchr(b, rest),
+            Start::Two(a, b) => memchr2(a, b, rest),
+            Start::Three(a, b, c) => memchr3(a, b, c, rest),
+            Start::Set => rest.iter().position(|&b| self.pattern.first.has(b)),
         }
     }
 
@@ -169,6 +204,16 @@ impl<'a> Matcher<'a> {
     #[inline(always)]
     fn scanned(&mut self, bytes: usize) {
         self.fuel = self.fuel.saturating_sub(bytes >> SCANNED);
+    }
+
+    /// Burns what a try takes: false if an interrupt is pending.
+    #[inline(always)]
+    fn burn(&mut self) -> bool {
+        if self.fuel == 0 && !self.fill_up() {
+            return false;
+        }
+        self.fuel -= 1;
+        true
     }
 
     /// The fuel is burnt: false if an interrupt is pending.
@@ -224,10 +269,9 @@ impl<'a> Matcher<'a> {
         if depth >= MAX_DEPTH {
             return self.fail(PatternError::TooComplex);
         }
-        if self.fuel == 0 && !self.fill_up() {
+        if !self.burn() {
             return ERROR;
         }
-        self.fuel -= 1;
         let ops = self.pattern.ops.as_slice();
         loop {
             let Some(&op) = ops.get(pc) else { return s };

@@ -98,6 +98,10 @@ impl ByteSet {
     fn len(&self) -> u32 {
         self.0.iter().map(|w| w.count_ones()).sum()
     }
+    /// Its bytes, of which there are at most `N`; none if there are more.
+    fn members<const N: usize>(&self) -> Box<[u8]> {
+        if self.len() as usize > N { Box::default() } else { (0..=255).filter(|&b| self.has(b)).collect() }
+    }
     fn first(&self) -> Option<u8> {
         (0..4).find(|&i| self.0[i] != 0).map(|i| (i as u32 * 64 + self.0[i].trailing_zeros()) as u8)
     }
@@ -234,8 +238,26 @@ pub enum Start {
     Anywhere,
     /// At this byte only.
     Byte(u8),
+    /// At one of these bytes only.
+    Two(u8, u8),
+    /// At one of these bytes only.
+    Three(u8, u8, u8),
     /// At a byte of `Pattern::first` only.
     Set,
+}
+
+/// What is known of a pattern as a whole, beyond its operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Nothing.
+    Any,
+    /// It begins with a repetition of these, captures aside, and has no `%1`. Tried later in a row of such bytes it has fewer choices, each with the outcome that it had before:
+    /// where it fails it fails in the whole row.
+    Leads(One),
+    /// It is at least one of these, as many as possible.
+    Row(One),
+    /// It is one byte.
+    Single,
 }
 
 /// A compiled pattern.
@@ -250,6 +272,8 @@ pub struct Pattern {
     pub start: Start,
     /// For `Start::Set`.
     pub first: ByteSet,
+    /// See [`Form`].
+    pub form: Form,
     /// Number of captures.
     pub captures: u8,
     /// Bit n: capture n is a position.
@@ -275,6 +299,7 @@ impl Pattern {
     pub fn new(text: &[u8], anchor: bool) -> Pattern {
         let mut pattern = Pattern::translate(text, anchor);
         pattern.look_ahead();
+        pattern.form = pattern.form();
         pattern
     }
 
@@ -291,6 +316,7 @@ impl Pattern {
                 anchored,
                 start: Start::Anywhere,
                 first: ByteSet::EMPTY,
+                form: Form::Any,
                 captures: 0,
                 positions: 0,
                 unfinished: 0,
@@ -350,10 +376,33 @@ impl Pattern {
         }
         if rest.empty == Empty::Never && rest.first != ByteSet::FULL {
             self.first = rest.first;
-            self.start = match rest.first.first() {
-                Some(b) if rest.first.len() == 1 => Start::Byte(b),
+            self.start = match *rest.first.members::<3>() {
+                [b] => Start::Byte(b),
+                [a, b] => Start::Two(a, b),
+                [a, b, c] => Start::Three(a, b, c),
                 _ => Start::Set,
             };
+        }
+    }
+
+    /// What is known of the whole. A search for a match begins where the pattern can start, so that the forms say nothing of anchored ones.
+    fn form(&self) -> Form {
+        let is_capture = |op: &Op| matches!(op, Op::Open(_) | Op::Close(_) | Op::Position(_));
+        // A capture around everything is set by the search, others are not.
+        let whole = match *self.ops {
+            [Op::Open(0), op, Op::Close(0), Op::Match] | [op, Op::Match] => Some(op),
+            _ => None,
+        };
+        let mut ops = self.ops.iter();
+        match (whole, ops.find(|op| !is_capture(op))) {
+            _ if self.anchored => Form::Any,
+            (Some(Op::PlusAll(one)), _) => Form::Row(one),
+            (Some(Op::Byte(_) | Op::One(_)), _) if self.start != Start::Anywhere => Form::Single,
+            (
+                _,
+                Some(&(Op::PlusAll(one) | Op::Plus(one) | Op::StarAll(one) | Op::Star(one) | Op::Lazy(one))),
+            ) if !ops.any(|op| matches!(op, Op::Back(_))) => Form::Leads(one),
+            _ => Form::Any,
         }
     }
 }

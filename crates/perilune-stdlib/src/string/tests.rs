@@ -4,7 +4,7 @@ use super::float;
 use super::format::quote;
 use super::matcher::{Capture, Matcher};
 use super::packing::{self, FormatError, Item, Kind, Reader};
-use super::pattern::{MAX_CAPTURES, Op, Pattern, PatternError};
+use super::pattern::{Form, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
 use super::spec::{Layout, Spec, flag};
 use proptest::prelude::*;
 
@@ -374,6 +374,26 @@ proptest! {
         prop_assert_eq!(Matcher::new(&pattern, subject, &mut [(0, 0); MAX_CAPTURES], None).search(0, None), Ok(expected));
     }
 
+    /// All matches of a subject, with their captures, as `gmatch` takes them.
+    #[test]
+    fn forms_change_nothing(text in simple_pattern(), subject in "[ab1 ]{0,16}") {
+        let all = |pattern: &Pattern| {
+            let mut slots = [(0, 0); MAX_CAPTURES];
+            let mut matcher = Matcher::new(pattern, subject.as_bytes(), &mut slots, None);
+            let (mut at, mut last, mut found) = (0, None, Vec::new());
+            while let Ok(Some((start, end))) = matcher.search(at, last) {
+                found.push((0..pattern.captures).map(|i| matcher.capture(i.into(), start, end)).collect::<Vec<_>>());
+                found.push(vec![Ok(Capture::Text(start, end))]);
+                (at, last) = (end, Some(end));
+            }
+            found
+        };
+        let pattern = Pattern::new(text.as_bytes(), false);
+        let mut unknown = Pattern::new(text.as_bytes(), false);
+        unknown.form = Form::Any;
+        prop_assert_eq!(all(&pattern), all(&unknown));
+    }
+
     #[test]
     fn any_pattern_is_safe(
         pattern in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"()[]%-+*?^$.fb1".to_vec())], 0..24),
@@ -448,6 +468,28 @@ proptest! {
     }
 }
 
+/// What is known of whole patterns.
+#[test]
+fn forms() {
+    let form = |text: &str| Pattern::new(text.as_bytes(), true).form;
+    assert!(matches!(form("%s+"), Form::Row(One::Set(_))));
+    assert!(matches!(form("(a+)"), Form::Row(One::Byte(b'a'))));
+    assert_eq!((form("[<>&]"), form("(%d)"), form("x")), (Form::Single, Form::Single, Form::Single));
+    assert!(matches!(form("(%w+)@%w+"), Form::Leads(_)));
+    assert!(matches!(form("()%w+%d"), Form::Leads(_)));
+    assert!(matches!(form("[^:]*$"), Form::Leads(One::Not(b':'))));
+    assert_eq!((form("a*b"), form(".-b")), (Form::Leads(One::Byte(b'a')), Form::Leads(One::Any)));
+    for text in ["^%s+", "%s*", "(a+", "(%w+)=%1", "()a+()", ".-b", "a?", ".", "%f[%a]%a+", "a+)", "[a"] {
+        let form = form(text);
+        assert!(matches!(form, Form::Any | Form::Leads(_)), "{text}: {form:?}");
+    }
+    assert_eq!((form("(%w+)=%1"), form("^%s+x")), (Form::Any, Form::Any));
+    let starts = |text: &str| Pattern::new(text.as_bytes(), true).start;
+    assert_eq!(starts("[&<]x?"), Start::Two(b'&', b'<'));
+    assert_eq!(starts("[<>&]"), Start::Three(b'&', b'<', b'>'));
+    assert_eq!((starts("[a-d]"), starts("%W*")), (Start::Set, Start::Anywhere));
+}
+
 /// A hint at a cancellation that concerns another fiber ends no search, however often it comes.
 #[test]
 fn hints_for_others_end_no_search() {
@@ -455,7 +497,7 @@ fn hints_for_others_end_no_search() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let mut vm = Vm::new();
     crate::open_libs(&mut vm).unwrap();
-    let text = "local s, n = ('a'):rep(400), 0 return s:find('.-.-.-b'), (s:gsub('.-.-b', ''))";
+    let text = "local s, n = ('a'):rep(400), 0 return s:find('.-.-.-b'), (s:gsub('.-.-.-b', ''))";
     let f = vm.load(text.as_bytes(), b"=t", LoadMode::Text, None).unwrap();
     let (handle, done) = (vm.interrupt_handle(), AtomicBool::new(false));
     std::thread::scope(|scope| {

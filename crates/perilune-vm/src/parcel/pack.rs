@@ -396,7 +396,7 @@ impl<'v> Packer<'v> {
                     return Ok(());
                 }
                 let name = self.vm.typename_for_message(v);
-                self.refuse(Reason::Userdata(name))
+                self.refuse(Reason::Userdata(name.into_owned()))
             }
         }
     }
