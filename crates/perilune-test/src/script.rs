@@ -88,6 +88,9 @@ impl Mode {
     }
 }
 
+/// What the runtime of Rust writes for a panic, also for one that is caught: the compiler's leaves the program interpreted.
+const PANIC: &str = "' panicked at ";
+
 /// A recorded script.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -173,10 +176,13 @@ impl Script {
         if output.status.code() != Some(self.exit) {
             report += &format!("  exit code {} expected, got: {}\n", self.exit, output.status);
         }
+        let stderr = crate::text(&output.stderr);
+        if stderr.contains(PANIC) {
+            report += "  a thread has panicked\n";
+        }
         if report.is_empty() {
             return Ok(());
         }
-        let stderr = crate::text(&output.stderr);
         let head: Vec<&str> = stderr.lines().take(8).collect();
         if !head.is_empty() {
             report += &format!("  standard error:\n    {}\n", head.join("\n    "));
