@@ -89,7 +89,7 @@ impl Mode {
 }
 
 /// What the runtime of Rust writes for a panic, also for one that is caught: the compiler's leaves the program interpreted.
-const PANIC: &str = "' panicked at ";
+const PANIC: &str = ") panicked at ";
 
 /// A recorded script.
 #[derive(Clone, Debug)]
@@ -235,6 +235,7 @@ mod tests {
 
     #[test]
     fn output_and_exit_code_are_compared() {
+        assert!(judged("echo \"thread 'x' (1) panicked at y\" >&2", "").is_err());
         assert_eq!(judged("echo $MODE", "x\n"), Ok(()));
         let said = judged("echo bad >&2\necho $MODE\nexit 3", "y\n").expect_err("it differs");
         for part in ["a\n", "line 1", "want \"y\"", "got  \"x\"", "exit code 0 expected", "    bad"] {
