@@ -263,7 +263,7 @@ impl Lowering<'_, '_> {
         // What the instruction reads besides, a result's old value for one, may be of either kind while the operands are not.
         let is_either = |r: usize| self.ty(r) == Ty::Number;
         let is_second = !constant && op != Op::AddI && operation != Operation::Negate;
-        if !is_either(b) && !(is_second && is_either(c)) {
+        if !(is_either(b) || is_second && is_either(c)) {
             return false;
         }
         let has_float = self.ty(b) == Ty::Float
