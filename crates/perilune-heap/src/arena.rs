@@ -253,11 +253,7 @@ impl Heap {
         if freed >= WORTH_A_TRIM {
             self.trim_if_rested();
         }
-        if self.verify_always
-            && let Err(e) = self.verify(client)
-        {
-            panic!("heap verifier after a scope: {e}");
-        }
+        self.verify_if_due(client);
         emit(event::CloseEnd { freed: Bytes::from(freed), kept: Bytes::from(kept) });
         freed
     }

@@ -166,11 +166,7 @@ impl Heap {
     }
 
     fn conclude<C: Client>(&mut self, client: &mut C, began: Instant, did: Did) {
-        if self.verify_always
-            && let Err(e) = self.verify(client)
-        {
-            panic!("heap verifier: {e}");
-        }
+        self.verify_if_due(client);
         let elsewhere = self.account.elsewhere;
         self.account.report(self.live_bytes().saturating_sub(elsewhere));
         self.refill_budget(self.pace.until_next(self.major.active));

@@ -19,6 +19,7 @@ use crate::layout::*;
 use crate::pace::Pace;
 use crate::stats::HeapStats;
 use crate::table::ChunkTable;
+use crate::verify::Verifying;
 use crate::{Header, HeapOptions, Obj, OutOfMemory, Params, shortage};
 use std::time::Instant;
 
@@ -76,7 +77,6 @@ pub struct Heap {
     pub(crate) stress: bool,
     running: bool,
     poison: bool,
-    pub(crate) verify_always: bool,
     start: usize,
     /// Bytes that may be handed out before a collection is due.
     pub(crate) budget: isize,
@@ -109,6 +109,7 @@ pub struct Heap {
     pub(crate) minor_stack: Vec<Obj>,
     pub(crate) major: Major,
     pub(crate) pace: Pace,
+    pub(crate) verifying: Verifying,
     pub(crate) params: Params,
     pub(crate) stats: HeapStats,
     pub(crate) clock: Instant,
@@ -151,7 +152,7 @@ impl Heap {
             stress: options.stress,
             running: true,
             poison: options.poison,
-            verify_always: options.verify,
+            verifying: Verifying::new(options.verify, options.verify_every),
             start: 0,
             budget: pace.nursery as isize,
             overflow: Span::default(),

@@ -172,8 +172,10 @@ pub struct HeapOptions {
     pub stress: bool,
     /// Freed and fresh memory is overwritten with a pattern.
     pub poison: bool,
-    /// Every collection ends with [`Heap::verify`], and a violation with a panic.
+    /// Collections end with [`Heap::verify`], and a violation with a panic.
     pub verify: bool,
+    /// With `verify`: one collection in so many, 1 and 0 for each. A look takes time in proportion to the heap.
+    pub verify_every: u32,
     /// First size of the nursery in bytes (at least 64 KiB). It tunes itself unless `fixed_nursery`.
     pub nursery: usize,
     /// The nursery keeps its first size.
@@ -191,6 +193,7 @@ impl Default for HeapOptions {
             stress: false,
             poison: cfg!(debug_assertions),
             verify: false,
+            verify_every: 1,
             nursery: 128 << 10,
             fixed_nursery: false,
             small_page_chunks: 4,
@@ -201,14 +204,16 @@ impl Default for HeapOptions {
 
 impl HeapOptions {
     /// The defaults, with the debugging aids that the environment asks for: `PERILUNE_GC_STRESS`, `PERILUNE_GC_POISON`,
-    /// `PERILUNE_GC_VERIFY`, each on if set and neither empty nor `0`.
+    /// `PERILUNE_GC_VERIFY`, each on if set and neither empty nor `0`. `PERILUNE_GC_VERIFY=N` verifies one collection in N.
     pub fn from_env() -> HeapOptions {
         let on = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty() && v != "0");
+        let verify_every = std::env::var("PERILUNE_GC_VERIFY").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
         let default = HeapOptions::default();
         HeapOptions {
             stress: on("PERILUNE_GC_STRESS"),
             poison: default.poison || on("PERILUNE_GC_POISON"),
             verify: on("PERILUNE_GC_VERIFY"),
+            verify_every,
             ..default
         }
     }

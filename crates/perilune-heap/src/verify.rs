@@ -32,7 +32,46 @@ struct Sets {
     restless: HashSet<Obj>,
 }
 
+/// Which collections and ends of scopes are followed by a look at the whole heap.
+pub(crate) struct Verifying {
+    /// One in so many; 0: none.
+    every: u32,
+    /// How many have gone by since the last look.
+    since: u32,
+}
+
+impl Verifying {
+    pub(crate) fn new(on: bool, every: u32) -> Verifying {
+        Verifying { every: if on { every.max(1) } else { 0 }, since: 0 }
+    }
+
+    /// Whether the one that has just ended is to be followed by a look.
+    fn is_due(&mut self) -> bool {
+        if self.every == 0 {
+            return false;
+        }
+        self.since += 1;
+        if self.since < self.every {
+            return false;
+        }
+        self.since = 0;
+        true
+    }
+}
+
 impl Heap {
+    /// At the end of a collection or of a scope.
+    ///
+    /// # Panics
+    /// An invariant is violated.
+    pub(crate) fn verify_if_due<C: Client>(&mut self, client: &mut C) {
+        if self.verifying.is_due()
+            && let Err(e) = self.verify(client)
+        {
+            panic!("heap verifier: {e}");
+        }
+    }
+
     /// Checks every invariant. Slow; only at safepoints.
     ///
     /// # Errors
@@ -278,5 +317,19 @@ impl Heap {
             bits[2],
             self.side.0
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verifying;
+
+    #[test]
+    fn a_look_is_due_after_so_many_collections() {
+        let due = |on, every| {
+            let mut verifying = Verifying::new(on, every);
+            (0..7).filter(|_| verifying.is_due()).count()
+        };
+        assert_eq!([due(false, 1), due(true, 0), due(true, 1), due(true, 3), due(true, 8)], [0, 7, 7, 2, 0]);
     }
 }

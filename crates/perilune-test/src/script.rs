@@ -88,6 +88,9 @@ impl Mode {
     }
 }
 
+/// What the runtime of Rust writes for a panic, also for one that is caught: the compiler's leaves the program interpreted.
+const PANIC: &str = ") panicked at ";
+
 /// A recorded script.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -173,10 +176,13 @@ impl Script {
         if output.status.code() != Some(self.exit) {
             report += &format!("  exit code {} expected, got: {}\n", self.exit, output.status);
         }
+        let stderr = crate::text(&output.stderr);
+        if stderr.contains(PANIC) {
+            report += "  a thread has panicked\n";
+        }
         if report.is_empty() {
             return Ok(());
         }
-        let stderr = crate::text(&output.stderr);
         let head: Vec<&str> = stderr.lines().take(8).collect();
         if !head.is_empty() {
             report += &format!("  standard error:\n    {}\n", head.join("\n    "));
@@ -229,6 +235,7 @@ mod tests {
 
     #[test]
     fn output_and_exit_code_are_compared() {
+        assert!(judged("echo \"thread 'x' (1) panicked at y\" >&2", "").is_err());
         assert_eq!(judged("echo $MODE", "x\n"), Ok(()));
         let said = judged("echo bad >&2\necho $MODE\nexit 3", "y\n").expect_err("it differs");
         for part in ["a\n", "line 1", "want \"y\"", "got  \"x\"", "exit code 0 expected", "    bad"] {

@@ -260,6 +260,12 @@ impl Lowering<'_, '_> {
         let i = self.code(at);
         let (a, b, c) = (i.a() as usize, i.b() as usize, i.c() as usize);
         let constant = mixed::with_constant(op);
+        // What the instruction reads besides, a result's old value for one, may be of either kind while the operands are not.
+        let is_either = |r: usize| self.ty(r) == Ty::Number;
+        let is_second = !constant && op != Op::AddI && operation != Operation::Negate;
+        if !(is_either(b) || is_second && is_either(c)) {
+            return false;
+        }
         let has_float = self.ty(b) == Ty::Float
             || !constant && self.ty(c) == Ty::Float
             || constant && matches!(self.proto.constants.get(c), Some(Constant::Float(_)));
