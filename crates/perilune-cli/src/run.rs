@@ -159,7 +159,10 @@ fn run_script(vm: &mut Vm, options: &Options, n: usize) -> LuaResult<bool> {
     let is_stdin = name == b"-" && options.words[n - 1] != b"--";
     let loaded = chunk::load_file(vm, (!is_stdin).then_some(name), b"bt", None)?;
     let f = match loaded {
-        Ok(f) => Value::from(f),
+        Ok(f) => {
+            vm.snapshot_when_over(f);
+            Value::from(f)
+        }
         Err(message) => {
             protected::report(message);
             if let Some(hint) = options::hint(options, n).filter(|_| !is_stdin) {

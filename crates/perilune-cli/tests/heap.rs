@@ -42,6 +42,24 @@ pl.trace.heap('new.heap')
 print((collectgarbage('count') - before) * 1024)
 ";
 
+/// What the script's own variables hold when it ends is alive then, also in machine code; what is dead by then is not.
+#[test]
+fn the_end_is_when_the_variables_of_the_script_are_still_there() {
+    let folder = Folder::new();
+    folder.write("keeps.lua", "local t = {} for i = 1, 20000 do t[i] = {i} end");
+    folder.write("returns.lua", "local t = {} for i = 1, 20000 do t[i] = {i} end return 1, t");
+    folder.write("drops.lua", "do local t = {} for i = 1, 20000 do t[i] = {i} end end local u");
+    for mode in ["off", "blocking:2:60"] {
+        for (script, least, most) in
+            [("keeps.lua", 2e6, 4e6), ("returns.lua", 2e6, 4e6), ("drops.lua", 1e3, 2e5)]
+        {
+            let (text, _) = run(&folder, &["heap", "--json", script], &[("PERILUNE_SPESH", mode)]);
+            let bytes = Value::parse(text).number("bytes");
+            assert!((least..most).contains(&bytes), "{script}, {mode}: {bytes}");
+        }
+    }
+}
+
 #[test]
 fn a_leak_is_named_with_its_path_and_amount() {
     let folder = Folder::new();

@@ -309,6 +309,9 @@ impl Vm {
             if self.hooks_active() && (*frame(base)).flags & F_NATIVE != 0 {
                 (base, first) = self.hook_finished(base, first, n)?;
             }
+            if self.lua.seen.last.is_some() && (*frame(base)).flags & F_NATIVE == 0 {
+                self.ends(base);
+            }
             loop {
                 let f = *frame(base);
                 let dest = base.sub(CALL_GAP + f.shift_or_zero());

@@ -145,6 +145,8 @@ pub(crate) struct Seen {
     pub checker: Option<Box<crate::interp::checked::Checker>>,
     /// Counts instructions, if it is there.
     pub counter: Option<Box<crate::interp::counted::Counter>>,
+    /// When the function with the prototype at this address returns to the native that has called it, the snapshot of the end is due. It is compared only.
+    pub last: Option<std::num::NonZeroUsize>,
 }
 
 impl Roots {

@@ -6,10 +6,14 @@
 //! the domain room does, when all domains have written theirs or will not.
 
 use crate::Vm;
+use crate::interp::frame_closure;
+use crate::object::LuaClosure;
+use crate::value::{Gc, Value};
 use perilune_trace::FiberRef;
 use perilune_trace::attach::{self, Request};
 use perilune_trace::fibers::{FiberState, Line};
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -57,6 +61,29 @@ pub fn file_at_exit() -> Option<PathBuf> {
 }
 
 impl Vm {
+    /// The program is this function: the snapshot of the end, if one was asked for, is taken when it returns, while its variables are there.
+    pub fn snapshot_when_over(&mut self, f: Gc<LuaClosure>) {
+        let asked = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        // SAFETY: a function has its instance for as long as it lives.
+        let own = unsafe { (*(*f.ptr()).proto).proto };
+        self.lua.seen.last = NonZeroUsize::new(own as usize).filter(|_| asked);
+    }
+
+    /// The frame at `base` returns in the general way, as one that a native has called does.
+    ///
+    /// # Safety
+    /// It is the running one, that of a function of Lua, with all that it has in its slots.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn ends(&mut self, base: *mut Value) {
+        // SAFETY: the caller's promise.
+        let own = unsafe { (*(*frame_closure(base)).proto).proto };
+        if self.lua.seen.last.is_some_and(|last| last.get() == own as usize) {
+            self.lua.seen.last = None;
+            self.write_snapshot_at_exit();
+        }
+    }
+
     /// The program is about to end: writes the snapshot that was asked for. Finalisers have not been called.
     pub fn write_snapshot_at_exit(&mut self) {
         if self.domain_number() != 1 {
