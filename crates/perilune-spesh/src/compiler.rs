@@ -297,6 +297,9 @@ impl Compiler {
         let mut whys = whys.into_iter();
         candidates.retain(|one| {
             let why = whys.next().flatten();
+            if matches!(why, Some(Why::NoGain(_))) {
+                self.profiles.gains_nothing(&one.log);
+            }
             if let (Some(why), What::Draft(drafted)) = (why, &one.what) {
                 let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
                 let subject = subject(of, &draft.stepped, &draft.inlined, &drafted.callees);
@@ -320,6 +323,7 @@ impl Compiler {
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),
             None if self.profiles.is_short(&log, &unit) => return None,
+            None if purse.is_some() && self.profiles.is_hopeless(&log) => return None,
             None => What::Draft(Box::new(self.drafted(recent, &log, &unit, purse)?)),
         };
         let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };

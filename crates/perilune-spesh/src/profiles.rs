@@ -21,6 +21,8 @@ struct Profile {
     tries: u32,
     /// How many logs have been added.
     logs: u32,
+    /// So many logs there have to be until the next draft: the last one said that nothing would be gained.
+    next: u32,
     /// How often machine code has been made.
     compiled: u32,
     /// How often code of its loops had been entered for next to nothing when that was last looked at, and how many logs there have to be before the like of it is made again.
@@ -69,7 +71,16 @@ impl Profiles {
         let log_of = Arc::clone(&log);
         profiles.insert(
             key,
-            Profile { log: log_of, code: None, exits, tries: 0, logs: 1, compiled: 0, short: (0, 0) },
+            Profile {
+                log: log_of,
+                code: None,
+                exits,
+                tries: 0,
+                logs: 1,
+                next: 0,
+                compiled: 0,
+                short: (0, 0),
+            },
         );
         log
     }
@@ -119,6 +130,19 @@ impl Profiles {
     pub fn tries(&self, log: &Log) -> u32 {
         let profiles = self.lock();
         profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.tries.min(30))
+    }
+
+    /// Nothing would be gained by code of a log's function: it is looked at again when there are twice as many logs.
+    pub fn gains_nothing(&self, log: &Log) {
+        if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
+            profile.next = profile.logs.saturating_mul(2);
+        }
+    }
+
+    /// Whether that was said, and there are too few new logs since.
+    pub fn is_hopeless(&self, log: &Log) -> bool {
+        let profiles = self.lock();
+        profiles.get(&(Arc::as_ptr(log.proto()) as usize)).is_some_and(|profile| profile.logs < profile.next)
     }
 
     /// It is tried now.
