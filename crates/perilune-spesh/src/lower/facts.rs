@@ -50,6 +50,8 @@ impl Name {
 /// Something that is known. The order is that in which facts can be found out one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Fact {
+    /// The stack has room for registers up to this one.
+    Room(u16),
     /// The address of the value of an upvalue.
     Upvalue(FrameNumber, u16),
     /// The upvalue is a table: this one.
@@ -108,7 +110,7 @@ impl Fact {
             | Fact::Function(name, _)
             | Fact::Held(name)
             | Fact::Elements(name, _) => Some(name),
-            Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
+            Fact::Room(_) | Fact::Upvalue(..) | Fact::Global(..) | Fact::StringMethod(..) => None,
             Fact::UpvalueTable(frame, n) => Some(Name::Upvalue(frame, n)),
             Fact::GlobalTable(frame, _, _, cache) => Some(Name::Global(frame, cache)),
         }
@@ -138,7 +140,8 @@ impl Fact {
             | Fact::GlobalTable(frame, ..)
             | Fact::StringMethod(frame, ..)
             | Fact::Class(_, frame, ..) => frame,
-            Fact::Array(..)
+            Fact::Room(_)
+            | Fact::Array(..)
             | Fact::Slots(..)
             | Fact::Writable(_)
             | Fact::Fresh(_)
@@ -165,7 +168,8 @@ impl Fact {
             Fact::Function(_, function) => Fact::Function(name, function),
             Fact::Held(_) => Fact::Held(name),
             Fact::Elements(_, element) => Fact::Elements(name, element),
-            Fact::Upvalue(..)
+            Fact::Room(_)
+            | Fact::Upvalue(..)
             | Fact::Global(..)
             | Fact::UpvalueTable(..)
             | Fact::GlobalTable(..)
@@ -203,7 +207,8 @@ impl State {
         let holds = |fact: &Fact| {
             matches!(
                 fact,
-                Fact::Upvalue(..)
+                Fact::Room(_)
+                    | Fact::Upvalue(..)
                     | Fact::UpvalueTable(..)
                     | Fact::Writable(_)
                     | Fact::Native(..)
@@ -365,6 +370,7 @@ impl Lowering<'_, '_> {
             _ => holder.and_then(|r| self.known(r)).filter(|t| t.ty == Ty::Table).map(|t| t.val),
         };
         match (fact, table) {
+            (Fact::Room(end), _) => self.has_registers(end as usize, exit),
             (Fact::Upvalue(_, n), _) => drop(self.upvalue_address(n)),
             (Fact::StringMethod(_, cache, node), _) => drop(self.string_method(cache, node, exit)),
             (Fact::UpvalueTable(_, n), _) => drop(self.upvalue_table(n, exit)),
@@ -469,7 +475,11 @@ impl Lowering<'_, '_> {
     pub(super) fn values(&mut self, fact: Fact) -> Vec<Value> {
         let count = match fact {
             Fact::Array(..) | Fact::Elements(..) | Fact::Held(_) => 2,
-            Fact::Writable(_) | Fact::Fresh(_) | Fact::Native(..) | Fact::NativeClosure(..) => 0,
+            Fact::Room(_)
+            | Fact::Writable(_)
+            | Fact::Fresh(_)
+            | Fact::Native(..)
+            | Fact::NativeClosure(..) => 0,
             _ => 1,
         };
         let variables = self.variables(fact);

@@ -26,7 +26,7 @@
 //! behind is lowered as one with so many operands ([`Lowering::code`]), and can be built in place, too. The top is stored all the same, for the interpreter has to find it.
 
 use super::calls::{Arguments, Callee};
-use super::facts::FrameNumber;
+use super::facts::{Fact, FrameNumber};
 use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
 use crate::backend;
 use crate::backend::clif::{Block, InstBuilder, Variable, condcodes::IntCC, types};
@@ -689,6 +689,11 @@ impl<'a> Lowering<'a, '_> {
 
     /// Goes to `leave` unless there are registers up to this one.
     pub(super) fn has_registers(&mut self, end: usize, leave: Block) {
+        let suffices = |fact: &Fact| matches!(fact, Fact::Room(known) if *known as usize >= end);
+        if self.now.as_ref().is_some_and(|now| now.facts.iter().any(suffices)) {
+            return;
+        }
+        self.keep(Fact::Room(end as u16), Vec::new());
         let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
         let end = self.b.ins().iadd_imm_s(base, Self::slot(end) as i64);
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
