@@ -27,7 +27,7 @@
 
 use super::calls::{Arguments, Callee};
 use super::facts::{Fact, FrameNumber};
-use super::{EXITED, Known, Lowering, Name, Register, Ty, Val};
+use super::{EXITED, Lowering, Name, Register, Val};
 use crate::backend;
 use crate::backend::clif::{Block, InstBuilder, Variable, condcodes::IntCC, types};
 use crate::live::{behind, live};
@@ -35,7 +35,7 @@ use crate::positions::Place;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::{Field, Kind, Registers};
 use perilune_syntax::{Constant, Instr, Op};
-use perilune_vm::machine::{Ends, LEAVE, Log, MOST_INLINED, Operand, Site, layout};
+use perilune_vm::machine::{Ends, LEAVE, Log, MOST_INLINED, Site, layout};
 use perilune_vm::{Intrinsic, Native, Quick, Tag};
 use std::rc::Rc;
 
@@ -497,7 +497,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// The log of the function that instruction `at` has always called, if that is to be inlined, with so many arguments from this register on.
-    fn always_called(&self, at: usize, window: usize, arguments: usize) -> Option<&'a Log> {
+    pub(super) fn always_called(&self, at: usize, window: usize, arguments: usize) -> Option<&'a Log> {
         self.to_build(at, window, arguments, self.frame)
     }
 
@@ -790,71 +790,6 @@ impl<'a> Lowering<'a, '_> {
         (self.frame, self.log, self.proto, self.constants, self.stepped) = outer;
         self.at = at;
         backend::set_place(self.b, Place(at as u32));
-    }
-
-    // -- Metamethods -------------------------------------------------------------------------------------------------------------------
-
-    /// Builds the metamethod that instruction `at` has always called in place of the call; whether it has. `closure` is the one that is called now.
-    pub(super) fn inline_metamethod(
-        &mut self,
-        at: usize,
-        closure: Val,
-        arguments: &[Operand],
-        ends: Ends,
-    ) -> bool {
-        let window = self.metamethod_window();
-        if self.is_suspect(at) {
-            return false;
-        }
-        let count = arguments.len();
-        let Some(log) = self.always_called(at, window, count) else { return false };
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let other = self.exit_block(at, EXITED);
-        let own = self.load(types::I64, inst, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
-        self.unless(same, other);
-        let leave = self.exit_block(at, LEAVE);
-        self.try_leaving(leave);
-        self.has_registers(window + needs(log, count), leave);
-        self.pass(closure, arguments);
-        let arguments = count;
-        self.build_here(
-            at,
-            Inlined { log, inst, window, arguments, ends: Some(ends), pcall: None, tails: 0 },
-        );
-        self.forget_from(window, at);
-        true
-    }
-
-    /// Which register is the first one of a metamethod that is called now: its frame is above all of the function's own.
-    pub(super) fn metamethod_window(&self) -> usize {
-        self.own().window + self.own().log.proto().max_stack as usize + layout::GAP as usize
-    }
-
-    /// Puts a metamethod and its arguments where its frame is to be.
-    pub(super) fn pass(&mut self, closure: Val, arguments: &[Operand]) {
-        let window = self.metamethod_window();
-        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
-        self.put(window - layout::GAP as usize, tag, closure);
-        for (n, argument) in arguments.iter().enumerate() {
-            match *argument {
-                Operand::Register(r) => self.pass_register(window + n, r as usize),
-                Operand::Integer(n_) => {
-                    let val = self.b.ins().iconst(types::I64, n_);
-                    self.define(window + n, Known { ty: Ty::Int, val });
-                }
-                Operand::Constant(c) => match self.constant(c as usize) {
-                    Some(known) => self.define(window + n, known),
-                    None => self.copy_constant(window + n, c as usize),
-                },
-            }
-        }
-    }
-
-    /// The function that is being built may call one with so many arguments as a metamethod.
-    pub(super) fn has_window(&self, arguments: usize) -> bool {
-        self.metamethod_window() + arguments <= self.room
     }
 
     /// Nothing is known of the registers from `r` on any more.

@@ -3,12 +3,13 @@
 //! Only instructions that the log has seen call one come here. Where the leaf finds none the instruction is lowered as it would be without: a store may meet its key at one time, and not at another.
 
 use super::calls::{Arguments, Callee};
-use super::{Lowering, Slow, Ty, Val};
+use super::inline::{Inlined, needs};
+use super::{Known, Lowering, Slow, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Instr, Op};
 use perilune_vm::Tag;
-use perilune_vm::machine::{EXITED, Ends, Operand, Operator, layout};
+use perilune_vm::machine::{EXITED, Ends, LEAVE, Operand, Operator, layout};
 
 /// Whether machine code calls the metamethods of such an instruction itself.
 pub(super) fn is_called(i: Instr) -> bool {
@@ -287,5 +288,68 @@ impl Lowering<'_, '_> {
         // Somewhere else: the position is stored.
         self.leave(perilune_vm::machine::LEAVE);
         self.now = None;
+    }
+
+    /// Builds the metamethod that instruction `at` has always called in place of the call; whether it has. `closure` is the one that is called now.
+    pub(super) fn inline_metamethod(
+        &mut self,
+        at: usize,
+        closure: Val,
+        arguments: &[Operand],
+        ends: Ends,
+    ) -> bool {
+        let window = self.metamethod_window();
+        if self.is_suspect(at) {
+            return false;
+        }
+        let count = arguments.len();
+        let Some(log) = self.always_called(at, window, count) else { return false };
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let other = self.exit_block(at, EXITED);
+        let own = self.load(types::I64, inst, layout::INST_PROTO);
+        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, other);
+        let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
+        self.has_registers(window + needs(log, count), leave);
+        self.pass(closure, arguments);
+        let arguments = count;
+        self.build_here(
+            at,
+            Inlined { log, inst, window, arguments, ends: Some(ends), pcall: None, tails: 0 },
+        );
+        self.forget_from(window, at);
+        true
+    }
+
+    /// Which register is the first one of a metamethod that is called now: its frame is above all of the function's own.
+    pub(super) fn metamethod_window(&self) -> usize {
+        self.own().window() + self.own().log.proto().max_stack as usize + layout::GAP as usize
+    }
+
+    /// Puts a metamethod and its arguments where its frame is to be.
+    pub(super) fn pass(&mut self, closure: Val, arguments: &[Operand]) {
+        let window = self.metamethod_window();
+        let tag = self.b.ins().iconst(types::I8, Tag::CLOSURE.0 as i64);
+        self.put(window - layout::GAP as usize, tag, closure);
+        for (n, argument) in arguments.iter().enumerate() {
+            match *argument {
+                Operand::Register(r) => self.pass_register(window + n, r as usize),
+                Operand::Integer(n_) => {
+                    let val = self.b.ins().iconst(types::I64, n_);
+                    self.define(window + n, Known { ty: Ty::Int, val });
+                }
+                Operand::Constant(c) => match self.constant(c as usize) {
+                    Some(known) => self.define(window + n, known),
+                    None => self.copy_constant(window + n, c as usize),
+                },
+            }
+        }
+    }
+
+    /// The function that is being built may call one with so many arguments as a metamethod.
+    pub(super) fn has_window(&self, arguments: usize) -> bool {
+        self.metamethod_window() + arguments <= self.room
     }
 }
