@@ -182,6 +182,9 @@ impl<'a> Lowering<'a, '_> {
             self.stepped = i.d() != 0;
             return self.finish(at);
         }
+        if self.begin_again(at) {
+            return;
+        }
         if i.b() == 0 {
             // The arguments that are not the last call's results.
             self.flush_all();
@@ -224,6 +227,39 @@ impl<'a> Lowering<'a, '_> {
         self.b.switch_to_block(other.block);
         self.now = other.before;
         self.finish(at);
+    }
+
+    /// `TAILCALL` of the function itself, if it has always been that: a jump to its start; whether it has been built.
+    fn begin_again(&mut self, at: usize) -> bool {
+        let (i, site) = (self.code(at), self.site(at));
+        let is_own = site.callee == self.log.function() && !site.callees && site.native.is_none();
+        // What is known of parameters has to be known where the code jumps to.
+        if !is_own || i.b() == 0 || self.is_suspect(at) || !self.heads.contains(&0) {
+            return false;
+        }
+        let (a, count) = (i.a() as usize, i.b() as usize - 1);
+        let other = self.exit_block(at, EXITED);
+        let closure = self.closure_in(a, other);
+        let base = self.b.use_var(self.base);
+        let own = self.load(types::I64, base, layout::FRAME_FUNCTION + layout::PAYLOAD);
+        let same = self.b.ins().icmp(IntCC::Equal, closure, own);
+        self.unless(same, other);
+        let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
+        self.poll(at);
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
+        self.store(flags, base, layout::FRAME_FLAGS);
+        // Arguments lie above all variables: none is overwritten before it is taken.
+        let parameters = self.proto.num_params as usize;
+        for n in 0..parameters {
+            match n < count {
+                true => self.pass_register(n, a + layout::GAP as usize + n),
+                false => self.define_plain(n, Tag::NIL),
+            }
+        }
+        self.edge(0);
+        true
     }
 
     /// `TAILCALL` of a native by its quick form: gives back what that gives. What has been done is not done again, so it is asked before whether the return is a plain one.
