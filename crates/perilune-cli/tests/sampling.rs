@@ -117,7 +117,7 @@ end
 function leaf(x) return x % 7 end
 function caller(n) local s = 0 for i = 1, n do s = s + leaf(i) end return s end
 function repeating(n) for i = 1, n do local s = string.rep("x", 20000) end end
-function by_pattern(n) local text = ("x"):rep(300) for i = 1, n do text:gsub("x-y", "") end end
+function by_pattern(n) local text = ("x"):rep(300) for i = 1, n do text:gsub("(x-)y%1", "") end end
 local live = {}
 for i = 1, 20000 do live[i] = {i} end
 function collecting() collectgarbage() end
