@@ -67,11 +67,21 @@ fn meeting_place(pid: u32) -> io::Result<PathBuf> {
     Ok(path)
 }
 
+/// Takes the lock, unless somebody keeps it. A tool that looks whether a file is abandoned has the lock for a moment ([`clear`]).
+fn take(file: &File) -> bool {
+    const TRIES: u32 = 50;
+    (0..TRIES).any(|n| {
+        if n > 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        file.try_lock().is_ok()
+    })
+}
+
 /// Tells other tools that this file is watched.
 fn lock(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
-    file.try_lock().map_err(|_| other(format!("{}: another tool uses it", path.display())))?;
-    Ok(file)
+    if take(&file) { Ok(file) } else { Err(other(format!("{}: another tool uses it", path.display()))) }
 }
 
 /// Removes what dead tools have left, and ends the session that one of them has begun in this process.
@@ -89,7 +99,8 @@ fn clear(dir: &Path, pid: u32) -> io::Result<()> {
         let writer = h.pid.load(Ordering::Relaxed);
         let is_live = h.state.load(Ordering::Acquire) == State::Live as u32;
         let is_ours = pid != 0 && (writer == pid || path == path_for(pid));
-        let watched = File::open(&path).is_ok_and(|file| file.try_lock().is_err());
+        let is_kept = |file: File| if is_ours { !take(&file) } else { file.try_lock().is_err() };
+        let watched = File::open(&path).is_ok_and(is_kept);
         if watched {
             if is_ours {
                 return Err(other(format!("process {pid} is being traced already")));
@@ -320,4 +331,39 @@ fn catches(pid: u32) -> io::Result<bool> {
     let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0");
     let mask = u64::from_str_radix(mask.trim(), 16).unwrap_or(0);
     Ok(mask & 1 << (SIGNAL - 1) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    /// Who looks whether anybody has the lock does not keep others from it; who keeps it does.
+    #[test]
+    fn a_glance_does_not_keep_the_lock() {
+        let folder = perilune_test::Folder::new();
+        folder.write("x.events", "");
+        let path = folder.join("x.events");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        let looking = File::open(&path).expect("is there");
+                        let _ = looking.try_lock();
+                        drop(looking);
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            for _ in 0..100 {
+                drop(lock(&path).expect("nobody keeps it"));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        let kept = lock(&path).expect("nobody has it");
+        assert!(lock(&path).expect_err("somebody has").to_string().contains("another tool"));
+        drop(kept);
+        drop(lock(&path).expect("nobody has it any more"));
+    }
 }
