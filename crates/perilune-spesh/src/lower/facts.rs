@@ -132,7 +132,7 @@ impl Fact {
     }
 
     /// It is about what belongs to the compiled function itself, and not to one that is inlined.
-    fn is_outer(self) -> bool {
+    pub(super) fn is_outer(self) -> bool {
         let frame = match self {
             Fact::Upvalue(frame, _)
             | Fact::UpvalueTable(frame, _)

@@ -269,7 +269,9 @@ impl Lowering<'_, '_> {
         let Some(mut after) = self.now.clone() else { return };
         let Some(entry) = self.returns.remove(&at) else { return };
         self.entered.push(at);
-        let held = after.facts.iter().map(|&fact| (fact, self.holder(&after, fact)));
+        // A cache of a function that is built in place is not to be looked for among the own ones.
+        let own = after.facts.iter().filter(|fact| fact.is_outer());
+        let held = own.map(|&fact| (fact, self.holder(&after, fact)));
         let held: Vec<_> = held.filter_map(|(fact, r)| Some((fact, r?))).collect();
         after.facts = held.iter().map(|(fact, _)| *fact).collect();
         let joined = self.b.create_block();
