@@ -455,7 +455,7 @@ pub(crate) fn give_way(vm: &mut Vm) -> LuaResult<Thrown> {
 }
 
 /// Whether what a cancelled fiber waits for is cancelled with it, or is shielded: it ends soon, and may have results.
-pub(crate) fn ends_itself(wait: &Wait) -> bool {
+fn ends_itself(wait: &Wait) -> bool {
     match wait.what().map(|what| &what.object) {
         Some(Object::Scope(scope)) => {
             scope.leave();

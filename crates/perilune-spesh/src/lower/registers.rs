@@ -120,8 +120,9 @@ impl Lowering<'_, '_> {
         Some([values[0], values[1]])
     }
 
-    /// The tag of register `r`, of which nothing is known.
+    /// The tag of register `r`, of which nothing need be known: a number that only a register of the processor has is stored first.
     pub(super) fn tag_of(&mut self, r: usize) -> Val {
+        self.flush(r);
         if let Some([_, tag]) = self.held(r) {
             return tag;
         }
@@ -131,6 +132,7 @@ impl Lowering<'_, '_> {
 
     /// Its payload.
     pub(super) fn payload_of(&mut self, r: usize) -> Val {
+        self.flush(r);
         if let Some([payload, _]) = self.held(r) {
             return payload;
         }
