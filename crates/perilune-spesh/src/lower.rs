@@ -4,8 +4,8 @@
 //! instructions produce, and from the log: where the log has seen only one type, the code *guards* it, and exits if it meets another.
 //!
 //! # Registers
-//! A register whose type is known stands in a register of the processor. References are also in their slot on the value stack, always, so that a collection sees them.
-//! A number is stored there only before something may look at the frame: an instruction that the interpreter does, a call, an exit. Until then the slot is *dirty*: it holds some older value, whole.
+//! A register whose type is known stands in a register of the processor.
+//! It is stored in its slot on the value stack only before something may look at the frame: an instruction that the interpreter does, a call, a collection, an exit. Until then the slot is *dirty*: it holds some older value, whole.
 //! Variables that closures may refer to while the code runs are never known: any function may assign them (`units.rs` says which these are).
 //!
 //! # Control
@@ -108,9 +108,14 @@ impl Ty {
         matches!(self, Ty::Int | Ty::Float)
     }
 
+    /// It is a number, of a kind that is known here or where the code runs.
+    fn is_numeric(self) -> bool {
+        self.is_number() || self == Ty::Number
+    }
+
     /// Its slot may be dirty.
     fn is_lazy(self) -> bool {
-        self.is_number() || self == Ty::Number
+        self != Ty::Any
     }
 }
 
@@ -146,7 +151,7 @@ impl Register {
     /// The same where the ways make it that: a number of both kinds stays one.
     fn meet_as_number(self, other: Register) -> Register {
         let number = self.ty == Ty::Number || other.ty == Ty::Number;
-        match number && self.ty.is_lazy() && other.ty.is_lazy() {
+        match number && self.ty.is_numeric() && other.ty.is_numeric() {
             true => Register::number(self).meet(Register::number(other)),
             false => self.meet(other),
         }
@@ -478,8 +483,10 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     }
                     _ => Ty::Any,
                 };
-                let slot = if ty == Ty::Number { Ty::Any } else { ty };
-                Register { ty, slot, dirty: ty.is_lazy() && changes }
+                let dirty = ty.is_lazy() && changes;
+                // A slot with the tag of a reference holds one, always.
+                let slot = if ty == Ty::Number || dirty && !ty.is_number() { Ty::Any } else { ty };
+                Register { ty, slot, dirty }
             };
             let mut state: Vec<Register> = tags.iter().enumerate().map(known).collect();
             state.resize(self.room, Register::UNKNOWN);
@@ -660,10 +667,15 @@ impl<'a, 'b> Lowering<'a, 'b> {
             }
             let Some(own) = self.register(r) else { return };
             debug_assert!(own.ty == wanted.ty || wanted.ty == Ty::Any, "made what is wanted");
-            if let Some(tag) = wanted.slot.tag().filter(|_| own.slot != wanted.slot) {
-                // The slot is dirty: its payload is of no interest.
-                let base = self.b.use_var(self.base);
-                self.store_tag(tag, base, Self::slot(r));
+            match wanted.slot.tag().filter(|_| own.slot != wanted.slot) {
+                // Its payload would be taken for a reference.
+                Some(_) if !wanted.slot.is_number() => self.flush(r),
+                Some(tag) => {
+                    // The slot is dirty: its payload is of no interest.
+                    let base = self.b.use_var(self.base);
+                    self.store_tag(tag, base, Self::slot(r));
+                }
+                None => {}
             }
         }
         if self.heads.contains(&to) {

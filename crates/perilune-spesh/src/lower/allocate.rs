@@ -148,7 +148,7 @@ impl Lowering<'_, '_> {
         if count == 0 {
             return self.step(at);
         }
-        (a + 1..=a + count).for_each(|r| self.flush(r));
+        (a..=a + count).for_each(|r| self.flush(r));
         let slow = self.aside();
         let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
         let register = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);

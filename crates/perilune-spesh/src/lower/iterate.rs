@@ -157,7 +157,7 @@ impl Lowering<'_, '_> {
     fn helped_step(&mut self, call: usize, (first, rare): (bool, bool), slow: Block) {
         let i = self.code(call);
         let (a, head, past) = (i.a() as usize, self.target(call + 1).expect("a verified jump"), call + 2);
-        self.flush(a + CONTROL);
+        [a + TABLE, a + CONTROL].into_iter().for_each(|r| self.flush(r));
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let loop_at = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
         let count = self.b.ins().iconst(types::I64, i.b() as i64);

@@ -417,9 +417,12 @@ impl Lowering<'_, '_> {
         }
         self.define(a + layout::GAP as usize, table);
         self.is_copy(a + layout::GAP as usize, name);
+        let joins = !slow.exits;
         self.join(at, slow, Some((a, ty)));
-        // The slow way has copied it, too.
-        self.found(a + layout::GAP as usize, table);
+        if joins {
+            // The slow way has copied it, too.
+            self.found(a + layout::GAP as usize, table);
+        }
     }
 
     /// `SELF` of a string, whose method is where the cache says: in a node, or in a value of its own.

@@ -86,7 +86,7 @@ impl Lowering<'_, '_> {
     /// Register `r` becomes a value of a known type.
     pub(super) fn define(&mut self, r: usize, to: Known) {
         let slot = self.register(r).map_or(Ty::Any, |r| r.slot);
-        let lazily = to.ty.is_number() && !self.captured.contains(r as u8);
+        let lazily = to.ty.is_lazy() && !self.captured.contains(r as u8);
         if !lazily {
             let base = self.b.use_var(self.base);
             self.write(to, slot, base, r);
