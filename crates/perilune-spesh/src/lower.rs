@@ -45,6 +45,7 @@ mod paths;
 mod protect;
 mod registers;
 mod trials;
+mod unmade;
 mod varargs;
 
 use crate::backend::clif::{
@@ -60,6 +61,7 @@ use crate::units::{self, Unit};
 pub use cost::{Cost, LEAVING};
 use exits::Exit;
 use facts::{Fact, Facts, FrameNumber, Name};
+use unmade::Unmade;
 pub use failures::Failures;
 use inline::Frame;
 pub use inline::is_inlinable;
@@ -67,7 +69,7 @@ use perilune_syntax::operands::Registers;
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -83,6 +85,8 @@ pub(crate) enum Ty {
     /// An integer or a float: the float that is just the number, and which of the two it is (`either.rs`).
     Number,
     Table,
+    /// A table that is not made: it is neither in its slot nor anywhere else (`unmade.rs`).
+    Unmade,
 }
 
 impl Ty {
@@ -97,7 +101,7 @@ impl Ty {
 
     fn tag(self) -> Option<Tag> {
         match self {
-            Ty::Any | Ty::Number => None,
+            Ty::Any | Ty::Number | Ty::Unmade => None,
             Ty::Int => Some(Tag::INT),
             Ty::Float => Some(Tag::FLOAT),
             Ty::Table => Some(Tag::TABLE),
@@ -138,11 +142,17 @@ struct Register {
 
 impl Register {
     const UNKNOWN: Register = Register { ty: Ty::Any, slot: Ty::Any, dirty: false };
+    /// A table that need not be in its slot.
+    const MADE: Register = Register { ty: Ty::Table, slot: Ty::Any, dirty: true };
 
     /// What is known on both ways.
     fn meet(self, other: Register) -> Register {
         if self.ty != other.ty {
-            return Register::UNKNOWN;
+            // Every way makes what the others do not have unmade.
+            return match [self.ty, other.ty] {
+                [Ty::Unmade, Ty::Table] | [Ty::Table, Ty::Unmade] => Register::MADE,
+                _ => Register::UNKNOWN,
+            };
         }
         let slot = if self.slot == other.slot { self.slot } else { Ty::Any };
         Register { ty: self.ty, slot, dirty: self.dirty || other.dirty }
@@ -171,6 +181,8 @@ struct State {
     /// Which value each register has.
     names: Vec<Name>,
     facts: Facts,
+    /// Tables that are not made, by the names of the registers that have them.
+    unmade: BTreeMap<Name, Unmade>,
 }
 
 /// Where an instruction is done slowly, with what is known before.
@@ -308,6 +320,10 @@ pub(crate) struct Lowering<'a, 'b> {
     round: HashMap<usize, Facts>,
     /// What comes with facts.
     found: HashMap<Fact, [Variable; 2]>,
+    /// The fields of tables that are not made, by name and number.
+    parts: HashMap<(Name, usize), [Variable; 3]>,
+    /// Where ways meet that do not agree on a table that is not made, in this register.
+    disputed: HashSet<(usize, usize)>,
     exits: HashMap<Exit, Block>,
     /// Entries behind calls, by the call, until they are built.
     returns: HashMap<usize, Block>,
@@ -435,6 +451,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             hoisted,
             round: HashMap::new(),
             found: HashMap::new(),
+            parts: HashMap::new(),
+            disputed: HashSet::new(),
             exits: HashMap::new(),
             returns: HashMap::new(),
             entered: Vec::new(),
@@ -522,6 +540,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 registers: vec![Register::UNKNOWN; registers],
                 names: (0..registers).map(|r| Name::Met(number_of(entry), r)).collect(),
                 facts: Facts::new(),
+                unmade: BTreeMap::new(),
             });
             self.at = at as usize;
             if entry == MachineCode::START {
@@ -581,6 +600,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
             facts.retain(|fact| trusted && is_there(fact));
         }
         let mut met = self.fixed;
+        for (at, r) in self.disputed {
+            if let Some(registers) = met.get_mut(&at) {
+                registers[r] = Register::MADE;
+            }
+        }
         for (at, state) in self.met {
             met.entry(at).or_insert(state.registers);
         }
@@ -626,7 +650,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 Some(hoisted) => hoisted.get(&at).cloned().unwrap_or_default(),
                 None => self.met.get(&at).map_or_else(Facts::new, |met| met.facts.clone()),
             };
-            self.now = Some(State { registers, names: self.names_in(at), facts });
+            let unmade = BTreeMap::new();
+            self.now = Some(State { registers, names: self.names_in(at), facts, unmade });
         }
     }
 
@@ -655,9 +680,19 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.forget_dead(to);
         let live = self.live_at(to);
         for (r, wanted) in wanted.into_iter().enumerate().filter(|(r, _)| live.contains(*r as u8)) {
+            if self.is_to_be_made(r, wanted.ty, to) {
+                self.make_in(r);
+            }
             let Some(own) = self.register(r) else { return };
+            // In a draft, what is wanted is what there was.
+            let is_over = wanted.ty == Ty::Unmade && own.ty != Ty::Unmade && self.hoisted.is_none();
+            let wanted = if is_over { own } else { wanted };
             match (wanted.ty, own.ty) {
                 (Ty::Any, _) => self.flush(r),
+                (Ty::Unmade, own) if own != Ty::Unmade => {
+                    self.disputed.insert((to, r));
+                    return self.exit(to, EXITED);
+                }
                 (ty, Ty::Any) => self.guard(r, ty, to),
                 (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
                 (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
@@ -700,6 +735,17 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
+    }
+
+    /// Whether what register `r` has, which is not made, has to be on the way to instruction `to`, where it is of this type.
+    fn is_to_be_made(&mut self, r: usize, wanted: Ty, to: usize) -> bool {
+        if self.ty(r) != Ty::Unmade || wanted == Ty::Unmade && self.agrees(r, to) {
+            return false;
+        }
+        if wanted == Ty::Unmade {
+            self.disputed.insert((to, r));
+        }
+        true
     }
 
     /// Goes on only if `condition` holds; else `otherwise`.
@@ -771,7 +817,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 self.b.inst_results(call)[0]
             }
             _ => {
-                let point = self.point(at, None, does, Vec::new());
+                let point = self.point(at, None, does, Default::default());
                 self.leaf(layout::step_at(), &[vm, base, point])
             }
         };

@@ -62,7 +62,7 @@ pub use leaf::{NOT_DONE, UNKNOWN};
 pub use log::{APPENDS, Cache, Log, OTHER_KEY, OTHER_OBJECT, Recording, Shapes, Site, Tags};
 pub use metamethods::{Ends, Operand, Operator};
 pub use paths::{AccessPlace, Hop, OperatorPlace, Path};
-pub use points::{Built, Point, Protected};
+pub use points::{Built, MOST_WORDS, Point, Protected, Unmade, Word};
 pub use stepper::Stepper;
 pub use unexpected::{Seen, Unexpected, name_of_register};
 
@@ -365,6 +365,8 @@ pub(crate) struct Machine {
     left: *const Exits,
     /// Runs under way, on whichever native stack, innermost first.
     runs: *mut Active,
+    /// What tables are that machine code has not made, while it is being left.
+    pub words: points::Words,
     /// Codes whose instances are dead; [`Vm::bury_machine_code`] frees those that no run is in.
     dying: Vec<Arc<MachineCode>>,
 }
@@ -386,6 +388,7 @@ impl Default for Machine {
             sampled: false,
             left: std::ptr::null(),
             runs: null_mut(),
+            words: [0; MOST_WORDS],
             dying: Vec::new(),
         }
     }

@@ -44,6 +44,9 @@ impl Lowering<'_, '_> {
         self.unless(same, slow.block);
         self.forget_above(at);
         self.collect_if_due(at, false);
+        if slow.exits && i.c() == 0 && self.postpone(at, shape, fields as usize) {
+            return;
+        }
         let (vm, address) =
             (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, layout::new_table() as i64));
         let [shape_of, room, elements] =
@@ -75,9 +78,14 @@ impl Lowering<'_, '_> {
         let native = native.filter(|native| matches!(native.intrinsic, Some(Intrinsic::SetMetatable)));
         let Some(native) = native.filter(|_| i.b() == 3 && !self.is_suspect(at)) else { return false };
         let name = self.name_of(first);
-        let table = match self.known(first) {
-            Some(known) if known.ty == Ty::Table && self.has(Fact::Fresh(name)) => known,
-            _ => return false,
+        self.make_in(first + 1);
+        let unmade = self.unmade_without_metatable(first);
+        let table = match unmade {
+            Some(_) => None,
+            None => match self.known(first) {
+                Some(known) if known.ty == Ty::Table && self.has(Fact::Fresh(name)) => Some(known),
+                _ => return false,
+            },
         };
         if !matches!(self.ty(first + 1), Ty::Any | Ty::Table) {
             return false;
@@ -92,6 +100,15 @@ impl Lowering<'_, '_> {
         let absent = self.b.ins().band_imm_u(absent, layout::PLAIN_METATABLE as i64);
         let plain = self.b.ins().icmp_imm_u(IntCC::Equal, absent, layout::PLAIN_METATABLE as i64);
         self.unless(plain, other);
+        let gives = i.op() == Some(Op::TailCall) || i.c() == 2;
+        let Some(table) = table else {
+            self.set_metatable_of_unmade(name, metatable);
+            if gives {
+                self.share(a, first);
+            }
+            self.forget_but(at, gives.then_some(a));
+            return true;
+        };
         let own = self.load(types::I64, table.val, layout::TABLE_METATABLE);
         let none = self.b.ins().icmp_imm_u(IntCC::Equal, own, 0);
         self.unless(none, other);
@@ -104,7 +121,7 @@ impl Lowering<'_, '_> {
             now.facts.retain(|fact| !matches!(fact, Fact::Class(of, ..) if *of == name));
         }
         self.forget_changed(at);
-        if i.op() == Some(Op::TailCall) || i.c() == 2 {
+        if gives {
             self.define(a, table);
             self.is_copy(a, name);
         }

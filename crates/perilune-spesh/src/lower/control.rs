@@ -124,7 +124,7 @@ impl Lowering<'_, '_> {
             return self.exit(at, EXITED);
         }
         let (a, b) = (i.a() as usize, i.b() as usize);
-        if self.with_either(at, op) || self.operator(at) || self.access(at) {
+        if self.with_either(at, op) || self.with_unmade(at, op) || self.operator(at) || self.access(at) {
             return;
         }
         if let Some(comparison) = Comparison::of(op) {

@@ -189,7 +189,7 @@ impl Lowering<'_, '_> {
     /// The number that register `r` is; goes to `otherwise` if it is none, or an integer that need not be a float.
     fn operand(&mut self, r: usize, otherwise: Block) -> Option<Number> {
         match self.ty(r) {
-            Ty::Table => None,
+            Ty::Table | Ty::Unmade => None,
             Ty::Any => Some(self.number_in_slot(r, otherwise)),
             Ty::Int => {
                 let int = self.b.use_var(self.ints[r]);

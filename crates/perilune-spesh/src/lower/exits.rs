@@ -9,7 +9,8 @@ use crate::backend::clif::{Block, InstBuilder, types};
 use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
-use perilune_vm::machine::{Built, EXITED, Point, REFUSED, layout};
+use super::unmade::Waiting;
+use perilune_vm::machine::{Built, EXITED, Point, REFUSED, Unmade, layout};
 use std::sync::Arc;
 
 /// Why machine code is left.
@@ -23,8 +24,8 @@ pub(super) enum Why {
     Result(usize),
 }
 
-/// Where an exit leads, why, and what it has to store.
-pub(super) type Exit = (usize, Why, Vec<(usize, Ty)>);
+/// Where an exit leads, why, what it has to store, and which tables it has to make.
+pub(super) type Exit = (usize, Why, Vec<(usize, Ty)>, Vec<Waiting>);
 
 impl Lowering<'_, '_> {
     /// The interpreter goes on at `at`: [`LEAVE`], or [`EXITED`] if that is not what was expected. Nothing follows.
@@ -45,9 +46,11 @@ impl Lowering<'_, '_> {
 
     pub(super) fn exit_for(&mut self, at: usize, why: Why) -> Block {
         let registers = self.now.iter().flat_map(|now| &now.registers).enumerate();
-        let dirty = registers.filter(|(_, r)| r.dirty).map(|(n, r)| (n, r.ty)).collect();
+        let dirty = registers.filter(|(_, r)| r.dirty && r.ty != Ty::Unmade);
+        let dirty = dirty.map(|(n, r)| (n, r.ty)).collect();
+        let waiting = self.waiting();
         let b = &mut *self.b;
-        let block = *self.exits.entry((at, why, dirty)).or_insert_with(|| {
+        let block = *self.exits.entry((at, why, dirty, waiting)).or_insert_with(|| {
             let block = b.create_block();
             b.set_cold_block(block);
             block
@@ -63,10 +66,12 @@ impl Lowering<'_, '_> {
         let mut exits: Vec<_> = std::mem::take(&mut self.exits).into_iter().collect();
         exits.sort_by_key(|(_, block)| *block);
         let mut end = None;
-        for ((at, why, dirty), block) in exits {
+        for (exit, block) in exits {
             self.b.switch_to_block(block);
             let base = self.b.use_var(self.base);
-            backend::set_place(self.b, Place(at as u32));
+            backend::set_place(self.b, Place(exit.0 as u32));
+            let unmade = self.store_parts(&exit);
+            let (at, why, dirty, _) = exit;
             let mut tags = Vec::new();
             for (r, ty) in dirty {
                 if ty == Ty::Number {
@@ -77,7 +82,7 @@ impl Lowering<'_, '_> {
                 self.store(val, base, Self::slot(r) + layout::PAYLOAD);
                 tags.push((r as u8, ty.tag().expect("a number")));
             }
-            let point = self.point(at, Some(why), 0, tags);
+            let point = self.point(at, Some(why), 0, (tags, unmade));
             let end = match end {
                 Some(end) => end,
                 None => *end.insert(self.cold_block(1)),
@@ -95,7 +100,13 @@ impl Lowering<'_, '_> {
     }
 
     /// A point at instruction `at`: the code is left there, for a reason, or a function does the instruction.
-    pub(super) fn point(&mut self, at: usize, why: Option<Why>, does: usize, tags: Vec<(u8, Tag)>) -> Val {
+    pub(super) fn point(
+        &mut self,
+        at: usize,
+        why: Option<Why>,
+        does: usize,
+        (tags, unmade): (Vec<(u8, Tag)>, Vec<Unmade>),
+    ) -> Val {
         let mut frame = self.frame_of(at);
         let mut built = Vec::new();
         while let Some(call) = self.frames[frame as usize].call {
@@ -117,7 +128,7 @@ impl Lowering<'_, '_> {
             Some(Why::Result(of)) => Some(counts(of, true)),
         };
         let pc = self.address_of_instruction(at);
-        let point = Box::new(Point { pc, built, counts, does, tags });
+        let point = Box::new(Point { pc, built, counts, does, tags, unmade });
         let address = std::ptr::from_ref(&*point) as usize;
         self.points.push(point);
         self.b.ins().iconst(types::I64, address as i64)

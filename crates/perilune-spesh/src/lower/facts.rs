@@ -183,6 +183,7 @@ impl State {
     pub(super) fn renew(&mut self, r: usize, name: Name) {
         self.facts.retain(|fact| fact.of() != Some(name));
         self.names[r] = name;
+        self.unmade.remove(&name);
     }
 
     /// Anything may have happened: nothing but the types of registers is known. Instruction `at` did it.
@@ -270,6 +271,13 @@ impl State {
         self.facts.retain(|fact| {
             other.facts.contains(fact) && !fact.of().is_some_and(|name| renamed.contains(&name))
         });
+        self.unmade.retain(|name, own| other.unmade.get(name) == Some(own));
+        debug_assert!(
+            (0..self.names.len()).all(|r| {
+                self.registers[r].ty != Ty::Unmade || self.unmade.contains_key(&self.names[r])
+            }),
+            "ways that meet agree on what is not made"
+        );
     }
 }
 

@@ -62,7 +62,10 @@ impl Lowering<'_, '_> {
         let differ: Vec<usize> = match (&known, &met) {
             (Some(known), Some(met)) => {
                 let pairs = known.registers.iter().zip(&met.registers).enumerate();
-                pairs.filter(|(_, (one, other))| one.ty != other.ty).map(|(r, _)| r).collect()
+                let differ = |(r, (one, other)): &(usize, (&super::Register, &super::Register))| {
+                    one.ty != other.ty || !known.has_same_unmade(met, *r)
+                };
+                pairs.filter(differ).map(|(r, _)| r).collect()
             }
             _ => Vec::new(),
         };
@@ -381,8 +384,13 @@ impl Lowering<'_, '_> {
 
     /// If a collection is due, does a step of it: before instruction `at`, or after it if that is `done`. What is known holds afterwards, or the code leaves.
     pub(super) fn collect_if_due(&mut self, at: usize, done: bool) {
+        let leave = self.leave_for_collection(at, done);
         let vm = self.b.use_var(self.vm);
         let due = self.load(types::I8, vm, layout::VM_DUE);
+        if let Some(leave) = leave {
+            let none = self.b.ins().icmp_imm_u(IntCC::Equal, due, 0);
+            return self.unless(none, leave);
+        }
         let [collect, on, out] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(collect);
         self.b.set_cold_block(out);
@@ -391,7 +399,7 @@ impl Lowering<'_, '_> {
         let known = self.now.clone();
         self.flush_all();
         if self.frame != 0 {
-            let (base, point) = (self.b.use_var(self.base), self.point(at, None, 0, Vec::new()));
+            let (base, point) = (self.b.use_var(self.base), self.point(at, None, 0, Default::default()));
             let [vm, base] = [vm, base].map(|v| self.copied(v));
             self.leaf(layout::write_records(), &[vm, base, point]);
         }

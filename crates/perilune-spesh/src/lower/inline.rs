@@ -404,6 +404,7 @@ impl<'a> Lowering<'a, '_> {
         for (_, register) in registers.filter(|(r, _)| !live.contains(*r as u8)) {
             *register = Register::UNKNOWN;
         }
+        self.now.iter_mut().for_each(super::State::forget_unmade);
     }
 
     /// Which register of the compiled function is this one of the function that is being built.
@@ -659,6 +660,9 @@ impl<'a> Lowering<'a, '_> {
 
     /// Register `to` becomes what register `from` is.
     pub(super) fn pass_register(&mut self, to: usize, from: usize) {
+        if self.ty(from) == super::Ty::Unmade {
+            return self.share(to, from);
+        }
         if self.known(from).is_some() {
             return self.copy_known(to, from);
         }

@@ -41,6 +41,9 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn copy_known(&mut self, a: usize, b: usize) {
+        if self.ty(b) == Ty::Unmade {
+            return self.share(a, b);
+        }
         if let Some(known) = self.known(b) {
             let name = self.name_of(b);
             self.define(a, known);
@@ -340,9 +343,14 @@ impl Lowering<'_, '_> {
 
     /// The table has the shape of this cache, which is of this kind.
     fn is_cached(&mut self, table: Value, cache: i32, kind: u64, slow: Block) {
-        let constants = self.b.use_var(self.constants);
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let shape = self.b.ins().uextend(types::I64, shape);
+        self.is_cached_shape(shape, cache, kind, slow);
+    }
+
+    /// The cache is of this shape and kind.
+    fn is_cached_shape(&mut self, shape: Value, cache: i32, kind: u64, slow: Block) {
+        let constants = self.b.use_var(self.constants);
         let wanted = self.b.ins().bor_imm_u(shape, kind as i64);
         let cached = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
         let same = self.b.ins().icmp(IntCC::Equal, cached, wanted);
@@ -360,23 +368,16 @@ impl Lowering<'_, '_> {
 
     /// Where the class of the table has what this cache is for, a node or a value. Where the cache is out of date, or for tables of another class, a leaf finds it.
     pub(super) fn place_in_class(&mut self, table: Value, d: u16, node: bool, slow: Block) -> Value {
-        let cache = layout::cache(d);
         let [miss, done] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(miss);
         let place = self.b.append_block_param(done, types::I64);
-        self.is_cached(table, cache, layout::cache_of_class(node), miss);
-        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
-        let own = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
-        let same = self.b.ins().icmp(IntCC::Equal, own, cached);
-        self.unless(same, miss);
-        let version = self.load(types::I32, vm, layout::VM_VERSION);
-        let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
-        let same = self.b.ins().icmp(IntCC::Equal, version, cached);
-        self.unless(same, miss);
-        let found = self.load(types::I64, constants, cache + layout::CACHE_PLACE);
+        let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
+        let shape = self.b.ins().uextend(types::I64, shape);
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        let found = self.class_in_cache((shape, metatable), d, node, miss);
         self.b.ins().jump(done, &[found.into()]);
         self.b.switch_to_block(miss);
+        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
         let key = self.key_of_cache(d);
         let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
         let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
@@ -384,6 +385,27 @@ impl Lowering<'_, '_> {
         self.b.ins().brif(found, done, &[found.into()], slow, &[]);
         self.b.switch_to_block(done);
         place
+    }
+
+    /// Where a table of this shape, with this metatable, has in its class what the cache is for, a node or a value; else goes to `miss`.
+    pub(super) fn class_in_cache(
+        &mut self,
+        (shape, metatable): (Value, Value),
+        d: u16,
+        node: bool,
+        miss: Block,
+    ) -> Value {
+        let cache = layout::cache(d);
+        self.is_cached_shape(shape, cache, layout::cache_of_class(node), miss);
+        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
+        let same = self.b.ins().icmp(IntCC::Equal, metatable, cached);
+        self.unless(same, miss);
+        let version = self.load(types::I32, vm, layout::VM_VERSION);
+        let cached = self.load(types::I32, constants, cache + layout::CACHE_VERSION);
+        let same = self.b.ins().icmp(IntCC::Equal, version, cached);
+        self.unless(same, miss);
+        self.load(types::I64, constants, cache + layout::CACHE_PLACE)
     }
 
     /// The constant that is the name of the field that cache `d` of the function being built is for.
@@ -460,7 +482,7 @@ impl Lowering<'_, '_> {
         if site.shape.is_none() || !matches!(self.ty(b), Ty::Any | Ty::Table) {
             return self.step_and_guard(at);
         }
-        let slow = if self.known(b).is_some() { self.slow(at) } else { self.aside() };
+        let slow = if self.known(b).is_some() || self.has_unmade() { self.slow(at) } else { self.aside() };
         let (name, table) = self.table_in(at, b, slow.block);
         let a = i.a() as usize;
         let ty = self.result(at);
@@ -689,10 +711,7 @@ impl Lowering<'_, '_> {
             Cache::Add { before, slot, shape } => {
                 let slots = self.slots(name, table, before, to);
                 // Another domain may have recorded this, and here no table has had the field yet: then its name has no number, by which it is found.
-                let key = self.name_constant(i.b());
-                let atom = self.load(types::I32, key, layout::STRING_ATOM);
-                let named = self.b.ins().icmp_imm_u(IntCC::NotEqual, atom, 0);
-                self.unless(named, to);
+                self.has_number(i.b(), to);
                 self.may_grow(table, slot, to);
                 self.is_writable((Some(name), table), what, &stored, to);
                 self.store_stored(&stored, slots, Self::slot(slot as usize));
@@ -749,6 +768,14 @@ impl Lowering<'_, '_> {
         let none = self.b.ins().band_imm_u(absent, layout::NO_NEWINDEX as i64);
         self.b.ins().brif(none, on, &[], slow, &[]);
         self.b.switch_to_block(on);
+    }
+
+    /// The string that constant `n` is has a number, as names of fields have.
+    pub(super) fn has_number(&mut self, n: u16, otherwise: Block) {
+        let key = self.name_constant(n);
+        let atom = self.load(types::I32, key, layout::STRING_ATOM);
+        let named = self.b.ins().icmp_imm_u(IntCC::NotEqual, atom, 0);
+        self.unless(named, otherwise);
     }
 
     /// The address of the string that constant `n` is.

@@ -32,9 +32,7 @@ impl Lowering<'_, '_> {
             [None, None] => return false,
         };
         let jumps = matches!(ends, Ends::Jump { .. });
-        let (calls, runs) = (self.site(at).calls as u64, self.site(at).runs as u64);
-        // What a recording ends or begins in counts for one of the two.
-        let always = calls + calls / 8 + 1 >= runs && !self.is_suspect(at);
+        let always = self.always_calls(at);
         let other = if jumps || !always { self.aside() } else { self.slow(at) };
         let by_shape = self.operator_by_shape(at, event, operands);
         let vm = self.b.use_var(self.vm);
@@ -58,8 +56,31 @@ impl Lowering<'_, '_> {
         true
     }
 
+    /// Whether instruction `at` has always called a metamethod, and may do so here.
+    pub(super) fn always_calls(&self, at: usize) -> bool {
+        let (calls, runs) = (self.site(at).calls as u64, self.site(at).runs as u64);
+        // What a recording ends or begins in counts for one of the two.
+        self.may_call(at) && calls + calls / 8 + 1 >= runs && !self.is_suspect(at)
+    }
+
     /// The metamethod of instruction `at`, an operator, where the log has always found it: goes on with it in the block that this gives. What follows is the way on which it is not there.
     fn operator_by_shape(&mut self, at: usize, event: u8, operands: [Operand; 2]) -> Option<Block> {
+        let (r, place) = self.place_of_operator(at, event, operands)?;
+        let miss = self.cold_block(0);
+        let table = match self.known(r) {
+            Some(known) => known.val,
+            None => self.expect(r, Ty::Table, miss).val,
+        };
+        Some(self.found_in_metatable(table, place, miss))
+    }
+
+    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it, and by which shape of its metatable, in which slot of that.
+    pub(super) fn place_of_operator(
+        &mut self,
+        at: usize,
+        event: u8,
+        operands: [Operand; 2],
+    ) -> Option<(usize, (u32, u32))> {
         let inside = at - self.frames[self.frame as usize].first;
         let place = self.log.operator(inside).filter(|_| !Operator::is_equality(event))?;
         let Operand::Register(r) = operands[place.second as usize] else { return None };
@@ -68,16 +89,9 @@ impl Lowering<'_, '_> {
             Operand::Constant(c) => self.constant(c as usize).is_some(),
             Operand::Register(r) => self.ty(r as usize).is_number(),
         };
-        let ty = self.ty(r as usize);
-        if place.second && !is_number || !matches!(ty, Ty::Any | Ty::Table) {
-            return None;
-        }
-        let miss = self.cold_block(0);
-        let table = match self.known(r as usize) {
-            Some(known) => known.val,
-            None => self.expect(r as usize, Ty::Table, miss).val,
-        };
-        Some(self.in_metatable(table, (place.metatable, place.slot), miss))
+        let is_table = matches!(self.ty(r as usize), Ty::Any | Ty::Table | Ty::Unmade);
+        let fits = is_table && (is_number || !place.second);
+        fits.then_some((r as usize, (place.metatable, place.slot)))
     }
 
     /// The same for an access to a field of a table that lacks it.
@@ -91,16 +105,30 @@ impl Lowering<'_, '_> {
             // What is in an island takes no stores.
             self.writable(None, table, miss);
         }
-        Some(self.in_metatable(table, (place.metatable, place.slot), miss))
+        Some(self.found_in_metatable(table, (place.metatable, place.slot), miss))
     }
 
     /// The function that the table's metatable, of this shape, has in this slot: goes on with it in the block that this gives. What follows is `miss`, where it is not there.
-    fn in_metatable(&mut self, table: Val, (shape, slot): (u32, u32), miss: Block) -> Block {
+    fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
         let found = self.b.create_block();
         self.b.append_block_param(found, types::I64);
+        let metatable = self.metatable(table, miss);
+        let closure = self.in_metatable(metatable, place, miss);
+        self.b.ins().jump(found, &[closure.into()]);
+        self.b.switch_to_block(miss);
+        found
+    }
+
+    /// The metatable of a table, else goes to `none`.
+    pub(super) fn metatable(&mut self, table: Val, none: Block) -> Val {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
         let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
-        self.unless(there, miss);
+        self.unless(there, none);
+        metatable
+    }
+
+    /// The function that a metatable, of this shape, has in this slot, else goes to `miss`.
+    pub(super) fn in_metatable(&mut self, metatable: Val, (shape, slot): (u32, u32), miss: Block) -> Val {
         let own = self.load(types::I32, metatable, layout::TABLE_SHAPE);
         let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
         self.unless(same, miss);
@@ -109,10 +137,7 @@ impl Lowering<'_, '_> {
         let tag = self.load(types::I8, slots, slot + layout::TAG);
         let is_function = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is_function, miss);
-        let closure = self.load(types::I64, slots, slot + layout::PAYLOAD);
-        self.b.ins().jump(found, &[closure.into()]);
-        self.b.switch_to_block(miss);
-        found
+        self.load(types::I64, slots, slot + layout::PAYLOAD)
     }
 
     /// A function that has been found slowly, or by shapes, if that has been tried.
@@ -201,7 +226,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Calls a function of Lua as the metamethod of instruction `at`, and goes on behind it, or, if it jumps, where it leads.
-    fn call_metamethod(&mut self, at: usize, closure: Val, arguments: &[Operand], ends: Ends) {
+    pub(super) fn call_metamethod(&mut self, at: usize, closure: Val, arguments: &[Operand], ends: Ends) {
         let function = self.metamethod_window() - layout::GAP as usize;
         let wanted = self.code(at).a() as usize;
         if self.inline_metamethod(at, closure, arguments, ends) {

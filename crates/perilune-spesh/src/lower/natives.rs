@@ -75,9 +75,15 @@ impl Lowering<'_, '_> {
 
     /// Whatever the call has left in its registers is nobody's to see.
     pub(super) fn forget_changed(&mut self, at: usize) {
+        self.forget_but(at, None);
+    }
+
+    /// The same of all but one register.
+    pub(super) fn forget_but(&mut self, at: usize, kept: Option<usize>) {
         let changed = self.code(at).changed();
         if let Some(now) = &mut self.now {
-            for r in (0..now.registers.len()).filter(|r| changed.contains(*r as u8)) {
+            let is_over = |r: &usize| changed.contains(*r as u8) && kept != Some(*r);
+            for r in (0..now.registers.len()).filter(is_over) {
                 now.registers[r] = super::Register::UNKNOWN;
                 now.renew(r, super::Name::Made(at, r));
             }

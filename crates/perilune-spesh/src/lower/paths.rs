@@ -26,32 +26,8 @@ impl<'a> Lowering<'a, '_> {
         let address = self.b.append_block_param(found, types::I64);
         for (n, path) in paths.iter().enumerate() {
             let next = if n + 1 == paths.len() { miss } else { self.b.create_block() };
-            let mut class = table;
-            for (h, hop) in path.hops().iter().enumerate() {
-                let (metatable, of_metatable) = match h {
-                    0 => {
-                        self.is_shape(shape, path.shape, next);
-                        (metatable, of_metatable)
-                    }
-                    _ => {
-                        let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
-                        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
-                        self.unless(there, next);
-                        (metatable, self.load(types::I32, metatable, layout::TABLE_SHAPE))
-                    }
-                };
-                self.is_shape(of_metatable, hop.metatable, next);
-                let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
-                let index = Self::slot(hop.index as usize);
-                let tag = self.load(types::I8, slots, index + layout::TAG);
-                let is_table = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::TABLE.0 as i64);
-                self.unless(is_table, next);
-                class = self.load(types::I64, slots, index + layout::PAYLOAD);
-                let own = self.load(types::I32, class, layout::TABLE_SHAPE);
-                self.is_shape(own, hop.class, next);
-            }
-            let slots = self.load(types::I64, class, layout::TABLE_SLOTS);
-            let place = self.b.ins().iadd_imm_s(slots, Self::slot(path.slot as usize) as i64);
+            self.is_shape(shape, path.shape, next);
+            let place = self.along(path, (metatable, of_metatable), next);
             self.b.ins().jump(found, &[place.into()]);
             if next != miss {
                 self.b.switch_to_block(next);
@@ -59,6 +35,35 @@ impl<'a> Lowering<'a, '_> {
         }
         self.b.switch_to_block(found);
         address
+    }
+
+    /// Where the field is for a table of the path's shape, with this metatable, and that one's shape; if the path leads elsewhere, goes to `next`.
+    pub(super) fn along(&mut self, path: &Path, first: (Val, Val), next: Block) -> Val {
+        let mut class = None;
+        for hop in path.hops() {
+            let (metatable, of_metatable) = match class {
+                None => first,
+                Some(class) => {
+                    let metatable = self.load(types::I64, class, layout::TABLE_METATABLE);
+                    let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, metatable, 0);
+                    self.unless(there, next);
+                    (metatable, self.load(types::I32, metatable, layout::TABLE_SHAPE))
+                }
+            };
+            self.is_shape(of_metatable, hop.metatable, next);
+            let slots = self.load(types::I64, metatable, layout::TABLE_SLOTS);
+            let index = Self::slot(hop.index as usize);
+            let tag = self.load(types::I8, slots, index + layout::TAG);
+            let is_table = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::TABLE.0 as i64);
+            self.unless(is_table, next);
+            let found = self.load(types::I64, slots, index + layout::PAYLOAD);
+            let own = self.load(types::I32, found, layout::TABLE_SHAPE);
+            self.is_shape(own, hop.class, next);
+            class = Some(found);
+        }
+        let class = class.expect("a path has a hop");
+        let slots = self.load(types::I64, class, layout::TABLE_SLOTS);
+        self.b.ins().iadd_imm_s(slots, Self::slot(path.slot as usize) as i64)
     }
 
     fn is_shape(&mut self, own: Val, wanted: u32, otherwise: Block) {

@@ -36,6 +36,7 @@ impl Lowering<'_, '_> {
 
     /// The slot of register `r` holds what the register does.
     pub(super) fn flush(&mut self, r: usize) {
+        self.make_in(r);
         let Some(own) = self.register(r).filter(|r| r.dirty) else { return };
         if own.ty == Ty::Number {
             let base = self.b.use_var(self.base);
@@ -65,9 +66,10 @@ impl Lowering<'_, '_> {
 
     /// The value of register `r` if its type is known, and one.
     pub(super) fn known(&mut self, r: usize) -> Option<Known> {
+        self.make_in(r);
         let ty = self.ty(r);
         let val = match ty {
-            Ty::Any | Ty::Number => return None,
+            Ty::Any | Ty::Number | Ty::Unmade => return None,
             Ty::Float => self.b.use_var(self.floats[r]),
             _ => self.b.use_var(self.ints[r]),
         };

@@ -266,8 +266,16 @@ impl Lowering<'_, '_> {
             return;
         }
         self.forget_dead(at + 1);
-        let Some(mut after) = self.now.clone() else { return };
+        if self.now.is_none() {
+            return;
+        }
         let Some(entry) = self.returns.remove(&at) else { return };
+        self.make_all();
+        let Some(mut after) = self.now.clone() else { return };
+        // Where the frame has been interpreted, the slot has the value itself.
+        for register in after.registers.iter_mut().filter(|own| own.ty != Ty::Any && own.slot != own.ty) {
+            register.slot = Ty::Any;
+        }
         self.entered.push(at);
         // A cache of a function that is built in place is not to be looked for among the own ones.
         let own = after.facts.iter().filter(|fact| fact.is_outer());

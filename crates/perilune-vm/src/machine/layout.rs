@@ -85,6 +85,8 @@ pub const STRING_BYTES: i32 = crate::object::STRING_DATA as i32;
 pub const WRITABLE: u32 = 1 << 30;
 /// From a state to the epoch that objects have which may be stored into without asking, whatever is stored, 4 bytes.
 pub const VM_EPOCH: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::EPOCH_OFFSET as i32;
+/// From a state to the words that say what tables are that are not made, for [`leave`]: so many as [`super::MOST_WORDS`].
+pub const VM_WORDS: i32 = offset_of!(Vm, lua.machine.words) as i32;
 /// From a state to whether a collection is due, 1 byte: see [`collect`].
 pub const VM_DUE: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::DUE_OFFSET as i32;
 /// From a state to the version of what caches take for granted of classes, 4 bytes.

@@ -8,7 +8,7 @@
 use super::{EXITED, Exits, LEAVE, layout};
 use crate::Vm;
 use crate::frame::frame;
-use crate::object::LuaClosure;
+use crate::object::{LuaClosure, Table};
 use crate::value::{Tag, Value};
 use perilune_syntax::Instr;
 use std::sync::Arc;
@@ -37,6 +37,55 @@ pub struct Protected {
     pub words: (u64, u64),
 }
 
+/// So many words say what tables are that have not been made, at most, of all of them together.
+pub const MOST_WORDS: usize = 48;
+
+/// Where machine code stores what tables are that have not been made ([`layout::VM_WORDS`]), for as long as it takes to leave it.
+pub(crate) type Words = [u64; MOST_WORDS];
+
+/// The number of one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(pub u8);
+
+/// A table that machine code has not made, because nobody could look at it. Where the code is left it is made.
+#[derive(Clone, Debug)]
+pub struct Unmade {
+    /// Its shape, which the domain knows.
+    pub shape: u32,
+    /// For how many fields it has room.
+    pub room: u8,
+    /// Values of fields that are not nil: which one, where the payload is, and what the tag is, or where that is.
+    pub fields: Vec<(u8, Word, Result<Tag, Word>)>,
+    /// Where the address of its metatable is, which asks for nothing but being stored.
+    pub metatable: Option<Word>,
+    /// The registers that have it.
+    pub registers: Vec<u8>,
+}
+
+impl Unmade {
+    /// Makes the table, and puts it into all registers that have it.
+    ///
+    /// # Safety
+    /// As [`leave`]; machine code has stored the words.
+    unsafe fn make(&self, vm: *mut Vm, base: *mut Value) {
+        // SAFETY: the caller's promise; a leaf allocates without collecting, so what the words refer to is alive.
+        unsafe {
+            let table = (*vm).alloc_table(self.shape, self.room as usize, 0).ptr();
+            let word = |word: Word| (*vm).lua.machine.words[word.0 as usize];
+            for (n, payload, tag) in &self.fields {
+                let tag = tag.unwrap_or_else(|at| Tag(word(at) as u8));
+                Value::store((*table).slots.add(*n as usize), tag, word(*payload));
+            }
+            if let Some(metatable) = self.metatable {
+                (*table).metatable = word(metatable) as *mut Table;
+            }
+            for r in &self.registers {
+                Value::store(base.add(*r as usize), Tag::TABLE, table as u64);
+            }
+        }
+    }
+}
+
 /// Where machine code may be looked at. It belongs to the code, which has its address.
 #[derive(Debug)]
 pub struct Point {
@@ -48,6 +97,8 @@ pub struct Point {
     pub counts: Option<(Arc<Exits>, usize, bool, Arc<Exits>)>,
     /// What does the instruction, for [`step_at`]; 0: nothing does.
     pub does: usize,
+    /// Tables that are not made when it comes to [`leave`].
+    pub unmade: Vec<Unmade>,
     /// Registers whose payloads machine code has stored when it comes to [`leave`], and which have these tags.
     pub tags: Vec<(u8, Tag)>,
 }
@@ -102,11 +153,12 @@ pub(crate) unsafe extern "C-unwind" fn write_records(
 /// For machine code: it is left at this point. Its answer.
 ///
 /// # Safety
-/// Called by machine code for its frame, with a point of its own, and all values in their slots, but for tags that the point has.
+/// Called by machine code for its frame, with a point of its own, and all values in their slots, but for tags that the point has, and tables that are not made, of which it has stored what they are.
 pub(crate) unsafe extern "C-unwind" fn leave(vm: *mut Vm, base: *mut Value, point: *const Point) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
         let point = &*point;
+        point.unmade.iter().for_each(|unmade| unmade.make(vm, base));
         for (r, tag) in &point.tags {
             base.add(*r as usize).byte_add(Value::TAG_OFFSET).cast::<Tag>().write(*tag);
         }

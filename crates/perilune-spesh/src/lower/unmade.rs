@@ -1,0 +1,566 @@
+//! Tables that are not made before somebody may look at them.
+//!
+//! `a + b * k` on vectors makes a vector that nobody has but the next operation, built in place. Of such a table it is known which fields it has, and these are values like others, in registers of the processor; it is in no slot, has no address,
+//! and costs nothing. It is *made* as soon as it has to be somewhere: where it is stored, passed to what is not built in place, where something is done that may look at the frame, where ways meet that do not agree on it. Then all registers that have it
+//! get the same one. Where code is left, the exit makes it ([`perilune_vm::machine::Unmade`]): it stores what the fields are made of, and the function that leaves does the rest. So a program cannot tell, but by how much memory it takes.
+//!
+//! # Rules
+//! * A register that has one is of type [`Ty::Unmade`], and dirty. What it is, the state has under the register's name ([`super::State::unmade`]); its fields are in variables of that name. All registers of one name have one table.
+//! * Only the instructions in [`Lowering::with_unmade`] know of them. For all others what they read is made first, on the one way that leads there.
+//! * It is made by a leaf, which does not collect. A collection that is due comes where the instruction is that would have made it; if others are waiting there, the code is left for it. So no collection ever happens while one is not made, and what its fields refer to
+//!   need not be anywhere else.
+//! * Where ways meet, all have to agree on what it is; where a loop begins there are none.
+//!
+//! Rejected: *an analysis before the pass, which says of each table whether it escapes*: nearly all do, on some way that is hardly ever taken. *Tables without a slot in frames that others may look at*, made when asked for: a debugger, a collector and each native would have to know of them.
+
+use super::exits::Exit;
+use super::facts::{Fact, Name};
+use super::memory::Stored;
+use super::{EXITED, Known, Lowering, Register, Ty};
+use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, Variable, condcodes::IntCC, types};
+use perilune_syntax::bytecode::RK_CONST;
+use perilune_syntax::operands::Registers;
+use perilune_syntax::{Constant, Instr, Op};
+use perilune_vm::machine::{self, Cache, Operand, Operator, Word, layout};
+use perilune_vm::{Intrinsic, Tag};
+
+/// A table of more fields is made at once.
+const MOST_FIELDS: usize = 8;
+
+/// Its metatable is kept with its fields, under this number.
+const METATABLE: usize = usize::MAX;
+
+/// A table that is not made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Unmade {
+    shape: u32,
+    /// What is known of the values of all fields that it has room for.
+    fields: Vec<Part>,
+    /// It has a metatable, which asked for nothing but what a look at the fields shows when it became that.
+    has_metatable: bool,
+}
+
+/// The tag of a field's value; `None`: it is found out where the code runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Part(Option<Tag>);
+
+impl Part {
+    const NIL: Part = Part(Some(Tag::NIL));
+}
+
+/// One that an exit makes: its name, what it is, and which registers have it.
+pub(super) type Waiting = (Name, Unmade, Vec<u8>);
+
+impl Unmade {
+    /// How many words say what it is, at most.
+    fn words(&self) -> usize {
+        2 * self.fields.len() + 1
+    }
+}
+
+/// The registers that an instruction reads.
+fn reads(i: Instr) -> Registers {
+    i.operands().iter().filter_map(|operand| operand.reads(i)).fold(Registers::NONE, |read, span| {
+        read.or(span.count.map_or(Registers::from(span.first), |count| Registers::range(span.first, count)))
+    })
+}
+
+impl Lowering<'_, '_> {
+    /// What register `r` has, if that is not made.
+    fn unmade_in(&self, r: usize) -> Option<(Name, Unmade)> {
+        let now = self.now.as_ref().filter(|now| now.registers[r].ty == Ty::Unmade)?;
+        let name = now.names[r];
+        Some((name, now.unmade[&name].clone()))
+    }
+
+    fn is_unmade(&self, r: usize) -> bool {
+        self.ty(r) == Ty::Unmade
+    }
+
+    /// Whether there is a table that is not made.
+    pub(super) fn has_unmade(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.registers.iter().any(|register| register.ty == Ty::Unmade))
+    }
+
+    /// What instruction `at` would make, with room for so many fields, is not made yet; whether that is so.
+    pub(super) fn postpone(&mut self, at: usize, shape: u32, fields: usize) -> bool {
+        let a = self.code(at).a() as usize;
+        let unmade = Unmade { shape, fields: vec![Part::NIL; fields], has_metatable: false };
+        if fields > MOST_FIELDS || self.captured.contains(a as u8) || !self.has_words_for(unmade.words()) {
+            return false;
+        }
+        let slot = self.register(a).map_or(Ty::Any, |own| own.slot);
+        self.set(a, Register { ty: Ty::Unmade, slot, dirty: true });
+        self.renew(a);
+        let name = self.name_of(a);
+        if let Some(now) = &mut self.now {
+            now.unmade.insert(name, unmade);
+        }
+        true
+    }
+
+    /// An exit could say what there is, and so many words more.
+    fn has_words_for(&self, more: usize) -> bool {
+        let own = self.now.iter().flat_map(|now| now.unmade.values());
+        own.map(Unmade::words).sum::<usize>() + more <= machine::MOST_WORDS
+    }
+
+    /// Lowers instruction `at` if it does something with a table that is not made. If not: those that it reads are made, unless it passes them on.
+    pub(super) fn with_unmade(&mut self, at: usize, op: Op) -> bool {
+        if !self.has_unmade() {
+            return false;
+        }
+        let i = self.code(at);
+        let [a, b] = [i.a() as usize, i.b() as usize];
+        if !self.is_suspect(at) {
+            let done = match op {
+                Op::GetField if self.is_unmade(b) => self.get_from_unmade(at, b),
+                Op::SelfCall if self.is_unmade(b) => self.method_of_unmade(at),
+                Op::SetField if self.is_unmade(a) => self.set_in_unmade(at),
+                Op::SetSlot if self.is_unmade(a) => self.set_slot_of_unmade(at),
+                _ => self.operator_of_unmade(at),
+            };
+            if done {
+                return true;
+            }
+        }
+        let passes_on = match op {
+            Op::Move | Op::JumpIf | Op::JumpIfNot | Op::JumpIfSet | Op::JumpIfNotSet | Op::Not => true,
+            Op::Call => self.site(at).calls > 0 || self.sets_metatable(at),
+            Op::TailCall => self.frame != 0 && (self.site(at).callee != 0 || self.sets_metatable(at)),
+            Op::Return | Op::Return1 => self.frame != 0,
+            _ => false,
+        };
+        if !passes_on {
+            self.make_all_of(reads(i));
+        }
+        false
+    }
+
+    fn sets_metatable(&self, at: usize) -> bool {
+        let native = self.site(at).native;
+        native.is_some_and(|native| matches!(native.intrinsic, Some(Intrinsic::SetMetatable)))
+    }
+
+    fn make_all_of(&mut self, registers: Registers) {
+        for r in (0..self.registers()).filter(|r| registers.contains(*r as u8)) {
+            self.make_in(r);
+        }
+    }
+
+    /// All tables are made.
+    pub(super) fn make_all(&mut self) {
+        self.make_all_of(Registers::from(0));
+    }
+
+    /// What register `r` has is made.
+    pub(super) fn make_in(&mut self, r: usize) {
+        if let Some((name, unmade)) = self.unmade_in(r) {
+            self.make(name, &unmade);
+        }
+    }
+
+    /// Makes the table: all registers that have it get the same one.
+    fn make(&mut self, name: Name, unmade: &Unmade) {
+        let vm = self.b.use_var(self.vm);
+        let address = self.b.ins().iconst(types::I64, layout::new_table() as i64);
+        let words = [unmade.shape as i64, unmade.fields.len() as i64, 0];
+        let [shape, room, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, shape, room, elements]);
+        let table = self.b.inst_results(call)[0];
+        for (n, part) in unmade.fields.iter().enumerate().filter(|(_, part)| **part != Part::NIL) {
+            let stored = self.part(name, n, *part);
+            self.store_stored(&stored, table, layout::TABLE_SIZE + Self::slot(n));
+        }
+        if unmade.has_metatable {
+            let metatable = self.metatable_of(name);
+            self.store(metatable, table, layout::TABLE_METATABLE);
+        }
+        let now = self.now.as_mut().expect("it is known here");
+        now.unmade.remove(&name);
+        let holders: Vec<usize> = (0..now.names.len())
+            .filter(|&r| now.names[r] == name && now.registers[r].ty == Ty::Unmade)
+            .collect();
+        for r in holders {
+            let slot = self.register(r).map_or(Ty::Any, |own| own.slot);
+            self.hold(r, Known { ty: Ty::Table, val: table }, Register { ty: Ty::Table, slot, dirty: true });
+        }
+        if !unmade.fields.is_empty() {
+            let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
+            self.keep(Fact::Slots(name, unmade.shape), vec![slots]);
+        }
+        self.keep(Fact::Writable(name), Vec::new());
+        self.keep(Fact::Fresh(name), Vec::new());
+    }
+
+    /// Register `a` has what register `b` has, which is not made.
+    pub(super) fn share(&mut self, a: usize, b: usize) {
+        let name = self.name_of(b);
+        self.give_unmade(a, name);
+    }
+
+    /// Register `a` gets the table of this name, which is not made.
+    fn give_unmade(&mut self, a: usize, name: Name) {
+        let Some(now) = &mut self.now else { return };
+        let slot = now.registers[a].slot;
+        if self.captured.contains(a as u8) {
+            let unmade = now.unmade[&name].clone();
+            // A function may look at the variable.
+            let holder = now.names.iter().zip(&now.registers);
+            let b = holder.enumerate().find(|(_, (own, register))| **own == name && register.ty == Ty::Unmade);
+            let b = b.map(|(r, _)| r).expect("a register that has it");
+            self.make(name, &unmade);
+            return self.copy_known(a, b);
+        }
+        now.registers[a] = Register { ty: Ty::Unmade, slot, dirty: true };
+        self.is_copy(a, name);
+    }
+
+    // -- Its parts ---------------------------------------------------------------------------------------------------------------------
+
+    /// Where a part is: a word or a reference; a float; the tag.
+    fn part_variables(&mut self, name: Name, n: usize) -> [Variable; 3] {
+        let b = &mut *self.b;
+        let all = [types::I64, types::F64, types::I8];
+        *self.parts.entry((name, n)).or_insert_with(|| all.map(|ty| b.declare_var(ty)))
+    }
+
+    /// The value of field `n`.
+    fn part(&mut self, name: Name, n: usize, part: Part) -> Stored {
+        let [word, float, tag] = self.part_variables(name, n);
+        let payload = match part.0 {
+            Some(Tag::NIL) => self.b.ins().iconst(types::I64, 0),
+            Some(Tag::FLOAT) => self.b.use_var(float),
+            _ => self.b.use_var(word),
+        };
+        let tag = match part.0 {
+            Some(tag) => self.b.ins().iconst(types::I8, tag.0 as i64),
+            None => self.b.use_var(tag),
+        };
+        Stored { payload, tag, known: part.0 }
+    }
+
+    /// Field `n` gets this value.
+    fn set_part(&mut self, name: Name, n: usize, stored: &Stored) {
+        let [word, float, tag] = self.part_variables(name, n);
+        match stored.known {
+            Some(Tag::NIL) => {}
+            Some(Tag::FLOAT) => self.b.def_var(float, stored.payload),
+            Some(_) => self.b.def_var(word, stored.payload),
+            None => {
+                self.b.def_var(word, stored.payload);
+                self.b.def_var(tag, stored.tag);
+            }
+        }
+        if let Some(unmade) = self.now.as_mut().and_then(|now| now.unmade.get_mut(&name)) {
+            unmade.fields[n] = Part(stored.known);
+        }
+    }
+
+    fn metatable_of(&mut self, name: Name) -> Value {
+        let [word, ..] = self.part_variables(name, METATABLE);
+        self.b.use_var(word)
+    }
+
+    /// What register `r` has, which is not made, gets a metatable.
+    pub(super) fn set_metatable_of_unmade(&mut self, name: Name, metatable: Value) {
+        let [word, ..] = self.part_variables(name, METATABLE);
+        self.b.def_var(word, metatable);
+        if let Some(now) = &mut self.now {
+            now.facts.retain(|fact| !matches!(fact, Fact::Class(of, ..) if *of == name));
+            if let Some(unmade) = now.unmade.get_mut(&name) {
+                unmade.has_metatable = true;
+            }
+        }
+    }
+
+    /// The name of the table in register `r` if it is not made, and has no metatable.
+    pub(super) fn unmade_without_metatable(&self, r: usize) -> Option<Name> {
+        self.unmade_in(r).filter(|(_, unmade)| !unmade.has_metatable).map(|(name, _)| name)
+    }
+
+    /// What operand `x` stands for, as the value of a field; `None`: nil.
+    fn operand_for_part(&mut self, x: u16) -> Option<Stored> {
+        if x & RK_CONST == 0 {
+            self.make_in(x as usize);
+        }
+        self.stored(x)
+    }
+
+    // -- What is done with it ------------------------------------------------------------------------------------------------------------
+
+    /// `SETSLOT`.
+    fn set_slot_of_unmade(&mut self, at: usize) -> bool {
+        let i = self.code(at);
+        let Some((name, unmade)) = self.unmade_in(i.a() as usize) else { return false };
+        let n = i.b() as usize;
+        if n >= unmade.fields.len() {
+            return false;
+        }
+        if i.c() & RK_CONST == 0 {
+            self.make_in(i.c() as usize);
+        }
+        let stored = self.stored_or_nil(i.c());
+        self.set_part(name, n, &stored);
+        true
+    }
+
+    /// In which slot a table of this shape has the field of instruction `at`.
+    fn slot_in(&self, at: usize, shape: u32) -> Option<usize> {
+        let site = self.site(at);
+        let known = match site.cache {
+            Some(Cache::Own { shape: own, slot }) if own == shape => Some(slot),
+            _ => site.fields.own().iter().find(|(own, _)| *own == shape).map(|(_, slot)| *slot),
+        };
+        known.map(|slot| slot as usize)
+    }
+
+    /// `GETFIELD`, or the method of `SELF`, of the table in register `b`.
+    fn get_from_unmade(&mut self, at: usize, b: usize) -> bool {
+        let Some((name, unmade)) = self.unmade_in(b) else { return false };
+        let a = self.code(at).a() as usize;
+        let Some(n) = self.slot_in(at, unmade.shape).filter(|n| *n < unmade.fields.len()) else {
+            return self.inherit(at, name, &unmade);
+        };
+        let part = unmade.fields[n];
+        if part == Part::NIL && unmade.has_metatable {
+            return false;
+        }
+        let ty = self.result(at);
+        let stored = self.part(name, n, part);
+        if stored.known.is_none() {
+            if unmade.has_metatable {
+                let exit = self.exit_block(at, EXITED);
+                self.is_something(&stored, exit);
+            }
+            if let Some(wanted) = ty.tag() {
+                let other = self.other_result(at, at);
+                let is = self.b.ins().icmp_imm_u(IntCC::Equal, stored.tag, wanted.0 as i64);
+                self.unless(is, other);
+                let val = match ty {
+                    Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), stored.payload),
+                    _ => stored.payload,
+                };
+                self.define(a, Known { ty, val });
+                return true;
+            }
+        }
+        match stored.known.map(Ty::of) {
+            Some(ty) if ty != Ty::Any => self.define(a, Known { ty, val: stored.payload }),
+            _ => self.put(a, stored.tag, stored.payload),
+        }
+        true
+    }
+
+    /// The table of this name does not have the field of instruction `at` itself.
+    fn inherit(&mut self, at: usize, name: Name, unmade: &Unmade) -> bool {
+        if !unmade.has_metatable {
+            return false;
+        }
+        let (shape, site) = (unmade.shape, self.site(at));
+        let exit = self.exit_block(at, EXITED);
+        if let Some(paths) = self.paths(at) {
+            let Some(path) = paths.iter().find(|path| path.shape == shape) else { return false };
+            let metatable = self.metatable_of(name);
+            let of_metatable = self.load(types::I32, metatable, layout::TABLE_SHAPE);
+            let place = self.along(path, (metatable, of_metatable), exit);
+            self.take(at, place, 0, exit);
+            return true;
+        }
+        let (Some(Cache::Class { node }), false) = (site.cache, site.shapes) else { return false };
+        let d = self.code(at).d();
+        let fact = Fact::Class(name, self.frame, d, node);
+        if !self.has(fact) {
+            let metatable = self.metatable_of(name);
+            let shape = self.b.ins().iconst(types::I64, shape as i64);
+            let place = self.class_in_cache((shape, metatable), d, node, exit);
+            self.keep(fact, vec![place]);
+        }
+        let place = self.values(fact)[0];
+        match node {
+            true => self.take_apart(at, place, layout::NODE_VALUE, layout::NODE_VALUE_TAG, exit),
+            false => self.take(at, place, 0, exit),
+        };
+        true
+    }
+
+    /// `SELF`.
+    fn method_of_unmade(&mut self, at: usize) -> bool {
+        let i = self.code(at);
+        let b = i.b() as usize;
+        let name = self.name_of(b);
+        if !self.get_from_unmade(at, b) {
+            return false;
+        }
+        self.give_unmade(i.a() as usize + layout::GAP as usize, name);
+        true
+    }
+
+    /// `SETFIELD`.
+    fn set_in_unmade(&mut self, at: usize) -> bool {
+        let i = self.code(at);
+        let Some((name, unmade)) = self.unmade_in(i.a() as usize) else { return false };
+        let site = self.site(at);
+        if i.c() & RK_CONST == 0 && i.c() == i.a() as u16 || self.is_nil(i.c()) {
+            return false;
+        }
+        if let Some(n) = self.slot_in(at, unmade.shape).filter(|n| *n < unmade.fields.len()) {
+            let part = unmade.fields[n];
+            if part == Part::NIL {
+                return false;
+            }
+            let Some(stored) = self.operand_for_part(i.c()) else { return false };
+            let exit = self.exit_block(at, EXITED);
+            if part.0.is_none() {
+                let old = self.part(name, n, part);
+                self.is_something(&old, exit);
+            }
+            self.is_something(&stored, exit);
+            self.set_part(name, n, &stored);
+            return true;
+        }
+        let Some(Cache::Add { before, slot, shape }) = site.cache.filter(|_| !site.shapes) else { return false };
+        let n = slot as usize;
+        let more = 2 * (n + 1).saturating_sub(unmade.fields.len());
+        if before != unmade.shape || n >= MOST_FIELDS || !self.has_words_for(more) {
+            return false;
+        }
+        let Some(stored) = self.operand_for_part(i.c()) else { return false };
+        let exit = self.exit_block(at, EXITED);
+        // Another domain may have recorded this, and here no table has had the field yet.
+        self.has_number(i.b(), exit);
+        if unmade.has_metatable {
+            let metatable = self.metatable_of(name);
+            let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+            let none = self.b.ins().band_imm_u(absent, layout::NO_NEWINDEX as i64);
+            self.unless(none, exit);
+        }
+        self.is_something(&stored, exit);
+        if let Some(unmade) = self.now.as_mut().and_then(|now| now.unmade.get_mut(&name)) {
+            unmade.shape = shape;
+            let room = unmade.fields.len().max(n + 1);
+            unmade.fields.resize(room, Part::NIL);
+        }
+        self.set_part(name, n, &stored);
+        true
+    }
+
+    fn is_nil(&self, x: u16) -> bool {
+        x & RK_CONST != 0 && matches!(self.proto.constants[(x & !RK_CONST) as usize], Constant::Nil)
+    }
+
+    /// An operator, if the log has always found its metamethod by shapes.
+    fn operator_of_unmade(&mut self, at: usize) -> bool {
+        let Some(Operator { event, operands, ends }) = Operator::of(self.code(at)) else { return false };
+        let is_one = |this: &Self, x: Operand| matches!(x, Operand::Register(r) if this.is_unmade(r as usize));
+        if !operands.iter().any(|x| is_one(self, *x)) || !self.always_calls(at) {
+            return false;
+        }
+        let Some((operand, place)) = self.place_of_operator(at, event, operands) else { return false };
+        let exit = self.exit_block(at, EXITED);
+        let metatable = match self.unmade_in(operand) {
+            Some((_, unmade)) if !unmade.has_metatable => return false,
+            Some((name, _)) => self.metatable_of(name),
+            None => {
+                let table = match self.known(operand) {
+                    Some(known) => known.val,
+                    None => self.expect(operand, Ty::Table, exit).val,
+                };
+                self.metatable(table, exit)
+            }
+        };
+        let closure = self.in_metatable(metatable, place, exit);
+        self.call_metamethod(at, closure, &operands, ends);
+        true
+    }
+
+    // -- Where it has to be --------------------------------------------------------------------------------------------------------------
+
+    /// All that are not made, for an exit.
+    pub(super) fn waiting(&self) -> Vec<Waiting> {
+        let Some(now) = self.now.as_ref().filter(|now| !now.unmade.is_empty()) else { return Vec::new() };
+        let holders = |name: &Name| -> Vec<u8> {
+            let registers = now.names.iter().zip(&now.registers).enumerate();
+            let has = |(_, (own, register)): &(usize, (&Name, &Register))| {
+                *own == name && register.ty == Ty::Unmade
+            };
+            registers.filter(has).map(|(r, _)| r as u8).collect()
+        };
+        let all = now.unmade.iter().map(|(name, unmade)| (*name, unmade.clone(), holders(name)));
+        all.filter(|(_, _, holders)| !holders.is_empty()).collect()
+    }
+
+    /// An exit stores what these are made of. What it makes of that.
+    pub(super) fn store_parts(&mut self, exit: &Exit) -> Vec<machine::Unmade> {
+        let mut words = 0;
+        let vm = self.b.use_var(self.vm);
+        let mut store = |this: &mut Self, value: Value| {
+            assert!(words < machine::MOST_WORDS, "an exit has a word for all of it");
+            this.store(value, vm, layout::VM_WORDS + 8 * words as i32);
+            words += 1;
+            Word(words as u8 - 1)
+        };
+        let mut all = Vec::new();
+        for (name, unmade, registers) in &exit.3 {
+            let mut fields = Vec::new();
+            for (n, part) in unmade.fields.iter().enumerate().filter(|(_, part)| **part != Part::NIL) {
+                let stored = self.part(*name, n, *part);
+                let payload = store(self, stored.payload);
+                let tag = match stored.known {
+                    Some(tag) => Ok(tag),
+                    None => {
+                        let tag = self.b.ins().uextend(types::I64, stored.tag);
+                        Err(store(self, tag))
+                    }
+                };
+                fields.push((n as u8, payload, tag));
+            }
+            let metatable = unmade.has_metatable.then(|| {
+                let metatable = self.metatable_of(*name);
+                store(self, metatable)
+            });
+            let (shape, room, registers) = (unmade.shape, unmade.fields.len() as u8, registers.clone());
+            all.push(machine::Unmade { shape, room, fields, metatable, registers });
+        }
+        all
+    }
+
+    /// Whether what register `r` has is the same where instruction `to` begins, as ways have come up with that lead there: all have to agree.
+    pub(super) fn agrees(&self, r: usize, to: usize) -> bool {
+        let (Some(now), Some(met)) = (&self.now, self.met.get(&to)) else { return true };
+        now.has_same_unmade(met, r)
+    }
+
+    /// Makes what is waiting if the instruction has been done; else `otherwise` has to.
+    pub(super) fn leave_for_collection(&mut self, at: usize, done: bool) -> Option<Block> {
+        if done {
+            self.make_all();
+        }
+        self.has_unmade().then(|| self.exit_block(at, machine::LEAVE))
+    }
+}
+
+impl super::State {
+    /// Whether both have the same table that is not made in register `r`, or neither has one.
+    pub(super) fn has_same_unmade(&self, other: &super::State, r: usize) -> bool {
+        match (self.registers[r].ty, other.registers[r].ty) {
+            (Ty::Unmade, Ty::Unmade) => {
+                let name = self.names[r];
+                name == other.names[r] && self.unmade.get(&name) == other.unmade.get(&name)
+            }
+            (Ty::Unmade, _) | (_, Ty::Unmade) => false,
+            _ => true,
+        }
+    }
+
+    /// Those that no register has are over.
+    pub(super) fn forget_unmade(&mut self) {
+        if !self.unmade.is_empty() {
+            let (names, registers) = (&self.names, &self.registers);
+            let is_held = |name: &Name| {
+                names.iter().zip(registers).any(|(own, register)| own == name && register.ty == Ty::Unmade)
+            };
+            self.unmade.retain(|name, _| is_held(name));
+        }
+    }
+}
