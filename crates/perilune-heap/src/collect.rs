@@ -122,7 +122,7 @@ impl Heap {
             self.slice(client, budget);
         } else if !self.is_swept() {
             self.sweep(budget);
-        } else if self.pace.major_due(self.old_bytes + self.external_bytes(), self.stats.allocated_bytes) {
+        } else if self.pace.major_due(self.old_bytes + self.external_bytes(), self.all_bytes()) {
             self.start_major(client);
             // The nursery was not halved before: what it kept is no measure for the first slice.
             let first = if explicit { budget } else { budget.less(usize::MAX) };
@@ -384,7 +384,7 @@ impl Heap {
         debug_assert!(self.is_swept() && !self.major.active);
         self.major.active = true;
         emit(event::MajorBegin { alive: Bytes::from(self.live_bytes()) });
-        self.pace.allocated_at_major = self.stats.allocated_bytes;
+        self.pace.allocated_at_major = self.all_bytes();
         self.major.bytes = 0;
         self.major.rescans = 0;
         self.major.lost = false;

@@ -78,6 +78,8 @@ pub struct Heap {
     running: bool,
     poison: bool,
     start: usize,
+    /// Bytes that have not been allocated, though the program has asked for them ([`Heap::count_unmade`]).
+    unmade: u64,
     /// Bytes that may be handed out before a collection is due.
     pub(crate) budget: isize,
     overflow: Span,
@@ -149,6 +151,7 @@ impl Heap {
             end: 0,
             epoch: options.first_epoch,
             due: options.stress,
+            unmade: 0,
             stress: options.stress,
             running: true,
             poison: options.poison,
@@ -451,6 +454,21 @@ impl Heap {
         if self.account.since >= PORTION {
             self.report();
         }
+    }
+
+    /// So many bytes would have been allocated, but for somebody who has found out that nobody would see the objects. For when the next collection is due they count as if they had been: who waits
+    /// for one makes garbage until it comes.
+    pub fn count_unmade(&mut self, bytes: usize) {
+        self.unmade += bytes as u64;
+        self.budget = self.budget.saturating_sub(bytes as isize);
+        if self.budget <= 0 {
+            self.due = self.running;
+        }
+    }
+
+    /// All bytes that have been allocated until the last collection, or would have been ([`Heap::count_unmade`]).
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.stats.allocated_bytes + self.unmade
     }
 
     pub(crate) fn set_due(&mut self, due: bool) {

@@ -16,7 +16,7 @@ use perilune_syntax::operands::Registers;
 use perilune_syntax::verify::in_use;
 use perilune_trace::event::{self, Bytes, Category, Count, Ns};
 use perilune_vm::machine::{Log, MachineCode, Recording, Run, Site};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -302,7 +302,7 @@ impl Compiler {
             }
             if let (Some(why), What::Draft(drafted)) = (why, &one.what) {
                 let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
-                let subject = subject(of, &draft.stepped, &draft.inlined, &drafted.callees);
+                let subject = subject(of, draft, &drafted.callees);
                 self.decisions.note(&subject, why.outcome());
             }
             why.is_none()
@@ -456,7 +456,7 @@ impl Compiler {
         perilune_trace::emit(event::CompileEnd { size, used: Ns(nanos), failed: code.is_err() });
         self.price.learn(draft.size, nanos);
         let of = (&log, &unit);
-        let subject = subject(of, &draft.stepped, &draft.inlined, &drafted.callees);
+        let subject = subject(of, &draft, &drafted.callees);
         let outcome = match &code {
             Ok((code, _)) => Outcome::Compiled { bytes: code.len() as u64, nanos },
             Err(why) => why.outcome(),
@@ -508,12 +508,12 @@ fn tell_perf(perf: &Perf, code: &Code, places: &Places, proto: &Proto) {
 /// What a decision is about.
 fn subject<'a>(
     (log, unit): (&'a Arc<Log>, &Unit),
-    stepped: &'a [usize],
-    inlined: &'a HashSet<usize>,
+    draft: &'a Draft,
     callees: &'a HashMap<usize, Arc<Log>>,
 ) -> Subject<'a> {
     let inside = (0..log.proto().code.len()).filter(|&at| unit.contains(at)).collect();
-    Subject { log, starts: unit.starts, inside, stepped, inlined, callees }
+    let (stepped, inlined) = (&draft.stepped, &draft.inlined);
+    Subject { log, starts: unit.starts, inside, stepped, inlined, unmade: &draft.unmade, callees }
 }
 
 /// For each candidate the number of its group: those of a group call each other, one way or another.

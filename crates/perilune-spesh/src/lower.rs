@@ -56,12 +56,12 @@ use crate::backend::{self, clif};
 use crate::live::live;
 use crate::places::Built;
 use crate::positions::Place;
+use crate::report;
 use crate::trials::Trials;
 use crate::units::{self, Unit};
 pub use cost::{Cost, LEAVING};
 use exits::Exit;
 use facts::{Fact, Facts, FrameNumber, Name};
-use unmade::Unmade;
 pub use failures::Failures;
 use inline::Frame;
 pub use inline::is_inlinable;
@@ -72,6 +72,7 @@ use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout}
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use unmade::Unmade;
 
 type Val = clif::Value;
 
@@ -233,6 +234,8 @@ pub struct Draft {
     pub stepped: Vec<usize>,
     /// The calls that are inlined.
     pub inlined: HashSet<usize>,
+    /// The tables that are not made where the program does.
+    pub unmade: Vec<report::Unmade>,
     /// The functions that the code knows by their addresses.
     pub protos: Vec<Arc<Proto>>,
     /// All that is built, with where.
@@ -322,6 +325,8 @@ pub(crate) struct Lowering<'a, 'b> {
     found: HashMap<Fact, [Variable; 2]>,
     /// The fields of tables that are not made, by name and number.
     parts: HashMap<(Name, usize), [Variable; 3]>,
+    /// Tables that are not made where the program does, by place, with one where they are; `None`: they never are.
+    postponed: BTreeMap<usize, Option<usize>>,
     /// Where ways meet that do not agree on a table that is not made, in this register.
     disputed: HashSet<(usize, usize)>,
     exits: HashMap<Exit, Block>,
@@ -453,6 +458,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
             found: HashMap::new(),
             parts: HashMap::new(),
             disputed: HashSet::new(),
+            postponed: BTreeMap::new(),
             exits: HashMap::new(),
             returns: HashMap::new(),
             entered: Vec::new(),
@@ -495,7 +501,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                     None if used
                         && changes
                         && tags.is_all_of(&[Tag::INT, Tag::FLOAT])
-                        && !self.is_suspect(at) =>
+                        && !self.is_suspect_head(at) =>
                     {
                         Ty::Number
                     }
@@ -589,6 +595,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.frame = 0;
         self.b.seal_all_blocks();
         let mut hoisted = std::mem::take(&mut self.round);
+        let suspects: HashSet<usize> =
+            hoisted.keys().copied().filter(|head| self.is_suspect_head(*head)).collect();
         for (head, facts) in &mut hoisted {
             let (names, fixed) = (self.names_in(*head), &self.fixed[head]);
             // What is said of a value has to be guarded on the way in.
@@ -596,7 +604,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
                 Some(r) => fact.suits(fixed[r].ty) && !self.captured.contains(r as u8),
                 None => !matches!(fact.of(), Some(Name::Made(..) | Name::Met(..) | Name::Kept(..))),
             };
-            let trusted = self.failures.at(*head) < TRUSTED;
+            let trusted = !suspects.contains(head);
             facts.retain(|fact| trusted && is_there(fact));
         }
         let mut met = self.fixed;
@@ -612,10 +620,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         // What is compared with the callees' functions has to be theirs for as long as the code lives.
         let protos = self.task.callees.values().map(|log| Arc::clone(log.proto())).collect();
         let built = |f: &Frame<'_>| Built { proto: Arc::clone(f.log.proto()), first: f.first, call: f.call };
-        let built = self.frames.iter().map(built).collect();
+        let built: Vec<Built> = self.frames.iter().map(built).collect();
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
+        let unmade = unmade::by_lines(&self.postponed, &built);
         let (size, points) = (self.b.func.dfg.num_insts(), self.points);
-        Draft { met, hoisted, cost, stepped, inlined, protos, built, places, size, entered, points }
+        Draft { met, hoisted, cost, stepped, inlined, unmade, protos, built, places, size, entered, points }
     }
 
     /// The function's start has been entered.
@@ -882,6 +891,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn is_suspect(&self, at: usize) -> bool {
         let (failures, inside) = self.failures_at(at);
         failures.at(inside) >= TRUSTED
+    }
+
+    /// Earlier code has exited where a loop of the compiled function, or that itself, begins, because something was not as expected there.
+    fn is_suspect_head(&self, at: usize) -> bool {
+        self.failures.at(at) >= TRUSTED || at == 0 && self.failures.of_result(0) >= TRUSTED
     }
 
     /// Earlier code has exited because what instruction `at` came to was of another type than that of all results before.

@@ -85,6 +85,19 @@ pub struct Inlined {
     pub defined: u32,
 }
 
+/// A table that is not made where the program does, because nobody could look at it there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmade {
+    /// The line of the function: that of the call, if what makes it is built in place.
+    pub line: u32,
+    /// The source of what makes it.
+    pub source: String,
+    /// The line there.
+    pub maker: u32,
+    /// A line of the function where it is made after all; `None`: only where machine code is left.
+    pub made: Option<u32>,
+}
+
 /// One decision, or several alike.
 #[derive(Clone, Debug)]
 pub struct Decision {
@@ -102,6 +115,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// The calls that were inlined.
     pub inlined: Vec<Inlined>,
+    /// The tables that are not made where the program does.
+    pub unmade: Vec<Unmade>,
     /// The instructions that are left to the interpreter.
     pub stepped: Vec<usize>,
 }
@@ -261,6 +276,8 @@ pub(crate) struct Subject<'a> {
     pub stepped: &'a [usize],
     /// The calls that are inlined.
     pub inlined: &'a HashSet<usize>,
+    /// The tables that are not made where the program does.
+    pub unmade: &'a [Unmade],
     /// Logs of what may be.
     pub callees: &'a HashMap<usize, Arc<Log>>,
 }
@@ -307,6 +324,7 @@ impl Decisions {
             instructions: inside.len(),
             outcome,
             inlined: inlined.collect(),
+            unmade: of.unmade.to_vec(),
             stepped: of.stepped.to_vec(),
         };
         decision.inlined.sort_by_key(|inlined| inlined.line);

@@ -365,6 +365,8 @@ pub(crate) struct Machine {
     left: *const Exits,
     /// Runs under way, on whichever native stack, innermost first.
     runs: *mut Active,
+    /// The collector hears of so many bytes more of tables that machine code does not make ([`layout::VM_UNMADE`]).
+    pub unmade: i64,
     /// What tables are that machine code has not made, while it is being left.
     pub words: points::Words,
     /// Codes whose instances are dead; [`Vm::bury_machine_code`] frees those that no run is in.
@@ -388,6 +390,7 @@ impl Default for Machine {
             sampled: false,
             left: std::ptr::null(),
             runs: null_mut(),
+            unmade: 0,
             words: [0; MOST_WORDS],
             dying: Vec::new(),
         }

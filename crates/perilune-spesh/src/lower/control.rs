@@ -193,6 +193,16 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Instruction `at`, which may jump, is done slowly, as it hardly ever is: by the interpreter, which has to find everything in its slot. Where that would be the only reason to make something, the code is left.
+    pub(super) fn do_rarely(&mut self, at: usize) {
+        if self.has_unmade() && !self.is_suspect(at) {
+            return self.exit(at, EXITED);
+        }
+        let stepped = self.stepped;
+        self.step_and_jump(at);
+        self.stepped = stepped;
+    }
+
     /// Instruction `at`, which may jump, is done by the interpreter: goes on where that comes to.
     pub(super) fn step_and_jump(&mut self, at: usize) {
         self.step(at);
@@ -408,9 +418,7 @@ impl Lowering<'_, '_> {
         }
         self.b.ins().jump(plain, &[]);
         self.b.switch_to_block(slow);
-        let stepped = self.stepped;
-        self.step_and_jump(at);
-        self.stepped = stepped;
+        self.do_rarely(at);
         for (block, to) in [(same, next.0), (plain, next.1)] {
             self.b.switch_to_block(block);
             self.now = known.clone();

@@ -3,13 +3,13 @@
 //! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, and counts. All that is not a usual
 //! return ends in one block.
 
+use super::unmade::Waiting;
 use super::{Lowering, Ty, Val};
 use crate::backend;
 use crate::backend::clif::{Block, InstBuilder, types};
 use crate::positions::Place;
 use perilune_syntax::Instr;
 use perilune_vm::Tag;
-use super::unmade::Waiting;
 use perilune_vm::machine::{Built, EXITED, Point, REFUSED, Unmade, layout};
 use std::sync::Arc;
 
@@ -36,7 +36,13 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn exit_block(&mut self, at: usize, how: u64) -> Block {
-        self.exit_for(at, if how == EXITED { Why::Unexpected } else { Why::Asked })
+        let why = match how {
+            // A parameter was not as expected: that says nothing against the first instruction.
+            EXITED if at == 0 && self.entering => Why::Result(0),
+            EXITED => Why::Unexpected,
+            _ => Why::Asked,
+        };
+        self.exit_for(at, why)
     }
 
     /// Where to go if what instruction `at` has come to, or would, is not of the type that was expected; the interpreter goes on at `to`.

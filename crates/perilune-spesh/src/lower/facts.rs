@@ -273,9 +273,8 @@ impl State {
         });
         self.unmade.retain(|name, own| other.unmade.get(name) == Some(own));
         debug_assert!(
-            (0..self.names.len()).all(|r| {
-                self.registers[r].ty != Ty::Unmade || self.unmade.contains_key(&self.names[r])
-            }),
+            (0..self.names.len())
+                .all(|r| { self.registers[r].ty != Ty::Unmade || self.unmade.contains_key(&self.names[r]) }),
             "ways that meet agree on what is not made"
         );
     }

@@ -65,7 +65,10 @@ impl Lowering<'_, '_> {
 
     /// The metamethod of instruction `at`, an operator, where the log has always found it: goes on with it in the block that this gives. What follows is the way on which it is not there.
     fn operator_by_shape(&mut self, at: usize, event: u8, operands: [Operand; 2]) -> Option<Block> {
-        let (r, place) = self.place_of_operator(at, event, operands)?;
+        if Operator::is_equality(event) {
+            return None;
+        }
+        let (r, place) = self.place_of_operator(at, operands)?;
         let miss = self.cold_block(0);
         let table = match self.known(r) {
             Some(known) => known.val,
@@ -78,11 +81,10 @@ impl Lowering<'_, '_> {
     pub(super) fn place_of_operator(
         &mut self,
         at: usize,
-        event: u8,
         operands: [Operand; 2],
     ) -> Option<(usize, (u32, u32))> {
         let inside = at - self.frames[self.frame as usize].first;
-        let place = self.log.operator(inside).filter(|_| !Operator::is_equality(event))?;
+        let place = self.log.operator(inside)?;
         let Operand::Register(r) = operands[place.second as usize] else { return None };
         let is_number = match operands[0] {
             Operand::Integer(_) => true,

@@ -362,9 +362,7 @@ impl Lowering<'_, '_> {
         self.b.ins().brif(unknown, slow, &[], known, &[]);
         self.b.switch_to_block(slow);
         let before = self.now.clone();
-        let stepped = self.stepped;
-        self.step_and_jump(at);
-        self.stepped = stepped;
+        self.do_rarely(at);
         self.now = before;
         self.b.switch_to_block(known);
         let order = if wanted { IntCC::NotEqual } else { IntCC::Equal };

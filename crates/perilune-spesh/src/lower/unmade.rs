@@ -7,6 +7,7 @@
 //! # Rules
 //! * A register that has one is of type [`Ty::Unmade`], and dirty. What it is, the state has under the register's name ([`super::State::unmade`]); its fields are in variables of that name. All registers of one name have one table.
 //! * Only the instructions in [`Lowering::with_unmade`] know of them. For all others what they read is made first, on the one way that leads there.
+//! * The collector hears of its bytes, as if it had been made: `repeat local t = {} until finished` has to come to an end.
 //! * It is made by a leaf, which does not collect. A collection that is due comes where the instruction is that would have made it; if others are waiting there, the code is left for it. So no collection ever happens while one is not made, and what its fields refer to
 //!   need not be anywhere else.
 //! * Where ways meet, all have to agree on what it is; where a loop begins there are none.
@@ -18,11 +19,14 @@ use super::facts::{Fact, Name};
 use super::memory::Stored;
 use super::{EXITED, Known, Lowering, Register, Ty};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, Variable, condcodes::IntCC, types};
+use crate::places::Built;
+use crate::report;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Instr, Op};
 use perilune_vm::machine::{self, Cache, Operand, Operator, Word, layout};
 use perilune_vm::{Intrinsic, Tag};
+use std::collections::BTreeMap;
 
 /// A table of more fields is made at once.
 const MOST_FIELDS: usize = 8;
@@ -89,6 +93,8 @@ impl Lowering<'_, '_> {
         if fields > MOST_FIELDS || self.captured.contains(a as u8) || !self.has_words_for(unmade.words()) {
             return false;
         }
+        self.count_unmade(layout::TABLE_SIZE + Self::slot(fields));
+        self.postponed.entry(at).or_insert(None);
         let slot = self.register(a).map_or(Ty::Any, |own| own.slot);
         self.set(a, Register { ty: Ty::Unmade, slot, dirty: true });
         self.renew(a);
@@ -97,6 +103,22 @@ impl Lowering<'_, '_> {
             now.unmade.insert(name, unmade);
         }
         true
+    }
+
+    /// So many bytes are not allocated.
+    fn count_unmade(&mut self, bytes: i32) {
+        let vm = self.b.use_var(self.vm);
+        let left = self.load(types::I64, vm, layout::VM_UNMADE);
+        let left = self.b.ins().iadd_imm_s(left, -bytes as i64);
+        self.store(left, vm, layout::VM_UNMADE);
+        let more = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThanOrEqual, left, 0);
+        let (on, tell) = (self.b.create_block(), self.cold_block(0));
+        self.b.ins().brif(more, on, &[], tell, &[]);
+        self.b.switch_to_block(tell);
+        let vm = self.copied(vm);
+        self.leaf(layout::count_unmade(), &[vm]);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
     }
 
     /// An exit could say what there is, and so many words more.
@@ -176,6 +198,9 @@ impl Lowering<'_, '_> {
             let metatable = self.metatable_of(name);
             self.store(metatable, table, layout::TABLE_METATABLE);
         }
+        if let Name::Made(at, _) = name {
+            self.postponed.insert(at, Some(self.at));
+        }
         let now = self.now.as_mut().expect("it is known here");
         now.unmade.remove(&name);
         let holders: Vec<usize> = (0..now.names.len())
@@ -207,7 +232,8 @@ impl Lowering<'_, '_> {
             let unmade = now.unmade[&name].clone();
             // A function may look at the variable.
             let holder = now.names.iter().zip(&now.registers);
-            let b = holder.enumerate().find(|(_, (own, register))| **own == name && register.ty == Ty::Unmade);
+            let b =
+                holder.enumerate().find(|(_, (own, register))| **own == name && register.ty == Ty::Unmade);
             let b = b.map(|(r, _)| r).expect("a register that has it");
             self.make(name, &unmade);
             return self.copy_known(a, b);
@@ -419,7 +445,9 @@ impl Lowering<'_, '_> {
             self.set_part(name, n, &stored);
             return true;
         }
-        let Some(Cache::Add { before, slot, shape }) = site.cache.filter(|_| !site.shapes) else { return false };
+        let Some(Cache::Add { before, slot, shape }) = site.cache.filter(|_| !site.shapes) else {
+            return false;
+        };
         let n = slot as usize;
         let more = 2 * (n + 1).saturating_sub(unmade.fields.len());
         if before != unmade.shape || n >= MOST_FIELDS || !self.has_words_for(more) {
@@ -452,12 +480,16 @@ impl Lowering<'_, '_> {
     /// An operator, if the log has always found its metamethod by shapes.
     fn operator_of_unmade(&mut self, at: usize) -> bool {
         let Some(Operator { event, operands, ends }) = Operator::of(self.code(at)) else { return false };
-        let is_one = |this: &Self, x: Operand| matches!(x, Operand::Register(r) if this.is_unmade(r as usize));
+        let is_one =
+            |this: &Self, x: Operand| matches!(x, Operand::Register(r) if this.is_unmade(r as usize));
         if !operands.iter().any(|x| is_one(self, *x)) || !self.always_calls(at) {
             return false;
         }
-        let Some((operand, place)) = self.place_of_operator(at, event, operands) else { return false };
+        let Some((operand, place)) = self.place_of_operator(at, operands) else { return false };
         let exit = self.exit_block(at, EXITED);
+        if Operator::is_equality(event) && !self.are_other_tables(operands, exit) {
+            return false;
+        }
         let metatable = match self.unmade_in(operand) {
             Some((_, unmade)) if !unmade.has_metatable => return false,
             Some((name, _)) => self.metatable_of(name),
@@ -471,6 +503,22 @@ impl Lowering<'_, '_> {
         };
         let closure = self.in_metatable(metatable, place, exit);
         self.call_metamethod(at, closure, &operands, ends);
+        true
+    }
+
+    /// Both are tables, but not the same, else goes to `exit`. What is not made is the same as nothing else. `false`: they may be the same.
+    fn are_other_tables(&mut self, operands: [Operand; 2], exit: Block) -> bool {
+        let [Operand::Register(x), Operand::Register(y)] = operands else { return false };
+        let [x, y] = [x as usize, y as usize];
+        let are_tables = [x, y].iter().all(|r| matches!(self.ty(*r), Ty::Any | Ty::Table | Ty::Unmade));
+        if !are_tables || self.name_of(x) == self.name_of(y) {
+            return false;
+        }
+        for r in [x, y] {
+            if self.ty(r) == Ty::Any {
+                self.expect(r, Ty::Table, exit);
+            }
+        }
         true
     }
 
@@ -563,4 +611,35 @@ impl super::State {
             self.unmade.retain(|name, _| is_held(name));
         }
     }
+}
+
+/// The tables that are not made where the program does, by their lines: places where they would be, with one where they are.
+pub(super) fn by_lines(postponed: &BTreeMap<usize, Option<usize>>, built: &[Built]) -> Vec<report::Unmade> {
+    let find = |place: usize| {
+        let has = |built: &&Built| (built.first..=built.first + built.proto.code.len()).contains(&place);
+        built.iter().rev().find(has)
+    };
+    let line = |built: &Built, place: usize| {
+        let last = built.proto.code.len() - 1;
+        built.proto.line_at((place - built.first).min(last)).unwrap_or(0)
+    };
+    // The line of the compiled function.
+    let outer = |mut place: usize| loop {
+        match find(place) {
+            Some(Built { call: Some(call), .. }) => place = *call,
+            Some(built) => break line(built, place),
+            None => break 0,
+        }
+    };
+    let mut all = Vec::new();
+    for (place, made) in postponed {
+        let Some(maker) = find(*place) else { continue };
+        let source = report::source_of(&maker.proto);
+        let (line, maker) = (outer(*place), line(maker, *place));
+        let one = report::Unmade { line, source, maker, made: made.map(outer) };
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
 }

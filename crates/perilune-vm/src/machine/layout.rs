@@ -87,6 +87,8 @@ pub const WRITABLE: u32 = 1 << 30;
 pub const VM_EPOCH: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::EPOCH_OFFSET as i32;
 /// From a state to the words that say what tables are that are not made, for [`leave`]: so many as [`super::MOST_WORDS`].
 pub const VM_WORDS: i32 = offset_of!(Vm, lua.machine.words) as i32;
+/// From a state to how many bytes of tables need not be made before [`count_unmade`] is called, 8 bytes with a sign.
+pub const VM_UNMADE: i32 = offset_of!(Vm, lua.machine.unmade) as i32;
 /// From a state to whether a collection is due, 1 byte: see [`collect`].
 pub const VM_DUE: i32 = offset_of!(Vm, heap) as i32 + perilune_heap::Heap::DUE_OFFSET as i32;
 /// From a state to the version of what caches take for granted of classes, 4 bytes.
@@ -252,6 +254,11 @@ pub fn new_index_function() -> usize {
 /// The address of the function that does one instruction: `fn(vm, base, constants, pc) -> u64`, all addresses but the result. See [`crate::machine`].
 pub fn step() -> usize {
     super::step as *const () as usize
+}
+
+/// The address of `fn(vm) -> u64`: the collector hears of tables that were not made, when the word at [`VM_UNMADE`] is below zero.
+pub fn count_unmade() -> usize {
+    super::leaf::count_unmade as *const () as usize
 }
 
 /// The address of `fn(vm, base, point) -> u64`: machine code is left at this [`super::Point`], with all values in their slots, but for the tags that it has. What it answers then.

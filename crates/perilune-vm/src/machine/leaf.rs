@@ -381,6 +381,20 @@ pub(super) unsafe extern "C-unwind" fn new_table(
     unsafe { (*vm).alloc_table(shape as u32, fields as usize, elements as usize).ptr() }
 }
 
+/// The collector hears of tables that are not made once for so many bytes.
+const PORTION: i64 = 64 << 10;
+
+/// Machine code has not made tables: the word at [`layout::VM_UNMADE`](super::layout::VM_UNMADE) is below zero, and is what it was.
+pub(super) unsafe extern "C-unwind" fn count_unmade(vm: *mut Vm) -> u64 {
+    // SAFETY: called by machine code of the domain that owns the state.
+    unsafe {
+        let bytes = PORTION - (*vm).lua.machine.unmade;
+        (*vm).lua.machine.unmade = PORTION;
+        (*vm).heap.count_unmade(bytes as usize);
+    }
+    0
+}
+
 /// `SETLIST`: puts so many values behind the register at `a` into the table that it has, from index `start + 1` on. The answer is not [`NOT_DONE`] if it has been done.
 pub(super) unsafe extern "C-unwind" fn set_list(vm: *mut Vm, a: *mut Value, count: u64, start: u64) -> u64 {
     // SAFETY: called by machine code of the domain that owns the state, for registers of its frame.
@@ -451,8 +465,8 @@ pub(super) unsafe extern "C-unwind" fn collect(
         (*vm).lua.top = frame_ceiling(base);
         let i = *pc;
         if matches!(i.op(), Some(Op::NewTable | Op::Closure | Op::Concat)) {
-            // As `slow_gc`: the compiler puts a new object above everything live.
-            let mut stale = base.add(i.a() as usize + 1);
+            // As `slow_gc`: the compiler puts a new object above everything live. What is to be overwritten by it is over.
+            let mut stale = base.add(i.a() as usize + done as usize);
             while stale < (*vm).lua.top {
                 *stale = Value::NIL;
                 stale = stale.add(1);

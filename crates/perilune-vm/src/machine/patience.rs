@@ -1,7 +1,8 @@
 //! How many exits code may take before it is given up.
 //!
 //! Code that is made anew costs a fraction of a microsecond to one for each of its bytes, so for large code as much as many exits. So large code may be left more often than small.
-//! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock.
+//! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock. But where there have been twice as many as the code has bytes, they have cost more than code
+//! that knows them, however far from each other they were.
 //!
 //! Code that is given up is what the function has until there is better, unless it is left so often that the interpreter is quicker ([`HOPELESS`]): what runs is recorded, and the next code knows more. How often that is asked for
 //! goes down by half each time.
@@ -24,12 +25,16 @@ const HOPELESS: u64 = 15_000;
 /// Which of the exits of a function count against one of its codes.
 #[derive(Debug)]
 pub(super) struct Patience {
+    /// The total when the code was made.
+    first: u32,
     /// The total at which it began to count.
     before: AtomicU32,
     /// When that was, in ticks.
     since: AtomicU64,
     /// So many are too many.
     most: u32,
+    /// So many in all are too many, however long they take to come.
+    most_in_all: u32,
     /// At so many it is asked for better code once more.
     next: AtomicU32,
 }
@@ -38,8 +43,9 @@ impl Patience {
     /// That of code of so many bytes, made when there had been `total` exits.
     pub fn new(total: u32, bytes: usize) -> Patience {
         let most = LEAST.max(u32::try_from(bytes / BYTES).unwrap_or(u32::MAX));
-        let since = AtomicU64::new(ticks());
-        Patience { before: AtomicU32::new(total), since, most, next: AtomicU32::new(0) }
+        let most_in_all = LEAST.saturating_add(u32::try_from(2 * bytes).unwrap_or(u32::MAX));
+        let (since, next) = (AtomicU64::new(ticks()), AtomicU32::new(0));
+        Patience { first: total, before: AtomicU32::new(total), since, most, most_in_all, next }
     }
 
     /// How many of these exits count.
@@ -72,7 +78,8 @@ impl Patience {
     pub fn begins_anew(&self, total: u32, now: u64) -> bool {
         let each = if clock() == Clock::Counter { 2 * RARE } else { RARE };
         let taken = now.saturating_sub(self.since.load(Ordering::Relaxed));
-        let rare = taken / each > self.counted(total) as u64;
+        let rare = taken / each > self.counted(total) as u64
+            && total.wrapping_sub(self.first) < self.most_in_all;
         if rare {
             self.before.store(total, Ordering::Relaxed);
             self.next.store(0, Ordering::Relaxed);
@@ -115,6 +122,17 @@ mod tests {
         assert_eq!(asked, [1201, 1402, 1804, 2608]);
         assert!(!patience.is_hopeless(1201, NOW + 201 * HOPELESS * 4));
         assert!(patience.is_hopeless(1201, NOW + 201 * HOPELESS / 4));
+    }
+
+    #[test]
+    fn exits_that_come_rarely_count_once_there_are_many() {
+        let patience = begun_at(NOW, 1000);
+        let (mut total, mut now) = (1000, NOW);
+        while patience.begins_anew(total + 201, now + 1000 * RARE) {
+            (total, now) = (total + 201, now + 1000 * RARE);
+        }
+        assert!((3000..3600).contains(&total), "{total}");
+        assert!(patience.is_over(total + 201));
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Lines of calls, and where the functions are defined that were built in their place.
     pub inlined: Vec<(u32, String, u32)>,
+    /// Tables that are not made where the program does: the line, source and line of what makes them, and a line where they are made after all.
+    pub unmade: Vec<(u32, String, u32, Option<u32>)>,
 }
 
 /// What became of it.
@@ -230,6 +232,12 @@ impl Function {
                 let defined = number(one, "defined")? as u32;
                 inlined.push((number(one, "line")? as u32, text(one, "source")?, defined));
             }
+            let mut unmade = Vec::new();
+            for one in list(decision, "unmade")? {
+                let (line, maker) = (number(one, "line")? as u32, number(one, "maker")? as u32);
+                let made = one.get("made").and_then(Value::as_f64).map(|line| line as u32);
+                unmade.push((line, text(one, "source")?, maker, made));
+            }
             let outcome = match text(decision, "outcome")?.as_str() {
                 "compiled" => {
                     Outcome::Compiled { bytes: number(decision, "bytes")?, ns: number(decision, "ns")? }
@@ -253,6 +261,7 @@ impl Function {
                 instructions: number(decision, "instructions")?,
                 outcome,
                 inlined,
+                unmade,
             });
         }
         for (name, to) in [("left", &mut self.left), ("guards", &mut self.guards)] {

@@ -391,6 +391,15 @@ fn remarks(function: &Function, line: u32) -> Vec<String> {
     for (_, source, defined) in function.compiled().flat_map(|(d, ..)| &d.inlined).filter(|i| i.0 == line) {
         remarks.push(format!("inlined: the function at {source}:{defined}"));
     }
+    // What the last code does.
+    let last = function.compiled().last();
+    let unmade = last.iter().flat_map(|(d, ..)| &d.unmade);
+    for (_, source, maker, made) in unmade.filter(|table| table.0 == line) {
+        remarks.push(match made {
+            None => format!("no table is made: the one of {source}:{maker}"),
+            Some(made) => format!("the table of {source}:{maker} is not made before line {made}"),
+        });
+    }
     let is_compiled = function.compiled().next().is_some();
     for left in function.left.iter().filter(|left| left.line == line) {
         let what = if is_compiled { "left to the interpreter" } else { "would be left to the interpreter" };
@@ -419,6 +428,14 @@ fn json_decision(decision: &Decision) -> Json {
             ("defined", number(*defined as u64)),
         ])
     });
+    let unmade = decision.unmade.iter().map(|(line, source, maker, made)| {
+        Json::object([
+            ("line", number(*line as u64)),
+            ("source", Json::Text(source.clone())),
+            ("maker", number(*maker as u64)),
+            ("made", made.map_or(Json::Null, |line| number(line as u64))),
+        ])
+    });
     let outcome = match decision.outcome {
         Outcome::Compiled { bytes, ns } => ("compiled", vec![("bytes", bytes as f64), ("ns", ns as f64)]),
         Outcome::NoGain { compiled, interpreted } => {
@@ -441,6 +458,7 @@ fn json_decision(decision: &Decision) -> Json {
     ];
     members.extend(outcome.1.into_iter().map(|(name, x)| (name, Json::Number(x))));
     members.push(("inlined", Json::List(inlined.collect())));
+    members.push(("unmade", Json::List(unmade.collect())));
     Json::object(members)
 }
 

@@ -91,6 +91,14 @@ fn decision(decision: &Decision) -> Json {
             ("defined", number(inlined.defined as u64)),
         ])
     });
+    let unmade = decision.unmade.iter().map(|table| {
+        Json::object([
+            ("line", number(table.line as u64)),
+            ("source", text(&table.source)),
+            ("maker", number(table.maker as u64)),
+            ("made", table.made.map_or(Json::Null, |line| number(line as u64))),
+        ])
+    });
     let (outcome, figures) = match decision.outcome {
         Outcome::Compiled { bytes, nanos } => ("compiled", [("bytes", bytes as f64), ("ns", nanos as f64)]),
         Outcome::NoGain { compiled, interpreted } => {
@@ -109,6 +117,7 @@ fn decision(decision: &Decision) -> Json {
         ("instructions", number(decision.instructions as u64)),
         ("outcome", text(outcome)),
         ("inlined", Json::List(inlined.collect())),
+        ("unmade", Json::List(unmade.collect())),
     ];
     members
         .extend(figures.into_iter().filter(|(name, _)| !name.is_empty()).map(|(n, x)| (n, Json::Number(x))));
