@@ -16,6 +16,7 @@ for _, mode in ipairs { "generational", "incremental" } do
     repeat local a = {} until finished
     local weak = setmetatable({}, { __mode = "k" })
     weak[{}] = true
-    while next(weak) do local b = { i = 1 } b.i = 2 end
+    local function is_there() return next(weak) ~= nil end
+    while is_there() do local b = { i = 1 } b.i = 2 end
   end
 end

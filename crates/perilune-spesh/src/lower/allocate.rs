@@ -43,9 +43,14 @@ impl Lowering<'_, '_> {
         let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
         self.unless(same, slow.block);
         self.forget_above(at);
+        let waits = slow.exits && i.c() == 0 && self.may_wait(at, fields as usize);
+        if waits {
+            // A collection that this calls for is made here, where nothing old is in registers above.
+            self.count_unmade(layout::TABLE_SIZE + Self::slot(fields as usize));
+        }
         self.collect_if_due(at, false);
-        if slow.exits && i.c() == 0 && self.postpone(at, shape, fields as usize) {
-            return;
+        if waits {
+            return self.postpone(at, shape, fields as usize);
         }
         let (vm, address) =
             (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, layout::new_table() as i64));

@@ -86,14 +86,16 @@ impl Lowering<'_, '_> {
         self.now.as_ref().is_some_and(|now| now.registers.iter().any(|register| register.ty == Ty::Unmade))
     }
 
-    /// What instruction `at` would make, with room for so many fields, is not made yet; whether that is so.
-    pub(super) fn postpone(&mut self, at: usize, shape: u32, fields: usize) -> bool {
+    /// Whether a table with room for so many fields, which instruction `at` would make, may be made later.
+    pub(super) fn may_wait(&self, at: usize, fields: usize) -> bool {
+        let a = self.code(at).a();
+        fields <= MOST_FIELDS && !self.captured.contains(a) && self.has_words_for(2 * fields + 1)
+    }
+
+    /// What instruction `at` would make is not made yet.
+    pub(super) fn postpone(&mut self, at: usize, shape: u32, fields: usize) {
         let a = self.code(at).a() as usize;
         let unmade = Unmade { shape, fields: vec![Part::NIL; fields], has_metatable: false };
-        if fields > MOST_FIELDS || self.captured.contains(a as u8) || !self.has_words_for(unmade.words()) {
-            return false;
-        }
-        self.count_unmade(layout::TABLE_SIZE + Self::slot(fields));
         self.postponed.entry(at).or_insert(None);
         let slot = self.register(a).map_or(Ty::Any, |own| own.slot);
         self.set(a, Register { ty: Ty::Unmade, slot, dirty: true });
@@ -102,11 +104,10 @@ impl Lowering<'_, '_> {
         if let Some(now) = &mut self.now {
             now.unmade.insert(name, unmade);
         }
-        true
     }
 
     /// So many bytes are not allocated.
-    fn count_unmade(&mut self, bytes: i32) {
+    pub(super) fn count_unmade(&mut self, bytes: i32) {
         let vm = self.b.use_var(self.vm);
         let left = self.load(types::I64, vm, layout::VM_UNMADE);
         let left = self.b.ins().iadd_imm_s(left, -bytes as i64);
