@@ -3,7 +3,7 @@
 use super::Lowering;
 use perilune_syntax::Op;
 use perilune_vm::machine::OTHER_KEY;
-use perilune_vm::{Effect, Intrinsic, Native};
+use perilune_vm::{Effect, Intrinsic, Kind, Native};
 
 /// What the function would cost with and without machine code, as often as the log has seen each instruction, in instructions of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +84,8 @@ const CALL: f64 = 3.0;
 const FOUND: f64 = 2.0 * LEAF;
 /// What a call costs that an instruction makes which is no call, if the interpreter has to: it begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
 const DRIVEN: f64 = 12.0;
+/// What it costs to go on in another coroutine, in the interpreter and in machine code.
+const SWITCH: f64 = 16.0;
 /// What it costs more to begin a function as machine code, where a native calls it.
 const BEGINNING: f64 = 2.0;
 /// What it costs to leave machine code, and to enter it again.
@@ -97,6 +99,16 @@ fn native(native: &Native) -> f64 {
         Some(quick) if quick.effect == Effect::Allocates => 0.6 * ALLOCATED,
         Some(_) => 2.0 * LEAF,
     }
+}
+
+/// Whether another coroutine goes on where this is called.
+fn switches(native: &Native) -> bool {
+    matches!(native.kind, Kind::Resume | Kind::Yield | Kind::Wrap)
+}
+
+/// Whether a generic loop over this calls it: the steps of some are instructions.
+fn is_called(native: &Native) -> bool {
+    !matches!(native.kind, Kind::Next | Kind::IpairsStep)
 }
 
 impl Lowering<'_, '_> {
@@ -115,10 +127,12 @@ impl Lowering<'_, '_> {
         let (times, leaves) = (site.times() as f64, if comes_back { 0.0 } else { site.leaves as f64 });
         let own = match self.code(at).op() {
             Some(Op::NewTable | Op::Closure | Op::Concat) => 15.0,
+            Some(Op::Call | Op::TForCall) if site.native.is_some_and(switches) => SWITCH,
             Some(Op::Call | Op::TailCall) if site.calls == 0 => 8.0,
             Some(Op::SetList) => 10.0,
             Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => 2.0,
             Some(Op::GetField | Op::SetField | Op::SelfCall) if site.shapes => 2.0,
+            Some(Op::TForCall) if site.native.is_some_and(is_called) => 8.0,
             Some(Op::TForCall) => 4.0,
             _ => 1.0,
         };
@@ -135,6 +149,7 @@ impl Lowering<'_, '_> {
         };
         let stepped = match site.native {
             Some(native) if native.calls_no_lua() && site.calls == 0 => own + STEPPED / 2.0,
+            Some(native) if switches(native) => own * 0.5,
             _ => own + STEPPED,
         };
         self.cost.compiled += times * if self.stepped { stepped } else { done };
