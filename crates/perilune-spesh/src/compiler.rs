@@ -374,7 +374,7 @@ impl Compiler {
 
     /// Whether no draft of it could say that enough is gained: it is natives nearly all the time. Who wants to have everything explained gets the draft.
     fn cannot_gain(&self, log: &Arc<Log>, unit: &Unit) -> bool {
-        let (cost, plain) = Cost::at_best(log, unit);
+        let Some((cost, plain)) = Cost::at_best(log, unit) else { return false };
         if cost.is_below(SURE) || self.decisions.are_kept() {
             return false;
         }

@@ -130,27 +130,29 @@ fn alone(i: Instr, site: &Site) -> f64 {
 /// Whether machine code does no better at a call than the interpreter: it is one of a native that there is nothing quicker for.
 fn is_plainly_called(i: Instr, site: &Site) -> bool {
     let calls = matches!(i.op(), Some(Op::Call | Op::TForCall)) && site.calls == 0;
-    let is_slow = |native: &Native| native.intrinsic.is_none() && native.quick.is_none() && native.calls_no_lua();
+    let is_slow =
+        |native: &Native| native.intrinsic.is_none() && native.quick.is_none() && native.calls_no_lua();
     calls && site.native.is_some_and(|native| is_slow(native) && native.kind != Kind::Next)
 }
 
 impl Cost {
-    /// What the unit costs if machine code does all of it as well as can be, but for what natives do, and is what calls it and what it calls: no draft says less. The log alone tells it.
-    /// With the instructions that there is nothing quicker for.
-    pub fn at_best(log: &Log, unit: &Unit) -> (Cost, Vec<usize>) {
+    /// What the unit costs if machine code does all of it as well as can be, but for what natives do, and is what calls it: no draft says less. With the instructions that there is nothing quicker for. The log alone tells it, unless the unit calls functions of Lua, which may be built in place.
+    pub fn at_best(log: &Log, unit: &Unit) -> Option<(Cost, Vec<usize>)> {
         let code = &log.proto().code;
         let (mut cost, mut plain) = (Cost::default(), Vec::new());
         for (at, &i) in code.iter().enumerate().filter(|(at, _)| unit.contains(*at)) {
             let site = log.site(at);
+            if site.calls > 0 {
+                return None;
+            }
             let (times, own) = (site.times() as f64, alone(i, site));
             let is_plain = is_plainly_called(i, site);
             plain.extend(is_plain.then_some(at));
-            cost.interpreted += times * own + site.calls as f64 * CALL;
+            cost.interpreted += times * own;
             cost.compiled += times * if is_plain { own } else { DONE };
-            cost.spares_entries(site.calls);
         }
         cost.is_called(log.calls());
-        (cost, plain)
+        Some((cost, plain))
     }
 }
 

@@ -32,7 +32,11 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     let replacement = match kind {
         Type::Number | Type::String => {
             let text = vm.check_str(3)?.bytes();
-            if near::find(b'%', text).is_some() { Replacement::Template(text) } else { Replacement::Plain(text) }
+            if near::find(b'%', text).is_some() {
+                Replacement::Template(text)
+            } else {
+                Replacement::Plain(text)
+            }
         }
         Type::Table => Replacement::Table(vm.arg(3)),
         Type::Function => Replacement::Function(vm.arg(3)),

@@ -16,7 +16,7 @@
 //! which is as long as the subject.
 
 use super::near;
-use super::pattern::{Members, Form, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
+use super::pattern::{Form, MAX_CAPTURES, Members, One, Op, Pattern, PatternError, Start};
 use memchr::{memchr2, memchr3};
 use perilune_vm::InterruptHandle;
 use perilune_vm::interrupt::{CANCEL, USER};

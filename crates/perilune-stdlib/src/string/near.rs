@@ -77,7 +77,11 @@ mod tests {
             let text: Vec<u8> = (0..length).map(|_| bytes[random(kinds) as usize]).collect();
             for byte in bytes {
                 assert_eq!(find(byte, &text), text.iter().position(|&b| b == byte), "{byte} in {text:?}");
-                assert_eq!(find_last(byte, &text), text.iter().rposition(|&b| b == byte), "{byte} in {text:?}");
+                assert_eq!(
+                    find_last(byte, &text),
+                    text.iter().rposition(|&b| b == byte),
+                    "{byte} in {text:?}"
+                );
             }
         }
     }

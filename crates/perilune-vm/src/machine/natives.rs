@@ -4,7 +4,7 @@
 //! 1. What a native does is instructions of machine code ([`crate::Intrinsic`]).
 //! 2. Its quick form is called ([`crate::Quick`]), with the arguments in their registers: it needs nothing of the frame, so nothing else is stored, and what is known of tables stays known as
 //!    far as the form's effect says. Where that has nothing to say, the call is done in one of the other ways, from its beginning.
-//! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch: for natives that do not call Lua. All others, and all that is out of the ordinary, are the interpreter's ([`super::step`]): what those
+//! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch: for natives that do not call Lua. [`iterate_native`] does so for generic loops. All others, and all that is out of the ordinary, are the interpreter's ([`super::step`]): what those
 //!    call is driven as any other call (`callees.rs`).
 //!
 //! A quick form has no frame, so a sample that is taken in one is its caller's. Nothing else can see that there is none: hooks keep machine code from running at all, errors are raised by the native itself, and nobody else asks.
