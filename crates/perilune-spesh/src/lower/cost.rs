@@ -170,7 +170,7 @@ impl Lowering<'_, '_> {
         // What comes back to machine code has not left it, as far as can be told.
         let comes_back = ends || site.is_special();
         let (times, leaves) = (site.times() as f64, if comes_back { 0.0 } else { site.leaves as f64 });
-        let own = alone(self.code(at), &site);
+        let own = alone(self.code(at), site);
         self.cost.interpreted += times * own + site.calls as f64 * CALL;
         let done = match self.code(at).op() {
             Some(Op::NewTable | Op::Closure) => ALLOCATED,
