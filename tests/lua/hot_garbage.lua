@@ -14,9 +14,5 @@ for _, mode in ipairs { "generational", "incremental" } do
     local finished = false
     setmetatable({}, { __gc = function() finished = true end })
     repeat local a = {} until finished
-    local weak = setmetatable({}, { __mode = "k" })
-    weak[{}] = true
-    local function is_there() return next(weak) ~= nil end
-    while is_there() do local b = { i = 1 } b.i = 2 end
   end
 end

@@ -335,7 +335,7 @@ impl Compiler {
     fn drafted(
         &self,
         recent: f64,
-        log: &Log,
+        log: &Arc<Log>,
         unit: &Unit,
         purse: Option<(&Budget, Window)>,
     ) -> Option<Drafted> {
@@ -348,6 +348,9 @@ impl Compiler {
             None => self.profiles.may_try(log),
         };
         if unit.len() > budget::LARGEST || !is_worth_it {
+            return None;
+        }
+        if purse.is_some() && self.cannot_gain(log, unit) {
             return None;
         }
         if purse.is_some() {
@@ -367,6 +370,19 @@ impl Compiler {
             Err(_) => return None,
         }
         Some(drafted)
+    }
+
+    /// Whether no draft of it could say that enough is gained: it is natives nearly all the time. Who wants to have everything explained gets the draft.
+    fn cannot_gain(&self, log: &Arc<Log>, unit: &Unit) -> bool {
+        let Some((cost, plain)) = Cost::at_best(log, unit) else { return false };
+        if cost.is_below(SURE) || self.decisions.are_kept() {
+            return false;
+        }
+        self.profiles.gains_nothing(log);
+        let (inlined, callees) = (HashSet::new(), HashMap::new());
+        let subject = subject((log, unit), &plain, &inlined, &callees);
+        self.decisions.note(&subject, Why::NoGain(cost).outcome());
+        true
     }
 
     /// What the functions have met that a log's calls, or may be called where they are inlined in it, by their number.

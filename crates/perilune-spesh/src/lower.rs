@@ -67,8 +67,8 @@ use inline::Frame;
 pub use inline::is_inlinable;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Op, Proto};
-use perilune_vm::Tag;
 use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout};
+use perilune_vm::{Kind, Tag};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -811,6 +811,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.stepped = true;
         self.flush_all();
         let does = match self.site(at).native {
+            Some(native) if self.code(at).op() == Some(Op::TForCall) => {
+                match native.calls_no_lua() || native.kind == Kind::Wrap {
+                    true => layout::iterate_native(),
+                    false => layout::step(),
+                }
+            }
             Some(_) if self.code(at).op() != Some(Op::Call) => layout::step(),
             Some(_) if self.site(at).is_special() => layout::call_special(),
             Some(native) if native.calls_no_lua() => layout::call_native(),

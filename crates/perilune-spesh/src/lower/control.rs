@@ -307,19 +307,20 @@ impl Lowering<'_, '_> {
         self.forget(at + 1);
         let base = self.b.use_var(self.base);
         let pc = self.load(types::I64, base, self.record(layout::FRAME_PC));
+        let [here, elsewhere] = [(); 2].map(|()| self.b.create_block());
+        self.b.set_cold_block(elsewhere);
+        let address = self.position(at + 1);
+        let is = self.b.ins().icmp(IntCC::Equal, pc, address);
+        self.b.ins().brif(is, here, &[], elsewhere, &[]);
+        let known = self.now.clone();
+        self.b.switch_to_block(elsewhere);
         for to in [head, past] {
             let address = self.position(to);
             let is = self.b.ins().icmp(IntCC::Equal, pc, address);
             self.branch(is, to);
         }
-        let address = self.position(at + 1);
-        let is = self.b.ins().icmp(IntCC::Equal, pc, address);
-        let leave = self.b.create_block();
-        self.unless(is, leave);
-        let here = self.b.create_block();
-        self.b.ins().jump(here, &[]);
-        self.b.switch_to_block(leave);
         self.leave(LEAVE);
+        self.now = known;
         self.b.switch_to_block(here);
     }
 

@@ -1,9 +1,10 @@
 //! What machine code is expected to cost, and what the interpreter would.
 
 use super::Lowering;
-use perilune_syntax::Op;
-use perilune_vm::machine::OTHER_KEY;
-use perilune_vm::{Effect, Intrinsic, Native};
+use crate::units::Unit;
+use perilune_syntax::{Instr, Op};
+use perilune_vm::machine::{Log, OTHER_KEY, Site};
+use perilune_vm::{Effect, Intrinsic, Kind, Native};
 
 /// What the function would cost with and without machine code, as often as the log has seen each instruction, in instructions of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +85,8 @@ const CALL: f64 = 3.0;
 const FOUND: f64 = 2.0 * LEAF;
 /// What a call costs that an instruction makes which is no call, if the interpreter has to: it begins it, the driver runs it, and its return takes the general way. An estimate, from one program of proxies.
 const DRIVEN: f64 = 12.0;
+/// What it costs to go on in another coroutine, in the interpreter and in machine code.
+const SWITCH: f64 = 16.0;
 /// What it costs more to begin a function as machine code, where a native calls it.
 const BEGINNING: f64 = 2.0;
 /// What it costs to leave machine code, and to enter it again.
@@ -96,6 +99,60 @@ fn native(native: &Native) -> f64 {
         None => DONE,
         Some(quick) if quick.effect == Effect::Allocates => 0.6 * ALLOCATED,
         Some(_) => 2.0 * LEAF,
+    }
+}
+
+/// Whether another coroutine goes on where this is called.
+fn switches(native: &Native) -> bool {
+    matches!(native.kind, Kind::Resume | Kind::Yield | Kind::Wrap)
+}
+
+/// Whether a generic loop over this calls it: the steps of some are instructions.
+fn is_called(native: &Native) -> bool {
+    !matches!(native.kind, Kind::Next | Kind::IpairsStep)
+}
+
+/// What an instruction costs in the interpreter, without the function of Lua that it calls.
+fn alone(i: Instr, site: &Site) -> f64 {
+    match i.op() {
+        Some(Op::NewTable | Op::Closure | Op::Concat) => 15.0,
+        Some(Op::Call | Op::TForCall) if site.native.is_some_and(switches) => SWITCH,
+        Some(Op::Call | Op::TailCall) if site.calls == 0 => 8.0,
+        Some(Op::SetList) => 10.0,
+        Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => 2.0,
+        Some(Op::GetField | Op::SetField | Op::SelfCall) if site.shapes => 2.0,
+        Some(Op::TForCall) if site.native.is_some_and(is_called) => 8.0,
+        Some(Op::TForCall) => 4.0,
+        _ => 1.0,
+    }
+}
+
+/// Whether machine code does no better at a call than the interpreter: it is one of a native that there is nothing quicker for.
+fn is_plainly_called(i: Instr, site: &Site) -> bool {
+    let calls = matches!(i.op(), Some(Op::Call | Op::TForCall)) && site.calls == 0;
+    let is_slow =
+        |native: &Native| native.intrinsic.is_none() && native.quick.is_none() && native.calls_no_lua();
+    calls && site.native.is_some_and(|native| is_slow(native) && native.kind != Kind::Next)
+}
+
+impl Cost {
+    /// What the unit costs if machine code does all of it as well as can be, but for what natives do, and is what calls it: no draft says less. With the instructions that there is nothing quicker for. The log alone tells it, unless the unit calls functions of Lua, which may be built in place.
+    pub fn at_best(log: &Log, unit: &Unit) -> Option<(Cost, Vec<usize>)> {
+        let code = &log.proto().code;
+        let (mut cost, mut plain) = (Cost::default(), Vec::new());
+        for (at, &i) in code.iter().enumerate().filter(|(at, _)| unit.contains(*at)) {
+            let site = log.site(at);
+            if site.calls > 0 {
+                return None;
+            }
+            let (times, own) = (site.times() as f64, alone(i, site));
+            let is_plain = is_plainly_called(i, site);
+            plain.extend(is_plain.then_some(at));
+            cost.interpreted += times * own;
+            cost.compiled += times * if is_plain { own } else { DONE };
+        }
+        cost.is_called(log.calls());
+        Some((cost, plain))
     }
 }
 
@@ -113,15 +170,7 @@ impl Lowering<'_, '_> {
         // What comes back to machine code has not left it, as far as can be told.
         let comes_back = ends || site.is_special();
         let (times, leaves) = (site.times() as f64, if comes_back { 0.0 } else { site.leaves as f64 });
-        let own = match self.code(at).op() {
-            Some(Op::NewTable | Op::Closure | Op::Concat) => 15.0,
-            Some(Op::Call | Op::TailCall) if site.calls == 0 => 8.0,
-            Some(Op::SetList) => 10.0,
-            Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => 2.0,
-            Some(Op::GetField | Op::SetField | Op::SelfCall) if site.shapes => 2.0,
-            Some(Op::TForCall) => 4.0,
-            _ => 1.0,
-        };
+        let own = alone(self.code(at), site);
         self.cost.interpreted += times * own + site.calls as f64 * CALL;
         let done = match self.code(at).op() {
             Some(Op::NewTable | Op::Closure) => ALLOCATED,
@@ -135,6 +184,7 @@ impl Lowering<'_, '_> {
         };
         let stepped = match site.native {
             Some(native) if native.calls_no_lua() && site.calls == 0 => own + STEPPED / 2.0,
+            Some(native) if switches(native) => own * 0.5,
             _ => own + STEPPED,
         };
         self.cost.compiled += times * if self.stepped { stepped } else { done };

@@ -9,6 +9,7 @@ use crate::string::scratch;
 use perilune_syntax::numeral::{Number, hex_value, is_space, parse_number};
 use perilune_vm::{LuaResult, Value, Vm};
 use rustix::io::Errno;
+use std::ops::Range;
 
 /// Longest numeral that the format `n` reads, in bytes.
 const MAX_NUMERAL: usize = 200;
@@ -122,17 +123,39 @@ fn at_end(vm: &mut Vm, stream: &mut Stream) -> LuaResult<Step> {
 }
 
 fn push_number(vm: &mut Vm, stream: &mut Stream) -> LuaResult<Step> {
-    let numeral = match read_numeral(stream) {
-        Ok(numeral) => numeral,
-        Err(error) => return Ok(Err(error)),
+    let number = if let Some(numeral) = plain_numeral(stream.unread()) {
+        let number = parse_number(&stream.unread()[numeral.clone()]);
+        stream.skip(numeral.end);
+        number
+    } else {
+        match read_numeral(stream) {
+            Ok(numeral) => numeral.and_then(|text| parse_number(&text)),
+            Err(error) => return Ok(Err(error)),
+        }
     };
-    let value = match numeral.and_then(|text| parse_number(&text)) {
+    let value = match number {
         Some(Number::Integer(i)) => Value::int(i),
         Some(Number::Float(f)) => Value::float(f),
         None => Value::NIL,
     };
     vm.push(value);
     Ok(Ok(!value.is_nil()))
+}
+
+/// Where in what has been read ahead [`read_numeral`] would find its numeral, if that is a plain one, decimal and without exponent, that ends there for sure.
+fn plain_numeral(ahead: &[u8]) -> Option<Range<usize>> {
+    let start = ahead.iter().position(|&b| !is_space(b))?;
+    let digits = |from: usize| Some(from + ahead[from..].iter().position(|b| !b.is_ascii_digit())?);
+    let first = start + usize::from(matches!(ahead[start], b'+' | b'-'));
+    let mut end = digits(first)?;
+    if matches!(ahead[end], b'x' | b'X') {
+        return None;
+    }
+    if ahead[end] == b'.' {
+        end = digits(end + 1)?;
+    }
+    let is_plain = !matches!(ahead[end], b'e' | b'E') && end - start <= MAX_NUMERAL;
+    is_plain.then_some(start..end)
 }
 
 /// Takes the longest prefix of the input that could start a numeral; what follows stays unread. `None` if it
@@ -196,5 +219,33 @@ impl Scan<'_> {
             count += 1;
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_numerals() {
+        let taken = |ahead: &'static str| plain_numeral(ahead.as_bytes()).map(|r| &ahead[r]);
+        for (ahead, numeral) in [
+            ("12 ", "12"),
+            (" \t-3.25,", "-3.25"),
+            ("+.5;", "+.5"),
+            ("7.x", "7."),
+            ("1.2.3", "1.2"),
+            ("- 1", "-"),
+            ("nan", ""),
+            ("--1", "-"),
+            ("0;", "0"),
+        ] {
+            assert_eq!(taken(ahead), Some(numeral), "{ahead}");
+        }
+        let long = &*"9".repeat(MAX_NUMERAL + 1).leak();
+        let long = &*format!("{long} ").leak();
+        for ahead in ["", "  ", "12", "12.", "12.5", "-", "0x1 ", "1e5 ", "1.5E+3 ", "12x ", long] {
+            assert_eq!(taken(ahead), None, "{ahead}");
+        }
     }
 }

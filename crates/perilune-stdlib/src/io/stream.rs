@@ -425,7 +425,7 @@ impl Stream {
 
     /// Unread bytes in the buffer.
     #[inline]
-    fn unread(&self) -> &[u8] {
+    pub(super) fn unread(&self) -> &[u8] {
         &self.input[self.start..self.end]
     }
 
@@ -480,6 +480,12 @@ impl Stream {
     pub(super) fn skip_byte(&mut self) {
         debug_assert!(self.start < self.end);
         self.start += 1;
+    }
+
+    /// Takes so many bytes, which are [`Stream::unread`].
+    pub(super) fn skip(&mut self, count: usize) {
+        debug_assert!(count <= self.end - self.start);
+        self.start += count;
     }
 
     /// Gives the next line to `f`, with its newline if `keep_newline`; `None` at the end of the file.

@@ -5,9 +5,9 @@
 //! way around (`%a`, `%c`, `%p`).
 
 use super::float;
+use super::near;
 use super::scratch;
 use super::spec::{Layout, Spec, flag};
-use memchr::memchr;
 use perilune_syntax::numeral;
 use perilune_vm::{LuaResult, Native, Thrown, Type, Value, Vm};
 use std::io::Write;
@@ -20,7 +20,7 @@ fn format(vm: &mut Vm) -> LuaResult<u32> {
     let nargs = vm.nargs();
     let mut out = scratch::take();
     let mut arg = 1;
-    while let Some(i) = memchr(b'%', text) {
+    while let Some(i) = near::find(b'%', text) {
         scratch::append(vm, &mut out, &text[..i])?;
         text = &text[i + 1..];
         if text.first() == Some(&b'%') {

@@ -5,9 +5,9 @@
 
 use super::cache;
 use super::matcher::{Capture, Matcher};
+use super::near;
 use super::scratch;
 use super::search::{capture_value, pattern_error, push_captures, search};
-use memchr::memchr;
 use perilune_syntax::numeral;
 use perilune_vm::{LuaResult, Native, Type, Value, Vm};
 
@@ -32,7 +32,11 @@ fn gsub(vm: &mut Vm) -> LuaResult<u32> {
     let replacement = match kind {
         Type::Number | Type::String => {
             let text = vm.check_str(3)?.bytes();
-            if memchr(b'%', text).is_some() { Replacement::Template(text) } else { Replacement::Plain(text) }
+            if near::find(b'%', text).is_some() {
+                Replacement::Template(text)
+            } else {
+                Replacement::Plain(text)
+            }
         }
         Type::Table => Replacement::Table(vm.arg(3)),
         Type::Function => Replacement::Function(vm.arg(3)),
@@ -120,7 +124,7 @@ fn expand(
     (start, end): (usize, usize),
     out: &mut Vec<u8>,
 ) -> LuaResult<()> {
-    while let Some(i) = memchr(b'%', text) {
+    while let Some(i) = near::find(b'%', text) {
         scratch::append(vm, out, &text[..i])?;
         match text.get(i + 1) {
             Some(b'%') => out.push(b'%'),

@@ -15,8 +15,9 @@
 //! looks for an interrupt and fills up. All that can be long burns fuel, except one pass over the subject,
 //! which is as long as the subject.
 
-use super::pattern::{ByteSet, Form, MAX_CAPTURES, One, Op, Pattern, PatternError, Start};
-use memchr::{memchr, memchr2, memchr3, memrchr};
+use super::near;
+use super::pattern::{Form, MAX_CAPTURES, Members, One, Op, Pattern, PatternError, Start};
+use memchr::{memchr2, memchr3};
 use perilune_vm::InterruptHandle;
 use perilune_vm::interrupt::{CANCEL, USER};
 
@@ -163,10 +164,10 @@ impl<'a> Matcher<'a> {
         let rest = &self.subject[at..];
         match self.pattern.start {
             Start::Anywhere => Some(0),
-            Start::Byte(b) => memchr(b, rest),
+            Start::Byte(b) => near::find(b, rest),
             Start::Two(a, b) => memchr2(a, b, rest),
             Start::Three(a, b, c) => memchr3(a, b, c, rest),
-            Start::Set => rest.iter().position(|&b| self.pattern.first.has(b)),
+            Start::Set => rest.iter().position(|&b| self.pattern.starts.has(b)),
         }
     }
 
@@ -228,8 +229,8 @@ impl<'a> Matcher<'a> {
         true
     }
 
-    fn set(&self, i: u16) -> &'a ByteSet {
-        &self.pattern.sets[usize::from(i)]
+    fn set(&self, i: u16) -> &'a Members {
+        &self.pattern.members[usize::from(i)]
     }
 
     #[inline(always)]
@@ -253,7 +254,7 @@ impl<'a> Matcher<'a> {
         let rest = self.subject.get(s..).unwrap_or_default();
         let n = match one {
             One::Any => rest.len(),
-            One::Not(b) => memchr(b, rest).unwrap_or(rest.len()),
+            One::Not(b) => near::find(b, rest).unwrap_or(rest.len()),
             One::Byte(b) => rest.iter().position(|&c| c != b).unwrap_or(rest.len()),
             One::Set(i) => {
                 let set = self.set(i);
@@ -389,7 +390,7 @@ impl<'a> Matcher<'a> {
             if let Some(b) = next {
                 // The byte after the ones kept must be `b`: look for the last place where it is.
                 let end = (s + n + 1).min(self.subject.len());
-                match memrchr(b, &self.subject[s..end]) {
+                match near::find_last(b, &self.subject[s..end]) {
                     Some(i) => n = i,
                     None if depth >= MAX_DEPTH => return self.fail(PatternError::TooComplex),
                     None => return NO_MATCH,
@@ -420,7 +421,7 @@ impl<'a> Matcher<'a> {
         while s <= limit {
             if let Some(b) = next {
                 // Only `b` can come after the bytes taken: go to the next one.
-                match memchr(b, &self.subject[s..self.subject.len().min(limit + 1)]) {
+                match near::find(b, &self.subject[s..self.subject.len().min(limit + 1)]) {
                     Some(skip) => s += skip,
                     None => return NO_MATCH,
                 }

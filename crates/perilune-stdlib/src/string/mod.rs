@@ -20,6 +20,7 @@ mod float;
 mod format;
 mod gsub;
 mod matcher;
+mod near;
 mod pack;
 mod packing;
 mod pattern;

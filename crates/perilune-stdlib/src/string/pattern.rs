@@ -107,6 +107,21 @@ impl ByteSet {
     }
 }
 
+/// A set of bytes with a place for each byte: the matcher asks with one load.
+pub struct Members([bool; 256]);
+
+impl Members {
+    fn of(set: &ByteSet) -> Members {
+        Members(std::array::from_fn(|b| set.has(b as u8)))
+    }
+
+    /// Is `b` in it?
+    #[inline(always)]
+    pub fn has(&self, b: u8) -> bool {
+        self.0[usize::from(b)]
+    }
+}
+
 const CLASS_LETTERS: &[u8; 11] = b"acdglpsuwxz";
 
 /// Sets of the class letters in the C locale, in the order of `CLASS_LETTERS`.
@@ -242,7 +257,7 @@ pub enum Start {
     Two(u8, u8),
     /// At one of these bytes only.
     Three(u8, u8, u8),
-    /// At a byte of `Pattern::first` only.
+    /// At a byte of `Pattern::starts` only.
     Set,
 }
 
@@ -265,13 +280,15 @@ pub struct Pattern {
     /// Ends with `Match` or `Fail`.
     pub ops: Vec<Op>,
     /// Sets that operations refer to.
-    pub sets: Vec<ByteSet>,
+    pub(super) sets: Vec<ByteSet>,
+    /// The same for the matcher.
+    pub members: Vec<Members>,
     /// The pattern began with `^`.
     pub anchored: bool,
     /// See [`Start`].
     pub start: Start,
     /// For `Start::Set`.
-    pub first: ByteSet,
+    pub starts: Members,
     /// See [`Form`].
     pub form: Form,
     /// Number of captures.
@@ -313,9 +330,10 @@ impl Pattern {
             pattern: Pattern {
                 ops: Vec::with_capacity(text.len() + 1),
                 sets: Vec::new(),
+                members: Vec::new(),
                 anchored,
                 start: Start::Anywhere,
-                first: ByteSet::EMPTY,
+                starts: Members([false; 256]),
                 form: Form::Any,
                 captures: 0,
                 positions: 0,
@@ -330,6 +348,7 @@ impl Pattern {
         for &n in &c.open {
             c.pattern.unfinished |= 1 << n;
         }
+        c.pattern.members = c.pattern.sets.iter().map(Members::of).collect();
         c.pattern
     }
 
@@ -375,7 +394,7 @@ impl Pattern {
             }
         }
         if rest.empty == Empty::Never && rest.first != ByteSet::FULL {
-            self.first = rest.first;
+            self.starts = Members::of(&rest.first);
             self.start = match *rest.first.members::<3>() {
                 [b] => Start::Byte(b),
                 [a, b] => Start::Two(a, b),

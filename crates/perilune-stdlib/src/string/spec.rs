@@ -119,6 +119,16 @@ fn two_digits(text: &[u8]) -> (usize, &[u8]) {
     (text[..n].iter().fold(0, |v, b| v * 10 + usize::from(b - b'0')), &text[n..])
 }
 
+/// Writes the digits of a number, none for 0, before `at`, which moves. The base is known when this is compiled, so that nothing is divided.
+#[inline]
+fn write_digits<const BASE: u64>(mut rest: u64, digits: &[u8; 16], buffer: &mut [u8; 128], at: &mut usize) {
+    while rest != 0 {
+        *at -= 1;
+        buffer[*at] = digits[(rest % BASE) as usize];
+        rest /= BASE;
+    }
+}
+
 impl Layout {
     fn has(&self, bit: u8) -> bool {
         self.flags & bit != 0
@@ -170,17 +180,12 @@ impl Layout {
         let mut buffer = [0u8; 128];
         let mut at = buffer.len();
         let signed = matches!(letter, b'd' | b'i');
-        let mut rest = if signed { value.unsigned_abs() } else { value as u64 };
-        let (base, digits): (u64, &[u8; 16]) = match letter {
-            b'x' => (16, b"0123456789abcdef"),
-            b'X' => (16, b"0123456789ABCDEF"),
-            b'o' => (8, b"0123456789abcdef"),
-            _ => (10, b"0123456789abcdef"),
-        };
-        while rest != 0 {
-            at -= 1;
-            buffer[at] = digits[(rest % base) as usize];
-            rest /= base;
+        let rest = if signed { value.unsigned_abs() } else { value as u64 };
+        match letter {
+            b'x' => write_digits::<16>(rest, b"0123456789abcdef", &mut buffer, &mut at),
+            b'X' => write_digits::<16>(rest, b"0123456789ABCDEF", &mut buffer, &mut at),
+            b'o' => write_digits::<8>(rest, b"0123456789abcdef", &mut buffer, &mut at),
+            _ => write_digits::<10>(rest, b"0123456789abcdef", &mut buffer, &mut at),
         }
         // A precision is a minimum number of digits; 0 shows nothing for 0.
         let mut minimum = self.precision.unwrap_or(1);

@@ -227,7 +227,14 @@ pub(crate) unsafe fn begin(vm: *mut Vm) -> Option<Exit> {
         let base = (*vm).lua.base;
         let inst = (*frame_closure(base)).proto;
         let code: *const MachineCode = (*inst).machine;
-        if code.is_null() || !(*code).starts || (*frame(base)).pc != (*inst).code || !is_allowed(vm) {
+        if code.is_null() {
+            // Where rounds and calls are counted these are, too: a comparator without a loop would never be hot.
+            if (*vm).lua.machine.threshold != 0 {
+                (*vm).count_round(inst);
+            }
+            return None;
+        }
+        if !(*code).starts || (*frame(base)).pc != (*inst).code || !is_allowed(vm) {
             return None;
         }
         (*frame(base)).pc = (*(*inst).proto).code.as_ptr();

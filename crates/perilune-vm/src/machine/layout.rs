@@ -276,7 +276,7 @@ pub fn write_records() -> usize {
     super::points::write_records as *const () as usize
 }
 
-/// The address of the function that does one `CALL` of `pcall`, `coroutine.resume` or `coroutine.yield`, as [`step`] would.
+/// The address of the function that does one `CALL` of `pcall`, `coroutine.resume`, `coroutine.yield` or the function of a coroutine, as [`step`] would.
 pub fn call_special() -> usize {
     super::call_special as *const () as usize
 }
@@ -284,6 +284,11 @@ pub fn call_special() -> usize {
 /// The address of the function that does one `CALL` of a native that calls no Lua, as [`step`] would.
 pub fn call_native() -> usize {
     super::call_native as *const () as usize
+}
+
+/// The address of the function that does one `TFORCALL` of such a native, or of the function of a coroutine, as [`step`] would.
+pub fn iterate_native() -> usize {
+    super::natives::iterate_native as *const () as usize
 }
 
 /// The address of `fn(vm, register, count) -> u64`: so many registers' strings and numbers become one string, in the first; few numbers are among them ([`MOST_CONCATENATED`]). [`super::NOT_DONE`]: the interpreter has to

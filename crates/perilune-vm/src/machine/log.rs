@@ -131,11 +131,11 @@ pub struct Site {
     pub callee: usize,
     /// It has called others, too.
     pub callees: bool,
-    /// A native that it has called, or, TFORCALL, a plain one that it has stepped by, and whether there were others.
+    /// A native that it has called, or, TFORCALL, stepped by, and whether there were others.
     pub native: Option<&'static Native>,
     /// See `native`.
     pub natives: bool,
-    /// CALL: the native has upvalues.
+    /// The native has upvalues.
     pub has_upvalues: bool,
     /// How often it has led out of its frame in another way: a return, another coroutine, a native that calls functions.
     pub leaves: u32,
@@ -213,9 +213,11 @@ impl Site {
         self.runs.saturating_add(self.leaves)
     }
 
-    /// It has called `pcall`, `coroutine.resume` or `coroutine.yield`.
+    /// It has called `pcall`, `coroutine.resume`, `coroutine.yield` or the function of a coroutine.
     pub fn is_special(&self) -> bool {
-        self.native.is_some_and(|native| matches!(native.kind, Kind::Pcall | Kind::Resume | Kind::Yield))
+        self.native.is_some_and(|native| {
+            matches!(native.kind, Kind::Pcall | Kind::Resume | Kind::Yield | Kind::Wrap)
+        })
     }
 
     /// It has suspended the coroutine.
@@ -672,8 +674,7 @@ impl Vm {
                 };
             }
             let called = match i.op() {
-                Some(Op::Call | Op::TailCall) => native_at(base.add(i.a() as usize)),
-                Some(Op::TForCall) if tag(i.a()) == Tag::NATIVE => native_at(base.add(i.a() as usize)),
+                Some(Op::Call | Op::TailCall | Op::TForCall) => native_at(base.add(i.a() as usize)),
                 _ => std::ptr::null(),
             };
             let takes_long = !called.is_null()

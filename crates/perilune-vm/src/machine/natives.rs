@@ -4,7 +4,7 @@
 //! 1. What a native does is instructions of machine code ([`crate::Intrinsic`]).
 //! 2. Its quick form is called ([`crate::Quick`]), with the arguments in their registers: it needs nothing of the frame, so nothing else is stored, and what is known of tables stays known as
 //!    far as the form's effect says. Where that has nothing to say, the call is done in one of the other ways, from its beginning.
-//! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch: for natives that do not call Lua. All others, and all that is out of the ordinary, are the interpreter's ([`super::step`]): what those
+//! 3. [`call_native`] pushes the native's frame and runs it, as the interpreter does, without its dispatch: for natives that do not call Lua. [`iterate_native`] does so for generic loops. All others, and all that is out of the ordinary, are the interpreter's ([`super::step`]): what those
 //!    call is driven as any other call (`callees.rs`).
 //!
 //! A quick form has no frame, so a sample that is taken in one is its caller's. Nothing else can see that there is none: hooks keep machine code from running at all, errors are raised by the native itself, and nobody else asks.
@@ -16,10 +16,10 @@ use crate::Vm;
 use crate::call::{NATIVE_STACK, deliver_results};
 use crate::frame::*;
 use crate::interp::compare::compare_strings;
-use crate::interp::quick::{native_at, slots};
+use crate::interp::quick::{native_at, quick_resume, slots};
 use crate::interp::{Flow, Step, copy, frame_ceiling, proceed, save};
 use crate::meta::Event;
-use crate::native::Kind;
+use crate::native::{Kind, Native};
 use crate::object::{TABLE_IS_PROTO, Table};
 use crate::value::{Gc, Value};
 use perilune_syntax::Instr;
@@ -56,12 +56,84 @@ pub(crate) unsafe extern "C-unwind" fn call_native(
             return step(vm, base, k, pc);
         }
         save!(vm, base, pc.add(1));
+        run_native(vm, base, &*native, func, top, i.c() as i16 - 1)
+    }
+}
+
+/// For machine code: the `TFORCALL` at `pc`, whose iterator has been a native that calls no Lua, or the function of a coroutine. As [`step`], which does it if it is something else, or out of the ordinary: then the `TFORLOOP` behind it may
+/// have been done, too.
+///
+/// # Safety
+/// As [`step`].
+pub(crate) unsafe extern "C-unwind" fn iterate_native(
+    vm: *mut Vm,
+    base: *mut Value,
+    k: *const Value,
+    pc: *const Instr,
+) -> u64 {
+    // SAFETY: the caller's promise; a loop's registers from the fifth on are the iterator's to write.
+    unsafe {
+        let i = *pc;
+        let a = base.add(i.a() as usize);
+        let native = native_at(a);
+        let func = a.add(4);
+        let own = func.add(CALL_GAP);
+        let top = own.add(2);
+        if native.is_null()
+            || (*vm).lua.machine.watched
+            || top.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit
+        {
+            return step(vm, base, k, pc);
+        }
+        let plain = match (*native).kind {
+            Kind::Leaf => true,
+            Kind::Hybrid => !(*vm).needs_segment(),
+            Kind::Wrap => false,
+            _ => return step(vm, base, k, pc),
+        };
+        copy(func, a);
+        copy(own, a.add(1));
+        copy(own.add(1), a.add(2));
+        let wanted = i.b() as i16;
+        if plain {
+            save!(vm, base, pc.add(1));
+            return run_native(vm, base, &*native, func, top, wanted);
+        }
+        if (*native).kind == Kind::Wrap {
+            save!(vm, base, pc.add(1));
+            (*vm).lua.top = top;
+            let waiting = Waiting::of(vm, base);
+            let to = quick_resume::<false>(vm, base, func, wanted);
+            if !to.is_null() {
+                (*vm).lua.base = to;
+                return drive(vm, waiting);
+            }
+        }
+        step(vm, base, k, pc)
+    }
+}
+
+/// Runs a native that is to give so many results, in a frame of its own above `func`, for the frame at `base`, whose record says where that goes on: as [`step`].
+///
+/// # Safety
+/// The native is that in `func`, its arguments end at `top`, and there is room behind them.
+#[inline(always)]
+unsafe fn run_native(
+    vm: *mut Vm,
+    base: *mut Value,
+    native: &Native,
+    func: *mut Value,
+    top: *mut Value,
+    wanted: i16,
+) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let own = func.add(CALL_GAP);
         (*vm).lua.top = top;
         let (waiting, dispatch) = (Waiting::of(vm, base), (*vm).lua.dispatch);
-        let wanted = i.c() as i16 - 1;
         *frame(own) = Frame::native(wanted, slots(base, own));
         (*vm).lua.base = own;
-        match (*native).run(&mut *vm) {
+        match native.run(&mut *vm) {
             // It needed more room, and the stack moved; or it set a hook, to which its return is an event.
             Ok(n) if (*vm).lua.base != own || (*vm).lua.dispatch != dispatch => {
                 act(vm, waiting, (*vm).finish_native(n as usize))
