@@ -269,6 +269,8 @@ impl Lowering<'_, '_> {
         let Some(mut after) = self.now.clone() else { return };
         let Some(entry) = self.returns.remove(&at) else { return };
         self.entered.push(at);
+        // What is built in place of the call may have been left for the interpreter, which stores into variables as it likes: no register holds for certain what one holds.
+        after.forget_variables(at);
         // A cache of a function that is built in place is not to be looked for among the own ones.
         let own = after.facts.iter().filter(|fact| fact.is_outer());
         let held = own.map(|&fact| (fact, self.holder(&after, fact)));
