@@ -254,6 +254,27 @@ pub fn scratch() -> std::io::Result<PathBuf> {
     Ok(dir)
 }
 
+/// What kind of failure it is: a smaller program that fails in another way fails for another reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    Slow,
+    Crash,
+    Overflow,
+    Difference,
+}
+
+impl Failure {
+    fn of(what: &str) -> Failure {
+        match what {
+            _ if what.contains(TIME_LIMIT) => Failure::Slow,
+            _ if what.contains("ends by") => Failure::Crash,
+            // The depths of recursions differ.
+            _ if what.contains("stack overflow") => Failure::Overflow,
+            _ => Failure::Difference,
+        }
+    }
+}
+
 fn difference(a: &Output, b: &Output) -> String {
     let (x, y) = (a.lines(), b.lines());
     let line = |l: &[String], n: usize| l.get(n).cloned().into_iter().collect::<Vec<_>>();
@@ -286,15 +307,15 @@ impl Target for Programs {
     fn shrink(&mut self, guard: &Guard, input: &[u8]) -> Option<Vec<u8>> {
         let program = self.last.clone().filter(|p| p.source().as_bytes() == input)?;
         let start = Instant::now();
-        let slow = |what: &str| what.contains(TIME_LIMIT);
-        let original = slow(&self.judge(input).err()?);
+        let original = Failure::of(&self.judge(input).err()?);
         let small = program.shrink(|p| {
             if start.elapsed() > SHRINKING {
                 return false;
             }
             let source = p.source().into_bytes();
-            // Without the statement that counts, a loop has no end: that is not what failed.
-            guard.case(&source, || guard.waiting(|| self.judge(&source))).is_err_and(|e| slow(&e) == original)
+            // Without the statement that counts, a loop has no end, or a recursion: that is not what failed.
+            let judged = guard.case(&source, || guard.waiting(|| self.judge(&source)));
+            judged.is_err_and(|what| Failure::of(&what) == original)
         });
         let mut source = small.source().into_bytes();
         if let Err(what) = self.judge(&source) {
@@ -309,5 +330,21 @@ impl Target for Programs {
 impl Drop for Programs {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, TIME_LIMIT};
+
+    #[test]
+    fn failures_are_told_apart() {
+        assert_eq!(Failure::of(&format!("perilune ends by {TIME_LIMIT}: ")), Failure::Slow);
+        assert_eq!(Failure::of("perilune ends by signal 11: "), Failure::Crash);
+        assert_eq!(
+            Failure::of("differs:\n - \"stack overflow\"\n + \"C stack overflow\""),
+            Failure::Overflow
+        );
+        assert_eq!(Failure::of("differs:\n - 1\n + 2"), Failure::Difference);
     }
 }

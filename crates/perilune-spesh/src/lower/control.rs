@@ -114,11 +114,11 @@ impl Lowering<'_, '_> {
     pub(super) fn instruction(&mut self, at: usize) {
         let i = self.code(at);
         let Some(op) = i.op() else { return self.exit(at, EXITED) };
-        // The quick ways of TFORCALL do what comes behind it.
+        // The quick ways of TFORCALL do what comes behind it. A frame that is built in place has moved before its VARARGPREP.
         let site = self.site(at);
         if site.times() == 0
             && site.calls == 0
-            && !matches!(op, Op::TForLoop | Op::TForCall)
+            && !matches!(op, Op::TForLoop | Op::TForCall | Op::VarargPrep)
             && !self.is_suspect(at)
         {
             return self.exit(at, EXITED);

@@ -115,6 +115,10 @@ impl Lowering<'_, '_> {
     ) -> Val {
         let mut frame = self.frame_of(at);
         let mut built = Vec::new();
+        let innermost = &self.frames[frame as usize];
+        let would_move_again =
+            innermost.call.is_some() && innermost.log.proto().is_vararg && at == innermost.first;
+        assert!(!would_move_again, "a frame that has moved goes on with the instruction that moves it");
         while let Some(call) = self.frames[frame as usize].call {
             let (window, caller) = (self.frames[frame as usize].window(), self.frames[frame as usize].caller);
             let words = self.record_words(frame, call);

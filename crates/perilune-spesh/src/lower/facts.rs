@@ -365,8 +365,9 @@ impl Lowering<'_, '_> {
             return true;
         }
         let table = match fact.of() {
+            // A table that has been in a register of no known type was not looked for in the upvalue.
             Some(Name::Upvalue(frame, n)) if !matches!(fact, Fact::UpvalueTable(..)) => {
-                Some(self.values(Fact::UpvalueTable(frame, n))[0])
+                (frame == self.frame).then(|| self.upvalue_table(n, exit).val)
             }
             Some(Name::Global(..)) if !matches!(fact, Fact::GlobalTable(..)) => {
                 let now = self.now.as_ref().expect("somebody asks");
@@ -478,7 +479,7 @@ impl Lowering<'_, '_> {
         *self.found.entry(fact).or_insert_with(|| [types::I64, second].map(|ty| b.declare_var(ty)))
     }
 
-    /// What comes with a fact that holds: as many values as its kind has.
+    /// What comes with a fact that holds: as many values as its kind has. Of one that does not hold the variables have what they had on another way, or nothing.
     pub(super) fn values(&mut self, fact: Fact) -> Vec<Value> {
         let count = match fact {
             Fact::Array(..) | Fact::Elements(..) | Fact::Held(_) => 2,
@@ -489,6 +490,10 @@ impl Lowering<'_, '_> {
             | Fact::NativeClosure(..) => 0,
             _ => 1,
         };
+        assert!(
+            count == 0 || self.now.is_none() || self.has(fact),
+            "{fact:?} is used where it does not hold"
+        );
         let variables = self.variables(fact);
         variables[..count].iter().map(|v| self.b.use_var(*v)).collect()
     }
