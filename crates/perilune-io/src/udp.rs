@@ -181,33 +181,44 @@ static SEND: Native = Native::leaf("send", |vm| {
 
 /// What is there for a receiver.
 enum Received {
-    /// A datagram and who has sent it, which have been pushed.
-    Datagram,
+    Datagram(Datagram),
     Nothing,
+    NoMemory,
     Failed(Failure),
 }
 
+/// A datagram, and who has sent it.
+struct Datagram {
+    bytes: Buffer,
+    from: String,
+}
+
+impl Datagram {
+    /// Pushes both. Under no lock: what is allocated may be collected for, and that may call anything.
+    fn push(mut self, vm: &mut Vm) -> LuaResult<u32> {
+        let text = vm.new_str(self.bytes.bytes())?;
+        vm.push(text.into());
+        self.bytes.clear();
+        vm.push_str(self.from.as_bytes())?;
+        Ok(2)
+    }
+}
+
 /// Takes a datagram, if there is one, under the lock of the direction.
-fn receive(vm: &mut Vm, udp: &Udp, fd: Option<&OwnedFd>) -> LuaResult<Received> {
-    let Some(fd) = fd else { return Ok(Received::Failed(Failure::Closed)) };
+fn receive(udp: &Udp, fd: Option<&OwnedFd>) -> Received {
+    let Some(fd) = fd else { return Received::Failed(Failure::Closed) };
     let mut buffer = Buffer::default();
-    let Some(room) = buffer.end(LONGEST) else { return Err(vm.out_of_memory()) };
+    let Some(room) = buffer.end(LONGEST) else { return Received::NoMemory };
     loop {
         udp.source().read.clear();
         return match rustix::net::recvfrom(fd, spare_capacity(room), RecvFlags::empty()) {
-            Ok((_, _, from)) => {
-                let text = vm.new_str(buffer.bytes())?;
-                vm.push(text.into());
-                buffer.clear();
-                vm.push_str(address::text(from).as_bytes())?;
-                Ok(Received::Datagram)
-            }
+            Ok((_, _, from)) => Received::Datagram(Datagram { bytes: buffer, from: address::text(from) }),
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => {
                 buffer.clear();
-                Ok(Received::Nothing)
+                Received::Nothing
             }
-            Err(error) => Ok(Received::Failed(error.into())),
+            Err(error) => Received::Failed(error.into()),
         };
     }
 }
@@ -218,8 +229,15 @@ static RECV: Native = Native::leaf("recv", |vm| {
     let progress = turn(vm, &udp, Side::Read)?;
     loop {
         let fd = udp.reads.lock();
-        match receive(vm, &udp, fd.as_deref())? {
-            Received::Datagram => return Ok(2),
+        match receive(&udp, fd.as_deref()) {
+            Received::Datagram(datagram) => {
+                drop(fd);
+                return datagram.push(vm);
+            }
+            Received::NoMemory => {
+                drop(fd);
+                return Err(vm.out_of_memory());
+            }
             Received::Nothing if progress.is_over => {
                 drop(fd);
                 return Failure::Timeout.ret(vm);
@@ -239,9 +257,16 @@ impl Ready for Udp {
             return Err(read_already::<Udp>(vm, &other));
         }
         let fd = self.reads.lock();
-        match receive(vm, self, fd.as_deref())? {
-            Received::Datagram => Ok(Some(2)),
+        match receive(self, fd.as_deref()) {
+            Received::Datagram(datagram) => {
+                drop(fd);
+                datagram.push(vm).map(Some)
+            }
             Received::Nothing => Ok(None),
+            Received::NoMemory => {
+                drop(fd);
+                Err(vm.out_of_memory())
+            }
             Received::Failed(failure) => {
                 drop(fd);
                 failure.ret(vm).map(Some)
