@@ -120,6 +120,8 @@ impl Watch {
         if is_gone {
             let path = self.folder.clone().into_os_string().into_vec();
             inner.changes.push_back(Change { kind: "removed", path, is_directory: true });
+            // Before its descriptor is closed, as a ring wants it.
+            self.registration.end();
             inner.fd = None;
         }
         Ok(true)
