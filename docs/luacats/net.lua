@@ -159,6 +159,15 @@ function connection:read_until(separator, limit) end
 ---@return perilune.net.code? code
 function connection:read_all(limit) end
 
+---Reads what is there into an array of bytes, without making a string. Waits for the first byte.
+---@param array perilune.array of `u8`
+---@param first? integer the element that the first byte goes to (1)
+---@param n? integer bytes at most (as many as there is room for)
+---@return integer? bytes how many have come
+---@return string? message
+---@return perilune.net.code? code `"closed"` at the end of the stream
+function connection:read_into(array, first, n) end
+
 ---An iterator over lines. It ends with the stream; anything else is an error.
 ---@param limit? integer bytes of a line at most (1048576)
 ---@return fun(): string?

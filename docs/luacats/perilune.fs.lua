@@ -107,6 +107,33 @@ function fs.temporary(folder) end
 ---@return perilune.net.code? code
 function fs.open(path, mode) end
 
+---Tells of changes of a file, or of what is in a directory; not of what is in directories below. A file is watched by its name: it need not be there, and may be replaced.
+---@param path string
+---@return perilune.fs.watch? watch
+---@return string? message
+---@return perilune.net.code? code
+function fs.watch(path) end
+
+---@class perilune.fs.change
+---@field kind "created"|"changed"|"written"|"removed"|"missed" `created`: made, or renamed to this name; `changed`: written to; `written`: closed after that; `removed`: removed, or renamed to another name; `missed`: there were more changes than the system keeps
+---@field path string
+---@field directory boolean it is a directory
+
+---What tells of changes; called by `for change in watch do`, which ends when it is closed. One fiber waits at a time. `pl.select` takes it.
+---@class perilune.fs.watch
+local watch = {}
+
+---The next change; waits for it.
+---@param seconds? number how long it waits
+---@return perilune.fs.change? change
+---@return string? message
+---@return perilune.net.code? code `"closed"` also after the directory itself was removed, which is the last change
+function watch:recv(seconds) end
+
+---Ends it.
+---@return boolean first false if it was closed
+function watch:close() end
+
 ---An open file. It is closed by `close`, in a `local f <close>`, or when nobody has it any more. Any domain may use it.
 ---@class perilune.fs.file
 local file = {}

@@ -205,9 +205,9 @@ function perilune.race(list) end
 function perilune.each(list, options, f, ...) end
 
 ---Waits for the first of several things. Of several that are ready the first is taken.
----@param cases table channels, to receive; `{channel, value...}`, to send; tasks; fibers; `pl.after(seconds)`; `timeout` in seconds (0: do not wait)
+---@param cases table channels, to receive; `{channel, value...}`, to send; tasks; fibers; `pl.after(seconds)`; connections, which are ready when a read would not wait, and `{connection, "write"}`; listeners, which are accepted from; sockets for datagrams, received from; watches of `fs.watch`; processes, for their ends; `timeout` in seconds (0: do not wait)
 ---@return integer? case nil at a timeout
----@return any ... what `recv` or `await` would return
+---@return any ... what `recv`, `await`, `accept` or `wait` would return; nothing of a connection
 function perilune.select(cases) end
 
 ---Permits that all domains share.

@@ -225,8 +225,8 @@ impl Channel {
         Sent::Full(message)
     }
 
-    /// A receiver has no memory for the message that it has just taken: it is the next one again.
-    fn put_back(&self, message: Parcel) {
+    /// A receiver has no memory for the message that it has just taken, or is not to have it after all: it is the next one again.
+    pub(crate) fn put_back(&self, message: Parcel) {
         let mut inner = self.lock();
         while let Some(ask) = inner.asks.pop_front() {
             let mut letter = wait::letter(&ask.waiter).lock();

@@ -21,6 +21,7 @@ mod host;
 mod owner;
 mod pump;
 
+pub(crate) use self::cancel::Finishes;
 pub use self::owner::Owner;
 use self::owner::{Local, Slot};
 use crate::asking::{Asked, Part};
@@ -73,7 +74,7 @@ pub struct Domain {
     /// Fibers that have not ended. Changed by the owner.
     live: AtomicUsize,
     /// Fibers that are to be cancelled.
-    cancels: Mutex<Vec<u64>>,
+    cancels: Mutex<Vec<(u64, Finishes)>>,
     /// Whether there are any.
     has_cancels: AtomicBool,
     /// Fibers whose wait had ended when they were to be cancelled: they finish what they waited for, and are cancelled after that.

@@ -25,7 +25,7 @@
 //!
 //! The index at which a body failed is read from the loop's own frame by the message handler, so that a loop without errors does nothing for it.
 
-use crate::domain::Domain;
+use crate::domain::{Domain, Finishes};
 use crate::module::{PRELUDE_NAME, prelude};
 use crate::options;
 use crate::outcome::{self, End, Failure, Outcome};
@@ -65,7 +65,7 @@ type Runner = (Weak<Domain>, u64);
 impl Cancel for Runner {
     fn cancel(&self) {
         if let Some(domain) = self.0.upgrade() {
-            domain.cancel(&[self.1]);
+            domain.cancel(&[self.1], Finishes::First);
         }
     }
 }

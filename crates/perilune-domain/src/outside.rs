@@ -52,12 +52,19 @@ pub fn enter(vm: &mut Vm) {
 /// # Errors
 /// Nothing can wait here (a finaliser, a hook); or [`enter`] was not called.
 pub fn begin(vm: &mut Vm, verb: Verb, object: Arc<dyn Awaited>) -> LuaResult<Arc<Waiter>> {
-    let hold = Domain::of(vm)?.domain.runtime().rest().hold();
     let waiter = wait::begin(vm, verb, Object::Outside(object))?;
-    if let Some(wait) = Domain::of(vm)?.wait() {
+    hold(vm)?;
+    Ok(waiter)
+}
+
+/// The wait that has begun is for something outside the program. The caller runs, so there is no rest before this.
+pub(crate) fn hold(vm: &mut Vm) -> LuaResult<()> {
+    let owner = Domain::of(vm)?;
+    let hold = owner.domain.runtime().rest().hold();
+    if let Some(wait) = owner.wait() {
         wait.hold = Some(hold);
     }
-    Ok(waiter)
+    Ok(())
 }
 
 /// Lets the wait that has begun end at this time; `None`: never.

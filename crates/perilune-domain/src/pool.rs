@@ -13,7 +13,7 @@
 
 use crate::actor;
 use crate::channel::with_values;
-use crate::domain::{Domain, Done, Owner};
+use crate::domain::{Domain, Done, Finishes, Owner};
 use crate::lane::{self, LaneKey};
 use crate::loops::{self, Part};
 use crate::objects::fill;
@@ -492,7 +492,7 @@ impl Task {
                     emit(event::TaskStart { task: self.outcome.identity.get(), fiber: vm.fiber_ref(id) });
                 }
                 if self.cancelled.load(Ordering::Acquire) {
-                    domain.cancel(&[id]);
+                    domain.cancel(&[id], Finishes::First);
                 }
                 Some(id)
             }
@@ -554,7 +554,7 @@ static CANCEL: Native = Native::leaf("cancel", |vm| {
         t.cancelled.store(true, Ordering::Release);
         if let Some((domain, id)) = t.running.lock().clone() {
             if let Some(domain) = domain.upgrade() {
-                domain.cancel(&[id]);
+                domain.cancel(&[id], Finishes::First);
             }
         } else if t.parcel.lock().is_some() {
             // Still queued: its outcome is known, and whoever takes it drops it.

@@ -7,7 +7,9 @@
 //! # How
 //! One waiter is left with all cases. A channel's case hands the message over by the waiter's claim, so that no message is lost when another case was faster. The other things
 //! only say that they may be ready: whoever is woken asks ([`Selectable::take`]), and if somebody else was faster it waits again, for what is left of the time. Tasks and fibers
-//! end once and for all, so they are never asked in vain.
+//! end once and for all, so they are never asked in vain. What is outside of the program ([`Selectable::is_outside`]) keeps the wait from being taken for a deadlock.
+//!
+//! Cases are numbered from 1 where they are left: a wake that names none (0) says that something may be ready, and all are asked.
 //!
 //! Of several ready cases the first is taken, so a program decides what matters most.
 //!
@@ -15,6 +17,7 @@
 
 use crate::channel::{Ask, Channel, Offer, Received, Sent, as_channel, refuse, stashed, unpack};
 use crate::options;
+use crate::outside;
 use crate::pool::Task;
 use crate::races;
 use crate::sched::{Reason, Waiter};
@@ -43,6 +46,10 @@ pub trait Selectable: Send + Sync {
     /// When it is going to be ready by itself, without a claim.
     fn due(&self) -> Option<Instant> {
         None
+    }
+    /// Whether what makes it ready is no part of the program (`outside.rs`).
+    fn is_outside(&self) -> bool {
+        false
     }
     /// What reports call it: "task 'parse'".
     fn describe(&self) -> String;
@@ -82,9 +89,13 @@ impl Case {
             Case::Other(thing) => thing.describe(),
         }
     }
+
+    fn is_outside(&self) -> bool {
+        matches!(self, Case::Other(thing) if thing.is_outside())
+    }
 }
 
-/// `pl.select{ c1, {c2, value...}, task, fiber, timer, timeout = seconds }`: waits until one of the channels can be received from, or sent to, or one of the other things is
+/// `pl.select{ c1, {c2, value...}, task, fiber, timer, socket, timeout = seconds }`: waits until one of the channels can be received from, or sent to, or one of the other things is
 /// ready. Returns the case's number, and what `recv` or `await` would. A case whose channel is closed is ready. Of several ready cases the first is taken. `nil, "timeout"` when the time
 /// is over; a timeout of 0 never waits.
 pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
@@ -103,7 +114,7 @@ pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
             wait::finish(vm);
             let Some(selection) = selection else { return Err(vm.error("the wait was cancelled")) };
             let Selection { mut cases, deadline } = *selection;
-            let case = case as usize;
+            let case = (case as usize).wrapping_sub(1);
             match (reason, cases.get(case)) {
                 (Reason::Timeout, _) | (_, Some(Case::Other(_)) | None) => {}
                 (Reason::Closed, Some(Case::Send(c, _))) => {
@@ -137,7 +148,10 @@ pub(crate) static SELECT: Native = Native::hybrid("select", |vm| {
         }
         let names: Vec<String> = cases.iter().map(Case::describe).collect();
         let waiter = wait::begin(vm, Verb::Selects, Object::Words(names.join(", ")))?;
-        let left = cases.iter_mut().enumerate().all(|(n, case)| leave(case, &waiter, n as u32));
+        if cases.iter().any(Case::is_outside) {
+            outside::hold(vm)?;
+        }
+        let left = (1..).zip(&mut cases).all(|(n, case)| leave(case, &waiter, n));
         if !left && let Some(claim) = waiter.claim(Reason::Cancelled, 0) {
             // One became ready meanwhile, and nobody has taken another case.
             std::mem::forget(claim);
@@ -167,7 +181,7 @@ fn begin(vm: &mut Vm, list: Gc<Table>) -> LuaResult<(Vec<Case>, Option<Instant>)
     if len == 0 {
         return Err(vm.arg_error(
             1,
-            "no cases: a select needs at least one channel, {channel, value}, task, fiber or timer",
+            "no cases: a select needs at least one channel, {channel, value}, task, fiber, timer or socket",
         ));
     }
     let mut cases = Vec::new();
@@ -231,7 +245,7 @@ fn case(vm: &mut Vm, v: Value, i: i64) -> LuaResult<Case> {
         None => {
             let kind = v.type_name();
             let text = format!(
-                "case {i} is neither a channel nor {{channel, value}}, a task, a fiber or a timer, but a {kind} value"
+                "case {i} is neither a channel nor {{channel, value}}, a task, a fiber, a timer or a socket, but a {kind} value"
             );
             Err(vm.arg_error(1, &text))
         }

@@ -482,6 +482,33 @@ pub(crate) fn give_up(wait: &Wait) -> bool {
     }
 }
 
+/// Ends a wait whose results nobody wants, though what it waits for may be there: that is left to others. True: the caller takes the wait back and runs the fiber. False: it is nowhere else.
+pub(crate) fn give_back(wait: &Wait) -> bool {
+    if ends_itself(wait) {
+        return false;
+    }
+    let mut letter = letter(&wait.waiter).lock();
+    let Some(message) = letter.take() else {
+        // Outside the program, what has been told is there still.
+        return wait.hold.is_some();
+    };
+    let channel = match wait.what().map(|what| &what.object) {
+        Some(Object::Channel(channel)) => channel.upgrade(),
+        _ => None,
+    };
+    match channel {
+        Some(channel) => {
+            drop(letter);
+            channel.put_back(message);
+            true
+        }
+        None => {
+            *letter = Some(message);
+            false
+        }
+    }
+}
+
 /// Takes a wait back from whatever may still end it.
 pub(crate) fn end(domain: &Domain, wait: Wait) {
     if on(Category::Wait) {

@@ -1,15 +1,17 @@
 //! Connections as programs see them: the natives on a [`Stream`].
 
 use crate::address;
+use crate::cases::Ready;
 use crate::failure::Failure;
 use crate::lines;
 use crate::seen;
+use crate::slot::Left;
 use crate::stream::{End, Input, More, Origin, Stream};
 use crate::tls::{self, Setup};
-use crate::waiting::{Progress, Side, Waited, turn, wait};
-use perilune_domain::objects::fill;
-use perilune_domain::outside;
-use perilune_vm::shared::SharedKind;
+use crate::waiting::{Progress, Side, Waited, read_already, reader, turn, wait};
+use perilune_domain::objects::{array, fill};
+use perilune_domain::outside::{self, Waiter};
+use perilune_vm::shared::{Element, SharedKind};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
             &READ_LINE,
             &READ_UNTIL,
             &READ_ALL,
+            &READ_INTO,
             &LINES,
             &PEEK,
             &WRITE,
@@ -193,6 +196,38 @@ static READ_EXACT: Native = Native::leaf("read_exact", |vm| {
     results(vm, outcome)
 });
 
+/// `c:read_into(array [, i [, n]])`: what is there, at most `n` bytes, into the elements from `i` on of an array of `u8`; how many that were.
+static READ_INTO: Native = Native::leaf("read_into", |vm| {
+    let array = array::check(vm, 2)?;
+    let len = array.view().len();
+    if array.view().element() != Element::U8 {
+        return Err(vm.arg_error(2, "an array of 'u8' expected"));
+    }
+    let first = vm.opt_int(3, 1)?;
+    if first < 1 || first > len as i64 + 1 {
+        return Err(vm.arg_error(3, &format!("index {first} is out of range (array of {len} elements)")));
+    }
+    let at = first as usize - 1;
+    let most = if vm.arg_is_none_or_nil(4) { len - at } else { check_bytes(vm, 4, 0)? };
+    if most > len - at {
+        return Err(
+            vm.arg_error(4, &format!("{most} bytes from index {first} on are more than there is room for"))
+        );
+    }
+    let stream = this(vm)?;
+    let outcome = read(vm, &stream, |vm, input| match input.buffer.len() {
+        0 if most > 0 => Ok(Step::More(most)),
+        there => {
+            let n = there.min(most);
+            array.put_bytes(vm, at, &input.buffer.bytes()[..n]);
+            input.consume(n);
+            vm.push(Value::int(n as i64));
+            Ok(Step::Done(1))
+        }
+    });
+    results(vm, outcome)
+});
+
 /// `c:peek(n)`: the next n bytes, which stay there; fewer, if the stream ends.
 static PEEK: Native = Native::leaf("peek", |vm| {
     let n = check_bytes(vm, 2, 1)?;
@@ -284,6 +319,54 @@ static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
         Err(Stop::Failure(failure)) => Err(vm.error(failure.message())),
     }
 });
+
+/// Whether a read would return at once, though it may be with a failure; looks for more if nothing is there.
+fn is_readable(stream: &Stream, input: &mut Input) -> bool {
+    loop {
+        if !input.is_open() || !input.buffer.is_empty() || input.end.is_some() {
+            return true;
+        }
+        match stream.more(input, 0) {
+            More::Some | More::End => {}
+            More::Wait => return false,
+            // The read says so.
+            More::NoMemory => return true,
+        }
+    }
+}
+
+impl Ready for Stream {
+    const WRITES: bool = true;
+
+    fn take_case(self: &Arc<Self>, vm: &mut Vm, side: Side) -> LuaResult<Option<u32>> {
+        let is_ready = match side {
+            Side::Read => {
+                if let Some(other) = reader(&**self) {
+                    return Err(read_already::<Stream>(vm, &other));
+                }
+                self.flush_some();
+                is_readable(self, &mut self.input())
+            }
+            // A failure is told by the write.
+            Side::Write => self.may_write(&mut self.output()).unwrap_or(true),
+        };
+        Ok(is_ready.then_some(0))
+    }
+
+    fn leave_case(&self, side: Side, waiter: Arc<Waiter>) -> Option<Left> {
+        match side {
+            Side::Read => {
+                let mut input = self.input();
+                if is_readable(self, &mut input) { None } else { self.source().read.leave(waiter).ok() }
+            }
+            Side::Write => {
+                let mut output = self.output();
+                let is_ready = self.may_write(&mut output).unwrap_or(true);
+                if is_ready { None } else { self.source().write.leave(waiter).ok() }
+            }
+        }
+    }
+}
 
 // -- Writing ---------------------------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,12 @@
 //!
 //! An operation that is cancelled before a helper has begun with it does not happen; one that has begun comes to its end, and nobody hears of it.
 
+use crate::cases;
 use crate::failure::Failure;
 use crate::file::OPEN;
 use crate::helpers::{self, Answer, Desk};
 use crate::options;
+use crate::watch::{self, WATCH, Watch};
 use perilune_domain::outside::{self, Awaited};
 use perilune_trace::ObjectKind;
 use perilune_vm::{LuaResult, Native, Value, Vm};
@@ -35,9 +37,11 @@ pub static FILES: Desk = Desk::new("perilune-files", "operations on files wait",
 /// The module.
 pub static MODULE: Native = Native::leaf("perilune.fs", |vm| {
     outside::enter(vm);
+    cases::register::<Watch>(&WATCH);
     let module = vm.new_table(0, 11)?;
     vm.push(module.into());
     vm.register(module, &[&READ, &WRITE, &STAT, &DIR, &MKDIR, &RENAME, &REMOVE, &SYNC, &TEMPORARY, &OPEN])?;
+    vm.register(module, &[&watch::NEW])?;
     vm.ret(module)
 });
 

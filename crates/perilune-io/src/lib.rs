@@ -33,8 +33,10 @@
 //! | `buffer.rs`, `stream.rs` | a connection without Lua |
 //! | `waiting.rs`, `connection.rs` | natives on connections |
 //! | `listener.rs`, `dial.rs`, `udp.rs` | `net.listen`; `net.connect`, `net.resolve`; `net.udp` |
+//! | `cases.rs` | all of these as cases of `pl.select` |
 //! | `serve.rs`, `serve.lua` | `l:serve`; a listener that several domains serve |
 //! | `helpers.rs`, `resolve.rs`, `fs.rs` | threads for calls that block: names, `perilune.fs` |
+//! | `watch.rs` | `fs.watch` |
 //! | `file.rs`, `sendfile.rs` | files that are open: `fs.open`, `c:send_file` |
 //! | `service.rs` | what a supervisor gives and hears: `net.inherited`, `net.notify` |
 //! | `signal.rs` | `perilune.signal`: signals as messages |
@@ -50,6 +52,7 @@
 
 mod address;
 mod buffer;
+mod cases;
 mod connection;
 mod descriptors;
 mod dial;
@@ -90,6 +93,7 @@ mod tls;
 mod tls;
 mod udp;
 mod waiting;
+mod watch;
 mod writing;
 pub mod ws;
 
@@ -130,6 +134,9 @@ pub fn modules() -> Vec<Module> {
 
 static NET: Native = Native::leaf("perilune.net", |vm| {
     outside::enter(vm);
+    cases::register::<stream::Stream>(&connection::CONNECTION);
+    cases::register::<listener::Listener>(&listener::LISTENER);
+    cases::register::<udp::Udp>(&udp::UDP);
     let net = vm.new_table(0, 6)?;
     vm.push(net.into());
     dial::register(vm, net)?;

@@ -13,19 +13,21 @@
 //! Rejected: refusing at once (most shortages last for milliseconds, as connections that end give theirs back); a spare for each listener (they compete for one number anyway).
 
 use crate::address::{self, Target};
+use crate::cases::Ready;
 use crate::connection::CONNECTION;
 use crate::dial;
 use crate::failure::Failure;
 use crate::keep::Kept;
 use crate::options;
-use crate::poller::{self, Registration};
+use crate::poller::{self, Registration, Source};
 use crate::serve;
 use crate::slot::{Left, Wakes};
 use crate::stream::Stream;
 use crate::tls::{self, Setup};
+use crate::waiting::{Side, Waited};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
-use perilune_domain::outside::{self, Awaited, Turn};
+use perilune_domain::outside::{self, Awaited, Turn, Waiter};
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
 use perilune_vm::shared::{SharedKind, SharedObject};
@@ -66,6 +68,8 @@ pub struct Listener {
     /// Connections that are accepted begin TLS sessions from this.
     tls: Option<Setup>,
     closed: AtomicBool,
+    /// When a `select` that has found no descriptor tries again.
+    again: Mutex<Option<Instant>>,
     /// Its servers (`keep.rs`).
     pub kept: Kept,
     accepted: AtomicU64,
@@ -300,6 +304,7 @@ fn of_socket(fd: OwnedFd, file: Option<PathBuf>) -> Result<Listener, Errno> {
         file,
         tls: None,
         closed: AtomicBool::new(false),
+        again: Mutex::new(None),
         kept: Kept::default(),
         accepted: AtomicU64::new(0),
         starved: AtomicU64::new(0),
@@ -387,6 +392,50 @@ fn is_of_connection(error: Errno) -> bool {
             | Errno::NETUNREACH
             | Errno::TIMEDOUT
     )
+}
+
+impl Waited for Listener {
+    const NAME: &'static str = "listener";
+    fn source(&self) -> &Source {
+        &self.registration.source
+    }
+    fn deadline(&self, _: Side) -> Option<Instant> {
+        None
+    }
+}
+
+impl Ready for Listener {
+    fn take_case(self: &Arc<Self>, vm: &mut Vm, _: Side) -> LuaResult<Option<u32>> {
+        *self.again.lock() = None;
+        match self.attempt() {
+            Attempt::Accepted(stream) => {
+                let stream = vm.shared_ref(stream);
+                vm.ret(stream).map(Some)
+            }
+            Attempt::Failed(failure) => failure.ret(vm).map(Some),
+            Attempt::Nothing => Ok(None),
+            Attempt::Starved => {
+                self.starved.fetch_add(1, Ordering::Relaxed);
+                *self.again.lock() = Instant::now().checked_add(BACK_OFF);
+                Ok(None)
+            }
+        }
+    }
+
+    fn leave_case(&self, _: Side, waiter: Arc<Waiter>) -> Option<Left> {
+        let slot = &self.registration.source.read;
+        let left = slot.leave(waiter).ok()?;
+        // It was closed before the waiter was there to be woken.
+        if self.is_closed() {
+            slot.take_back(left);
+            return None;
+        }
+        Some(left)
+    }
+
+    fn again(&self) -> Option<Instant> {
+        *self.again.lock()
+    }
 }
 
 /// Waits for a connection, for as many seconds as the argument of number `span` says, if there is one.

@@ -2,14 +2,15 @@
 
 use crate::address::{self, Target};
 use crate::buffer::Buffer;
+use crate::cases::Ready;
 use crate::failure::Failure;
 use crate::options;
 use crate::poller::{self, Registration, Source};
-use crate::slot::Wakes;
-use crate::waiting::{Side, Timeouts, Waited, turn, wait};
+use crate::slot::{Left, Wakes};
+use crate::waiting::{Side, Timeouts, Waited, read_already, reader, turn, wait};
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
-use perilune_domain::outside::Awaited;
+use perilune_domain::outside::{Awaited, Waiter};
 use perilune_trace::ObjectKind;
 use perilune_vm::shared::{SharedKind, SharedObject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
@@ -27,7 +28,8 @@ pub static UDP: SharedKind = SharedKind::new("udp", open);
 /// The longest datagram.
 const LONGEST: usize = 65536;
 
-struct Udp {
+/// A socket for datagrams.
+pub struct Udp {
     registration: Registration,
     // Two locks, as a waiter is left under that of its direction.
     reads: Mutex<Option<Arc<OwnedFd>>>,
@@ -177,47 +179,113 @@ static SEND: Native = Native::leaf("send", |vm| {
     }
 });
 
+/// What is there for a receiver.
+enum Received {
+    Datagram(Datagram),
+    Nothing,
+    NoMemory,
+    Failed(Failure),
+}
+
+/// A datagram, and who has sent it.
+struct Datagram {
+    bytes: Buffer,
+    from: String,
+}
+
+impl Datagram {
+    /// Pushes both. Under no lock: what is allocated may be collected for, and that may call anything.
+    fn push(mut self, vm: &mut Vm) -> LuaResult<u32> {
+        let text = vm.new_str(self.bytes.bytes())?;
+        vm.push(text.into());
+        self.bytes.clear();
+        vm.push_str(self.from.as_bytes())?;
+        Ok(2)
+    }
+}
+
+/// Takes a datagram, if there is one, under the lock of the direction.
+fn receive(udp: &Udp, fd: Option<&OwnedFd>) -> Received {
+    let Some(fd) = fd else { return Received::Failed(Failure::Closed) };
+    let mut buffer = Buffer::default();
+    let Some(room) = buffer.end(LONGEST) else { return Received::NoMemory };
+    loop {
+        udp.source().read.clear();
+        return match rustix::net::recvfrom(fd, spare_capacity(room), RecvFlags::empty()) {
+            Ok((_, _, from)) => Received::Datagram(Datagram { bytes: buffer, from: address::text(from) }),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => {
+                buffer.clear();
+                Received::Nothing
+            }
+            Err(error) => Received::Failed(error.into()),
+        };
+    }
+}
+
 /// `u:recv()`: a datagram, and who has sent it.
 static RECV: Native = Native::leaf("recv", |vm| {
     let udp = this(vm)?;
     let progress = turn(vm, &udp, Side::Read)?;
     loop {
         let fd = udp.reads.lock();
-        let Some(socket) = &*fd else {
-            drop(fd);
-            return Failure::Closed.ret(vm);
-        };
-        let mut buffer = Buffer::default();
-        let Some(room) = buffer.end(LONGEST) else {
-            drop(fd);
-            return Err(vm.out_of_memory());
-        };
-        udp.source().read.clear();
-        match rustix::net::recvfrom(socket, spare_capacity(room), RecvFlags::empty()) {
-            Ok((_, _, from)) => {
+        match receive(&udp, fd.as_deref()) {
+            Received::Datagram(datagram) => {
                 drop(fd);
-                let text = vm.new_str(buffer.bytes())?;
-                vm.push(text.into());
-                buffer.clear();
-                vm.push_str(address::text(from).as_bytes())?;
-                return Ok(2);
+                return datagram.push(vm);
             }
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if progress.is_over => {
+            Received::NoMemory => {
+                drop(fd);
+                return Err(vm.out_of_memory());
+            }
+            Received::Nothing if progress.is_over => {
                 drop(fd);
                 return Failure::Timeout.ret(vm);
             }
-            Err(Errno::AGAIN) => {
-                buffer.clear();
-                wait(vm, &udp, fd, Side::Read, &progress)?;
-            }
-            Err(error) => {
+            Received::Nothing => wait(vm, &udp, fd, Side::Read, &progress)?,
+            Received::Failed(failure) => {
                 drop(fd);
-                return Failure::from(error).ret(vm);
+                return failure.ret(vm);
             }
         }
     }
 });
+
+impl Ready for Udp {
+    fn take_case(self: &Arc<Self>, vm: &mut Vm, _: Side) -> LuaResult<Option<u32>> {
+        if let Some(other) = reader(&**self) {
+            return Err(read_already::<Udp>(vm, &other));
+        }
+        let fd = self.reads.lock();
+        match receive(self, fd.as_deref()) {
+            Received::Datagram(datagram) => {
+                drop(fd);
+                datagram.push(vm).map(Some)
+            }
+            Received::Nothing => Ok(None),
+            Received::NoMemory => {
+                drop(fd);
+                Err(vm.out_of_memory())
+            }
+            Received::Failed(failure) => {
+                drop(fd);
+                failure.ret(vm).map(Some)
+            }
+        }
+    }
+
+    fn leave_case(&self, _: Side, waiter: Arc<Waiter>) -> Option<Left> {
+        let fd = self.reads.lock();
+        let slot = &self.source().read;
+        slot.clear();
+        // Another receiver may have cleared the flag since the attempt.
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match rustix::net::recvfrom(fd.as_deref()?, &mut [0_u8; 1][..], flags) {
+            Err(Errno::AGAIN) => slot.leave(waiter).ok(),
+            _ => None,
+        }
+    }
+}
 
 /// `u:set{read_timeout=, write_timeout=}`: the socket.
 static SET: Native = Native::leaf("set", |vm| {

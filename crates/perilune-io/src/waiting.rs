@@ -3,9 +3,9 @@
 use crate::poller::Source;
 use crate::seen::{self, Before};
 use crate::slot::{Left, Wakes};
-use perilune_domain::outside::{self, Awaited, Reason, Turn};
+use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
 use perilune_trace::event::Verb;
-use perilune_vm::{LuaResult, Vm};
+use perilune_vm::{LuaResult, Thrown, Vm};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -155,6 +155,20 @@ pub fn resume<T: Waited>(vm: &mut Vm, reason: Reason) -> Option<(Arc<T>, Progres
     Some((Arc::clone(&aside.socket), progress))
 }
 
+/// Who waits for what comes, if nobody else may do so meanwhile.
+pub fn reader<T: Waited>(socket: &T) -> Option<String> {
+    if socket.is_shared() {
+        return None;
+    }
+    let describe = |w: &Arc<Waiter>| w.woken().is_none().then(|| w.sleeper().describe());
+    socket.source().read.with_first(describe).flatten()
+}
+
+/// The error of a second one.
+pub fn read_already<T: Waited>(vm: &mut Vm, other: &str) -> Thrown {
+    vm.error(format!("the {} is being read already: {other}", T::NAME))
+}
+
 /// Waits after an attempt under the lock of this guard. `Ok`: try again at once.
 ///
 /// # Errors
@@ -171,12 +185,11 @@ pub fn wait<T: Waited, L>(
         Side::Read => (&source.read, Verb::Reads),
         Side::Write => (&source.write, Verb::Writes),
     };
-    if side == Side::Read && !socket.is_shared() {
-        let other = slot.with_first(|w| w.woken().is_none().then(|| w.sleeper().describe())).flatten();
-        if let Some(other) = other {
-            drop(locked);
-            return Err(vm.error(format!("the {} is being read already: {other}", T::NAME)));
-        }
+    if side == Side::Read
+        && let Some(other) = reader(&**socket)
+    {
+        drop(locked);
+        return Err(read_already::<T>(vm, &other));
     }
     let waiter = outside::begin(vm, verb, Arc::clone(socket) as _)?;
     let left = slot.leave(waiter);

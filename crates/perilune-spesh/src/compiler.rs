@@ -379,8 +379,9 @@ impl Compiler {
             return false;
         }
         self.profiles.gains_nothing(log);
-        let (inlined, callees) = (HashSet::new(), HashMap::new());
-        let subject = subject((log, unit), &plain, &inlined, &callees);
+        let (mut draft, callees) = (Draft::default(), HashMap::new());
+        draft.stepped = plain;
+        let subject = subject((log, unit), &draft, &callees);
         self.decisions.note(&subject, Why::NoGain(cost).outcome());
         true
     }

@@ -4,6 +4,9 @@
 //! ([`Domain::serve_cancels`]): a fiber that waits is unwound at once, one that runs at its next call, loop iteration or wait. A fiber whose wait has ended already finishes what it
 //! waited for, since that may be a message that nobody else gets; it is cancelled *late*, when it has.
 //!
+//! Not so who has lost a race ([`Finishes::Nothing`]): nobody would get his message. It goes back to its channel, bytes and connections stay with the system, and he is unwound
+//! ([`wait::give_back`]).
+//!
 //! The root chain cannot be cancelled. The user's interrupt ends its wait ([`Domain::interrupt_root`]), and is kept until the root chain itself runs.
 
 use super::Domain;
@@ -14,16 +17,27 @@ use perilune_vm::{Host, Vm};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// What becomes of a fiber that is cancelled when its wait has ended already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Finishes {
+    /// It uses what it has waited for.
+    First,
+    /// Nobody wants that any more: it stays where it is, if it can.
+    Nothing,
+}
+
 impl Domain {
     /// Unwinds the fibers that are to be cancelled and do not run.
     pub(super) fn serve_cancels(self: &Arc<Self>, vm: &mut Vm) {
         // Whoever has set it pokes afterwards: it is seen here before that poke is forgotten.
         while self.has_cancels.load(Ordering::Relaxed) && self.has_cancels.swap(false, Ordering::Acquire) {
             let list = std::mem::take(&mut *self.cancels.lock());
-            for id in list {
+            for (id, finishes) in list {
                 let Some(slot) = self.owner(vm).slot(id) else { continue };
                 let (thread, started) = (slot.thread, slot.started);
-                if slot.wait.as_ref().is_some_and(|wait| !wait::give_up(wait)) {
+                let is_over =
+                    |wait| wait::give_up(wait) || finishes == Finishes::Nothing && wait::give_back(wait);
+                if slot.wait.as_ref().is_some_and(|wait| !is_over(wait)) {
                     self.late_cancels.lock().push(id);
                     self.has_late_cancels.store(true, Ordering::Relaxed);
                     continue;
@@ -70,8 +84,8 @@ impl Domain {
     }
 
     /// Has fibers cancelled: they unwind at their next call, loop iteration or wait, but not before they have used what an operation has brought ([`Vm::has_delivered`]).
-    pub(crate) fn cancel(&self, fibers: &[u64]) {
-        self.cancels.lock().extend_from_slice(fibers);
+    pub(crate) fn cancel(&self, fibers: &[u64], finishes: Finishes) {
+        self.cancels.lock().extend(fibers.iter().map(|id| (*id, finishes)));
         self.has_cancels.store(true, Ordering::Release);
         if let Some(handle) = &*self.interrupt.lock() {
             handle.raise_cause(perilune_vm::INTERRUPT_CANCEL);

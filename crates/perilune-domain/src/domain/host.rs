@@ -116,7 +116,7 @@ impl Host for Domain {
             return true;
         }
         if let Some(id) = fiber {
-            self.cancels.lock().retain(|other| *other != id);
+            self.cancels.lock().retain(|(other, _)| *other != id);
             if !self.is_to_be_cancelled_late(id) {
                 self.late_cancels.lock().push(id);
                 self.has_late_cancels.store(true, Ordering::Relaxed);
@@ -125,6 +125,9 @@ impl Host for Domain {
         false
     }
     fn is_cancelled(&self, fiber: Option<u64>) -> bool {
-        fiber.is_some_and(|id| self.cancels.lock().contains(&id) || self.is_to_be_cancelled_late(id))
+        fiber.is_some_and(|id| {
+            let is_listed = self.cancels.lock().iter().any(|(listed, _)| *listed == id);
+            is_listed || self.is_to_be_cancelled_late(id)
+        })
     }
 }

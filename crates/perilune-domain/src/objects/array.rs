@@ -179,6 +179,17 @@ impl Array {
         }
     }
 
+    /// Stores bytes from `at` on, counted from 0, in an array of bytes that has room for them.
+    pub fn put_bytes(&self, vm: &mut Vm, at: usize, bytes: &[u8]) {
+        assert_eq!(self.view.element(), Element::U8);
+        assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.view.len()));
+        self.touch(vm, at, bytes.len(), Access::Store);
+        for (n, byte) in bytes.iter().enumerate() {
+            // SAFETY: within the elements, as asserted above; they are touched as atomics only, and the memory lives as long as the array.
+            unsafe { AtomicU8::from_ptr(self.view.data().add(at + n)) }.store(*byte, Relaxed);
+        }
+    }
+
     /// The elements.
     pub fn view(&self) -> ArrayView {
         self.view

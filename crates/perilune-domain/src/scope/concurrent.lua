@@ -11,9 +11,9 @@ local function wrong(n, name, expected, got)
   error(format("bad argument #%d to '%s' (%s expected, got %s)", n, name, expected, type(got)), 3)
 end
 
--- Runs f(s, ...) and whatever it starts in the scope s; returns what f returns when all has ended.
-local function scope(f, ...)
-  local s <close> = open_scope "scope"
+-- Runs f(s, ...) and whatever it starts in a scope s for this purpose; returns what f returns when all has ended.
+local function scope(purpose, f, ...)
+  local s <close> = open_scope(purpose)
   return run_scope(s, nil, f, s, ...)
 end
 
@@ -75,7 +75,7 @@ end
 -- The first result of each, in order. After the first error the others are cancelled.
 function prelude.all(list)
   check_list(list, "all")
-  return scope(function(s)
+  return scope("scope", function(s)
     local begun, given = begin(list, function(f) return s:spawn(f) end)
     local cancelled <close> = given
     local results = {}
@@ -88,7 +88,7 @@ end
 function prelude.race(list)
   check_list(list, "race")
   if #list == 0 then error("bad argument #1 to 'race' (nothing would ever win)", 2) end
-  return scope(function(s)
+  return scope("race", function(s)
     local begun, given = begin(list, function(f) return s:daemon(f) end)
     local cancelled <close> = given
     local results = pack(prelude.select(begun))
@@ -113,7 +113,7 @@ local function each(limit, list, f, ...)
       results[k] = f(list[k], k, ...)
     end
   end
-  scope(function(s, ...)
+  scope("scope", function(s, ...)
     for _ = 1, limit and limit < n and limit or n do s:spawn(work, ...) end
   end, ...)
   return results

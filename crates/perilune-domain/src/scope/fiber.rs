@@ -4,7 +4,7 @@
 //! awaits it. A pool's domains live longer than what runs in them, so there a fiber needs a scope.
 
 use super::{Scope, domain, metatable, scope_of};
-use crate::domain::{Domain, running_fiber};
+use crate::domain::{Domain, Finishes, running_fiber};
 use crate::outcome::{End, Failure, Outcome};
 use crate::races;
 use crate::sched::{Reason, Waiter};
@@ -58,6 +58,8 @@ pub(crate) struct Fiber {
     outcome: Arc<Outcome>,
     how: AtomicU8,
     is_cancelled: AtomicBool,
+    /// Another one has won its race: it is no case of the `select` of that any more, however it ends.
+    has_lost: AtomicBool,
     why: Mutex<Option<Arc<str>>>,
     place: Mutex<Place>,
     /// Where the error was raised.
@@ -92,22 +94,27 @@ impl Fiber {
 
     /// Has it cancelled. False: it was, or has ended.
     pub fn cancel(&self, why: Option<Arc<str>>) -> bool {
-        Fiber::cancel_all(std::iter::once(self), &why)
+        Fiber::cancel_all(std::iter::once(self), &why, Finishes::First)
     }
 
     /// Has these of one domain cancelled, in their order. They are told all at once: one that awaits another is not to be told first that this was cancelled. False: all were, or have ended.
-    pub fn cancel_all<'a>(fibers: impl Iterator<Item = &'a Fiber>, why: &Option<Arc<str>>) -> bool {
+    pub fn cancel_all<'a>(
+        fibers: impl Iterator<Item = &'a Fiber>,
+        why: &Option<Arc<str>>,
+        finishes: Finishes,
+    ) -> bool {
         let mut domain = None;
         let mut told = Vec::new();
         for fiber in fibers {
             if fiber.how() == How::Pending && !fiber.is_cancelled.swap(true, Ordering::Relaxed) {
+                fiber.has_lost.store(finishes == Finishes::Nothing, Ordering::Relaxed);
                 fiber.why.lock().clone_from(why);
                 told.push(fiber.id());
                 domain.get_or_insert(&fiber.domain);
             }
         }
         if let Some(domain) = domain.and_then(Weak::upgrade) {
-            domain.cancel(&told);
+            domain.cancel(&told, finishes);
         }
         !told.is_empty()
     }
@@ -134,7 +141,7 @@ impl Fiber {
 
 impl Selectable for Fiber {
     fn take(&self, vm: &mut Vm, case: Value) -> LuaResult<Option<u32>> {
-        if !self.outcome.is_done() {
+        if !self.outcome.is_done() || self.has_lost.load(Ordering::Relaxed) {
             return Ok(None);
         }
         self.outcome.dismiss();
@@ -195,6 +202,7 @@ pub(super) fn start(
         outcome: Outcome::new("a fiber".into(), ObjectKind::Fiber),
         how: AtomicU8::new(How::Pending as u8),
         is_cancelled: AtomicBool::new(false),
+        has_lost: AtomicBool::new(false),
         why: Mutex::new(None),
         place: Mutex::new(place),
         traceback: Mutex::default(),

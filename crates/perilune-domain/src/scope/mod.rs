@@ -21,6 +21,8 @@
 //! # What happens when
 //! * A fiber fails: it is the scope's failure if it is the first; all others are cancelled. The caller gets its error, with the traceback of the fiber in a text.
 //! * The last worker ends: daemons are cancelled.
+//! * One that takes part in a race ends: the others are cancelled before any of them runs again. What they have waited for and not yet used stays where it is
+//!   ([`Finishes::Nothing`]), so a race of reads loses nothing.
 //! * The last fiber ends: the scope is over. The caller gets the failure; else what the body has returned; else, if the body was cancelled, `nil` and why.
 //! * The time of a timeout is over: as if the scope was cancelled because of "timeout". A body that has returned by then has returned.
 //! * The caller is cancelled while it waits: the scope is; that of a shield is not, and only waited for. If the body has returned something all the same, that is the caller's, who is cancelled after it
@@ -40,7 +42,7 @@
 
 pub(crate) mod fiber;
 
-use crate::domain::{Domain, running_fiber};
+use crate::domain::{Domain, Finishes, running_fiber};
 use crate::module::PRELUDE_NAME;
 use crate::outcome::Outcome;
 use crate::sched::{TimerId, timer};
@@ -71,6 +73,8 @@ pub(crate) enum Purpose {
     Timeout,
     /// `pl.shield`: a cancellation of the caller does not reach it.
     Shield,
+    /// `pl.race`: the first of its daemons that ends has the others cancelled, and what these were about to get is left to others.
+    Race,
 }
 
 impl Purpose {
@@ -80,6 +84,7 @@ impl Purpose {
             Purpose::Scope => "scope",
             Purpose::Timeout => "timeout",
             Purpose::Shield => "shield",
+            Purpose::Race => "race",
         }
     }
 }
@@ -143,7 +148,7 @@ impl Scope {
         // The youngest first, as variables are closed.
         let live: Vec<Arc<Fiber>> = state.live.values().rev().cloned().collect();
         drop(state);
-        Fiber::cancel_all(live.iter().map(Arc::as_ref), &why);
+        Fiber::cancel_all(live.iter().map(Arc::as_ref), &why, Finishes::First);
         true
     }
 
@@ -174,16 +179,23 @@ impl Scope {
         state.failed |= is_failure;
         let (idle, done) = (state.workers == 0, state.live.is_empty());
         let timer = if done { state.timer.take() } else { None };
+        // Before any of them runs again.
+        let is_won = self.purpose == Purpose::Race && fiber.is_daemon;
+        let others = state.live.values().rev().filter(|other| is_won && other.is_daemon);
+        let lost: Vec<Arc<Fiber>> = others.cloned().collect();
         let daemons: Vec<Arc<Fiber>> =
             if idle && !is_failure { state.live.values().rev().cloned().collect() } else { Vec::new() };
         drop(state);
+        let why = Some("another one was faster".into());
+        Fiber::cancel_all(lost.iter().map(Arc::as_ref), &why, Finishes::Nothing);
         if is_failure {
             if let Some((scope, failed)) = handles {
                 vm.set_user_value(scope, FAILED, failed.into());
             }
             self.cancel(Some("another fiber of the scope failed".into()));
         }
-        Fiber::cancel_all(daemons.iter().map(Arc::as_ref), &Some("the scope was done".into()));
+        let why = Some("the scope was done".into());
+        Fiber::cancel_all(daemons.iter().map(Arc::as_ref), &why, Finishes::First);
         if let Some(timer) = timer {
             timer::cancel(timer);
         }
@@ -243,7 +255,7 @@ pub(crate) fn register(vm: &mut Vm, pl: Gc<Table>) -> LuaResult<()> {
 
 /// `open_scope(purpose)`: a scope that has not begun. For the prelude.
 pub(crate) static OPEN: Native = Native::leaf("open_scope", |vm| {
-    let purposes = [Purpose::Scope, Purpose::Timeout, Purpose::Shield];
+    let purposes = [Purpose::Scope, Purpose::Timeout, Purpose::Shield, Purpose::Race];
     let purpose = purposes[vm.check_option(1, None, &purposes.map(Purpose::name))?];
     let place = vm.running_site(Some(PRELUDE_NAME));
     let whose = match place {

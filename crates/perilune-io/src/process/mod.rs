@@ -24,6 +24,7 @@
 mod run;
 mod start;
 
+use crate::cases;
 use crate::connection::CONNECTION;
 use crate::failure::Failure;
 use crate::poller::{self, Backlog, Registration};
@@ -32,10 +33,11 @@ use crate::stream::Stream;
 use parking_lot::Mutex;
 use perilune_domain::objects::fill;
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
+use perilune_domain::select::{Selectable, register_kind};
 use perilune_stdlib::child::Child;
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
-use perilune_vm::shared::{SharedKind, SharedObject};
+use perilune_vm::shared::{SharedArc, SharedKind, SharedObject, downcast_arc};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -255,6 +257,14 @@ impl Status {
         }
     }
 
+    /// A table that says it.
+    fn ret(self, vm: &mut Vm) -> LuaResult<u32> {
+        let result = vm.new_table(0, 1)?;
+        vm.push(result.into());
+        self.fill(vm, result)?;
+        Ok(1)
+    }
+
     /// Fields `code` or `signal` of a result.
     fn fill(self, vm: &mut Vm, result: Gc<Table>) -> LuaResult<()> {
         match self {
@@ -302,11 +312,66 @@ impl SharedObject for Process {
     }
 }
 
+/// A case of `pl.select`, for as long as that waits.
+struct Case {
+    process: Arc<Process>,
+    waiter: Mutex<Option<Arc<Waiter>>>,
+}
+
+impl Case {
+    fn take_back(&self) {
+        if let Some(waiter) = self.waiter.lock().take() {
+            self.process.take_back(&waiter);
+        }
+    }
+}
+
+impl Drop for Case {
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}
+
+impl Selectable for Case {
+    fn take(&self, vm: &mut Vm, _: Value) -> LuaResult<Option<u32>> {
+        self.take_back();
+        match self.process.status() {
+            Some(status) => status.ret(vm).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn watch(&self, waiter: &Arc<Waiter>, _: u32) -> bool {
+        let left = self.process.wake_at_end(waiter);
+        if left {
+            *self.waiter.lock() = Some(Arc::clone(waiter));
+        }
+        left
+    }
+
+    fn is_outside(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        Awaited::kind(&*self.process).called(&self.process.name())
+    }
+}
+
+fn make_case(object: &SharedArc, rest: &[Value]) -> Result<Arc<dyn Selectable>, String> {
+    match downcast_arc::<Process>(object.clone()) {
+        Ok(process) if rest.is_empty() => Ok(Arc::new(Case { process, waiter: Mutex::new(None) })),
+        _ => Err("a process needs nothing beside it".to_owned()),
+    }
+}
+
 // -- Natives ---------------------------------------------------------------------------------------------------------------------
 
 /// The module.
 pub static MODULE: Native = Native::leaf("perilune.process", |vm| {
     outside::enter(vm);
+    register_kind(&PROCESS, make_case);
+    cases::register::<Stream>(&CONNECTION);
     let module = vm.new_table(0, 2)?;
     vm.push(module.into());
     vm.register(module, &[&run::RUN, &SPAWN])?;
@@ -384,10 +449,7 @@ static WAIT: Native = Native::leaf("wait", |vm| {
     }
     loop {
         if let Some(status) = process.status() {
-            let result = vm.new_table(0, 1)?;
-            vm.push(result.into());
-            status.fill(vm, result)?;
-            return Ok(1);
+            return status.ret(vm);
         }
         if is_over {
             return Failure::Timeout.ret(vm);
