@@ -241,6 +241,8 @@ pub struct Draft {
     /// All that is built, with where.
     pub built: Vec<Built>,
     places: HashMap<usize, usize>,
+    /// How often tables are made that are not made where the program does, by place.
+    made: BTreeMap<usize, u64>,
     /// How many instructions of intermediate form there are.
     pub size: usize,
     /// The calls behind which there are entries.
@@ -327,6 +329,10 @@ pub(crate) struct Lowering<'a, 'b> {
     parts: HashMap<(Name, usize), [Variable; 3]>,
     /// Tables that are not made where the program does, by place, with one where they are; `None`: they never are.
     postponed: BTreeMap<usize, Option<usize>>,
+    /// How often tables are made after all that are not made where the program does, by place, as an earlier pass, or this one, has found out.
+    made: BTreeMap<usize, u64>,
+    /// The same of earlier passes.
+    made_before: BTreeMap<usize, u64>,
     /// Where ways meet that do not agree on a table that is not made, in this register.
     disputed: HashSet<(usize, usize)>,
     exits: HashMap<Exit, Block>,
@@ -372,8 +378,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn new(b: &'a mut FunctionBuilder<'b>, task: Task<'a>, draft: Option<Draft>) -> Self {
         let Task { log, unit, in_use, failures, .. } = task;
         let proto = log.proto();
-        let (fixed, hoisted, places) =
-            draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places));
+        let (fixed, hoisted, places, made_before) =
+            draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places, d.made));
         let captured = units::captured(proto, unit);
         let mut step = Signature::new(CallConv::SystemV);
         step.params = [types::I64; 4].map(AbiParam::new).to_vec();
@@ -459,6 +465,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             parts: HashMap::new(),
             disputed: HashSet::new(),
             postponed: BTreeMap::new(),
+            made: made_before.clone(),
+            made_before,
             exits: HashMap::new(),
             returns: HashMap::new(),
             entered: Vec::new(),
@@ -624,7 +632,22 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (cost, stepped, places, entered) = (self.cost, self.all_stepped, self.places, self.entered);
         let unmade = unmade::by_lines(&self.postponed, &built);
         let (size, points) = (self.b.func.dfg.num_insts(), self.points);
-        Draft { met, hoisted, cost, stepped, inlined, unmade, protos, built, places, size, entered, points }
+        let made = self.made;
+        Draft {
+            met,
+            hoisted,
+            cost,
+            stepped,
+            inlined,
+            unmade,
+            protos,
+            built,
+            places,
+            made,
+            size,
+            entered,
+            points,
+        }
     }
 
     /// The function's start has been entered.
@@ -689,6 +712,12 @@ impl<'a, 'b> Lowering<'a, 'b> {
         self.forget_dead(to);
         let live = self.live_at(to);
         for (r, wanted) in wanted.into_iter().enumerate().filter(|(r, _)| live.contains(*r as u8)) {
+            let Some(own) = self.register(r) else { return };
+            // Whether a table is made there, the first way that leads there says.
+            let wanted = match wanted.ty {
+                Ty::Unmade => self.met.get(&to).map_or(own, |met| met.registers[r]),
+                _ => wanted,
+            };
             if self.is_to_be_made(r, wanted.ty, to) {
                 self.make_in(r);
             }

@@ -482,7 +482,7 @@ impl Lowering<'_, '_> {
         if site.shape.is_none() || !matches!(self.ty(b), Ty::Any | Ty::Table) {
             return self.step_and_guard(at);
         }
-        let slow = if self.known(b).is_some() || self.has_unmade() { self.slow(at) } else { self.aside() };
+        let slow = if self.known(b).is_some() { self.slow(at) } else { self.aside() };
         let (name, table) = self.table_in(at, b, slow.block);
         let a = i.a() as usize;
         let ty = self.result(at);

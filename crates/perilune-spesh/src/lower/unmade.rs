@@ -89,7 +89,22 @@ impl Lowering<'_, '_> {
     /// Whether a table with room for so many fields, which instruction `at` would make, may be made later.
     pub(super) fn may_wait(&self, at: usize, fields: usize) -> bool {
         let a = self.code(at).a();
+        // What is made soon after all would only make each exit until then larger.
+        let made = self.made_before.get(&at).copied().unwrap_or(0);
+        if 2 * made > self.times(at) {
+            return false;
+        }
         fields <= MOST_FIELDS && !self.captured.contains(a) && self.has_words_for(2 * fields + 1)
+    }
+
+    /// How often the log has seen the instruction of the compiled function that the place belongs to, or the call in whose place it is built.
+    fn times(&self, place: usize) -> u64 {
+        let mut frame = &self.frames[self.frame_of(place) as usize];
+        let mut place = place;
+        while let Some(call) = frame.call {
+            (place, frame) = (call, &self.frames[frame.caller as usize]);
+        }
+        frame.log.site(place.min(frame.log.proto().code.len() - 1)).times() as u64
     }
 
     /// What instruction `at` would make is not made yet.
@@ -201,6 +216,9 @@ impl Lowering<'_, '_> {
         }
         if let Name::Made(at, _) = name {
             self.postponed.insert(at, Some(self.at));
+            if !self.made_before.contains_key(&at) {
+                *self.made.entry(at).or_insert(0) += self.times(self.at);
+            }
         }
         let now = self.now.as_mut().expect("it is known here");
         now.unmade.remove(&name);

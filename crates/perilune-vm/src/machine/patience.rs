@@ -78,8 +78,8 @@ impl Patience {
     pub fn begins_anew(&self, total: u32, now: u64) -> bool {
         let each = if clock() == Clock::Counter { 2 * RARE } else { RARE };
         let taken = now.saturating_sub(self.since.load(Ordering::Relaxed));
-        let rare = taken / each > self.counted(total) as u64
-            && total.wrapping_sub(self.first) < self.most_in_all;
+        let rare =
+            taken / each > self.counted(total) as u64 && total.wrapping_sub(self.first) < self.most_in_all;
         if rare {
             self.before.store(total, Ordering::Relaxed);
             self.next.store(0, Ordering::Relaxed);
