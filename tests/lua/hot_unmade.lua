@@ -232,3 +232,22 @@ mortal(60)
 collectgarbage()
 collectgarbage()
 print(weak[1], finalised)
+
+-- Several variables have one table, and ways that meet agree on some of them alone.
+local function shared(n)
+  local s = 0
+  for i = 1, n do
+    local p = { x = i, y = 1 }
+    local q, r = p, p
+    if i % 3 == 0 then r = nil elseif i % 5 == 0 then q = { x = 2, y = 2 } end
+    p.x = p.x + 1
+    s = s + p.x + q.x + (r and r.y or 7)
+    local a, b = { v = i }, nil
+    if i % 2 == 0 then b = a end
+    a.v = a.v + 1
+    if b and b.v ~= i + 1 or b and b ~= a then error("two") end
+    s = s + a.v + (b and b.v or 0)
+  end
+  return s
+end
+print(shared(300))

@@ -711,16 +711,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
     fn edge_to(&mut self, to: usize, wanted: Vec<Register>) {
         self.forget_dead(to);
         let live = self.live_at(to);
+        let wanted = self.make_for(to, &live, wanted);
         for (r, wanted) in wanted.into_iter().enumerate().filter(|(r, _)| live.contains(*r as u8)) {
-            let Some(own) = self.register(r) else { return };
-            // Whether a table is made there, the first way that leads there says.
-            let wanted = match wanted.ty {
-                Ty::Unmade => self.met.get(&to).map_or(own, |met| met.registers[r]),
-                _ => wanted,
-            };
-            if self.is_to_be_made(r, wanted.ty, to) {
-                self.make_in(r);
-            }
             let Some(own) = self.register(r) else { return };
             // In a draft, what is wanted is what there was.
             let is_over = wanted.ty == Ty::Unmade && own.ty != Ty::Unmade && self.hoisted.is_none();
@@ -773,6 +765,27 @@ impl<'a, 'b> Lowering<'a, 'b> {
         }
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
+    }
+
+    /// On the way to instruction `to`, where this is wanted, makes what has to be made there. That is made for all registers that have it, so it comes before anything else. What is wanted then.
+    fn make_for(&mut self, to: usize, live: &Registers, mut wanted: Vec<Register>) -> Vec<Register> {
+        // Whether a table is made there, the first way that leads there says.
+        for (r, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| wanted.ty == Ty::Unmade) {
+            let first = self.met.get(&to).map(|met| met.registers[r]);
+            *wanted = first.or(self.register(r)).unwrap_or(*wanted);
+        }
+        let has_first = self.met.contains_key(&to);
+        while let Some(r) =
+            (0..wanted.len()).find(|r| live.contains(*r as u8) && self.is_to_be_made(*r, wanted[*r].ty, to))
+        {
+            self.make_in(r);
+            for (r, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| wanted.ty == Ty::Unmade) {
+                if !has_first && let Some(own) = self.register(r) {
+                    *wanted = own;
+                }
+            }
+        }
+        wanted
     }
 
     /// Whether what register `r` has, which is not made, has to be on the way to instruction `to`, where it is of this type.

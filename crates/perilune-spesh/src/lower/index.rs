@@ -59,14 +59,8 @@ impl Lowering<'_, '_> {
         self.now = other.before;
         does(self);
         let met = self.now.take();
-        let differ: Vec<usize> = match (&known, &met) {
-            (Some(known), Some(met)) => {
-                let pairs = known.registers.iter().zip(&met.registers).enumerate();
-                let differ = |(r, (one, other)): &(usize, (&super::Register, &super::Register))| {
-                    one.ty != other.ty || !known.has_same_unmade(met, *r)
-                };
-                pairs.filter(differ).map(|(r, _)| r).collect()
-            }
+        let differ = match (&known, &met) {
+            (Some(known), Some(met)) => known.differing(met),
             _ => Vec::new(),
         };
         let arrive = |this: &mut Self, state: Option<State>| {

@@ -620,6 +620,30 @@ impl super::State {
         }
     }
 
+    /// The registers that have not the same on both ways. What is made because of one is made for all that have it, so they are among these, too.
+    pub(super) fn differing(&self, other: &super::State) -> Vec<usize> {
+        let mut differ: Vec<bool> = (0..self.registers.len())
+            .map(|r| self.registers[r].ty != other.registers[r].ty || !self.has_same_unmade(other, r))
+            .collect();
+        loop {
+            let is_one = |state: &super::State, r: usize| state.registers[r].ty == Ty::Unmade;
+            let made: Vec<Name> = [self, other]
+                .into_iter()
+                .flat_map(|state| {
+                    (0..differ.len()).filter(|&r| differ[r] && is_one(state, r)).map(|r| state.names[r])
+                })
+                .collect();
+            let more = (0..differ.len()).find(|&r| {
+                let has = |state: &super::State| is_one(state, r) && made.contains(&state.names[r]);
+                !differ[r] && (has(self) || has(other))
+            });
+            match more {
+                Some(r) => differ[r] = true,
+                None => return (0..differ.len()).filter(|&r| differ[r]).collect(),
+            }
+        }
+    }
+
     /// Those that no register has are over.
     pub(super) fn forget_unmade(&mut self) {
         if !self.unmade.is_empty() {
