@@ -57,6 +57,39 @@ fn what_was_compiled_and_inlined_and_which_guard_failed() {
     }
 }
 
+const VECTORS: &str = "\
+local V = {}
+V.__index = V
+local function vec(x) return setmetatable({ x = x }, V) end
+V.__add = function(a, b) return vec(a.x + b.x) end
+local total, kept = 0, nil
+for i = 1, 100000 do
+  total = total + (vec(i) + vec(1)).x
+  kept = vec(i)
+end
+print(total, kept.x)
+";
+
+#[test]
+fn tables_that_are_not_made_are_named() {
+    let folder = Place::new(VECTORS);
+    let output = folder.run(&["--mode", "blocking", "a.lua"]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("no machine code:") || said.contains("no table is made: the one of a.lua:3"),
+        "{said}"
+    );
+    let json = Value::parse(text(&folder.run(&["--json", "--mode", "blocking", "a.lua"]).stdout));
+    if json.at("unavailable").is_null() {
+        let decisions = json.list("functions").iter().flat_map(|f| f.list("decisions"));
+        let all: Vec<&Value> = decisions.flat_map(|d| d.list("unmade")).collect();
+        assert!(
+            all.iter().any(|table| table.number("line") == 7.0 && table.at("made").is_null()),
+            "{json:?}"
+        );
+    }
+}
+
 #[test]
 fn json_is_alone_on_standard_output() {
     let folder = Place::new(SCRIPT);

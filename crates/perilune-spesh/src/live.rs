@@ -54,12 +54,13 @@ fn reads(i: Instr) -> Registers {
     if closes || ends {
         return Registers::from(0);
     }
-    i.operands().iter().fold(Registers::NONE, |set, o| {
-        let read = o.reads(i).map_or(Registers::NONE, |span| match span.count {
-            Some(count) => Registers::range(span.first, count),
-            None => Registers::from(span.first),
-        });
-        set.or(read)
+    read(i)
+}
+
+/// The registers that its operands name to be read.
+pub fn read(i: Instr) -> Registers {
+    i.operands().iter().filter_map(|o| o.reads(i)).fold(Registers::NONE, |set, span| {
+        set.or(span.count.map_or(Registers::from(span.first), |count| Registers::range(span.first, count)))
     })
 }
 

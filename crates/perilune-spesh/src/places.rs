@@ -22,6 +22,23 @@ pub struct Built {
     pub call: Option<usize>,
 }
 
+impl Built {
+    /// The innermost one that a place belongs to.
+    pub fn find(all: &[Built], place: usize) -> Option<&Built> {
+        all.iter().rev().find(|built| (built.first..=built.first + built.proto.code.len()).contains(&place))
+    }
+
+    /// The instruction at a place of it. One more place is where its results come back.
+    pub fn instruction(&self, place: usize) -> usize {
+        (place - self.first).min(self.proto.code.len() - 1)
+    }
+
+    /// The line of a place of it; 0: it has none.
+    pub fn line(&self, place: usize) -> u32 {
+        self.proto.line_at(self.instruction(place)).unwrap_or(0)
+    }
+}
+
 /// Where the pieces of a machine code come from.
 #[derive(Debug, Default)]
 pub struct Places {
@@ -37,17 +54,15 @@ impl Places {
     }
 
     fn built(&self, place: usize) -> Option<&Built> {
-        let has = |built: &&Built| (built.first..=built.first + built.proto.code.len()).contains(&place);
-        self.built.iter().rev().find(has)
+        Built::find(&self.built, place)
     }
 
     /// Functions and their instructions at an offset, the innermost first.
     pub fn chain(&self, offset: u32) -> Vec<(Arc<Proto>, usize)> {
         let mut chain = Vec::new();
         let mut place = self.positions.at(offset).map(|place| place.0 as usize);
-        while let Some(built) = place.and_then(|place| self.built(place)) {
-            let at = place.unwrap_or_default() - built.first;
-            chain.push((Arc::clone(&built.proto), at.min(built.proto.code.len() - 1)));
+        while let Some((at, built)) = place.and_then(|at| Some((at, self.built(at)?))) {
+            chain.push((Arc::clone(&built.proto), built.instruction(at)));
             place = built.call;
         }
         chain
@@ -57,8 +72,7 @@ impl Places {
     pub fn lines(&self) -> Vec<(u32, String, u32)> {
         let line = |(offset, place): (u32, crate::positions::Place)| {
             let built = self.built(place.0 as usize)?;
-            let at = (place.0 as usize - built.first).min(built.proto.code.len() - 1);
-            Some((offset, crate::report::source_of(&built.proto), built.proto.line_at(at).unwrap_or(0)))
+            Some((offset, crate::report::source_of(&built.proto), built.line(place.0 as usize)))
         };
         self.positions.starts().filter_map(line).collect()
     }

@@ -5,7 +5,7 @@
 //!
 //! A collection that is due comes *before* the allocation, and not after it as in the interpreter: else the way that collects would take what is known of the new object with it where both ways meet.
 
-use super::facts::Fact;
+use super::facts::{Fact, Name};
 use super::memory::Stored;
 use super::{EXITED, Known, Lowering, Ty};
 use crate::backend::clif::{Block, InstBuilder, Value, condcodes::IntCC, types};
@@ -52,25 +52,35 @@ impl Lowering<'_, '_> {
         if waits {
             return self.postpone(at, shape, fields as usize);
         }
-        let (vm, address) =
-            (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, layout::new_table() as i64));
-        let [shape_of, room, elements] =
-            [shape as i64, fields as i64, i.c() as i64].map(|n| self.b.ins().iconst(types::I64, n));
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, shape_of, room, elements]);
-        let table = self.b.inst_results(call)[0];
+        let table = self.allocate(shape, fields as usize, i.c() as usize);
         let a = i.a() as usize;
         self.define(a, Known { ty: Ty::Table, val: table });
         if !self.captured.contains(a as u8) {
             let name = self.name_of(a);
-            let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
-            if fields > 0 {
-                self.keep(Fact::Slots(name, shape), vec![slots]);
-            }
-            self.keep(Fact::Writable(name), Vec::new());
-            self.keep(Fact::Fresh(name), Vec::new());
+            self.is_fresh(name, table, (shape, fields as usize));
         }
         let ty = self.ty(a);
         self.join(at, slow, Some((a, ty)));
+    }
+
+    /// A new table of this shape, with room for so many fields and elements.
+    pub(super) fn allocate(&mut self, shape: u32, fields: usize, elements: usize) -> Value {
+        let vm = self.b.use_var(self.vm);
+        let address = self.b.ins().iconst(types::I64, layout::new_table() as i64);
+        let words = [shape as i64, fields as i64, elements as i64];
+        let [shape, fields, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
+        let call = self.b.ins().call_indirect(self.step, address, &[vm, shape, fields, elements]);
+        self.b.inst_results(call)[0]
+    }
+
+    /// The value of this name is a table that has just been made.
+    pub(super) fn is_fresh(&mut self, name: Name, table: Value, (shape, fields): (u32, usize)) {
+        if fields > 0 {
+            let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
+            self.keep(Fact::Slots(name, shape), vec![slots]);
+        }
+        self.keep(Fact::Writable(name), Vec::new());
+        self.keep(Fact::Fresh(name), Vec::new());
     }
 
     /// The call or tail call at `at`, of `setmetatable`, if the log has seen nothing else there: a new table gets a metatable that asks for nothing. Whether it is that. Nothing that is known of tables is over, and the result is known to be

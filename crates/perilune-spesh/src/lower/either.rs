@@ -17,6 +17,7 @@ use crate::backend::clif::{
     Block, InstBuilder, InstructionData, MemFlagsData, Opcode, Value, ValueDef, condcodes::FloatCC,
     condcodes::IntCC, types,
 };
+use crate::live;
 use perilune_syntax::operands::Registers;
 use perilune_syntax::{Constant, Instr, Op};
 use perilune_vm::Tag;
@@ -40,9 +41,7 @@ enum Kind {
 
 /// The registers that an instruction reads, or steps.
 fn read(i: Instr) -> Registers {
-    i.operands().iter().filter_map(|operand| operand.reads(i)).fold(i.changed(), |read, span| {
-        read.or(span.count.map_or(Registers::from(span.first), |count| Registers::range(span.first, count)))
-    })
+    live::read(i).or(i.changed())
 }
 
 /// Whether a number is below 2^53 in magnitude.

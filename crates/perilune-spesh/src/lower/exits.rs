@@ -1,6 +1,6 @@
 //! Ways out.
 //!
-//! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, and counts. All that is not a usual
+//! An exit stores the payloads of numbers that are in registers of the processor, with their tags where these are there, too, and jumps to the one call of [`layout::leave`], with the [`Point`] that says the rest: it writes records and tags, makes tables that are not made, of which the exit has stored what they are, and counts. All that is not a usual
 //! return ends in one block.
 
 use super::unmade::Waiting;

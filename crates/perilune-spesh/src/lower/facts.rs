@@ -272,7 +272,7 @@ impl State {
             other.facts.contains(fact) && !fact.of().is_some_and(|name| renamed.contains(&name))
         });
         self.unmade.retain(|name, own| other.unmade.get(name) == Some(own));
-        debug_assert!(
+        assert!(
             (0..self.names.len())
                 .all(|r| { self.registers[r].ty != Ty::Unmade || self.unmade.contains_key(&self.names[r]) }),
             "ways that meet agree on what is not made"

@@ -77,6 +77,7 @@ impl Lowering<'_, '_> {
         self.now = arrive(self, known);
         self.b.switch_to_block(joined);
         if let (Some(now), Some(met)) = (&mut self.now, met) {
+            assert!(now.agrees_with(&met), "ways that meet agree on what is not made");
             now.meet(&met, at);
         }
     }

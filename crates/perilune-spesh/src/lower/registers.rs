@@ -166,6 +166,11 @@ impl Lowering<'_, '_> {
             let base = self.b.use_var(self.base);
             return self.expect_at(base, Self::slot(r), ty, otherwise);
         };
+        self.is_of([payload, tag], ty, otherwise)
+    }
+
+    /// The value of this payload and tag if it is of this type; else goes to `otherwise`.
+    pub(super) fn is_of(&mut self, [payload, tag]: [Val; 2], ty: Ty, otherwise: Block) -> Known {
         let wanted = ty.tag().expect("a known type");
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, wanted.0 as i64);
         self.unless(is, otherwise);

@@ -18,12 +18,13 @@ use super::exits::Exit;
 use super::facts::{Fact, Name};
 use super::memory::Stored;
 use super::{EXITED, Known, Lowering, Register, Ty};
-use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, Variable, condcodes::IntCC, types};
+use crate::backend::clif::{Block, InstBuilder, Value, Variable, condcodes::IntCC, types};
+use crate::live;
 use crate::places::Built;
 use crate::report;
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::operands::Registers;
-use perilune_syntax::{Constant, Instr, Op};
+use perilune_syntax::{Constant, Op};
 use perilune_vm::machine::{self, Cache, Operand, Operator, Word, layout};
 use perilune_vm::{Intrinsic, Tag};
 use std::collections::BTreeMap;
@@ -62,13 +63,6 @@ impl Unmade {
     }
 }
 
-/// The registers that an instruction reads.
-fn reads(i: Instr) -> Registers {
-    i.operands().iter().filter_map(|operand| operand.reads(i)).fold(Registers::NONE, |read, span| {
-        read.or(span.count.map_or(Registers::from(span.first), |count| Registers::range(span.first, count)))
-    })
-}
-
 impl Lowering<'_, '_> {
     /// What register `r` has, if that is not made.
     fn unmade_in(&self, r: usize) -> Option<(Name, Unmade)> {
@@ -83,7 +77,8 @@ impl Lowering<'_, '_> {
 
     /// Whether there is a table that is not made.
     pub(super) fn has_unmade(&self) -> bool {
-        self.now.as_ref().is_some_and(|now| now.registers.iter().any(|register| register.ty == Ty::Unmade))
+        let has = |register: &Register| register.ty == Ty::Unmade;
+        self.now.as_ref().is_some_and(|now| !now.unmade.is_empty() && now.registers.iter().any(has))
     }
 
     /// Whether a table with room for so many fields, which instruction `at` would make, may be made later.
@@ -170,7 +165,7 @@ impl Lowering<'_, '_> {
             _ => false,
         };
         if !passes_on {
-            self.make_all_of(reads(i));
+            self.make_all_of(live::read(i));
         }
         false
     }
@@ -200,12 +195,7 @@ impl Lowering<'_, '_> {
 
     /// Makes the table: all registers that have it get the same one.
     fn make(&mut self, name: Name, unmade: &Unmade) {
-        let vm = self.b.use_var(self.vm);
-        let address = self.b.ins().iconst(types::I64, layout::new_table() as i64);
-        let words = [unmade.shape as i64, unmade.fields.len() as i64, 0];
-        let [shape, room, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, shape, room, elements]);
-        let table = self.b.inst_results(call)[0];
+        let table = self.allocate(unmade.shape, unmade.fields.len(), 0);
         for (n, part) in unmade.fields.iter().enumerate().filter(|(_, part)| **part != Part::NIL) {
             let stored = self.part(name, n, *part);
             self.store_stored(&stored, table, layout::TABLE_SIZE + Self::slot(n));
@@ -229,35 +219,17 @@ impl Lowering<'_, '_> {
             let slot = self.register(r).map_or(Ty::Any, |own| own.slot);
             self.hold(r, Known { ty: Ty::Table, val: table }, Register { ty: Ty::Table, slot, dirty: true });
         }
-        if !unmade.fields.is_empty() {
-            let slots = self.b.ins().iadd_imm_s(table, layout::TABLE_SIZE as i64);
-            self.keep(Fact::Slots(name, unmade.shape), vec![slots]);
-        }
-        self.keep(Fact::Writable(name), Vec::new());
-        self.keep(Fact::Fresh(name), Vec::new());
+        self.is_fresh(name, table, (unmade.shape, unmade.fields.len()));
     }
 
-    /// Register `a` has what register `b` has, which is not made.
+    /// Register `a` has what register `b` has, which is not made, unless functions may look at the variable.
     pub(super) fn share(&mut self, a: usize, b: usize) {
-        let name = self.name_of(b);
-        self.give_unmade(a, name);
-    }
-
-    /// Register `a` gets the table of this name, which is not made.
-    fn give_unmade(&mut self, a: usize, name: Name) {
-        let Some(now) = &mut self.now else { return };
-        let slot = now.registers[a].slot;
         if self.captured.contains(a as u8) {
-            let unmade = now.unmade[&name].clone();
-            // A function may look at the variable.
-            let holder = now.names.iter().zip(&now.registers);
-            let b =
-                holder.enumerate().find(|(_, (own, register))| **own == name && register.ty == Ty::Unmade);
-            let b = b.map(|(r, _)| r).expect("a register that has it");
-            self.make(name, &unmade);
+            self.make_in(b);
             return self.copy_known(a, b);
         }
-        now.registers[a] = Register { ty: Ty::Unmade, slot, dirty: true };
+        let (name, slot) = (self.name_of(b), self.register(a).map_or(Ty::Any, |own| own.slot));
+        self.set(a, Register { ty: Ty::Unmade, slot, dirty: true });
         self.is_copy(a, name);
     }
 
@@ -378,15 +350,10 @@ impl Lowering<'_, '_> {
                 let exit = self.exit_block(at, EXITED);
                 self.is_something(&stored, exit);
             }
-            if let Some(wanted) = ty.tag() {
+            if ty != Ty::Any {
                 let other = self.other_result(at, at);
-                let is = self.b.ins().icmp_imm_u(IntCC::Equal, stored.tag, wanted.0 as i64);
-                self.unless(is, other);
-                let val = match ty {
-                    Ty::Float => self.b.ins().bitcast(types::F64, MemFlagsData::new(), stored.payload),
-                    _ => stored.payload,
-                };
-                self.define(a, Known { ty, val });
+                let known = self.is_of([stored.payload, stored.tag], ty, other);
+                self.define(a, known);
                 return true;
             }
         }
@@ -433,12 +400,9 @@ impl Lowering<'_, '_> {
     fn method_of_unmade(&mut self, at: usize) -> bool {
         let i = self.code(at);
         let b = i.b() as usize;
-        let name = self.name_of(b);
-        if !self.get_from_unmade(at, b) {
-            return false;
-        }
-        self.give_unmade(i.a() as usize + layout::GAP as usize, name);
-        true
+        // Above all that is in use; the method may go where the table is.
+        self.share(i.a() as usize + layout::GAP as usize, b);
+        self.get_from_unmade(at, b)
     }
 
     /// `SETFIELD`.
@@ -598,7 +562,7 @@ impl Lowering<'_, '_> {
         now.has_same_unmade(met, r)
     }
 
-    /// Makes what is waiting if the instruction has been done; else `otherwise` has to.
+    /// Where to go if a collection is due, and others are not made: the code is left, unless instruction `at` has been `done`. Then they are made.
     pub(super) fn leave_for_collection(&mut self, at: usize, done: bool) -> Option<Block> {
         if done {
             self.make_all();
@@ -618,6 +582,11 @@ impl super::State {
             (Ty::Unmade, _) | (_, Ty::Unmade) => false,
             _ => true,
         }
+    }
+
+    /// Whether ways that end like this can meet: each has made what the other has.
+    pub(super) fn agrees_with(&self, other: &super::State) -> bool {
+        (0..self.registers.len()).all(|r| self.has_same_unmade(other, r))
     }
 
     /// The registers that have not the same on both ways. What is made because of one is made for all that have it, so they are among these, too.
@@ -658,27 +627,18 @@ impl super::State {
 
 /// The tables that are not made where the program does, by their lines: places where they would be, with one where they are.
 pub(super) fn by_lines(postponed: &BTreeMap<usize, Option<usize>>, built: &[Built]) -> Vec<report::Unmade> {
-    let find = |place: usize| {
-        let has = |built: &&Built| (built.first..=built.first + built.proto.code.len()).contains(&place);
-        built.iter().rev().find(has)
-    };
-    let line = |built: &Built, place: usize| {
-        let last = built.proto.code.len() - 1;
-        built.proto.line_at((place - built.first).min(last)).unwrap_or(0)
-    };
     // The line of the compiled function.
     let outer = |mut place: usize| loop {
-        match find(place) {
+        match Built::find(built, place) {
             Some(Built { call: Some(call), .. }) => place = *call,
-            Some(built) => break line(built, place),
-            None => break 0,
+            found => break found.map_or(0, |built| built.line(place)),
         }
     };
     let mut all = Vec::new();
     for (place, made) in postponed {
-        let Some(maker) = find(*place) else { continue };
+        let Some(maker) = Built::find(built, *place) else { continue };
         let source = report::source_of(&maker.proto);
-        let (line, maker) = (outer(*place), line(maker, *place));
+        let (line, maker) = (outer(*place), maker.line(*place));
         let one = report::Unmade { line, source, maker, made: made.map(outer) };
         if !all.contains(&one) {
             all.push(one);

@@ -1,0 +1,151 @@
+//! Ways from one instruction to another, and what is known where they meet.
+//!
+//! Where a loop begins, and, after the first pass, wherever ways meet, it is fixed what is known of registers: a way guards, stores and makes what it has otherwise. What a draft does not know yet is as the first way leaves it, and becomes less with each further one. Of a table that is not made all
+//! ways have to know the same, or it is made on each (`unmade.rs`); if the first one does not know yet that another will not have it, that one leaves, and the next pass makes it.
+
+use super::facts::Facts;
+use super::{EXITED, LEAVE, Lowering, Register, State, Ty};
+use crate::backend::clif::InstBuilder;
+use perilune_syntax::operands::Registers;
+use std::collections::BTreeMap;
+
+impl Lowering<'_, '_> {
+    /// Instruction `at` begins: if it can be jumped to, what is known is what all ways know.
+    pub(super) fn arrive(&mut self, at: usize) {
+        if !self.heads.contains(&at) && !self.blocks.contains_key(&at) {
+            return;
+        }
+        if self.now.is_some() {
+            self.edge(at);
+        }
+        let block = self.block(at);
+        self.b.switch_to_block(block);
+        self.now = self.met.get(&at).cloned();
+        if self.heads.contains(&at)
+            && let Some(registers) = self.fixed.get(&at).cloned()
+        {
+            // Whatever comes round later will find the same.
+            let facts = match &self.hoisted {
+                Some(hoisted) => hoisted.get(&at).cloned().unwrap_or_default(),
+                None => self.met.get(&at).map_or_else(Facts::new, |met| met.facts.clone()),
+            };
+            let unmade = BTreeMap::new();
+            self.now = Some(State { registers, names: self.names_in(at), facts, unmade });
+        }
+    }
+
+    /// Jumps to instruction `to`. What is known now is not known afterwards: nothing follows.
+    pub(super) fn edge(&mut self, to: usize) {
+        if self.now.is_none() {
+            return;
+        }
+        if !self.contains(to) {
+            return self.exit(to, LEAVE);
+        }
+        let head = self.heads.contains(&to);
+        if to <= self.at && !head {
+            // A loop that the log has not seen come round.
+            return self.exit(to, EXITED);
+        }
+        let state = self.now.as_ref().expect("something leads here");
+        // A place that the draft did not know of is as the first way there leaves it.
+        let first = self.met.get(&to).filter(|_| self.hoisted.is_some()).map(|met| &met.registers);
+        let wanted = self.fixed.get(&to).or(first).unwrap_or(&state.registers).clone();
+        self.edge_to(to, wanted);
+    }
+
+    /// Jumps to instruction `to`, where this is known.
+    pub(super) fn edge_to(&mut self, to: usize, wanted: Vec<Register>) {
+        self.forget_dead(to);
+        let live = self.live_at(to);
+        let wanted = self.make_for(to, &live, wanted);
+        for (r, wanted) in wanted.into_iter().enumerate().filter(|(r, _)| live.contains(*r as u8)) {
+            let Some(own) = self.register(r) else { return };
+            // In a draft, what is wanted is what there was.
+            let is_over = wanted.ty == Ty::Unmade && own.ty != Ty::Unmade && self.hoisted.is_none();
+            let wanted = if is_over { own } else { wanted };
+            match (wanted.ty, own.ty) {
+                (Ty::Any, _) => self.flush(r),
+                (Ty::Unmade, own) if own != Ty::Unmade => {
+                    self.disputed.insert((to, r));
+                    return self.exit(to, EXITED);
+                }
+                (ty, Ty::Any) => self.guard(r, ty, to),
+                (Ty::Number, Ty::Int | Ty::Float) => self.widen(r, !wanted.dirty, to),
+                (ty @ (Ty::Int | Ty::Float), Ty::Number) => self.narrow(r, ty, to),
+                (ty, own) if ty != own => return self.exit(to, EXITED),
+                _ if own.dirty && !wanted.dirty => self.flush(r),
+                _ => {}
+            }
+            let Some(own) = self.register(r) else { return };
+            debug_assert!(own.ty == wanted.ty || wanted.ty == Ty::Any, "made what is wanted");
+            match wanted.slot.tag().filter(|_| own.slot != wanted.slot) {
+                // Its payload would be taken for a reference.
+                Some(_) if !wanted.slot.is_number() => self.flush(r),
+                Some(tag) => {
+                    // The slot is dirty: its payload is of no interest.
+                    let base = self.b.use_var(self.base);
+                    self.store_tag(tag, base, Self::slot(r));
+                }
+                None => {}
+            }
+        }
+        if self.heads.contains(&to) {
+            let facts = self.facts_for(to);
+            if to <= self.at && !self.entering {
+                let round = self.round.entry(to).or_insert_with(|| facts.clone());
+                round.retain(|fact| facts.contains(fact));
+            }
+            match self.hoisted.as_ref().map(|hoisted| hoisted.get(&to).cloned().unwrap_or_default()) {
+                Some(wanted) => self.establish(to, &wanted),
+                // Nobody runs this.
+                None => self.now.iter_mut().for_each(|now| now.facts = facts.clone()),
+            }
+        }
+        let Some(state) = self.now.take() else { return };
+        // Later passes make on each way what this one finds.
+        let (drafts, suspect) = (self.hoisted.is_none(), self.is_suspect(to));
+        match self.met.get_mut(&to) {
+            None => drop(self.met.insert(to, state)),
+            Some(met) if drafts && !suspect => met.meet_with(&state, to, Register::meet_as_number),
+            Some(met) => {
+                assert!(drafts || met.agrees_with(&state), "ways that meet agree on what is not made");
+                met.meet(&state, to);
+            }
+        }
+        let block = self.block(to);
+        self.b.ins().jump(block, &[]);
+    }
+
+    /// On the way to instruction `to`, where this is wanted, makes what has to be made there. That is made for all registers that have it, so it comes before anything else. What is wanted then.
+    fn make_for(&mut self, to: usize, live: &Registers, mut wanted: Vec<Register>) -> Vec<Register> {
+        // Whether a table is made there, the first way that leads there says.
+        for (r, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| wanted.ty == Ty::Unmade) {
+            let first = self.met.get(&to).map(|met| met.registers[r]);
+            *wanted = first.or(self.register(r)).unwrap_or(*wanted);
+        }
+        let has_first = self.met.contains_key(&to);
+        while let Some(r) =
+            (0..wanted.len()).find(|r| live.contains(*r as u8) && self.is_to_be_made(*r, wanted[*r].ty, to))
+        {
+            self.make_in(r);
+            for (r, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| wanted.ty == Ty::Unmade) {
+                if !has_first && let Some(own) = self.register(r) {
+                    *wanted = own;
+                }
+            }
+        }
+        wanted
+    }
+
+    /// Whether what register `r` has, which is not made, has to be on the way to instruction `to`, where it is of this type.
+    fn is_to_be_made(&mut self, r: usize, wanted: Ty, to: usize) -> bool {
+        if self.ty(r) != Ty::Unmade || wanted == Ty::Unmade && self.agrees(r, to) {
+            return false;
+        }
+        if wanted == Ty::Unmade {
+            self.disputed.insert((to, r));
+        }
+        true
+    }
+}
