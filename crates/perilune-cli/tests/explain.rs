@@ -73,12 +73,6 @@ print(total, kept.x)
 #[test]
 fn tables_that_are_not_made_are_named() {
     let folder = Place::new(VECTORS);
-    let output = folder.run(&["--mode", "blocking", "a.lua"]);
-    let said = text(&output.stdout);
-    assert!(
-        said.contains("no machine code:") || said.contains("no table is made: the one of a.lua:3"),
-        "{said}"
-    );
     let json = Value::parse(text(&folder.run(&["--json", "--mode", "blocking", "a.lua"]).stdout));
     if json.at("unavailable").is_null() {
         let decisions = json.list("functions").iter().flat_map(|f| f.list("decisions"));
