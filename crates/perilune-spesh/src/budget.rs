@@ -2,8 +2,8 @@
 //!
 //! # Investments
 //! Nobody knows how long a program goes on. The best guess is that it does so for as long as it has run ([`Budget::expected`]): the programs of which this is false for the moment at which they are asked
-//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: a program that ends at once has then lost as much as it would have saved, at most;
-//! with 1.5 instead, 2.5, or 5, programs of .3 s lost more by waiting. The longer it runs, the smaller the gains that are worth something.
+//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: the longer a program runs, the smaller the gains that are worth something. With 1 instead of a half, programs
+//! of half a second lose more by waiting than others save.
 //!
 //! # The quota
 //! However much would be gained, compiling takes at most [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is compiled
@@ -20,7 +20,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
-const MARGIN: f64 = 1.0;
+const MARGIN: f64 = 0.5;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
@@ -102,7 +102,7 @@ impl Budget {
         self.allowance <= 0
     }
 
-    /// What is worth this much of a recording's instructions, done by the interpreter, is worth so many nanoseconds until the program ends.
+    /// What is worth this much of the average recording's instructions, done by the interpreter, is worth so many nanoseconds until the program ends.
     pub fn worth(&self, instructions: f64, recording: Window) -> f64 {
         instructions * INSTRUCTION / recording.nanos() * self.expected() as f64
     }
@@ -132,19 +132,19 @@ impl Budget {
     }
 }
 
-/// How long a recording has taken.
+/// How long a recording has taken, on average.
 #[derive(Clone, Copy)]
 pub struct Window {
     /// Nanoseconds of processor time that library functions and allocations have taken.
-    pub library: u64,
+    pub library: f64,
     /// Instructions that have been recorded.
-    pub instructions: u64,
+    pub instructions: f64,
 }
 
 impl Window {
     /// What the program would have taken without being recorded. (To take what recording costs from what all has taken does not do: on a busy machine the rest is anything.)
     fn nanos(self) -> f64 {
-        (self.instructions as f64 * INSTRUCTION + self.library as f64).max(1.0)
+        (self.instructions * INSTRUCTION + self.library).max(1.0)
     }
 }
 

@@ -91,7 +91,7 @@ struct Candidate {
     log: Arc<Log>,
     unit: Unit,
     what: What,
-    /// Of all that is known of the function, which part this recording is.
+    /// Of all that is known of the function, which part the average recording has.
     part: f64,
     /// What compiling it is expected to cost, in nanoseconds.
     price: f64,
@@ -238,21 +238,22 @@ impl Compiler {
         recording: Recording,
         mut budget: Option<&mut Budget>,
     ) -> Vec<(usize, Arc<MachineCode>)> {
-        if budget.as_deref_mut().is_some_and(Budget::is_spent) {
-            return Vec::new();
-        }
-        let window = Window { library: recording.library, instructions: recording.instructions as u64 };
+        let window = self.profiles.begins(&recording);
+        let is_spent = budget.as_deref_mut().is_some_and(Budget::is_spent);
         let purse = budget.map(|budget| (&*budget, window));
         // A call that leaves machine code costs its caller more than a small function does.
         let counts = |log: &Log| log.weight() + log.calls() as u64 * lower::LEAVING as u64;
-        let add =
-            |log: Log| (log.weight(), counts(&log) * SHARE >= self.quota as u64, self.profiles.add(log));
-        let logs: Vec<(u64, bool, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
-        let heavy = logs.iter().enumerate();
-        let heavy = heavy.filter(|(_, (_, heavy, _))| *heavy);
+        let add = |log: Log| (counts(&log) * SHARE >= self.quota as u64, self.profiles.add(log));
+        let logs: Vec<(bool, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
+        // What has been recorded is known from now on, whether there is time to make something of it or not.
+        if is_spent {
+            return Vec::new();
+        }
+        let heavy = logs.iter().enumerate().filter(|(_, (heavy, _))| *heavy);
         let mut candidates: Vec<Candidate> = heavy
-            .filter_map(|(number, (weight, _, log))| {
-                self.candidate(number, *weight as f64, Arc::clone(log), purse)
+            .filter_map(|(number, (_, log))| {
+                let usual = self.profiles.usual_weight(log);
+                self.candidate(number, usual, Arc::clone(log), purse)
             })
             .collect();
         let part = if purse.is_some() { SURE } else { WORTH };
@@ -314,17 +315,17 @@ impl Compiler {
     fn candidate(
         &self,
         number: usize,
-        recent: f64,
+        usual: f64,
         log: Arc<Log>,
         purse: Option<(&Budget, Window)>,
     ) -> Option<Candidate> {
         let unit = units::choose(&log)?;
-        let part = recent / (log.weight() as f64).max(1.0);
+        let part = usual / (log.weight() as f64).max(1.0);
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),
             None if self.profiles.is_short(&log, &unit) => return None,
             None if purse.is_some() && self.profiles.is_hopeless(&log) => return None,
-            None => What::Draft(Box::new(self.drafted(recent, &log, &unit, purse)?)),
+            None => What::Draft(Box::new(self.drafted(usual, &log, &unit, purse)?)),
         };
         let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };
         let price = self.price.of(size, self.profiles.compiled(&log));
@@ -334,7 +335,7 @@ impl Compiler {
     /// The draft of a function, if it may be worth compiling.
     fn drafted(
         &self,
-        recent: f64,
+        usual: f64,
         log: &Arc<Log>,
         unit: &Unit,
         purse: Option<(&Budget, Window)>,
@@ -344,7 +345,7 @@ impl Compiler {
         let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
         let price = price * DRAFT * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
-            Some((budget, window)) => budget.invests(budget.worth(Cost::best(recent), window), price),
+            Some((budget, window)) => budget.invests(budget.worth(Cost::best(usual), window), price),
             None => self.profiles.may_try(log),
         };
         if unit.len() > budget::LARGEST || !is_worth_it {

@@ -179,6 +179,7 @@ impl Lowering<'_, '_> {
             Some(Op::Call | Op::TailCall) if site.calls == 0 => site.native.map_or(DONE, native),
             Some(Op::GetIndex | Op::SetIndex) if site.arrays & OTHER_KEY != 0 => LEAF,
             Some(Op::SelfCall) if site.shapes => LEAF,
+            Some(Op::GetField) if !site.fields.lacking().is_empty() => DONE,
             Some(Op::GetField | Op::SetField) if site.shapes && site.fields.own().is_empty() => LEAF,
             _ => DONE,
         };

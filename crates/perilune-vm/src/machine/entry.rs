@@ -4,6 +4,7 @@ use super::callees::{drive, entry_at, quick_return};
 use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
 use crate::Vm;
 use crate::frame::{CONT_ENTER, F_CONT, F_TAIL, F_VARARG, frame};
+use crate::interp::calls::move_above;
 use crate::interp::{
     Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save, tail,
 };
@@ -593,7 +594,7 @@ pub(crate) unsafe extern "C-unwind" fn step(
     }
 }
 
-/// For machine code: has the interpreter do `VARARGPREP`, at `pc`. The base of the frame where it is then, or how machine code is left.
+/// For machine code: `VARARGPREP`, at `pc`, where somebody looks at instructions, or there is no room, by the interpreter. The base of the frame where it is then, or how machine code is left.
 ///
 /// # Safety
 /// Called by machine code for its frame, whose arguments end at the top.
@@ -605,6 +606,13 @@ pub(crate) unsafe extern "C-unwind" fn move_up(
 ) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
+        if !(*vm).lua.machine.watched {
+            let moved = move_above(vm, base, k, (*pc).a() as usize);
+            if !moved.is_null() {
+                save!(vm, moved, pc.add(1));
+                return moved as u64;
+            }
+        }
         match once(vm, base, k, pc) {
             LEAVE if !(*vm).lua.machine.watched => (*vm).lua.base as u64,
             exit => exit,
