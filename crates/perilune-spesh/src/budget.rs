@@ -17,16 +17,22 @@
 //! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by compiling it, nor what has been spent.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
 const MARGIN: f64 = 0.5;
+/// What saves less than this part of the program's time has to gain more,
+const LITTLE: f64 = 0.15;
+/// by up to so many times the cost: both are estimates, and where little is to be gained nothing is lost by waiting until it is sure.
+const CAUTION: f64 = 1.5;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
 const SAVED: i64 = 35_000_000;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
+/// What a draft costs, of what compiling does.
+pub const DRAFT: f64 = 0.25;
 /// What an instruction of the interpreter takes, in nanoseconds.
 const INSTRUCTION: f64 = 3.0;
 
@@ -109,9 +115,10 @@ impl Budget {
 
     /// Whether to spend `cost` nanoseconds to save what is worth `worth`. If not, there is an appointment.
     pub fn invests(&self, worth: f64, cost: f64) -> bool {
-        let enough = worth >= cost * MARGIN;
+        let margin = margin(worth / self.expected().max(1) as f64);
+        let enough = worth >= cost * margin;
         if !enough && worth > 0.0 {
-            self.returns_at((self.program as f64 * cost * MARGIN / worth) as u64);
+            self.returns_at((self.program as f64 * cost * margin / worth) as u64);
         }
         enough
     }
@@ -130,6 +137,11 @@ impl Budget {
         }
         due
     }
+}
+
+/// How many times the cost is to be gained, where this part of the program's time is.
+fn margin(part: f64) -> f64 {
+    MARGIN + CAUTION * (1.0 - part / LITTLE).clamp(0.0, 1.0)
 }
 
 /// How long a recording has taken, on average.
@@ -152,11 +164,13 @@ impl Window {
 pub struct Price {
     /// Nanoseconds for an instruction of intermediate form.
     each: AtomicU64,
+    /// Nothing has been compiled yet.
+    guessed: AtomicBool,
 }
 
 impl Default for Price {
     fn default() -> Price {
-        Price { each: AtomicU64::new(1_400) }
+        Price { each: AtomicU64::new(1_400), guessed: AtomicBool::new(true) }
     }
 }
 
@@ -174,8 +188,17 @@ impl Price {
         self.of(instructions * EXPANSION, before)
     }
 
+    /// The draft of so many has cost this: until something has been compiled that tells how fast the machine is. Others may run on it, too.
+    pub fn learn_from_draft(&self, size: usize, nanos: u64) {
+        if self.guessed.load(Ordering::Relaxed) {
+            let each = (nanos as f64 / DRAFT / (size as f64).max(1.0)) as u64;
+            self.each.store(self.each.load(Ordering::Relaxed).midpoint(each), Ordering::Relaxed);
+        }
+    }
+
     /// So many have cost this.
     pub fn learn(&self, size: usize, nanos: u64) {
+        self.guessed.store(false, Ordering::Relaxed);
         let each = nanos / (size as u64).max(1);
         let known = self.each.load(Ordering::Relaxed);
         self.each.store((known * 3 + each) / 4, Ordering::Relaxed);

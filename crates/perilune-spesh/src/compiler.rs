@@ -1,7 +1,7 @@
 //! From logs to machine code: what is worth compiling is compiled, and written down.
 
 use crate::backend::{Backend, Options, Unsupported};
-use crate::budget::{self, Budget, Price, Stopwatch, Window};
+use crate::budget::{self, Budget, DRAFT, Price, Stopwatch, Window};
 use crate::lower::{self, Cost, Draft, Failures, Task};
 use crate::memory::{self, Code, CodeMemory, Kind, Refused};
 use crate::perf::{Perf, Source};
@@ -29,8 +29,6 @@ const MOST_CALLEES: usize = 50;
 const WORTH: f64 = 0.85;
 /// The same where it must not be a loss: what a recording says of the time after it is not exact.
 const SURE: f64 = 0.7;
-/// What a draft costs, of what compiling does.
-const DRAFT: f64 = 0.25;
 
 /// Why something is not compiled.
 #[derive(Clone, Copy, Debug)]
@@ -298,8 +296,8 @@ impl Compiler {
         let mut whys = whys.into_iter();
         candidates.retain(|one| {
             let why = whys.next().flatten();
-            if matches!(why, Some(Why::NoGain(_))) {
-                self.profiles.gains_nothing(&one.log);
+            if let Some(Why::NoGain(cost)) = why {
+                self.profiles.gains_nothing(&one.log, cost.part());
             }
             if let (Some(why), What::Draft(drafted)) = (why, &one.what) {
                 let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
@@ -365,8 +363,12 @@ impl Compiler {
         };
         let failures_of_callees = callees.iter().map(of_callee).collect();
         let mut drafted = Drafted { used, draft: Draft::default(), failures, callees, failures_of_callees };
+        let begun = Stopwatch::start();
         match catch_unwind(AssertUnwindSafe(|| lower::draft(drafted.task(log, unit, self.trials)))) {
-            Ok(draft) => drafted.draft = draft,
+            Ok(draft) => {
+                self.price.learn_from_draft(draft.size, begun.nanos());
+                drafted.draft = draft;
+            }
             Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
             Err(_) => return None,
         }
@@ -379,7 +381,7 @@ impl Compiler {
         if cost.is_below(SURE) || self.decisions.are_kept() {
             return false;
         }
-        self.profiles.gains_nothing(log);
+        self.profiles.gains_nothing(log, cost.part());
         let (mut draft, callees) = (Draft::default(), HashMap::new());
         draft.stepped = plain;
         let subject = subject((log, unit), &draft, &callees);

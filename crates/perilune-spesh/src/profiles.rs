@@ -19,6 +19,9 @@ use perilune_vm::machine::{Exits, Log, MachineCode, Recording};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+/// Two drafts say the same if their costs are as near as this, as parts of what the interpreter does.
+const SAME: f64 = 0.02;
+
 /// What is known of a function. The log keeps the prototype, until the next time that somebody looks whether anybody else does.
 struct Profile {
     log: Arc<Log>,
@@ -31,6 +34,8 @@ struct Profile {
     logs: u32,
     /// So many logs there have to be until the next draft: the last one said that nothing would be gained.
     next: u32,
+    /// Which part of what the interpreter does machine code would have cost by that.
+    hopeless: f64,
     /// How often machine code has been made.
     compiled: u32,
     /// How often code of its loops had been entered for next to nothing when that was last looked at, and how many logs there have to be before the like of it is made again.
@@ -147,6 +152,7 @@ impl Profiles {
                 tries: 0,
                 logs: 1,
                 next: 0,
+                hopeless: 0.0,
                 compiled: 0,
                 short: (0, 0),
                 weight: (own, recordings.number),
@@ -202,10 +208,12 @@ impl Profiles {
         profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.tries.min(30))
     }
 
-    /// Nothing would be gained by code of a log's function: it is looked at again when there are twice as many logs.
-    pub fn gains_nothing(&self, log: &Log) {
+    /// Nothing would be gained by code of a log's function, which would cost this part of what the interpreter does: it is looked at again when there are twice as many logs, or four times, if twice as many have changed nothing.
+    pub fn gains_nothing(&self, log: &Log, part: f64) {
         if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
-            profile.next = profile.logs.saturating_mul(2);
+            let is_the_same = (part - profile.hopeless).abs() < SAME;
+            profile.hopeless = part;
+            profile.next = profile.logs.saturating_mul(if is_the_same { 4 } else { 2 });
         }
     }
 
