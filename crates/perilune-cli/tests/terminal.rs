@@ -1,6 +1,7 @@
 //! `perilune.tty`: raw mode, and that a terminal is never left raw.
 
 #[path = "support/pty.rs"]
+#[allow(dead_code, reason = "the tests of the interactive mode use the rest")]
 mod pty;
 
 use perilune_test::Folder;
@@ -19,8 +20,7 @@ fn start(source: &str) -> (Pty, Folder) {
     let mut pty = Pty::spawn(&mut command);
     // The folder is needed for as long as the shell runs.
     pty.wait("ready");
-    std::mem::forget(folder);
-    pty
+    (pty, folder)
 }
 
 const RAW: &str =
