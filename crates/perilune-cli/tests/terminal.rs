@@ -45,7 +45,7 @@ do
   until key == "q"
   io.write("<", table.concat(keys, " "), ">")
 end
-assert(select("#", tty.raw(io.tmpfile())) == 3)
+assert(select(3, tty.raw(io.tmpfile())) == "ENOTTY")
 "##;
     let (mut pty, _folder) = start(source);
     pty.write("a\x03\rq");
