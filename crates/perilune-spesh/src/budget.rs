@@ -204,3 +204,26 @@ impl Price {
         self.each.store((known * 3 + each) / 4, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_saves_little_has_to_gain_more_than_it_costs() {
+        assert!((margin(0.5) - MARGIN).abs() < 1e-9 && (margin(LITTLE) - MARGIN).abs() < 1e-9);
+        assert!(margin(LITTLE / 2.0) > MARGIN + CAUTION / 3.0);
+        assert!((margin(0.0) - MARGIN - CAUTION).abs() < 1e-9);
+    }
+
+    #[test]
+    fn drafts_tell_how_fast_the_machine_is_until_something_is_compiled() {
+        let (slow, quick) = (Price::default(), Price::default());
+        slow.learn_from_draft(1000, 1_000_000);
+        assert!(slow.of(100, 0) > 1.5 * quick.of(100, 0));
+        quick.learn(1000, 1_400_000);
+        let known = quick.of(100, 0);
+        quick.learn_from_draft(1000, 1_000_000);
+        assert!((quick.of(100, 0) - known).abs() < 1e-9);
+    }
+}
