@@ -135,18 +135,23 @@ impl Vm {
         }
     }
 
+    /// What is wrong with a yield where it is refused.
+    pub(crate) fn why_not_yieldable(&self) -> &'static str {
+        // SAFETY: there is always a running coroutine.
+        let is_fiber = unsafe { !(*self.lua.thread).fiber.is_null() };
+        if self.lua.thread == self.lua.roots.main_thread || is_fiber {
+            "attempt to yield from outside a coroutine"
+        } else {
+            "attempt to yield across a C-call boundary"
+        }
+    }
+
     /// `yield` was called; its frame is at `base`, with `nargs` arguments: they go to whoever resumed.
     pub(crate) unsafe fn yield_from(&mut self, base: *mut Value, nargs: usize) -> Flow {
         // SAFETY: the native frame of yield is the running one.
         unsafe {
             if !self.is_yieldable() {
-                return Err(
-                    if self.lua.thread == self.lua.roots.main_thread || !(*self.lua.thread).fiber.is_null() {
-                        self.run_error("attempt to yield from outside a coroutine")
-                    } else {
-                        self.run_error("attempt to yield across a C-call boundary")
-                    },
-                );
+                return Err(self.run_error(self.why_not_yieldable()));
             }
             let th = self.lua.thread;
             if self.heap.scope_owner() == Some(th as usize) {

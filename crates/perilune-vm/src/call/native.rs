@@ -156,7 +156,7 @@ impl Vm {
                     self.lua.base = stack.add(caller);
                 }
                 Some(native) if native.kind == Kind::Yield && self.called_by_native() => {
-                    return Err(self.error_plain("attempt to yield across a C-call boundary"));
+                    return Err(self.error_plain(self.why_not_yieldable()));
                 }
                 Some(_) => {
                     // pcall, coroutine.resume and the like need the interpreter: a stub of Lua code makes the call.
