@@ -1,7 +1,6 @@
 //! What an operation of a stream does that parks instead of sleeping; see the essays of `stream.rs` and `park.rs`.
 
 use super::*;
-use std::alloc::Layout;
 
 impl Stream {
     /// Whether it is known that nothing here takes long.
@@ -177,9 +176,10 @@ impl Stream {
 
     /// Makes the input buffer longer.
     pub(super) fn grow(&mut self, more: usize) -> Result<(), Failure> {
-        let mut larger = zeroed(self.input.len().saturating_add(more))?;
-        larger[..self.end].copy_from_slice(&self.input[..self.end]);
-        self.input = larger;
+        let mut larger = std::mem::take(&mut self.input).into_vec();
+        reserve(&mut larger, more)?;
+        larger.resize(larger.len() + more, 0);
+        self.input = larger.into_boxed_slice();
         Ok(())
     }
 
@@ -200,21 +200,5 @@ impl Stream {
                 return Ok(if from == 0 { None } else { Some((from, false)) });
             }
         }
-    }
-}
-
-/// Zeros, which the system has ready in large pieces.
-fn zeroed(length: usize) -> Result<Box<[u8]>, Failure> {
-    let layout = Layout::array::<u8>(length).map_err(|_| Errno::NOMEM)?;
-    if length == 0 {
-        return Ok(Box::default());
-    }
-    // SAFETY: the layout is not empty; bytes of any value are valid, and the box frees them by the same layout.
-    unsafe {
-        let bytes = std::alloc::alloc_zeroed(layout);
-        if bytes.is_null() {
-            return Err(Errno::NOMEM.into());
-        }
-        Ok(Box::from_raw(std::ptr::slice_from_raw_parts_mut(bytes, length)))
     }
 }
