@@ -13,7 +13,9 @@
 //! When a module is referred to, a sum over its fields tells in one pass whether anything changed. If so, the fields that did are looked for: they
 //! go along if they could cross (and the receiver's module gets them), else the refusal names them.
 //!
-//! What this does not see: changes inside tables that are fields of a module (a method added to a class), changes of fields beyond the
+//! Tables inside a module are watched in place of being compared (`inside.rs`).
+//!
+//! What this does not see: changes of fields beyond the
 //! first [`MAX_FIELDS`], and what a module keeps in local variables, which is each domain's own by design. Fields of `package` and
 //! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
 //!
@@ -67,6 +69,10 @@ struct Module {
     standard: Option<&'static StandardModule>,
     /// Mixes of key and of both, of the fields when it was sealed, in the order of the former.
     sealed: Vec<(u64, u64)>,
+    /// Fields that have arrived from other domains, as what arrived last, in the same form.
+    arrived: Vec<(u64, u64)>,
+    /// Fields that have gone to other domains, and go along from then on, whatever they are.
+    gone_along: Vec<Arc<[u8]>>,
     /// The fingerprint that `changes` belongs to.
     print: Option<u64>,
     changes: Arc<[Change]>,
@@ -271,6 +277,7 @@ impl Vm {
                 kept.push(v);
             });
             sealed.sort_unstable();
+            kept.extend(self.seal_inside(module, name, value));
         }
         // Only to keep them alive; without memory for that, an address might be taken for another one's.
         if standard.is_none() {
@@ -281,6 +288,8 @@ impl Vm {
             value: (value.tag().0, value.payload()),
             standard,
             sealed,
+            arrived: Vec::new(),
+            gone_along: Vec::new(),
             print: None,
             changes: Arc::new([]),
         });
@@ -402,14 +411,53 @@ impl Vm {
         (m.name.clone(), m.standard.is_some())
     }
 
+    /// What `require` has returned for a module.
+    pub(super) fn module_value(&self, module: u32) -> Value {
+        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
+        Value::raw(Tag(tag), payload)
+    }
+
     /// A field of a module as it is now.
     pub(super) fn module_field(&mut self, module: u32, field: &[u8]) -> Value {
-        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
-        let value = Value::raw(Tag(tag), payload);
-        match (value.as_table(), self.intern_bytes(field)) {
-            (Some(t), Ok(key)) => self.raw_get_str(t, key),
-            _ => Value::NIL,
+        let value = self.module_value(module);
+        self.find_str(value, field)
+    }
+
+    /// A field of a module has arrived. It is stored, but if `ours_stay` and this domain has written to it.
+    pub(super) fn module_field_arrives(
+        &mut self,
+        t: Gc<Table>,
+        field: &[u8],
+        v: Value,
+        ours_stay: bool,
+    ) -> LuaResult<()> {
+        let name = self.intern_bytes(field)?;
+        let key = mix_value(name.into());
+        let now = self.raw_get_str(t, name);
+        let value = Value::from(t);
+        let modules = &mut self.lua.crossing.parcel.modules;
+        let Some(m) = modules.list.iter_mut().find(|m| m.value == (value.tag().0, value.payload())) else {
+            return self.raw_set_str(t, name, v);
+        };
+        let at = m.arrived.iter().position(|f| f.0 == key);
+        let is_as_it_was = || match m.standard {
+            Some(standard) => now.is_nil() || standard.has(field, now),
+            None => match m.sealed.binary_search_by_key(&key, |f| f.0) {
+                Ok(at) => m.sealed[at].1 == mix(key, now),
+                Err(_) => now.is_nil(),
+            },
+        };
+        let has_arrived = at.is_some_and(|at| m.arrived[at].1 == mix(key, now));
+        let is_ours = || !is_as_it_was() || m.gone_along.iter().any(|name| **name == *field);
+        if ours_stay && !has_arrived && is_ours() {
+            return Ok(());
         }
+        let arrived = (key, mix(key, v));
+        match at {
+            Some(at) => m.arrived[at] = arrived,
+            None => m.arrived.push(arrived),
+        }
+        self.raw_set_str(t, name, v)
     }
 
     /// The module of the string functions.
@@ -425,16 +473,27 @@ impl Vm {
         if matches!(&*m.name, b"_G" | b"package") {
             return (0, m.changes.clone());
         }
-        let print = fingerprint(t);
+        let print = fingerprint(t).wrapping_add(self.inside_print(module));
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
         if m.print == Some(print) {
             return (print, m.changes.clone());
         }
-        let changes: Arc<[Change]> = match m.standard {
+        let mut changes = match m.standard {
             Some(standard) => self.standard_changes(t, standard),
             None => self.sealed_changes(t, module),
-        }
-        .into();
+        };
         let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
+        for field in &m.gone_along {
+            if !changes.iter().any(|c| c.field == *field) {
+                changes.push(Change { field: field.clone(), what: What::Set });
+            }
+        }
+        for change in changes.iter().filter(|c| c.what == What::Set) {
+            if !m.gone_along.contains(&change.field) {
+                m.gone_along.push(change.field.clone());
+            }
+        }
+        let changes: Arc<[Change]> = changes.into();
         m.print = Some(print);
         m.changes = changes.clone();
         (print, changes)

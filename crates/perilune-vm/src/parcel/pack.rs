@@ -772,6 +772,10 @@ impl<'v> Packer<'v> {
             self.at(current, step);
             return self.refuse(reason);
         }
+        for path in self.vm.inside_written(module) {
+            let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
+            self.ask(Entry::Inside { module: n, path }, by, 0);
+        }
         Ok(n)
     }
 
@@ -821,6 +825,7 @@ impl<'v> Packer<'v> {
                 let hold = self.hold_of_patch(&name, field);
                 self.value(v, Way { hold, strict: true })?;
             }
+            Entry::Inside { module, path } => self.inside_entry(*module, path, asked_by)?,
             Entry::Field { object, name } => self.field_entry(*object, name)?,
             Entry::Rest { object } => self.rest_entry(*object)?,
         }
