@@ -101,8 +101,11 @@ function listener:address() end
 function listener:endpoint() end
 
 ---Ends it: no more connections are accepted, and who waits for one gets `nil, "closed"`. The file of a Unix socket is removed. Who has connected and was not accepted is served by `l:serve` or `rpc.serve`; the system resets them if the program accepts by itself.
----@return boolean first false if it was closed
-function listener:close() end
+---
+---With `grace` it waits until `l:serve` has come to its end, in whatever fiber or domain that runs: what is going on has so many seconds, in place of the option of that name, and is cancelled then. What `rpc.serve` serves goes on with its scope.
+---@param grace? number seconds
+---@return boolean first false if it was closed; with `grace`: whether all connections have ended by themselves
+function listener:close(grace) end
 
 ---What there is to know: `starved` counts how often there was no descriptor for a connection, `refused` the connections that were refused for that.
 ---@return { accepted: integer, starved: integer, refused: integer, endpoint: string, closed: boolean }

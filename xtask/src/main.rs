@@ -32,6 +32,7 @@ mod report;
 mod sanitize;
 mod soak;
 mod suite;
+mod talk;
 mod test;
 mod watchdog;
 
@@ -47,6 +48,7 @@ const CHORES: &[Chore] = &[
     Chore { name: "parallel", summary: parallel::SUMMARY, usage: parallel::USAGE, run: parallel::run },
     Chore { name: "io", summary: io::SUMMARY, usage: io::USAGE, run: io::run },
     Chore { name: "soak", summary: soak::SUMMARY, usage: soak::USAGE, run: soak::run },
+    Chore { name: "talk", summary: talk::SUMMARY, usage: talk::USAGE, run: talk::run },
     Chore { name: "reference", summary: reference::SUMMARY, usage: reference::USAGE, run: reference::run },
     Chore { name: "suite", summary: suite::SUMMARY, usage: suite::USAGE, run: suite::run },
     Chore { name: "modes", summary: modes::SUMMARY, usage: modes::USAGE, run: modes::run },

@@ -11,6 +11,7 @@ use perilune_spesh::report::Decisions;
 use perilune_stdlib::Paths;
 use perilune_vm::machine::Specializer;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The configuration of a program that the command runs. `-E` hides Lua's own variables.
 pub fn from_env(ignore_lua: bool, files: Files) -> Config {
@@ -53,6 +54,9 @@ pub fn choose_poller() -> Result<(), String> {
         }
         "lease" => perilune_io::poll_by_workers(),
         word => tell(&format!("PERILUNE_IO_POLL: '{word}' is neither 'thread' nor 'lease'")),
+    }
+    if let Ok(millis) = variable("PERILUNE_SLOW_FILES").parse() {
+        perilune_stdlib::io::pretend_that_disks_are_slow(Duration::from_millis(millis));
     }
     Ok(())
 }

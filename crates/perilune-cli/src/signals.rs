@@ -52,11 +52,19 @@ extern "C" fn on_interrupt(_: libc::c_int) {
     if perilune_stdlib::os::runs_command() {
         return;
     }
-    set_action(libc::SIGINT, libc::SIG_DFL);
+    set_action(libc::SIGINT, on_last_interrupt as extern "C" fn(libc::c_int) as libc::sighandler_t);
     if let Some(handle) = INTERRUPT.get() {
         handle.raise();
     }
     perilune_domain::signal::notify_interrupt();
+}
+
+/// The second one: what the default action does, once the terminal is what it was.
+extern "C" fn on_last_interrupt(signal: libc::c_int) {
+    perilune_io::restore_terminal();
+    set_action(signal, libc::SIG_DFL);
+    // SAFETY: async-signal-safe. The signal is blocked here, and happens when this returns.
+    unsafe { libc::raise(signal) };
 }
 
 static TOLD: AtomicI32 = AtomicI32::new(-1);

@@ -3,7 +3,8 @@
 use perilune_test::Limited;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A program that serves, with what it has printed: its address first.
@@ -218,4 +219,122 @@ fn connections_are_spread_over_domains() {
     drop(of);
     assert_eq!(server.child.line().as_deref(), Some("1"));
     assert!(server.child.finish().status.success());
+}
+
+/// In a network of its own that has four ports for clients: whoever finds none is told so, and gets one when one is free again.
+#[test]
+fn a_client_without_a_port_is_told() {
+    const SOURCE: &str = r#"
+local net, pl = require "perilune.net", require "perilune"
+local l = assert(net.listen "127.0.0.1:30000")
+local clients, message, code = {}, nil, nil
+repeat
+  local c
+  c, message, code = net.connect "127.0.0.1:30000"
+  clients[#clients + 1] = c
+until not c
+print(#clients, code)
+local _, _, none = net.listen "127.0.0.1:0"
+print(none)
+-- A connection that is reset leaves nothing behind.
+clients[1]:abort()
+local again
+for _ = 1, 100 do
+  again = net.connect "127.0.0.1:30000"
+  if again then break end
+  pl.sleep(0.01)
+end
+print(again ~= nil)
+"#;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.args(["-e", SOURCE]);
+    // SAFETY: system calls that may be made between fork and exec; what they read is there.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) != 0 {
+                libc::_exit(77);
+            }
+            let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+            let mut loopback: libc::ifreq = std::mem::zeroed();
+            loopback.ifr_name[0] = b'l' as libc::c_char;
+            loopback.ifr_name[1] = b'o' as libc::c_char;
+            loopback.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+            let range = libc::open(
+                c"/proc/sys/net/ipv4/ip_local_port_range".as_ptr(),
+                libc::O_WRONLY | libc::O_CLOEXEC,
+            );
+            let text = b"40000 40003";
+            if libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw const loopback) != 0
+                || libc::write(range, text.as_ptr().cast(), text.len()) != text.len() as isize
+            {
+                libc::_exit(77);
+            }
+            Ok(())
+        });
+    }
+    let output = Limited::start_with(&mut command, Stdio::null()).within(Duration::from_secs(60)).finish();
+    if output.status.code() == Some(77) {
+        // Past what catches the output of tests that pass.
+        let _ = writeln!(std::io::stderr(), "skipped: the system gives no network of its own");
+        return;
+    }
+    assert_eq!(perilune_test::text(&output.stdout), "4\tEADDRNOTAVAIL\nEADDRINUSE\ntrue\n", "{output:?}");
+}
+
+/// A body of so many MiB goes to a server, and another one back, in pieces, and the program is as small as before.
+fn body_goes_through(mib: usize) {
+    const SOURCE: &str = r#"
+local pl, http = require "perilune", require "perilune.http"
+local mib = tonumber((...))
+local function peak() return tonumber(io.open("/proc/self/status"):read "a":match "VmHWM:%s*(%d+)") end
+local piece = ("0123456789abcdef"):rep(1 << 14)   -- 256 KiB
+local server = http.server()
+local function check(part, got) assert(part == piece:sub(got % 16 + 1, got % 16 + #part)) return got + #part end
+-- Counts what comes, and sends as much as is asked for.
+server:post("/", function(req)
+  local got = 0
+  for part in req:pieces() do got = check(part, got) end
+  return tostring(got)
+end, { body_limit = 1 << 31 })
+server:get("/:mib", function(req)
+  local left = req.params.mib * 4
+  return { body = function() left = left - 1 if left >= 0 then return piece end end }
+end)
+pl.scope(function(s)
+  local l = server:listen "127.0.0.1:0"
+  local base = "http://" .. l:endpoint() .. "/"
+  local function round(mib)
+    local left, got = mib * 4, 0
+    local res = assert(http.request {
+      url = base, method = "POST", timeout = 300, body = function() left = left - 1 if left >= 0 then return piece end end,
+    })
+    assert(res.body == tostring(mib << 20), res.body)
+    local res <close> = assert(http.get(base .. mib, { stream = true, limit = 1 << 31, timeout = 300 }))
+    for part in res:pieces() do got = check(part, got) end
+    assert(got == mib << 20, got)
+  end
+  round(16)
+  local before = peak()
+  round(mib)
+  local grown = peak() - before
+  assert(grown < 32 << 10, grown .. " KiB more")
+end)
+print "through"
+"#;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    let folder = perilune_test::Folder::with([("body.lua", SOURCE)]);
+    command.arg(folder.join("body.lua")).arg(mib.to_string());
+    let output = Limited::start_with(&mut command, Stdio::null()).within(Duration::from_secs(300)).finish();
+    assert_eq!(perilune_test::text(&output.stdout), "through\n", "{output:?}");
+}
+
+#[test]
+fn a_long_body_takes_no_memory() {
+    body_goes_through(128);
+}
+
+#[test]
+#[ignore = "a gibibyte takes some seconds"]
+fn a_very_long_body_takes_no_memory() {
+    body_goes_through(1024);
 }

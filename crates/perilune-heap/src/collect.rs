@@ -251,7 +251,10 @@ impl Heap {
         // SAFETY: logged objects are old, hence alive until the end of a major, and initialised.
         unsafe { m.trace_logged(client, &log, &ranges) };
         to_fixpoint(&mut m, client);
+        let rescanned = m.rescanned;
         let kept = m.close();
+        self.pace.rescanned = rescanned;
+        self.stats.rescanned_bytes += rescanned as u64;
         self.settle_young_samples();
         self.old_bytes += kept;
         self.blocks.sweep_touched(self.side);

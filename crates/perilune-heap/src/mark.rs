@@ -114,6 +114,8 @@ pub struct Marker<'a> {
     pub(crate) lost: bool,
     /// What is being traced is a marked object: marks may be taken back.
     traces: bool,
+    /// Bytes that the client has looked at though nothing new need be there ([`Marker::note_rescan`]).
+    pub(crate) rescanned: usize,
 }
 
 /// How far a walk over the marked objects has come.
@@ -175,6 +177,7 @@ impl<'a> Marker<'a> {
             parts,
             lost,
             traces: false,
+            rescanned: 0,
         }
     }
 
@@ -354,6 +357,12 @@ impl<'a> Marker<'a> {
         if !unsafe { self.mark(obj) } || self.verifying {
             self.again.push(obj);
         }
+    }
+
+    /// The client has looked at `bytes` of an object that every collection must look at (a deep stack). Collections come the more rarely: what they
+    /// look at again and again is in proportion to what is allocated between them.
+    pub fn note_rescan(&mut self, bytes: usize) {
+        self.rescanned += bytes;
     }
 
     /// Asks for a call of [`Client::trace_part`] with `obj` and `at`, after what is queued. For objects whose contents

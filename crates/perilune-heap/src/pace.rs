@@ -6,6 +6,10 @@
 //! a few percent of the time; and it always keeps the expected pause, from the measured time per byte, under
 //! [`PAUSE_GOAL`].
 //!
+//! What every collection looks at though it is old (deep stacks, [`Marker::note_rescan`](crate::Marker::note_rescan)) would make a recursion that allocates quadratic, and
+//! its pauses would make the nursery small, which makes it worse. So at least as much is allocated between two collections as the
+//! last one looked at again, whatever the pause: the cost of a byte allocated is bounded.
+//!
 //! **Majors** aim at completion when the live bytes, external memory included, have grown to `pause` percent of what the last one
 //! left, and therefore start when [`START`] percent of that growth has happened. Then each minor collection is
 //! followed by a slice that takes what remains of the pause goal; nurseries are halved meanwhile, so that slices come
@@ -58,6 +62,8 @@ pub struct Pace {
     mark_cost: f64,
     /// Bytes that slices should have marked and had no time for.
     pub debt: usize,
+    /// Bytes that the last minor collection looked at though they were old, and so will the next one.
+    pub rescanned: usize,
 }
 
 impl Pace {
@@ -72,6 +78,7 @@ impl Pace {
             survival: 0.0,
             mark_cost: 0.0,
             debt: 0,
+            rescanned: 0,
         }
     }
 
@@ -133,15 +140,19 @@ impl Pace {
     }
 
     /// Bytes until the next step, which marks as well if a major is active (`marking`): halved then, so that slices come often;
-    /// less if what is kept, and what must be marked in return, would take too long; and less by the debt.
+    /// less if what is kept, and what must be marked in return, would take too long; and less by the debt. Never less than what
+    /// the step will look at again.
     pub fn until_next(&self, marking: bool) -> usize {
-        if !marking || self.fixed {
+        if self.fixed {
             return if marking { self.nursery / 2 } else { self.nursery };
+        }
+        if !marking {
+            return self.nursery.max(self.rescanned);
         }
         let per_kib = self.cost + self.survival * self.mark_cost * MARK_RATIO as f64;
         let bearable = (SLICE_GOAL / per_kib.max(1e-6) * 1024.0).min(LARGEST as f64) as usize;
         let most = bearable.min(self.nursery / 2);
-        most.saturating_sub(self.debt / MARK_RATIO).max(SMALLEST / 4)
+        most.saturating_sub(self.debt / MARK_RATIO).max(SMALLEST / 4).max(self.rescanned)
     }
 
     /// Is a major due, with `live` bytes now and `allocated` bytes allocated in all?
@@ -203,6 +214,18 @@ mod tests {
             p.after_minor(p.nursery, 0, 1 << 30, 10_000, 100_000);
         }
         assert_eq!(p.nursery, USUAL.1, "collections took a tenth of the time");
+    }
+
+    #[test]
+    fn as_much_is_allocated_as_is_looked_at_again() {
+        let mut p = Pace::new(&HeapOptions::default());
+        p.rescanned = 16 << 20;
+        for _ in 0..20 {
+            p.after_minor(16 << 20, 16 << 20, 1 << 30, 10_000_000, 20_000_000);
+        }
+        assert!(p.nursery <= LARGEST);
+        p.debt = 100 << 20;
+        assert_eq!((p.until_next(false), p.until_next(true)), (16 << 20, 16 << 20));
     }
 
     #[test]

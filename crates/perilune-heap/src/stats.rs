@@ -109,6 +109,8 @@ pub struct HeapStats {
     pub sweep_ns: u64,
     /// Objects and bytes that minor collections kept.
     pub promoted_bytes: u64,
+    /// Bytes that minor collections looked at though they were old: deep stacks.
+    pub rescanned_bytes: u64,
     /// Bytes allocated in the heap, up to the last collection.
     pub allocated_bytes: u64,
     /// Scopes that had allocated something and were ended.

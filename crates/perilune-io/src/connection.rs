@@ -11,6 +11,7 @@ use crate::tls::{self, Setup};
 use crate::waiting::{Progress, Side, Waited, read_already, reader, turn, wait};
 use perilune_domain::objects::{array, fill};
 use perilune_domain::outside::{self, Waiter};
+use perilune_stdlib::io::separators::newline;
 use perilune_vm::shared::{Element, SharedKind};
 use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
 use std::sync::Arc;
@@ -244,6 +245,29 @@ static PEEK: Native = Native::leaf("peek", |vm| {
     results(vm, outcome)
 });
 
+/// Pushes a line that is in the buffer, without anything of what waiting needs; false: [`read_line`] has to look. Of so many in a row the last is left to that one, which lets others go first now and then.
+fn line_at_hand(vm: &mut Vm, stream: &Stream, limit: usize) -> LuaResult<bool> {
+    const IN_A_ROW: u32 = 16;
+    if !stream.source().has_no_reader() {
+        return Ok(false);
+    }
+    let mut input = stream.input();
+    let bytes = input.buffer.bytes();
+    match newline(bytes) {
+        Some(at) if at <= limit && input.is_open() && input.in_a_row < IN_A_ROW => {
+            let text = &bytes[..at - usize::from(at > 0 && bytes[at - 1] == b'\r')];
+            vm.push_str(text)?;
+            input.consume(at + 1);
+            input.in_a_row += 1;
+            Ok(true)
+        }
+        _ => {
+            input.in_a_row = 0;
+            Ok(false)
+        }
+    }
+}
+
 fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Stop> {
     read(vm, stream, |vm, input| match input.find(b"\n") {
         Some(at) if at <= limit => {
@@ -264,6 +288,9 @@ fn read_line(vm: &mut Vm, stream: &Arc<Stream>, limit: usize) -> Result<u32, Sto
 static READ_LINE: Native = Native::leaf("read_line", |vm| {
     let limit = opt_bytes(vm, 2, LINE_LIMIT)?;
     let stream = this(vm)?;
+    if line_at_hand(vm, &stream, limit)? {
+        return Ok(1);
+    }
     let outcome = read_line(vm, &stream, limit);
     results(vm, outcome)
 });
@@ -311,6 +338,11 @@ static LINES: Native = Native::leaf("lines", |vm| {
 
 /// One step of it. What is not the end of the stream is an error, as with `io.lines`: a loop could not tell.
 static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
+    if let Some((stream, limit)) = lines::look_at_step::<Stream>(vm)
+        && line_at_hand(vm, stream, limit)?
+    {
+        return Ok(1);
+    }
     let (stream, limit) = lines::of_step::<Stream>(vm)?;
     match read_line(vm, &stream, limit) {
         Ok(n) => Ok(n),

@@ -1,14 +1,15 @@
 //! Any descriptor, for natives of rooms below: what `perilune_vm::host` calls `Descriptors`. The standard library's pipes, FIFOs and terminals wait here.
 //!
 //! Nothing is done to the descriptor: one that is inherited is shared with other programs, and must go on blocking for them. Who waits looks whether it is ready (`poll`) before each
-//! attempt. All who wait are woken at an edge's consequences: the first by the edge, the others by whoever has taken something (`pass_on`).
+//! attempt. What a helper does to a file on a disk is waited for here too, by a bell in place of a descriptor. All who wait are woken at an edge's consequences: the first by the edge, the others by whoever has taken something (`pass_on`).
 
+use crate::fs::FILES;
 use crate::poller::{self, Registration};
 use crate::slot::{Left, Slot, Wakes};
 use perilune_domain::outside::{self, Awaited, Turn, Waiter};
 use perilune_trace::ObjectKind;
 use perilune_trace::event::Verb;
-use perilune_vm::host::{Aside, Descriptors, Direction, Watch, Watchable};
+use perilune_vm::host::{Aside, Descriptors, Direction, Doing, Subject, Watch, Watchable, Work};
 use perilune_vm::{LuaResult, Vm};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
@@ -32,8 +33,13 @@ struct Watched {
 
 /// What is put aside: dropped with the wait, it takes the waiter back.
 struct Waits {
-    from: Option<(Arc<Watched>, Direction, Left)>,
+    from: Option<(Arc<dyn HasSlots>, Direction, Left)>,
     aside: Option<Aside>,
+}
+
+/// In which waiters are left.
+trait HasSlots: Send + Sync {
+    fn slot(&self, direction: Direction) -> &Slot<Arc<Waiter>>;
 }
 
 impl Drop for Waits {
@@ -51,12 +57,88 @@ fn over(vm: &mut Vm) -> Option<Aside> {
     waits.and_then(|mut waits| waits.aside.take())
 }
 
-impl Watched {
+/// Begins a wait for one of `slots`, which `object` has.
+fn wait<T: HasSlots + Awaited + 'static>(
+    vm: &mut Vm,
+    object: Arc<T>,
+    verb: Verb,
+    direction: Direction,
+    aside: Aside,
+) -> LuaResult<Option<Aside>> {
+    let waiter = outside::begin(vm, verb, Arc::clone(&object) as _)?;
+    let Ok(left) = object.slot(direction).leave(waiter) else {
+        outside::finish(vm);
+        return Ok(Some(aside));
+    };
+    outside::set_data(vm, Waits { from: Some((object, direction, left)), aside: Some(aside) });
+    if outside::sleeps(vm) {
+        return Err(vm.park());
+    }
+    Ok(over(vm))
+}
+
+impl HasSlots for Watched {
     fn slot(&self, direction: Direction) -> &Slot<Arc<Waiter>> {
         match direction {
             Direction::Read => &self.registration.source.read,
             Direction::Write => &self.registration.source.write,
         }
+    }
+}
+
+/// What a helper does, or a thread of somebody else.
+struct Bell {
+    what: Doing,
+    reading: Slot<Arc<Waiter>>,
+    writing: Slot<Arc<Waiter>>,
+}
+
+impl HasSlots for Bell {
+    fn slot(&self, direction: Direction) -> &Slot<Arc<Waiter>> {
+        match direction {
+            Direction::Read => &self.reading,
+            Direction::Write => &self.writing,
+        }
+    }
+}
+
+impl Awaited for Bell {
+    fn kind(&self) -> ObjectKind {
+        ObjectKind::Operation
+    }
+    fn name(&self) -> String {
+        match &self.what.what {
+            Subject::Name(name) => format!("{} '{}'", self.what.verb, String::from_utf8_lossy(name)),
+            Subject::Descriptor(number) => format!("{} '{}'", self.what.verb, path_of(*number)),
+        }
+    }
+}
+
+impl Watch for Bell {
+    fn clear(&self, direction: Direction) {
+        self.slot(direction).clear();
+    }
+
+    fn wait(self: Arc<Self>, vm: &mut Vm, direction: Direction, aside: Aside) -> LuaResult<Option<Aside>> {
+        wait(vm, self, Verb::WaitsFor, direction, aside)
+    }
+
+    fn give_up(&self, direction: Direction) {
+        self.slot(direction).raise(false, Wakes::All);
+    }
+
+    fn pass_on(&self, direction: Direction) {
+        self.slot(direction).wake(Wakes::All);
+    }
+
+    fn end(&self) {}
+}
+
+/// What the system calls the file with this descriptor.
+fn path_of(number: i32) -> String {
+    match std::fs::read_link(format!("/proc/self/fd/{number}")) {
+        Ok(path) => path.display().to_string(),
+        Err(_) => number.to_string(),
     }
 }
 
@@ -78,10 +160,7 @@ impl Awaited for Watched {
     fn name(&self) -> String {
         let looked_up = || match self.kind {
             ObjectKind::Process => command(self.number),
-            _ => match std::fs::read_link(format!("/proc/self/fd/{}", self.number)) {
-                Ok(path) => path.display().to_string(),
-                Err(_) => self.number.to_string(),
-            },
+            _ => path_of(self.number),
         };
         self.name.get_or_init(looked_up).clone()
     }
@@ -130,6 +209,14 @@ impl Descriptors for Poller {
         }
         Ok(over(vm))
     }
+
+    fn bell(&self, what: Doing) -> Arc<dyn Watch> {
+        Arc::new(Bell { what, reading: Slot::default(), writing: Slot::default() })
+    }
+
+    fn put(&self, work: Work) -> Result<(), Work> {
+        FILES.offer(work).map_err(|(_, work)| work)
+    }
 }
 
 impl Watch for Watched {
@@ -143,16 +230,7 @@ impl Watch for Watched {
             Direction::Read => Verb::Reads,
             Direction::Write => Verb::Writes,
         };
-        let waiter = outside::begin(vm, verb, Arc::clone(&self) as _)?;
-        let Ok(left) = self.slot(direction).leave(waiter) else {
-            outside::finish(vm);
-            return Ok(Some(aside));
-        };
-        outside::set_data(vm, Waits { from: Some((self, direction, left)), aside: Some(aside) });
-        if outside::sleeps(vm) {
-            return Err(vm.park());
-        }
-        Ok(over(vm))
+        wait(vm, self, verb, direction, aside)
     }
 
     fn give_up(&self, direction: Direction) {

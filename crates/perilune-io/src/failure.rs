@@ -145,6 +145,7 @@ fn code_of(error: Errno) -> String {
         Errno::NOTCONN => "ENOTCONN",
         Errno::NOTDIR => "ENOTDIR",
         Errno::NOTSOCK => "ENOTSOCK",
+        Errno::NOTTY => "ENOTTY",
         Errno::OPNOTSUPP => "EOPNOTSUPP",
         Errno::PROTO => "EPROTO",
         Errno::PROTONOSUPPORT => "EPROTONOSUPPORT",

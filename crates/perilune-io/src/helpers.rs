@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use parking_lot::{Condvar, Mutex};
 use perilune_domain::outside::{self, Awaited, Reason, Turn, Waiter};
 use perilune_trace::event::Verb;
+use perilune_vm::host::Work;
 use perilune_vm::{LuaResult, Vm};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,9 +40,6 @@ struct Queue {
     idle: usize,
 }
 
-/// Does it and leaves the answer.
-type Work = Box<dyn FnOnce() + Send>;
-
 impl Desk {
     /// A desk where nobody works yet.
     pub const fn new(name: &'static str, what: &'static str, most: usize, longest: usize) -> Desk {
@@ -67,9 +65,17 @@ impl Desk {
     /// # Errors
     /// There is too much to do, or there is no thread.
     pub fn put(&'static self, work: Work) -> Result<(), Failure> {
+        self.offer(work).map_err(|(failure, _)| failure)
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// There is too much to do, or there is no thread: the work comes back.
+    pub fn offer(&'static self, work: Work) -> Result<(), (Failure, Work)> {
         let mut queue = self.queue.lock();
         if queue.work.len() >= self.longest {
-            return Err(Failure::Busy(format!("{} {} already", self.longest, self.what)));
+            return Err((Failure::Busy(format!("{} {} already", self.longest, self.what)), work));
         }
         queue.work.push_back(work);
         if queue.work.len() > queue.idle && queue.helpers < self.most {
@@ -80,11 +86,11 @@ impl Desk {
                 .spawn(|| self.help());
             if let Err(error) = helper {
                 queue.helpers -= 1;
-                if queue.helpers == 0 {
-                    let refused = queue.work.pop_back();
+                if queue.helpers == 0
+                    && let Some(refused) = queue.work.pop_back()
+                {
                     drop(queue);
-                    drop(refused);
-                    return Err(Failure::Busy(format!("no thread for work that blocks: {error}")));
+                    return Err((Failure::Busy(format!("no thread for work that blocks: {error}")), refused));
                 }
             }
         }

@@ -40,6 +40,7 @@
 //! | `file.rs`, `sendfile.rs` | files that are open: `fs.open`, `c:send_file` |
 //! | `service.rs` | what a supervisor gives and hears: `net.inherited`, `net.notify` |
 //! | `signal.rs` | `perilune.signal`: signals as messages |
+//! | `tty.rs` | `perilune.tty`: terminals |
 //! | `descriptors.rs` | any descriptor, for natives of rooms below |
 //! | `process/`, `signal_names.rs` | `perilune.process`: `mod.rs` a process and its end, `start.rs` what is started, `run.rs` from the beginning to the end |
 //! | `writing.rs` | what modules write by themselves |
@@ -91,6 +92,7 @@ mod tls;
 #[cfg(not(feature = "tls"))]
 #[path = "no_tls.rs"]
 mod tls;
+mod tty;
 mod udp;
 mod waiting;
 mod watch;
@@ -102,6 +104,7 @@ use perilune_vm::Native;
 
 pub use descriptors::descriptors;
 pub use poller::{Wish, poll_by_workers, wish};
+pub use tty::restore_terminal;
 
 /// For rooms above this one that make natives on connections: protocols.
 pub mod protocol {
@@ -129,6 +132,7 @@ pub fn modules() -> Vec<Module> {
         Module(&luasocket::HTTPS),
         Module(&signal::MODULE),
         Module(&fs::MODULE),
+        Module(&tty::MODULE),
     ]
 }
 

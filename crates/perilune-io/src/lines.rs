@@ -11,7 +11,16 @@ pub fn iterator(vm: &mut Vm, step: &'static Native, limit: usize) -> LuaResult<u
     vm.ret(next)
 }
 
-/// What the iterator goes over whose step runs, and the longest line.
+/// What the iterator goes over whose step runs, and the longest line, for as long as that step runs.
+pub fn look_at_step<'a, T: SharedObject>(vm: &mut Vm) -> Option<(&'a T, usize)> {
+    let object: *const dyn SharedObject = &**vm.upvalue(1).as_shared()?.object();
+    // SAFETY: the running closure has the object as its upvalue, and keeps it alive.
+    let object: &'a dyn std::any::Any = unsafe { &*object };
+    let limit = vm.upvalue(2).as_int()?;
+    Some((object.downcast_ref()?, usize::try_from(limit).unwrap_or(usize::MAX)))
+}
+
+/// The same, to keep.
 pub fn of_step<T: SharedObject>(vm: &mut Vm) -> LuaResult<(Arc<T>, usize)> {
     let object = vm.upvalue(1).as_shared().map(|r| r.object().clone());
     let object = object.and_then(|object| downcast_arc::<T>(object).ok());

@@ -17,7 +17,7 @@ use crate::cases::Ready;
 use crate::connection::CONNECTION;
 use crate::dial;
 use crate::failure::Failure;
-use crate::keep::Kept;
+use crate::keep::{self, Kept};
 use crate::options;
 use crate::poller::{self, Registration, Source};
 use crate::serve;
@@ -78,8 +78,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Its address is free when this returns. Under no lock.
-    fn close(&self) -> bool {
+    /// Its address is free when this returns. Its servers are told, with the seconds that there are for what is going on, if somebody says so. Under no lock.
+    fn close(&self, grace: Option<f64>) -> bool {
         // More of them than the queue has room for come without end.
         let mut left = if self.kept.is_kept() { MOST_KEPT } else { 0 };
         while left > 0
@@ -90,7 +90,7 @@ impl Listener {
         }
         self.registration.end_now();
         let first = self.shut();
-        self.kept.tell();
+        self.kept.tell(grace);
         first
     }
 
@@ -537,14 +537,26 @@ static NEXT: Native = Native::leaf("accept", |vm| match accept(vm, None)? {
     Err(failure) => Err(vm.error(failure.message())),
 });
 
-/// `l:close()`: true if it was open. Who waits gets `nil, "closed"`.
+/// `l:close()`: true if it was open. Who waits gets `nil, "closed"`. `l:close(grace)`: waits for `l:serve`, which has so many seconds; true if nothing had to be cancelled.
 static CLOSE: Native = Native::leaf("close", |vm| {
-    let first = this(vm)?.close();
-    vm.ret(first)
+    let listener = this(vm)?;
+    if vm.arg_is_none_or_nil(2) {
+        let first = listener.close(None);
+        return vm.ret(first);
+    }
+    let grace = vm.check_num(2)?;
+    if grace.is_nan() || grace < 0.0 {
+        return Err(vm.arg_error(2, "a number of seconds must not be negative"));
+    }
+    if !keep::has_waited_for_keepers(vm)? {
+        listener.close(Some(grace));
+    }
+    let by_themselves = keep::wait_for_keepers(vm, &listener)?;
+    vm.ret(by_themselves)
 });
 
 static AT_SCOPE_END: Native = Native::leaf("close", |vm| {
-    this(vm)?.close();
+    this(vm)?.close(None);
     Ok(0)
 });
 

@@ -1,6 +1,6 @@
 -- A listener that is served: `l:serve(handler)`, and how its connections are spread over domains. The essay is in serve.rs.
 local serving, serve, keep = ...
-local error, ipairs, pcall, setmetatable, tostring, traceback, type, xpcall = error, ipairs, pcall, setmetatable, tostring, debug.traceback, type, xpcall
+local error, ipairs, math_type, pcall, setmetatable, tostring, traceback, type, xpcall = error, ipairs, math.type, pcall, setmetatable, tostring, debug.traceback, type, xpcall
 local pl = require "perilune"
 
 -- Connections that a domain has not accepted, at most.
@@ -79,7 +79,6 @@ local function hand_out_rest(crew, listener)
 end
 
 local function hand_out(crew, listener, refused)
-  local kept <close> = keep(listener)
   while true do
     local connection, message, code = listener:accept()
     if connection then
@@ -113,17 +112,24 @@ end
 -- With 'closed', a channel, the end of the listener ends only that: connections go on until this is cancelled.
 local function run(crew, listener, refused, closed)
   local crew <close> = crew
+  local kept, closing = keep(listener)
+  -- Whoever closes the listener waits for its keepers, but not for connections that go on.
+  local until_the_end <close> = not closed and kept or nil
   pl.scope(function(s)
     for _, one in ipairs(crew) do s:spawn(join, crew, one) end
     s:spawn(function()
+      local until_closed <close> = closed and kept or nil
       hand_out(crew, listener, refused)
       if closed then return closed:close() end
+      local grace = closing:recv(1)
+      if math_type(grace) then crew.grace = grace end
       for _, one in ipairs(crew) do
         one.inbox:close()
         one.control:send("close", crew.grace)
       end
     end)
   end)
+  if not crew.all_ended then kept:give_up() end
   return crew.all_ended
 end
 
@@ -166,16 +172,24 @@ end
 local function here(source, control, handler, options)
   local permits = pl.semaphore(options.max)
   local all_ended = true
+  -- Until all connections have ended: whoever closes the listener may wait for that.
+  local kept <close>, closing = keep(source)
   pl.scope(function(s)
     local function give_up(grace)
       pl.sleep(grace)
       all_ended = false
+      if kept then kept:give_up() end
       s:cancel "the listener is closed"
     end
-    local kept <close>, closing = keep(source)
     if closing then
-      -- Also while there is no room for more.
-      s:daemon(function() if closing:recv() then give_up(options.grace) end end)
+      -- Also while there is no room for more. It may be closed twice: who has less time comes first.
+      s:daemon(function()
+        while true do
+          local grace = closing:recv()
+          if grace == nil then return end
+          s:daemon(give_up, grace == true and options.grace or grace)
+        end
+      end)
     else
       s:daemon(function()
         local word, time = control:recv()

@@ -72,6 +72,8 @@ pub struct Input {
     searched: (Vec<u8>, usize),
     /// All who wait, in both directions, are to be woken when the lock is let go of.
     announces: bool,
+    /// Lines that were handed out without more than a look at the buffer.
+    pub in_a_row: u32,
 }
 
 /// The input under its lock. Who lets go of it wakes, after that, those who are to know what has happened to the session.
@@ -272,6 +274,7 @@ impl Stream {
                 drained: false,
                 searched: (Vec::new(), 0),
                 announces: false,
+                in_a_row: 0,
             }),
             output: Mutex::new(Output {
                 fd: output,

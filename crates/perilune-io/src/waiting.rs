@@ -93,6 +93,7 @@ impl<T: Waited> Drop for Aside<T> {
         let source = self.socket.source();
         match self.side {
             Side::Read => {
+                source.parked.fetch_sub(1, Ordering::AcqRel);
                 source.read.take_back(self.left);
                 // It may have been woken for another one that waits for the same handshake.
                 if !self.tried && source.read.may_be_ready() {
@@ -123,7 +124,12 @@ pub struct Progress {
 pub fn turn<T: Waited>(vm: &mut Vm, socket: &Arc<T>, side: Side) -> LuaResult<Progress> {
     match outside::woken(vm)? {
         Turn::First => {
-            outside::give_way(vm)?;
+            if let Err(park) = outside::give_way(vm) {
+                if side == Side::Read {
+                    socket.source().yielded.fetch_add(1, Ordering::AcqRel);
+                }
+                return Err(park);
+            }
             let deadline = socket.deadline(side);
             Ok(Progress { is_first: true, deadline, is_over: false, done: 0 })
         }
@@ -134,7 +140,11 @@ pub fn turn<T: Waited>(vm: &mut Vm, socket: &Arc<T>, side: Side) -> LuaResult<Pr
             Ok(match waited {
                 Some((_, progress)) => progress,
                 // It gave way.
-                None => Progress { is_first: true, deadline: socket.deadline(side), is_over: false, done: 0 },
+                None => {
+                    let less = |n: u32| n.checked_sub(1);
+                    let _ = socket.source().yielded.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+                    Progress { is_first: true, deadline: socket.deadline(side), is_over: false, done: 0 }
+                }
             })
         }
     }
@@ -196,6 +206,9 @@ pub fn wait<T: Waited, L>(
     drop(locked);
     if let Ok(left) = left {
         let before = if seen::is_on() { socket.look(side) } else { None };
+        if side == Side::Read {
+            source.parked.fetch_add(1, Ordering::AcqRel);
+        }
         let aside = Aside {
             socket: Arc::clone(socket),
             side,

@@ -10,6 +10,9 @@
 //! A tick costs some twenty microseconds, as waking a thread does, and all that follows from it has to be worth something in the time that is left. So ticks begin after [`FIRST`], and get rarer as the program's processor time grows:
 //! one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most [`LONGEST`].
 //!
+//! The thread sleeps by the clock, but where others run too, or the program waits for most of the time, little of its processor time goes by meanwhile, and each tick would cost it several times as much of that. So a tick
+//! for which too little has gone by is put off, once, for as long as the rest is expected to take ([`put_off`]).
+//!
 //! # Compiling
 //! Recordings go to the thread, in the order in which they were made; while it compiles there are no ticks. What it spends is limited (`budget.rs`), and nothing that compiling needs is made before something is compiled.
 //! Machine code is for all domains: each gets it in its mailbox, and a bit in its interrupt word. A domain that has
@@ -44,6 +47,8 @@ const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(5);
 /// In between: this part of what the program has taken.
 const PERIODS: u32 = 8;
+/// A tick is put off by at most so many periods.
+const MOST_PUT_OFF: u32 = 8;
 /// As many recordings wait to be compiled.
 const QUEUE: usize = 4;
 /// After so many ticks in a row that nobody saw the thread waits.
@@ -194,6 +199,9 @@ impl Shared {
         let (mut before, mut unseen) = (0, 0);
         let begun = Duration::from_nanos(budget.program());
         let mut period = FIRST.saturating_sub(begun).max(SHORTEST);
+        // What the program had taken at the last tick, and whether the next one has been put off.
+        let (mut ticked, mut late) = (budget.program(), false);
+        let mut stopped = false;
         loop {
             match self.next(period, before) {
                 Err(()) => return,
@@ -206,7 +214,19 @@ impl Shared {
                     }
                 }
                 Ok(None) => {
+                    let program = budget.program();
+                    let (regular, used) = (regular(program), Duration::from_nanos(program - ticked));
                     let seen = self.seen.load(Ordering::SeqCst);
+                    if std::mem::take(&mut stopped) {
+                        // The last tick has only just been seen.
+                        (before, period, ticked) = (seen, regular, program);
+                        continue;
+                    }
+                    if let Some(more) = put_off(regular, used).filter(|_| !late) {
+                        (period, late) = (more, true);
+                        continue;
+                    }
+                    (ticked, late) = (program, false);
                     unseen = if seen == before { unseen + 1 } else { 0 };
                     before = seen;
                     if budget.is_due() {
@@ -214,14 +234,28 @@ impl Shared {
                     }
                     self.tick();
                     if unseen >= UNSEEN {
-                        unseen = 0;
+                        (unseen, stopped) = (0, true);
                         self.stopped.store(true, Ordering::SeqCst);
                     }
-                    period = Duration::from_nanos(budget.program() / PERIODS as u64).clamp(SHORTEST, LONGEST);
+                    period = regular;
                 }
             }
         }
     }
+}
+
+/// From one tick to the next, of a program that has taken so many nanoseconds.
+fn regular(program: u64) -> Duration {
+    Duration::from_nanos(program / PERIODS as u64).clamp(SHORTEST, LONGEST)
+}
+
+/// For how long a tick is put off that is due after `period` of the program's processor time, when it has taken so much since the last one in that time by the clock.
+fn put_off(period: Duration, used: Duration) -> Option<Duration> {
+    // A program that has one processor for itself has taken nearly all of it.
+    let rest = (period / 2).checked_sub(used).filter(|rest| !rest.is_zero())?;
+    let rate = used.as_secs_f64() / period.as_secs_f64();
+    let most = period * MOST_PUT_OFF;
+    Some(Duration::try_from_secs_f64(rest.as_secs_f64() / rate).map_or(most, |more| more.min(most)))
 }
 
 impl Specializer for Background {
@@ -293,5 +327,29 @@ impl Specializer for Background {
             self.shared.news.notify_one();
         }
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_millis(4);
+
+    #[test]
+    fn ticks_come_at_their_time_if_the_program_has_a_processor() {
+        assert_eq!(put_off(PERIOD, PERIOD), None);
+        assert_eq!(put_off(PERIOD, PERIOD / 2), None);
+        // Several domains.
+        assert_eq!(put_off(PERIOD, PERIOD * 3), None);
+    }
+
+    #[test]
+    fn ticks_are_put_off_where_others_run() {
+        // A quarter of the time: half a period has been taken after as much time again.
+        let more = put_off(PERIOD, PERIOD / 4).unwrap();
+        assert!(more > PERIOD * 9 / 10 && more < PERIOD * 11 / 10, "{more:?}");
+        assert_eq!(put_off(PERIOD, PERIOD / 1000), Some(PERIOD * MOST_PUT_OFF));
+        assert_eq!(put_off(PERIOD, Duration::ZERO), Some(PERIOD * MOST_PUT_OFF));
     }
 }

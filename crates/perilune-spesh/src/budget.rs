@@ -2,8 +2,8 @@
 //!
 //! # Investments
 //! Nobody knows how long a program goes on. The best guess is that it does so for as long as it has run ([`Budget::expected`]): the programs of which this is false for the moment at which they are asked
-//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: a program that ends at once has then lost as much as it would have saved, at most;
-//! with 1.5 instead, 2.5, or 5, programs of .3 s lost more by waiting. The longer it runs, the smaller the gains that are worth something.
+//! are as many as those of which it is true. So what machine code is expected to save in that time has to be [`MARGIN`] times what it costs to make it: the longer a program runs, the smaller the gains that are worth something. With 1 instead of a half, programs
+//! of half a second lose more by waiting than others save.
 //!
 //! # The quota
 //! However much would be gained, compiling takes at most [`PART`] of the processor time that the program takes, and what has been saved up for it is at most [`SAVED`]. What is spent beyond that is a debt, and nothing is compiled
@@ -17,16 +17,22 @@
 //! Rejected: thresholds of rounds and calls alone. They ask how hot a function is, not what is gained by compiling it, nor what has been spent.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is expected to be gained is to be so many times the cost.
-const MARGIN: f64 = 1.0;
+const MARGIN: f64 = 0.5;
+/// What saves less than this part of the program's time has to gain more,
+const LITTLE: f64 = 0.15;
+/// by up to so many times the cost: both are estimates, and where little is to be gained nothing is lost by waiting until it is sure.
+const CAUTION: f64 = 1.5;
 /// One part of so many of the program's time may be spent.
 const PART: i64 = 16;
 /// What may have been saved up, in nanoseconds.
 const SAVED: i64 = 35_000_000;
 /// Functions with more instructions are not compiled.
 pub const LARGEST: usize = 800;
+/// What a draft costs, of what compiling does.
+pub const DRAFT: f64 = 0.25;
 /// What an instruction of the interpreter takes, in nanoseconds.
 const INSTRUCTION: f64 = 3.0;
 
@@ -102,16 +108,17 @@ impl Budget {
         self.allowance <= 0
     }
 
-    /// What is worth this much of a recording's instructions, done by the interpreter, is worth so many nanoseconds until the program ends.
+    /// What is worth this much of the average recording's instructions, done by the interpreter, is worth so many nanoseconds until the program ends.
     pub fn worth(&self, instructions: f64, recording: Window) -> f64 {
         instructions * INSTRUCTION / recording.nanos() * self.expected() as f64
     }
 
     /// Whether to spend `cost` nanoseconds to save what is worth `worth`. If not, there is an appointment.
     pub fn invests(&self, worth: f64, cost: f64) -> bool {
-        let enough = worth >= cost * MARGIN;
+        let margin = margin(worth / self.expected().max(1) as f64);
+        let enough = worth >= cost * margin;
         if !enough && worth > 0.0 {
-            self.returns_at((self.program as f64 * cost * MARGIN / worth) as u64);
+            self.returns_at((self.program as f64 * cost * margin / worth) as u64);
         }
         enough
     }
@@ -132,19 +139,24 @@ impl Budget {
     }
 }
 
-/// How long a recording has taken.
+/// How many times the cost is to be gained, where this part of the program's time is.
+fn margin(part: f64) -> f64 {
+    MARGIN + CAUTION * (1.0 - part / LITTLE).clamp(0.0, 1.0)
+}
+
+/// How long a recording has taken, on average.
 #[derive(Clone, Copy)]
 pub struct Window {
     /// Nanoseconds of processor time that library functions and allocations have taken.
-    pub library: u64,
+    pub library: f64,
     /// Instructions that have been recorded.
-    pub instructions: u64,
+    pub instructions: f64,
 }
 
 impl Window {
     /// What the program would have taken without being recorded. (To take what recording costs from what all has taken does not do: on a busy machine the rest is anything.)
     fn nanos(self) -> f64 {
-        (self.instructions as f64 * INSTRUCTION + self.library as f64).max(1.0)
+        (self.instructions * INSTRUCTION + self.library).max(1.0)
     }
 }
 
@@ -152,11 +164,13 @@ impl Window {
 pub struct Price {
     /// Nanoseconds for an instruction of intermediate form.
     each: AtomicU64,
+    /// Nothing has been compiled yet.
+    guessed: AtomicBool,
 }
 
 impl Default for Price {
     fn default() -> Price {
-        Price { each: AtomicU64::new(1_400) }
+        Price { each: AtomicU64::new(1_400), guessed: AtomicBool::new(true) }
     }
 }
 
@@ -174,10 +188,42 @@ impl Price {
         self.of(instructions * EXPANSION, before)
     }
 
+    /// The draft of so many has cost this: until something has been compiled that tells how fast the machine is. Others may run on it, too.
+    pub fn learn_from_draft(&self, size: usize, nanos: u64) {
+        if self.guessed.load(Ordering::Relaxed) {
+            let each = (nanos as f64 / DRAFT / (size as f64).max(1.0)) as u64;
+            self.each.store(self.each.load(Ordering::Relaxed).midpoint(each), Ordering::Relaxed);
+        }
+    }
+
     /// So many have cost this.
     pub fn learn(&self, size: usize, nanos: u64) {
+        self.guessed.store(false, Ordering::Relaxed);
         let each = nanos / (size as u64).max(1);
         let known = self.each.load(Ordering::Relaxed);
         self.each.store((known * 3 + each) / 4, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_saves_little_has_to_gain_more_than_it_costs() {
+        assert!((margin(0.5) - MARGIN).abs() < 1e-9 && (margin(LITTLE) - MARGIN).abs() < 1e-9);
+        assert!(margin(LITTLE / 2.0) > MARGIN + CAUTION / 3.0);
+        assert!((margin(0.0) - MARGIN - CAUTION).abs() < 1e-9);
+    }
+
+    #[test]
+    fn drafts_tell_how_fast_the_machine_is_until_something_is_compiled() {
+        let (slow, quick) = (Price::default(), Price::default());
+        slow.learn_from_draft(1000, 1_000_000);
+        assert!(slow.of(100, 0) > 1.5 * quick.of(100, 0));
+        quick.learn(1000, 1_400_000);
+        let known = quick.of(100, 0);
+        quick.learn_from_draft(1000, 1_000_000);
+        assert!((quick.of(100, 0) - known).abs() < 1e-9);
     }
 }

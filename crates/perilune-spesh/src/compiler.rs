@@ -1,7 +1,7 @@
 //! From logs to machine code: what is worth compiling is compiled, and written down.
 
 use crate::backend::{Backend, Options, Unsupported};
-use crate::budget::{self, Budget, Price, Stopwatch, Window};
+use crate::budget::{self, Budget, DRAFT, Price, Stopwatch, Window};
 use crate::lower::{self, Cost, Draft, Failures, Task};
 use crate::memory::{self, Code, CodeMemory, Kind, Refused};
 use crate::perf::{Perf, Source};
@@ -29,8 +29,6 @@ const MOST_CALLEES: usize = 50;
 const WORTH: f64 = 0.85;
 /// The same where it must not be a loss: what a recording says of the time after it is not exact.
 const SURE: f64 = 0.7;
-/// What a draft costs, of what compiling does.
-const DRAFT: f64 = 0.25;
 
 /// Why something is not compiled.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +89,7 @@ struct Candidate {
     log: Arc<Log>,
     unit: Unit,
     what: What,
-    /// Of all that is known of the function, which part this recording is.
+    /// Of all that is known of the function, which part the average recording has.
     part: f64,
     /// What compiling it is expected to cost, in nanoseconds.
     price: f64,
@@ -238,21 +236,22 @@ impl Compiler {
         recording: Recording,
         mut budget: Option<&mut Budget>,
     ) -> Vec<(usize, Arc<MachineCode>)> {
-        if budget.as_deref_mut().is_some_and(Budget::is_spent) {
-            return Vec::new();
-        }
-        let window = Window { library: recording.library, instructions: recording.instructions as u64 };
+        let window = self.profiles.begins(&recording);
+        let is_spent = budget.as_deref_mut().is_some_and(Budget::is_spent);
         let purse = budget.map(|budget| (&*budget, window));
         // A call that leaves machine code costs its caller more than a small function does.
         let counts = |log: &Log| log.weight() + log.calls() as u64 * lower::LEAVING as u64;
-        let add =
-            |log: Log| (log.weight(), counts(&log) * SHARE >= self.quota as u64, self.profiles.add(log));
-        let logs: Vec<(u64, bool, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
-        let heavy = logs.iter().enumerate();
-        let heavy = heavy.filter(|(_, (_, heavy, _))| *heavy);
+        let add = |log: Log| (counts(&log) * SHARE >= self.quota as u64, self.profiles.add(log));
+        let logs: Vec<(bool, Arc<Log>)> = recording.logs.into_iter().map(add).collect();
+        // What has been recorded is known from now on, whether there is time to make something of it or not.
+        if is_spent {
+            return Vec::new();
+        }
+        let heavy = logs.iter().enumerate().filter(|(_, (heavy, _))| *heavy);
         let mut candidates: Vec<Candidate> = heavy
-            .filter_map(|(number, (weight, _, log))| {
-                self.candidate(number, *weight as f64, Arc::clone(log), purse)
+            .filter_map(|(number, (_, log))| {
+                let usual = self.profiles.usual_weight(log);
+                self.candidate(number, usual, Arc::clone(log), purse)
             })
             .collect();
         let part = if purse.is_some() { SURE } else { WORTH };
@@ -297,8 +296,8 @@ impl Compiler {
         let mut whys = whys.into_iter();
         candidates.retain(|one| {
             let why = whys.next().flatten();
-            if matches!(why, Some(Why::NoGain(_))) {
-                self.profiles.gains_nothing(&one.log);
+            if let Some(Why::NoGain(cost)) = why {
+                self.profiles.gains_nothing(&one.log, cost.part());
             }
             if let (Some(why), What::Draft(drafted)) = (why, &one.what) {
                 let (of, draft) = ((&one.log, &one.unit), &drafted.draft);
@@ -314,17 +313,17 @@ impl Compiler {
     fn candidate(
         &self,
         number: usize,
-        recent: f64,
+        usual: f64,
         log: Arc<Log>,
         purse: Option<(&Budget, Window)>,
     ) -> Option<Candidate> {
         let unit = units::choose(&log)?;
-        let part = recent / (log.weight() as f64).max(1.0);
+        let part = usual / (log.weight() as f64).max(1.0);
         let what = match self.profiles.code(&log, &unit) {
             Some(code) => What::Code(code),
             None if self.profiles.is_short(&log, &unit) => return None,
             None if purse.is_some() && self.profiles.is_hopeless(&log) => return None,
-            None => What::Draft(Box::new(self.drafted(recent, &log, &unit, purse)?)),
+            None => What::Draft(Box::new(self.drafted(usual, &log, &unit, purse)?)),
         };
         let size = if let What::Draft(drafted) = &what { drafted.draft.size } else { 0 };
         let price = self.price.of(size, self.profiles.compiled(&log));
@@ -334,7 +333,7 @@ impl Compiler {
     /// The draft of a function, if it may be worth compiling.
     fn drafted(
         &self,
-        recent: f64,
+        usual: f64,
         log: &Arc<Log>,
         unit: &Unit,
         purse: Option<(&Budget, Window)>,
@@ -344,7 +343,7 @@ impl Compiler {
         let price = self.price.of_bytecode(unit.len(), self.profiles.compiled(log));
         let price = price * DRAFT * f64::exp2(self.profiles.tries(log) as f64);
         let is_worth_it = match purse {
-            Some((budget, window)) => budget.invests(budget.worth(Cost::best(recent), window), price),
+            Some((budget, window)) => budget.invests(budget.worth(Cost::best(usual), window), price),
             None => self.profiles.may_try(log),
         };
         if unit.len() > budget::LARGEST || !is_worth_it {
@@ -364,8 +363,12 @@ impl Compiler {
         };
         let failures_of_callees = callees.iter().map(of_callee).collect();
         let mut drafted = Drafted { used, draft: Draft::default(), failures, callees, failures_of_callees };
+        let begun = Stopwatch::start();
         match catch_unwind(AssertUnwindSafe(|| lower::draft(drafted.task(log, unit, self.trials)))) {
-            Ok(draft) => drafted.draft = draft,
+            Ok(draft) => {
+                self.price.learn_from_draft(draft.size, begun.nanos());
+                drafted.draft = draft;
+            }
             Err(_) if cfg!(debug_assertions) => panic!("the compiler has failed"),
             Err(_) => return None,
         }
@@ -378,7 +381,7 @@ impl Compiler {
         if cost.is_below(SURE) || self.decisions.are_kept() {
             return false;
         }
-        self.profiles.gains_nothing(log);
+        self.profiles.gains_nothing(log, cost.part());
         let (mut draft, callees) = (Draft::default(), HashMap::new());
         draft.stepped = plain;
         let subject = subject((log, unit), &draft, &callees);

@@ -4,12 +4,23 @@
 //! last one was made from. Nothing here keeps a prototype or a code alive: who is gone is forgotten when the next ones are noted.
 //!
 //! Code that was given up (`perilune_vm::machine`) is not handed out again: it has met what the statistics did not know.
+//!
+//! # What part of the program a function is
+//! A recording is a few ten microseconds long, and begins where a tick has found something that is interpreted. What has the most of it may be a thousandth of the program: with many functions of that kind, one after the other
+//! is found, compiled, and gains nothing. So what a function is worth is asked of all recordings together, the last ones counting for more ([`FADES`]: programs go through phases).
+//!
+//! Rejected: the last recording alone (`programs/compiler` spent all that compiling may cost on its parser, 5% of it, and interpreted its loop, 68%, for 200 ms); the part of the ticks that found something interpreted as
+//! a factor (what is worth compiling came too late: code of `programs/harbour` and `adventure` by a fifth of the program); what ticks have found, by function (they are too few in the first tenth of a second).
 
+use crate::budget::Window;
 use crate::units::Unit;
 use perilune_syntax::Proto;
-use perilune_vm::machine::{Exits, Log, MachineCode};
+use perilune_vm::machine::{Exits, Log, MachineCode, Recording};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Two drafts say the same if their costs are as near as this, as parts of what the interpreter does.
+const SAME: f64 = 0.02;
 
 /// What is known of a function. The log keeps the prototype, until the next time that somebody looks whether anybody else does.
 struct Profile {
@@ -23,10 +34,47 @@ struct Profile {
     logs: u32,
     /// So many logs there have to be until the next draft: the last one said that nothing would be gained.
     next: u32,
+    /// Which part of what the interpreter does machine code would have cost by that.
+    hopeless: f64,
     /// How often machine code has been made.
     compiled: u32,
     /// How often code of its loops had been entered for next to nothing when that was last looked at, and how many logs there have to be before the like of it is made again.
     short: (u32, u32),
+    /// How many of its instructions have been recorded, fading, as of that recording.
+    weight: (f64, u32),
+}
+
+/// What a recording counts for when there has been one more.
+const FADES: f64 = 0.75;
+
+/// What recordings have been like, fading. An average is this, divided by `count`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recordings {
+    number: u32,
+    count: f64,
+    instructions: f64,
+    library: f64,
+}
+
+impl Recordings {
+    /// There is one more.
+    fn add(&mut self, recording: &Recording) {
+        let fade = |sum: &mut f64, value: f64| *sum = *sum * FADES + value;
+        self.number = self.number.wrapping_add(1);
+        fade(&mut self.count, 1.0);
+        fade(&mut self.instructions, recording.instructions as f64);
+        fade(&mut self.library, recording.library as f64);
+    }
+
+    /// What is left by now of what was `weight` at recording `at`.
+    fn faded(&self, (weight, at): (f64, u32)) -> f64 {
+        weight * FADES.powi(self.number.wrapping_sub(at).min(1000) as i32)
+    }
+
+    /// The average one.
+    fn window(&self) -> Window {
+        Window { library: self.library / self.count, instructions: self.instructions / self.count }
+    }
 }
 
 impl Profile {
@@ -45,18 +93,44 @@ impl Profile {
 
 /// All functions of which something is known.
 #[derive(Default)]
-pub struct Profiles(Mutex<HashMap<usize, Profile>>);
+pub struct Profiles {
+    functions: Mutex<HashMap<usize, Profile>>,
+    /// Taken alone.
+    recordings: Mutex<Recordings>,
+}
 
 impl Profiles {
     fn lock(&self) -> MutexGuard<'_, HashMap<usize, Profile>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn recordings(&self) -> Recordings {
+        *self.recordings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// There is one more recording, whose logs are about to be added: what the average one is.
+    pub fn begins(&self, recording: &Recording) -> Window {
+        let mut recordings = self.recordings.lock().unwrap_or_else(PoisonError::into_inner);
+        recordings.add(recording);
+        recordings.window()
+    }
+
+    /// How many instructions of a log's function the average recording has.
+    pub fn usual_weight(&self, log: &Log) -> f64 {
+        let recordings = self.recordings();
+        let profiles = self.lock();
+        let weight = profiles.get(&log.function()).map_or((0.0, 0), |profile| profile.weight);
+        recordings.faded(weight) / recordings.count.max(1.0)
     }
 
     /// Adds a log: everything that is known of its function.
     pub fn add(&self, log: Log) -> Arc<Log> {
+        let recordings = self.recordings();
         let mut profiles = self.lock();
         let key = Arc::as_ptr(log.proto()) as usize;
+        let own = log.weight() as f64;
         if let Some(known) = profiles.get_mut(&key) {
+            known.weight = (recordings.faded(known.weight) + own, recordings.number);
             let mut log = log;
             log.add(&known.log);
             known.log = Arc::new(log);
@@ -78,8 +152,10 @@ impl Profiles {
                 tries: 0,
                 logs: 1,
                 next: 0,
+                hopeless: 0.0,
                 compiled: 0,
                 short: (0, 0),
+                weight: (own, recordings.number),
             },
         );
         log
@@ -132,10 +208,12 @@ impl Profiles {
         profiles.get(&(Arc::as_ptr(log.proto()) as usize)).map_or(0, |profile| profile.tries.min(30))
     }
 
-    /// Nothing would be gained by code of a log's function: it is looked at again when there are twice as many logs.
-    pub fn gains_nothing(&self, log: &Log) {
+    /// Nothing would be gained by code of a log's function, which would cost this part of what the interpreter does: it is looked at again when there are twice as many logs, or four times, if twice as many have changed nothing.
+    pub fn gains_nothing(&self, log: &Log, part: f64) {
         if let Some(profile) = self.lock().get_mut(&(Arc::as_ptr(log.proto()) as usize)) {
-            profile.next = profile.logs.saturating_mul(2);
+            let is_the_same = (part - profile.hopeless).abs() < SAME;
+            profile.hopeless = part;
+            profile.next = profile.logs.saturating_mul(if is_the_same { 4 } else { 2 });
         }
     }
 
@@ -183,5 +261,38 @@ impl Profiles {
             profile.code = Some((unit, Arc::downgrade(code)));
             profile.compiled += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recording(instructions: u32, library: u64) -> Recording {
+        Recording { logs: Vec::new(), instructions, library }
+    }
+
+    #[test]
+    fn the_average_recording_follows_the_last_ones() {
+        let mut recordings = Recordings::default();
+        (0..40).for_each(|_| recordings.add(&recording(10_000, 0)));
+        assert!((recordings.window().instructions - 10_000.0).abs() < 1.0);
+        recordings.add(&recording(10_000, 4_000));
+        let once = recordings.window().library;
+        assert!((900.0..1100.0).contains(&once), "a quarter of the last one: {once}");
+        (0..40).for_each(|_| recordings.add(&recording(10_000, 4_000)));
+        assert!((recordings.window().library - 4_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn what_is_in_one_of_many_recordings_is_a_small_part_of_the_program() {
+        let mut recordings = Recordings::default();
+        (0..10).for_each(|_| recordings.add(&recording(10_000, 0)));
+        let weight = (10_000.0, recordings.number);
+        let at_once = recordings.faded(weight) / recordings.count;
+        assert!((2_400.0..2_900.0).contains(&at_once), "{at_once}");
+        (0..10).for_each(|_| recordings.add(&recording(10_000, 0)));
+        let later = recordings.faded(weight) / recordings.count;
+        assert!(later < 200.0, "{later}");
     }
 }

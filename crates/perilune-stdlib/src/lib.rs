@@ -17,12 +17,14 @@
 //! | `debug.rs` | `debug` |
 //! | `io/` | `io` and file handles |
 //! | `lfs.rs` | `require "lfs"` |
+//! | `asked.rs` | calls that may wait for a disk, made by a helper |
 //! | `used.rs` | which files a program looks at, for tools |
 //! | `child.rs`, `ended.rs`, `sigpipe.rs` | processes that are started; waiting for their ends; pipes that nobody reads |
 //!
 //! Leaf natives never run Lua code and are the cheap ones; a function is declared reentrant only if it can
 //! meet a metamethod or a callback.
 
+mod asked;
 pub mod base;
 pub mod child;
 pub mod chunk;

@@ -3,11 +3,13 @@
 //! Locales: numbers, characters and collation are those of the "C" locale always, so that is the only locale
 //! there is; asking for the native one ("") selects it.
 
+use crate::asked;
 use crate::child::{self, Foreground};
 use crate::date;
 use crate::ended::Ended;
 use crate::errno::{self, c_bytes};
 use crate::io;
+use perilune_vm::host::{Doing, Subject};
 use perilune_vm::{LuaResult, Native, Value, Vm};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
@@ -103,17 +105,21 @@ fn getenv(vm: &mut Vm) -> LuaResult<u32> {
 
 fn remove(vm: &mut Vm) -> LuaResult<u32> {
     let name = c_bytes(vm.check_str(1)?.bytes());
-    let result = match rustix::fs::unlink(name) {
-        Err(rustix::io::Errno::ISDIR) => rustix::fs::rmdir(name),
+    let path = name.to_vec();
+    let doing = || Doing { verb: "remove", what: Subject::Name(name.to_vec()) };
+    let result = asked::ask(vm, doing, move || match rustix::fs::unlink(&*path) {
+        Err(rustix::io::Errno::ISDIR) => rustix::fs::rmdir(&*path),
         result => result,
-    };
+    })?;
     errno::file_result(vm, result, Some(name))
 }
 
 fn rename(vm: &mut Vm) -> LuaResult<u32> {
     let from = c_bytes(vm.check_str(1)?.bytes());
     let to = c_bytes(vm.check_str(2)?.bytes());
-    let result = rustix::fs::rename(from, to);
+    let paths = (from.to_vec(), to.to_vec());
+    let doing = || Doing { verb: "rename", what: Subject::Name(from.to_vec()) };
+    let result = asked::ask(vm, doing, move || rustix::fs::rename(&*paths.0, &*paths.1))?;
     errno::file_result(vm, result, None)
 }
 
@@ -127,7 +133,8 @@ fn setlocale(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn tmpname(vm: &mut Vm) -> LuaResult<u32> {
-    match io::temporary_file() {
+    let doing = || Doing { verb: "make", what: Subject::Name(b"a temporary file".to_vec()) };
+    match asked::ask(vm, doing, io::temporary_file)? {
         Ok((_, name)) => vm.ret_str(&name),
         Err(_) => Err(vm.error("unable to generate a unique filename")),
     }

@@ -8,8 +8,11 @@
 //!
 //! Scopes are resolved while parsing: a name is a [`Expr::Local`] (of this or of an enclosing function: the
 //! compiler makes it an upvalue when `locals[id].function` is not the current one) or an index of `_ENV`.
-//! When the tree is complete, each [`Local`] says whether it is captured and whether it is assigned after its
+//! Of a chunk that becomes code while it is parsed, the tree holds the statements that have not become code yet, and all
+//! variables and functions. When it is complete, each [`Local`] says whether it is captured and whether it is assigned after its
 //! declaration.
+
+use crate::proto::Text;
 
 /// Levels of nested syntax that PUC Lua accepts (`LUAI_MAXCCALLS`).
 pub const MAX_LEVELS: u32 = 200;
@@ -38,6 +41,10 @@ ids! {
     FuncId,
     /// A list of expressions: where it begins in [`Chunk::lists`]. See [`Chunk::list`].
     ListId,
+    /// Index of [`Chunk::numeric_loops`].
+    NumericForId,
+    /// Index of [`Chunk::generic_loops`].
+    GenericForId,
 }
 
 /// Local variables that one statement declares, or a function's parameters: their ids follow each other.
@@ -89,8 +96,16 @@ pub struct Chunk {
     pub lists: Vec<ExprId>,
     /// The fields of all table constructors.
     pub fields: Vec<Field>,
+    /// The statements of all blocks.
+    pub stats: Vec<Stat>,
+    /// The arms of all `if` statements.
+    pub arms: Vec<Arm>,
+    /// All numeric `for` loops.
+    pub numeric_loops: Vec<NumericFor>,
+    /// All generic `for` loops.
+    pub generic_loops: Vec<GenericFor>,
     /// All distinct names and string literals.
-    pub strings: Vec<Box<[u8]>>,
+    pub strings: Vec<Text>,
     /// All local variables; `locals[0]` is the main function's upvalue `_ENV`, whose `function` is
     /// `FuncId(u32::MAX)`.
     pub locals: Vec<Local>,
@@ -99,11 +114,50 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// Nothing.
+    pub(crate) const EMPTY: Chunk = Chunk {
+        exprs: Vec::new(),
+        lines: Vec::new(),
+        lists: Vec::new(),
+        fields: Vec::new(),
+        stats: Vec::new(),
+        arms: Vec::new(),
+        numeric_loops: Vec::new(),
+        generic_loops: Vec::new(),
+        strings: Vec::new(),
+        locals: Vec::new(),
+        functions: Vec::new(),
+    };
+
+    /// Forgets the nodes, but not what names mean: variables and functions.
+    pub(crate) fn clear_nodes(&mut self) {
+        self.exprs.clear();
+        self.lines.clear();
+        self.lists.clear();
+        self.fields.clear();
+        self.stats.clear();
+        self.arms.clear();
+        self.numeric_loops.clear();
+        self.generic_loops.clear();
+    }
+
     /// The expressions of a list.
     #[inline]
     pub fn list(&self, list: ListId) -> &[ExprId] {
         let first = list.index() + 1;
         &self.lists[first..first + self.lists[list.index()].index()]
+    }
+
+    /// The statements of a block.
+    #[inline]
+    pub fn block(&self, block: Block) -> &[Stat] {
+        &self.stats[block.first as usize..(block.first + block.count) as usize]
+    }
+
+    /// An `if` and its `elseif`s.
+    #[inline]
+    pub fn arms(&self, arms: Arms) -> &[Arm] {
+        &self.arms[arms.first as usize..(arms.first + arms.count) as usize]
     }
 
     /// The fields of a constructor.
@@ -212,15 +266,31 @@ pub struct Function {
     pub end_line: u32,
 }
 
-/// A block: a scope of its own.
-#[derive(Debug, Default)]
+/// A block, a scope of its own: see [`Chunk::block`].
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Block {
-    /// Its statements.
-    pub stats: Box<[Stat]>,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+}
+
+/// The arms of one `if` statement, see [`Chunk::arms`].
+#[derive(Clone, Copy, Debug)]
+pub struct Arms {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+}
+
+/// `if cond then`, or `elseif cond then`, and its block.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Arm {
+    pub cond: ExprId,
+    pub then_line: u32,
+    pub body: Block,
 }
 
 /// A statement and the line it starts on.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Stat {
     /// What it is.
     pub kind: StatKind,
@@ -230,7 +300,7 @@ pub struct Stat {
 }
 
 /// Statements (manual 3.3).
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum StatKind {
     /// `targets = values`; each target is a `Local`, `Global`, `Index` or `Dot`
@@ -249,12 +319,12 @@ pub enum StatKind {
     While { cond: ExprId, body: Block, end_line: u32 },
     /// `repeat ... until cond`; cond sees the body's locals
     Repeat { body: Block, cond: ExprId, end_line: u32 },
-    /// `if` and its `elseif`s (in order): condition, line of `then`, block; and the `else`
-    If { arms: Box<[(ExprId, u32, Block)]>, otherwise: Option<Box<Block>>, end_line: u32 },
+    /// `if` and its `elseif`s (in order); and the `else`
+    If { arms: Arms, otherwise: Option<Block>, end_line: u32 },
     /// `for var = start, limit [, step] do`
-    NumericFor(Box<NumericFor>),
+    NumericFor(NumericForId),
     /// `for vars in exprs do`
-    GenericFor(Box<GenericFor>),
+    GenericFor(GenericForId),
     /// `goto label`; the parser has seen that there is one that it may jump to
     Goto(StrId),
     /// `break` (the manual's `goto break`), in a loop
@@ -266,7 +336,7 @@ pub enum StatKind {
 }
 
 /// See [`StatKind::NumericFor`].
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct NumericFor {
     pub var: LocalId,
@@ -279,7 +349,7 @@ pub struct NumericFor {
 }
 
 /// See [`StatKind::GenericFor`].
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct GenericFor {
     pub vars: Locals,
@@ -388,6 +458,6 @@ mod tests {
 
     #[test]
     fn nodes_stay_small() {
-        assert_eq!((size_of::<Expr>(), size_of::<Field>(), size_of::<Stat>()), (16, 12, 40));
+        assert_eq!((size_of::<Expr>(), size_of::<Field>(), size_of::<Stat>()), (16, 12, 28));
     }
 }

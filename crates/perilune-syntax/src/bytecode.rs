@@ -85,6 +85,7 @@ impl Instr {
         self.0 as u8
     }
     /// The opcode, or `None` if the byte is none (hostile binary chunks).
+    #[inline]
     pub fn op(self) -> Option<Op> {
         Op::ALL.get(self.op_byte() as usize).copied()
     }

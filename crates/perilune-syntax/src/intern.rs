@@ -5,12 +5,13 @@
 //! hash takes a third of the lexer's time.)
 
 use crate::ast::StrId;
+use crate::proto::Text;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
 /// A set of byte strings, each with a small number.
 pub struct Interner {
-    strings: Vec<Box<[u8]>>,
+    strings: Vec<Text>,
     /// Upper half: the hash's upper half; lower half: id + 1, or the whole 0 if free. A power of two long, at
     /// most 3/4 full.
     table: Vec<u64>,
@@ -66,8 +67,13 @@ impl Interner {
         &self.strings[id.index()]
     }
 
+    /// The strings by their ids, for somebody to borrow: to be put back before the next is interned.
+    pub fn strings_mut(&mut self) -> &mut Vec<Text> {
+        &mut self.strings
+    }
+
     /// All strings, in the order of their ids.
-    pub fn into_strings(self) -> Vec<Box<[u8]>> {
+    pub fn into_strings(self) -> Vec<Text> {
         self.strings
     }
 }

@@ -19,6 +19,7 @@ use crate::ast::StrId;
 use crate::error::{SyntaxError, chunk_id};
 use crate::intern::Interner;
 use crate::numeral::{Number, hex_value, is_space, parse_number};
+use crate::proto::Text;
 use crate::token::{Long, Token, Word};
 use crate::{BYTES_PER_TOKEN, Bounds, Source};
 use std::borrow::Cow;
@@ -72,7 +73,8 @@ pub struct Lexer<'s> {
     pub strings: Interner,
     /// The string under way, when it can't be taken from the source as it is.
     scratch: Vec<u8>,
-    bounds: Bounds<'s>,
+    /// What ends it.
+    pub bounds: Bounds<'s>,
     /// Tokens until the next look at `bounds`.
     until_look: u32,
     /// Bytes that the tokens before the last look cost.
@@ -126,7 +128,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// The text, and the names and literals in it.
-    pub fn into_parts(self) -> (Cow<'s, [u8]>, Vec<Box<[u8]>>) {
+    pub fn into_parts(self) -> (Cow<'s, [u8]>, Vec<Text>) {
         (self.source, self.strings.into_strings())
     }
 

@@ -60,14 +60,20 @@ pub fn compile_from<'s>(
     chunk_name: &'s [u8],
     bounds: Bounds<'s>,
 ) -> Result<std::sync::Arc<Proto>, SyntaxError> {
-    let (chunk, text) = parser::parse_within(source, chunk_name, bounds)?;
-    codegen::generate(&chunk, chunk_name, bounds).map_err(|(error, limit)| match limit {
-        Some(codegen::Limit { message, at, used }) => {
-            drop(chunk);
-            parser::error_after(&text, chunk_name, bounds, (at, used), &message).unwrap_or(error)
-        }
-        None => error,
-    })
+    parser::compile(source, chunk_name, bounds, parser::PORTION)
+}
+
+/// As [`compile`], making code of at least `portion` expressions of the main function at a time: for tests.
+///
+/// # Errors
+/// As those of [`compile`].
+#[doc(hidden)]
+pub fn compile_in_portions(
+    source: &[u8],
+    chunk_name: &[u8],
+    portion: usize,
+) -> Result<std::sync::Arc<Proto>, SyntaxError> {
+    parser::compile(Source::Whole(source), chunk_name, Bounds::NONE, portion)
 }
 
 /// A text to compile.

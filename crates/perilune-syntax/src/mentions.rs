@@ -143,7 +143,7 @@ struct Collector {
 impl Collector {
     fn collect(mut self, proto: &Proto) -> Mentions {
         let name = |constant: u16| match proto.constants.get(constant as usize) {
-            Some(Constant::String(name)) => name.clone(),
+            Some(Constant::String(name)) => name[..].into(),
             _ => Box::default(),
         };
         for (pc, &instr) in proto.code.iter().enumerate() {

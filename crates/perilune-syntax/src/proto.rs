@@ -8,6 +8,10 @@ use crate::bytecode::Instr;
 use crate::mentions::LazyMentions;
 use std::sync::Arc;
 
+/// A name or the text of a literal, in any bytes. All prototypes of a chunk share what they mention: large programs are
+/// mostly names, and each would be an allocation at each place that has it.
+pub type Text = Arc<[u8]>;
+
 /// A constant of a prototype.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Constant {
@@ -20,14 +24,14 @@ pub enum Constant {
     /// A float; never NaN when the compiler made it (folding keeps NaN and -0.0 out)
     Float(f64),
     /// A string of any bytes
-    String(Box<[u8]>),
+    String(Text),
 }
 
 /// Where a closure finds an upvalue when it is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpvalueDesc {
     /// The variable's name; `None` when debug information was stripped.
-    pub name: Option<Box<[u8]>>,
+    pub name: Option<Text>,
     /// True: register `index` of the enclosing function; false: upvalue `index` of the enclosing function.
     pub in_stack: bool,
     /// See `in_stack`.
@@ -62,7 +66,7 @@ pub enum VarKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalVar {
     /// Its name; internal ones are written in parentheses, as "(for state)".
-    pub name: Box<[u8]>,
+    pub name: Text,
     /// First instruction at which it is active.
     pub start_pc: u32,
     /// First instruction at which it is dead.
@@ -110,7 +114,7 @@ pub struct Proto {
 
 impl Proto {
     /// Bytes of malloc'd memory this prototype itself occupies, for the collector's trigger (nested ones not
-    /// counted).
+    /// counted). Always the same, so a name or literal counts for each prototype that shares it.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Proto>()
             + self.code.len() * 8

@@ -52,7 +52,7 @@ fn show(chunk: &Chunk, id: ExprId) -> String {
 /// The values of the `return` that ends a chunk.
 fn returned(source: &str) -> String {
     let chunk = chunk(source);
-    match &chunk.functions[0].body.stats.last().expect(source).kind {
+    match &chunk.block(chunk.functions[0].body).last().expect(source).kind {
         StatKind::Return(values) => {
             chunk.list(*values).iter().map(|&id| show(&chunk, id)).collect::<Vec<_>>().join(" ")
         }
@@ -108,7 +108,7 @@ fn names_mean_the_innermost_variable() {
         StatKind::Repeat { cond, .. } => show(&chunk, *cond),
         other => panic!("{other:?}"),
     };
-    let shown: Vec<String> = chunk.functions[0].body.stats.iter().map(values).collect();
+    let shown: Vec<String> = chunk.block(chunk.functions[0].body).iter().map(values).collect();
     assert_eq!(shown, ["a", "(Eq b#2 c#3)", "f"]);
 }
 
@@ -171,7 +171,7 @@ fn nodes_are_on_the_lines_where_puc_reports_errors() {
 #[test]
 fn statements_are_on_the_lines_where_puc_reports_errors() {
     let chunk = chunk("\nfor k in\nf()\ndo\nend\nlocal x\n= 1\n\n\n");
-    let lines: Vec<u32> = chunk.functions[0].body.stats.iter().map(|stat| stat.line).collect();
+    let lines: Vec<u32> = chunk.block(chunk.functions[0].body).iter().map(|stat| stat.line).collect();
     assert_eq!(lines, [3, 6]);
     assert_eq!(chunk.functions[0].end_line, 7);
 }

@@ -487,13 +487,22 @@ impl Vm {
         self.lua.errors.handled = true;
         // SAFETY: walks the frames of the running stack.
         unsafe {
+            let th = self.lua.thread;
+            let stack = (*th).stack;
+            let search = (*th).handler_search;
             let mut base = self.lua.base;
-            let floor = (*self.lua.thread).stack.add((*self.lua.thread).handler_floor as usize);
+            let began = base.offset_from(stack) as u32;
+            let floor = stack.add((*th).handler_floor as usize);
             while base > floor {
+                if base.offset_from(stack) as u32 == search.0 {
+                    base = stack.add(search.1 as usize);
+                }
                 let f = *frame(base);
                 if f.flags & F_PCALL != 0 {
                     if f.aux == 1 {
+                        (*th).handler_search = (began, base.offset_from(stack) as u32);
                         self.call_message_handler(*base);
+                        (*th).handler_search = search;
                     }
                     return;
                 }

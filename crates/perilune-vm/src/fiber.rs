@@ -239,6 +239,7 @@ impl Vm {
             (*th).resumer = null_mut();
             (*th).failure = None;
             (*th).handler_floor = 0;
+            (*th).handler_search = (0, 0);
             (*th).no_yield = 0;
             (*th).depth = 0;
             (*th).pcalls = 0;

@@ -22,7 +22,7 @@
 
 mod descriptors;
 
-pub use descriptors::{Aside, Descriptors, Direction, Watch, Watchable};
+pub use descriptors::{Aside, Descriptors, Direction, Doing, Subject, Watch, Watchable, Work};
 
 use crate::Vm;
 use crate::error::ErrorState;

@@ -43,6 +43,7 @@
 //! either text, and everything that reads one has to ask which); handlers that look for machine code at each call and loop in all domains.
 
 mod callees;
+mod direct;
 mod entry;
 mod iterate;
 pub mod layout;
@@ -72,6 +73,7 @@ pub(crate) use log::{LOGGING, Logging};
 pub(crate) use ticks::Ticks;
 
 pub(crate) use callees::call_special;
+pub(crate) use direct::call_compiled;
 use entry::Entries;
 pub(crate) use entry::{
     COUNTING, INTERPRETED, LOOPS, STOP, STOP_WATCHED, begin, enter_behind, finish, follow, move_up, op_enter,

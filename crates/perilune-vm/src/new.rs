@@ -184,6 +184,7 @@ impl Vm {
                 transfer_count: 0,
                 calls_below: 0,
                 handler_floor: 0,
+                handler_search: (0, 0),
                 no_yield: 0,
                 depth: 0,
                 pcalls: 0,

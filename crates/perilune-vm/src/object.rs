@@ -320,6 +320,9 @@ pub struct Thread {
     pub(crate) calls_below: u32,
     /// Distance of the frame from `stack` that called `protected_call` last, in slots: message handlers of it and below do not see errors. 0: none.
     pub(crate) handler_floor: u32,
+    /// While a message handler runs: where the search for it began, and the frame of its `xpcall`, both as distances from `stack`; 0: none.
+    /// An error of the handler is looked for a handler from further up, and need not pass the frames in between again.
+    pub(crate) handler_search: (u32, u32),
     /// `Vm::no_yield` while it does not run.
     pub(crate) no_yield: u32,
     /// Native calls nested in this coroutine while it is suspended (the C-stack depth to restore).

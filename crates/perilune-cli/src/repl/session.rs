@@ -201,7 +201,7 @@ fn outline(text: &[u8], name: &[u8]) -> Option<Outline> {
             }
         }
     }
-    for stat in &*tree.functions[0].body.stats {
+    for stat in tree.block(tree.functions[0].body) {
         let ids: Vec<_> = match &stat.kind {
             StatKind::Local { locals, .. } => locals.iter().collect(),
             StatKind::LocalFunction { local, .. } => vec![*local],

@@ -42,7 +42,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use set::Set;
 use slab::{Entry, Slab};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -129,12 +129,28 @@ pub struct Source {
     pub read: Slot<Arc<Waiter>>,
     /// Writable, or connected.
     pub write: Slot<Arc<Waiter>>,
+    /// Natives that have begun to wait for something to read, and have not been called again.
+    pub parked: AtomicU32,
+    /// The same of those that let others go first.
+    pub yielded: AtomicU32,
     owner: OnceLock<Weak<dyn Backlog>>,
 }
 
 impl Source {
     fn new() -> Arc<Source> {
-        Arc::new(Source { read: Slot::default(), write: Slot::default(), owner: OnceLock::new() })
+        Arc::new(Source {
+            read: Slot::default(),
+            write: Slot::default(),
+            parked: AtomicU32::new(0),
+            yielded: AtomicU32::new(0),
+            owner: OnceLock::new(),
+        })
+    }
+
+    /// Whether a native that reads is called for the first time for sure: none is to be called again.
+    #[inline]
+    pub fn has_no_reader(&self) -> bool {
+        self.parked.load(Ordering::Acquire) == 0 && self.yielded.load(Ordering::Acquire) == 0
     }
 
     /// Says whose backlog it is. Once.

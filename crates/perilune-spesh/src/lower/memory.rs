@@ -493,6 +493,9 @@ impl Lowering<'_, '_> {
             self.take_inherited(at, table, paths, ty, slow.block);
             return self.join(at, slow, Some((a, ty)));
         }
+        if !site.fields.lacking().is_empty() {
+            return self.get_field_of_shapes(at, (name, table), ty, slow);
+        }
         let Some(cache) = site.cache.filter(|_| !site.shapes) else {
             self.field_by_leaf(at, table, ty, slow.block);
             return self.join(at, slow, Some((a, ty)));
@@ -534,7 +537,7 @@ impl Lowering<'_, '_> {
         let (a, fields) = (self.code(at).a() as usize, self.site(at).fields);
         let miss = (fields.others() || self.is_suspect(at)).then(|| self.aside());
         let to = miss.as_ref().map_or(slow.block, |miss| miss.block);
-        let address = self.field_of_shapes((name, table), fields.own(), to);
+        let address = self.field_of_shapes((name, table), (fields.own(), fields.lacking()), to);
         if ty == Ty::Any && self.site(at).result.contains(Tag::NIL) {
             self.take_or_nil(at, table, address, 0, to);
         } else {
@@ -546,8 +549,13 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, ty)));
     }
 
-    /// Where a table of one of these shapes has the field, for which each names the slot; others go to `miss`.
-    fn field_of_shapes(&mut self, (name, table): (Name, Value), own: &[(u32, u32)], miss: Block) -> Value {
+    /// Where a table of one of these shapes has the field, for which each of the first names the slot, and the others lack it: what they have is nil, unless their metatable knows better. Others go to `miss`.
+    fn field_of_shapes(
+        &mut self,
+        (name, table): (Name, Value),
+        (own, lacking): (&[(u32, u32)], &[u32]),
+        miss: Block,
+    ) -> Value {
         let known = own.iter().find(|(shape, _)| self.has(Fact::Slots(name, *shape)));
         if let Some(&(shape, slot)) = known {
             let slots = self.slots(name, table, shape, miss);
@@ -556,18 +564,22 @@ impl Lowering<'_, '_> {
         let shape = self.load(types::I32, table, layout::TABLE_SHAPE);
         let slots = self.load(types::I64, table, layout::TABLE_SLOTS);
         let found = self.b.create_block();
-        let offset = self.b.append_block_param(found, types::I64);
-        for (n, &(wanted, slot)) in own.iter().enumerate() {
-            let next = if n + 1 == own.len() { miss } else { self.b.create_block() };
+        let address = self.b.append_block_param(found, types::I64);
+        let own = own.iter().map(|&(shape, slot)| (shape, Some(slot)));
+        let lacking = lacking.iter().map(|&shape| (shape, None));
+        for (wanted, slot) in own.chain(lacking) {
+            let next = self.b.create_block();
             let same = self.b.ins().icmp_imm_u(IntCC::Equal, shape, wanted as i64);
-            let bytes = self.b.ins().iconst(types::I64, Self::slot(slot as usize) as i64);
-            self.b.ins().brif(same, found, &[bytes.into()], next, &[]);
-            if next != miss {
-                self.b.switch_to_block(next);
-            }
+            let place = match slot {
+                Some(slot) => self.b.ins().iadd_imm_s(slots, Self::slot(slot as usize) as i64),
+                None => self.b.ins().iconst(types::I64, layout::nothing() as i64),
+            };
+            self.b.ins().brif(same, found, &[place.into()], next, &[]);
+            self.b.switch_to_block(next);
         }
+        self.b.ins().jump(miss, &[]);
         self.b.switch_to_block(found);
-        self.b.ins().iadd(slots, offset)
+        address
     }
 
     /// The value that a store stores: what operand `x` stands for. `None`: nil, which takes something away.
@@ -689,7 +701,7 @@ impl Lowering<'_, '_> {
             // What adds the field, or takes it away, and tables of other shapes are for a leaf.
             let miss = self.aside();
             self.is_something(stored, miss.block);
-            let address = self.field_of_shapes((name, table), site.fields.own(), miss.block);
+            let address = self.field_of_shapes((name, table), (site.fields.own(), &[]), miss.block);
             self.is_writable((Some(name), table), what, stored, miss.block);
             self.replace(address, 0, stored, miss.block);
             self.join_with(at, miss, |this| this.set_field_by_leaf(at, table, slow.block));

@@ -333,8 +333,12 @@ impl Lowering<'_, '_> {
                 let index = match count {
                     1 => self.b.ins().iconst(types::I64, 0),
                     _ => {
+                        // From the end, if it is negative; that of 0 is past all ends.
                         let position = self.known(first + 1)?.val;
-                        self.b.ins().iadd_imm_s(position, -1)
+                        let from_end = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, position, 0);
+                        let behind = self.b.ins().iadd(position, length);
+                        let index = self.b.ins().iadd_imm_s(position, -1);
+                        self.b.ins().select(from_end, behind, index)
                     }
                 };
                 let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);

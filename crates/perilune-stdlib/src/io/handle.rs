@@ -7,7 +7,7 @@
 use super::lines;
 use super::park::{self, Until, Waited};
 use super::read;
-use super::standard::{File, operate};
+use super::standard::{File, Operation, operate};
 use super::stream::{Buffering, Stream};
 use super::write_value;
 use crate::errno::{self, Failure};
@@ -324,7 +324,19 @@ pub(super) fn flush_file(vm: &mut Vm, file: &File, arguments: u32) -> LuaResult<
     errno::file_result(vm, result, None)
 }
 
+/// Writes out what is in the buffer of a file on a disk before something that needs it written, without sleeping where others can use the domain.
+fn write_out(vm: &mut Vm, stream: &mut Operation<'_>) -> LuaResult<Result<(), Failure>> {
+    if !(stream.is_on_disk() && park::concerns(vm, stream)) {
+        return Ok(Ok(()));
+    }
+    let arguments = vm.nargs();
+    park::write(vm, stream, arguments, Until::Empty, |_, _| Ok(Ok(())))
+}
+
 fn seek(vm: &mut Vm) -> LuaResult<u32> {
+    if was_closed(vm)? != Waited::No {
+        return errno::failure(vm, Failure::Closed, None);
+    }
     let file = check_file(vm, 1)?;
     let whence = vm.check_option(2, Some("cur"), &["set", "cur", "end"])?;
     let offset = vm.opt_int(3, 0)?;
@@ -334,7 +346,13 @@ fn seek(vm: &mut Vm) -> LuaResult<u32> {
         1 => SeekFrom::Current(offset),
         _ => SeekFrom::End(offset),
     };
-    let result = operate(vm, file).and_then(|mut stream| Ok(stream.seek(to)?));
+    let result = match operate(vm, file) {
+        Ok(mut stream) => write_out(vm, &mut stream)?.and_then(|()| Ok(stream.seek(to)?)),
+        Err(failure) => {
+            park::waited(vm)?;
+            Err(failure)
+        }
+    };
     match result {
         Ok(position) => vm.ret(position as i64),
         Err(failure) => errno::failure(vm, failure, None),
@@ -342,10 +360,21 @@ fn seek(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn setvbuf(vm: &mut Vm) -> LuaResult<u32> {
+    if was_closed(vm)? != Waited::No {
+        return errno::failure(vm, Failure::Closed, None);
+    }
     const MODES: [Buffering; 3] = [Buffering::No, Buffering::Full, Buffering::Line];
     let file = check_file(vm, 1)?;
     let mode = vm.check_option(2, None, &["no", "full", "line"])?;
     let size = vm.opt_int(3, 1024)?.clamp(0, 1 << 30) as usize;
-    let result = operate(vm, file).and_then(|mut stream| Ok(stream.set_buffering(MODES[mode], size)?));
+    let result = match operate(vm, file) {
+        Ok(mut stream) => {
+            write_out(vm, &mut stream)?.and_then(|()| Ok(stream.set_buffering(MODES[mode], size)?))
+        }
+        Err(failure) => {
+            park::waited(vm)?;
+            Err(failure)
+        }
+    };
     errno::file_result(vm, result, None)
 }

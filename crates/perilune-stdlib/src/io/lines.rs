@@ -105,6 +105,11 @@ fn next_line(vm: &mut Vm, file: &File) -> LuaResult<Step> {
             return Ok(Err(failure));
         }
     };
+    if !stream.has_sleepers()
+        && let Some(pushed) = stream.line_at_hand(|line| vm.push_str(line))
+    {
+        return pushed.map(|()| Ok(true));
+    }
     if park::concerns(vm, &stream) {
         let arguments = vm.nargs();
         let outcome = park::read(vm, &mut stream, (1, 0), arguments, |_| Ok(()))?;

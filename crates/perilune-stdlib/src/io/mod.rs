@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `stream.rs` | buffered streams over file descriptors |
+//! | `stream.rs`, `stream/` | buffered streams over file descriptors; files on disks |
 //! | `closable.rs`, `sync.rs` | the lock of a file: one user at a time, until somebody closes it for all |
 //! | `standard.rs` | files, the three standard ones, flushing at exit |
 //! | `open.rs` | opening files, processes and temporary files |
@@ -32,10 +32,14 @@ pub use input::Input;
 pub(crate) use open::temporary_file;
 pub use open::{open_for_reading, read_standard_input, read_whole};
 pub use standard::flush_all;
+pub use stream::pretend_that_disks_are_slow;
+pub(crate) use stream::pretend_to_be_slow;
 
+use crate::asked;
 use crate::errno;
 use handle::{FileHandle, check_file, file_of, handle_of, new_handle};
 use perilune_syntax::numeral::{format_float, format_integer};
+use perilune_vm::host::{Doing, Subject};
 use perilune_vm::{Gc, LuaResult, Native, Table, Userdata, Value, Vm};
 use rustix::io::Errno;
 use standard::{STDERR, STDIN, STDOUT, operate};
@@ -141,7 +145,10 @@ pub fn write_error(text: &[u8]) {
 }
 
 /// Calls `f` with the descriptor of the open file in argument `i`. What is buffered has been written out.
-pub(crate) fn descriptor_of<R>(vm: &mut Vm, i: u32, f: impl FnOnce(i32) -> R) -> LuaResult<Result<R, Errno>> {
+///
+/// # Errors
+/// It is no open file. Within: what writing says.
+pub fn descriptor_of<R>(vm: &mut Vm, i: u32, f: impl FnOnce(i32) -> R) -> LuaResult<Result<R, Errno>> {
     let file = check_file(vm, i)?;
     match operate(vm, file) {
         Ok(mut stream) => Ok(stream.flush().map(|()| f(stream.number()))),
@@ -192,7 +199,11 @@ fn default_function(vm: &mut Vm, which: Default) -> LuaResult<u32> {
 /// Opens the file named by argument 1, or raises what the system says.
 fn open_or_raise(vm: &mut Vm, mode: &[u8]) -> LuaResult<Gc<Userdata>> {
     let name = vm.check_str(1)?.bytes();
-    match open::file(name, mode) {
+    let stream = match park::open(vm, name, mode)? {
+        Some(stream) => stream,
+        None => open::file(name, mode),
+    };
+    match stream {
         Ok(stream) => new_handle(vm, FileHandle::new(stream)),
         Err(error) => {
             let text =
@@ -248,7 +259,9 @@ pub(crate) fn flush_before_child(vm: &mut Vm) {
 }
 
 fn tmpfile(vm: &mut Vm) -> LuaResult<u32> {
-    opened(vm, open::temporary(), None)
+    let doing = || Doing { verb: "make", what: Subject::Name(b"a temporary file".to_vec()) };
+    let stream = asked::ask(vm, doing, open::temporary)?;
+    opened(vm, stream, None)
 }
 
 fn type_(vm: &mut Vm) -> LuaResult<u32> {

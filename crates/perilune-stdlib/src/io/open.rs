@@ -19,6 +19,14 @@ pub(super) fn is_mode(mode: &[u8]) -> bool {
 
 /// Opens the file `name`; `mode` satisfies [`is_mode`].
 pub(super) fn file(name: &[u8], mode: &[u8]) -> Result<Stream, Errno> {
+    let flags = flags(mode);
+    tell(c_bytes(name), flags);
+    let fd = rustix::fs::open(c_bytes(name), flags, Mode::from_raw_mode(0o666))?;
+    Ok(Stream::owned(fd, flags))
+}
+
+/// What a mode means to the system.
+pub(super) fn flags(mode: &[u8]) -> OFlags {
     let create = match mode[0] {
         b'r' => OFlags::empty(),
         b'w' => OFlags::CREATE | OFlags::TRUNC,
@@ -29,10 +37,13 @@ pub(super) fn file(name: &[u8], mode: &[u8]) -> Result<Stream, Errno> {
         (_, b'r') => OFlags::RDONLY,
         _ => OFlags::WRONLY,
     };
-    used::tell(if access == OFlags::RDONLY { Use::Read(c_bytes(name)) } else { Use::Written(c_bytes(name)) });
-    let flags = create | access | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(c_bytes(name), flags, Mode::from_raw_mode(0o666))?;
-    Ok(Stream::owned(fd, flags))
+    create | access | OFlags::CLOEXEC
+}
+
+/// The file is about to be opened.
+pub(super) fn tell(name: &[u8], flags: OFlags) {
+    let reads = flags & OFlags::RWMODE == OFlags::RDONLY;
+    used::tell(if reads { Use::Read(name) } else { Use::Written(name) });
 }
 
 /// Opens a file that is read whole; see [`read_whole`].

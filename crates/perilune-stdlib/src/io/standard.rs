@@ -8,7 +8,7 @@
 
 use super::closable::{Closable, Closed, Entered};
 use super::patience::Patience;
-use super::stream::{Buffering, Stream};
+use super::stream::{Buffering, Debt, Stream};
 use crate::errno::Failure;
 use perilune_vm::{Blocker, Vm};
 use rustix::fs::OFlags;
@@ -94,9 +94,9 @@ impl File {
         }))
     }
 
-    /// Whether operations may take any time; `None`: somebody is in the middle of one.
-    pub(super) fn is_slow(&self) -> Option<bool> {
-        self.try_enter().map(|stream| stream.is_slow())
+    /// Whether closing may wait: for a reader or a child, or for a disk. If somebody is in the middle of an operation it is not known.
+    pub(super) fn may_take_long_to_close(&self) -> bool {
+        self.try_enter().is_some_and(|stream| stream.is_slow() || stream.is_on_disk() && stream.has_output())
     }
 
     /// Closes it for all who have a handle, and hands over what is to be closed. `None`: it was closed before.
@@ -207,7 +207,8 @@ pub(super) fn flush_output() {
 /// Writes out all streams, `fflush(NULL)`; but not what a cancelled operation has left for one that takes nothing now.
 pub fn flush_all() {
     flush_each(|stream| {
-        let _ = if stream.was_given_up() { stream.flush_ready() } else { stream.flush() };
+        let pipe_is_full = stream.was_given_up() && stream.is_slow();
+        let _ = if pipe_is_full { stream.flush_ready() } else { stream.flush() };
     });
 }
 
@@ -233,6 +234,7 @@ fn flush_each(flush: impl Fn(&mut Stream)) {
 
 extern "C" fn at_exit() {
     flush_all();
+    Debt::wait_for_all();
 }
 
 /// Makes [`flush_all`] happen at the process's exit, however it comes to it.

@@ -20,7 +20,7 @@
 //! # Parking
 //! Where others can use the domain and the native may wait, nothing sleeps in the kernel (`park.rs`). The operation runs *parking*: each call of the system comes after a look whether it would
 //! sleep, and if so the operation fails with `EAGAIN`. What has been read since its beginning, the *mark*, stays in the buffer, which grows, so that it can be rolled back and begin again; what
-//! is to be written stays in the output buffer.
+//! is to be written stays in the output buffer. Files on disks are in `stream/disk.rs`.
 //!
 //! Writing to a pipe that nobody reads is an error, not a signal, except on the standard streams: what happens to
 //! a process whose own output is closed is not up to us.
@@ -28,11 +28,17 @@
 //! A line that lies in the buffer is handed out as a slice of it: the only copy is the one into the Lua
 //! string.
 
+mod disk;
+mod parking;
+
 use super::patience::Patience;
 use super::separators::newline;
 use super::standard;
 use crate::child::Child;
 use crate::errno::Failure;
+pub use disk::pretend_that_disks_are_slow;
+pub(crate) use disk::pretend_to_be_slow;
+pub(super) use disk::{Arrival, Debt, is_slow_pretended};
 use perilune_vm::Blocker;
 use perilune_vm::host::{Direction as Way, Watch};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -57,10 +63,32 @@ pub(super) enum Buffering {
     Line,
 }
 
+#[derive(Clone)]
 enum Handle {
-    Owned(OwnedFd),
+    /// Shared with helpers that read or write.
+    Owned(Arc<OwnedFd>),
     /// A standard stream: never closed.
     Standard(BorrowedFd<'static>),
+}
+
+impl Handle {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Handle::Owned(fd) => fd.as_fd(),
+            Handle::Standard(fd) => *fd,
+        }
+    }
+}
+
+/// How long reading and writing may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// No time: nothing is waited for.
+    Quick,
+    /// As long as a disk needs: helpers do it where others can use the domain (`disk.rs`).
+    Disk,
+    /// Any time: a pipe, a terminal.
+    Slow,
 }
 
 /// What a stream did last.
@@ -79,8 +107,8 @@ pub(super) struct Stream {
     closing: Arc<AtomicBool>,
     /// Of the `Vm` that the present operation is for.
     pub(super) blocker: Option<Blocker>,
-    /// Whether reading and writing may take any time (a pipe, a terminal); `None`: not asked yet.
-    slow: Cell<Option<bool>>,
+    /// `None`: not asked yet.
+    kind: Cell<Option<Kind>>,
     readable: bool,
     writable: bool,
     append: bool,
@@ -108,6 +136,7 @@ pub(super) struct Stream {
     writing: bool,
     /// That write was cancelled.
     given_up: Arc<AtomicBool>,
+    disk: disk::State,
 }
 
 impl Stream {
@@ -118,7 +147,7 @@ impl Stream {
             child: None,
             closing: Arc::default(),
             blocker: None,
-            slow: Cell::new(None),
+            kind: Cell::new(None),
             readable: access != OFlags::WRONLY,
             writable: access != OFlags::RDONLY,
             append: flags.contains(OFlags::APPEND),
@@ -138,6 +167,7 @@ impl Stream {
             searched: 0,
             writing: false,
             given_up: Arc::default(),
+            disk: disk::State::default(),
         }
     }
 
@@ -148,14 +178,14 @@ impl Stream {
             // A pipe has no position; its writes append anyway.
             let _ = rustix::fs::seek(&fd, SeekFrom::End(0));
         }
-        Stream::new(Handle::Owned(fd), flags)
+        Stream::new(Handle::Owned(Arc::new(fd)), flags)
     }
 
     /// The stream of a `popen`.
     pub(super) fn process(fd: OwnedFd, flags: OFlags, child: Child) -> Stream {
-        let mut stream = Stream::new(Handle::Owned(fd), flags);
+        let mut stream = Stream::new(Handle::Owned(Arc::new(fd)), flags);
         stream.child = Some(child);
-        stream.slow.set(Some(true));
+        stream.kind.set(Some(Kind::Slow));
         stream
     }
 
@@ -176,26 +206,38 @@ impl Stream {
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        match &self.handle {
-            Handle::Owned(fd) => fd.as_fd(),
-            Handle::Standard(fd) => *fd,
-        }
+        self.handle.fd()
     }
 
     /// Operations that wait keep their thread and their domain: for standard error, to which anybody may
     /// write at any time.
     pub(super) fn never_detach(&mut self) {
-        self.slow.set(Some(false));
+        self.kind.set(Some(Kind::Quick));
+    }
+
+    /// How long reading and writing may take.
+    fn kind(&self) -> Kind {
+        self.kind.get().unwrap_or_else(|| {
+            let on_disk = |status: rustix::fs::Stat| {
+                matches!(
+                    FileType::from_raw_mode(status.st_mode),
+                    FileType::RegularFile | FileType::BlockDevice
+                )
+            };
+            let kind = if rustix::fs::fstat(self.fd()).is_ok_and(on_disk) { Kind::Disk } else { Kind::Slow };
+            self.kind.set(Some(kind));
+            kind
+        })
     }
 
     /// Whether reading and writing may take any time.
     pub(super) fn is_slow(&self) -> bool {
-        if self.slow.get().is_none() {
-            let regular =
-                |status: rustix::fs::Stat| FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
-            self.slow.set(Some(!rustix::fs::fstat(self.fd()).is_ok_and(regular)));
-        }
-        self.slow.get() == Some(true)
+        self.kind() == Kind::Slow
+    }
+
+    /// Whether they may take as long as a disk needs.
+    pub(super) fn is_on_disk(&self) -> bool {
+        self.kind() == Kind::Disk
     }
 
     /// What system calls for the present operation are made with.
@@ -206,196 +248,6 @@ impl Stream {
             slow,
             parks: self.mark.is_some(),
             signal_free: slow && matches!(self.handle, Handle::Owned(_)),
-        }
-    }
-
-    // Parking
-
-    /// Whether it is known that nothing here takes long: files, and what is not to wait.
-    #[inline]
-    pub(super) fn is_quick(&self) -> bool {
-        self.slow.get() == Some(false)
-    }
-
-    /// From here on the operation parks instead of sleeping, and can be rolled back to here.
-    pub(super) fn set_mark(&mut self) {
-        self.mark = Some(self.start);
-    }
-
-    /// The operation has come to an end.
-    pub(super) fn drop_mark(&mut self) {
-        self.mark = None;
-        self.searched = 0;
-        self.shrink();
-    }
-
-    /// What has been read since the mark is unread again.
-    pub(super) fn roll_back(&mut self) {
-        if let Some(mark) = self.mark.take() {
-            self.start = mark;
-        }
-    }
-
-    /// A buffer that has grown is given back when it is empty.
-    fn shrink(&mut self) {
-        if self.start == self.end && self.input.len() > BUFFER_SIZE {
-            self.input = Box::default();
-            (self.start, self.end) = (0, 0);
-        }
-    }
-
-    /// Who tells when the descriptor is ready; none if it cannot be watched.
-    pub(super) fn watch(
-        &mut self,
-        make: impl FnOnce(BorrowedFd<'_>) -> Option<Arc<dyn Watch>>,
-    ) -> Option<Arc<dyn Watch>> {
-        if self.watch.is_none() {
-            self.watch = make(self.fd());
-        }
-        self.watch.clone()
-    }
-
-    /// Before a look at what the operation would wait for.
-    pub(super) fn clear(&self, way: Way) {
-        if let Some(watch) = &self.watch {
-            watch.clear(way);
-        }
-    }
-
-    /// Whoever else waits looks again.
-    pub(super) fn pass_on(&self, way: Way) {
-        if let Some(watch) = &self.watch {
-            watch.pass_on(way);
-        }
-    }
-
-    /// The descriptor's number.
-    pub(super) fn number(&self) -> i32 {
-        self.fd().as_raw_fd()
-    }
-
-    /// Whether somebody tells when the descriptor is ready.
-    pub(super) fn is_watched(&self) -> bool {
-        self.watch.is_some()
-    }
-
-    /// Whether the present operation parks.
-    #[inline]
-    pub(super) fn parks(&self) -> bool {
-        self.mark.is_some()
-    }
-
-    /// Whether something has to go before the present operation is over; `all`: everything has.
-    pub(super) fn has_to_write(&self, all: bool) -> bool {
-        match self.buffering {
-            _ if all => !self.output.is_empty(),
-            Buffering::Full => self.output.len() > self.capacity,
-            Buffering::Line => {
-                memchr::memrchr(b'\n', &self.output).is_some() || self.output.len() > self.capacity
-            }
-            Buffering::No => !self.output.is_empty(),
-        }
-    }
-
-    /// Writes out what can be written without sleeping.
-    pub(super) fn flush_ready(&mut self) -> Result<(), Errno> {
-        self.set_mark();
-        let flushed = self.flush();
-        self.drop_mark();
-        flushed
-    }
-
-    /// A write begins to wait for its bytes to go. What it gets is set if that is given up.
-    pub(super) fn begin_writing_out(&mut self) -> Arc<AtomicBool> {
-        self.writing = true;
-        self.given_up.store(false, Ordering::Relaxed);
-        Arc::clone(&self.given_up)
-    }
-
-    /// Its bytes have gone.
-    pub(super) fn end_writing_out(&mut self) {
-        self.writing = false;
-        self.given_up.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether a write waits for its bytes to go.
-    pub(super) fn is_writing(&self) -> bool {
-        self.writing && !self.was_given_up()
-    }
-
-    /// A write has left something that nobody waits for.
-    pub(super) fn was_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Relaxed)
-    }
-
-    /// What was not written is dropped.
-    pub(super) fn forget_output(&mut self) {
-        self.output.clear();
-    }
-
-    /// Takes the child away, whose end is waited for by somebody else.
-    pub(super) fn take_child(&mut self) -> Option<Child> {
-        self.child.take()
-    }
-
-    /// Reads more behind what there is, which stays; false at the end of the file.
-    #[cold]
-    fn append(&mut self) -> Result<bool, Failure> {
-        if self.end_of_file {
-            return Ok(false);
-        }
-        let mark = self.mark.unwrap_or(self.start);
-        if mark > 0 {
-            self.input.copy_within(mark..self.end, 0);
-            (self.start, self.end) = (self.start - mark, self.end - mark);
-            self.mark = Some(0);
-        }
-        if self.end > self.room {
-            return Err(Errno::NOMEM.into());
-        }
-        if self.input.len() - self.end < BUFFER_SIZE / 2 {
-            let mut larger = std::mem::take(&mut self.input).into_vec();
-            let more = larger.len().max(BUFFER_SIZE);
-            reserve(&mut larger, more)?;
-            larger.resize(larger.len() + more, 0);
-            self.input = larger.into_boxed_slice();
-        }
-        if self.interactive {
-            standard::flush_output();
-        }
-        if self.closing.load(Ordering::Relaxed) {
-            return Err(Failure::Closed);
-        }
-        if let Some(watch) = &self.watch {
-            watch.clear(Way::Read);
-        }
-        let patience = self.patience();
-        let fd = match &self.handle {
-            Handle::Owned(fd) => fd.as_fd(),
-            Handle::Standard(fd) => *fd,
-        };
-        let count = patience.read(fd, || rustix::io::read(fd, &mut self.input[self.end..]))?;
-        self.end += count;
-        self.end_of_file = count == 0;
-        Ok(count != 0)
-    }
-
-    /// As [`Stream::line`], parking: where the next line is, without its newline, and whether it has one.
-    #[cold]
-    fn find_line(&mut self) -> Result<Option<(usize, bool)>, Failure> {
-        // The mark moves with the buffer, and the line begins where it did.
-        let mut from = if self.mark == Some(self.start) { self.searched } else { 0 };
-        loop {
-            if let Some(at) = newline(&self.unread()[from..]) {
-                return Ok(Some((from + at, true)));
-            }
-            from = self.end - self.start;
-            if self.mark == Some(self.start) {
-                self.searched = from;
-            }
-            if !self.append()? {
-                return Ok(if from == 0 { None } else { Some((from, false)) });
-            }
         }
     }
 
@@ -433,7 +285,7 @@ impl Stream {
     fn fill(&mut self) -> Result<bool, Failure> {
         debug_assert_eq!(self.start, self.end);
         if self.mark.is_some() {
-            return self.append();
+            return self.append(0);
         }
         if self.end_of_file {
             return Ok(false);
@@ -450,10 +302,7 @@ impl Stream {
             return Err(Failure::Closed);
         }
         let patience = self.patience();
-        let fd = match &self.handle {
-            Handle::Owned(fd) => fd.as_fd(),
-            Handle::Standard(fd) => *fd,
-        };
+        let fd = self.handle.fd();
         let count = patience.read(fd, || rustix::io::read(fd, &mut self.input[..]))?;
         self.end = count;
         self.end_of_file = count == 0;
@@ -486,6 +335,16 @@ impl Stream {
     pub(super) fn skip(&mut self, count: usize) {
         debug_assert!(count <= self.end - self.start);
         self.start += count;
+    }
+
+    /// Gives the next line to `f`, without its newline, if all of it is in the buffer: nothing is waited for.
+    #[inline]
+    pub(super) fn line_at_hand<R>(&mut self, f: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let length = newline(self.unread())?;
+        let start = self.start;
+        self.start += length + 1;
+        self.searched = 0;
+        Some(f(&self.input[start..start + length]))
     }
 
     /// Gives the next line to `f`, with its newline if `keep_newline`; `None` at the end of the file.
@@ -553,7 +412,7 @@ impl Stream {
             return Ok(None);
         }
         if self.mark.is_some() {
-            while self.end - self.start < count && self.append()? {}
+            while self.end - self.start < count && self.append(count - (self.end - self.start))? {}
             let start = self.start;
             self.start = self.end.min(start.saturating_add(count));
             return Ok(Some(f(&self.input[start..self.start])));
@@ -581,9 +440,16 @@ impl Stream {
     /// Everything up to the end of the file.
     pub(super) fn rest(&mut self) -> Result<Vec<u8>, Failure> {
         if self.mark.is_some() {
-            while self.append()? {}
-            let text = self.unread().to_vec();
-            self.start = self.end;
+            self.grow_for_rest()?;
+            while self.append(usize::MAX)? {}
+            if self.start > 0 {
+                let text = self.unread().to_vec();
+                self.start = self.end;
+                return Ok(text);
+            }
+            let mut text = std::mem::take(&mut self.input).into_vec();
+            text.truncate(self.end);
+            (self.start, self.end, self.mark) = (0, 0, Some(0));
             return Ok(text);
         }
         let mut text = self.unread().to_vec();
@@ -637,6 +503,7 @@ impl Stream {
             return Err(Errno::BADF);
         }
         self.discard_input()?;
+        self.has_changed();
         self.direction = Direction::Writing;
         self.output.reserve(if self.buffering == Buffering::No { 0 } else { self.capacity.min(BUFFER_SIZE) });
         Ok(())
@@ -717,8 +584,14 @@ impl Stream {
 
     /// Writes out what is buffered.
     pub(super) fn flush(&mut self) -> Result<(), Errno> {
+        if self.is_in_flight() {
+            self.land()?;
+        }
         if self.output.is_empty() {
             return Ok(());
+        }
+        if self.mark.is_some() && self.is_on_disk() {
+            return self.write_now();
         }
         let patience = self.patience();
         if let (true, Some(watch)) = (patience.parks, &self.watch) {
@@ -751,7 +624,7 @@ impl Stream {
     pub(super) fn seek(&mut self, to: SeekFrom) -> Result<u64, Errno> {
         self.end_of_file = false;
         if to == SeekFrom::Current(0) {
-            if self.append {
+            if self.append || self.is_in_flight() {
                 self.flush()?;
             }
             let position = rustix::fs::seek(self.fd(), to)?;
@@ -766,6 +639,7 @@ impl Stream {
             to => to,
         };
         let position = rustix::fs::seek(self.fd(), to)?;
+        self.has_changed();
         (self.start, self.end) = (0, 0);
         self.direction = Direction::Neither;
         Ok(position)

@@ -131,7 +131,7 @@ impl Gen<'_> {
         while self.spine.len() > base {
             let node = self.spine.pop().expect("longer than its base");
             exp = self.apply(node, exp)?;
-            self.latest = node;
+            self.latest = Some(node);
         }
         Ok(exp)
     }
@@ -143,7 +143,7 @@ impl Gen<'_> {
         // The lines of functions and tables are those of their ends, which are yet to come.
         if !matches!(chunk.exprs[id.index()], Expr::Table { .. } | Expr::Function(_)) {
             self.at(chunk.lines[id.index()]);
-            self.latest = id;
+            self.latest = Some(id);
         }
         let kind = match chunk.exprs[id.index()] {
             Expr::Nil => Kind::Nil,
@@ -155,7 +155,7 @@ impl Gen<'_> {
             Expr::Vararg => Kind::Vararg(self.emit(Op::Vararg, 0, 0, 2, 0) as u32),
             Expr::Function(func) => {
                 let index = self.function(func)?;
-                self.latest = id;
+                self.latest = Some(id);
                 return self.closure(index);
             }
             Expr::Local(local) => self.variable(local)?,

@@ -9,7 +9,7 @@ use crate::bytecode::{Instr, Op};
 impl Gen<'_> {
     /// `while cond do body end`
     #[inline(never)]
-    pub(super) fn while_loop(&mut self, cond: ExprId, body: &Block, end_line: u32) -> Res<()> {
+    pub(super) fn while_loop(&mut self, cond: ExprId, body: Block, end_line: u32) -> Res<()> {
         let start = self.fs.label();
         let exit = self.condition(cond, 0)?;
         self.enter_loop(false);
@@ -26,7 +26,7 @@ impl Gen<'_> {
     /// `repeat body until cond`: the condition sees the body's locals, so they are closed after it, on both
     /// ways.
     #[inline(never)]
-    pub(super) fn repeat_loop(&mut self, body: &Block, cond: ExprId, until_line: u32) -> Res<()> {
+    pub(super) fn repeat_loop(&mut self, body: Block, cond: ExprId, until_line: u32) -> Res<()> {
         let start = self.fs.label();
         self.enter_loop(false);
         self.enter_block(body);
@@ -48,7 +48,7 @@ impl Gen<'_> {
     /// `for var = start, limit, step do body end`, its `for` on `line`
     #[inline(never)]
     pub(super) fn numeric_for(&mut self, statement: &NumericFor, line: u32) -> Res<()> {
-        let &NumericFor { var, start, limit, step, do_line, ref body, end_line } = statement;
+        let &NumericFor { var, start, limit, step, do_line, body, end_line } = statement;
         let base = self.fs.free;
         for id in [Some(start), Some(limit), step].into_iter().flatten() {
             let mut exp = self.expr(id)?;
@@ -79,7 +79,7 @@ impl Gen<'_> {
     /// `for vars in exprs do body end`, its iterator's call on `line`
     #[inline(never)]
     pub(super) fn generic_for(&mut self, statement: &GenericFor, line: u32) -> Res<()> {
-        let &GenericFor { vars, exprs, do_line, ref body, end_line } = statement;
+        let &GenericFor { vars, exprs, do_line, body, end_line } = statement;
         let exprs = self.chunk.list(exprs);
         let base = self.fs.free;
         let last = self.expr_list(exprs)?;
@@ -111,7 +111,7 @@ impl Gen<'_> {
 
     /// A `for` loop's block with its variables.
     #[inline(never)]
-    fn loop_body(&mut self, vars: Locals, body: &Block) -> Res<()> {
+    fn loop_body(&mut self, vars: Locals, body: Block) -> Res<()> {
         self.fs.label();
         self.enter_block(body);
         self.reserve(vars.len())?;

@@ -9,9 +9,13 @@
 //!
 //! Registers are a stack: locals in scope lie at the bottom ([`func::FuncState::active_registers`] of them),
 //! temporaries above, freed in the reverse order of their reservation. Names are resolved by the parser;
-//! which function owns a local decides between register and upvalue, and because the tree is complete before
-//! any code is made, it is known at the declaration whether a local is captured. So closing instructions are
-//! emitted where they are needed and nowhere else, at the jump that leaves the scope.
+//! which function owns a local decides between register and upvalue, and because the tree of a statement is complete before
+//! any code of it is made, it is known at the declaration whether a local is captured. So closing instructions are
+//! emitted where they are needed and nowhere else, at the jump that leaves the scope. (The main function's own locals may be
+//! captured by later statements: see [`Generator`].)
+//!
+//! The main function's statements become code in portions, and the nodes of one make room for those of the next: the tree of
+//! a large program would be several times its text, and each page that it fills a fault of some microseconds.
 //!
 //! Invariants: conditional jumps go forward; whatever goes back is `JMPBACK` or the two loop instructions;
 //! code that cannot be reached is not started (a block's closing jump after `return`), but the final return
@@ -33,10 +37,10 @@ mod stat;
 mod table;
 
 use crate::Bounds;
-use crate::ast::{Attrib, Chunk, ExprId, FuncId, Local, LocalId};
+use crate::ast::{Attrib, Block, Chunk, ExprId, FuncId, Local, LocalId};
 use crate::bytecode::Op;
 use crate::error::{SyntaxError, chunk_id};
-use crate::proto::{Proto, UpvalueDesc, VarKind};
+use crate::proto::{Proto, Text, UpvalueDesc, VarKind};
 use expr::Kind;
 use func::{FastMap, FuncState};
 use std::sync::Arc;
@@ -48,42 +52,93 @@ type Res<T> = Result<T, Box<SyntaxError>>;
 /// Upvalues one function may have; their index is a byte.
 const MAX_UPVALUES: usize = 255;
 
-/// Generates the prototype of a chunk's main function, with those of all functions inside.
+/// What ended a run: the error, and the limit if it is one that the program exceeds. Programs want to know near which token they are.
+pub(crate) type Failure = (Box<SyntaxError>, Option<Limit>);
+
+/// Generates a chunk's main function, with all functions inside, while the parser is still at it: whatever
+/// statements of the main function are there may become code at any time, after which their nodes may go.
 ///
-/// `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`]. Errors are
-/// what only code generation can see: too many registers or upvalues. Programs want to know near which token
-/// they are, so there is a [`Limit`].
-pub(crate) fn generate(
-    chunk: &Chunk,
-    chunk_name: &[u8],
-    bounds: Bounds<'_>,
-) -> Result<Arc<Proto>, (SyntaxError, Option<Limit>)> {
-    let mut generator = Gen {
-        chunk,
-        source: chunk_name.into(),
-        fs: FuncState::new(FuncId(0), true),
-        outer: Vec::new(),
-        spare: Vec::new(),
-        constants: FastMap::default(),
-        registers: vec![0; chunk.locals.len()],
-        line: 1,
-        spine: Vec::new(),
-        bounds,
-        until_look: STEPS_PER_LOOK,
-        latest: ExprId(0),
-        limit: None,
-    };
-    let env = &chunk.locals[0];
-    generator.fs.upvalues.push(UpvalueDesc {
-        name: Some(chunk.strings[env.name.index()].clone()),
-        in_stack: true,
-        index: 0,
-        kind: if env.assigned { VarKind::Mutable } else { VarKind::Unassigned },
-        line: 0,
-        assigned_line: env.decisive_line(),
-    });
-    generator.fs.upvalue_ids.insert(LocalId(0), 0);
-    generator.function_body(FuncId(0)).map_err(|error| (*error, generator.limit.take()))
+/// What is said later about the main function's variables comes too late for what has been generated. For code
+/// that makes no difference: if a variable is not captured yet, nothing that runs before the next statement needs
+/// to close it, since the parser keeps back what control may come back to. What upvalues say about the variables
+/// ([`UpvalueDesc::kind`]) is settled at the end.
+pub(crate) struct Generator(Option<Gen<'static>>);
+
+static NOTHING: Chunk = Chunk::EMPTY;
+
+impl Generator {
+    /// For the chunk whose main function and `_ENV` the parser has just declared. `chunk_name` is the name as given to `load`, with its `=` or `@`; it becomes [`Proto::source`].
+    pub(crate) fn new(chunk: &Chunk, chunk_name: &[u8]) -> Generator {
+        let mut generator = Gen {
+            chunk,
+            source: chunk_name.into(),
+            fs: FuncState::new(FuncId(0), true),
+            outer: Vec::new(),
+            spare: Vec::new(),
+            hidden: b"(for state)"[..].into(),
+            constants: FastMap::default(),
+            registers: Vec::new(),
+            line: 1,
+            spine: Vec::new(),
+            bounds: Bounds::NONE,
+            until_look: STEPS_PER_LOOK,
+            latest: None,
+            forgotten: 0,
+            before: ExprId(0),
+            captures: Vec::new(),
+            limit: None,
+        };
+        generator.fs.upvalues.push(UpvalueDesc {
+            name: Some(generator.local_name(LocalId(0)).clone()),
+            in_stack: true,
+            index: 0,
+            kind: VarKind::Unassigned,
+            line: 0,
+            assigned_line: 0,
+        });
+        generator.fs.upvalue_ids.insert(LocalId(0), 0);
+        generator.function_start(FuncId(0)).expect("the main function has no parameters");
+        Generator(Some(generator.over(&NOTHING, Bounds::NONE)))
+    }
+
+    /// Generates the next statements of the main function.
+    pub(crate) fn statements(
+        &mut self,
+        chunk: &Chunk,
+        bounds: Bounds<'_>,
+        block: Block,
+    ) -> Result<(), Failure> {
+        self.with(chunk, bounds, |generator| {
+            generator.registers.resize(chunk.locals.len(), 0);
+            generator.notice_captures();
+            generator.list_labels(block);
+            generator.statements(block).map_err(|error| (error, generator.limit.take()))
+        })
+    }
+
+    /// The nodes of all statements so far are forgotten; those to come are numbered anew.
+    pub(crate) fn forget_nodes(&mut self, count: usize) {
+        let generator = self.0.as_mut().expect("nobody is at it");
+        generator.before = generator.latest();
+        generator.latest = None;
+        generator.forgotten += count as u32;
+    }
+
+    /// The main function's prototype, when all statements have been generated.
+    pub(crate) fn finish(mut self, chunk: &Chunk) -> Arc<Proto> {
+        self.with(chunk, Bounds::NONE, |generator| {
+            generator.notice_captures();
+            generator.settle_upvalues();
+            generator.function_end(FuncId(0))
+        })
+    }
+
+    fn with<R>(&mut self, chunk: &Chunk, bounds: Bounds<'_>, f: impl FnOnce(&mut Gen<'_>) -> R) -> R {
+        let mut generator = self.0.take().expect("nobody else is at it").over(chunk, bounds);
+        let result = f(&mut generator);
+        self.0 = Some(generator.over(&NOTHING, Bounds::NONE));
+        result
+    }
 }
 
 /// A limit that the program exceeds, and where.
@@ -105,6 +160,8 @@ struct Gen<'a> {
     outer: Vec<FuncState>,
     /// States of functions that are done, for their memory.
     spare: Vec<FuncState>,
+    /// The name of loops' own variables.
+    hidden: Text,
     /// Values of the locals that are compile-time constants, whatever their function.
     constants: FastMap<LocalId, Kind>,
     /// Register of each local, valid once it has been declared.
@@ -116,16 +173,90 @@ struct Gen<'a> {
     bounds: Bounds<'a>,
     /// Steps until the next look at `bounds`.
     until_look: u32,
-    /// The expression compiled last, but for tables.
-    latest: ExprId,
+    /// The expression compiled last, but for tables, of those that are there.
+    latest: Option<ExprId>,
+    /// Expressions of the chunk that were compiled and are not there any more.
+    forgotten: u32,
+    /// The one of these that was compiled last, by its number in the whole chunk.
+    before: ExprId,
+    /// Variables of the main function that functions in it hold.
+    captures: Vec<Capture>,
     /// The limit that ended the run.
     limit: Option<Limit>,
+}
+
+/// A variable of the main function that a function directly in it holds.
+struct Capture {
+    local: LocalId,
+    function: FuncId,
+    /// Which of the main function's prototypes that is.
+    proto: u32,
+    /// Its upvalue.
+    upvalue: u8,
 }
 
 /// Statements and items of constructors between two looks at the bounds.
 const STEPS_PER_LOOK: u32 = 4096;
 
 impl Gen<'_> {
+    /// The same run, over another state of the chunk.
+    fn over<'b>(self, chunk: &'b Chunk, bounds: Bounds<'b>) -> Gen<'b> {
+        Gen {
+            chunk,
+            bounds,
+            source: self.source,
+            fs: self.fs,
+            outer: self.outer,
+            spare: self.spare,
+            hidden: self.hidden,
+            constants: self.constants,
+            registers: self.registers,
+            line: self.line,
+            spine: self.spine,
+            until_look: self.until_look,
+            latest: self.latest,
+            forgotten: self.forgotten,
+            before: self.before,
+            captures: self.captures,
+            limit: self.limit,
+        }
+    }
+
+    /// The expression compiled last, but for tables, by its number in the whole chunk.
+    fn latest(&self) -> ExprId {
+        self.latest.map_or(self.before, |latest| ExprId(self.forgotten + latest.0))
+    }
+
+    /// What is known of the main function's variables now that the chunk has been read.
+    fn settle_upvalues(&mut self) {
+        let env = &self.chunk.locals[0];
+        self.fs.upvalues[0].kind = if env.assigned { VarKind::Mutable } else { VarKind::Unassigned };
+        self.fs.upvalues[0].assigned_line = env.decisive_line();
+        for capture in std::mem::take(&mut self.captures) {
+            let kind = self.kind_of(capture.local, capture.function);
+            let proto = own(&mut self.fs.protos[capture.proto as usize]);
+            let upvalue = &mut proto.upvalues[capture.upvalue as usize];
+            upvalue.kind = kind;
+            upvalue.assigned_line = self.chunk.locals[capture.local.index()].decisive_line();
+        }
+        for proto in &mut self.fs.protos {
+            inherit(&self.fs.upvalues, proto);
+        }
+    }
+
+    /// What a local is to `function`, a function in the one that declares it, and all inside.
+    fn kind_of(&self, local: LocalId, function: FuncId) -> VarKind {
+        match &self.chunk.locals[local.index()] {
+            Local { attrib: Attrib::Close, .. } => VarKind::Close,
+            Local { assigned: false, late: false, .. } => VarKind::Unassigned,
+            variable if variable.is_settled_before(&self.chunk.functions[function.index()]) => {
+                VarKind::Settled
+            }
+            Local { late: true, .. } => VarKind::Late,
+            _ => VarKind::Mutable,
+        }
+    }
+
     /// The walk has passed a token on `line`.
     fn at(&mut self, line: u32) {
         self.line = self.line.max(line);
@@ -160,12 +291,12 @@ impl Gen<'_> {
     #[cold]
     fn limit_error<T>(&mut self, message: String, used: bool) -> Res<T> {
         let error = self.error(&message);
-        self.limit = Some(Limit { message, at: self.latest, used });
+        self.limit = Some(Limit { message, at: self.latest(), used });
         error
     }
 
     /// The name of a local.
-    fn local_name(&self, local: LocalId) -> &[u8] {
+    fn local_name(&self, local: LocalId) -> &Text {
         &self.chunk.strings[self.chunk.locals[local.index()].name.index()]
     }
 
@@ -202,7 +333,7 @@ impl Gen<'_> {
     /// Generates the whole function whose empty state is `self.fs`.
     fn function_body(&mut self, id: FuncId) -> Res<Arc<Proto>> {
         self.function_start(id)?;
-        self.statements(&self.chunk.functions[id.index()].body)?;
+        self.statements(self.chunk.functions[id.index()].body)?;
         Ok(self.function_end(id))
     }
 
@@ -210,7 +341,7 @@ impl Gen<'_> {
     fn function_start(&mut self, id: FuncId) -> Res<()> {
         let function = &self.chunk.functions[id.index()];
         self.at(function.line);
-        self.enter_block(&function.body);
+        self.enter_block(function.body);
         self.reserve(function.params.len())?;
         for param in function.params.iter() {
             self.activate(param);
@@ -256,27 +387,22 @@ impl Gen<'_> {
         }
         let (mut in_stack, mut index) = known.expect("the parser resolves names to functions around");
         let variable = &self.chunk.locals[local.index()];
-        let kind = match variable {
-            Local { attrib: Attrib::Close, .. } => VarKind::Close,
-            Local { assigned: false, late: false, .. } => VarKind::Unassigned,
-            // The function in the variable's own that this one is, or is in, has been met before.
-            _ if !in_stack => self.outer[level].upvalues[index as usize].kind,
-            _ => {
-                let function =
-                    if level + 1 == self.outer.len() { self.fs.func } else { self.outer[level + 1].func };
-                if variable.is_settled_before(&self.chunk.functions[function.index()]) {
-                    VarKind::Settled
-                } else if variable.late {
-                    VarKind::Late
-                } else {
-                    VarKind::Mutable
-                }
-            }
+        // The function in the variable's own that this one is, or is in, may have been met before.
+        let kind = if in_stack {
+            let function = self.outer.get(level + 1).map_or(self.fs.func, |outer| outer.func);
+            self.kind_of(local, function)
+        } else {
+            self.outer[level].upvalues[index as usize].kind
         };
         let (line, assigned_line) = (variable.line, variable.decisive_line());
         for inner in level + 1..=self.outer.len() {
-            let name = Some(self.local_name(local).into());
+            let name = Some(self.local_name(local).clone());
+            let proto = self.outer[0].protos.len() as u32;
             let state = if inner == self.outer.len() { &mut self.fs } else { &mut self.outer[inner] };
+            if inner == 1 && in_stack {
+                let upvalue = state.upvalues.len() as u8;
+                self.captures.push(Capture { local, function: state.func, proto, upvalue });
+            }
             if state.upvalues.len() >= MAX_UPVALUES {
                 let place = match self.chunk.functions[state.func.index()].line {
                     0 => "main function".to_string(),
@@ -291,4 +417,21 @@ impl Gen<'_> {
         }
         Ok(index)
     }
+}
+
+/// What upvalues that are those of the function around say about them is what that says.
+fn inherit(around: &[UpvalueDesc], proto: &mut Arc<Proto>) {
+    let proto = own(proto);
+    for upvalue in proto.upvalues.iter_mut().filter(|upvalue| !upvalue.in_stack) {
+        let same = &around[upvalue.index as usize];
+        (upvalue.kind, upvalue.assigned_line) = (same.kind, same.assigned_line);
+    }
+    for inner in &mut proto.protos {
+        inherit(&proto.upvalues, inner);
+    }
+}
+
+/// A prototype that nobody else has yet.
+fn own(proto: &mut Arc<Proto>) -> &mut Proto {
+    Arc::get_mut(proto).expect("nobody else has a prototype before the chunk is complete")
 }

@@ -14,7 +14,7 @@ use super::expr::Exp;
 use super::func::JumpList;
 use crate::ast::{Attrib, Block, LocalId, StatKind, StrId};
 use crate::bytecode::Op;
-use crate::proto::LocalVar;
+use crate::proto::{LocalVar, Text};
 
 /// Whether leaving a variable's scope needs an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,8 @@ pub(super) struct ActiveVar {
     /// Its debug record; `None` for a compile-time constant.
     debug: Option<u32>,
     closing: Closing,
+    /// The variable; `None` for those of loops.
+    local: Option<LocalId>,
 }
 
 /// A label of a block being generated.
@@ -69,13 +71,28 @@ pub(super) struct LoopState {
 impl Gen<'_> {
     /// Starts a block.
     #[inline(never)]
-    pub(super) fn enter_block(&mut self, block: &Block) {
-        let labels = block.stats.iter().filter_map(|stat| match stat.kind {
+    pub(super) fn enter_block(&mut self, block: Block) {
+        self.enter_scope();
+        self.list_labels(block);
+    }
+
+    /// The innermost block has the labels of these statements.
+    pub(super) fn list_labels(&mut self, block: Block) {
+        let labels = self.chunk.block(block).iter().filter_map(|stat| match stat.kind {
             StatKind::Label(name) => Some(Label { name, reached: None, pending: JumpList::EMPTY }),
             _ => None,
         });
-        let state = BlockState { active: self.fs.active.len(), labels: labels.collect() };
-        self.fs.blocks.push(state);
+        self.fs.blocks.last_mut().expect("a block is open").labels.extend(labels);
+    }
+
+    /// Looks which locals in scope have been captured since they were declared.
+    pub(super) fn notice_captures(&mut self) {
+        for variable in &mut self.fs.active {
+            let captured = |local: LocalId| self.chunk.locals[local.index()].captured;
+            if variable.closing == Closing::Nothing && variable.local.is_some_and(captured) {
+                variable.closing = Closing::Upvalue;
+            }
+        }
     }
 
     /// Starts the scope of a loop's hidden variables: a block without statements of its own.
@@ -138,21 +155,21 @@ impl Gen<'_> {
             (_, true) => Closing::Upvalue,
             (_, false) => Closing::Nothing,
         };
-        let name = self.local_name(local).into();
-        self.activate_as(name, closing);
+        let name = self.local_name(local).clone();
+        self.activate_as(name, closing, Some(local));
     }
 
     /// A hidden variable of a loop comes into scope.
     pub(super) fn activate_hidden(&mut self, closing: Closing) {
-        self.activate_as(b"(for state)"[..].into(), closing);
+        self.activate_as(self.hidden.clone(), closing, None);
     }
 
-    fn activate_as(&mut self, name: Box<[u8]>, closing: Closing) {
+    fn activate_as(&mut self, name: Text, closing: Closing, local: Option<LocalId>) {
         let register = self.fs.active_registers;
         let pc = self.fs.pc() as u32;
         self.fs.locals.push(LocalVar { name, start_pc: pc, end_pc: pc, register });
         let debug = Some(self.fs.locals.len() as u32 - 1);
-        self.fs.active.push(ActiveVar { register, debug, closing });
+        self.fs.active.push(ActiveVar { register, debug, closing, local });
         self.fs.active_registers += 1;
     }
 
@@ -160,7 +177,7 @@ impl Gen<'_> {
     pub(super) fn activate_constant(&mut self, local: LocalId, value: Exp) {
         self.constants.insert(local, value.kind);
         let register = self.fs.active_registers;
-        self.fs.active.push(ActiveVar { register, debug: None, closing: Closing::Nothing });
+        self.fs.active.push(ActiveVar { register, debug: None, closing: Closing::Nothing, local: None });
     }
 
     /// The debug record of the latest local starts at the next instruction only.

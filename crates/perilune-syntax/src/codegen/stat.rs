@@ -3,12 +3,12 @@
 use super::expr::Kind;
 use super::func::JumpList;
 use super::{Gen, Res};
-use crate::ast::{Block, ExprId, Stat, StatKind};
+use crate::ast::{Arm, Block, ExprId, Stat, StatKind};
 use crate::bytecode::{Instr, Op};
 
 impl Gen<'_> {
     /// A block with a scope of its own that ends where it can be fallen out of.
-    pub(super) fn block(&mut self, block: &Block) -> Res<()> {
+    pub(super) fn block(&mut self, block: Block) -> Res<()> {
         self.enter_block(block);
         self.statements(block)?;
         self.leave_block();
@@ -16,8 +16,8 @@ impl Gen<'_> {
     }
 
     /// A block's statements.
-    pub(super) fn statements(&mut self, block: &Block) -> Res<()> {
-        for stat in &block.stats {
+    pub(super) fn statements(&mut self, block: Block) -> Res<()> {
+        for stat in self.chunk.block(block) {
             self.step()?;
             self.at(stat.line);
             self.statement(stat)?;
@@ -27,31 +27,31 @@ impl Gen<'_> {
     }
 
     fn statement(&mut self, stat: &Stat) -> Res<()> {
-        match &stat.kind {
+        match stat.kind {
             StatKind::Assign { targets, values } => {
-                self.assign(self.chunk.list(*targets), self.chunk.list(*values))
+                self.assign(self.chunk.list(targets), self.chunk.list(values))
             }
-            StatKind::Local { locals, values } => self.local_statement(*locals, self.chunk.list(*values)),
-            StatKind::LocalFunction { local, func } => self.local_function(*local, *func),
-            StatKind::Function { target, func } => self.function_statement(*target, *func, stat.line),
+            StatKind::Local { locals, values } => self.local_statement(locals, self.chunk.list(values)),
+            StatKind::LocalFunction { local, func } => self.local_function(local, func),
+            StatKind::Function { target, func } => self.function_statement(target, func, stat.line),
             StatKind::Call(call) => {
-                let mut call = self.expr(*call)?;
+                let mut call = self.expr(call)?;
                 self.set_results(&mut call, Some(0))
             }
             StatKind::Do { body, end_line } => {
                 self.block(body)?;
-                self.at(*end_line);
+                self.at(end_line);
                 Ok(())
             }
-            StatKind::While { cond, body, end_line } => self.while_loop(*cond, body, *end_line),
-            StatKind::Repeat { body, cond, end_line } => self.repeat_loop(body, *cond, *end_line),
+            StatKind::While { cond, body, end_line } => self.while_loop(cond, body, end_line),
+            StatKind::Repeat { body, cond, end_line } => self.repeat_loop(body, cond, end_line),
             StatKind::If { arms, otherwise, end_line } => {
-                self.if_statement(arms, otherwise.as_deref(), *end_line)
+                self.if_statement(self.chunk.arms(arms), otherwise, end_line)
             }
-            StatKind::NumericFor(statement) => self.numeric_for(statement, stat.line),
-            StatKind::GenericFor(statement) => self.generic_for(statement, stat.line),
+            StatKind::NumericFor(id) => self.numeric_for(&self.chunk.numeric_loops[id.index()], stat.line),
+            StatKind::GenericFor(id) => self.generic_for(&self.chunk.generic_loops[id.index()], stat.line),
             StatKind::Goto(name) => {
-                self.goto_statement(*name);
+                self.goto_statement(name);
                 Ok(())
             }
             StatKind::Break => {
@@ -59,27 +59,22 @@ impl Gen<'_> {
                 Ok(())
             }
             StatKind::Label(name) => {
-                self.label_statement(*name);
+                self.label_statement(name);
                 Ok(())
             }
-            StatKind::Return(values) => self.return_statement(self.chunk.list(*values)),
+            StatKind::Return(values) => self.return_statement(self.chunk.list(values)),
         }
     }
 
     #[inline(never)]
-    fn if_statement(
-        &mut self,
-        arms: &[(ExprId, u32, Block)],
-        otherwise: Option<&Block>,
-        end_line: u32,
-    ) -> Res<()> {
+    fn if_statement(&mut self, arms: &[Arm], otherwise: Option<Block>, end_line: u32) -> Res<()> {
         let mut ends = JumpList::EMPTY;
-        for (position, (cond, then_line, block)) in arms.iter().enumerate() {
-            if self.jump_arm(*cond, *then_line, block)? {
+        for (position, &Arm { cond, then_line, body }) in arms.iter().enumerate() {
+            if self.jump_arm(cond, then_line, body)? {
                 continue;
             }
-            let not_taken = self.condition(*cond, *then_line)?;
-            self.block(block)?;
+            let not_taken = self.condition(cond, then_line)?;
+            self.block(body)?;
             if (position + 1 < arms.len() || otherwise.is_some()) && self.fs.reachable() {
                 let end = self.emit_jump(Op::Jump, 0, 0);
                 self.fs.join(&mut ends, end);
@@ -97,18 +92,18 @@ impl Gen<'_> {
     /// An arm that is only a jump forward is part of its condition; a `goto` only if it is on the line of its
     /// `then`, since a line of its own is to be seen by hooks. False if it is not such an arm.
     #[inline(never)]
-    fn jump_arm(&mut self, cond: ExprId, then_line: u32, block: &Block) -> Res<bool> {
-        let [Stat { kind, line }] = &block.stats[..] else { return Ok(false) };
+    fn jump_arm(&mut self, cond: ExprId, then_line: u32, block: Block) -> Res<bool> {
+        let &[Stat { kind, line }] = self.chunk.block(block) else { return Ok(false) };
         match kind {
             StatKind::Break if self.can_break_directly() => {
                 let jumps = self.condition_false(cond, then_line)?;
-                self.at(*line);
+                self.at(line);
                 self.add_breaks(jumps);
             }
-            StatKind::Goto(name) if *line == then_line && self.can_goto_directly(*name) => {
+            StatKind::Goto(name) if line == then_line && self.can_goto_directly(name) => {
                 let jumps = self.condition_false(cond, then_line)?;
-                self.at(*line);
-                self.add_gotos(*name, jumps);
+                self.at(line);
+                self.add_gotos(name, jumps);
             }
             _ => return Ok(false),
         }

@@ -23,12 +23,14 @@ mod scope;
 mod stat;
 
 use crate::ast::*;
+use crate::codegen::{Generator, Limit};
 use crate::error::SyntaxError;
 use crate::lexer::{Lexer, Result};
+use crate::proto::Proto;
 use crate::token::{Token, Word};
 use crate::{Bounds, Source};
 use scope::Scopes;
-use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Parses a chunk. `source` is text in any bytes (a first line with `#` is the caller's to skip),
 /// `chunk_name` is as given to `load`: `=name`, `@file` or the source itself.
@@ -37,19 +39,43 @@ use std::borrow::Cow;
 /// The first syntax error, worded as PUC Lua does; or "C stack overflow" if the syntax nests deeper than
 /// [`MAX_LEVELS`].
 pub fn parse(source: &[u8], chunk_name: &[u8]) -> std::result::Result<Chunk, SyntaxError> {
-    let (chunk, _) = parse_within(Source::Whole(source), chunk_name, Bounds::NONE)?;
-    Ok(chunk)
+    let lexer = Lexer::new(Source::Whole(source), chunk_name, Bounds::NONE);
+    lexer.check_length().map_err(|error| *error)?;
+    let mut parser = Parser::new(lexer);
+    parser.whole().map_err(|error| *error)?;
+    (_, parser.chunk.strings) = parser.lexer.into_parts();
+    Ok(parser.chunk)
 }
 
-/// As [`parse`], giving up at `bounds`; also the text, all of which has been read.
-pub(crate) fn parse_within<'s>(
+/// Parses a chunk and makes code of it, giving up at `bounds`; at `portion` expressions of the main function at a time, if it has so many.
+///
+/// # Errors
+/// As those of [`parse`], and what exceeds limits of the code.
+pub(crate) fn compile<'s>(
     source: Source<'s>,
     chunk_name: &'s [u8],
     bounds: Bounds<'s>,
-) -> std::result::Result<(Chunk, Cow<'s, [u8]>), SyntaxError> {
+    portion: usize,
+) -> std::result::Result<Arc<Proto>, SyntaxError> {
     let lexer = Lexer::new(source, chunk_name, bounds);
     lexer.check_length().map_err(|error| *error)?;
-    Parser::new(lexer).chunk().map_err(|error| *error)
+    let mut parser = Parser::new(lexer);
+    parser.make_code(chunk_name);
+    parser.portion = portion;
+    match parser.whole() {
+        Ok(()) => {
+            let generator = parser.generator.take().expect("it is there from the beginning");
+            std::mem::swap(&mut parser.chunk.strings, parser.lexer.strings.strings_mut());
+            Ok(generator.finish(&parser.chunk))
+        }
+        Err(error) => match parser.limit.take() {
+            Some(Limit { message, at, used }) => {
+                let (text, _) = parser.lexer.into_parts();
+                Err(error_after(&text, chunk_name, bounds, (at, used), &message).unwrap_or(*error))
+            }
+            None => Err(*error),
+        },
+    }
 }
 
 /// The error `message` as a compiler of one pass words it that finds it at expression `at`: near the token
@@ -74,6 +100,11 @@ pub(crate) fn error_after(
 
 /// Bytes of source text for each node of the tree, in programs with few comments.
 const BYTES_PER_NODE: usize = 6;
+
+/// What [`Parser::portion`] is: nodes of so many fit into the caches, and changing between the two sides costs nothing.
+pub(crate) const PORTION: usize = 1024;
+/// Nodes that room is made for at most: those of portions that have become code make room for others.
+const MOST_NODES: usize = 16 << 10;
 
 /// What [`error_after`] is about.
 struct Watch<'s> {
@@ -103,7 +134,7 @@ struct Pending {
     exprs: Vec<ExprId>,
     fields: Vec<Field>,
     stats: Vec<Stat>,
-    arms: Vec<(ExprId, u32, Block)>,
+    arms: Vec<Arm>,
 }
 
 struct Parser<'s> {
@@ -128,6 +159,12 @@ struct Parser<'s> {
     /// The expression that [`error_after`] waits for, else one that never comes.
     watched: ExprId,
     watch: Option<Watch<'s>>,
+    /// What makes code of the main function's statements as they come, and how the chunk is called; `None`: the tree is wanted.
+    generator: Option<Generator>,
+    /// Expressions of the main function that become code together.
+    portion: usize,
+    /// The limit that it says the program exceeds.
+    limit: Option<Limit>,
 }
 
 impl<'s> Parser<'s> {
@@ -135,16 +172,16 @@ impl<'s> Parser<'s> {
         let env = lexer.strings.intern(b"_ENV");
         // About what a text of this length needs: what it does not use costs nothing, and growing would touch twice as
         // many pages.
-        let nodes = lexer.available() / BYTES_PER_NODE;
+        let nodes = (lexer.available() / BYTES_PER_NODE).min(MOST_NODES);
         let chunk = Chunk {
             exprs: with_room(nodes),
             lines: with_room(nodes),
             lists: with_room(nodes),
             fields: with_room(nodes / 4),
-            locals: with_room(nodes / 8),
+            locals: with_room(lexer.available() / BYTES_PER_NODE / 8),
             ..Chunk::default()
         };
-        Parser {
+        let mut parser = Parser {
             lexer,
             token: Token::Eof,
             token_line: 1,
@@ -158,18 +195,16 @@ impl<'s> Parser<'s> {
             env,
             watched: ExprId(u32::MAX),
             watch: None,
-        }
+            generator: None,
+            portion: PORTION,
+            limit: None,
+        };
+        parser.begin();
+        parser
     }
 
-    fn chunk(mut self) -> Result<(Chunk, Cow<'s, [u8]>)> {
-        self.whole()?;
-        let (text, strings) = self.lexer.into_parts();
-        self.chunk.strings = strings;
-        Ok((self.chunk, text))
-    }
-
-    /// All of the source.
-    fn whole(&mut self) -> Result<()> {
+    /// The main function begins, and its `_ENV` is in scope.
+    fn begin(&mut self) {
         self.chunk.locals.push(Local {
             name: self.env,
             attrib: Attrib::Regular,
@@ -186,17 +221,72 @@ impl<'s> Parser<'s> {
         self.scopes.activate(self.env, LocalId(0));
         self.chunk.functions.push(Function { is_vararg: true, ..Function::default() });
         self.open.push(OpenFunction { id: FuncId(0), is_vararg: true, line: 0, local_count: 0, loops: 0 });
+    }
+
+    /// What is parsed becomes code of a chunk with this name.
+    fn make_code(&mut self, chunk_name: &[u8]) {
+        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
+        self.generator = Some(Generator::new(&self.chunk, chunk_name));
+        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
+    }
+
+    /// All of the source.
+    fn whole(&mut self) -> Result<()> {
         self.advance()?;
-        let body = self.block()?;
+        self.enter_block();
+        let body = self.main_statements()?;
+        self.leave_block();
         if self.token != Token::Eof {
             return Err(self.expected(Token::Eof));
         }
         self.check_jumps()?;
-        let body = self.take_block(body);
-        let main = &mut self.chunk.functions[0];
-        main.body = body;
-        main.end_line = self.last_line;
+        self.chunk.functions[0].end_line = self.last_line;
+        if self.generator.is_some() {
+            return self.generate(body);
+        }
+        self.chunk.functions[0].body = self.take_block(body);
         Ok(())
+    }
+
+    /// The statements of the main function. From where control may come back to, or jumps that have not found their target lead on, they are
+    /// left pending; what is before becomes code in portions. Returns where those that are pending start.
+    fn main_statements(&mut self) -> Result<usize> {
+        if self.generator.is_none() {
+            return self.stat_list();
+        }
+        let base = self.pending.stats.len();
+        loop {
+            let more = self.next_statement()?;
+            let pending = &self.pending.stats[base..];
+            if self.scopes.has_jumps() || pending.iter().any(|s| matches!(s.kind, StatKind::Label(_))) {
+                if more {
+                    self.more_statements()?;
+                }
+                return Ok(base);
+            }
+            if !more {
+                return Ok(base);
+            }
+            if self.chunk.exprs.len() >= self.portion {
+                self.generate(base)?;
+            }
+        }
+    }
+
+    /// Makes code of the pending statements of the main function, from the `base`th on.
+    fn generate(&mut self, base: usize) -> Result<()> {
+        let block = self.take_block(base);
+        let Some(generator) = &mut self.generator else { return Ok(()) };
+        let bounds = self.lexer.bounds;
+        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
+        let result = generator.statements(&self.chunk, bounds, block);
+        std::mem::swap(&mut self.chunk.strings, self.lexer.strings.strings_mut());
+        generator.forget_nodes(self.chunk.exprs.len());
+        self.chunk.clear_nodes();
+        result.map_err(|(error, limit)| {
+            self.limit = limit;
+            error
+        })
     }
 
     /// Consumes the current token.

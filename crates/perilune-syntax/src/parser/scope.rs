@@ -83,6 +83,11 @@ impl Scopes {
         self.ways_back.as_slice().into()
     }
 
+    /// Whether jumps wait for a target.
+    pub fn has_jumps(&self) -> bool {
+        !self.jumps.is_empty()
+    }
+
     /// Lets `name` mean `local` from here to the end of the block.
     pub fn activate(&mut self, name: StrId, local: LocalId) {
         let hidden = entry(&mut self.visible, name).replace(local);

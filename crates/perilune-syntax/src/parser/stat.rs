@@ -35,21 +35,35 @@ impl Parser<'_> {
     #[inline(never)]
     pub(super) fn stat_list(&mut self) -> Result<usize> {
         let base = self.pending.stats.len();
-        while !self.at_block_end() {
-            let is_return = self.is_word(Word::Return);
-            self.enter_level()?;
-            self.statement()?;
-            self.levels -= 1;
-            if is_return {
-                break;
-            }
-        }
+        self.more_statements()?;
         Ok(base)
+    }
+
+    #[inline(never)]
+    pub(super) fn more_statements(&mut self) -> Result<()> {
+        while self.next_statement()? {}
+        Ok(())
+    }
+
+    /// The next statement of a block; false: that was the last one, or there was none.
+    #[inline]
+    pub(super) fn next_statement(&mut self) -> Result<bool> {
+        if self.at_block_end() {
+            return Ok(false);
+        }
+        let is_return = self.is_word(Word::Return);
+        self.enter_level()?;
+        self.statement()?;
+        self.levels -= 1;
+        Ok(!is_return)
     }
 
     /// Makes a block of the pending statements from the `base`th on.
     pub(super) fn take_block(&mut self, base: usize) -> Block {
-        Block { stats: self.pending.stats.drain(base..).collect() }
+        let (first, count) = (self.chunk.stats.len(), self.pending.stats.len() - base);
+        self.chunk.stats.extend_from_slice(&self.pending.stats[base..]);
+        self.pending.stats.truncate(base);
+        Block { first: first as u32, count: count as u32 }
     }
 
     fn push_stat(&mut self, kind: StatKind, line: u32) {
@@ -151,13 +165,16 @@ impl Parser<'_> {
     #[inline(never)]
     fn push_arm(&mut self, cond: ExprId, then_line: u32, body: usize) {
         let body = self.take_block(body);
-        self.pending.arms.push((cond, then_line, body));
+        self.pending.arms.push(Arm { cond, then_line, body });
     }
 
     #[inline(never)]
     fn push_if(&mut self, base: usize, otherwise: Option<usize>, line: u32, end_line: u32) {
-        let otherwise = otherwise.map(|base| Box::new(self.take_block(base)));
-        let arms = self.pending.arms.drain(base..).collect();
+        let otherwise = otherwise.map(|base| self.take_block(base));
+        let (first, count) = (self.chunk.arms.len(), self.pending.arms.len() - base);
+        self.chunk.arms.extend_from_slice(&self.pending.arms[base..]);
+        self.pending.arms.truncate(base);
+        let arms = Arms { first: first as u32, count: count as u32 };
         self.push_stat(StatKind::If { arms, otherwise, end_line }, line);
     }
 
@@ -192,9 +209,10 @@ impl Parser<'_> {
         self.activate(vars);
         let body = self.loop_body(vars)?;
         let end_line = self.close_word(Word::For, line)?;
-        self.push_with_block(body, line, move |body| {
-            StatKind::NumericFor(Box::new(NumericFor { var, start, limit, step, do_line, body, end_line }))
-        });
+        let body = self.take_block(body);
+        let id = NumericForId(self.chunk.numeric_loops.len() as u32);
+        self.chunk.numeric_loops.push(NumericFor { var, start, limit, step, do_line, body, end_line });
+        self.push_stat(StatKind::NumericFor(id), line);
         Ok(())
     }
 
@@ -210,9 +228,10 @@ impl Parser<'_> {
         let body = self.loop_body(vars)?;
         let end_line = self.close_word(Word::For, line)?;
         let exprs = self.take_exprs(base);
-        self.push_with_block(body, exprs_line, move |body| {
-            StatKind::GenericFor(Box::new(GenericFor { vars, exprs, do_line, body, end_line }))
-        });
+        let body = self.take_block(body);
+        let id = GenericForId(self.chunk.generic_loops.len() as u32);
+        self.chunk.generic_loops.push(GenericFor { vars, exprs, do_line, body, end_line });
+        self.push_stat(StatKind::GenericFor(id), exprs_line);
         Ok(())
     }
 

@@ -83,7 +83,27 @@ impl Vm {
         result
     }
 
+    #[inline]
     unsafe fn call_at_counted(&mut self, func: *mut Value, nresults: i32) -> LuaResult<u32> {
+        // SAFETY: function and arguments are on the running stack.
+        unsafe {
+            let offset = func.offset_from((*self.lua.thread).stack) as usize;
+            match crate::machine::call_compiled(self, func, nresults as i16) {
+                Some(Exit::Error) => return Err(self.lua.errors.signal.thrown()),
+                Some(_) => {}
+                None => self.call_plainly(func, nresults)?,
+            }
+            let dest = (*self.lua.thread).stack.add(offset);
+            if nresults >= 0 {
+                self.lua.top = dest.add(nresults as usize);
+            }
+            Ok(self.lua.top.offset_from(dest) as u32)
+        }
+    }
+
+    /// The call of [`Vm::call_at`], of whatever it is.
+    #[inline(never)]
+    unsafe fn call_plainly(&mut self, func: *mut Value, nresults: i32) -> LuaResult<()> {
         // SAFETY: function and arguments are on the running stack.
         unsafe {
             let mut func = func;
@@ -157,11 +177,7 @@ impl Vm {
                     }
                 }
             }
-            let dest = (*self.lua.thread).stack.add(offset);
-            if nresults >= 0 {
-                self.lua.top = dest.add(nresults as usize);
-            }
-            Ok(self.lua.top.offset_from(dest) as u32)
+            Ok(())
         }
     }
 

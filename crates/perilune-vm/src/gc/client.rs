@@ -2,6 +2,7 @@
 
 use super::{Old, Weak};
 use crate::State;
+use crate::call::DEEP;
 use crate::frame::{CALL_GAP, frame};
 use crate::meta::Event;
 use crate::object::{LuaClosure, NativeClosure, Node, ProtoInst, Table, Thread, Upval, Userdata};
@@ -162,12 +163,17 @@ impl Client for LuaClient<'_> {
         unsafe {
             mark_ptr(m, self.lua.roots.main_thread);
             // Coroutines that run or wait for one that does change without a barrier.
+            let main = self.lua.roots.main_thread;
             let mut th = self.lua.thread;
+            let mut met_main = false;
             while !th.is_null() {
                 m.trace_again(Gc::from_ptr(th).obj());
+                met_main |= th == main;
                 th = (*th).resumer;
             }
-            m.trace_again(Gc::from_ptr(self.lua.roots.main_thread).obj());
+            if !met_main {
+                m.trace_again(Gc::from_ptr(main).obj());
+            }
             for th in self.lua.fibers.roots() {
                 mark_ptr(m, th);
             }
@@ -541,6 +547,9 @@ impl LuaClient<'_> {
             if !m.is_verifying() {
                 // Stale slots: see the module's essay.
                 std::ptr::write_bytes(top as *mut u8, 0, end.offset_from(top) as usize * size_of::<Value>());
+                if (*th).stack_size > DEEP {
+                    m.note_rescan((*th).stack_size * size_of::<Value>());
+                }
             }
             let mut uv = (*th).open_upvals;
             while !uv.is_null() {

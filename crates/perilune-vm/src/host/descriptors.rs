@@ -32,6 +32,27 @@ pub enum Watchable {
 /// What a native puts aside for the time of a wait. It is dropped if the wait ends otherwise.
 pub type Aside = Box<dyn Any + Send>;
 
+/// Work for a thread that may block.
+pub type Work = Box<dyn FnOnce() + Send>;
+
+/// What is done to a file while somebody waits for it, for reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Doing {
+    /// "read", "open".
+    pub verb: &'static str,
+    /// Which file.
+    pub what: Subject,
+}
+
+/// A file, for reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// The one of this name.
+    Name(Vec<u8>),
+    /// The one that has this descriptor.
+    Descriptor(i32),
+}
+
 /// What of a host knows descriptors.
 pub trait Descriptors: Send + Sync + std::fmt::Debug {
     /// Begins to watch a descriptor, until this is dropped or ended ([`Watch::end`]): before the descriptor is closed.
@@ -51,6 +72,13 @@ pub trait Descriptors: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// The park.
     fn pause(&self, vm: &mut Vm, span: Duration, what: String, aside: Aside) -> LuaResult<Option<Aside>>;
+    /// What is waited for as a descriptor is, and belongs to none: who has done what is waited for calls [`Watch::give_up`].
+    fn bell(&self, what: Doing) -> Arc<dyn Watch>;
+    /// Has `work` done by a thread that may block, also if nobody waits for it.
+    ///
+    /// # Errors
+    /// There is too much to do, or there is no thread: the work comes back.
+    fn put(&self, work: Work) -> Result<(), Work>;
 }
 
 /// A descriptor that natives can wait for.

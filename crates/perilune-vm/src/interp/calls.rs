@@ -302,10 +302,18 @@ unsafe fn close_flow(vm: &mut Vm, a: usize) -> Flow {
     unsafe { vm.closing_on_segment(|vm| vm.close_level(a).map(|()| Step::Continue)) }
 }
 
-op!(op_varargprep(vm, base, pc, k, i, tab) {
-    let top = (*vm).lua.top;
-    let new_base = top.add(CALL_GAP);
-    if new_base.add((*(*frame_closure(base)).proto).max_stack as usize) < (*vm).lua.stack_limit {
+/// Moves the frame at `base`, of a vararg function with so many fixed parameters, above its arguments, which end at the top. Its base then; null: there is no room, and nothing has been done.
+///
+/// # Safety
+/// The frame has just been made, with its arguments from `base` on; `k` are the constants of its function.
+#[inline(always)]
+pub(crate) unsafe fn move_above(vm: *mut Vm, base: *mut Value, k: *const Value, params: usize) -> *mut Value {
+    // SAFETY: the caller's promise; there is room for the function's registers.
+    unsafe {
+        let new_base = (*vm).lua.top.add(CALL_GAP);
+        if new_base.add((*(*frame_closure(base)).proto).max_stack as usize) >= (*vm).lua.stack_limit {
+            return std::ptr::null_mut();
+        }
         let (old, f) = (frame(base), frame(new_base));
         let shift = slots(base, new_base);
         copy(new_base.sub(CALL_GAP), base.sub(CALL_GAP));
@@ -320,10 +328,17 @@ op!(op_varargprep(vm, base, pc, k, i, tab) {
         (*f).cont = (*old).cont;
         (*f).aux = (*old).aux;
         (*f).shift = shift;
-        for n in 0..i.a() as usize {
+        for n in 0..params {
             copy(new_base.add(n), base.add(n));
             Value::store_nil(base.add(n));
         }
+        new_base
+    }
+}
+
+op!(op_varargprep(vm, base, pc, k, i, tab) {
+    let new_base = move_above(vm, base, k, i.a() as usize);
+    if !new_base.is_null() {
         next!(vm, new_base, pc, k, tab)
     }
     tail!(slow_varargprep, vm, base, pc, k, i, tab)

@@ -109,7 +109,7 @@ struct OwnEntry {
     slot: u32,
 }
 
-/// Beside them: tables of a shape, with a metatable, that have nothing for a key, and none of the tables along `__index` has, as of a version.
+/// Beside them: tables of a shape, with this metatable or none, that have nothing for a key, and none of the tables along `__index` has, as of a version.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct AbsentEntry {
@@ -295,6 +295,9 @@ impl Vm {
                     && let Some(slot) = shape::lookup(t.shape, key)
                 {
                     *ic(k, d) = Ic { shape: t.shape, kind: OWN, slot, ..Ic::CLEAR };
+                } else if !shape::is_dict(t.shape) {
+                    let slot = shape::lookup(t.shape, key);
+                    self.remember_absence(t, key, slot, true);
                 }
                 return Ok(Found::Value(Value::NIL));
             }

@@ -272,27 +272,43 @@ pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> 
         unsafe {
             let outer = std::mem::replace(&mut (*vm).lua.stacks.running.scan_from, here);
             let machine = (*vm).set_machine_running(false);
-            #[allow(unused_mut)]
-            let mut exit = first(&mut *vm);
-            #[cfg(debug_assertions)]
-            while exit == Exit::Next {
-                let pc = (*vm).lua.loop_pc;
-                let tab = (*vm).lua.dispatch;
-                let insn = (*pc).0;
-                exit = (*tab).0[(insn & 0xff) as usize](
-                    vm,
-                    (*vm).lua.base,
-                    pc.add(1),
-                    (*vm).lua.loop_k,
-                    insn,
-                    tab,
-                );
-            }
+            let exit = first(&mut *vm);
+            let exit = dispatched(vm, exit);
             (*vm).set_machine_running(machine);
             (*vm).lua.stacks.running.scan_from = outer;
             exit
         }
     })
+}
+
+/// Builds that dispatch in a loop do so here, from where the state says on, unless the run is over.
+#[inline(always)]
+unsafe fn dispatched(vm: *mut Vm, exit: Exit) -> Exit {
+    #[cfg(not(debug_assertions))]
+    let _ = vm;
+    #[cfg(debug_assertions)]
+    let mut exit = exit;
+    #[cfg(debug_assertions)]
+    // SAFETY: handlers have left the state with an instruction to do.
+    unsafe {
+        while exit == Exit::Next {
+            let pc = (*vm).lua.loop_pc;
+            let tab = (*vm).lua.dispatch;
+            let insn = (*pc).0;
+            exit =
+                (*tab).0[(insn & 0xff) as usize](vm, (*vm).lua.base, pc.add(1), (*vm).lua.loop_k, insn, tab);
+        }
+    }
+    exit
+}
+
+/// Interprets the frame at `vm.base`, and those that it has been called by, until the run is over.
+///
+/// # Safety
+/// There is a complete frame of Lua code, and the run has begun ([`execute_with`], `machine/direct.rs`).
+pub(crate) unsafe fn resumed(vm: *mut Vm) -> Exit {
+    // SAFETY: the caller's promise.
+    unsafe { dispatched(vm, reload(vm)) }
 }
 
 /// The Lua function of the frame at `base`.

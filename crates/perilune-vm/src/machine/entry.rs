@@ -4,6 +4,7 @@ use super::callees::{drive, entry_at, quick_return};
 use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
 use crate::Vm;
 use crate::frame::{CONT_ENTER, F_CONT, F_TAIL, F_VARARG, frame};
+use crate::interp::calls::move_above;
 use crate::interp::{
     Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save, tail,
 };
@@ -238,11 +239,22 @@ pub(crate) unsafe fn begin(vm: *mut Vm) -> Option<Exit> {
             return None;
         }
         (*frame(base)).pc = (*(*inst).proto).code.as_ptr();
-        match run_on(vm, run_untimed(vm, base, inst, code, MachineCode::START)) {
-            RETURNED => Some(Exit::Return),
-            FAILED => Some(Exit::Error),
-            _ => None,
-        }
+        let exit = run_untimed(vm, base, inst, code, MachineCode::START);
+        finished(vm, exit)
+    }
+}
+
+/// A run of machine code for the first frame of a run of the interpreter has ended like this: how that has ended, too; `None`: it goes on with the frame at the state's `base`.
+///
+/// # Safety
+/// The state is as [`run_untimed`] leaves it.
+#[inline]
+pub(super) unsafe fn finished(vm: *mut Vm, exit: u64) -> Option<Exit> {
+    // SAFETY: the caller's promise.
+    match unsafe { run_on(vm, exit) } {
+        RETURNED => Some(Exit::Return),
+        FAILED => Some(Exit::Error),
+        _ => None,
     }
 }
 
@@ -433,10 +445,48 @@ unsafe fn run_untimed(
         let mut active = Active { code, previous: null_mut(), next: null_mut() };
         let active = &raw mut active;
         (*vm).lua.machine.begin(active);
-        let distance = (*frame(base)).distance();
-        let (thread, place) = ((*vm).lua.thread, base.offset_from((*(*vm).lua.thread).stack));
+        let ran = Ran::of(vm, base, code);
         let outer = (*vm).set_machine_running(true);
-        let exit = follow(vm, ((*code).run)(vm, base, inst, entry));
+        let answer = ((*code).run)(vm, base, inst, entry);
+        ended(vm, ran, active, outer, answer)
+    }
+}
+
+/// A run of machine code, by what has to be known of it when it has ended and its frame is gone.
+#[derive(Clone, Copy)]
+pub(super) struct Ran {
+    code: *const MachineCode,
+    thread: *mut Thread,
+    /// Where the frame was on the thread's stack.
+    place: isize,
+    /// How far from its caller's.
+    distance: usize,
+}
+
+impl Ran {
+    /// # Safety
+    /// `base` is that of the frame that is to run, of the running thread.
+    #[inline]
+    pub unsafe fn of(vm: *mut Vm, base: *mut Value, code: *const MachineCode) -> Ran {
+        // SAFETY: the caller's promise; there is always a running thread.
+        unsafe {
+            let thread = (*vm).lua.thread;
+            let (place, distance) = (base.offset_from((*thread).stack), (*frame(base)).distance());
+            Ran { code, thread, place, distance }
+        }
+    }
+}
+
+/// What follows a run of machine code that has answered this: the state is what it was before, with `outer` for whether machine code ran, and exits are counted.
+///
+/// # Safety
+/// Behind the call, with what was entered into the list before it.
+#[inline]
+pub(super) unsafe fn ended(vm: *mut Vm, ran: Ran, active: *mut Active, outer: bool, answer: u64) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Ran { code, thread, place, distance } = ran;
+        let exit = follow(vm, answer);
         (*vm).set_machine_running(outer);
         (*vm).lua.machine.end(active);
         if exit >= CODES {
@@ -593,7 +643,7 @@ pub(crate) unsafe extern "C-unwind" fn step(
     }
 }
 
-/// For machine code: has the interpreter do `VARARGPREP`, at `pc`. The base of the frame where it is then, or how machine code is left.
+/// For machine code: `VARARGPREP`, at `pc`, where somebody looks at instructions, or there is no room, by the interpreter. The base of the frame where it is then, or how machine code is left.
 ///
 /// # Safety
 /// Called by machine code for its frame, whose arguments end at the top.
@@ -605,6 +655,13 @@ pub(crate) unsafe extern "C-unwind" fn move_up(
 ) -> u64 {
     // SAFETY: the caller's promise.
     unsafe {
+        if !(*vm).lua.machine.watched {
+            let moved = move_above(vm, base, k, (*pc).a() as usize);
+            if !moved.is_null() {
+                save!(vm, moved, pc.add(1));
+                return moved as u64;
+            }
+        }
         match once(vm, base, k, pc) {
             LEAVE if !(*vm).lua.machine.watched => (*vm).lua.base as u64,
             exit => exit,

@@ -402,6 +402,14 @@ pub fn length() -> usize {
 pub fn get_field() -> usize {
     super::leaf::get_field as *const () as usize
 }
+/// The address of a nil that is there for ever: what a table without metatable has for a field that it lacks.
+pub fn nothing() -> usize {
+    struct Nothing(Value);
+    // SAFETY: nobody writes it, and nil refers to nothing.
+    unsafe impl Sync for Nothing {}
+    static NOTHING: Nothing = Nothing(Value::NIL);
+    &raw const NOTHING.0 as usize
+}
 /// As [`get_field`], where tables have always lacked the field, and their classes had it.
 pub fn get_inherited() -> usize {
     super::leaf::get_inherited as *const () as usize

@@ -81,6 +81,10 @@ pub(super) unsafe extern "C-unwind" fn get_int(vm: *mut Vm, t: *mut Table, key: 
 pub(super) unsafe extern "C-unwind" fn get(vm: *mut Vm, t: *mut Table, key: *mut Value) -> Answer {
     // SAFETY: called by machine code of the domain that owns the state, for a live table and a register.
     unsafe {
+        if (*key).tag() == Tag::TABLE {
+            let node = Gc::from_ptr(t).find_other(*key);
+            return look_up(vm, t, *key, Gc::from_ptr(t).node_value(node));
+        }
         if (*key).tag() != Tag::STRING {
             return look_up(vm, t, *key, (*vm).raw_get(Gc::from_ptr(t), *key));
         }
@@ -233,7 +237,8 @@ pub(super) unsafe extern "C-unwind" fn get_field(vm: *mut Vm, t: *mut Table, nam
             }
         }
         if !shape::is_dict((*t).shape) {
-            let v = remembered(vm, t, name);
+            // Without a metatable it has its own fields and no others.
+            let v = if (*t).metatable.is_null() { Value::NIL } else { remembered(vm, t, name) };
             if !v.is_nil() || (*vm).lua.caches.shared.is_absent(t, name, (*vm).lua.proto_version) {
                 return Answer::of(v);
             }

@@ -73,13 +73,17 @@ pub const OTHER_OBJECT: u8 = 1 << 7;
 
 /// So many shapes are told apart at an instruction.
 const MOST_SHAPES: usize = 8;
+/// And so many that lack the field.
+const MOST_LACKING: usize = 4;
 
 /// The shapes that a field's instruction has met, with the slot that the field has in tables of each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shapes {
     own: [(u32, u32); MOST_SHAPES],
     count: u8,
-    /// There were more, or some that lack the field.
+    lacking: [u32; MOST_LACKING],
+    count_lacking: u8,
+    /// There were more, or some that lack the field and are not among the lacking ones.
     others: bool,
 }
 
@@ -89,9 +93,33 @@ impl Shapes {
         &self.own[..self.count as usize]
     }
 
+    /// Those that lack the field, where tables of them had no metatable: reading it gives nil.
+    pub fn lacking(&self) -> &[u32] {
+        &self.lacking[..self.count_lacking as usize]
+    }
+
     /// There were tables of other shapes, too, or dictionaries.
     pub fn others(&self) -> bool {
         self.others
+    }
+
+    /// Something may be learnt from tables of this shape without metatable, whose field is read.
+    fn has_room_for_lacking(&self, shape: u32) -> bool {
+        !self.lacking().contains(&shape) && self.has_room_for(shape)
+    }
+
+    /// Tables of this shape, without metatable, lack the field.
+    fn add_lacking(&mut self, shape: u32) {
+        if self.lacking().contains(&shape) {
+            return;
+        }
+        match self.lacking.get_mut(self.count_lacking as usize) {
+            Some(place) => {
+                *place = shape;
+                self.count_lacking += 1;
+            }
+            None => self.others = true,
+        }
     }
 
     /// Something may be learnt from tables of this shape.
@@ -117,6 +145,7 @@ impl Shapes {
     fn add_all(&mut self, earlier: &Shapes) {
         self.others |= earlier.others;
         earlier.own().iter().for_each(|&(shape, slot)| self.add(shape, Some(slot)));
+        earlier.lacking().iter().for_each(|&shape| self.add_lacking(shape));
     }
 }
 
@@ -701,7 +730,14 @@ impl Vm {
                 let (shape, site) = ((*table).shape, &mut log.sites[at]);
                 site.shapes |= *site.shape.get_or_insert(shape) != shape;
                 let name = (*(*inst).k.add(name as usize)).gc();
-                if site.fields.has_room_for(shape) {
+                let is_plain =
+                    i.op() == Some(Op::GetField) && (*table).metatable.is_null() && !is_dict(shape);
+                if is_plain && site.fields.has_room_for_lacking(shape) {
+                    match lookup(shape, name) {
+                        None => site.fields.add_lacking(shape),
+                        slot => site.fields.add(shape, slot),
+                    }
+                } else if !is_plain && site.fields.has_room_for(shape) {
                     let slot = if is_dict(shape) { None } else { lookup(shape, name) };
                     site.fields.add(shape, slot);
                 }
@@ -819,4 +855,34 @@ impl Vm {
 /// Whether `op` is one at which a loop can be entered.
 pub(super) fn is_loop_entry(op: Option<Op>) -> bool {
     op.is_some_and(|op| LOOP_ENTRIES.contains(&op))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_that_lack_a_field_are_told_from_those_that_have_it() {
+        let mut shapes = Shapes::default();
+        shapes.add(7, Some(2));
+        shapes.add_lacking(8);
+        shapes.add_lacking(8);
+        assert_eq!((shapes.own(), shapes.lacking(), shapes.others()), (&[(7, 2)][..], &[8][..], false));
+        assert!(!shapes.has_room_for_lacking(8), "nothing more is to be learnt");
+        assert!(shapes.has_room_for(8), "a table of this shape with a metatable is another matter");
+        shapes.add(8, None);
+        assert!(shapes.others());
+    }
+
+    #[test]
+    fn more_shapes_that_lack_a_field_than_are_told_apart_are_others() {
+        let mut shapes = Shapes::default();
+        (0..=MOST_LACKING as u32).for_each(|shape| shapes.add_lacking(shape));
+        assert_eq!(shapes.lacking().len(), MOST_LACKING);
+        assert!(shapes.others());
+        let mut both = Shapes::default();
+        both.add_lacking(100);
+        both.add_all(&shapes);
+        assert_eq!(both.lacking(), [100, 0, 1, 2]);
+    }
 }

@@ -113,12 +113,15 @@ impl Vm {
     }
 }
 
-/// Whether what a function runs around instruction `at` has machine code: all of it, or the loop that polls there.
+/// Whether what a function runs around instruction `at` has machine code that has not been given up: all of it, or the loop that polls there.
 ///
 /// # Safety
 /// The instance lives.
 unsafe fn is_compiled(inst: *mut ProtoInst, at: usize) -> bool {
     // SAFETY: the caller's promise; an instance has a count of its machine code.
     let code = unsafe { (*inst).machine.as_ref() };
-    code.is_some_and(|code| code.starts || code.is_entered_at(at) || code.is_entered_at(at.wrapping_sub(1)))
+    code.is_some_and(|code| {
+        let is_there = code.starts || code.is_entered_at(at) || code.is_entered_at(at.wrapping_sub(1));
+        is_there && !code.is_given_up()
+    })
 }

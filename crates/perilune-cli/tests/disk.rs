@@ -1,0 +1,241 @@
+//! The standard library's files where a disk takes its time (`PERILUNE_SLOW_FILES`): the fiber waits, and nobody else.
+
+use perilune_test::script::{Script, on_all_cores};
+use perilune_test::{Folder, Limited};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// Only a hang comes to it.
+const LONG: Duration = Duration::from_secs(120);
+
+/// Each read, write and opening of a file takes a millisecond, where others can use the domain.
+const SLOW: &[(&str, &str)] = &[("PERILUNE_SLOW_FILES", "1")];
+
+/// What the program prints, in a folder of its own.
+fn run(folder: &Folder, millis: &str, source: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.args(["-e", source]).current_dir(folder.path()).env("PERILUNE_SLOW_FILES", millis);
+    printed(command)
+}
+
+fn printed(mut command: Command) -> String {
+    let limited = Limited::start_with(&mut command, Stdio::null());
+    let Output { status, stdout, stderr } = limited.within(LONG).ended().expect("it ends");
+    let text = perilune_test::text(&stdout);
+    assert!(status.success(), "{text}\n{}", perilune_test::text(&stderr));
+    text
+}
+
+/// What every script begins with: `busy(f)` calls f in a fiber beside one that counts its turns, and returns the turns and what f returns.
+const BUSY: &str = r#"
+local pl = require "perilune"
+local function busy(f)
+  local turns, results = 0, nil
+  pl.scope(function(s)
+    s:daemon(function() while true do turns = turns + 1 pl.sleep(0.002) end end)
+    s:spawn(function() results = table.pack(f()) end)
+  end)
+  return turns, table.unpack(results, 1, results.n)
+end
+local function contents(name) local f <close> = assert(io.open(name, "rb")) return f:read "a" end
+local text = {}
+for n = 1, 40000 do text[n] = "line " .. n end
+text = table.concat(text, "\n") .. "\n"
+do local f <close> = io.open("text", "w") f:write(text) end
+"#;
+
+/// Each of these waits for the disk, and the neighbour has its turns meanwhile.
+#[test]
+fn every_operation_parks_its_fiber() {
+    let source = r#"
+local function check(what, f)
+  local turns, a, b = busy(f)
+  if turns < 4 then error(what .. " stopped the domain: " .. turns) end
+  return a, b
+end
+check("open", function() io.open("text"):close() end)
+check("open missing", function()
+  local f, message, code = io.open("missing")
+  assert(not f and message == "missing: No such file or directory" and code == 2, message)
+end)
+check("lines", function()
+  local n = 0
+  for line in io.lines "text" do n = n + 1 assert(line == "line " .. n) end
+  assert(n == 40000)
+end)
+check("lines with formats", function()
+  local n = 0
+  for word, number in io.lines("text", 5, "n") do n = n + 1 assert(word:find "line" and number == n, n) if n == 5000 then break end end
+end)
+local f = io.open "text"
+assert(check("read all", function() return f:read "a" end) == text)
+f:seek("set", 7)
+assert(check("read some", function() return f:read(100000) end) == text:sub(8, 100007))
+assert(f:seek() == 100007)
+check("several formats", function()
+  f:seek "set"
+  local a, b, c, d = f:read("l", "L", 3, "n")
+  assert(a == "line 1" and b == "line 2\n" and c == "lin" and d == nil)
+end)
+f:close()
+local out = io.open("out", "w")
+check("write", function() for _ = 1, 3 do assert(out:write(text, 1, 2.5) == out) end end)
+check("flush", function() assert(out:write "more\n" and out:flush()) end)
+check("seek", function() out:write "x" assert(out:seek() == 3 * (#text + 4) + 6) assert(out:seek("set", 1) == 1) end)
+check("setvbuf", function() out:write "INE" assert(out:setvbuf "line") out:write " 0\n" end)
+check("close", function() out:setvbuf "full" out:seek("end") out:write "end" assert(out:close() == true) end)
+local got = contents "out"
+assert(got == "lINE 0\n" .. text:sub(8) .. "12.5" .. (text .. "12.5"):rep(2) .. "more\nxend", #got)
+check("io.output", function()
+  io.output "default" io.write("a", "b") io.close() io.output(io.stdout)
+  io.input "default" assert(io.read "a" == "ab") io.close(io.input()) io.input(io.stdin)
+end)
+check("remove", function() assert(os.rename("out", "out2") and os.remove "out2" and not os.remove "out2") end)
+check("tmpfile", function()
+  local f <close> = io.tmpfile()
+  f:write "abc" f:seek "set" assert(f:read "a" == "abc")
+end)
+check("update", function()
+  local f <close> = io.open("text", "r+")
+  assert(f:read(4) == "line") f:write "-" assert(f:read(1) == "1") f:seek("set", 0) assert(f:read "l" == "line-1")
+  f:seek("set", 4) f:write " " f:flush()
+end)
+check("append", function()
+  local f <close> = io.open("log", "a")
+  f:write "one\n" f:close()
+  local f <close> = io.open("log", "a+")
+  f:write "two\n" f:seek "set" assert(f:read "a" == "one\ntwo\n")
+end)
+print "done"
+"#;
+    assert_eq!(run(&Folder::new(), "20", &format!("{BUSY}{source}")), "done\n");
+}
+
+/// One that is cancelled goes on at once; what it had read is there for the next, and what it had written is written.
+#[test]
+fn cancelled_operations_end_at_once() {
+    let source = r#"
+local function cancelled(f)
+  local began = os.time()
+  local fiber
+  pl.scope(function(s)
+    fiber = s:spawn(f)
+    pl.sleep(0.02)
+    fiber:cancel "enough"
+  end)
+  assert(fiber:status() == "cancelled", fiber:status())
+end
+local clock = require "perilune".now or os.time
+local began = clock()
+local f = assert(io.open "text")
+cancelled(function() f:read "a" end)
+cancelled(function() f:read(100) end)
+cancelled(function() for _ in f:lines() do end end)
+cancelled(function() io.open "text" end)
+assert(clock() - began < 2, "it waited")
+pl.scope(function(s) s:spawn(function() assert(f:read "a" == text) end) end)
+local out = assert(io.open("out", "w"))
+cancelled(function() out:write(text) out:flush() end)
+out:write "then"
+pl.scope(function(s) s:spawn(function() out:write "more" assert(out:close()) end) end)
+assert(contents "out" == text .. "thenmore")
+local out = assert(io.open("out", "w"))
+out:write(text:sub(1, 20000))
+cancelled(function() out:close() end)
+assert(io.type(out) == "closed file")
+pl.sleep(1)
+assert(contents "out" == text:sub(1, 20000))
+print "done"
+"#;
+    assert_eq!(run(&Folder::new(), "200", &format!("{BUSY}{source}")), "done\n");
+}
+
+/// Several fibers that read one file share its lines, and several that write lose and tear nothing; at the exit everything is written.
+#[test]
+fn fibers_share_files() {
+    let source = r#"
+local f = assert(io.open "text")
+local seen, count = {}, 0
+pl.scope(function(s)
+  for _ = 1, 5 do
+    s:spawn(function()
+      for line in f:lines() do
+        assert(not seen[line], line)
+        seen[line], count = true, count + 1
+        if count % 100 == 0 then pl.yield() end
+      end
+    end)
+  end
+end)
+assert(count == 40000)
+local out = assert(io.open("out", "w"))
+out:setvbuf "no"
+pl.scope(function(s)
+  for n = 1, 5 do
+    s:spawn(function() for i = 1, 20 do out:write(("<%d %d>"):format(n, i), ("x"):rep(1000), "\n") end end)
+  end
+end)
+local many = 0
+for line in io.lines "out" do assert(line:find "^<%d %d+>x+$" and #line > 1000, line) many = many + 1 end
+assert(many == 100)
+out:close()
+-- Left open, by a fiber that nobody waits for.
+local left = assert(io.open("left", "w"))
+pl.scope(function(s)
+  s:daemon(function() left:write(text) left:flush() end)
+  pl.sleep(0.002)
+end)
+left:write "end\n"
+print "done"
+"#;
+    let check = r#"local f = io.open "left" assert(f:read "a":sub(-10) == "40000\nend\n") print "all""#;
+    let folder = Folder::new();
+    assert_eq!(run(&folder, "5", &format!("{BUSY}{source}")), "done\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
+    command.args(["-e", check]).current_dir(folder.path());
+    assert_eq!(printed(command), "all\n");
+}
+
+/// A thousand that wait for a disk need no thousand threads.
+#[test]
+fn many_wait_without_threads() {
+    let source = r#"
+local function threads() return tonumber(io.open("/proc/self/status"):read("a"):match("Threads:%s*(%d+)")) end
+local most = 0
+pl.scope(function(s)
+  local done = 0
+  s:daemon(function() while true do most = math.max(most, threads()) pl.sleep(0.01) end end)
+  pl.each(1000, function(n)
+    local f <close> = assert(io.open "text")
+    f:seek("set", n * 100)
+    assert(#f:read(50) == 50)
+    done = done + 1
+  end)
+  assert(done == 1000)
+end)
+assert(most > 0 and most < 70, most)
+print "done"
+"#;
+    let each = "local each = pl.each
+pl = setmetatable({ each = function(n, f) local list = {} for i = 1, n do list[i] = i end return each(list, { limit = 1000 }, f) end }, { __index = pl })
+";
+    assert_eq!(run(&Folder::new(), "2", &format!("{BUSY}{each}{source}")), "done\n");
+}
+
+/// Scripts that open files and have fibers or tasks say what they say otherwise.
+#[test]
+fn recorded_scripts_are_the_same_with_slow_files() {
+    let only = perilune_test::only();
+    let binary = perilune_test::under_test(env!("CARGO_BIN_EXE_perilune"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parallel");
+    let mut scripts = Script::all(&folder, &only);
+    scripts.retain(|script| {
+        let source = std::fs::read(folder.join(&script.name).with_extension("lua")).expect("a script");
+        let source = perilune_test::text(&source);
+        ["io.open", "io.lines", "popen", "io.write", "os.remove"].iter().any(|word| source.contains(word))
+    });
+    assert!(!only.is_empty() || scripts.len() > 10, "{scripts:?}");
+    let failures = on_all_cores(&scripts, |script| script.run(&binary, SLOW));
+    assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), scripts.len(), failures.join("\n"));
+}

@@ -1,0 +1,56 @@
+//! How many allocations a chunk takes: a large program is thousands of small functions, and what each allocates is most of the time that loading takes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator does all.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(p, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Functions with parameters, variables, constants, blocks, loops, upvalues.
+fn program(functions: usize) -> String {
+    let mut text = String::from("local shared = {}\n");
+    for n in 0..functions {
+        writeln!(
+            text,
+            "function shared.f{n}(a, b) local t = {{x = a, y = b}}
+              if a > b then return t.x + shared.total
+              elseif a == b then for j = 1, #t do t[j] = tostring(j) .. 'v' end
+              else for k, v in pairs(t) do shared[k] = v end end
+              return t end"
+        )
+        .expect("a string takes everything");
+    }
+    text
+}
+
+fn allocations(functions: usize) -> usize {
+    let text = program(functions);
+    let before = COUNT.load(Ordering::Relaxed);
+    drop(perilune_syntax::compile(text.as_bytes(), b"=program").expect("the program is right"));
+    COUNT.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn a_function_takes_few_allocations() {
+    let (some, more) = (allocations(1000), allocations(3000));
+    // The prototype and its lists: code, lines, constants, variables, upvalues, templates and the one among them; its name; what assignments need meanwhile.
+    assert!(more - some <= 13 * 2000, "{} allocations for 2000 functions", more - some);
+}
