@@ -15,10 +15,11 @@
 //! message, a result or an error, what a domain has written itself stays; arguments and captures bring what the caller has. That holds for a module's fields, too.
 //!
 //! # Limits
-//! So many tables are watched in each module ([`MAX_TABLES`]), and of each so many fields are looked at for more of them. Metatables of tables count as a field;
+//! So many tables are watched in each module ([`MAX_TABLES`]), and of each so many fields are looked at for more of them. A key that is an object and is removed stays
+//! elsewhere. Fields that are removed again are told for a while ([`MAX_BACK`]). Metatables of tables count as a field;
 //! what a metatable holds is not looked at, unless a field leads there, as in a class.
 
-use super::modules::{all_fields, fields};
+use super::modules::{MAX_BACK, all_fields, fields};
 use super::pack::{Packed, Packer, Way, index_text};
 use super::refusal::{Reason, Step};
 use crate::Vm;
@@ -68,9 +69,11 @@ enum State {
 }
 
 struct Written {
-    /// What it was. `None`: whatever it is goes along, since other domains may have been given something else.
-    was: HashMap<Key, Option<u64>, foldhash::fast::FixedState>,
-    /// Likewise.
+    /// What it was.
+    was: HashMap<Key, u64, foldhash::fast::FixedState>,
+    /// Keys whose values go along, whatever they are, since other domains have been given something else than what was at first.
+    gone_along: HashSet<Key, foldhash::fast::FixedState>,
+    /// What it was, kept as what fields held; `None`: it has gone along.
     metatable: Option<*mut Table>,
     /// By code of this domain, and not only by what has arrived.
     by_us: bool,
@@ -123,9 +126,14 @@ impl Vm {
         let word = first_word(name);
         let excepted = self.excepted(root);
         let mut tables: Vec<(Gc<Table>, Path)> = vec![(root, Arc::new([]))];
+        let mut last: Option<Arc<[u8]>> = None;
         let mut at = 0;
         while let Some((t, path)) = tables.get(at).cloned() {
             at += 1;
+            if !t.metatable.is_null() {
+                // SAFETY: not null, and kept by the table.
+                kept.push(unsafe { Gc::from_ptr(t.metatable) }.into());
+            }
             let mut found = Vec::new();
             fields(self, t, |vm, key, v| {
                 for v in [key, v] {
@@ -137,8 +145,12 @@ impl Vm {
                 if let Some(c) = v.as_closure() {
                     let source = &c.inst().proto().source;
                     let sources = &mut vm.lua.crossing.parcel.inside.sources;
-                    if !sources.contains_key(source) {
-                        sources.insert(source.clone(), word.clone());
+                    // Mostly it is the one before.
+                    if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, source)) {
+                        last = Some(source.clone());
+                        if !sources.contains_key(source) {
+                            sources.insert(source.clone(), word.clone());
+                        }
                     }
                 }
                 if let Some(inner) = v.as_table()
@@ -154,7 +166,7 @@ impl Vm {
                     || inner.is_frozen()
                     || inner.is_in_island()
                     || inner.is_guarded()
-                    || excepted.contains(&address)
+                    || excepted.binary_search(&address).is_ok()
                     || inside.at.contains_key(&address)
                 {
                     continue;
@@ -170,13 +182,14 @@ impl Vm {
         kept
     }
 
-    /// Tables that belong to no module, or to another one.
+    /// Tables that belong to no module, or to another one, sorted.
     fn excepted(&mut self, root: Gc<Table>) -> Vec<u64> {
         let mut list = vec![root.address() as u64, self.globals().address() as u64];
         if let Some(loaded) = self.loaded() {
             list.push(loaded.address() as u64);
             fields(self, loaded, |_, _, v| list.extend(v.as_table().map(|t| t.address() as u64)));
         }
+        list.sort_unstable();
         list
     }
 
@@ -194,8 +207,9 @@ impl Vm {
             }
             State::Sealed => {
                 let mut was = HashMap::default();
-                all_fields(self, t, |key, v| _ = was.insert(Key::of(key), Some(print_of(v))));
-                let written = Written { was, metatable: Some(t.metatable), by_us: !arriving };
+                all_fields(self, t, |key, v| _ = was.insert(Key::of(key), print_of(v)));
+                let gone_along = HashSet::default();
+                let written = Written { was, gone_along, metatable: Some(t.metatable), by_us: !arriving };
                 let inside = &mut self.lua.crossing.parcel.inside;
                 inside.list[number as usize].state = State::Written(Box::new(written));
                 inside.written.entry(module).or_default().0.push(number);
@@ -207,6 +221,15 @@ impl Vm {
             written.by_us |= !arriving;
         }
         inside.written.entry(module).or_default().1 += 1;
+    }
+
+    /// Whether a table, if it is one inside a module and written, has had this field from the start.
+    pub(super) fn inside_is_as_it_was(&self, t: Gc<Table>, key: Value, v: Value) -> bool {
+        let inside = &self.lua.crossing.parcel.inside;
+        match inside.at.get(&(t.address() as u64)).map(|&n| &inside.list[n as usize].state) {
+            Some(State::Written(written)) => written.was.get(&Key::of(key)) == Some(&print_of(v)),
+            _ => true,
+        }
     }
 
     /// Whether the code that runs is a module's own.
@@ -276,18 +299,27 @@ impl Vm {
         let inside = &mut self.lua.crossing.parcel.inside;
         let Some(&number) = inside.at.get(&(t.address() as u64)) else { return difference };
         let State::Written(written) = &mut inside.list[number as usize].state else { return difference };
-        let mut there: HashSet<Key> = HashSet::new();
+        let mut there: HashSet<Key, foldhash::fast::FixedState> = HashSet::default();
         for (key, v) in now {
             let name = Key::of(key);
-            if written.was.get(&name) != Some(&Some(print_of(v))) {
-                written.was.insert(name.clone(), None);
+            if written.was.get(&name) != Some(&print_of(v)) {
+                written.gone_along.insert(name.clone());
+                difference.fields.push((key, v));
+            } else if written.gone_along.contains(&name) {
                 difference.fields.push((key, v));
             }
             there.insert(name);
         }
-        let mut gone = Vec::new();
-        for (key, was) in written.was.iter_mut().filter(|(key, _)| !there.contains(*key)) {
-            *was = None;
+        let mut gone: Vec<Key> =
+            written.gone_along.iter().filter(|key| !written.was.contains_key(*key)).cloned().collect();
+        gone.retain(|key| !there.contains(key));
+        if gone.len() > MAX_BACK {
+            for key in &gone {
+                written.gone_along.remove(key);
+            }
+        }
+        for key in written.was.keys().filter(|key| !there.contains(*key)) {
+            written.gone_along.insert(key.clone());
             gone.push(key.clone());
         }
         if written.metatable != Some(t.metatable) {

@@ -28,13 +28,16 @@ use crate::native::LuaResult;
 use crate::object::Table;
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// Fields of a module that are compared.
 const MAX_FIELDS: usize = 4096;
 /// Fields of a module, or of a table in one, that are found again by path.
 const MAX_INDEXED: usize = 1024;
+/// Fields that are again what they were, and go along because they have gone along with another value; when there are more, they go along once more, and are forgotten.
+/// A program that uses a table of a module as a list of what is under way would send all that it has ever put there.
+pub(super) const MAX_BACK: usize = 256;
 /// Field of the registry with what was in sealed fields.
 const KEPT: &str = "_SEALED";
 
@@ -70,12 +73,22 @@ struct Module {
     /// Mixes of key and of both, of the fields when it was sealed, in the order of the former.
     sealed: Vec<(u64, u64)>,
     /// Fields that have arrived from other domains, as what arrived last, in the same form.
-    arrived: Vec<(u64, u64)>,
+    arrived: HashMap<u64, u64, foldhash::fast::FixedState>,
     /// Fields that have gone to other domains, and go along from then on, whatever they are.
-    gone_along: Vec<Arc<[u8]>>,
+    gone_along: BTreeSet<Arc<[u8]>>,
     /// The fingerprint that `changes` belongs to.
     print: Option<u64>,
     changes: Arc<[Change]>,
+}
+
+impl Module {
+    /// Whether the field with this mix of its key, if it is `v`, is as it was when the module was sealed.
+    fn has_sealed(&self, key: u64, v: Value) -> bool {
+        match self.sealed.binary_search_by_key(&key, |f| f.0) {
+            Ok(at) => self.sealed[at].1 == mix(key, v),
+            Err(_) => v.is_nil(),
+        }
+    }
 }
 
 /// A domain's modules.
@@ -288,8 +301,8 @@ impl Vm {
             value: (value.tag().0, value.payload()),
             standard,
             sealed,
-            arrived: Vec::new(),
-            gone_along: Vec::new(),
+            arrived: HashMap::default(),
+            gone_along: BTreeSet::new(),
             print: None,
             changes: Arc::new([]),
         });
@@ -350,8 +363,14 @@ impl Vm {
             if count > MAX_INDEXED || (*name == *b"_G" && v.tag() != Tag::NATIVE_CLOSURE) {
                 return;
             }
-            // What the program has put into a table of the library is not there elsewhere.
-            if standard.is_some_and(|s| !s.has(key.bytes(), v)) {
+            // What the program has put into a table of the library, or into a module since it was sealed, is not there elsewhere.
+            let is_as_it_was = match standard {
+                Some(standard) => standard.has(key.bytes(), v),
+                None => {
+                    vm.lua.crossing.parcel.modules.list[module as usize].has_sealed(mix_value(key.into()), v)
+                }
+            };
+            if !is_as_it_was {
                 return;
             }
             vm.add_path(v, || KnownPath { module, fields: [Some(key.bytes().into()), None] });
@@ -366,7 +385,7 @@ impl Vm {
             fields(self, inner, |vm, key, v| {
                 let Some(key) = key.as_string() else { return };
                 count += 1;
-                if count <= MAX_INDEXED {
+                if count <= MAX_INDEXED && vm.inside_is_as_it_was(inner, key.into(), v) {
                     let field: &Arc<[u8]> = &field;
                     let fields = || [Some(field.clone()), Some(key.bytes().into())];
                     vm.add_path(v, || KnownPath { module, fields: fields() });
@@ -439,24 +458,16 @@ impl Vm {
         let Some(m) = modules.list.iter_mut().find(|m| m.value == (value.tag().0, value.payload())) else {
             return self.raw_set_str(t, name, v);
         };
-        let at = m.arrived.iter().position(|f| f.0 == key);
         let is_as_it_was = || match m.standard {
             Some(standard) => now.is_nil() || standard.has(field, now),
-            None => match m.sealed.binary_search_by_key(&key, |f| f.0) {
-                Ok(at) => m.sealed[at].1 == mix(key, now),
-                Err(_) => now.is_nil(),
-            },
+            None => m.has_sealed(key, now),
         };
-        let has_arrived = at.is_some_and(|at| m.arrived[at].1 == mix(key, now));
-        let is_ours = || !is_as_it_was() || m.gone_along.iter().any(|name| **name == *field);
+        let has_arrived = m.arrived.get(&key) == Some(&mix(key, now));
+        let is_ours = || !is_as_it_was() || m.gone_along.contains(field);
         if ours_stay && !has_arrived && is_ours() {
             return Ok(());
         }
-        let arrived = (key, mix(key, v));
-        match at {
-            Some(at) => m.arrived[at] = arrived,
-            None => m.arrived.push(arrived),
-        }
+        m.arrived.insert(key, mix(key, v));
         self.raw_set_str(t, name, v)
     }
 
@@ -483,16 +494,14 @@ impl Vm {
             None => self.sealed_changes(t, module),
         };
         let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
-        for field in &m.gone_along {
-            if !changes.iter().any(|c| c.field == *field) {
-                changes.push(Change { field: field.clone(), what: What::Set });
-            }
+        let differ: HashSet<Arc<[u8]>, foldhash::fast::FixedState> =
+            changes.iter().map(|c| c.field.clone()).collect();
+        let back: Vec<_> = m.gone_along.iter().filter(|field| !differ.contains(*field)).cloned().collect();
+        if back.len() > MAX_BACK {
+            m.gone_along.retain(|field| differ.contains(field));
         }
-        for change in changes.iter().filter(|c| c.what == What::Set) {
-            if !m.gone_along.contains(&change.field) {
-                m.gone_along.push(change.field.clone());
-            }
-        }
+        m.gone_along.extend(changes.iter().filter(|c| c.what == What::Set).map(|c| c.field.clone()));
+        changes.extend(back.into_iter().map(|field| Change { field, what: What::Set }));
         let changes: Arc<[Change]> = changes.into();
         m.print = Some(print);
         m.changes = changes.clone();
