@@ -18,7 +18,7 @@
 //! | `strings.rs` | large strings |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
-//! | `modules.rs`, `inside.rs` | modules, found again by name; tables inside them |
+//! | `modules.rs` | modules, found again by name |
 //! | `search.rs` | what `require` finds them by |
 //! | `outside.rs` | what is in islands |
 //! | `refusal.rs` | what may not cross, and the texts that say so |
@@ -39,7 +39,6 @@ mod check;
 mod error;
 mod frozen;
 mod graph;
-mod inside;
 mod modules;
 mod origin;
 mod outside;
@@ -253,7 +252,6 @@ pub(crate) struct ParcelState {
     /// Snapshots that have arrived.
     instances: Vec<snapshot::Instance>,
     pub(crate) modules: modules::Modules,
-    inside: inside::Inside,
     searching: search::Searching,
     origins: origin::Origins,
     again: again::Again,
