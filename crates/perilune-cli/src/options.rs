@@ -143,27 +143,37 @@ pub fn hint(options: &Options, n: usize) -> Option<String> {
     if path.exists() {
         return None;
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
-    let files: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
-    let name = path.file_name()?.to_string_lossy().into_owned();
-    // The ending alone is more than a slip.
-    if files.contains(&format!("{name}.lua")) {
-        return Some(format!("did you mean '{word}.lua'?"));
+    if n == 1 && word == "run" {
+        return Some("'perilune run' wants a script behind it".into());
     }
-    let near = manual::nearest(&name, files.iter().map(String::as_str));
-    let in_folder = |file: String| match folder {
-        Some(folder) => folder.join(file).display().to_string(),
-        None => file,
-    };
-    let mut near: Vec<String> = near.into_iter().map(in_folder).collect();
-    if n == 1 {
+    let mut near = near_files(path);
+    let is_sure = near.iter().any(|file| *file == format!("{word}.lua"));
+    if n == 1 && !is_sure {
         let commands = manual::nearest(&word, manual::top().map(|c| c.words));
         near.extend(commands.into_iter().map(|c| format!("perilune {c}")));
     }
     near.truncate(3);
     let near: Vec<_> = near.iter().map(|n| format!("'{n}'")).collect();
     (!near.is_empty()).then(|| format!("did you mean {}?", near.join(" or ")))
+}
+
+/// The files that somebody may have meant who named this one, which does not exist.
+pub fn near_files(path: &Path) -> Vec<String> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let files: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+    let Some(name) = path.file_name() else { return Vec::new() };
+    let name = name.to_string_lossy().into_owned();
+    let in_folder = |file: String| match folder {
+        Some(folder) => folder.join(file).display().to_string(),
+        None => file,
+    };
+    // The ending alone is more than a slip.
+    let with_ending = format!("{name}.lua");
+    if files.contains(&with_ending) {
+        return vec![in_folder(with_ending)];
+    }
+    manual::nearest(&name, files.iter().map(String::as_str)).into_iter().map(in_folder).collect()
 }
 
 fn read_options(words: &[Vec<u8>]) -> Result<Options, BadOption> {

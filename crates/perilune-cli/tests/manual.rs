@@ -148,6 +148,19 @@ fn slips_get_the_nearest_names() {
     assert_eq!(place.fails(&["bench", "--rusn", "3", "main.lua"]), (bench.to_owned() + &tells("bench"), 2));
     let trace = "perilune trace: there is no 'recrod' (did you mean 'record'?)\n";
     assert_eq!(place.fails(&["trace", "recrod"]), (trace.to_owned() + &tells("trace"), 2));
+    let missing = |file: &str, near: &str| {
+        format!("{file}: No such file or directory (os error 2) (did you mean '{near}'?)\n")
+    };
+    let (code, build) = (1, ["build", "-o", "app", "mian.lua"]);
+    assert_eq!(place.fails(&build), ("perilune build: ".to_owned() + &missing("mian.lua", "main.lua"), code));
+    let test = "perilune test: ".to_owned() + &missing("sevrer.lua", "server.lua");
+    assert_eq!(place.fails(&["test", "sevrer.lua"]), (test, 2));
+    let bench = place.fails(&["bench", "main"]);
+    assert!(bench.0.contains(&missing("main", "main.lua")), "{bench:?}");
+    assert_eq!(
+        place.fails(&["run"]).0,
+        cannot("run") + "perilune: 'perilune run' wants a script behind it\n"
+    );
     let top = "perilune top: unknown option '--atach' (did you mean '--attach'?)\n";
     assert_eq!(place.fails(&["top", "--atach", "3"]), (top.to_owned() + &tells("top"), 2));
     // A file of that name is what is meant.

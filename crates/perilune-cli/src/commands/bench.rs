@@ -136,7 +136,7 @@ fn senseless(message: &str) -> ExitCode {
 fn measure(options: &Options) -> Result<Report, String> {
     let mut programs = Vec::new();
     for path in &options.paths {
-        find(path, &mut programs).map_err(|e| format!("{}: {e}", path.display()))?;
+        find(path, &mut programs).map_err(|e| manual::cannot_open(path, &e))?;
     }
     if programs.is_empty() {
         return Err("no file whose name ends in .lua".into());

@@ -1,6 +1,7 @@
 //! Which modules a script needs, by its text.
 
 use crate::app::payload::{Entry, Kind};
+use crate::commands::manual;
 use perilune_domain::Runtime;
 use perilune_domain::bundle::Files;
 use perilune_stdlib::Paths;
@@ -106,7 +107,7 @@ impl Modules {
 
     /// Adds what is read from `path`, and called `file` in messages.
     fn add(&mut self, kind: Kind, name: &str, file: &[u8], path: &Path) -> Result<(), String> {
-        let mut text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut text = std::fs::read(path).map_err(|e| manual::cannot_open(path, &e))?;
         if text.starts_with(b"\x1b") {
             return Err(format!("{}: it is a binary chunk, source text is needed", path.display()));
         }

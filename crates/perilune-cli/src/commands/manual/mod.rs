@@ -28,6 +28,7 @@ pub use page::page;
 pub use perilune_domain::nearest::nearest;
 pub use shells::{SHELLS, completions};
 
+use std::path::Path;
 use std::process::ExitCode;
 
 /// What carries a command out: it gets all words of the command line.
@@ -292,6 +293,15 @@ pub fn did_you_mean(near: &[String]) -> String {
             format!(" (did you mean {}?)", near.join(" or "))
         }
     }
+}
+
+/// What a command says of a file that cannot be read.
+pub fn cannot_open(path: &Path, e: &std::io::Error) -> String {
+    let near = match e.kind() {
+        std::io::ErrorKind::NotFound => crate::options::near_files(path),
+        _ => Vec::new(),
+    };
+    format!("{}: {e}{}", path.display(), did_you_mean(&near))
 }
 
 /// What `perilune --help` prints.

@@ -1,5 +1,6 @@
 //! Which files are tests, and what a `.busted` file says.
 
+use crate::commands::manual;
 use perilune_heap::HeapOptions;
 use perilune_vm::{LuaResult, Value, Vm};
 use std::ffi::OsStr;
@@ -110,7 +111,7 @@ pub fn files(paths: &[PathBuf], config: &Config) -> Result<Vec<PathBuf>, String>
     }
     let mut found = Vec::new();
     for place in &places {
-        let metadata = place.metadata().map_err(|e| format!("{}: {e}", place.display()))?;
+        let metadata = place.metadata().map_err(|e| manual::cannot_open(place, &e))?;
         if metadata.is_dir() {
             below(place, config, &mut found).map_err(|e| format!("{}: {e}", place.display()))?;
         } else {
