@@ -457,7 +457,8 @@ fn subcommands() {
     assert_eq!(run(&["run", "args.lua", "a"], "").0, "1\targs.lua\ta\n");
     assert_eq!(run(&["run", "neg.lua"], "").0, "0=neg.lua -1=run -2=perilune \n");
     assert!(run(&["repl"], "1 + 1\n").0.ends_with("> 2\n> \n"));
-    assert_eq!(run(&["run"], "").1, "perilune: cannot open run: No such file or directory\n");
+    let wants = "perilune: 'perilune run' wants a script behind it\n";
+    assert_eq!(run(&["run"], "").1, format!("perilune: cannot open run: No such file or directory\n{wants}"));
     // A file of that name is what is meant.
     place.write("run", "print('file', ...)");
     assert_eq!(run(&["run", "args.lua"], "").0, "file\targs.lua\n");
