@@ -104,6 +104,8 @@ macro_rules! op {
         }
     };
 }
+/// What calls machine code directly says from where its native stack is scanned, as [`execute`] does.
+pub(crate) use crate::segment::spill_registers;
 pub(crate) use op;
 
 /// Jumps to the handler of the instruction at `pc`.
@@ -267,7 +269,7 @@ pub(crate) fn execute(vm: &mut Vm) -> Exit {
 #[inline(always)]
 pub(crate) fn execute_with(vm: &mut Vm, first: impl FnOnce(&mut Vm) -> Exit) -> Exit {
     let vm: *mut Vm = vm;
-    crate::segment::spill_registers(vm, |vm, here| {
+    spill_registers(vm, |vm, here| {
         // SAFETY: `first` leaves the state as handlers do.
         unsafe {
             let outer = std::mem::replace(&mut (*vm).lua.stacks.running.scan_from, here);
