@@ -132,12 +132,7 @@ fn every_script_that_waits_prints_the_same_with_a_ring() {
     let only = perilune_test::only();
     let binary = perilune_test::under_test(env!("CARGO_BIN_EXE_perilune"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parallel");
-    let mut scripts = Script::all(&folder, &only);
-    scripts.retain(|script| {
-        let source = std::fs::read(folder.join(&script.name).with_extension("lua")).expect("a script");
-        let source = perilune_test::text(&source);
-        WORDS.iter().any(|word| source.contains(word))
-    });
+    let scripts = Script::all_with(&folder, &only, &WORDS);
     assert!(!only.is_empty() || scripts.len() > 20, "{scripts:?}");
     let failures = on_all_cores(&scripts, |script| script.run(&binary, URING.environment));
     assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), scripts.len(), failures.join("\n"));

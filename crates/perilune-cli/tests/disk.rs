@@ -229,12 +229,8 @@ fn recorded_scripts_are_the_same_with_slow_files() {
     let only = perilune_test::only();
     let binary = perilune_test::under_test(env!("CARGO_BIN_EXE_perilune"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/parallel");
-    let mut scripts = Script::all(&folder, &only);
-    scripts.retain(|script| {
-        let source = std::fs::read(folder.join(&script.name).with_extension("lua")).expect("a script");
-        let source = perilune_test::text(&source);
-        ["io.open", "io.lines", "popen", "io.write", "os.remove"].iter().any(|word| source.contains(word))
-    });
+    let words = ["io.open", "io.lines", "popen", "io.write", "os.remove"];
+    let scripts = Script::all_with(&folder, &only, &words);
     assert!(!only.is_empty() || scripts.len() > 10, "{scripts:?}");
     let failures = on_all_cores(&scripts, |script| script.run(&binary, SLOW));
     assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), scripts.len(), failures.join("\n"));

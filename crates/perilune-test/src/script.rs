@@ -128,6 +128,17 @@ impl Script {
         found
     }
 
+    /// Those of them whose text has one of these words.
+    pub fn all_with(folder: &Path, only: &str, words: &[&str]) -> Vec<Script> {
+        let mut scripts = Script::all(folder, only);
+        scripts.retain(|script| {
+            let source = std::fs::read(folder.join(&script.name).with_extension("lua")).expect("a script");
+            let source = crate::text(&source);
+            words.iter().any(|word| source.contains(word))
+        });
+        scripts
+    }
+
     /// Whether it is meant to be run in a mode.
     pub fn runs_in(&self, mode: &Mode) -> bool {
         self.stress || !mode.is_stress()
