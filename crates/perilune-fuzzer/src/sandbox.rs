@@ -55,6 +55,7 @@ pub enum Outcome {
 }
 
 /// Calls a function for `time` at most and drops its results.
+#[inline(never)]
 pub fn call(guard: &Guard, vm: &mut Vm, f: Gc<LuaClosure>, time: Duration) -> Outcome {
     let depth = vm.nargs();
     let outcome = match guard.bounded(vm, time, |vm| vm.host_call(f.into(), &[])) {
@@ -81,8 +82,18 @@ fn forget_calls() {
 }
 
 /// Collects everything; finalisers that do not end are interrupted.
+///
+/// The stack below the caller is forgotten before anything has a frame there: a frame keeps what lay in its place until
+/// it writes over it, and not all of a frame is written. So a caller is sure of a collection only of what its own frame
+/// has never seen: [`call`] and [`still_works`] have one of their own.
+#[inline(always)]
 pub fn collect(guard: &Guard, vm: &mut Vm) {
     forget_calls();
+    collect_below(guard, vm);
+}
+
+#[inline(never)]
+fn collect_below(guard: &Guard, vm: &mut Vm) {
     guard.bounded(vm, Duration::from_millis(100), |vm| {
         // What the guard has called is to be forgotten, too.
         forget_calls();
@@ -94,6 +105,7 @@ pub fn collect(guard: &Guard, vm: &mut Vm) {
 ///
 /// # Errors
 /// What does not.
+#[inline(never)]
 pub fn still_works(guard: &Guard, vm: &mut Vm) -> Result<(), String> {
     const PROBE: &str = "
         local t = {} for i = 1, 100 do t[i] = i * 2 t['k' .. i] = i end

@@ -10,8 +10,9 @@
 //! A tick costs some twenty microseconds, as waking a thread does, and all that follows from it has to be worth something in the time that is left. So ticks begin after [`FIRST`], and get rarer as the program's processor time grows:
 //! one comes after one part in [`PERIODS`] of it, at least [`SHORTEST`], at most [`LONGEST`].
 //!
-//! The thread sleeps by the clock, but where others run too, or the program waits for most of the time, little of its processor time goes by meanwhile, and each tick would cost it several times as much of that. So a tick
-//! for which too little has gone by is put off, once, for as long as the rest is expected to take ([`put_off`]).
+//! The thread sleeps by the clock, but where others run too, or the program waits for most of the time, little of its processor time goes by meanwhile, and each tick would cost it several times as much of that. So where
+//! too little goes by a tick is put off, once, for as long as the rest is expected to take ([`Rate`]). How much goes by is known of some time together only: the system adds what a thread takes that is running to the process's time when
+//! its timer ticks, each 1 to 10 ms. (Asked of a single period, a fifth of all first ticks came 15 ms too late.)
 //!
 //! # Compiling
 //! Recordings go to the thread, in the order in which they were made; while it compiles there are no ticks. What it spends is limited (`budget.rs`), and nothing that compiling needs is made before something is compiled.
@@ -37,7 +38,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Processor time from the program's beginning to its first tick. The system looks at such timers every 1 to 10 ms.
 const FIRST: Duration = Duration::from_millis(4);
@@ -49,6 +50,8 @@ const LONGEST: Duration = Duration::from_millis(5);
 const PERIODS: u32 = 8;
 /// A tick is put off by at most so many periods.
 const MOST_PUT_OFF: u32 = 8;
+/// How much of the processor the program has is asked of so much time by the clock.
+const TOGETHER: Duration = Duration::from_millis(25);
 /// As many recordings wait to be compiled.
 const QUEUE: usize = 4;
 /// After so many ticks in a row that nobody saw the thread waits.
@@ -199,8 +202,9 @@ impl Shared {
         let (mut before, mut unseen) = (0, 0);
         let begun = Duration::from_nanos(budget.program());
         let mut period = FIRST.saturating_sub(begun).max(SHORTEST);
-        // What the program had taken at the last tick, and whether the next one has been put off.
-        let (mut ticked, mut late) = (budget.program(), false);
+        let mut rate = Rate::new(Instant::now(), budget.program());
+        // The next tick has been put off.
+        let mut late = false;
         let mut stopped = false;
         loop {
             match self.next(period, before) {
@@ -214,19 +218,20 @@ impl Shared {
                     }
                 }
                 Ok(None) => {
-                    let program = budget.program();
-                    let (regular, used) = (regular(program), Duration::from_nanos(program - ticked));
+                    let (now, program) = (Instant::now(), budget.program());
+                    let regular = regular(program);
                     let seen = self.seen.load(Ordering::SeqCst);
                     if std::mem::take(&mut stopped) {
                         // The last tick has only just been seen.
-                        (before, period, ticked) = (seen, regular, program);
+                        (before, period, rate) = (seen, regular, Rate::new(now, program));
                         continue;
                     }
-                    if let Some(more) = put_off(regular, used).filter(|_| !late) {
+                    rate.learn(now, program);
+                    if let Some(more) = rate.puts_off(regular).filter(|_| !late) {
                         (period, late) = (more, true);
                         continue;
                     }
-                    (ticked, late) = (program, false);
+                    late = false;
                     unseen = if seen == before { unseen + 1 } else { 0 };
                     before = seen;
                     if budget.is_due() {
@@ -249,13 +254,35 @@ fn regular(program: u64) -> Duration {
     Duration::from_nanos(program / PERIODS as u64).clamp(SHORTEST, LONGEST)
 }
 
-/// For how long a tick is put off that is due after `period` of the program's processor time, when it has taken so much since the last one in that time by the clock.
-fn put_off(period: Duration, used: Duration) -> Option<Duration> {
-    // A program that has one processor for itself has taken nearly all of it.
-    let rest = (period / 2).checked_sub(used).filter(|rest| !rest.is_zero())?;
-    let rate = used.as_secs_f64() / period.as_secs_f64();
-    let most = period * MOST_PUT_OFF;
-    Some(Duration::try_from_secs_f64(rest.as_secs_f64() / rate).map_or(most, |more| more.min(most)))
+/// How much of the processor the program has had lately.
+struct Rate {
+    /// The time by the clock, and the program's processor time in nanoseconds, from which on it is asked.
+    since: (Instant, u64),
+    /// Processor time for each unit of the clock; more than 1 of several threads.
+    known: f64,
+}
+
+impl Rate {
+    /// Of a program that has taken so many nanoseconds by `now`, and is expected to have a processor for itself.
+    fn new(now: Instant, program: u64) -> Rate {
+        Rate { since: (now, program), known: 1.0 }
+    }
+
+    /// What it has taken by `now`.
+    fn learn(&mut self, now: Instant, program: u64) {
+        let passed = now.saturating_duration_since(self.since.0);
+        if passed >= TOGETHER {
+            let taken = Duration::from_nanos(program.saturating_sub(self.since.1));
+            self.known = taken.as_secs_f64() / passed.as_secs_f64();
+            self.since = (now, program);
+        }
+    }
+
+    /// For how long a tick is put off that is due after `period`: half of that is to be the program's processor time.
+    fn puts_off(&self, period: Duration) -> Option<Duration> {
+        let more = 0.5 / self.known - 1.0;
+        (more > 0.0).then(|| period.mul_f64(more.min(MOST_PUT_OFF as f64)))
+    }
 }
 
 impl Specializer for Background {
@@ -336,20 +363,40 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_millis(4);
 
+    /// The rate of a program that takes this part of a processor.
+    fn rate(part: f64) -> Rate {
+        let begun = Instant::now();
+        let mut rate = Rate::new(begun, 7);
+        let taken = |n: u32| 7 + (PERIOD * n).mul_f64(part).as_nanos() as u64;
+        (1..=20).for_each(|n| rate.learn(begun + PERIOD * n, taken(n)));
+        rate
+    }
+
     #[test]
     fn ticks_come_at_their_time_if_the_program_has_a_processor() {
-        assert_eq!(put_off(PERIOD, PERIOD), None);
-        assert_eq!(put_off(PERIOD, PERIOD / 2), None);
+        assert_eq!(rate(1.0).puts_off(PERIOD), None);
+        assert_eq!(rate(0.51).puts_off(PERIOD), None);
         // Several domains.
-        assert_eq!(put_off(PERIOD, PERIOD * 3), None);
+        assert_eq!(rate(3.0).puts_off(PERIOD), None);
     }
 
     #[test]
     fn ticks_are_put_off_where_others_run() {
         // A quarter of the time: half a period has been taken after as much time again.
-        let more = put_off(PERIOD, PERIOD / 4).unwrap();
+        let more = rate(0.25).puts_off(PERIOD).unwrap();
         assert!(more > PERIOD * 9 / 10 && more < PERIOD * 11 / 10, "{more:?}");
-        assert_eq!(put_off(PERIOD, PERIOD / 1000), Some(PERIOD * MOST_PUT_OFF));
-        assert_eq!(put_off(PERIOD, Duration::ZERO), Some(PERIOD * MOST_PUT_OFF));
+        assert_eq!(rate(0.001).puts_off(PERIOD), Some(PERIOD * MOST_PUT_OFF));
+        assert_eq!(rate(0.0).puts_off(PERIOD), Some(PERIOD * MOST_PUT_OFF));
+    }
+
+    #[test]
+    fn processor_time_that_is_added_late_puts_nothing_off() {
+        let begun = Instant::now();
+        let mut rate = Rate::new(begun, 0);
+        // All of it is the program's, but known at each eighth millisecond only.
+        for n in 1..=100 {
+            rate.learn(begun + PERIOD / 2 * n, n as u64 / 4 * 8_000_000);
+            assert_eq!(rate.puts_off(PERIOD / 2), None, "after {n}");
+        }
     }
 }

@@ -37,6 +37,11 @@ fn of_thread() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Nanoseconds of processor time that the process has taken.
+pub fn of_process() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 fn clock(which: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the place is there. Where there is no such clock it stays 0, and nothing is ever worth compiling.
@@ -82,7 +87,7 @@ impl Budget {
     /// What the program has taken by now, in nanoseconds, without this thread.
     pub fn program(&mut self) -> u64 {
         let own = of_thread();
-        let program = clock(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(own);
+        let program = of_process().saturating_sub(own);
         let earned = program.saturating_sub(self.program) as i64 / PART;
         let spent = own.saturating_sub(self.own) as i64;
         self.allowance = (self.allowance + earned - spent).min(SAVED);

@@ -496,7 +496,9 @@ fn text(decision: &Decision, log: &Log) -> String {
     let proto = log.proto();
     let source = source_of(proto);
     let what = if decision.starts { "the function" } else { "loops" };
-    let what = format!("{source}:{}: {what}, {} instructions", decision.lines.0, decision.instructions);
+    let at = crate::budget::of_process() as f64 / 1e6;
+    let (line, instructions) = (decision.lines.0, decision.instructions);
+    let what = format!("{at:.1} ms: {source}:{line}: {what}, {instructions} instructions");
     let mut text = match decision.outcome {
         Outcome::Failed => format!("{what}: could not be compiled\n"),
         Outcome::TooLarge => format!("{what}: not compiled, too large\n"),

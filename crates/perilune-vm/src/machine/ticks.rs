@@ -19,7 +19,6 @@ const GAP: u32 = 2;
 const MOST_FRUITLESS: u32 = 16;
 
 /// What ticks have found.
-#[derive(Default)]
 pub(crate) struct Ticks {
     /// How many have been seen.
     seen: u32,
@@ -29,8 +28,16 @@ pub(crate) struct Ticks {
     next: u32,
     /// Recordings since there was new machine code.
     fruitless: u32,
+    /// One is enough.
+    eager: bool,
     /// The last one found a native: the function of Lua that it calls next is looked at instead.
     put_off: bool,
+}
+
+impl Default for Ticks {
+    fn default() -> Ticks {
+        Ticks { seen: 0, warm: 0, next: 0, fruitless: 0, eager: true, put_off: false }
+    }
 }
 
 impl Ticks {
@@ -46,10 +53,10 @@ impl Ticks {
             return false;
         }
         self.warm += cold as u32;
-        if self.warm < WARM {
+        if self.warm < if self.eager { 1 } else { WARM } {
             return false;
         }
-        self.warm = 0;
+        (self.warm, self.eager) = (0, false);
         self.next = self.seen.saturating_add(GAP + self.fruitless * self.fruitless / 2);
         self.fruitless = (self.fruitless + 1).min(MOST_FRUITLESS);
         true
@@ -97,7 +104,7 @@ impl Vm {
     pub(crate) fn install_machine_code(&mut self) {
         let Some(specializer) = self.lua.machine.specializer.clone() else { return };
         let handle = self.interrupt_handle();
-        self.lua.machine.ticks.fruitless = 0;
+        (self.lua.machine.ticks.fruitless, self.lua.machine.ticks.eager) = (0, true);
         for code in specializer.fetch(&handle) {
             let proto = Arc::as_ptr(code.proto());
             for n in 0..self.lua.gc.protos.len() {
