@@ -86,6 +86,8 @@ struct Shared {
     stopped: AtomicBool,
     /// What runs is to be recorded.
     due: AtomicBool,
+    /// All has been spent that compiling may cost for now: recordings would be in vain.
+    spent: AtomicBool,
 }
 
 /// Compiles on a thread of its own.
@@ -117,6 +119,7 @@ impl Background {
             seen: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             due: AtomicBool::new(false),
+            spent: AtomicBool::new(false),
         };
         Ok(Arc::new(Background {
             shared: Arc::new(shared),
@@ -213,6 +216,7 @@ impl Shared {
                     // All at once: code whose callers, or coroutines, are interpreted for a millisecond more is entered for next to nothing meanwhile, and given up.
                     let codes = self.compiler.compile(recording, Some(&mut budget));
                     let codes: Vec<_> = codes.into_iter().map(|(_, code)| code).collect();
+                    self.spent.store(budget.is_spent(), Ordering::Relaxed);
                     if !codes.is_empty() {
                         self.publish(&codes);
                     }
@@ -234,6 +238,7 @@ impl Shared {
                     late = false;
                     unseen = if seen == before { unseen + 1 } else { 0 };
                     before = seen;
+                    self.spent.store(budget.is_spent(), Ordering::Relaxed);
                     if budget.is_due() {
                         self.due.store(true, Ordering::Relaxed);
                     }
@@ -319,6 +324,10 @@ impl Specializer for Background {
             let _mail = self.shared.mail();
             self.shared.news.notify_one();
         }
+    }
+
+    fn may_compile(&self) -> bool {
+        !self.shared.spent.load(Ordering::Relaxed)
     }
 
     fn is_due(&self) -> bool {

@@ -25,6 +25,9 @@ const SHARE: u64 = 200;
 
 /// So many functions, at most, are looked at to be inlined in one.
 const MOST_CALLEES: usize = 50;
+/// So often in each instruction recorded a call has to be made for each instruction of the function that it calls if that is to be built in its place, beside an instruction that has been built in place of others already. So what is hot is built in place,
+/// what is small too, and larger functions do not become several times as large by calls that are hardly made (8 calls in 10,000 beside a hundred).
+const LEAST_CALLS: f64 = 8.0e-6;
 /// Machine code is made if it is expected to cost less than this part of what the interpreter does.
 const WORTH: f64 = 0.85;
 /// The same where it must not be a loss: what a recording says of the time after it is not exact.
@@ -65,12 +68,14 @@ struct Drafted {
     failures: Failures,
     callees: HashMap<usize, Arc<Log>>,
     failures_of_callees: HashMap<usize, Failures>,
+    /// See [`Task::least`].
+    least: f64,
 }
 
 impl Drafted {
     fn task<'a>(&'a self, log: &'a Log, unit: &'a Unit, trials: Trials) -> Task<'a> {
-        let Drafted { used, failures, callees, failures_of_callees, .. } = self;
-        Task { log, unit, in_use: used, failures, callees, failures_of_callees, trials }
+        let Drafted { used, failures, callees, failures_of_callees, least, .. } = self;
+        Task { log, unit, in_use: used, failures, callees, failures_of_callees, least: *least, trials }
     }
 }
 
@@ -362,7 +367,11 @@ impl Compiler {
             (number, Failures::of(self.profiles.exits(log), log.proto()))
         };
         let failures_of_callees = callees.iter().map(of_callee).collect();
-        let mut drafted = Drafted { used, draft: Draft::default(), failures, callees, failures_of_callees };
+        // Counts of the log are those of so many usual recordings.
+        let recordings = log.weight() as f64 / usual.max(1.0);
+        let least = purse.map_or(0.0, |_| LEAST_CALLS * recordings * self.quota as f64);
+        let mut drafted =
+            Drafted { used, draft: Draft::default(), failures, callees, failures_of_callees, least };
         let begun = Stopwatch::start();
         match catch_unwind(AssertUnwindSafe(|| lower::draft(drafted.task(log, unit, self.trials)))) {
             Ok(draft) => {

@@ -218,6 +218,8 @@ pub struct Task<'a> {
     pub callees: &'a HashMap<usize, Arc<Log>>,
     /// Where machine code of those has been left, wherever it stands.
     pub failures_of_callees: &'a HashMap<usize, Failures>,
+    /// A call that has been made less often than so many times is not worth it that the function is built in its place, for each instruction of that, and for each that has been built in place of others.
+    pub least: f64,
     /// What machine code does on purpose.
     pub trials: Trials,
 }

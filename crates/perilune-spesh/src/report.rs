@@ -491,26 +491,27 @@ pub(crate) fn source_of(proto: &Proto) -> String {
     }
 }
 
-/// A decision as the log has it.
+/// A decision as the log has it, with the process's processor time at which it is written.
 fn text(decision: &Decision, log: &Log) -> String {
     let proto = log.proto();
     let source = source_of(proto);
     let what = if decision.starts { "the function" } else { "loops" };
     let at = crate::budget::of_process() as f64 / 1e6;
     let (line, instructions) = (decision.lines.0, decision.instructions);
-    let what = format!("{at:.1} ms: {source}:{line}: {what}, {instructions} instructions");
-    let mut text = match decision.outcome {
-        Outcome::Failed => format!("{what}: could not be compiled\n"),
-        Outcome::TooLarge => format!("{what}: not compiled, too large\n"),
+    let what = format!("{source}:{line}: {what}, {instructions} instructions");
+    let outcome = match decision.outcome {
+        Outcome::Failed => "could not be compiled".to_string(),
+        Outcome::TooLarge => "not compiled, too large".to_string(),
         Outcome::NoGain { compiled, interpreted } => {
-            format!("{what}: not compiled, nothing would be gained ({compiled:.0} for {interpreted:.0})\n")
+            format!("not compiled, nothing would be gained ({compiled:.0} for {interpreted:.0})")
         }
         Outcome::TooLittle { worth, cost } => {
             let [worth, cost] = [worth, cost].map(|nanos| nanos / 1000.0);
-            format!("{what}: not compiled yet, {cost:.0} us to save {worth:.0} us\n")
+            format!("not compiled yet, {cost:.0} us to save {worth:.0} us")
         }
-        Outcome::Compiled { bytes, nanos } => format!("{what}: {bytes} bytes in {} us\n", nanos / 1000),
+        Outcome::Compiled { bytes, nanos } => format!("{bytes} bytes in {} us", nanos / 1000),
     };
+    let mut text = format!("{what}: {outcome}, at {at:.1} ms\n");
     for &at in &decision.stepped {
         let name = proto.code[at].op().map_or("?", Op::name);
         let times = log.site(at).times();

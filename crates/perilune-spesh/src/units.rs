@@ -119,10 +119,18 @@ pub fn captured(proto: &Proto, unit: &Unit) -> Registers {
     all
 }
 
-/// Whether the backward jump has been taken. The quick ways of `TFORCALL` take that of the `TFORLOOP` behind it.
-fn comes_round(log: &Log, back: usize) -> bool {
-    let quick = log.proto().code[back].op() == Some(Op::TForLoop) && log.site(back - 1).runs > 1;
-    quick || log.site(back).runs > 1
+/// Whether the loop has come round, by whichever of its backward jumps: where a body ends in branches each has one of its own. The quick ways of `TFORCALL` take that of the `TFORLOOP` behind it.
+fn comes_round(log: &Log, l: Region) -> bool {
+    let proto = log.proto();
+    let taken = |back: usize| match proto.code[back].op() {
+        Some(Op::TForLoop) => log.site(back).runs.max(log.site(back - 1).runs),
+        _ => log.site(back).runs,
+    };
+    let backwards = (l.head..=l.back).filter(|&at| {
+        let jumps = matches!(proto.code[at].op(), Some(Op::JumpBack | Op::ForLoop | Op::TForLoop));
+        jumps && target(proto, at) == Some(l.head)
+    });
+    backwards.fold(0u32, |sum, back| sum.saturating_add(taken(back))) > 1
 }
 
 /// How often the log has seen the loops of a unit begin, those of which no other loop of it is part.
@@ -154,7 +162,7 @@ pub fn choose(log: &Log) -> Option<Unit> {
     let starts = log.calls() >= CALLS;
     let mut wanted = vec![starts; proto.code.len()];
     if !starts {
-        for l in loops(proto).into_iter().filter(|l| log.head(l.head).is_some() && comes_round(log, l.back)) {
+        for l in loops(proto).into_iter().filter(|l| log.head(l.head).is_some() && comes_round(log, *l)) {
             wanted[l.head..=l.back].fill(true);
         }
     }

@@ -41,6 +41,20 @@ fn the_largest_loop_that_came_round_is_compiled_as_one() {
 }
 
 #[test]
+fn a_loop_comes_round_by_whichever_of_its_branches() {
+    // Each branch jumps back by itself; the last one ends the loop.
+    let source = "local i, s = 0, 0
+        while true do
+            if i % 3 == 0 then s = s + 1 i = i + 1
+            elseif i % 3 == 1 then s = s + 2 i = i + 1
+            elseif i < 900 then i = i + 1
+            else return s end
+        end";
+    let (result, report) = run(source);
+    assert_eq!((result.as_str(), compiled(&report)), ("903", 1), "{report}");
+}
+
+#[test]
 fn functions_that_loops_call_are_compiled_with_them() {
     let source = "local function f(x) return x + 1 end local s = 0 for i = 1, 1000 do s = f(s) end return s";
     let (result, report) = run(source);

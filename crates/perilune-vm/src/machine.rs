@@ -312,6 +312,10 @@ pub trait Specializer: std::fmt::Debug + Send + Sync {
     /// A domain has seen its tick.
     fn ticked(&self) {}
 
+    /// Whether something could be made of a recording now.
+    fn may_compile(&self) -> bool {
+        true
+    }
     /// A tick has found a function without machine code: whether to record what runs, however long ago it was recorded. That is then done.
     fn is_due(&self) -> bool {
         false

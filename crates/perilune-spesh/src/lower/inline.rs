@@ -77,6 +77,8 @@ pub(super) struct Frame<'a> {
     pub pcall: Option<Pcall>,
     /// So many functions have replaced each other in its place, by tail calls.
     tails: usize,
+    /// Of all that the function has met, this part is expected of this call of it.
+    share: f64,
     /// The address of its constants.
     constants: Variable,
     /// Its own registers that matter before each of its instructions, from 0 on.
@@ -129,6 +131,7 @@ impl<'a> Frame<'a> {
             ends: None,
             pcall: None,
             tails: 0,
+            share: 1.0,
             constants,
         }
     }
@@ -532,7 +535,20 @@ impl<'a> Lowering<'a, '_> {
             around.into_iter().map(|frame| self.frames[frame as usize].log.function()).collect();
         let size: usize = self.frames[1..].iter().map(|frame| frame.code.len()).sum();
         let end = window + needs(log, arguments);
+        // What `pcall` calls costs more where it is not built in its place.
+        let is_rare = self.calls_there(at) < self.task.least * (size * log.proto().code.len()) as f64;
+        if is_rare && site.native.is_none() {
+            return None;
+        }
         (around.len() < MOST_INLINED && self.fits(log, end, size, &around)).then_some(log)
+    }
+
+    /// How often the call at `at` is expected to be made here.
+    fn calls_there(&self, at: usize) -> f64 {
+        let site = self.site(at);
+        // A tail call is not among the calls: the function that it goes on with comes back elsewhere.
+        let calls = if self.raw(at).op() == Some(Op::TailCall) { site.times() } else { site.calls };
+        calls as f64 * self.own().share
     }
 
     /// Whether the function can be inlined on registers below `end`, beside so many instructions and in these functions.
@@ -743,6 +759,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let extra = arguments.saturating_sub(parameters);
         let outer = (self.frame, self.log, self.proto, self.constants, self.stepped);
+        let share = (self.calls_there(at) / log.calls().max(1) as f64).min(1.0);
         let length = code.len();
         let (caller, call) = match tails {
             0 => (self.frame, Some(at)),
@@ -771,6 +788,7 @@ impl<'a> Lowering<'a, '_> {
             ends,
             pcall,
             tails,
+            share,
             constants: variable,
         });
         self.frame = (self.frames.len() - 1) as u16;

@@ -93,6 +93,7 @@ impl Vm {
             }
             let inst = (*frame_closure(base)).proto;
             let cold = !is_compiled(inst, (*inst).position((*frame(base)).pc));
+            let cold = cold && specializer.may_compile();
             if self.lua.machine.ticks.count(cold) || (cold && specializer.is_due()) {
                 self.begin_log(inst);
             }
