@@ -1,6 +1,6 @@
 //! How many exits code may take before it is given up.
 //!
-//! Code that is made anew costs a fraction of a microsecond to one for each of its bytes, so for large code as much as many exits. So large code may be left more often than small.
+//! Code that is made anew costs a third of a microsecond for each of its bytes, and an exit about as much or twice that. So large code may be left more often than small: until the exits have cost about as much as new code would.
 //! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock. But where there have been twice as many as the code has bytes, they have cost more than code
 //! that knows them, however far from each other they were.
 //!
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Code is given up after so many exits,
 const LEAST: u32 = 200;
 /// or after one for so many of its bytes, if these are more.
-const BYTES: usize = 16;
+const BYTES: usize = 4;
 /// Exits that are this far from each other, in nanoseconds, cost less than a fiftieth of the time.
 const RARE: u64 = 50_000;
 /// Code with exits that are nearer to each other than this, in nanoseconds, is worth nothing.
