@@ -179,6 +179,10 @@ pub enum Intrinsic {
     Byte,
     /// `string.len`, of a string
     Len,
+    /// `assert`, of what is true
+    Assert,
+    /// `type`, whose upvalues are the names of types, in the order of [`crate::Type`]
+    Type,
     /// `ipairs`, whose iterator is this
     Ipairs(&'static Native),
     /// `pairs`, of a table without metatable, whose iterator is this

@@ -28,7 +28,8 @@ impl Lowering<'_, '_> {
         {
             return;
         }
-        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at) {
+        let is_done = matches!(i.c(), 1 | 2) && !site.natives;
+        if is_done && (self.set_metatable(at) || self.assert_in_line(at) || self.type_in_line(at)) {
             return;
         }
         let is_plain = matches!(i.c(), 0 | 2) && i.b() > 1;
@@ -267,8 +268,9 @@ impl Lowering<'_, '_> {
                 let position = types.len() == 1 || (types.len() == 2 && types[1] == Ty::Int);
                 types[0] == Ty::Any && position && result == Some(Tag::INT)
             }
-            // See `Lowering::select_in_place`.
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => false,
+            // Elsewhere: `basic.rs`, `select_in_place`, `set_metatable`, `prepare_iteration`.
+            Intrinsic::Assert | Intrinsic::Type | Intrinsic::Select | Intrinsic::SetMetatable => false,
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => false,
         }
     }
 
@@ -277,7 +279,8 @@ impl Lowering<'_, '_> {
         let float = |val| Some(Known { ty: Ty::Float, val });
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => None,
+            Intrinsic::Assert | Intrinsic::Type | Intrinsic::Select | Intrinsic::SetMetatable => None,
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);

@@ -52,6 +52,17 @@ pub const VM_NATIVE_LIMIT: i32 = offset_of!(Vm, lua.stacks.running.limit) as i32
 pub const CLOSURE_INST: i32 = offset_of!(LuaClosure, proto) as i32;
 /// From a native function with upvalues to its [`crate::Native`].
 pub const CLOSURE_NATIVE: i32 = offset_of!(NativeClosure, native) as i32;
+/// From a native function with upvalues to the first of these, a value.
+pub const NATIVE_UPVALUES: i32 = offset_of!(NativeClosure, upvals) as i32;
+/// By tag, the type of its values ([`crate::Type`]), 1 byte.
+pub static TYPES: [u8; 256] = {
+    let (mut types, mut tag) = ([0; 256], 0);
+    while tag < types.len() {
+        types[tag] = Tag(tag as u8).type_of() as u8;
+        tag += 1;
+    }
+    types
+};
 /// From an instance to its prototype, the same for all domains.
 pub const INST_PROTO: i32 = offset_of!(ProtoInst, proto) as i32;
 /// From an instance to what to call for machine code, a [`crate::machine::Run`]; null: none.
