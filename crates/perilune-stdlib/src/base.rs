@@ -19,13 +19,14 @@ static ASSERT: Native =
 static COLLECTGARBAGE: Native = Native::reentrant("collectgarbage", collectgarbage);
 static DOFILE: Native = Native::reentrant("dofile", dofile);
 static ERROR: Native = Native::leaf("error", error);
-static GETMETATABLE: Native = Native::leaf("getmetatable", getmetatable);
+static GETMETATABLE: Native =
+    Native::leaf("getmetatable", getmetatable).quick(Effect::Nothing, quick_getmetatable);
 static IPAIRS: Native = Native::leaf("ipairs", ipairs).known_as(Intrinsic::Ipairs(&IPAIRS_STEP));
 /// The iterator of `ipairs`: for objects whose `__pairs` is `ipairs`.
 pub static IPAIRS_STEP: Native = Native::special("ipairs_aux", Kind::IpairsStep, ipairs_step);
 static LOADFILE: Native = Native::leaf("loadfile", loadfile);
 static LOAD: Native = Native::hybrid("load", load);
-static NEXT: Native = Native::special("next", Kind::Next, next);
+static NEXT: Native = Native::special("next", Kind::Next, next).quick_or_none(Effect::Nothing, quick_next);
 static PAIRS: Native = Native::hybrid("pairs", pairs).known_as(Intrinsic::Pairs(&NEXT));
 static PCALL: Native = Native::special("pcall", Kind::Pcall, pcall);
 static PRINT: Native = Native::hybrid("print", print);
@@ -138,12 +139,14 @@ fn raise(vm: &mut Vm, value: Value, level: i64) -> Thrown {
 
 fn getmetatable(vm: &mut Vm) -> LuaResult<u32> {
     vm.check_any(1)?;
-    let value = vm.arg(1);
-    let Some(metatable) = vm.metatable_of(value) else {
-        return vm.ret(Value::NIL);
-    };
-    let shown = vm.metafield(value, "__metatable")?;
-    vm.ret(if shown.is_nil() { metatable.into() } else { shown })
+    let shown = vm.shown_metatable(vm.arg(1));
+    vm.ret(shown)
+}
+
+/// [`getmetatable`] of a value.
+fn quick_getmetatable(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    Ok(Some(vm.shown_metatable(value)))
 }
 
 fn setmetatable(vm: &mut Vm) -> LuaResult<u32> {
@@ -381,6 +384,17 @@ fn next(vm: &mut Vm) -> LuaResult<u32> {
         }
         None => vm.ret(Value::NIL),
     }
+}
+
+/// The key that [`next`] gives.
+fn quick_next(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let (table, key) = match *call.arguments {
+        [table] => (table, Value::NIL),
+        [table, key] => (table, key),
+        _ => return Ok(None),
+    };
+    let Some(table) = table.as_table() else { return Ok(None) };
+    Ok(Some(vm.raw_next(table, key)?.map_or(Value::NIL, |(key, _)| key)))
 }
 
 fn pairs(vm: &mut Vm) -> LuaResult<u32> {

@@ -5,30 +5,31 @@
 
 use crate::random;
 use perilune_syntax::numeral::{float_ceil_to_integer, float_floor_to_integer, float_to_integer};
-use perilune_vm::{Intrinsic, LuaResult, Native, Value, Vm};
+use perilune_vm::{Call, Effect, Intrinsic, LuaResult, Native, Value, Vm};
 use std::f64::consts::PI;
 
-static ABS: Native = Native::leaf("abs", abs).known_as(Intrinsic::Abs);
+static ABS: Native = Native::leaf("abs", abs).known_as(Intrinsic::Abs).quick(Effect::Nothing, quick_abs);
 static ACOS: Native = Native::leaf("acos", acos).known_as(Intrinsic::Float(of_float::acos));
 static ASIN: Native = Native::leaf("asin", asin).known_as(Intrinsic::Float(of_float::asin));
-static ATAN: Native = Native::leaf("atan", atan);
-static CEIL: Native = Native::leaf("ceil", ceil).known_as(Intrinsic::Ceil);
+static ATAN: Native = Native::leaf("atan", atan).quick(Effect::Nothing, quick_atan);
+static CEIL: Native = Native::leaf("ceil", ceil).known_as(Intrinsic::Ceil).quick(Effect::Nothing, quick_ceil);
 static COS: Native = Native::leaf("cos", cos).known_as(Intrinsic::Float(of_float::cos));
 static DEG: Native = Native::leaf("deg", deg).known_as(Intrinsic::Float(of_float::deg));
 static EXP: Native = Native::leaf("exp", exp).known_as(Intrinsic::Float(of_float::exp));
-static FLOOR: Native = Native::leaf("floor", floor).known_as(Intrinsic::Floor);
-static FMOD: Native = Native::leaf("fmod", fmod);
-static LOG: Native = Native::leaf("log", log);
-static MAX: Native = Native::hybrid("max", max).known_as(Intrinsic::Max);
-static MIN: Native = Native::hybrid("min", min).known_as(Intrinsic::Min);
+static FLOOR: Native =
+    Native::leaf("floor", floor).known_as(Intrinsic::Floor).quick(Effect::Nothing, quick_floor);
+static FMOD: Native = Native::leaf("fmod", fmod).quick(Effect::Nothing, quick_fmod);
+static LOG: Native = Native::leaf("log", log).quick(Effect::Nothing, quick_log);
+static MAX: Native = Native::hybrid("max", max).known_as(Intrinsic::Max).quick(Effect::Nothing, quick_max);
+static MIN: Native = Native::hybrid("min", min).known_as(Intrinsic::Min).quick(Effect::Nothing, quick_min);
 static MODF: Native = Native::leaf("modf", modf);
 static RAD: Native = Native::leaf("rad", rad).known_as(Intrinsic::Float(of_float::rad));
 static SIN: Native = Native::leaf("sin", sin).known_as(Intrinsic::Float(of_float::sin));
 static SQRT: Native = Native::leaf("sqrt", sqrt).known_as(Intrinsic::Sqrt);
 static TAN: Native = Native::leaf("tan", tan).known_as(Intrinsic::Float(of_float::tan));
-static TOINTEGER: Native = Native::leaf("tointeger", tointeger);
-static TYPE: Native = Native::leaf("type", type_);
-static ULT: Native = Native::leaf("ult", ult);
+static TOINTEGER: Native = Native::leaf("tointeger", tointeger).quick(Effect::Nothing, quick_tointeger);
+static TYPE: Native = Native::leaf("type", type_).quick(Effect::Nothing, quick_type);
+static ULT: Native = Native::leaf("ult", ult).quick(Effect::Nothing, quick_ult);
 
 /// Makes the table `math`.
 ///
@@ -232,4 +233,107 @@ fn type_(vm: &mut Vm) -> LuaResult<u32> {
 fn ult(vm: &mut Vm) -> LuaResult<u32> {
     let (a, b) = (vm.check_int(1)?, vm.check_int(2)?);
     vm.ret((a as u64) < b as u64)
+}
+
+// -- Quick forms: of numbers ----------------------------------------------------------------------------------------------------------------
+
+/// [`abs`] of a number.
+fn quick_abs(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[x] = call.arguments else { return Ok(None) };
+    let of_integer = x.as_int().map(|i| Value::int(i.wrapping_abs()));
+    Ok(of_integer.or_else(|| x.as_float().map(|x| Value::float(x.abs()))))
+}
+
+/// [`floor`] of a number.
+fn quick_floor(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    let whole = |x: f64| float_floor_to_integer(x).map_or_else(|| Value::float(x.floor()), Value::int);
+    Ok(if value.is_int() { Some(value) } else { value.as_float().map(whole) })
+}
+
+/// [`ceil`] of a number.
+fn quick_ceil(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    let whole = |x: f64| float_ceil_to_integer(x).map_or_else(|| Value::float(x.ceil()), Value::int);
+    Ok(if value.is_int() { Some(value) } else { value.as_float().map(whole) })
+}
+
+/// [`atan`] of one number or two.
+fn quick_atan(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let (y, x) = match call.arguments {
+        [y] => (y.as_number(), Some(1.0)),
+        [y, x] => (y.as_number(), x.as_number()),
+        _ => return Ok(None),
+    };
+    Ok(y.zip(x).map(|(y, x)| Value::float(y.atan2(x))))
+}
+
+/// [`fmod`] of two integers, or of two numbers.
+fn quick_fmod(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[a, b] = call.arguments else { return Ok(None) };
+    if let (Some(a), Some(b)) = (a.as_int(), b.as_int()) {
+        return Ok((b != 0).then(|| Value::int(a.wrapping_rem(b))));
+    }
+    Ok(a.as_number().zip(b.as_number()).map(|(a, b)| Value::float(a % b)))
+}
+
+/// [`log`] of a number to the base that is usual.
+fn quick_log(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[x] = call.arguments else { return Ok(None) };
+    Ok(x.as_number().map(|x| Value::float(x.ln())))
+}
+
+/// Of integers, or of floats, the one that is before all others.
+#[inline(always)]
+fn quick_extreme(
+    call: Call<'_>,
+    numbers: impl Fn(f64, f64) -> bool,
+    integers: impl Fn(i64, i64) -> bool,
+) -> LuaResult<Option<Value>> {
+    let Some((&first, others)) = call.arguments.split_first() else { return Ok(None) };
+    let mut best = first;
+    if !best.is_number() {
+        return Ok(None);
+    }
+    for &value in others {
+        let better = match (value.as_int(), best.as_int(), value.as_float(), best.as_float()) {
+            (Some(a), Some(b), ..) => integers(a, b),
+            (_, _, Some(a), Some(b)) => numbers(a, b),
+            _ => return Ok(None),
+        };
+        best = if better { value } else { best };
+    }
+    Ok(Some(best))
+}
+
+/// [`max`] of integers, or of floats.
+fn quick_max(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_extreme(call, |a, b| b < a, |a, b| b < a)
+}
+
+/// [`min`] of integers, or of floats.
+fn quick_min(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_extreme(call, |a, b| a < b, |a, b| a < b)
+}
+
+/// [`tointeger`] of a number.
+fn quick_tointeger(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    let of_float = |x| float_to_integer(x).map_or(Value::NIL, Value::int);
+    Ok(if value.is_int() { Some(value) } else { value.as_float().map(of_float) })
+}
+
+/// [`type_`] of a value.
+fn quick_type(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[value] = call.arguments else { return Ok(None) };
+    Ok(Some(match value.is_number() {
+        true => call.upvalue(if value.is_int() { 1 } else { 2 }),
+        false => Value::NIL,
+    }))
+}
+
+/// [`ult`] of two integers.
+fn quick_ult(_: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[a, b] = call.arguments else { return Ok(None) };
+    Ok(a.as_int().zip(b.as_int()).map(|(a, b)| Value::from((a as u64) < b as u64)))
 }

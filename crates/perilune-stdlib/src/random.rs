@@ -3,9 +3,9 @@
 //!
 //! The state belongs to the Lua state: `random` and `randomseed` are closures over one userdata.
 
-use perilune_vm::{Gc, LuaResult, Native, Table, Value, Vm};
+use perilune_vm::{Call, Effect, Gc, LuaResult, Native, Table, Value, Vm};
 
-static RANDOM: Native = Native::leaf("random", random);
+static RANDOM: Native = Native::leaf("random", random).quick(Effect::Nothing, quick_random);
 static RANDOMSEED: Native = Native::leaf("randomseed", randomseed);
 
 /// The generator.
@@ -105,6 +105,30 @@ fn random(vm: &mut Vm) -> LuaResult<u32> {
     }
     let offset = generator(vm)?.project(random, (high as u64).wrapping_sub(low as u64));
     vm.ret(offset.wrapping_add(low as u64) as i64)
+}
+
+/// [`random`] of no arguments or of one or two integers that an interval is between.
+fn quick_random(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let (low, high) = match call.arguments {
+        [] => (1, 0),
+        [high] => (1, high.as_int().filter(|high| *high > 0).unwrap_or(i64::MIN)),
+        [low, high] => match (low.as_int(), high.as_int()) {
+            (Some(low), Some(high)) => (low, high),
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    // Nothing is taken from the generator before it is clear that all can be done.
+    let is_float = call.arguments.is_empty();
+    let state = call.upvalue(1).as_userdata().filter(|state| state.is::<Generator>());
+    let Some(state) = state.filter(|_| is_float || low <= high) else { return Ok(None) };
+    let generator: &mut Generator = vm.userdata_mut(state).expect("its type has been tested");
+    let random = generator.next();
+    if is_float {
+        return Ok(Some(Value::float(to_float(random))));
+    }
+    let offset = generator.project(random, (high as u64).wrapping_sub(low as u64));
+    Ok(Some(Value::int(offset.wrapping_add(low as u64) as i64)))
 }
 
 fn randomseed(vm: &mut Vm) -> LuaResult<u32> {

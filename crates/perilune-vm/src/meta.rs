@@ -474,6 +474,14 @@ impl Vm {
         }
     }
 
+    /// What `getmetatable` gives for `v` (manual 6.1): its metatable, or the field `__metatable` of that; nil if it has none.
+    #[inline]
+    pub fn shown_metatable(&mut self, v: Value) -> Value {
+        let Some(metatable) = self.metatable_of(v) else { return Value::NIL };
+        let shown = self.metamethod(v, Event::Metatable);
+        if shown.is_nil() { metatable.into() } else { shown }
+    }
+
     /// Does [`Vm::tostring`] call a metamethod for `v`?
     #[inline]
     pub fn has_tostring(&mut self, v: Value) -> bool {

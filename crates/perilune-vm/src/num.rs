@@ -41,7 +41,13 @@ pub(crate) fn float_mod(a: f64, b: f64) -> f64 {
 /// `a ^ b`.
 #[inline]
 pub(crate) fn pow(a: f64, b: f64) -> f64 {
-    if b == 2.0 { a * a } else { power_of_two(a, b).unwrap_or_else(|| a.powf(b)) }
+    if b == 2.0 { a * a } else { power_of_two(a, b).unwrap_or_else(|| any_power(a, b)) }
+}
+
+/// Not inlined: the compiler takes the library's function for something cheap, and calls it before it is known whether it is wanted.
+#[inline(never)]
+fn any_power(a: f64, b: f64) -> f64 {
+    a.powf(b)
 }
 
 /// `a ^ b` where `a`, a power of two, has an integral exponent: the result is a power of two as well, which programs write for shifts of bits. `None`: not

@@ -12,6 +12,10 @@ use perilune_vm::machine::layout;
 /// Below this each integer is a float.
 pub(super) const SMALL: i64 = 1 << 53;
 
+fn is_two(constant: &Constant) -> bool {
+    matches!(constant, Constant::Integer(2)) || matches!(constant, Constant::Float(f) if *f == 2.0)
+}
+
 impl Lowering<'_, '_> {
     /// Lowers instruction `at` if it is arithmetic on known numbers.
     pub(super) fn arithmetic(&mut self, at: usize, op: Op) -> bool {
@@ -82,6 +86,11 @@ impl Lowering<'_, '_> {
             Op::Mod | Op::ModK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
                 Known { ty: Ty::Float, val: self.float_remainder(at, x, y) }
+            }
+            // The square that `num::pow` takes for it.
+            Op::PowK if is_two(&self.proto.constants[c]) => {
+                let x = self.float(x);
+                Known { ty: Ty::Float, val: self.b.ins().fmul(x, x) }
             }
             Op::Pow | Op::PowK => {
                 let [x, y] = [x, y].map(|n| self.float(n));

@@ -10,11 +10,11 @@ pub(super) static BYTE: Native =
 pub(super) static CHAR: Native = Native::leaf("char", char).quick(Effect::Allocates, quick_char);
 pub(super) static DUMP: Native = Native::leaf("dump", dump);
 pub(super) static LEN: Native = Native::leaf("len", len).known_as(Intrinsic::Len);
-pub(super) static LOWER: Native = Native::leaf("lower", lower);
-pub(super) static REP: Native = Native::leaf("rep", rep);
-pub(super) static REVERSE: Native = Native::leaf("reverse", reverse);
+pub(super) static LOWER: Native = Native::leaf("lower", lower).quick(Effect::Allocates, quick_lower);
+pub(super) static REP: Native = Native::leaf("rep", rep).quick(Effect::Allocates, quick_rep);
+pub(super) static REVERSE: Native = Native::leaf("reverse", reverse).quick(Effect::Allocates, quick_reverse);
 pub(super) static SUB: Native = Native::leaf("sub", sub).quick(Effect::Allocates, quick_sub);
-pub(super) static UPPER: Native = Native::leaf("upper", upper);
+pub(super) static UPPER: Native = Native::leaf("upper", upper).quick(Effect::Allocates, quick_upper);
 
 /// `string.len(s)`
 fn len(vm: &mut Vm) -> LuaResult<u32> {
@@ -131,6 +131,49 @@ fn reverse(vm: &mut Vm) -> LuaResult<u32> {
     scratch::append(vm, &mut out, s.bytes())?;
     out.reverse();
     scratch::ret(vm, out)
+}
+
+/// As long as these strings are, they are made without a buffer by the quick forms.
+const SHORT: usize = 64;
+
+/// A string of one that is short, with its bytes changed in place.
+fn quick_change(vm: &mut Vm, call: Call<'_>, change: impl FnOnce(&mut [u8])) -> LuaResult<Option<Value>> {
+    let &[s] = call.arguments else { return Ok(None) };
+    let mut bytes = [0; SHORT];
+    let Some(s) = s.as_string().filter(|s| s.len() <= SHORT) else { return Ok(None) };
+    let text = &mut bytes[..s.len()];
+    text.copy_from_slice(s.bytes());
+    change(text);
+    Ok(Some(vm.new_str(text)?.into()))
+}
+
+/// [`lower`] of a short string.
+fn quick_lower(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_change(vm, call, <[u8]>::make_ascii_lowercase)
+}
+
+/// [`upper`] of a short string.
+fn quick_upper(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_change(vm, call, <[u8]>::make_ascii_uppercase)
+}
+
+/// [`reverse`] of a short string.
+fn quick_reverse(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    quick_change(vm, call, <[u8]>::reverse)
+}
+
+/// [`rep`] of a string to a short one.
+fn quick_rep(vm: &mut Vm, call: Call<'_>) -> LuaResult<Option<Value>> {
+    let &[s, n] = call.arguments else { return Ok(None) };
+    let (Some(s), Some(n)) = (s.as_string(), n.as_int()) else { return Ok(None) };
+    let n = usize::try_from(n).unwrap_or(0);
+    let mut bytes = [0; SHORT];
+    let length = s.len().checked_mul(n).filter(|length| *length <= SHORT);
+    let Some(text) = length.map(|length| &mut bytes[..length]) else { return Ok(None) };
+    if !s.bytes().is_empty() {
+        text.chunks_exact_mut(s.len()).for_each(|part| part.copy_from_slice(s.bytes()));
+    }
+    Ok(Some(vm.new_str(text)?.into()))
 }
 
 /// `string.rep(s, n [, sep])`
