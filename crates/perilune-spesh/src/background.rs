@@ -12,7 +12,7 @@
 //!
 //! The thread sleeps by the clock, but where others run too, or the program waits for most of the time, little of its processor time goes by meanwhile, and each tick would cost it several times as much of that. So where
 //! too little goes by a tick is put off, once, for as long as the rest is expected to take ([`Rate`]). How much goes by is known of some time together only: the system adds what a thread takes that is running to the process's time when
-//! its timer ticks, each 1 to 10 ms. (Asked of a single period, a fifth of all first ticks came 15 ms too late.)
+//! its timer ticks, each 1 to 10 ms. (Asked of a single period, one run in eight of a short program had its first code 10 to 40 ms later than the others.)
 //!
 //! # Compiling
 //! Recordings go to the thread, in the order in which they were made; while it compiles there are no ticks. What it spends is limited (`budget.rs`), and nothing that compiling needs is made before something is compiled.
