@@ -283,6 +283,11 @@ impl LargeSpace {
         Some(chunk.base() + META)
     }
 
+    /// Whether a chunk of so many bytes is to have huge pages: programs that need little memory get no more than they touch.
+    fn has_huge_pages(&self, mapped: usize) -> bool {
+        self.mapped >= 2 * CHUNK || mapped >= 2 * CHUNK
+    }
+
     fn map(&mut self, table: &mut ChunkTable, mapped: usize, kind: ChunkKind) -> Option<ChunkRef> {
         let fits = |have: usize| match kind {
             ChunkKind::Huge => have >= mapped && have - mapped <= mapped / 4,
@@ -295,7 +300,7 @@ impl LargeSpace {
                 (chunk, have)
             }
             None => {
-                let huge_pages = self.mapped >= 2 * CHUNK || mapped >= 2 * CHUNK;
+                let huge_pages = self.has_huge_pages(mapped);
                 // SAFETY: just mapped, for this heap alone; the header is written below.
                 let chunk = unsafe { ChunkRef::at(os::map(mapped, huge_pages)?) };
                 self.mapped += mapped;
@@ -324,7 +329,10 @@ impl LargeSpace {
             ChunkKind::Huge => {
                 let mapped = size.checked_add(META)?.checked_next_multiple_of(PAGE)?;
                 let have = head.mapped.get();
-                let base = if mapped <= have { chunk.base() } else { os::remap(chunk.base(), have, mapped)? };
+                let base = match mapped <= have {
+                    true => chunk.base(),
+                    false => os::remap(chunk.base(), have, mapped, self.has_huge_pages(mapped))?,
+                };
                 let mapped = mapped.max(have);
                 table.remove(chunk, have);
                 // SAFETY: the same chunk where it is mapped now.

@@ -60,8 +60,17 @@ fn reserve_aligned(bytes: usize) -> Option<usize> {
 }
 
 /// Makes a mapping of `old` bytes at `base` one of `new` bytes, more than before, and returns where it is now: its pages move along
-/// with their contents. `None` if the system refuses; then nothing has changed.
-pub fn remap(base: usize, old: usize, new: usize) -> Option<usize> {
+/// with their contents. What comes to it has huge pages or not, as [`map`] would give it. `None` if the system refuses; then nothing has changed.
+pub fn remap(base: usize, old: usize, new: usize, huge_pages: bool) -> Option<usize> {
+    let base = remapped(base, old, new)?;
+    if huge_pages {
+        // For all of it, though what is there keeps its pages: the system moves a mapping only if it is of one kind.
+        advise(base, new, Advice::LinuxHugepage);
+    }
+    Some(base)
+}
+
+fn remapped(base: usize, old: usize, new: usize) -> Option<usize> {
     // SAFETY: a mapping of ours; without permission to move it, it grows into unused addresses or not at all.
     if unsafe { mremap(base as *mut _, old, new, MremapFlags::empty()) }.is_ok() {
         return Some(base);
@@ -107,7 +116,7 @@ mod tests {
             *((at + 8) as *mut u64) = 5;
             *((at + 3 * CHUNK - 8) as *mut u64) = 6;
         }
-        let new = remap(at, 3 * CHUNK, 9 * CHUNK + 4096).unwrap();
+        let new = remap(at, 3 * CHUNK, 9 * CHUNK + 4096, true).unwrap();
         assert!(new.is_multiple_of(CHUNK));
         // SAFETY: mapped now, nine chunks and a page.
         unsafe {
@@ -116,6 +125,19 @@ mod tests {
             assert_eq!(*((new + 9 * CHUNK + 4088) as *const u64), 0);
         }
         unmap(new, 9 * CHUNK + 4096);
+    }
+
+    #[test]
+    fn a_mapping_that_gets_huge_pages_as_it_grows_grows_on() {
+        let mut at = map(CHUNK, false).unwrap();
+        for chunks in [1, 3, 9, 27] {
+            // SAFETY: mapped, and as large.
+            unsafe { *((at + chunks * CHUNK - 8) as *mut u64) = chunks as u64 };
+            at = remap(at, chunks * CHUNK, 3 * chunks * CHUNK, true).expect("of one kind");
+            // SAFETY: as above.
+            assert_eq!(unsafe { *((at + chunks * CHUNK - 8) as *const u64) }, chunks as u64);
+        }
+        unmap(at, 81 * CHUNK);
     }
 
     #[test]
