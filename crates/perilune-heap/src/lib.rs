@@ -196,7 +196,7 @@ impl Default for HeapOptions {
             verify_every: 1,
             nursery: 128 << 10,
             fixed_nursery: false,
-            small_page_chunks: 4,
+            small_page_chunks: 2,
             first_epoch: 1,
         }
     }
