@@ -24,6 +24,7 @@
 //! Where values are, in registers of the processor or in slots, is seen to in `registers.rs`; what is known of tables, and hoisted out of loops, is in `facts.rs`. Rejected for now: a form of our own between the two (decision 31).
 
 mod allocate;
+mod callable;
 mod calls;
 mod control;
 mod cost;

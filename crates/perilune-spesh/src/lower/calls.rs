@@ -9,7 +9,7 @@ use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, TAIL, layout}
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
-const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
+pub(super) const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
 
 /// Machine code that is called.
 pub(super) struct Callee<'p> {
@@ -40,7 +40,7 @@ impl<'a> Lowering<'a, '_> {
         if self.site(at).calls == 0 {
             return self.call_native(at);
         }
-        if self.inline(at) || self.protect(at) {
+        if self.call_table(at) || self.inline(at) || self.protect(at) {
             return;
         }
         let i = self.code(at);
@@ -59,9 +59,7 @@ impl<'a> Lowering<'a, '_> {
                 self.load(types::I64, closure, layout::CLOSURE_INST)
             }
         };
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
-        self.unless(there, slow.block);
+        let run = self.machine_code_in(inst, slow.block);
         let window = a + layout::GAP as usize;
         let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
         let arguments = match i.b() {
@@ -75,6 +73,20 @@ impl<'a> Lowering<'a, '_> {
         self.guard_result(at);
         let r = i.a() as usize;
         self.join(at, slow, Some((r, self.ty(r))));
+    }
+
+    /// What to call for an instance, else goes to `none`: it has no machine code.
+    fn machine_code_in(&mut self, inst: Val, none: Block) -> Val {
+        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        self.unless(there, none);
+        run
+    }
+
+    /// The instance of a function, and what to call for it, else goes to `none`.
+    pub(super) fn machine_code_of(&mut self, closure: Val, none: Block) -> (Val, Val) {
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        (inst, self.machine_code_in(inst, none))
     }
 
     /// What the one function has met that instruction `at`, a call, has always called.
@@ -182,7 +194,7 @@ impl<'a> Lowering<'a, '_> {
             self.stepped = i.d() != 0;
             return self.finish(at);
         }
-        if self.begin_again(at) {
+        if self.begin_again(at) || self.tail_call_table(at) {
             return;
         }
         if i.b() == 0 {
@@ -194,14 +206,10 @@ impl<'a> Lowering<'a, '_> {
         let tag = self.tag_of(a);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other.block);
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         let closure = self.payload_of(a);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
         // Another one is interpreted: that is no reason to make this code anew.
         let none = self.exit_block(at, LEAVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
-        self.unless(there, none);
+        let (inst, run) = self.machine_code_of(closure, none);
         let callee = Callee { frame: base, window: 0, inst, run, proto: None };
         self.has_room(at, &callee);
         self.poll(at);
@@ -214,19 +222,26 @@ impl<'a> Lowering<'a, '_> {
                 Arguments::Count(count)
             }
         };
-        if let Some(end) = self.pad(&callee, arguments) {
-            let vm = self.b.use_var(self.vm);
-            self.store(end, vm, layout::VM_TOP);
-        }
-        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
-        self.store(flags, base, layout::FRAME_FLAGS);
-        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
-        self.store(constants, base, layout::FRAME_CONSTANTS);
-        let replaced = self.b.ins().bor_imm_u(base, TAIL as i64);
-        self.b.ins().return_(&[replaced]);
+        self.take_place(&callee, arguments);
         self.b.switch_to_block(other.block);
         self.now = other.before;
         self.finish(at);
+    }
+
+    /// The callee, with its function and arguments where this one had them, takes the compiled function's place.
+    pub(super) fn take_place(&mut self, callee: &Callee<'_>, arguments: Arguments) {
+        let base = callee.frame;
+        if let Some(end) = self.pad(callee, arguments) {
+            let vm = self.b.use_var(self.vm);
+            self.store(end, vm, layout::VM_TOP);
+        }
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
+        self.store(flags, base, layout::FRAME_FLAGS);
+        let constants = self.load(types::I64, callee.inst, layout::INST_CONSTANTS);
+        self.store(constants, base, layout::FRAME_CONSTANTS);
+        let replaced = self.b.ins().bor_imm_u(base, TAIL as i64);
+        self.b.ins().return_(&[replaced]);
     }
 
     /// `TAILCALL` of the function itself, if it has always been that: a jump to its start; whether it has been built.
@@ -324,7 +339,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Instruction `at` ends the frame in a way that only the interpreter knows.
-    fn finish(&mut self, at: usize) {
+    pub(super) fn finish(&mut self, at: usize) {
         assert_eq!(self.frame, 0, "an inlined function ends by giving back");
         self.flush_all();
         let pc = self.position(at);

@@ -111,7 +111,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The function that the table's metatable, of this shape, has in this slot: goes on with it in the block that this gives. What follows is `miss`, where it is not there.
-    fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
+    pub(super) fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
         let found = self.b.create_block();
         self.b.append_block_param(found, types::I64);
         let metatable = self.metatable(table, miss);
@@ -143,7 +143,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A function that has been found slowly, or by shapes, if that has been tried.
-    fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
+    pub(super) fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
         let Some(found) = by_shape else { return slowly };
         self.b.ins().jump(found, &[slowly.into()]);
         self.b.switch_to_block(found);

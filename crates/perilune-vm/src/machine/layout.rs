@@ -241,6 +241,11 @@ pub fn operator_function() -> usize {
     super::metamethods::operator_function as *const () as usize
 }
 
+/// The address of `fn(vm, table) -> u64`: the function of Lua that is called for a call of the table, or 0: there is none, or the interpreter knows.
+pub fn call_function() -> usize {
+    super::metamethods::call_function as *const () as usize
+}
+
 /// The address of `fn(vm, table, key) -> u64`: the function of Lua that is called for an access to a key, given by its address, or 0: there is none, or the interpreter knows.
 pub fn index_function() -> usize {
     super::metamethods::index_function as *const () as usize

@@ -167,6 +167,17 @@ pub(super) unsafe extern "C-unwind" fn operator_function(
     }
 }
 
+/// The function that is called for a call of the table, or null.
+pub(super) unsafe extern "C-unwind" fn call_function(vm: *mut Vm, t: *mut Table) -> *const LuaClosure {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table.
+    unsafe {
+        match (*t).metatable.is_null() {
+            true => null(),
+            false => closure(vm, (*vm).table_metamethod(Gc::from_ptr((*t).metatable), Event::Call)),
+        }
+    }
+}
+
 /// What a table's metatable has for `event`, if the table has nothing for the key: a function, or null.
 #[inline(always)]
 unsafe fn for_key(vm: *mut Vm, t: *mut Table, key: *const Value, event: Event) -> *const LuaClosure {
