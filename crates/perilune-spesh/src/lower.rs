@@ -26,6 +26,7 @@
 mod allocate;
 mod callable;
 mod calls;
+mod checks;
 mod control;
 mod cost;
 mod dictionaries;
@@ -196,9 +197,9 @@ pub(crate) struct Slow {
     exits: bool,
 }
 
-/// A function that compiles to this signature: that of [`perilune_vm::machine::Run`].
+/// A function that compiles to this signature: that of [`perilune_vm::machine::Run`], and it may end in a jump to another one ([`backend::JUMPING`]).
 pub fn signature() -> Signature {
-    let mut signature = Signature::new(CallConv::SystemV);
+    let mut signature = Signature::new(backend::JUMPING);
     signature.params = [types::I64, types::I64, types::I64, types::I32].map(AbiParam::new).to_vec();
     signature.returns = vec![AbiParam::new(types::I64)];
     signature
@@ -730,7 +731,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Some(native) if native.calls_no_lua() => layout::call_native(),
             _ => layout::step(),
         };
-        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let exit = match self.frame {
             0 => {

@@ -14,7 +14,8 @@ use perilune_vm::{
     Call, Effect, Gc, Intrinsic, Kind, LuaClosure, LuaResult, Native, Thrown, Type, Value, Vm,
 };
 
-static ASSERT: Native = Native::leaf("assert", assert).quick_or_none(Effect::Nothing, quick_assert);
+static ASSERT: Native =
+    Native::leaf("assert", assert).known_as(Intrinsic::Assert).quick_or_none(Effect::Nothing, quick_assert);
 static COLLECTGARBAGE: Native = Native::reentrant("collectgarbage", collectgarbage);
 static DOFILE: Native = Native::reentrant("dofile", dofile);
 static ERROR: Native = Native::leaf("error", error);
@@ -40,7 +41,8 @@ static SETMETATABLE: Native = Native::leaf("setmetatable", setmetatable)
     .quick(Effect::Stores, quick_setmetatable);
 static TONUMBER: Native = Native::leaf("tonumber", tonumber).quick(Effect::Nothing, quick_tonumber);
 static TOSTRING: Native = Native::hybrid("tostring", tostring).quick(Effect::Allocates, quick_tostring);
-static TYPE: Native = Native::leaf("type", type_).quick(Effect::Nothing, quick_type);
+static TYPE: Native =
+    Native::leaf("type", type_).known_as(Intrinsic::Type).quick(Effect::Nothing, quick_type);
 static XPCALL: Native = Native::special("xpcall", Kind::Xpcall, xpcall);
 
 /// Puts the basic functions, `_G` and `_VERSION` into the table of globals.

@@ -61,6 +61,21 @@ impl Tag {
     pub const SHARED: Tag = Tag(17);
     /// A function inside an island: a function to programs.
     pub const SHARED_FUNCTION: Tag = Tag(18);
+
+    /// The basic type of values with this tag.
+    pub(crate) const fn type_of(self) -> Type {
+        match self {
+            Tag::NIL => Type::Nil,
+            Tag::FALSE | Tag::TRUE => Type::Boolean,
+            Tag::INT | Tag::FLOAT => Type::Number,
+            Tag::LIGHT => Type::LightUserdata,
+            Tag::STRING => Type::String,
+            Tag::TABLE => Type::Table,
+            Tag::USERDATA | Tag::SHARED => Type::Userdata,
+            Tag::THREAD => Type::Thread,
+            _ => Type::Function,
+        }
+    }
 }
 
 /// A Lua value.
@@ -376,17 +391,7 @@ impl Value {
     }
     /// The basic type.
     pub fn type_of(self) -> Type {
-        match self.tag {
-            Tag::NIL => Type::Nil,
-            Tag::FALSE | Tag::TRUE => Type::Boolean,
-            Tag::INT | Tag::FLOAT => Type::Number,
-            Tag::LIGHT => Type::LightUserdata,
-            Tag::STRING => Type::String,
-            Tag::TABLE => Type::Table,
-            Tag::USERDATA | Tag::SHARED => Type::Userdata,
-            Tag::THREAD => Type::Thread,
-            _ => Type::Function,
-        }
+        self.tag.type_of()
     }
     /// The name that `type` returns for it.
     pub fn type_name(self) -> &'static str {

@@ -118,10 +118,7 @@ impl<'a> Lowering<'a, '_> {
         words: (u64, u64),
     ) {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        if let Some(end) = self.pad(&callee, arguments) {
-            // Where a function of variable arguments finds them.
-            self.store(end, vm, layout::VM_TOP);
-        }
+        self.pad(&callee, arguments);
         let Callee { frame, window, inst, run, .. } = callee;
         // The record.
         let pc = self.position(at + 1);
@@ -174,7 +171,7 @@ impl<'a> Lowering<'a, '_> {
         self.b.def_var(self.base, to);
     }
 
-    /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
+    /// `TAILCALL`: a function that has machine code takes this frame's place, on the native stack as well: a jump. Whoever has called this one gets its answer. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
         let inside = at - self.frames[self.frame as usize].first;
         // What `set_metatable` has failed at the quick form may do.
@@ -231,17 +228,20 @@ impl<'a> Lowering<'a, '_> {
     /// The callee, with its function and arguments where this one had them, takes the compiled function's place.
     pub(super) fn take_place(&mut self, callee: &Callee<'_>, arguments: Arguments) {
         let base = callee.frame;
-        if let Some(end) = self.pad(callee, arguments) {
-            let vm = self.b.use_var(self.vm);
-            self.store(end, vm, layout::VM_TOP);
-        }
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
-        self.store(flags, base, layout::FRAME_FLAGS);
+        self.pad(callee, arguments);
+        self.mark_replaced(base);
         let constants = self.load(types::I64, callee.inst, layout::INST_CONSTANTS);
         self.store(constants, base, layout::FRAME_CONSTANTS);
-        let replaced = self.b.ins().bor_imm_u(base, TAIL as i64);
-        self.b.ins().return_(&[replaced]);
+        let vm = self.b.use_var(self.vm);
+        let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
+        self.b.ins().return_call_indirect(self.run, callee.run, &[vm, base, callee.inst, start]);
+    }
+
+    /// The function of the frame has replaced another one. Returns read the word whole, and would wait for part of it.
+    fn mark_replaced(&mut self, base: Val) {
+        let word = self.load(types::I64, base, layout::FRAME_CALL);
+        let word = self.b.ins().bor_imm_u(word, layout::TAIL_CALL as i64);
+        self.store(word, base, layout::FRAME_CALL);
     }
 
     /// `TAILCALL` of the function itself, if it has always been that: a jump to its start; whether it has been built.
@@ -262,9 +262,7 @@ impl<'a> Lowering<'a, '_> {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
         self.poll(at);
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
-        self.store(flags, base, layout::FRAME_FLAGS);
+        self.mark_replaced(base);
         // Arguments lie above all variables: none is overwritten before it is taken.
         let parameters = self.proto.num_params as usize;
         for n in 0..parameters {
@@ -344,7 +342,8 @@ impl<'a> Lowering<'a, '_> {
         self.flush_all();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::finish() as i64);
-        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
         let answer = self.b.inst_results(call)[0];
@@ -359,7 +358,11 @@ impl<'a> Lowering<'a, '_> {
         let vm = self.b.use_var(self.vm);
         let end = match callee.proto {
             Some(proto) => self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64),
-            None => self.behind(callee, layout::INST_REGISTERS),
+            None => {
+                let bytes = self.load(types::I16, callee.inst, layout::INST_FRAME_BYTES);
+                let bytes = self.b.ins().uextend(types::I64, bytes);
+                self.b.ins().iadd(callee.frame, bytes)
+            }
         };
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
@@ -370,32 +373,46 @@ impl<'a> Lowering<'a, '_> {
         self.unless(fits, leave);
     }
 
-    /// The address behind so many registers of the callee as the byte of its instance says.
-    fn behind(&mut self, callee: &Callee<'_>, count: i32) -> Val {
-        let registers = self.load(types::I8, callee.inst, count);
-        let registers = self.b.ins().uextend(types::I64, registers);
-        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let bytes = self.b.ins().ishl(registers, size);
-        self.b.ins().iadd(callee.frame, bytes)
-    }
-
-    /// Parameters that get no argument are nil. Where the arguments end then, if the callee may want to know.
-    fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) -> Option<Val> {
-        let frame = callee.frame;
-        let end = match (arguments, callee.proto) {
+    /// Parameters that get no argument are nil, and the top is where the arguments end then, if the callee may want to know.
+    fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) {
+        let (vm, frame) = (self.b.use_var(self.vm), callee.frame);
+        match (arguments, callee.proto) {
             (Arguments::Count(count), Some(proto)) => {
                 for n in count..proto.num_params as i32 {
                     self.store_nil(frame, n * layout::VALUE_SIZE);
                 }
-                let end = count.max(proto.num_params as i32) * layout::VALUE_SIZE;
-                return proto.is_vararg.then(|| self.b.ins().iadd_imm_s(frame, end as i64));
+                if proto.is_vararg {
+                    let end = count.max(proto.num_params as i32) * layout::VALUE_SIZE;
+                    let end = self.b.ins().iadd_imm_s(frame, end as i64);
+                    self.store(end, vm, layout::VM_TOP);
+                }
             }
             (Arguments::Count(count), None) => {
-                self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64)
+                let takes = self.load(types::I8, callee.inst, layout::INST_TAKES);
+                let more = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, takes, count as i64);
+                let (more_is_due, done) = (self.cold_block(0), self.b.create_block());
+                self.b.ins().brif(more, more_is_due, &[], done, &[]);
+                self.b.switch_to_block(more_is_due);
+                let end = self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64);
+                let end = self.pad_from(callee, end);
+                self.store(end, vm, layout::VM_TOP);
+                self.b.ins().jump(done, &[]);
+                self.b.switch_to_block(done);
             }
-            (Arguments::To(end), _) => end,
-        };
-        let wanted = self.behind(callee, layout::INST_PARAMS);
+            (Arguments::To(end), _) => {
+                let end = self.pad_from(callee, end);
+                self.store(end, vm, layout::VM_TOP);
+            }
+        }
+    }
+
+    /// Parameters of the callee that lie behind `end` are nil. Where the arguments end then.
+    fn pad_from(&mut self, callee: &Callee<'_>, end: Val) -> Val {
+        let count = self.load(types::I8, callee.inst, layout::INST_PARAMS);
+        let count = self.b.ins().uextend(types::I64, count);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ins().ishl(count, size);
+        let wanted = self.b.ins().iadd(callee.frame, bytes);
         let [head, next, done] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(next);
         let at = self.b.append_block_param(head, types::I64);
@@ -408,7 +425,7 @@ impl<'a> Lowering<'a, '_> {
         let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
         self.b.ins().jump(head, &[after.into()]);
         self.b.switch_to_block(done);
-        Some(at)
+        at
     }
 
     fn store_nil(&mut self, address: Val, offset: i32) {
@@ -439,17 +456,27 @@ impl<'a> Lowering<'a, '_> {
             self.close_from(at, 0, otherwise.block);
         }
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         // Of a function of variable arguments it is known that it has moved.
         let own = if self.proto.is_vararg { layout::VARARG } else { 0 };
-        let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
-        self.unless(plain, otherwise.block);
-        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
         let called = self.called_at();
         let [exactly, other, all] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         self.b.set_cold_block(all);
+        if !self.proto.is_vararg {
+            // The usual return, to who wants just as many, is told by one word. (Records that have moved have just been written field by field, and would have to be waited for.)
+            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.b.ins().band_imm_s(word, layout::RETURN_MASK as i32 as i64);
+            let usual = layout::return_word(count as i16);
+            let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
+            let unusual = self.cold_block(0);
+            self.b.ins().brif(is, exactly, &[], unusual, &[]);
+            self.b.switch_to_block(unusual);
+        }
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
+        self.unless(plain, otherwise.block);
+        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, count as i64);
         self.b.ins().brif(is, exactly, &[], other, &[]);
         self.b.switch_to_block(exactly);

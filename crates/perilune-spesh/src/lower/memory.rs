@@ -68,7 +68,7 @@ impl Lowering<'_, '_> {
 
     /// Register `a` becomes constant `n`.
     pub(super) fn copy_constant(&mut self, a: usize, n: usize) {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let payload = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
         let tag = self.load(types::I8, constants, Self::slot(n) + layout::TAG);
         self.put(a, tag, payload);
@@ -315,7 +315,7 @@ impl Lowering<'_, '_> {
 
     /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
     pub(super) fn node(&mut self, table: Value, key: u16, cache: u16, slow: Block) -> Value {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let cache = layout::cache(cache);
         self.is_cached(table, cache, layout::CACHE_NODE, slow);
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
@@ -350,7 +350,7 @@ impl Lowering<'_, '_> {
 
     /// The cache is of this shape and kind.
     fn is_cached_shape(&mut self, shape: Value, cache: i32, kind: u64, slow: Block) {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let wanted = self.b.ins().bor_imm_u(shape, kind as i64);
         let cached = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
         let same = self.b.ins().icmp(IntCC::Equal, cached, wanted);
@@ -377,7 +377,7 @@ impl Lowering<'_, '_> {
         let found = self.class_in_cache((shape, metatable), d, node, miss);
         self.b.ins().jump(done, &[found.into()]);
         self.b.switch_to_block(miss);
-        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let (vm, constants) = (self.b.use_var(self.vm), self.constants());
         let key = self.key_of_cache(d);
         let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
         let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
@@ -397,7 +397,7 @@ impl Lowering<'_, '_> {
     ) -> Value {
         let cache = layout::cache(d);
         self.is_cached_shape(shape, cache, layout::cache_of_class(node), miss);
-        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let (vm, constants) = (self.b.use_var(self.vm), self.constants());
         let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
         let same = self.b.ins().icmp(IntCC::Equal, metatable, cached);
         self.unless(same, miss);
@@ -594,9 +594,9 @@ impl Lowering<'_, '_> {
                 Some(known) => return Some(self.number(known)),
                 None => match self.proto.constants[r] {
                     Constant::Nil => return None,
-                    Constant::Boolean(false) => (self.b.use_var(self.constants), Some(Tag::FALSE)),
-                    Constant::Boolean(true) => (self.b.use_var(self.constants), Some(Tag::TRUE)),
-                    _ => (self.b.use_var(self.constants), Some(Tag::STRING)),
+                    Constant::Boolean(false) => (self.constants(), Some(Tag::FALSE)),
+                    Constant::Boolean(true) => (self.constants(), Some(Tag::TRUE)),
+                    _ => (self.constants(), Some(Tag::STRING)),
                 },
             },
         };
@@ -792,7 +792,7 @@ impl Lowering<'_, '_> {
 
     /// The address of the string that constant `n` is.
     fn name_constant(&mut self, n: u16) -> Value {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         self.load(types::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
     }
 

@@ -68,8 +68,11 @@ impl Lowering<'_, '_> {
         if Operator::is_equality(event) {
             return None;
         }
-        let (r, place) = self.place_of_operator(at, operands)?;
+        let (r, second, place) = self.place_of_operator(at, operands)?;
         let miss = self.cold_block(0);
+        if second {
+            self.numbers_are_plain(miss);
+        }
         let table = match self.known(r) {
             Some(known) => known.val,
             None => self.expect(r, Ty::Table, miss).val,
@@ -77,12 +80,20 @@ impl Lowering<'_, '_> {
         Some(self.found_in_metatable(table, place, miss))
     }
 
-    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it, and by which shape of its metatable, in which slot of that.
+    /// Numbers have no metatable of their own, else goes to `miss`: the first operand's would come first.
+    pub(super) fn numbers_are_plain(&mut self, miss: Block) {
+        let vm = self.b.use_var(self.vm);
+        let metatable = self.load(types::I64, vm, layout::VM_METATABLE_OF_NUMBERS);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+        self.unless(none, miss);
+    }
+
+    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it, whether that is the second operand, behind a number, and by which shape of its metatable, in which slot of that.
     pub(super) fn place_of_operator(
         &mut self,
         at: usize,
         operands: [Operand; 2],
-    ) -> Option<(usize, (u32, u32))> {
+    ) -> Option<(usize, bool, (u32, u32))> {
         let inside = at - self.frames[self.frame as usize].first;
         let place = self.log.operator(inside)?;
         let Operand::Register(r) = operands[place.second as usize] else { return None };
@@ -93,7 +104,7 @@ impl Lowering<'_, '_> {
         };
         let is_table = matches!(self.ty(r as usize), Ty::Any | Ty::Table | Ty::Unmade);
         let fits = is_table && (is_number || !place.second);
-        fits.then_some((r as usize, (place.metatable, place.slot)))
+        fits.then_some((r as usize, place.second, (place.metatable, place.slot)))
     }
 
     /// The same for an access to a field of a table that lacks it.
@@ -221,7 +232,7 @@ impl Lowering<'_, '_> {
                 self.flush(r as usize);
                 (self.b.use_var(self.base), r)
             }
-            Operand::Constant(n) => (self.b.use_var(self.constants), n),
+            Operand::Constant(n) => (self.constants(), n),
             Operand::Integer(_) => return None,
         };
         Some(self.b.ins().iadd_imm_s(from, Self::slot(n as usize) as i64))

@@ -28,7 +28,7 @@ impl Lowering<'_, '_> {
         {
             return;
         }
-        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at) {
+        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at) || self.check(at) {
             return;
         }
         let is_plain = matches!(i.c(), 0 | 2) && i.b() > 1;
@@ -64,7 +64,7 @@ impl Lowering<'_, '_> {
     }
 
     /// As [`Lowering::join`], for a call for all results, of which there is one.
-    fn join_one(&mut self, at: usize, slow: super::Slow, (r, ty): (usize, Ty)) {
+    pub(super) fn join_one(&mut self, at: usize, slow: super::Slow, (r, ty): (usize, Ty)) {
         self.join_behind(at, slow, |this| {
             this.one_result_there(at);
             if ty != Ty::Any {
@@ -267,8 +267,9 @@ impl Lowering<'_, '_> {
                 let position = types.len() == 1 || (types.len() == 2 && types[1] == Ty::Int);
                 types[0] == Ty::Any && position && result == Some(Tag::INT)
             }
-            // See `Lowering::select_in_place`.
+            // These are done elsewhere, if at all.
             Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => false,
+            Intrinsic::Assert | Intrinsic::Type => false,
         }
     }
 
@@ -278,6 +279,7 @@ impl Lowering<'_, '_> {
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
             Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => None,
+            Intrinsic::Assert | Intrinsic::Type => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);

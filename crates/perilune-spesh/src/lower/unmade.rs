@@ -474,8 +474,11 @@ impl Lowering<'_, '_> {
         if !operands.iter().any(|x| is_one(self, *x)) || !self.always_calls(at) {
             return false;
         }
-        let Some((operand, place)) = self.place_of_operator(at, operands) else { return false };
+        let Some((operand, second, place)) = self.place_of_operator(at, operands) else { return false };
         let exit = self.exit_block(at, EXITED);
+        if second {
+            self.numbers_are_plain(exit);
+        }
         if Operator::is_equality(event) && !self.are_other_tables(operands, exit) {
             return false;
         }

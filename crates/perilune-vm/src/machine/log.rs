@@ -713,8 +713,7 @@ impl Vm {
                 site.natives |= !std::ptr::eq(*site.native.get_or_insert(native), native);
                 site.has_upvalues |= tag(i.a()) == Tag::NATIVE_CLOSURE;
             }
-            let asked =
-                [Op::JumpLt, Op::JumpNotLt, Op::JumpLe, Op::JumpNotLe, Op::Call, Op::TailCall];
+            let asked = [Op::JumpLt, Op::JumpNotLt, Op::JumpLe, Op::JumpNotLe, Op::Call, Op::TailCall];
             if i.op().is_some_and(|op| asked.contains(&op)) {
                 log.sites[at].objects.add(tag(i.a()));
             }
