@@ -414,7 +414,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let leaf_set = b.import_signature(leaf);
         let own = proto.max_stack as usize;
         let room = if !task.callees.values().any(|log| is_inlinable(log)) {
-            own
+            // A table that is called is one argument more.
+            (own + 1).min(inline::MOST_REGISTERS.max(own))
         } else {
             (own + inline::ROOM).clamp(own, inline::MOST_REGISTERS.max(own))
         };

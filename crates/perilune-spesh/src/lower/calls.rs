@@ -151,7 +151,7 @@ impl<'a> Lowering<'a, '_> {
         self.b.switch_to_block(returned);
         let tail = self.b.ins().band_imm_u(answer, TAIL as i64);
         self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
-        // Whatever tail calls the callee has made.
+        // A tail call of the callee that the interpreter has done.
         self.b.switch_to_block(replaced);
         let vm = self.b.use_var(self.vm);
         let vm = self.copied(vm);
