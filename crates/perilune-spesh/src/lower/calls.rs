@@ -1,7 +1,8 @@
 //! Calls and returns.
 
+use super::callable::calls_tables;
 use super::inline::tail_native;
-use super::{Lowering, Val};
+use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
@@ -249,7 +250,7 @@ impl<'a> Lowering<'a, '_> {
         let (i, site) = (self.code(at), self.site(at));
         let is_own = site.callee == self.log.function() && !site.callees && site.native.is_none();
         // What is known of parameters has to be known where the code jumps to.
-        if !is_own || i.b() == 0 || self.is_suspect(at) || !self.heads.contains(&0) {
+        if !is_own || calls_tables(site) || i.b() == 0 || self.is_suspect(at) || !self.heads.contains(&0) {
             return false;
         }
         let (a, count) = (i.a() as usize, i.b() as usize - 1);
@@ -434,7 +435,7 @@ impl<'a> Lowering<'a, '_> {
         self.store_tag(Tag::NIL, address, offset);
     }
 
-    /// A return of so many values that nothing has to be closed for, to a caller that wants as many, or all; the interpreter does the others.
+    /// A return of so many values that nothing has to be closed for; the interpreter does the others.
     pub(super) fn give_back(&mut self, at: usize) {
         if self.frame != 0 {
             return self.give_back_inlined(at);
@@ -454,6 +455,13 @@ impl<'a> Lowering<'a, '_> {
         if i.op() == Some(Op::Return) && i.d() != 0 {
             // Variables that closures have, and what is to be closed, from the first register on.
             self.close_from(at, 0, otherwise.block);
+        }
+        let a = i.a() as usize;
+        // Each way finds them where they are now.
+        for r in a..a + count as usize {
+            if self.ty(r) == Ty::Number {
+                self.flush(r);
+            }
         }
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         // Of a function of variable arguments it is known that it has moved.
@@ -477,28 +485,35 @@ impl<'a> Lowering<'a, '_> {
         let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
         self.unless(plain, otherwise.block);
         let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
-        let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, count as i64);
-        self.b.ins().brif(is, exactly, &[], other, &[]);
+        // If fewer are wanted the others go where nothing is that anybody reads.
+        let enough = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, wanted, count as i64);
+        self.b.ins().brif(enough, exactly, &[], other, &[]);
         self.b.switch_to_block(exactly);
-        self.give(i.a() as usize, called, RESULTS, count);
+        self.give(a, called, RESULTS, count);
         self.b.ins().return_(&[called]);
         self.b.switch_to_block(other);
+        self.give(a, called, RESULTS, count);
+        let end = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, -1);
-        let rest = self.b.create_block();
-        self.b.set_cold_block(rest);
-        self.b.ins().brif(is, all, &[], rest, &[]);
+        let head = self.cold_block(1);
+        self.b.ins().brif(is, all, &[], head, &[end.into()]);
         self.b.switch_to_block(all);
-        self.give(i.a() as usize, called, RESULTS, count);
-        let top = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
-        self.store(top, vm, layout::VM_TOP);
+        self.store(end, vm, layout::VM_TOP);
         self.leave_with(called);
-        // Nothing is wanted, or one, of nothing.
-        self.b.switch_to_block(rest);
-        let few = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, if count == 0 { 1 } else { 0 });
-        self.unless(few, otherwise.block);
-        if count == 0 {
-            self.store_nil(called, RESULTS);
-        }
+        // More are wanted: these are nil.
+        self.b.switch_to_block(head);
+        let at_nil = self.b.block_params(head)[0];
+        self.store_nil(at_nil, 0);
+        let next = self.b.ins().iadd_imm_s(at_nil, layout::VALUE_SIZE as i64);
+        let wanted = self.b.ins().uextend(types::I64, wanted);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ins().ishl(wanted, size);
+        let end = self.b.ins().iadd(called, bytes);
+        let end = self.b.ins().iadd_imm_s(end, RESULTS as i64);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        let done = self.cold_block(0);
+        self.b.ins().brif(more, head, &[next.into()], done, &[]);
+        self.b.switch_to_block(done);
         self.leave_with(called);
         self.b.switch_to_block(otherwise.block);
         self.now = otherwise.before;
