@@ -329,9 +329,7 @@ impl Lowering<'_, '_> {
         let holes = self.b.ins().band_imm_u(flags, layout::HOLES as i64);
         let dense = self.b.ins().icmp_imm_u(IntCC::Equal, holes, 0);
         self.unless(dense, grows);
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
-        self.unless(none, grows);
+        self.lacks_metamethod(table, layout::NO_NEWINDEX, grows);
         self.is_something(stored, grows);
         self.is_writable((Some(name), table), index, stored, grows);
         let address = self.place_of(array, index, kind);

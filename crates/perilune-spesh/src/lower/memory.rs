@@ -99,11 +99,9 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, self.ty(a))));
     }
 
-    /// Register `a` becomes the length of a table without metatable, else goes to `slow`.
+    /// Register `a` becomes the length of a table without `__len`, else goes to `slow`.
     fn table_length(&mut self, at: usize, a: usize, table: Value, slow: Block) {
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
-        self.unless(none, slow);
+        self.lacks_metamethod(table, layout::NO_LEN, slow);
         let unknown = self.aside();
         self.b.set_cold_block(unknown.block);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
@@ -772,14 +770,7 @@ impl Lowering<'_, '_> {
         let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
         let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
         self.unless(plain, slow);
-        let [with, on] = [(); 2].map(|()| self.b.create_block());
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        self.b.ins().brif(metatable, with, &[], on, &[]);
-        self.b.switch_to_block(with);
-        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
-        let none = self.b.ins().band_imm_u(absent, layout::NO_NEWINDEX as i64);
-        self.b.ins().brif(none, on, &[], slow, &[]);
-        self.b.switch_to_block(on);
+        self.lacks_metamethod(table, layout::NO_NEWINDEX, slow);
     }
 
     /// The string that constant `n` is has a number, as names of fields have.

@@ -132,6 +132,19 @@ impl Lowering<'_, '_> {
         found
     }
 
+    /// The table has no metatable, or one that is known to lack a metamethod ([`layout::TABLE_ABSENT`]); else goes to `other`.
+    pub(super) fn lacks_metamethod(&mut self, table: Val, lacking: u8, other: Block) {
+        let [with, plain] = [(); 2].map(|()| self.b.create_block());
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        self.b.ins().brif(metatable, with, &[], plain, &[]);
+        self.b.switch_to_block(with);
+        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+        let none = self.b.ins().band_imm_u(absent, lacking as i64);
+        self.unless(none, other);
+        self.b.ins().jump(plain, &[]);
+        self.b.switch_to_block(plain);
+    }
+
     /// The metatable of a table, else goes to `none`.
     pub(super) fn metatable(&mut self, table: Val, none: Block) -> Val {
         let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);

@@ -179,6 +179,8 @@ pub const TABLE_ROOM: i32 = offset_of!(Table, array_cap) as i32;
 pub const TABLE_FIELDS: i32 = offset_of!(Table, slot_cap) as i32;
 /// From a table that is a metatable to which metamethods it is known not to have, 1 byte: see [`NO_NEWINDEX`].
 pub const TABLE_ABSENT: i32 = offset_of!(Table, absent) as i32;
+/// The bit at [`TABLE_ABSENT`] of a metatable that has no `__len`.
+pub const NO_LEN: u8 = 1 << crate::meta::Event::Len as u8;
 /// See [`TABLE_ABSENT`].
 pub const NO_NEWINDEX: u8 = 1 << crate::meta::Event::NewIndex as u8;
 /// The bits of [`TABLE_ABSENT`] that say that a metatable has neither `__newindex` nor `__gc`: whatever gets it only has it.
