@@ -93,3 +93,60 @@ local function both(n)
   return rawlen(self_made), self_made.f1, self_made[1]
 end
 print(both(N))
+
+-- Elements are taken away: the last one, others, and what is none.
+local function away(make, n, which)
+  local t, line = make(), ""
+  for i = 1, n do
+    for k = 1, i % 9 do t[#t + 1] = i * k end
+    for _ = 1, i % 7 do t[which(t, i)] = nil end
+    line = line:sub(-40) .. #t .. "," .. tostring(t[#t]) .. ","
+  end
+  local count, sum = 0, 0
+  for _, v in pairs(t) do count, sum = count + 1, sum + v end
+  return line, count, sum
+end
+local function new() return {} end
+local function halves() return setmetatable({ 0.5, 1.5 }, { __index = S }) end
+local function general() return { "a", "b" } and setmetatable({}, S) end
+for _, make in ipairs { new, halves, general } do
+  print(away(make, N, function(t) return #t end))
+  print(away(make, N, function(t, i) return i < N - 20 and #t or 100000 + i end))
+end
+local function edge(n)
+  local t, sum = {}, 0
+  for i = 1, n do
+    local k = #t
+    t[k] = nil
+    t[0] = nil
+    t[-1] = nil
+    if i % 4 ~= 0 then t[#t + 1] = i; t[#t + 1] = i + 0.5 end
+    sum = sum + #t + (t[0] == nil and 1 or 0)
+  end
+  return sum > 0, next(t) ~= nil
+end
+print(edge(N))
+local function drain(n)
+  local seen = 0
+  for i = 1, n do
+    local t = { 1, 2, 3, 4, 5, i }
+    while #t > 0 do seen = seen + t[#t]; t[#t] = nil end
+    if next(t) then seen = -1000000 end
+    t[1] = "again"
+    seen = seen + #t
+  end
+  return seen
+end
+print(drain(N))
+local function references(n)
+  local t, length = {}, 0
+  for i = 1, n do
+    t[#t + 1] = { "v" .. i }
+    t[#t + 1] = "s" .. i
+    length = length + #t[#t] + #t[#t - 1][1]
+    if i % 3 == 0 then t[#t] = nil; t[#t] = nil; t[#t] = nil end
+    if i % 50 == 0 then collectgarbage() end
+  end
+  return length, #t
+end
+print(references(N))

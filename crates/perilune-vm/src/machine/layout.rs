@@ -193,6 +193,8 @@ pub const IS_CLASS: u8 = crate::object::TABLE_IS_PROTO;
 pub const TABLE_SIZE: i32 = size_of::<Table>() as i32;
 /// Flag of a table: elements of its array may be nil.
 pub const HOLES: u8 = crate::table::TABLE_HOLES;
+/// Flag of a table whose array is shorter than its room says.
+pub const SIZE_UNSETTLED: u8 = crate::table::TABLE_YOUNG;
 
 /// From a domain's reference to a shared object to the type of its elements, 1 byte ([`crate::shared::Element`]); 0: it is no array. This and the next two never change.
 pub const SHARED_ELEMENT: i32 = offset_of!(SharedRef, element) as i32;
