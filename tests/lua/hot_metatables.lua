@@ -124,3 +124,32 @@ for round = 1, 30 do
   if round % 10 == 0 then pcall(whole, {}, 2, 1) end
 end
 print(whole(classes[1], 3, 10), whole(classes[6], classes[2], 10), whole(3, 2, 10), whole(classes[5], "x", 10))
+
+-- Numbers get a metatable while a table is their second operand: theirs comes first.
+do
+  local V = {
+    __add = function() return "V" end, __concat = function() return "V" end,
+    __lt = function(a, b) return a == 3 end, __le = function() return true end,
+  }
+  local v, sum = setmetatable({}, V), 0
+  local function all(n)
+    local r, s, t, u
+    for i = 1, n do r, s, t, u = i + v, i .. v, i < v, i <= v end
+    return r, s, t, u
+  end
+  local function short(n)
+    local r, s
+    for i = 1, n do r, s = i + setmetatable({ i }, V), 0.5 + setmetatable({}, V) end
+    return r, s
+  end
+  print(all(200), short(200))
+  debug.setmetatable(0, {
+    __add = function() return "N" end, __concat = function() return "N" end, __lt = function() return false end,
+    __le = function() return false end,
+  })
+  print(all(3))
+  print(all(200))
+  print(short(200))
+  debug.setmetatable(0, nil)
+  print(all(200), short(200))
+end

@@ -11,6 +11,10 @@
 //! relocation is an error ([`CompileError::Relocation`]), as from an instruction that becomes a call of a library function on this
 //! processor.
 //!
+//! # Tail calls
+//! A function of the convention [`JUMPING`] may end in a call that takes its place on the native stack. Whoever calls it from without takes it for a function of C: as long as all parameters and results are in registers, there is no difference (a test sees to
+//! that).
+//!
 //! # Panics and unwinding
 //! There is no unwind information for machine code: a panic must not reach it, helpers return a status. Cranelift panics on
 //! intermediate form that makes no sense; whoever catches that around [`Backend::compile`] can go on with the same backend.
@@ -28,6 +32,9 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CompiledCode, Context, FinalizedMachReloc, FinalizedRelocTarget};
 use std::fmt;
+
+/// The calling convention of functions that may end in tail calls. With few parameters and one result it is that of C.
+pub const JUMPING: clif::CallConv = clif::CallConv::Tail;
 
 /// The words of intermediate form, for those who build functions.
 pub mod clif {
@@ -283,6 +290,8 @@ fn shared_settings(options: Options) -> settings::Builder {
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
         ("unwind_info", "false"),
+        // Tail calls are made of them.
+        ("preserve_frame_pointers", "true"),
         // Loads and stores are checked by us, where they need it.
         ("enable_heap_access_spectre_mitigation", "false"),
         ("enable_table_access_spectre_mitigation", "false"),

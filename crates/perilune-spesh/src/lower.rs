@@ -24,8 +24,9 @@
 //! Where values are, in registers of the processor or in slots, is seen to in `registers.rs`; what is known of tables, and hoisted out of loops, is in `facts.rs`. Rejected for now: a form of our own between the two (decision 31).
 
 mod allocate;
-mod basic;
+mod callable;
 mod calls;
+mod checks;
 mod control;
 mod cost;
 mod dictionaries;
@@ -196,9 +197,9 @@ pub(crate) struct Slow {
     exits: bool,
 }
 
-/// A function that compiles to this signature: that of [`perilune_vm::machine::Run`].
+/// A function that compiles to this signature: that of [`perilune_vm::machine::Run`], and it may end in a jump to another one ([`backend::JUMPING`]).
 pub fn signature() -> Signature {
-    let mut signature = Signature::new(CallConv::SystemV);
+    let mut signature = Signature::new(backend::JUMPING);
     signature.params = [types::I64, types::I64, types::I64, types::I32].map(AbiParam::new).to_vec();
     signature.returns = vec![AbiParam::new(types::I64)];
     signature
@@ -415,7 +416,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let leaf_set = b.import_signature(leaf);
         let own = proto.max_stack as usize;
         let room = if !task.callees.values().any(|log| is_inlinable(log)) {
-            own
+            // A table that is called is one argument more.
+            (own + 1).min(inline::MOST_REGISTERS.max(own))
         } else {
             (own + inline::ROOM).clamp(own, inline::MOST_REGISTERS.max(own))
         };
@@ -732,7 +734,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             Some(native) if native.calls_no_lua() => layout::call_native(),
             _ => layout::step(),
         };
-        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let exit = match self.frame {
             0 => {

@@ -47,6 +47,8 @@ impl Vm {
             (*inst).native = std::ptr::null();
             (*inst).heat = 0;
             (*inst).setbacks = 0;
+            (*inst).takes = if proto.is_vararg { u8::MAX } else { proto.num_params };
+            (*inst).frame_bytes = proto.max_stack as u16 * size_of::<Value>() as u16;
             self.find_machine_code(inst, &proto);
             (*inst).proto = Arc::into_raw(proto);
             self.heap.charge_external(external);

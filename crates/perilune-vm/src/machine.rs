@@ -37,7 +37,7 @@
 //!
 //! # Calls and returns
 //! Machine code calls Lua functions that have machine code by pushing the frame's record, as the interpreter does, and calling it. A function that returns puts its results where its caller wants them
-//! and answers with its base; the caller takes its own from that, since the stack may have moved. Any other answer is passed on: so all frames of machine code vanish, and the interpreter goes on with what the records say.
+//! and answers with its base; the caller takes its own from that, since the stack may have moved. A tail call of such a function is a jump to its machine code, with its frame where that of the caller was. Any other answer is passed on: so all frames of machine code vanish, and the interpreter goes on with what the records say.
 //!
 //! Rejected: a copy of the bytecode with other opcodes in each instance (it costs nothing where no loop has machine code, but frames then hold positions in
 //! either text, and everything that reads one has to ask which); handlers that look for machine code at each call and loop in all domains.
@@ -112,7 +112,7 @@ pub const EXITED: u64 = 5;
 pub const STAY: u64 = 4;
 /// Whatever is not below this is the base of the frame that machine code was entered for: it has returned, its results are where its caller wants them, and the caller's frame is to go on.
 pub const CODES: u64 = 16;
-/// A bit beside such a base: the frame has not returned but been replaced, by a tail call, and is complete. Only machine code gets to see it: [`layout::follow`].
+/// A bit beside such a base: the frame has not returned but been replaced, by a tail call that the interpreter has done, and is complete. Only machine code gets to see it: [`layout::follow`].
 pub const TAIL: u64 = 1;
 
 /// The code of a prototype: runs it from entry `entry` on for the complete frame at `base`, a frame of a closure of `inst`. The result is one of [`RETURNED`], [`FAILED`], [`LEAVE`],

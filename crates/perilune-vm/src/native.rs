@@ -159,6 +159,8 @@ impl std::fmt::Debug for Native {
 pub enum Intrinsic {
     /// `math.abs`
     Abs,
+    /// `assert`, of what is true
+    Assert,
     /// `math.ceil`
     Ceil,
     /// `math.floor`
@@ -175,14 +177,12 @@ pub enum Intrinsic {
     Select,
     /// `setmetatable`, of a table that has none, and a metatable without `__gc` and `__newindex`
     SetMetatable,
+    /// `type`, whose upvalues are the names of all [types](crate::Type), in their order
+    Type,
     /// `string.byte`, of a string and perhaps an integer
     Byte,
     /// `string.len`, of a string
     Len,
-    /// `assert`, of what is true
-    Assert,
-    /// `type`, whose upvalues are the names of types, in the order of [`crate::Type`]
-    Type,
     /// `ipairs`, whose iterator is this
     Ipairs(&'static Native),
     /// `pairs`, of a table without metatable, whose iterator is this

@@ -147,6 +147,10 @@ pub struct ProtoInst {
     pub(crate) heat: u32,
     /// How often it has lost machine code that did not do.
     pub(crate) setbacks: u8,
+    /// A call with at least so many arguments, and fewer than 255, leaves nothing to be done for them: its parameters, or 255, if it is one of variable arguments.
+    pub(crate) takes: u8,
+    /// Bytes of the stack that its registers take.
+    pub(crate) frame_bytes: u16,
 }
 
 impl ProtoInst {

@@ -62,9 +62,8 @@ impl Tag {
     /// A function inside an island: a function to programs.
     pub const SHARED_FUNCTION: Tag = Tag(18);
 
-    /// The type of values of this tag.
-    #[inline]
-    pub const fn type_of(self) -> Type {
+    /// The basic type of values with this tag.
+    pub(crate) const fn type_of(self) -> Type {
         match self {
             Tag::NIL => Type::Nil,
             Tag::FALSE | Tag::TRUE => Type::Boolean,

@@ -16,7 +16,11 @@ fn memory() -> Arc<CodeMemory> {
 
 /// A signature of C from integers of 64 bits to one.
 fn signature(parameters: usize) -> Signature {
-    let mut signature = Signature::new(CallConv::SystemV);
+    signature_of(parameters, CallConv::SystemV)
+}
+
+fn signature_of(parameters: usize, convention: CallConv) -> Signature {
+    let mut signature = Signature::new(convention);
     signature.params = vec![AbiParam::new(types::I64); parameters];
     signature.returns = vec![AbiParam::new(types::I64)];
     signature
@@ -130,6 +134,65 @@ fn a_function_can_call_itself() {
     let second = memory.install(&compiled.bytes, Kind::Stub).unwrap();
     assert_eq!(call1(&first, 20), 6765);
     assert_eq!(call1(&second, 21), 10946);
+}
+
+/// A function of two parameters, the second of which is the function to go on with, while the first is not 0.
+fn countdown(builder: &mut FunctionBuilder<'_>) {
+    let [n, next] = begin(builder).try_into().expect("two parameters");
+    let signature = builder.func.signature.clone();
+    let signature = builder.import_signature(signature);
+    let [done, on] = [(); 2].map(|()| builder.create_block());
+    builder.ins().brif(n, on, &[], done, &[]);
+    builder.switch_to_block(on);
+    // More values live at once than there are registers which calls leave alone.
+    let mut values: Vec<_> = (0..20).map(|k| builder.ins().imul_imm_s(n, k + 3)).collect();
+    let id = builder.import_signature(signature_of(1, CallConv::SystemV));
+    let helper = builder.ins().iconst(types::I64, identity as *const () as i64);
+    let call = builder.ins().call_indirect(id, helper, &[n]);
+    values.push(builder.inst_results(call)[0]);
+    let sum = values.into_iter().reduce(|a, b| builder.ins().iadd(a, b)).expect("some");
+    // 1 + 3 + ... + 22 is 251.
+    let wrong = builder.ins().imul_imm_s(n, 251);
+    let rest = builder.ins().isub(sum, wrong);
+    let less = builder.ins().iadd_imm_s(n, -1);
+    let left = builder.ins().iadd(less, rest);
+    builder.ins().return_call_indirect(signature, next, &[left, next]);
+    builder.switch_to_block(done);
+    let answer = builder.ins().iconst(types::I64, 7);
+    builder.ins().return_(&[answer]);
+    builder.seal_all_blocks();
+}
+
+extern "C" fn identity(a: i64) -> i64 {
+    a
+}
+
+#[test]
+fn a_function_that_ends_in_tail_calls_is_one_of_c() {
+    let mut backend = backend();
+    let compiled = backend.compile(signature_of(2, JUMPING), countdown).expect("compiles");
+    let memory = memory();
+    let code = memory.install(&compiled.bytes, Kind::Function).expect("there is room");
+    // As deep as no stack is.
+    let mut kept = [11u64, 12, 13, 14];
+    let answer: i64;
+    // SAFETY: the code has this signature, and touches nothing but registers and its stack frame; what it may change is said.
+    unsafe {
+        std::arch::asm!(
+            "call {run}",
+            run = in(reg) code.address(),
+            inout("rdi") 100_000_000i64 => _,
+            inout("rsi") code.address() => _,
+            inout("r12") kept[0],
+            inout("r13") kept[1],
+            inout("r14") kept[2],
+            inout("r15") kept[3],
+            lateout("rax") answer,
+            clobber_abi("C"),
+        );
+    }
+    assert_eq!((answer, kept), (7, [11, 12, 13, 14]));
+    free_at_once(code);
 }
 
 #[test]

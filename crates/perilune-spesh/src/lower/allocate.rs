@@ -38,7 +38,7 @@ impl Lowering<'_, '_> {
         // Where ways met behind it, nothing would be known of the table.
         let slow = self.slow(at);
         // The domain has made one here before.
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let own = self.load(types::I64, constants, layout::cache(i.d()) + layout::CACHE_SHAPE);
         let same = self.b.ins().icmp_imm_u(IntCC::Equal, own, shape as i64);
         self.unless(same, slow.block);

@@ -1,7 +1,8 @@
 //! Calls and returns.
 
+use super::callable::calls_tables;
 use super::inline::tail_native;
-use super::{Lowering, Val};
+use super::{Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::{Op, Proto};
 use perilune_vm::Tag;
@@ -9,7 +10,7 @@ use perilune_vm::machine::{CODES, EXITED, LEAVE, Log, MachineCode, TAIL, layout}
 use perilune_vm::{Effect, Intrinsic, Native, Quick};
 
 /// From a frame's base to its function, where results go.
-const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
+pub(super) const RESULTS: i32 = -layout::GAP * layout::VALUE_SIZE;
 
 /// Machine code that is called.
 pub(super) struct Callee<'p> {
@@ -40,7 +41,7 @@ impl<'a> Lowering<'a, '_> {
         if self.site(at).calls == 0 {
             return self.call_native(at);
         }
-        if self.inline(at) || self.protect(at) {
+        if self.call_table(at) || self.inline(at) || self.protect(at) {
             return;
         }
         let i = self.code(at);
@@ -59,9 +60,7 @@ impl<'a> Lowering<'a, '_> {
                 self.load(types::I64, closure, layout::CLOSURE_INST)
             }
         };
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
-        self.unless(there, slow.block);
+        let run = self.machine_code_in(inst, slow.block);
         let window = a + layout::GAP as usize;
         let frame = self.b.ins().iadd_imm_s(base, Self::slot(window) as i64);
         let arguments = match i.b() {
@@ -75,6 +74,20 @@ impl<'a> Lowering<'a, '_> {
         self.guard_result(at);
         let r = i.a() as usize;
         self.join(at, slow, Some((r, self.ty(r))));
+    }
+
+    /// What to call for an instance, else goes to `none`: it has no machine code.
+    fn machine_code_in(&mut self, inst: Val, none: Block) -> Val {
+        let run = self.load(types::I64, inst, layout::INST_NATIVE);
+        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
+        self.unless(there, none);
+        run
+    }
+
+    /// The instance of a function, and what to call for it, else goes to `none`.
+    pub(super) fn machine_code_of(&mut self, closure: Val, none: Block) -> (Val, Val) {
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        (inst, self.machine_code_in(inst, none))
     }
 
     /// What the one function has met that instruction `at`, a call, has always called.
@@ -106,10 +119,7 @@ impl<'a> Lowering<'a, '_> {
         words: (u64, u64),
     ) {
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        if let Some(end) = self.pad(&callee, arguments) {
-            // Where a function of variable arguments finds them.
-            self.store(end, vm, layout::VM_TOP);
-        }
+        self.pad(&callee, arguments);
         let Callee { frame, window, inst, run, .. } = callee;
         // The record.
         let pc = self.position(at + 1);
@@ -142,7 +152,7 @@ impl<'a> Lowering<'a, '_> {
         self.b.switch_to_block(returned);
         let tail = self.b.ins().band_imm_u(answer, TAIL as i64);
         self.b.ins().brif(tail, replaced, &[], moved, &[answer.into()]);
-        // Whatever tail calls the callee has made.
+        // A tail call of the callee that the interpreter has done.
         self.b.switch_to_block(replaced);
         let vm = self.b.use_var(self.vm);
         let vm = self.copied(vm);
@@ -162,7 +172,7 @@ impl<'a> Lowering<'a, '_> {
         self.b.def_var(self.base, to);
     }
 
-    /// `TAILCALL`: a function that has machine code takes this frame's place; whoever has called this one goes on with that. Natives are called as usual.
+    /// `TAILCALL`: a function that has machine code takes this frame's place, on the native stack as well: a jump. Whoever has called this one gets its answer. Natives are called as usual.
     pub(super) fn tail_call(&mut self, at: usize) {
         let inside = at - self.frames[self.frame as usize].first;
         // What `set_metatable` has failed at the quick form may do.
@@ -182,7 +192,7 @@ impl<'a> Lowering<'a, '_> {
             self.stepped = i.d() != 0;
             return self.finish(at);
         }
-        if self.begin_again(at) {
+        if self.begin_again(at) || self.tail_call_table(at) {
             return;
         }
         if i.b() == 0 {
@@ -194,14 +204,10 @@ impl<'a> Lowering<'a, '_> {
         let tag = self.tag_of(a);
         let is = self.b.ins().icmp_imm_u(IntCC::Equal, tag, Tag::CLOSURE.0 as i64);
         self.unless(is, other.block);
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         let closure = self.payload_of(a);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let run = self.load(types::I64, inst, layout::INST_NATIVE);
         // Another one is interpreted: that is no reason to make this code anew.
         let none = self.exit_block(at, LEAVE);
-        let there = self.b.ins().icmp_imm_u(IntCC::NotEqual, run, 0);
-        self.unless(there, none);
+        let (inst, run) = self.machine_code_of(closure, none);
         let callee = Callee { frame: base, window: 0, inst, run, proto: None };
         self.has_room(at, &callee);
         self.poll(at);
@@ -214,19 +220,29 @@ impl<'a> Lowering<'a, '_> {
                 Arguments::Count(count)
             }
         };
-        if let Some(end) = self.pad(&callee, arguments) {
-            let vm = self.b.use_var(self.vm);
-            self.store(end, vm, layout::VM_TOP);
-        }
-        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
-        self.store(flags, base, layout::FRAME_FLAGS);
-        let constants = self.load(types::I64, inst, layout::INST_CONSTANTS);
-        self.store(constants, base, layout::FRAME_CONSTANTS);
-        let replaced = self.b.ins().bor_imm_u(base, TAIL as i64);
-        self.b.ins().return_(&[replaced]);
+        self.take_place(&callee, arguments);
         self.b.switch_to_block(other.block);
         self.now = other.before;
         self.finish(at);
+    }
+
+    /// The callee, with its function and arguments where this one had them, takes the compiled function's place.
+    pub(super) fn take_place(&mut self, callee: &Callee<'_>, arguments: Arguments) {
+        let base = callee.frame;
+        self.pad(callee, arguments);
+        self.mark_replaced(base);
+        let constants = self.load(types::I64, callee.inst, layout::INST_CONSTANTS);
+        self.store(constants, base, layout::FRAME_CONSTANTS);
+        let vm = self.b.use_var(self.vm);
+        let start = self.b.ins().iconst(types::I32, MachineCode::START as i64);
+        self.b.ins().return_call_indirect(self.run, callee.run, &[vm, base, callee.inst, start]);
+    }
+
+    /// The function of the frame has replaced another one. Returns read the word whole, and would wait for part of it.
+    fn mark_replaced(&mut self, base: Val) {
+        let word = self.load(types::I64, base, layout::FRAME_CALL);
+        let word = self.b.ins().bor_imm_u(word, layout::TAIL_CALL as i64);
+        self.store(word, base, layout::FRAME_CALL);
     }
 
     /// `TAILCALL` of the function itself, if it has always been that: a jump to its start; whether it has been built.
@@ -234,7 +250,7 @@ impl<'a> Lowering<'a, '_> {
         let (i, site) = (self.code(at), self.site(at));
         let is_own = site.callee == self.log.function() && !site.callees && site.native.is_none();
         // What is known of parameters has to be known where the code jumps to.
-        if !is_own || i.b() == 0 || self.is_suspect(at) || !self.heads.contains(&0) {
+        if !is_own || calls_tables(site) || i.b() == 0 || self.is_suspect(at) || !self.heads.contains(&0) {
             return false;
         }
         let (a, count) = (i.a() as usize, i.b() as usize - 1);
@@ -247,9 +263,7 @@ impl<'a> Lowering<'a, '_> {
         let leave = self.exit_block(at, LEAVE);
         self.try_leaving(leave);
         self.poll(at);
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
-        let flags = self.b.ins().bor_imm_u(flags, layout::TAIL_CALLED as i64);
-        self.store(flags, base, layout::FRAME_FLAGS);
+        self.mark_replaced(base);
         // Arguments lie above all variables: none is overwritten before it is taken.
         let parameters = self.proto.num_params as usize;
         for n in 0..parameters {
@@ -324,12 +338,13 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Instruction `at` ends the frame in a way that only the interpreter knows.
-    fn finish(&mut self, at: usize) {
+    pub(super) fn finish(&mut self, at: usize) {
         assert_eq!(self.frame, 0, "an inlined function ends by giving back");
         self.flush_all();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::finish() as i64);
-        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
         let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
         let answer = self.b.inst_results(call)[0];
@@ -344,7 +359,11 @@ impl<'a> Lowering<'a, '_> {
         let vm = self.b.use_var(self.vm);
         let end = match callee.proto {
             Some(proto) => self.b.ins().iadd_imm_s(callee.frame, Self::slot(proto.max_stack as usize) as i64),
-            None => self.behind(callee, layout::INST_REGISTERS),
+            None => {
+                let bytes = self.load(types::I16, callee.inst, layout::INST_FRAME_BYTES);
+                let bytes = self.b.ins().uextend(types::I64, bytes);
+                self.b.ins().iadd(callee.frame, bytes)
+            }
         };
         let limit = self.load(types::I64, vm, layout::VM_STACK_LIMIT);
         let fits = self.b.ins().icmp(IntCC::UnsignedLessThan, end, limit);
@@ -355,32 +374,46 @@ impl<'a> Lowering<'a, '_> {
         self.unless(fits, leave);
     }
 
-    /// The address behind so many registers of the callee as the byte of its instance says.
-    fn behind(&mut self, callee: &Callee<'_>, count: i32) -> Val {
-        let registers = self.load(types::I8, callee.inst, count);
-        let registers = self.b.ins().uextend(types::I64, registers);
-        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
-        let bytes = self.b.ins().ishl(registers, size);
-        self.b.ins().iadd(callee.frame, bytes)
-    }
-
-    /// Parameters that get no argument are nil. Where the arguments end then, if the callee may want to know.
-    fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) -> Option<Val> {
-        let frame = callee.frame;
-        let end = match (arguments, callee.proto) {
+    /// Parameters that get no argument are nil, and the top is where the arguments end then, if the callee may want to know.
+    fn pad(&mut self, callee: &Callee<'_>, arguments: Arguments) {
+        let (vm, frame) = (self.b.use_var(self.vm), callee.frame);
+        match (arguments, callee.proto) {
             (Arguments::Count(count), Some(proto)) => {
                 for n in count..proto.num_params as i32 {
                     self.store_nil(frame, n * layout::VALUE_SIZE);
                 }
-                let end = count.max(proto.num_params as i32) * layout::VALUE_SIZE;
-                return proto.is_vararg.then(|| self.b.ins().iadd_imm_s(frame, end as i64));
+                if proto.is_vararg {
+                    let end = count.max(proto.num_params as i32) * layout::VALUE_SIZE;
+                    let end = self.b.ins().iadd_imm_s(frame, end as i64);
+                    self.store(end, vm, layout::VM_TOP);
+                }
             }
             (Arguments::Count(count), None) => {
-                self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64)
+                let takes = self.load(types::I8, callee.inst, layout::INST_TAKES);
+                let more = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThan, takes, count as i64);
+                let (more_is_due, done) = (self.cold_block(0), self.b.create_block());
+                self.b.ins().brif(more, more_is_due, &[], done, &[]);
+                self.b.switch_to_block(more_is_due);
+                let end = self.b.ins().iadd_imm_s(frame, (count * layout::VALUE_SIZE) as i64);
+                let end = self.pad_from(callee, end);
+                self.store(end, vm, layout::VM_TOP);
+                self.b.ins().jump(done, &[]);
+                self.b.switch_to_block(done);
             }
-            (Arguments::To(end), _) => end,
-        };
-        let wanted = self.behind(callee, layout::INST_PARAMS);
+            (Arguments::To(end), _) => {
+                let end = self.pad_from(callee, end);
+                self.store(end, vm, layout::VM_TOP);
+            }
+        }
+    }
+
+    /// Parameters of the callee that lie behind `end` are nil. Where the arguments end then.
+    fn pad_from(&mut self, callee: &Callee<'_>, end: Val) -> Val {
+        let count = self.load(types::I8, callee.inst, layout::INST_PARAMS);
+        let count = self.b.ins().uextend(types::I64, count);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ins().ishl(count, size);
+        let wanted = self.b.ins().iadd(callee.frame, bytes);
         let [head, next, done] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(next);
         let at = self.b.append_block_param(head, types::I64);
@@ -393,7 +426,7 @@ impl<'a> Lowering<'a, '_> {
         let after = self.b.ins().iadd_imm_s(at, layout::VALUE_SIZE as i64);
         self.b.ins().jump(head, &[after.into()]);
         self.b.switch_to_block(done);
-        Some(at)
+        at
     }
 
     fn store_nil(&mut self, address: Val, offset: i32) {
@@ -402,7 +435,7 @@ impl<'a> Lowering<'a, '_> {
         self.store_tag(Tag::NIL, address, offset);
     }
 
-    /// A return of so many values that nothing has to be closed for, to a caller that wants as many, or all; the interpreter does the others.
+    /// A return of so many values that nothing has to be closed for; the interpreter does the others.
     pub(super) fn give_back(&mut self, at: usize) {
         if self.frame != 0 {
             return self.give_back_inlined(at);
@@ -423,40 +456,64 @@ impl<'a> Lowering<'a, '_> {
             // Variables that closures have, and what is to be closed, from the first register on.
             self.close_from(at, 0, otherwise.block);
         }
+        let a = i.a() as usize;
+        // Each way finds them where they are now.
+        for r in a..a + count as usize {
+            if self.ty(r) == Ty::Number {
+                self.flush(r);
+            }
+        }
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
-        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
         // Of a function of variable arguments it is known that it has moved.
         let own = if self.proto.is_vararg { layout::VARARG } else { 0 };
-        let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
-        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
-        self.unless(plain, otherwise.block);
-        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
         let called = self.called_at();
         let [exactly, other, all] = [(); 3].map(|()| self.b.create_block());
         self.b.set_cold_block(other);
         self.b.set_cold_block(all);
-        let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, count as i64);
-        self.b.ins().brif(is, exactly, &[], other, &[]);
+        if !self.proto.is_vararg {
+            // The usual return, to who wants just as many, is told by one word. (Records that have moved have just been written field by field, and would have to be waited for.)
+            let word = self.load(types::I32, base, layout::FRAME_CALL);
+            let word = self.b.ins().band_imm_s(word, layout::RETURN_MASK as i32 as i64);
+            let usual = layout::return_word(count as i16);
+            let is = self.b.ins().icmp_imm_s(IntCC::Equal, word, usual as i32 as i64);
+            let unusual = self.cold_block(0);
+            self.b.ins().brif(is, exactly, &[], unusual, &[]);
+            self.b.switch_to_block(unusual);
+        }
+        let flags = self.load(types::I8, base, layout::FRAME_FLAGS);
+        let slow = self.b.ins().band_imm_u(flags, (layout::SLOW_RETURN & !own) as i64);
+        let plain = self.b.ins().icmp_imm_u(IntCC::Equal, slow, 0);
+        self.unless(plain, otherwise.block);
+        let wanted = self.load(types::I16, base, layout::FRAME_RESULTS);
+        // If fewer are wanted the others go where nothing is that anybody reads.
+        let enough = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, wanted, count as i64);
+        self.b.ins().brif(enough, exactly, &[], other, &[]);
         self.b.switch_to_block(exactly);
-        self.give(i.a() as usize, called, RESULTS, count);
+        self.give(a, called, RESULTS, count);
         self.b.ins().return_(&[called]);
         self.b.switch_to_block(other);
+        self.give(a, called, RESULTS, count);
+        let end = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
         let is = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, -1);
-        let rest = self.b.create_block();
-        self.b.set_cold_block(rest);
-        self.b.ins().brif(is, all, &[], rest, &[]);
+        let head = self.cold_block(1);
+        self.b.ins().brif(is, all, &[], head, &[end.into()]);
         self.b.switch_to_block(all);
-        self.give(i.a() as usize, called, RESULTS, count);
-        let top = self.b.ins().iadd_imm_s(called, (RESULTS + count * layout::VALUE_SIZE) as i64);
-        self.store(top, vm, layout::VM_TOP);
+        self.store(end, vm, layout::VM_TOP);
         self.leave_with(called);
-        // Nothing is wanted, or one, of nothing.
-        self.b.switch_to_block(rest);
-        let few = self.b.ins().icmp_imm_s(IntCC::Equal, wanted, if count == 0 { 1 } else { 0 });
-        self.unless(few, otherwise.block);
-        if count == 0 {
-            self.store_nil(called, RESULTS);
-        }
+        // More are wanted: these are nil.
+        self.b.switch_to_block(head);
+        let at_nil = self.b.block_params(head)[0];
+        self.store_nil(at_nil, 0);
+        let next = self.b.ins().iadd_imm_s(at_nil, layout::VALUE_SIZE as i64);
+        let wanted = self.b.ins().uextend(types::I64, wanted);
+        let size = self.b.ins().iconst(types::I64, layout::VALUE_SIZE.trailing_zeros() as i64);
+        let bytes = self.b.ins().ishl(wanted, size);
+        let end = self.b.ins().iadd(called, bytes);
+        let end = self.b.ins().iadd_imm_s(end, RESULTS as i64);
+        let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
+        let done = self.cold_block(0);
+        self.b.ins().brif(more, head, &[next.into()], done, &[]);
+        self.b.switch_to_block(done);
         self.leave_with(called);
         self.b.switch_to_block(otherwise.block);
         self.now = otherwise.before;

@@ -228,7 +228,7 @@ impl Lowering<'_, '_> {
 
     /// Leaves with `at` as the next instruction if somebody has asked for it.
     pub(super) fn poll(&mut self, at: usize) {
-        let word = self.b.use_var(self.interrupt);
+        let word = self.interrupt_word();
         let causes = self.load(types::I32, word, 0);
         let none = self.b.ins().icmp_imm_u(IntCC::Equal, causes, 0);
         let leave = self.exit_block(at, LEAVE);
@@ -448,7 +448,7 @@ impl Lowering<'_, '_> {
         if self.ty(r) != Ty::Any {
             return self.jump_always(to, !wanted);
         }
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let [string, other, long, done] = [(); 4].map(|()| self.b.create_block());
         self.b.set_cold_block(long);
         let is_it = self.b.append_block_param(done, types::I8);

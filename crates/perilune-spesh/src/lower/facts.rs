@@ -566,7 +566,7 @@ impl Lowering<'_, '_> {
         let fact = Fact::StringMethod(self.frame, d, node);
         if !self.has(fact) {
             let cache = layout::cache(d);
-            let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+            let (vm, constants) = (self.b.use_var(self.vm), self.constants());
             let own = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
             let wanted = self.b.ins().iconst(types::I64, layout::cache_of_strings(node) as i64);
             let same = self.b.ins().icmp(IntCC::Equal, own, wanted);

@@ -5,7 +5,7 @@
 //! Where a leaf does not know, the instruction is done slowly.
 
 use super::facts::Fact;
-use super::memory::Stored;
+use super::memory::{Key, Stored};
 use super::{Known, Lowering, Name, Slow, State, Ty};
 use crate::backend::clif::{Block, InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
 use perilune_syntax::Op;
@@ -256,7 +256,7 @@ impl Lowering<'_, '_> {
         let key = self.key_of_element(at, i.b(), i.op() == Some(Op::SetInt));
         let stored = self.stored_or_nil(i.c());
         if stored.known == Some(Tag::NIL) {
-            self.set_by_leaf(at, table, &stored, slow.block);
+            self.take_away(at, (name, table), key, &stored, slow.block);
             return self.join(at, slow, None);
         }
         let fits = |kind| {
@@ -306,6 +306,44 @@ impl Lowering<'_, '_> {
         self.join(at, slow, None);
     }
 
+    /// Nil under the key of instruction `at`: where that is the last element of a dense array that is not full, the array is one shorter. All else is done by a leaf.
+    fn take_away(
+        &mut self,
+        at: usize,
+        (name, table): (Name, Value),
+        key: Option<Key>,
+        nil: &Stored,
+        slow: Block,
+    ) {
+        let is_element = self.site(at).arrays & (APPENDS | OTHER_KEY) == 0;
+        let Some(key) = key.filter(|_| is_element) else { return self.set_by_leaf(at, table, nil, slow) };
+        let other = self.aside();
+        let index = self.number_of_element(key, other.block);
+        let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
+        let odd = self.b.ins().band_imm_u(flags, (layout::HOLES | layout::SIZE_UNSETTLED) as i64);
+        let dense = self.b.ins().icmp_imm_u(IntCC::Equal, odd, 0);
+        self.unless(dense, other.block);
+        let [length, room] = [layout::TABLE_LENGTH, layout::TABLE_ROOM].map(|part| {
+            let count = self.load(types::I32, table, part);
+            self.b.ins().uextend(types::I64, count)
+        });
+        let within = self.b.ins().icmp(IntCC::UnsignedLessThan, index, length);
+        self.unless(within, other.block);
+        let next = self.b.ins().iadd_imm_s(index, 1);
+        let is_last = self.b.ins().icmp(IntCC::Equal, next, length);
+        self.unless(is_last, other.block);
+        // One that has been full is measured anew.
+        let has_room = self.b.ins().icmp(IntCC::UnsignedLessThan, length, room);
+        self.unless(has_room, other.block);
+        self.is_writable((Some(name), table), index, nil, other.block);
+        let short = self.b.ins().ireduce(types::I32, index);
+        self.store(short, table, layout::TABLE_LENGTH);
+        if let Some(now) = &mut self.now {
+            now.facts.retain(|fact| !matches!(fact, Fact::Array(..)));
+        }
+        self.join_with(at, other, |this| this.set_by_leaf(at, table, nil, slow));
+    }
+
     /// Appends to an array of this kind, if there is room and all is plain; else goes to `grows`.
     fn append(
         &mut self,
@@ -329,9 +367,7 @@ impl Lowering<'_, '_> {
         let holes = self.b.ins().band_imm_u(flags, layout::HOLES as i64);
         let dense = self.b.ins().icmp_imm_u(IntCC::Equal, holes, 0);
         self.unless(dense, grows);
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
-        self.unless(none, grows);
+        self.lacks_metamethod(table, layout::NO_NEWINDEX, grows);
         self.is_something(stored, grows);
         self.is_writable((Some(name), table), index, stored, grows);
         let address = self.place_of(array, index, kind);

@@ -25,6 +25,7 @@
 //! `f(g(x))` calls `g` for all that it gives, and `f` with as many arguments; how many that is, the top of the stack says. Where `g` is built in place, or is a function of the library that gives one value, it is known: then the instruction
 //! behind is lowered as one with so many operands ([`Lowering::code`]), and can be built in place, too. The top is stored all the same, for the interpreter has to find it.
 
+use super::callable::calls_tables;
 use super::calls::{Arguments, Callee};
 use super::facts::{Fact, FrameNumber};
 use super::{EXITED, Lowering, Name, Register, Val};
@@ -232,7 +233,8 @@ fn tail_calls_one(log: &Log, at: usize) -> bool {
 /// Whether the tail call at `at` has gone on with functions of Lua alone, with arguments whose number is known, and nothing to be closed.
 pub(super) fn is_call_of_lua(log: &Log, at: usize) -> bool {
     let (i, site) = (log.proto().code[at], log.site(at));
-    site.callee != 0 && site.native.is_none() && has_known_end(log, at) && i.d() == 0
+    let is_function = site.callee != 0 && site.native.is_none() && !calls_tables(site);
+    is_function && has_known_end(log, at) && i.d() == 0
 }
 
 /// Whether the tail call at `at` is `select("#", ...)`.
@@ -474,7 +476,12 @@ impl<'a> Lowering<'a, '_> {
             return None;
         }
         let log = self.always_called(at, self.own_window(i.a() as usize), i.b() as usize - 1)?;
-        (i.c() != 0 || self.gives_one(log, MOST_TAILS)).then_some(log)
+        self.gives_enough(at, log).then_some(log)
+    }
+
+    /// Whether the function can be built in place of the call at `at` as far as its results go: how many all of them are has to be known.
+    pub(super) fn gives_enough(&self, at: usize, log: &Log) -> bool {
+        self.code(at).c() != 0 || self.gives_one(log, MOST_TAILS)
     }
 
     /// Whether the function has always given back one value.
@@ -496,7 +503,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// From a register of the function that is being built to where the frame of one that is called there has its first.
-    fn own_window(&self, function: usize) -> usize {
+    pub(super) fn own_window(&self, function: usize) -> usize {
         function + layout::GAP as usize
     }
 
@@ -570,6 +577,14 @@ impl<'a> Lowering<'a, '_> {
         let (_, inst) = self.function_in(a, log, other);
         let arguments = i.b() as usize - 1;
         self.build(at, Inlined { log, inst, window, arguments, ends: None, pcall: None, tails: 0 });
+        self.come_back_from_built(at);
+        true
+    }
+
+    /// What has been built in place of the call at `at` has come back.
+    pub(super) fn come_back_from_built(&mut self, at: usize) {
+        let i = self.code(at);
+        let a = i.a() as usize;
         match i.c() {
             0 => {
                 self.forget_from(a + 1, at);
@@ -584,7 +599,6 @@ impl<'a> Lowering<'a, '_> {
                 }
             }
         }
-        true
     }
 
     /// The function in register `r`, if it is one of Lua.

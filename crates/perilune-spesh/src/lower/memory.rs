@@ -68,7 +68,7 @@ impl Lowering<'_, '_> {
 
     /// Register `a` becomes constant `n`.
     pub(super) fn copy_constant(&mut self, a: usize, n: usize) {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let payload = self.load(types::I64, constants, Self::slot(n) + layout::PAYLOAD);
         let tag = self.load(types::I8, constants, Self::slot(n) + layout::TAG);
         self.put(a, tag, payload);
@@ -99,11 +99,9 @@ impl Lowering<'_, '_> {
         self.join(at, slow, Some((a, self.ty(a))));
     }
 
-    /// Register `a` becomes the length of a table without metatable, else goes to `slow`.
+    /// Register `a` becomes the length of a table without `__len`, else goes to `slow`.
     fn table_length(&mut self, at: usize, a: usize, table: Value, slow: Block) {
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
-        self.unless(none, slow);
+        self.lacks_metamethod(table, layout::NO_LEN, slow);
         let unknown = self.aside();
         self.b.set_cold_block(unknown.block);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
@@ -315,7 +313,7 @@ impl Lowering<'_, '_> {
 
     /// The node of a dictionary that has this constant as its key, where the cache says, else goes to `slow`.
     pub(super) fn node(&mut self, table: Value, key: u16, cache: u16, slow: Block) -> Value {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let cache = layout::cache(cache);
         self.is_cached(table, cache, layout::CACHE_NODE, slow);
         let nodes = self.load(types::I64, table, layout::TABLE_NODES);
@@ -350,7 +348,7 @@ impl Lowering<'_, '_> {
 
     /// The cache is of this shape and kind.
     fn is_cached_shape(&mut self, shape: Value, cache: i32, kind: u64, slow: Block) {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         let wanted = self.b.ins().bor_imm_u(shape, kind as i64);
         let cached = self.load(types::I64, constants, cache + layout::CACHE_SHAPE);
         let same = self.b.ins().icmp(IntCC::Equal, cached, wanted);
@@ -377,7 +375,7 @@ impl Lowering<'_, '_> {
         let found = self.class_in_cache((shape, metatable), d, node, miss);
         self.b.ins().jump(done, &[found.into()]);
         self.b.switch_to_block(miss);
-        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let (vm, constants) = (self.b.use_var(self.vm), self.constants());
         let key = self.key_of_cache(d);
         let name = self.load(types::I64, constants, Self::slot(key as usize) + layout::PAYLOAD);
         let which = self.b.ins().iconst(types::I64, (d as u64 | layout::cache_of_class(node)) as i64);
@@ -397,7 +395,7 @@ impl Lowering<'_, '_> {
     ) -> Value {
         let cache = layout::cache(d);
         self.is_cached_shape(shape, cache, layout::cache_of_class(node), miss);
-        let [vm, constants] = [self.vm, self.constants].map(|v| self.b.use_var(v));
+        let (vm, constants) = (self.b.use_var(self.vm), self.constants());
         let cached = self.load(types::I64, constants, cache + layout::CACHE_METATABLE);
         let same = self.b.ins().icmp(IntCC::Equal, metatable, cached);
         self.unless(same, miss);
@@ -594,9 +592,9 @@ impl Lowering<'_, '_> {
                 Some(known) => return Some(self.number(known)),
                 None => match self.proto.constants[r] {
                     Constant::Nil => return None,
-                    Constant::Boolean(false) => (self.b.use_var(self.constants), Some(Tag::FALSE)),
-                    Constant::Boolean(true) => (self.b.use_var(self.constants), Some(Tag::TRUE)),
-                    _ => (self.b.use_var(self.constants), Some(Tag::STRING)),
+                    Constant::Boolean(false) => (self.constants(), Some(Tag::FALSE)),
+                    Constant::Boolean(true) => (self.constants(), Some(Tag::TRUE)),
+                    _ => (self.constants(), Some(Tag::STRING)),
                 },
             },
         };
@@ -772,14 +770,7 @@ impl Lowering<'_, '_> {
         let class = self.b.ins().band_imm_u(flags, layout::IS_CLASS as i64);
         let plain = self.b.ins().icmp_imm_u(IntCC::Equal, class, 0);
         self.unless(plain, slow);
-        let [with, on] = [(); 2].map(|()| self.b.create_block());
-        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
-        self.b.ins().brif(metatable, with, &[], on, &[]);
-        self.b.switch_to_block(with);
-        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
-        let none = self.b.ins().band_imm_u(absent, layout::NO_NEWINDEX as i64);
-        self.b.ins().brif(none, on, &[], slow, &[]);
-        self.b.switch_to_block(on);
+        self.lacks_metamethod(table, layout::NO_NEWINDEX, slow);
     }
 
     /// The string that constant `n` is has a number, as names of fields have.
@@ -792,7 +783,7 @@ impl Lowering<'_, '_> {
 
     /// The address of the string that constant `n` is.
     fn name_constant(&mut self, n: u16) -> Value {
-        let constants = self.b.use_var(self.constants);
+        let constants = self.constants();
         self.load(types::I64, constants, Self::slot(n as usize) + layout::PAYLOAD)
     }
 

@@ -68,8 +68,11 @@ impl Lowering<'_, '_> {
         if Operator::is_equality(event) {
             return None;
         }
-        let (r, place) = self.place_of_operator(at, operands)?;
+        let (r, second, place) = self.place_of_operator(at, operands)?;
         let miss = self.cold_block(0);
+        if second {
+            self.numbers_are_plain(miss);
+        }
         let table = match self.known(r) {
             Some(known) => known.val,
             None => self.expect(r, Ty::Table, miss).val,
@@ -77,12 +80,20 @@ impl Lowering<'_, '_> {
         Some(self.found_in_metatable(table, place, miss))
     }
 
-    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it, and by which shape of its metatable, in which slot of that.
+    /// Numbers have no metatable of their own, else goes to `miss`: the first operand's would come first.
+    pub(super) fn numbers_are_plain(&mut self, miss: Block) {
+        let vm = self.b.use_var(self.vm);
+        let metatable = self.load(types::I64, vm, layout::VM_METATABLE_OF_NUMBERS);
+        let none = self.b.ins().icmp_imm_u(IntCC::Equal, metatable, 0);
+        self.unless(none, miss);
+    }
+
+    /// Which register has the metamethod of instruction `at`, an operator, where the log has always found it, whether that is the second operand, behind a number, and by which shape of its metatable, in which slot of that.
     pub(super) fn place_of_operator(
         &mut self,
         at: usize,
         operands: [Operand; 2],
-    ) -> Option<(usize, (u32, u32))> {
+    ) -> Option<(usize, bool, (u32, u32))> {
         let inside = at - self.frames[self.frame as usize].first;
         let place = self.log.operator(inside)?;
         let Operand::Register(r) = operands[place.second as usize] else { return None };
@@ -93,7 +104,7 @@ impl Lowering<'_, '_> {
         };
         let is_table = matches!(self.ty(r as usize), Ty::Any | Ty::Table | Ty::Unmade);
         let fits = is_table && (is_number || !place.second);
-        fits.then_some((r as usize, (place.metatable, place.slot)))
+        fits.then_some((r as usize, place.second, (place.metatable, place.slot)))
     }
 
     /// The same for an access to a field of a table that lacks it.
@@ -111,7 +122,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The function that the table's metatable, of this shape, has in this slot: goes on with it in the block that this gives. What follows is `miss`, where it is not there.
-    fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
+    pub(super) fn found_in_metatable(&mut self, table: Val, place: (u32, u32), miss: Block) -> Block {
         let found = self.b.create_block();
         self.b.append_block_param(found, types::I64);
         let metatable = self.metatable(table, miss);
@@ -119,6 +130,19 @@ impl Lowering<'_, '_> {
         self.b.ins().jump(found, &[closure.into()]);
         self.b.switch_to_block(miss);
         found
+    }
+
+    /// The table has no metatable, or one that is known to lack a metamethod ([`layout::TABLE_ABSENT`]); else goes to `other`.
+    pub(super) fn lacks_metamethod(&mut self, table: Val, lacking: u8, other: Block) {
+        let [with, plain] = [(); 2].map(|()| self.b.create_block());
+        let metatable = self.load(types::I64, table, layout::TABLE_METATABLE);
+        self.b.ins().brif(metatable, with, &[], plain, &[]);
+        self.b.switch_to_block(with);
+        let absent = self.load(types::I8, metatable, layout::TABLE_ABSENT);
+        let none = self.b.ins().band_imm_u(absent, lacking as i64);
+        self.unless(none, other);
+        self.b.ins().jump(plain, &[]);
+        self.b.switch_to_block(plain);
     }
 
     /// The metatable of a table, else goes to `none`.
@@ -143,7 +167,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A function that has been found slowly, or by shapes, if that has been tried.
-    fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
+    pub(super) fn found_either(&mut self, by_shape: Option<Block>, slowly: Val) -> Val {
         let Some(found) = by_shape else { return slowly };
         self.b.ins().jump(found, &[slowly.into()]);
         self.b.switch_to_block(found);
@@ -221,7 +245,7 @@ impl Lowering<'_, '_> {
                 self.flush(r as usize);
                 (self.b.use_var(self.base), r)
             }
-            Operand::Constant(n) => (self.b.use_var(self.constants), n),
+            Operand::Constant(n) => (self.constants(), n),
             Operand::Integer(_) => return None,
         };
         Some(self.b.ins().iadd_imm_s(from, Self::slot(n as usize) as i64))

@@ -28,8 +28,7 @@ impl Lowering<'_, '_> {
         {
             return;
         }
-        let is_done = matches!(i.c(), 1 | 2) && !site.natives;
-        if is_done && (self.set_metatable(at) || self.assert_in_line(at) || self.type_in_line(at)) {
+        if matches!(i.c(), 1 | 2) && !site.natives && self.set_metatable(at) || self.check(at) {
             return;
         }
         let is_plain = matches!(i.c(), 0 | 2) && i.b() > 1;
@@ -65,7 +64,7 @@ impl Lowering<'_, '_> {
     }
 
     /// As [`Lowering::join`], for a call for all results, of which there is one.
-    fn join_one(&mut self, at: usize, slow: super::Slow, (r, ty): (usize, Ty)) {
+    pub(super) fn join_one(&mut self, at: usize, slow: super::Slow, (r, ty): (usize, Ty)) {
         self.join_behind(at, slow, |this| {
             this.one_result_there(at);
             if ty != Ty::Any {
@@ -268,9 +267,9 @@ impl Lowering<'_, '_> {
                 let position = types.len() == 1 || (types.len() == 2 && types[1] == Ty::Int);
                 types[0] == Ty::Any && position && result == Some(Tag::INT)
             }
-            // Elsewhere: `basic.rs`, `select_in_place`, `set_metatable`, `prepare_iteration`.
-            Intrinsic::Assert | Intrinsic::Type | Intrinsic::Select | Intrinsic::SetMetatable => false,
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => false,
+            // These are done elsewhere, if at all.
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => false,
+            Intrinsic::Assert | Intrinsic::Type => false,
         }
     }
 
@@ -279,8 +278,8 @@ impl Lowering<'_, '_> {
         let float = |val| Some(Known { ty: Ty::Float, val });
         let int = |val| Some(Known { ty: Ty::Int, val });
         match intrinsic {
-            Intrinsic::Assert | Intrinsic::Type | Intrinsic::Select | Intrinsic::SetMetatable => None,
-            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) => None,
+            Intrinsic::Ipairs(_) | Intrinsic::Pairs(_) | Intrinsic::Select | Intrinsic::SetMetatable => None,
+            Intrinsic::Assert | Intrinsic::Type => None,
             Intrinsic::Abs => match self.known(first)? {
                 Known { ty: Ty::Int, val } => {
                     let negative = self.b.ins().icmp_imm_s(IntCC::SignedLessThan, val, 0);

@@ -76,6 +76,29 @@ impl Lowering<'_, '_> {
         Some(Known { ty, val })
     }
 
+    /// The address of the constants of the function that is being built. Where nothing comes round, that of the compiled function is loaded from its record: kept in a register from the start, it would have to be saved, for what is
+    /// hardly ever done.
+    pub(super) fn constants(&mut self) -> Val {
+        match self.frame == 0 && self.loops.is_empty() {
+            true => {
+                let base = self.b.use_var(self.base);
+                self.load(types::I64, base, layout::FRAME_CONSTANTS)
+            }
+            false => self.b.use_var(self.constants),
+        }
+    }
+
+    /// The address of the interrupt word. The same holds for it.
+    pub(super) fn interrupt_word(&mut self) -> Val {
+        match self.loops.is_empty() {
+            true => {
+                let vm = self.b.use_var(self.vm);
+                self.load(types::I64, vm, layout::VM_INTERRUPT)
+            }
+            false => self.b.use_var(self.interrupt),
+        }
+    }
+
     /// The number that constant `n` is.
     pub(super) fn constant(&mut self, n: usize) -> Option<Known> {
         match self.proto.constants[n] {

@@ -296,6 +296,12 @@ impl Lowering<'_, '_> {
         self.unmade_in(r).filter(|(_, unmade)| !unmade.has_metatable).map(|(name, _)| name)
     }
 
+    /// The metatable of the table in register `r` if that is not made, and has one.
+    pub(super) fn metatable_of_unmade(&mut self, r: usize) -> Option<Value> {
+        let (name, _) = self.unmade_in(r).filter(|(_, unmade)| unmade.has_metatable)?;
+        Some(self.metatable_of(name))
+    }
+
     /// What operand `x` stands for, as the value of a field; `None`: nil.
     fn operand_for_part(&mut self, x: u16) -> Option<Stored> {
         if x & RK_CONST == 0 {
@@ -468,8 +474,11 @@ impl Lowering<'_, '_> {
         if !operands.iter().any(|x| is_one(self, *x)) || !self.always_calls(at) {
             return false;
         }
-        let Some((operand, place)) = self.place_of_operator(at, operands) else { return false };
+        let Some((operand, second, place)) = self.place_of_operator(at, operands) else { return false };
         let exit = self.exit_block(at, EXITED);
+        if second {
+            self.numbers_are_plain(exit);
+        }
         if Operator::is_equality(event) && !self.are_other_tables(operands, exit) {
             return false;
         }

@@ -20,7 +20,8 @@ impl Lowering<'_, '_> {
         self.flush_all();
         let pc = self.position(at);
         let address = self.b.ins().iconst(types::I64, layout::move_up() as i64);
-        let [vm, base, constants] = [self.vm, self.base, self.constants].map(|v| self.b.use_var(v));
+        let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
+        let constants = self.constants();
         let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
         let base = self.b.inst_results(call)[0];
         let [on, out] = [(); 2].map(|()| self.b.create_block());

@@ -364,7 +364,7 @@ op!(op_len(vm, base, pc, k, i, tab) {
     }
     if (*x).tag() == Tag::TABLE {
         let t = (*x).gc::<crate::object::Table>();
-        if t.metatable.is_null() {
+        if t.metatable.is_null() || (*t.metatable).absent & (1 << Event::Len as u8) != 0 {
             let n = (*vm).raw_len(t);
             set_int!(base.add(i.a() as usize), n);
             next!(vm, base, pc, k, tab)

@@ -17,10 +17,10 @@
 use super::entry::{Waiting, follow, start_at, step};
 use super::{CODES, LEAVE, MachineCode, REFUSED, RETURNED, STAY};
 use crate::Vm;
-use crate::call::deliver_results;
+use crate::call::{NATIVE_STACK, deliver_results};
 use crate::frame::*;
-use crate::interp::quick::{is_unlogged, native_at, quick_pcall, quick_resume, quick_yield};
-use crate::interp::{copy, frame_closure, save};
+use crate::interp::quick::{is_unlogged, native_at, quick_pcall, quick_resume, quick_yield, slots};
+use crate::interp::{Flow, copy, frame_closure, save};
 use crate::native::Kind;
 use crate::object::{ProtoInst, Status, Thread};
 use crate::value::{Tag, Value};
@@ -164,7 +164,7 @@ pub(crate) unsafe extern "C-unwind" fn call_special(
     }
 }
 
-/// Returns from the frame at `base`, whose last instruction is `i`, if it is that of a metamethod, or of a function that `pcall` or a native has called: what [`super::finish`] answers, if nothing is out of the ordinary.
+/// Returns from the frame at `base`, whose last instruction is `i`, if it is that of a call, of a metamethod, or of a function that `pcall` or a native has called: what [`super::finish`] answers, if nothing is out of the ordinary.
 ///
 /// # Safety
 /// As there, and nobody watches.
@@ -180,6 +180,18 @@ pub(super) unsafe fn quick_return(vm: *mut Vm, base: *mut Value, i: Instr) -> Op
             Some(Op::Return) if i.d() == 0 => (*vm).lua.top.offset_from(first) as usize,
             _ => return None,
         };
+        quick_delivery(vm, base, first, n)
+    }
+}
+
+/// The `n` values from `first` on are what the frame at `base` gives back: as [`quick_return`].
+///
+/// # Safety
+/// As there; the values lie above the base.
+#[inline]
+unsafe fn quick_delivery(vm: *mut Vm, base: *mut Value, first: *mut Value, n: usize) -> Option<u64> {
+    // SAFETY: the caller's promise.
+    unsafe {
         let f = frame(base);
         let parent = base.sub((*f).delta as usize);
         let called = base.sub((*f).shift_or_zero());
@@ -189,8 +201,8 @@ pub(super) unsafe fn quick_return(vm: *mut Vm, base: *mut Value, i: Instr) -> Op
                 (*vm).lua.base = parent;
                 Some(RETURNED)
             }
-            F_CONT if (*f).cont == CONT_ENTER => {
-                // Whoever gets the answer looks whether the caller's frame can be entered.
+            // A plain return of as many values as there are. Or one to a caller that whoever gets the answer looks at, whether its frame can be entered.
+            flags if flags == 0 || flags == F_CONT && (*f).cont == CONT_ENTER => {
                 deliver_results(vm, called.sub(CALL_GAP), first, n, (*f).nresults as i32);
                 (*vm).lua.base = parent;
                 Some(called as u64)
@@ -227,6 +239,58 @@ pub(super) unsafe fn quick_return(vm: *mut Vm, base: *mut Value, i: Instr) -> Op
             }
             _ => None,
         }
+    }
+}
+
+/// The `TAILCALL` at `pc` of the frame at `base`, if it is one of a native that calls no Lua: what [`super::finish`] answers, or what the interpreter has to do about it.
+///
+/// # Safety
+/// As [`quick_return`].
+#[inline]
+pub(super) unsafe fn quick_tail_of_native(
+    vm: *mut Vm,
+    base: *mut Value,
+    pc: *const Instr,
+) -> Option<Result<u64, Flow>> {
+    // SAFETY: the caller's promise; nothing is written before it is clear that the native's frame can be pushed.
+    unsafe {
+        let i = *pc;
+        if i.op() != Some(Op::TailCall) || i.d() != 0 {
+            return None;
+        }
+        let func = base.add(i.a() as usize);
+        let native = native_at(func);
+        if native.is_null() {
+            return None;
+        }
+        let own = func.add(CALL_GAP);
+        let top = if i.b() == 0 { (*vm).lua.top } else { own.add(i.b() as usize - 1) };
+        let plain = match (*native).kind {
+            Kind::Leaf | Kind::Next => true,
+            Kind::Hybrid => !(*vm).needs_segment(),
+            _ => false,
+        };
+        if !plain || top.wrapping_add(NATIVE_STACK) >= (*vm).lua.stack_limit {
+            return None;
+        }
+        save!(vm, base, pc.add(1));
+        (*vm).lua.top = top;
+        let dispatch = (*vm).lua.dispatch;
+        *frame(own) =
+            Frame { flags: F_NATIVE | F_CONT, cont: CONT_RETURN, ..Frame::native(-1, slots(base, own)) };
+        (*vm).lua.base = own;
+        let n = match (*native).run(&mut *vm) {
+            Ok(n) => n as usize,
+            Err(thrown) => return Some(Err(Err(thrown))),
+        };
+        // It may have needed more room, so that the stack has moved, or have set a hook, to which its return is an event.
+        if (*vm).lua.base == own && (*vm).lua.dispatch == dispatch && !(*vm).heap.gc_due() {
+            let first = (*vm).lua.top.sub(n);
+            if let Some(answer) = quick_delivery(vm, base, first, n) {
+                return Some(Ok(answer));
+            }
+        }
+        Some(Err((*vm).finish_native(n)))
     }
 }
 

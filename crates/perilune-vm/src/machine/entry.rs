@@ -1,12 +1,13 @@
 //! From the interpreter into machine code, and back for one instruction.
 
-use super::callees::{drive, entry_at, quick_return};
+use super::callees::{drive, entry_at, quick_return, quick_tail_of_native};
 use super::{Active, CODES, ENTER, EXITED, FAILED, LEAVE, MachineCode, REFUSED, RETURNED, Run, STAY, TAIL};
 use crate::Vm;
 use crate::frame::{CONT_ENTER, F_CONT, F_TAIL, F_VARARG, frame};
 use crate::interp::calls::move_above;
 use crate::interp::{
-    Exit, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, save, tail,
+    Exit, Flow, HANDLERS, Handler, Handlers, Step, flow, frame_closure, handler_of, next, op, proceed, save,
+    tail,
 };
 use crate::object::{ProtoInst, Thread};
 use crate::value::Value;
@@ -686,13 +687,19 @@ pub(crate) unsafe extern "C-unwind" fn finish(
         // Where it lay before it moved above its extra arguments.
         let called = base.sub((*frame(base)).shift_or_zero());
         let is_first = parent == base;
-        if !(*vm).lua.machine.watched
-            && let Some(answer) = quick_return(vm, base, *pc)
-        {
-            return answer;
+        let mut tail = None;
+        if !(*vm).lua.machine.watched {
+            if let Some(answer) = quick_return(vm, base, *pc) {
+                return answer;
+            }
+            tail = quick_tail_of_native(vm, base, pc);
         }
         let waiting = Waiting::of(vm, parent);
-        let exit = once(vm, base, k, pc);
+        let exit = match tail {
+            Some(Ok(answer)) => return answer,
+            Some(Err(flow)) => proceeded(vm, flow),
+            None => once(vm, base, k, pc),
+        };
         if exit != LEAVE || (*vm).lua.machine.watched || is_first {
             return exit;
         }
@@ -715,6 +722,23 @@ pub(crate) unsafe extern "C-unwind" fn finish(
         // Whoever gets the answer finds its own frame by this, and a collection, or a finaliser's frame, may have taken the record's place since it was left. It lies where values have nothing.
         (*frame(called)).delta = called.offset_from(parent) as u32;
         called as u64
+    }
+}
+
+/// Acts on what has come of an instruction, as [`once`].
+///
+/// # Safety
+/// As what gives the outcome promises.
+pub(super) unsafe fn proceeded(vm: *mut Vm, flow: Flow) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let exit = proceed(vm, flow);
+        #[cfg(debug_assertions)]
+        if exit == Exit::Next {
+            // The loop of debug builds has the position.
+            (*frame((*vm).lua.base)).pc = (*vm).lua.loop_pc;
+        }
+        exit as u64
     }
 }
 

@@ -6,7 +6,7 @@ use crate::frame::{CALL_GAP, FRAME_SLOTS, Frame};
 use crate::interp::ic::Ic;
 use crate::object::{LuaClosure, LuaString, NativeClosure, Node, ProtoInst, Table, Thread, Upval};
 use crate::shared::SharedRef;
-use crate::value::{Gc, Tag, Value};
+use crate::value::{Gc, Tag, Type, Value};
 use perilune_heap::Header;
 use std::mem::offset_of;
 
@@ -48,27 +48,21 @@ pub const VM_TOP: i32 = offset_of!(Vm, lua.top) as i32;
 pub const VM_STACK_LIMIT: i32 = offset_of!(Vm, lua.stack_limit) as i32;
 /// From a state to where the native stack pointer has to be above.
 pub const VM_NATIVE_LIMIT: i32 = offset_of!(Vm, lua.stacks.running.limit) as i32;
+/// From a state to the metatable that all numbers have; null: none.
+pub const VM_METATABLE_OF_NUMBERS: i32 =
+    (offset_of!(Vm, lua.roots.type_metatables) + Type::Number as usize * size_of::<*mut Table>()) as i32;
 /// From a Lua function to its instance.
 pub const CLOSURE_INST: i32 = offset_of!(LuaClosure, proto) as i32;
 /// From a native function with upvalues to its [`crate::Native`].
 pub const CLOSURE_NATIVE: i32 = offset_of!(NativeClosure, native) as i32;
-/// From a native function with upvalues to the first of these, a value.
-pub const NATIVE_UPVALUES: i32 = offset_of!(NativeClosure, upvals) as i32;
-/// By tag, the type of its values ([`crate::Type`]), 1 byte.
-pub static TYPES: [u8; 256] = {
-    let (mut types, mut tag) = ([0; 256], 0);
-    while tag < types.len() {
-        types[tag] = Tag(tag as u8).type_of() as u8;
-        tag += 1;
-    }
-    types
-};
 /// From an instance to its prototype, the same for all domains.
 pub const INST_PROTO: i32 = offset_of!(ProtoInst, proto) as i32;
 /// From an instance to what to call for machine code, a [`crate::machine::Run`]; null: none.
 pub const INST_NATIVE: i32 = offset_of!(ProtoInst, native) as i32;
-/// From an instance to how many registers it has, 1 byte.
-pub const INST_REGISTERS: i32 = offset_of!(ProtoInst, max_stack) as i32;
+/// From an instance to how many bytes its registers take, 2 bytes.
+pub const INST_FRAME_BYTES: i32 = offset_of!(ProtoInst, frame_bytes) as i32;
+/// From an instance to how many arguments a call has to have, 1 byte, for nothing to be done for them: if it has fewer, some parameters are nil, or the function wants to know where they end.
+pub const INST_TAKES: i32 = offset_of!(ProtoInst, takes) as i32;
 /// From an instance to how many parameters it has, 1 byte.
 pub const INST_PARAMS: i32 = offset_of!(ProtoInst, num_params) as i32;
 /// From an instance to the address of its constants.
@@ -185,6 +179,8 @@ pub const TABLE_ROOM: i32 = offset_of!(Table, array_cap) as i32;
 pub const TABLE_FIELDS: i32 = offset_of!(Table, slot_cap) as i32;
 /// From a table that is a metatable to which metamethods it is known not to have, 1 byte: see [`NO_NEWINDEX`].
 pub const TABLE_ABSENT: i32 = offset_of!(Table, absent) as i32;
+/// The bit at [`TABLE_ABSENT`] of a metatable that has no `__len`.
+pub const NO_LEN: u8 = 1 << crate::meta::Event::Len as u8;
 /// See [`TABLE_ABSENT`].
 pub const NO_NEWINDEX: u8 = 1 << crate::meta::Event::NewIndex as u8;
 /// The bits of [`TABLE_ABSENT`] that say that a metatable has neither `__newindex` nor `__gc`: whatever gets it only has it.
@@ -197,6 +193,8 @@ pub const IS_CLASS: u8 = crate::object::TABLE_IS_PROTO;
 pub const TABLE_SIZE: i32 = size_of::<Table>() as i32;
 /// Flag of a table: elements of its array may be nil.
 pub const HOLES: u8 = crate::table::TABLE_HOLES;
+/// Flag of a table whose array is shorter than its room says.
+pub const SIZE_UNSETTLED: u8 = crate::table::TABLE_YOUNG;
 
 /// From a domain's reference to a shared object to the type of its elements, 1 byte ([`crate::shared::Element`]); 0: it is no array. This and the next two never change.
 pub const SHARED_ELEMENT: i32 = offset_of!(SharedRef, element) as i32;
@@ -244,12 +242,45 @@ pub fn pcall_words(delta: u32, results: i16, has_handler: bool) -> (u64, u64) {
     (word, tag | (has_handler as u64) << 16)
 }
 
+/// What of the 4 bytes at [`FRAME_CALL`] tells how the frame returns: tag, flags but for [`TAIL_CALLED`], results.
+pub const RETURN_MASK: u32 = !((TAIL_CALLED as u32) << 8);
+
+/// What [`RETURN_MASK`] leaves of the 4 bytes at [`FRAME_CALL`] in a frame without flags whose caller wants so many results.
+pub const fn return_word(results: i16) -> u32 {
+    Tag::FRAME.0 as u32 | (results as u16 as u32) << 16
+}
+
 /// The bit of what is at [`FRAME_CALL`] that says that the function has replaced another one.
 pub const TAIL_CALL: u64 = (TAIL_CALLED as u64) << 8;
 
 /// The address of `fn(vm, event, value, value) -> u64`: the function of Lua that is called for an operator ([`super::Operator::event`]) of two values, given by their addresses, or 0: the interpreter knows.
 pub fn operator_function() -> usize {
     super::metamethods::operator_function as *const () as usize
+}
+
+/// So many tags are those of values.
+const TAGS: usize = Tag::SHARED_FUNCTION.0 as usize + 1;
+
+/// See [`upvalues_of_types`].
+static UPVALUES_OF_TYPES: [u16; TAGS] = {
+    let mut all = [0; TAGS];
+    let mut tag = 0;
+    while tag < TAGS {
+        let upvalue = Tag(tag as u8).type_of() as usize;
+        all[tag] = (offset_of!(NativeClosure, upvals) + upvalue * size_of::<Value>()) as u16;
+        tag += 1;
+    }
+    all
+};
+
+/// The address of 2 bytes for each tag: from a native with upvalues to the one that has the number of the type of values with this tag.
+pub fn upvalues_of_types() -> usize {
+    UPVALUES_OF_TYPES.as_ptr() as usize
+}
+
+/// The address of `fn(vm, table) -> u64`: the function of Lua that is called for a call of the table, or 0: there is none, or the interpreter knows.
+pub fn call_function() -> usize {
+    super::metamethods::call_function as *const () as usize
 }
 
 /// The address of `fn(vm, table, key) -> u64`: the function of Lua that is called for an access to a key, given by its address, or 0: there is none, or the interpreter knows.
@@ -501,6 +532,8 @@ mod tests {
             frame.assume_init()
         };
         assert_eq!((frame.tag0, frame.flags, frame.nresults, frame.delta), (Tag::FRAME, 0, -1, 253));
+        assert_eq!(call_word(250, -1) as u32 & RETURN_MASK, return_word(-1));
+        assert_eq!((call_word(3, 2) | TAIL_CALL) as u32 & RETURN_MASK, return_word(2));
         let (word, second) = metamethod_words(crate::machine::Ends::Jump { negated: true }, 7);
         let mut frame = MaybeUninit::<Frame>::zeroed();
         // SAFETY: as above.

@@ -178,7 +178,7 @@ pub(super) unsafe extern "C-unwind" fn append(
     unsafe {
         let t = Gc::from_ptr(t);
         let is_next = key.wrapping_sub(1) == i64::from(t.array_len);
-        if !is_next || t.has_holes() || !t.nodes.is_null() || !t.metatable.is_null() || tag == 0 {
+        if !is_next || t.has_holes() || !t.nodes.is_null() || tag == 0 {
             return NOT_DONE;
         }
         set_int(vm, t.ptr(), key, payload, tag)

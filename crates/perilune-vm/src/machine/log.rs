@@ -174,7 +174,7 @@ pub struct Site {
     pub arrays: u8,
     /// GETINDEX, GETINT, SETINDEX, SETINT of shared arrays (`shared.rs`): the elements of those that the key was an integer for and is in, by bit ([`crate::shared::Element`]). Bit 0: other shared objects and other keys.
     pub elements: u8,
-    /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of order: those of the first operand.
+    /// The same instructions, GETFIELD, SETFIELD, SELF: tags of what they were applied to. Comparisons of order: those of the first operand. CALL, TAILCALL: those of what was called.
     pub objects: Tags,
     /// GETINDEX, SETINDEX: tags of keys.
     pub keys: Tags,
@@ -298,7 +298,7 @@ pub struct Log {
     sites: Box<[Site]>,
     /// By instruction, GETFIELD or SELF: how tables that lack the field come by it. More than [`MOST_PATHS`]: there were others.
     paths: HashMap<usize, Vec<Path>>,
-    /// By instruction, an operator: where it has found a metamethod; `None`: in several places.
+    /// By instruction, an operator, or a call of tables: where it has found a metamethod; `None`: in several places.
     operators: HashMap<usize, Option<OperatorPlace>>,
     /// By instruction, GETFIELD or SETFIELD: where the metamethod for a field that tables lacked was; `None`: in several places.
     accesses: HashMap<usize, Option<AccessPlace>>,
@@ -377,7 +377,7 @@ impl Log {
         self.paths.get(&at).map(Vec::as_slice).filter(|paths| !paths.is_empty() && paths.len() <= MOST_PATHS)
     }
 
-    /// Where instruction `at`, an operator, has always found its metamethod, if shapes alone say so.
+    /// Where instruction `at`, an operator, or a call of tables, has always found its metamethod, if shapes alone say so.
     pub fn operator(&self, at: usize) -> Option<OperatorPlace> {
         self.operators.get(&at).copied().flatten()
     }
@@ -713,8 +713,15 @@ impl Vm {
                 site.natives |= !std::ptr::eq(*site.native.get_or_insert(native), native);
                 site.has_upvalues |= tag(i.a()) == Tag::NATIVE_CLOSURE;
             }
-            if let Some(Op::JumpLt | Op::JumpNotLt | Op::JumpLe | Op::JumpNotLe) = i.op() {
+            let asked = [Op::JumpLt, Op::JumpNotLt, Op::JumpLe, Op::JumpNotLe, Op::Call, Op::TailCall];
+            if i.op().is_some_and(|op| asked.contains(&op)) {
                 log.sites[at].objects.add(tag(i.a()));
+            }
+            if let Some(Op::Call | Op::TailCall) = i.op()
+                && tag(i.a()) == Tag::TABLE
+            {
+                let name = Gc::from_ptr(self.lua.roots.event_names[Event::Call as usize]);
+                found(&mut log.operators, at, operator_place(name, [v(i.a() as u16), Value::NIL]));
             }
             let object = match i.op() {
                 Some(Op::GetField | Op::SelfCall) => Some((v(i.b()), i.c())),

@@ -69,7 +69,7 @@ impl Operator {
         event == Event::Eq as u8
     }
 
-    /// That of an instruction of arithmetic or comparison, or `#`.
+    /// That of an instruction of arithmetic or comparison, of `#`, or of `..` of two operands.
     pub fn of(i: Instr) -> Option<Operator> {
         use Operand::{Constant, Integer, Register};
         let [a, b, c] = [i.a() as u16, i.b(), i.c()];
@@ -117,6 +117,8 @@ impl Operator {
             Op::Unm => unary(Event::Unm),
             Op::BNot => unary(Event::BNot),
             Op::Len => unary(Event::Len),
+            // Of more the interpreter goes on with what a metamethod has given.
+            Op::Concat if b == 2 => event(Event::Concat, [Register(a), Register(a + 1)], Ends::Store),
             Op::JumpEq => jump(Event::Eq, two, false),
             Op::JumpNe => jump(Event::Eq, two, true),
             Op::JumpLt => jump(Event::Lt, two, false),
@@ -164,6 +166,17 @@ pub(super) unsafe extern "C-unwind" fn operator_function(
             _ => (*vm).binary_metamethod(event, x, y),
         };
         closure(vm, f)
+    }
+}
+
+/// The function that is called for a call of the table, or null.
+pub(super) unsafe extern "C-unwind" fn call_function(vm: *mut Vm, t: *mut Table) -> *const LuaClosure {
+    // SAFETY: called by machine code of the domain that owns the state, for a live table.
+    unsafe {
+        match (*t).metatable.is_null() {
+            true => null(),
+            false => closure(vm, (*vm).table_metamethod(Gc::from_ptr((*t).metatable), Event::Call)),
+        }
     }
 }
 

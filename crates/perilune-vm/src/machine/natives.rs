@@ -10,14 +10,14 @@
 //! A quick form has no frame, so a sample that is taken in one is its caller's. Nothing else can see that there is none: hooks keep machine code from running at all, errors are raised by the native itself, and nobody else asks.
 
 use super::callees::drive;
-use super::entry::{Waiting, step};
+use super::entry::{Waiting, proceeded, step};
 use super::{LEAVE, NOT_DONE, STAY, UNKNOWN};
 use crate::Vm;
 use crate::call::{NATIVE_STACK, deliver_results};
 use crate::frame::*;
 use crate::interp::compare::compare_strings;
 use crate::interp::quick::{native_at, quick_resume, slots};
-use crate::interp::{Flow, Step, copy, frame_ceiling, proceed, save};
+use crate::interp::{Flow, Step, copy, frame_ceiling, save};
 use crate::meta::Event;
 use crate::native::{Kind, Native};
 use crate::object::{TABLE_IS_PROTO, Table};
@@ -166,14 +166,9 @@ unsafe fn run_native(
 unsafe fn act(vm: *mut Vm, waiting: Waiting, flow: Flow) -> u64 {
     // SAFETY: called for a call that the frame has made which waits.
     unsafe {
-        let exit = proceed(vm, flow) as u64;
+        let exit = proceeded(vm, flow);
         if exit != LEAVE {
             return exit;
-        }
-        #[cfg(debug_assertions)]
-        {
-            // The loop of debug builds has the position.
-            (*frame((*vm).lua.base)).pc = (*vm).lua.loop_pc;
         }
         if (*vm).lua.machine.watched {
             return LEAVE;
