@@ -18,7 +18,7 @@
 //! | `strings.rs` | large strings |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
-//! | `modules.rs` | modules, found again by name |
+//! | `modules.rs`, `inside.rs` | modules, found again by name; tables inside them |
 //! | `search.rs` | what `require` finds them by |
 //! | `outside.rs` | what is in islands |
 //! | `refusal.rs` | what may not cross, and the texts that say so |
@@ -39,6 +39,7 @@ mod check;
 mod error;
 mod frozen;
 mod graph;
+mod inside;
 mod modules;
 mod origin;
 mod outside;
@@ -252,6 +253,7 @@ pub(crate) struct ParcelState {
     /// Snapshots that have arrived.
     instances: Vec<snapshot::Instance>,
     pub(crate) modules: modules::Modules,
+    inside: inside::Inside,
     searching: search::Searching,
     origins: origin::Origins,
     again: again::Again,

@@ -13,7 +13,9 @@
 //! When a module is referred to, a sum over its fields tells in one pass whether anything changed. If so, the fields that did are looked for: they
 //! go along if they could cross (and the receiver's module gets them), else the refusal names them.
 //!
-//! What this does not see: changes inside tables that are fields of a module (a method added to a class), changes of fields beyond the
+//! Tables inside a module are watched in place of being compared (`inside.rs`).
+//!
+//! What this does not see: changes of fields beyond the
 //! first [`MAX_FIELDS`], and what a module keeps in local variables, which is each domain's own by design. Fields of `package` and
 //! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
 //!
@@ -26,13 +28,16 @@ use crate::native::LuaResult;
 use crate::object::Table;
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// Fields of a module that are compared.
 const MAX_FIELDS: usize = 4096;
 /// Fields of a module, or of a table in one, that are found again by path.
 const MAX_INDEXED: usize = 1024;
+/// Fields that are again what they were, and go along because they have gone along with another value; when there are more, they go along once more, and are forgotten.
+/// A program that uses a table of a module as a list of what is under way would send all that it has ever put there.
+pub(super) const MAX_BACK: usize = 256;
 /// Field of the registry with what was in sealed fields.
 const KEPT: &str = "_SEALED";
 
@@ -67,9 +72,23 @@ struct Module {
     standard: Option<&'static StandardModule>,
     /// Mixes of key and of both, of the fields when it was sealed, in the order of the former.
     sealed: Vec<(u64, u64)>,
+    /// Fields that have arrived from other domains, as what arrived last, in the same form.
+    arrived: HashMap<u64, u64, foldhash::fast::FixedState>,
+    /// Fields that have gone to other domains, and go along from then on, whatever they are.
+    gone_along: BTreeSet<Arc<[u8]>>,
     /// The fingerprint that `changes` belongs to.
     print: Option<u64>,
     changes: Arc<[Change]>,
+}
+
+impl Module {
+    /// Whether the field with this mix of its key, if it is `v`, is as it was when the module was sealed.
+    fn has_sealed(&self, key: u64, v: Value) -> bool {
+        match self.sealed.binary_search_by_key(&key, |f| f.0) {
+            Ok(at) => self.sealed[at].1 == mix(key, v),
+            Err(_) => v.is_nil(),
+        }
+    }
 }
 
 /// A domain's modules.
@@ -271,6 +290,7 @@ impl Vm {
                 kept.push(v);
             });
             sealed.sort_unstable();
+            kept.extend(self.seal_inside(module, name, value));
         }
         // Only to keep them alive; without memory for that, an address might be taken for another one's.
         if standard.is_none() {
@@ -281,6 +301,8 @@ impl Vm {
             value: (value.tag().0, value.payload()),
             standard,
             sealed,
+            arrived: HashMap::default(),
+            gone_along: BTreeSet::new(),
             print: None,
             changes: Arc::new([]),
         });
@@ -341,8 +363,14 @@ impl Vm {
             if count > MAX_INDEXED || (*name == *b"_G" && v.tag() != Tag::NATIVE_CLOSURE) {
                 return;
             }
-            // What the program has put into a table of the library is not there elsewhere.
-            if standard.is_some_and(|s| !s.has(key.bytes(), v)) {
+            // What the program has put into a table of the library, or into a module since it was sealed, is not there elsewhere.
+            let is_as_it_was = match standard {
+                Some(standard) => standard.has(key.bytes(), v),
+                None => {
+                    vm.lua.crossing.parcel.modules.list[module as usize].has_sealed(mix_value(key.into()), v)
+                }
+            };
+            if !is_as_it_was {
                 return;
             }
             vm.add_path(v, || KnownPath { module, fields: [Some(key.bytes().into()), None] });
@@ -357,7 +385,7 @@ impl Vm {
             fields(self, inner, |vm, key, v| {
                 let Some(key) = key.as_string() else { return };
                 count += 1;
-                if count <= MAX_INDEXED {
+                if count <= MAX_INDEXED && vm.inside_is_as_it_was(inner, key.into(), v) {
                     let field: &Arc<[u8]> = &field;
                     let fields = || [Some(field.clone()), Some(key.bytes().into())];
                     vm.add_path(v, || KnownPath { module, fields: fields() });
@@ -402,14 +430,45 @@ impl Vm {
         (m.name.clone(), m.standard.is_some())
     }
 
+    /// What `require` has returned for a module.
+    pub(super) fn module_value(&self, module: u32) -> Value {
+        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
+        Value::raw(Tag(tag), payload)
+    }
+
     /// A field of a module as it is now.
     pub(super) fn module_field(&mut self, module: u32, field: &[u8]) -> Value {
-        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
-        let value = Value::raw(Tag(tag), payload);
-        match (value.as_table(), self.intern_bytes(field)) {
-            (Some(t), Ok(key)) => self.raw_get_str(t, key),
-            _ => Value::NIL,
+        let value = self.module_value(module);
+        self.find_str(value, field)
+    }
+
+    /// A field of a module has arrived. It is stored, but if `ours_stay` and this domain has written to it.
+    pub(super) fn module_field_arrives(
+        &mut self,
+        t: Gc<Table>,
+        field: &[u8],
+        v: Value,
+        ours_stay: bool,
+    ) -> LuaResult<()> {
+        let name = self.intern_bytes(field)?;
+        let key = mix_value(name.into());
+        let now = self.raw_get_str(t, name);
+        let value = Value::from(t);
+        let modules = &mut self.lua.crossing.parcel.modules;
+        let Some(m) = modules.list.iter_mut().find(|m| m.value == (value.tag().0, value.payload())) else {
+            return self.raw_set_str(t, name, v);
+        };
+        let is_as_it_was = || match m.standard {
+            Some(standard) => now.is_nil() || standard.has(field, now),
+            None => m.has_sealed(key, now),
+        };
+        let has_arrived = m.arrived.get(&key) == Some(&mix(key, now));
+        let is_ours = || !is_as_it_was() || m.gone_along.contains(field);
+        if ours_stay && !has_arrived && is_ours() {
+            return Ok(());
         }
+        m.arrived.insert(key, mix(key, v));
+        self.raw_set_str(t, name, v)
     }
 
     /// The module of the string functions.
@@ -425,16 +484,25 @@ impl Vm {
         if matches!(&*m.name, b"_G" | b"package") {
             return (0, m.changes.clone());
         }
-        let print = fingerprint(t);
+        let print = fingerprint(t).wrapping_add(self.inside_print(module));
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
         if m.print == Some(print) {
             return (print, m.changes.clone());
         }
-        let changes: Arc<[Change]> = match m.standard {
+        let mut changes = match m.standard {
             Some(standard) => self.standard_changes(t, standard),
             None => self.sealed_changes(t, module),
-        }
-        .into();
+        };
         let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
+        let differ: HashSet<Arc<[u8]>, foldhash::fast::FixedState> =
+            changes.iter().map(|c| c.field.clone()).collect();
+        let back: Vec<_> = m.gone_along.iter().filter(|field| !differ.contains(*field)).cloned().collect();
+        if back.len() > MAX_BACK {
+            m.gone_along.retain(|field| differ.contains(field));
+        }
+        m.gone_along.extend(changes.iter().filter(|c| c.what == What::Set).map(|c| c.field.clone()));
+        changes.extend(back.into_iter().map(|field| Change { field, what: What::Set }));
+        let changes: Arc<[Change]> = changes.into();
         m.print = Some(print);
         m.changes = changes.clone();
         (print, changes)

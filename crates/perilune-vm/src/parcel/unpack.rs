@@ -50,6 +50,14 @@ impl Made {
     }
 }
 
+/// What of the receiver's stays as it is.
+struct Stays {
+    /// Globals that are there.
+    globals: bool,
+    /// What it has written into modules itself.
+    modules: bool,
+}
+
 /// Reads one graph.
 pub(super) struct Reader<'v, 'g> {
     pub(super) vm: &'v mut Vm,
@@ -71,6 +79,8 @@ pub(super) struct Reader<'v, 'g> {
     next_origin: usize,
     /// Globals that are there already stay what they are.
     keeps: bool,
+    /// What this domain has written into modules stays as it is.
+    ours_stay: bool,
     /// First of the graph's modules on the stack.
     modules: u32,
     shape: u32,
@@ -124,7 +134,9 @@ impl Vm {
                 let env = match globals {
                     Globals::Own => self.install(snapshot, false)?,
                     Globals::Module => self.install(snapshot, true)?,
-                    Globals::Task | Globals::Message => self.instance(snapshot, search)?,
+                    Globals::Task | Globals::Message => {
+                        self.instance(snapshot, search, globals == Globals::Message)?
+                    }
                 };
                 self.ensure_stack(graph.roots as usize + 4)?;
                 self.push(env.into());
@@ -145,7 +157,7 @@ impl Vm {
         }
         own = own.or(own_environments.first().copied());
         if own.is_none() && globals == Globals::Task && graph.names_globals() {
-            let env = self.instance(&EMPTY, None)?;
+            let env = self.instance(&EMPTY, None, false)?;
             self.ensure_stack(graph.roots as usize + 4)?;
             self.push(env.into());
             own = Some(env);
@@ -156,6 +168,7 @@ impl Vm {
         let mut reader = Reader::new(self, graph, environments, own, at + 1);
         reader.own_environments = own_environments;
         reader.comes_home = globals == Globals::Message;
+        reader.ours_stay = globals == Globals::Message;
         reader.keeps = globals == Globals::Module;
         let result = reader.roots(graph, &travelled);
         reader.finish();
@@ -248,6 +261,7 @@ impl Vm {
         let mut reader = Reader::new(self, graph, Vec::new(), own, at + 1);
         reader.own_environments = environments;
         (reader.token, reader.alive) = (Some(token), alive);
+        reader.ours_stay = globals == Globals::Message;
         let result = reader.roots(graph, &travelled);
         let objects = reader.objects.iter().map(Made::known).collect();
         reader.finish();
@@ -293,7 +307,12 @@ impl Vm {
     }
 
     /// The environment that a snapshot is here.
-    fn instance(&mut self, snapshot: &Arc<Snapshot>, search: Option<&Arc<Search>>) -> LuaResult<Gc<Table>> {
+    fn instance(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        search: Option<&Arc<Search>>,
+        ours_stay: bool,
+    ) -> LuaResult<Gc<Table>> {
         let known =
             self.lua.crossing.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
         if let Some(instance) = known {
@@ -313,7 +332,13 @@ impl Vm {
             travelled.push(globals);
         }
         let tables = environments.iter().map(|t| t.ptr()).collect();
-        self.fill_snapshot(snapshot, environments, &travelled, search, false)?;
+        self.fill_snapshot(
+            snapshot,
+            environments,
+            &travelled,
+            search,
+            Stays { globals: false, modules: ours_stay },
+        )?;
         self.truncate(at);
         if self.lua.crossing.parcel.instances.len() >= MAX_INSTANCES {
             self.lua.crossing.parcel.instances.remove(0);
@@ -331,7 +356,8 @@ impl Vm {
     fn install(&mut self, snapshot: &Arc<Snapshot>, keeps: bool) -> LuaResult<Gc<Table>> {
         let count = snapshot.graph.refs.as_deref().map_or(1, |r| r.environments.max(1)) as usize;
         let globals = self.globals();
-        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count], None, keeps)?;
+        let stays = Stays { globals: keeps, modules: false };
+        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count], None, stays)?;
         Ok(globals)
     }
 
@@ -341,13 +367,13 @@ impl Vm {
         environments: Vec<Gc<Table>>,
         travelled: &[Gc<Table>],
         search: Option<&Arc<Search>>,
-        keeps: bool,
+        stays: Stays,
     ) -> LuaResult<()> {
         let at = self.nargs();
         self.push_modules(&snapshot.graph, search)?;
         let own = environments.first().copied();
         let mut reader = Reader::new(self, &snapshot.graph, environments, own, at + 1);
-        reader.keeps = keeps;
+        (reader.keeps, reader.ours_stay) = (stays.globals, stays.modules);
         let result = reader.entries(travelled);
         reader.finish();
         self.truncate(at);
@@ -391,6 +417,7 @@ impl<'v, 'g> Reader<'v, 'g> {
             comes_home: false,
             next_origin: 0,
             keeps: false,
+            ours_stay: false,
             modules,
             shape: shape::ROOT,
             token: None,
@@ -426,6 +453,10 @@ impl<'v, 'g> Reader<'v, 'g> {
                 self.fill()?;
                 continue;
             }
+            if let Entry::Inside { module, path } = entry {
+                self.inside(*module, path)?;
+                continue;
+            }
             let v = self.value()?;
             match entry {
                 Entry::Field { object, name } => {
@@ -434,7 +465,7 @@ impl<'v, 'g> Reader<'v, 'g> {
                         Value::raw(Tag::TABLE, self.objects[*object as usize].obj.as_ptr() as u64).gc();
                     self.vm.raw_set_field_const(t, name, v)?;
                 }
-                Entry::Rest { .. } => {}
+                Entry::Rest { .. } | Entry::Inside { .. } => {}
                 Entry::Global { environment, name } => {
                     if !v.is_nil() {
                         let name = self.vm.intern_bytes(name)?;
@@ -445,9 +476,8 @@ impl<'v, 'g> Reader<'v, 'g> {
                     }
                 }
                 Entry::Patch { module, field } => {
-                    let name = self.vm.intern_bytes(field)?;
                     if let Some(t) = self.module(*module).as_table() {
-                        self.vm.raw_set_str(t, name, v)?;
+                        self.vm.module_field_arrives(t, field, v, self.ours_stay)?;
                     }
                 }
             }
@@ -455,6 +485,21 @@ impl<'v, 'g> Reader<'v, 'g> {
         }
         debug_assert!(self.words.is_at_end());
         self.complete()
+    }
+
+    /// What the sender has written into a table inside a module.
+    #[cold]
+    fn inside(&mut self, module: u32, path: &super::inside::Path) -> LuaResult<()> {
+        let mut fields = Vec::new();
+        for _ in 0..self.words.next() {
+            fields.push((self.value()?, self.value()?));
+        }
+        let metatable = if self.words.next() != 0 { Some(self.value()?) } else { None };
+        self.fill()?;
+        match self.vm.inside_receiver(self.module(module), path, self.ours_stay) {
+            Some(t) => self.vm.inside_arrives(t, &fields, metatable),
+            None => Ok(()),
+        }
     }
 
     /// Keys and values of a table that has come in part, and its metatable.
