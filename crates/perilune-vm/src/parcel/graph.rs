@@ -117,6 +117,16 @@ pub(super) enum Entry {
     Rest { object: u32 },
 }
 
+impl Entry {
+    /// The number of the module that it changes.
+    pub fn module(&self) -> Option<u32> {
+        match self {
+            Entry::Patch { module, .. } | Entry::Inside { module, .. } => Some(*module),
+            _ => None,
+        }
+    }
+}
+
 /// A picture that a graph refers to (`cache.rs`).
 pub(super) struct Sent {
     pub picture: Arc<super::cache::Picture>,

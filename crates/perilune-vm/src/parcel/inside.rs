@@ -5,60 +5,77 @@
 //!
 //! # The first store tells
 //! A module keeps state in such tables, too: caches, counters, registries. That is each domain's own, as its local variables are. So whose code stores first decides:
-//! - *The module's own*: the table is state. It is not watched any more, and nothing of it crosses. Own are functions that came to be in the module's file, or in that of
-//!   a module with the same first word in its name (`log` and `log.sinks`), its main chunk excepted: a file that is loaded later and adds something is a plugin.
-//! - *Any other's*: the table is *written*. What it was is noted before the store, and whenever the module is referred to, the fields that differ, or did at an earlier crossing, go along: the
+//! - *The module's own*: the table is state. It is not watched any more, and nothing of it crosses. Own are functions that came to be in the text of the module, or of one below it
+//!   (`log.sinks` below `log`), main chunks excepted: a file that is loaded later and adds something is a plugin. The text of a module is the file that its loader is, or the lines of the loader
+//!   where that is a function in another file (`package.preload`).
+//! - *Any other's*: the table is *written*. What it was is noted before the store, and whenever the module is referred to, the fields that differ go along: the
 //!   receiver's table gets them, stays the table that it is, and may be written to as before. Values among them are frozen, as are those of a module's fields.
 //!
 //! # Whose fields these are
+//! A parcel tells all that differs, and nothing of what does not. So a receiver remembers what has *arrived*, and over what: what the next parcel that refers to the module does not
+//! tell is taken back. Nobody else has to know what a receiver was told, and whichever worker takes a task, and whatever it has done before, the task finds its caller's.
+//!
 //! A receiver passes on what it has been given: a task's task has the same configuration. On the way back it must not undo what the sender has done meanwhile. So in a
 //! message, a result or an error, what a domain has written itself stays; arguments and captures bring what the caller has. That holds for a module's fields, too.
 //!
+//! What parcels share (`snapshot.rs`, `received.rs`, `again.rs`) is made once in a receiver, and by then somebody else's may have arrived, or a task has stored something. So the receiver notes what modules were when it was
+//! made ([`Applied`]), and makes it again if they are not.
+//!
 //! # Limits
-//! So many tables are watched in each module ([`MAX_TABLES`]), and of each so many fields are looked at for more of them. A key that is an object and is removed stays
-//! elsewhere. Fields that are removed again are told for a while ([`MAX_BACK`]). Metatables of tables count as a field;
-//! what a metatable holds is not looked at, unless a field leads there, as in a class.
+//! A module's tables are watched down to a depth at which they are at most [`MAX_TABLES`]. Tables in larger ones than [`MAX_FIELDS`] are not, nor weak tables, whose contents depend on collections. A key that is
+//! an object and is removed stays elsewhere. Metatables of tables count as a field; what a metatable holds is not looked at, unless a field leads there, as in a class.
 
-use super::modules::{MAX_BACK, all_fields, fields};
+use super::graph::{Entry, Graph};
+use super::modules::{MAX_FIELDS, all_fields, fields, is_same};
 use super::pack::{Packed, Packer, Way, index_text};
 use super::refusal::{Reason, Step};
 use crate::Vm;
 use crate::native::LuaResult;
-use crate::object::Table;
+use crate::object::{ArrayKind, LuaClosure, Table};
+use crate::shape;
 use crate::value::{Gc, Tag, Value};
+use perilune_heap::Obj;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Tables of a module that are watched.
-const MAX_TABLES: usize = 1024;
+const MAX_TABLES: usize = 1 << 14;
 
 /// A key on the way from a module to a table in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Name(Arc<[u8]>),
-    /// Tag and payload of anything else. In a path, an integer.
-    Plain(u8, u64),
+    Int(i64),
 }
 
 impl Key {
     fn of(v: Value) -> Key {
         match v.as_string() {
             Some(s) => Key::Name(s.bytes().into()),
-            None => Key::Plain(v.tag().0, v.payload()),
-        }
-    }
-
-    /// As a value; `None` for an object, which may not be there any more.
-    fn value(&self, vm: &mut Vm) -> Option<Value> {
-        match self {
-            Key::Name(name) => vm.intern_bytes(name).ok().map(Value::from),
-            Key::Plain(tag, payload) => Some(Value::raw(Tag(*tag), *payload)).filter(|v| !v.is_collectable()),
+            None => Key::Int(v.payload() as i64),
         }
     }
 }
 
 /// What leads from a module to a table in it.
 pub(super) type Path = Arc<[Key]>;
+
+/// Tag and payload of a key. Those that are objects are kept alive where this is kept, and strings that are keys are interned.
+type Id = (u8, u64);
+
+type ById<T> = HashMap<Id, T, foldhash::fast::FixedState>;
+
+fn id(v: Value) -> Id {
+    (v.tag().0, v.payload())
+}
+
+fn metatable_of(t: Gc<Table>) -> Value {
+    match t.metatable.is_null() {
+        true => Value::NIL,
+        // SAFETY: not null, and kept by the table.
+        false => unsafe { Gc::from_ptr(t.metatable) }.into(),
+    }
+}
 
 enum State {
     /// As it was when the module's `require` returned.
@@ -69,149 +86,322 @@ enum State {
 }
 
 struct Written {
-    /// What it was.
-    was: HashMap<Key, u64, foldhash::fast::FixedState>,
-    /// Keys whose values go along, whatever they are, since other domains have been given something else than what was at first.
-    gone_along: HashSet<Key, foldhash::fast::FixedState>,
-    /// What it was, kept as what fields held; `None`: it has gone along.
-    metatable: Option<*mut Table>,
+    /// What it was. Roots.
+    was: ById<Value>,
+    /// Nil if it had none. A root.
+    metatable: Value,
     /// By code of this domain, and not only by what has arrived.
     by_us: bool,
 }
 
+/// Stands for the module itself where a table's number is expected.
+const MODULE: u32 = u32::MAX;
+
 struct Inner {
+    /// A root, so that no other table takes its address.
+    table: Gc<Table>,
+    /// The number of the table that leads here, and by which key, a root.
+    parent: u32,
+    key: Value,
     module: u32,
-    path: Path,
     state: State,
+}
+
+/// What has arrived in a table, and over what. Roots.
+#[derive(Default)]
+struct Arrived {
+    fields: Vec<(Value, Value)>,
+    metatable: Option<Value>,
+}
+
+/// Lines whose functions are a module's own.
+struct Lines {
+    module: u32,
+    first: u32,
+    last: u32,
 }
 
 /// A domain's tables inside modules.
 #[derive(Default)]
 pub(super) struct Inside {
     list: Vec<Inner>,
-    /// By address. What is in a sealed table is kept alive (`modules.rs`), so no other object takes the address of one.
+    /// How many of the list a collection has made old.
+    old: usize,
+    /// By address; of the first so many in the list. Most programs never ask.
     at: HashMap<u64, u32, foldhash::fast::FixedState>,
+    indexed: usize,
+    /// How many are not watched any more, or have not been at some time.
+    stored_into: usize,
+    /// Those that have been written since the last collection.
+    young: Vec<u32>,
     /// By module: those that are written, and how often that has been noticed.
     written: HashMap<u32, (Vec<u32>, u64), foldhash::fast::FixedState>,
-    /// The first words of the names of modules, by the source of functions in them.
-    sources: HashMap<Arc<[u8]>, Arc<[u8]>, foldhash::fast::FixedState>,
+    arrived: HashMap<u32, Arrived, foldhash::fast::FixedState>,
+    /// By source.
+    own: HashMap<Arc<[u8]>, Vec<Lines>, foldhash::fast::FixedState>,
     /// What arrives is being stored.
     arriving: bool,
+    /// How often something that arrived has changed a module.
+    pub arrivals: u64,
+}
+
+impl Inside {
+    pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
+        for inner in &self.list[if all { 0 } else { self.old }..] {
+            mark(inner.table.obj());
+            inner.key.obj().map(&mut *mark);
+        }
+        let mut written = |number: &u32| {
+            if let State::Written(written) = &self.list[*number as usize].state {
+                written.metatable.obj().map(&mut *mark);
+                for (key, v) in &written.was {
+                    Value::raw(Tag(key.0), key.1).obj().map(&mut *mark);
+                    v.obj().map(&mut *mark);
+                }
+            }
+        };
+        match all {
+            true => self.written.values().flat_map(|w| &w.0).for_each(&mut written),
+            false => self.young.iter().for_each(&mut written),
+        }
+        for arrived in self.arrived.values() {
+            arrived.metatable.and_then(Value::obj).map(&mut *mark);
+            for v in arrived.fields.iter().flat_map(|f| [f.0, f.1]) {
+                v.obj().map(&mut *mark);
+            }
+        }
+    }
+
+    /// At the end of a collection.
+    pub fn collected(&mut self, ageing: bool) {
+        if ageing {
+            self.old = self.list.len();
+            self.young.clear();
+        }
+    }
+
+    /// The number of a table.
+    fn number(&mut self, t: Gc<Table>) -> Option<u32> {
+        if self.indexed < self.list.len() {
+            self.at.reserve(self.list.len() - self.indexed);
+            for (n, inner) in self.list.iter().enumerate().skip(self.indexed) {
+                self.at.insert(inner.table.address() as u64, n as u32);
+            }
+            self.indexed = self.list.len();
+        }
+        self.at.get(&(t.address() as u64)).copied()
+    }
+
+    /// What leads to a table.
+    fn path(&self, mut number: u32) -> Path {
+        let mut keys = Vec::new();
+        while let Some(inner) = self.list.get(number as usize) {
+            keys.push(Key::of(inner.key));
+            number = inner.parent;
+        }
+        keys.into_iter().rev().collect()
+    }
 }
 
 /// How a table differs from what it was.
-pub(super) struct Difference {
-    pub fields: Vec<(Value, Value)>,
+struct Difference {
+    fields: Vec<(Value, Value)>,
     /// Its metatable, or nil, if it is another one.
-    pub metatable: Option<Value>,
+    metatable: Option<Value>,
 }
 
-fn first_word(name: &[u8]) -> Arc<[u8]> {
-    name.split(|b| matches!(b, b'.' | b'/')).next().unwrap_or(name).into()
+/// What modules were when the receiver of a graph had made what it tells of them.
+pub(super) struct Applied {
+    arrivals: u64,
+    /// Of those that the graph changes.
+    prints: Box<[(u32, u64)]>,
 }
 
-/// What a field holds, as a number. Objects are what their address is; those that were there at first stay alive.
-fn print_of(v: Value) -> u64 {
-    match v.as_string() {
-        Some(s) => u64::from(s.hash()) << 8 ^ s.bytes().len() as u64,
-        None => v.payload().rotate_left(7) ^ u64::from(v.tag().0),
-    }
+/// The text of the module that is being sealed.
+struct Text {
+    /// Source and lines of the loader, if it is known and a Lua function.
+    loader: Option<(Arc<[u8]>, u32, u32)>,
+    /// The source of the function met last, if others of it tell nothing new.
+    last: Option<Arc<[u8]>>,
 }
 
 impl Vm {
-    /// Watches the tables inside a module that is being sealed. Gives what has to be kept alive.
-    pub(super) fn seal_inside(&mut self, module: u32, name: &[u8], value: Value) -> Vec<Value> {
-        let mut kept = Vec::new();
-        let Some(root) = value.as_table() else { return kept };
-        let word = first_word(name);
-        let excepted = self.excepted(root);
-        let mut tables: Vec<(Gc<Table>, Path)> = vec![(root, Arc::new([]))];
-        let mut last: Option<Arc<[u8]>> = None;
-        let mut at = 0;
-        while let Some((t, path)) = tables.get(at).cloned() {
-            at += 1;
-            if !t.metatable.is_null() {
-                // SAFETY: not null, and kept by the table.
-                kept.push(unsafe { Gc::from_ptr(t.metatable) }.into());
-            }
-            let mut found = Vec::new();
-            fields(self, t, |vm, key, v| {
-                for v in [key, v] {
-                    // Strings are told by what they are.
-                    if v.is_collectable() && v.as_string().is_none() {
-                        kept.push(v);
-                    }
-                }
-                if let Some(c) = v.as_closure() {
-                    let source = &c.inst().proto().source;
-                    let sources = &mut vm.lua.crossing.parcel.inside.sources;
-                    // Mostly it is the one before.
-                    if last.as_ref().is_none_or(|last| !Arc::ptr_eq(last, source)) {
-                        last = Some(source.clone());
-                        if !sources.contains_key(source) {
-                            sources.insert(source.clone(), word.clone());
-                        }
-                    }
-                }
-                if let Some(inner) = v.as_table()
-                    && (key.as_string().is_some() || key.tag() == Tag::INT)
-                {
-                    found.push((inner, Key::of(key)));
-                }
-            });
-            for (inner, key) in found {
-                let address = inner.address() as u64;
-                let inside = &mut self.lua.crossing.parcel.inside;
-                if tables.len() > MAX_TABLES
-                    || inner.is_frozen()
-                    || inner.is_in_island()
-                    || inner.is_guarded()
-                    || excepted.binary_search(&address).is_ok()
-                    || inside.at.contains_key(&address)
-                {
-                    continue;
-                }
-                let path: Path = path.iter().cloned().chain([key]).collect();
-                inside.at.insert(address, inside.list.len() as u32);
-                inside.list.push(Inner { module, path: path.clone(), state: State::Sealed });
-                // SAFETY: a live table of this heap, which is neither frozen nor in an island.
-                unsafe { self.heap.watch(inner.obj()) };
-                tables.push((inner, path));
-            }
+    /// Watches the tables inside a module that is being sealed. `loader`: what has made it, nil if that is not known.
+    pub(super) fn seal_inside(&mut self, module: u32, root: Gc<Table>, loader: Value) {
+        let loader = loader.lua_proto().map(|p| match p.line_defined {
+            0 => (p.source.clone(), 0, u32::MAX),
+            line => (p.source.clone(), line, p.last_line_defined),
+        });
+        if let Some((source, first, last)) = &loader {
+            let lines = Lines { module, first: *first, last: *last };
+            self.lua.crossing.parcel.inside.own.entry(source.clone()).or_default().push(lines);
         }
-        kept
+        let mut text = Text { loader, last: None };
+        let mut excepted = None;
+        let begin = self.lua.crossing.parcel.inside.list.len();
+        let mut level = vec![(root, MODULE)];
+        while !level.is_empty() {
+            let start = self.lua.crossing.parcel.inside.list.len();
+            let mut found = Vec::new();
+            for (t, number) in level {
+                self.look_inside(t, module, &mut text, &mut found);
+                for (key, inner) in found.drain(..) {
+                    if inner != t && self.may_be_inside(inner, root, &mut excepted) {
+                        self.lua.crossing.parcel.inside.list.push(Inner {
+                            table: inner,
+                            parent: number,
+                            key,
+                            module,
+                            state: State::Sealed,
+                        });
+                        // SAFETY: a live table of this heap, which is neither frozen nor in an island.
+                        unsafe { self.heap.watch(inner.obj()) };
+                    }
+                }
+            }
+            let inside = &mut self.lua.crossing.parcel.inside;
+            if inside.list.len() - begin > MAX_TABLES {
+                // Which of them come first may depend on hashes. Those that stay watched are told of for nothing, once.
+                for inner in inside.list.drain(start..) {
+                    inside.at.remove(&(inner.table.address() as u64));
+                }
+                inside.indexed = inside.indexed.min(start);
+                return;
+            }
+            level = (start..).zip(&inside.list[start..]).map(|(n, inner)| (inner.table, n as u32)).collect();
+        }
     }
 
-    /// Tables that belong to no module, or to another one, sorted.
-    fn excepted(&mut self, root: Gc<Table>) -> Vec<u64> {
-        let mut list = vec![root.address() as u64, self.globals().address() as u64];
+    /// The tables that a table leads to. Functions in it tell what is the module's text.
+    fn look_inside(
+        &mut self,
+        t: Gc<Table>,
+        module: u32,
+        text: &mut Text,
+        found: &mut Vec<(Value, Gc<Table>)>,
+    ) {
+        for slot in 0..shape::field_count(t.shape) {
+            // SAFETY: a table has a slot for each field of its shape.
+            let v = unsafe { *t.slots.add(slot as usize) };
+            match v.tag() {
+                Tag::TABLE => found.push((self.key_at(t.shape, slot).into(), v.gc())),
+                Tag::CLOSURE => self.note_text(module, v.gc(), text),
+                _ => {}
+            }
+        }
+        let mut look = |vm: &mut Vm, key: Value, v: Value| match v.tag() {
+            Tag::TABLE if matches!(key.tag(), Tag::STRING | Tag::INT) => found.push((key, v.gc())),
+            Tag::CLOSURE => vm.note_text(module, v.gc(), text),
+            _ => {}
+        };
+        if t.node_slice().len() <= MAX_FIELDS {
+            for node in t.node_slice().iter().filter(|n| n.is_live()) {
+                look(self, node.key(), node.value());
+            }
+        }
+        if t.kind == ArrayKind::General && t.extent() <= MAX_FIELDS {
+            for at in 0..t.extent() {
+                // SAFETY: within `extent`.
+                look(self, Value::int(at as i64 + 1), unsafe { t.element(at) });
+            }
+        }
+    }
+
+    /// A module that is being sealed has this function.
+    fn note_text(&mut self, module: u32, c: Gc<LuaClosure>, text: &mut Text) {
+        let proto = c.inst().proto();
+        let source = &proto.source;
+        if text.last.as_ref().is_some_and(|last| Arc::ptr_eq(last, source)) {
+            return;
+        }
+        let is_loaders = text.loader.as_ref().is_some_and(|loader| loader.0 == *source);
+        let known = self.lua.crossing.parcel.inside.own.get(source);
+        // The file of another module, whose function this one hands on.
+        let is_others = known.is_some_and(|known| known.iter().any(|l| l.last == u32::MAX));
+        if is_loaders || (is_others && text.loader.is_some()) {
+            text.last = Some(source.clone());
+            return;
+        }
+        // A chunk that runs still is no module's; one without a name may be anybody's.
+        let is_whole = !is_others && **source != *b"=?" && !self.is_main_chunk_running(source);
+        let lines = match is_whole || is_others {
+            true => Lines { module, first: 0, last: u32::MAX },
+            false => Lines { module, first: proto.line_defined, last: proto.last_line_defined },
+        };
+        if lines.last == u32::MAX {
+            text.last = Some(source.clone());
+        }
+        self.lua.crossing.parcel.inside.own.entry(source.clone()).or_default().push(lines);
+    }
+
+    fn is_main_chunk_running(&self, source: &Arc<[u8]>) -> bool {
+        self.find_lua_frame(|c| {
+            let proto = c.inst().proto();
+            (proto.line_defined == 0 && proto.source == *source).then_some(())
+        })
+        .is_some()
+    }
+
+    /// Whether a table that a module leads to is one inside it, and no other module's. `excepted`: values of `package.loaded` that are not sealed, once they have been looked for.
+    fn may_be_inside(&mut self, t: Gc<Table>, root: Gc<Table>, excepted: &mut Option<Vec<u64>>) -> bool {
+        if t.is_frozen() || t.is_in_island() || t.is_guarded() {
+            return false;
+        }
+        let inside = &mut self.lua.crossing.parcel.inside;
+        if (t.minds_stores() || inside.stored_into > 0) && inside.number(t).is_some() {
+            return false;
+        }
+        let address = t.address() as u64;
+        if t == root || self.lua.crossing.parcel.modules.is_module(address) {
+            return false;
+        }
+        if excepted.is_none() {
+            *excepted = Some(self.unsealed());
+        }
+        !excepted.as_ref().is_some_and(|e| e.contains(&address)) && !self.is_weak(t)
+    }
+
+    /// The globals, and tables of `package.loaded` that are not sealed: modules that are being loaded.
+    fn unsealed(&mut self) -> Vec<u64> {
+        let mut list = vec![self.globals().address() as u64];
         if let Some(loaded) = self.loaded() {
             list.push(loaded.address() as u64);
-            fields(self, loaded, |_, _, v| list.extend(v.as_table().map(|t| t.address() as u64)));
+            fields(self, loaded, |vm, _, v| {
+                if let Some(t) = v.as_table().map(|t| t.address() as u64)
+                    && !vm.lua.crossing.parcel.modules.is_module(t)
+                {
+                    list.push(t);
+                }
+            });
         }
-        list.sort_unstable();
         list
     }
 
     /// A store comes to a table that was watched until now.
     pub(super) fn inside_store(&mut self, t: Gc<Table>) {
-        let Some(&number) = self.lua.crossing.parcel.inside.at.get(&(t.address() as u64)) else { return };
+        if self.lua.crossing.parcel.inside.list.is_empty() {
+            return;
+        }
+        let Some(number) = self.lua.crossing.parcel.inside.number(t) else { return };
         let inside = &self.lua.crossing.parcel.inside;
         let (arriving, inner) = (inside.arriving, &inside.list[number as usize]);
         let module = inner.module;
         match inner.state {
             State::Own => return,
             State::Sealed if !arriving && self.is_own_store(module) => {
-                self.lua.crossing.parcel.inside.list[number as usize].state = State::Own;
+                let inside = &mut self.lua.crossing.parcel.inside;
+                inside.stored_into += 1;
+                inside.list[number as usize].state = State::Own;
                 return;
             }
             State::Sealed => {
                 let mut was = HashMap::default();
-                all_fields(self, t, |key, v| _ = was.insert(Key::of(key), print_of(v)));
-                let gone_along = HashSet::default();
-                let written = Written { was, gone_along, metatable: Some(t.metatable), by_us: !arriving };
+                all_fields(self, t, |key, v| _ = was.insert(id(key), v));
+                let written = Written { was, metatable: metatable_of(t), by_us: !arriving };
                 let inside = &mut self.lua.crossing.parcel.inside;
+                inside.stored_into += 1;
                 inside.list[number as usize].state = State::Written(Box::new(written));
+                inside.young.push(number);
                 inside.written.entry(module).or_default().0.push(number);
             }
             State::Written(_) => {}
@@ -224,10 +414,13 @@ impl Vm {
     }
 
     /// Whether a table, if it is one inside a module and written, has had this field from the start.
-    pub(super) fn inside_is_as_it_was(&self, t: Gc<Table>, key: Value, v: Value) -> bool {
-        let inside = &self.lua.crossing.parcel.inside;
-        match inside.at.get(&(t.address() as u64)).map(|&n| &inside.list[n as usize].state) {
-            Some(State::Written(written)) => written.was.get(&Key::of(key)) == Some(&print_of(v)),
+    pub(super) fn inside_is_as_it_was(&mut self, t: Gc<Table>, key: Value, v: Value) -> bool {
+        let inside = &mut self.lua.crossing.parcel.inside;
+        if inside.written.is_empty() {
+            return true;
+        }
+        match inside.number(t).map(|n| &inside.list[n as usize].state) {
+            Some(State::Written(written)) => written.was.get(&id(key)).is_some_and(|was| is_same(*was, v)),
             _ => true,
         }
     }
@@ -235,11 +428,15 @@ impl Vm {
     /// Whether the code that runs is a module's own.
     fn is_own_store(&self, module: u32) -> bool {
         let (name, _) = self.module_name(module);
-        let word = first_word(&name);
         self.find_lua_frame(|c| {
             let proto = c.inst().proto();
-            let theirs = self.lua.crossing.parcel.inside.sources.get(&proto.source);
-            Some(proto.line_defined != 0 && theirs.is_some_and(|theirs| *theirs == word))
+            let is_own = |lines: &Lines| {
+                let theirs = || self.module_name(lines.module).0;
+                (lines.first..=lines.last).contains(&proto.line_defined)
+                    && (lines.module == module || is_below(&theirs(), &name))
+            };
+            let known = self.lua.crossing.parcel.inside.own.get(&proto.source);
+            Some(proto.line_defined != 0 && known.is_some_and(|known| known.iter().any(is_own)))
         })
         // The host's own doing is nobody else's.
         .unwrap_or(true)
@@ -250,9 +447,8 @@ impl Vm {
         let Some((numbers, times)) = self.lua.crossing.parcel.inside.written.get(&module) else { return 0 };
         let (numbers, times) = (numbers.clone(), *times);
         for number in numbers {
-            if let Some(t) = self.inside_table(number)
-                && !t.is_frozen()
-            {
+            let t = self.lua.crossing.parcel.inside.list[number as usize].table;
+            if self.is_attached(number) && !t.is_frozen() {
                 // SAFETY: a live table of this heap, which is not frozen.
                 unsafe { self.heap.watch(t.obj()) };
             }
@@ -260,81 +456,76 @@ impl Vm {
         times.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// The paths of a module's tables that are written.
-    pub(super) fn inside_written(&mut self, module: u32) -> Vec<Path> {
-        let Some((numbers, _)) = self.lua.crossing.parcel.inside.written.get(&module) else {
-            return Vec::new();
-        };
-        let mut numbers = numbers.clone();
-        // What the module leads to by another table's path has arrived there, or crosses, as the field that holds it.
-        numbers.retain(|&number| self.inside_table(number).is_some());
-        numbers.iter().map(|&n| self.lua.crossing.parcel.inside.list[n as usize].path.clone()).collect()
+    /// The paths of a module's tables that are written. What the module leads to in place of one has arrived there, or crosses, as the field that holds it.
+    pub(super) fn inside_written(&self, module: u32) -> Vec<Path> {
+        let inside = &self.lua.crossing.parcel.inside;
+        let Some((numbers, _)) = inside.written.get(&module) else { return Vec::new() };
+        numbers.iter().filter(|&&number| self.is_attached(number)).map(|&n| inside.path(n)).collect()
     }
 
-    /// The table of this number, if its path still leads to it.
-    fn inside_table(&mut self, number: u32) -> Option<Gc<Table>> {
-        let Inner { module, path, .. } = &self.lua.crossing.parcel.inside.list[number as usize];
-        let (module, path) = (*module, path.clone());
-        let t = self.behind(self.module_value(module), &path)?;
-        let at = &self.lua.crossing.parcel.inside.at;
-        (at.get(&(t.address() as u64)) == Some(&number)).then_some(t)
+    /// Whether the path of a table still leads to it.
+    fn is_attached(&self, mut number: u32) -> bool {
+        while let Some(inner) = self.lua.crossing.parcel.inside.list.get(number as usize) {
+            let parent = match inner.parent {
+                MODULE => self.module_value(inner.module).as_table(),
+                parent => Some(self.lua.crossing.parcel.inside.list[parent as usize].table),
+            };
+            if parent.is_none_or(|p| self.raw_get(p, inner.key).as_table() != Some(inner.table)) {
+                return false;
+            }
+            number = inner.parent;
+        }
+        true
+    }
+
+    /// Whether a table is one inside a module, which leads to it still.
+    pub(super) fn is_inside(&mut self, t: Gc<Table>) -> bool {
+        let inside = &mut self.lua.crossing.parcel.inside;
+        !inside.list.is_empty() && inside.number(t).is_some_and(|n| self.is_attached(n))
     }
 
     /// The table that a path leads to from a module.
     fn behind(&mut self, module: Value, path: &[Key]) -> Option<Gc<Table>> {
         let mut v = module;
         for key in path {
-            let key = key.value(self)?;
+            let key = match key {
+                Key::Name(name) => self.intern_bytes(name).ok()?.into(),
+                Key::Int(n) => Value::int(*n),
+            };
             v = self.raw_get(v.as_table()?, key);
         }
         v.as_table()
     }
 
     /// How the table that a path leads to differs from what it was.
-    pub(super) fn inside_difference(&mut self, module: u32, path: &[Key]) -> Difference {
+    fn inside_difference(&mut self, module: u32, path: &[Key]) -> Difference {
         let mut difference = Difference { fields: Vec::new(), metatable: None };
         let Some(t) = self.behind(self.module_value(module), path) else { return difference };
+        // What a weak table holds depends on collections.
+        if self.is_weak(t) {
+            return difference;
+        }
         let mut now = Vec::new();
         all_fields(self, t, |key, v| now.push((key, v)));
         let inside = &mut self.lua.crossing.parcel.inside;
-        let Some(&number) = inside.at.get(&(t.address() as u64)) else { return difference };
-        let State::Written(written) = &mut inside.list[number as usize].state else { return difference };
-        let mut there: HashSet<Key, foldhash::fast::FixedState> = HashSet::default();
+        let Some(number) = inside.number(t) else { return difference };
+        let State::Written(written) = &inside.list[number as usize].state else { return difference };
+        let mut there: HashSet<Id, foldhash::fast::FixedState> = HashSet::default();
         for (key, v) in now {
-            let name = Key::of(key);
-            if written.was.get(&name) != Some(&print_of(v)) {
-                written.gone_along.insert(name.clone());
-                difference.fields.push((key, v));
-            } else if written.gone_along.contains(&name) {
+            if !written.was.get(&id(key)).is_some_and(|was| is_same(*was, v)) {
                 difference.fields.push((key, v));
             }
-            there.insert(name);
-        }
-        let mut gone: Vec<Key> =
-            written.gone_along.iter().filter(|key| !written.was.contains_key(*key)).cloned().collect();
-        gone.retain(|key| !there.contains(key));
-        if gone.len() > MAX_BACK {
-            for key in &gone {
-                written.gone_along.remove(key);
-            }
+            there.insert(id(key));
         }
         for key in written.was.keys().filter(|key| !there.contains(*key)) {
-            written.gone_along.insert(key.clone());
-            gone.push(key.clone());
-        }
-        if written.metatable != Some(t.metatable) {
-            written.metatable = None;
-            difference.metatable = Some(match t.metatable.is_null() {
-                true => Value::NIL,
-                // SAFETY: not null, and kept by the table.
-                false => unsafe { Gc::from_ptr(t.metatable) }.into(),
-            });
-        }
-        for key in gone {
-            if let Some(key) = key.value(self) {
+            let key = Value::raw(Tag(key.0), key.1);
+            // An object is another one elsewhere.
+            if key.obj().is_none() || key.as_string().is_some() {
                 difference.fields.push((key, Value::NIL));
             }
         }
+        let metatable = metatable_of(t);
+        difference.metatable = (!written.metatable.same(metatable)).then_some(metatable);
         difference
     }
 
@@ -346,38 +537,146 @@ impl Vm {
         ours_stay: bool,
     ) -> Option<Gc<Table>> {
         let t = self.behind(module, path)?;
-        let inside = &self.lua.crossing.parcel.inside;
-        let inner = inside.at.get(&(t.address() as u64)).map(|&n| &inside.list[n as usize]);
-        let is_ours = match inner.map(|inner| &inner.state) {
+        let inside = &mut self.lua.crossing.parcel.inside;
+        let is_ours = match inside.number(t).map(|n| &inside.list[n as usize].state) {
             Some(State::Written(written)) => written.by_us,
             _ => false,
         };
         (!t.is_frozen() && !t.is_in_island() && !t.is_guarded() && !(ours_stay && is_ours)).then_some(t)
     }
 
-    /// Stores what has arrived.
+    /// Stores what has arrived, and takes back what had and has not again.
     pub(super) fn inside_arrives(
         &mut self,
         t: Gc<Table>,
         fields: &[(Value, Value)],
         metatable: Option<Value>,
     ) -> LuaResult<()> {
-        self.lua.crossing.parcel.inside.arriving = true;
-        let mut store = || {
-            for &(key, v) in fields {
-                if !self.raw_get(t, key).same(v) {
-                    self.raw_set(t, key, v)?;
-                }
-            }
-            match metatable {
-                Some(mt) => self.set_metatable_of(t.into(), mt.as_table()),
-                None => Ok(()),
-            }
-        };
-        let result = store();
-        self.lua.crossing.parcel.inside.arriving = false;
+        let inside = &mut self.lua.crossing.parcel.inside;
+        let number = inside.number(t);
+        let mut arrived = number.and_then(|n| inside.arrived.remove(&n)).unwrap_or_default();
+        inside.arriving = true;
+        let result = self.store_arrived(t, number, &mut arrived, fields, metatable);
+        let inside = &mut self.lua.crossing.parcel.inside;
+        inside.arriving = false;
+        if let Some(number) = number
+            && (!arrived.fields.is_empty() || arrived.metatable.is_some())
+        {
+            inside.arrived.insert(number, arrived);
+        }
         result
     }
+
+    fn store_arrived(
+        &mut self,
+        t: Gc<Table>,
+        number: Option<u32>,
+        arrived: &mut Arrived,
+        fields: &[(Value, Value)],
+        metatable: Option<Value>,
+    ) -> LuaResult<()> {
+        let told: HashSet<Id, foldhash::fast::FixedState> = fields.iter().map(|f| id(f.0)).collect();
+        let (known, gone): (Vec<_>, Vec<_>) =
+            arrived.fields.drain(..).partition(|f| told.contains(&id(f.0)));
+        arrived.fields = known;
+        for (key, was) in gone {
+            self.store_arriving(t, key, was)?;
+        }
+        let known: HashSet<Id, foldhash::fast::FixedState> = arrived.fields.iter().map(|f| id(f.0)).collect();
+        for &(key, v) in fields {
+            if number.is_some() && !known.contains(&id(key)) {
+                let was = self.first_value(number, key, self.raw_get(t, key));
+                arrived.fields.push((key, was));
+            }
+            self.store_arriving(t, key, v)?;
+        }
+        let now = metatable_of(t);
+        let mt = match (metatable, arrived.metatable) {
+            (Some(mt), was) => {
+                arrived.metatable = was.or(Some(now)).filter(|_| number.is_some());
+                mt
+            }
+            (None, was) => {
+                arrived.metatable = None;
+                was.unwrap_or(now)
+            }
+        };
+        if !mt.same(now) {
+            self.lua.crossing.parcel.inside.arrivals += 1;
+            self.set_metatable_of(t.into(), mt.as_table())?;
+        }
+        Ok(())
+    }
+
+    fn store_arriving(&mut self, t: Gc<Table>, key: Value, v: Value) -> LuaResult<()> {
+        if is_same(self.raw_get(t, key), v) {
+            return Ok(());
+        }
+        self.lua.crossing.parcel.inside.arrivals += 1;
+        self.raw_set(t, key, v)
+    }
+
+    /// What a field of a table was at first, as far as that is known: not where the module's own code has stored.
+    fn first_value(&self, number: Option<u32>, key: Value, now: Value) -> Value {
+        match number.map(|n| &self.lua.crossing.parcel.inside.list[n as usize].state) {
+            Some(State::Written(written)) => written.was.get(&id(key)).copied().unwrap_or(Value::NIL),
+            _ => now,
+        }
+    }
+
+    /// Takes back what has arrived in tables of a module that a parcel does not tell of: `told` has the paths of those that it does.
+    pub(super) fn inside_take_back(&mut self, module: u32, told: &[&Path]) -> LuaResult<()> {
+        let inside = &self.lua.crossing.parcel.inside;
+        let of_module = |n: &u32| inside.list[*n as usize].module == module;
+        let mut numbers: Vec<u32> = inside.arrived.keys().copied().filter(of_module).collect();
+        numbers.sort_unstable();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let value = self.module_value(module);
+        for path in told {
+            if let Some(t) = self.behind(value, path)
+                && let Some(number) = self.lua.crossing.parcel.inside.number(t)
+            {
+                numbers.retain(|n| *n != number);
+            }
+        }
+        for number in numbers {
+            let t = self.lua.crossing.parcel.inside.list[number as usize].table;
+            if !t.is_frozen() {
+                self.inside_arrives(t, &[], None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What modules are now that the entries of a graph have been stored; `None`: it has nothing to do with them.
+    pub(super) fn applied(&mut self, graph: &Graph) -> Option<Applied> {
+        let refs = graph.refs.as_ref()?;
+        let mut changed: Vec<u32> = refs.entries.iter().filter_map(Entry::module).collect();
+        changed.dedup();
+        if !refs.has_own_modules && changed.is_empty() {
+            return None;
+        }
+        let mut prints = Vec::new();
+        for n in changed {
+            if let Some(module) = self.module_number(&refs.modules[n as usize].name) {
+                prints.push((module, self.module_print(module)));
+            }
+        }
+        Some(Applied { arrivals: self.lua.crossing.parcel.inside.arrivals, prints: prints.into() })
+    }
+
+    /// Whether modules are what they were.
+    pub(super) fn still_applied(&mut self, applied: &Applied) -> bool {
+        applied.arrivals == self.lua.crossing.parcel.inside.arrivals
+            && applied.prints.iter().all(|&(module, print)| self.module_print(module) == print)
+    }
+}
+
+/// Whether a module is below another one.
+fn is_below(name: &[u8], other: &[u8]) -> bool {
+    name.strip_prefix(other).is_some_and(|rest| matches!(rest.first(), Some(b'.' | b'/')))
 }
 
 impl Packer<'_> {
@@ -418,13 +717,13 @@ impl Packer<'_> {
 }
 
 /// A path as the program writes it behind the module's name, without the first dot.
-pub(super) fn path_text(path: &[Key]) -> String {
+fn path_text(path: &[Key]) -> String {
     let mut text = String::new();
     for key in path {
         match key {
             Key::Name(name) if text.is_empty() => text.push_str(&String::from_utf8_lossy(name)),
             Key::Name(name) => text.push_str(&format!(".{}", String::from_utf8_lossy(name))),
-            Key::Plain(tag, payload) => text.push_str(&format!("[{:?}]", Value::raw(Tag(*tag), *payload))),
+            Key::Int(n) => text.push_str(&format!("[{n}]")),
         }
     }
     text

@@ -6,7 +6,7 @@
 //!
 //! # Sealing
 //! That is right as long as the module is what loading it makes. So each is *sealed* when its `require` returns: its fields are remembered, each as
-//! a 64-bit mix of key and value. Modules that were loaded before the program first used more than one domain are sealed then; what was
+//! a 64-bit mix of its key, and its value. Modules that were loaded before the program first used more than one domain are sealed then; what was
 //! done to them before is taken for what they are. The tables of the standard library are compared with what the first state of the
 //! process had in them when it had opened its libraries.
 //!
@@ -20,26 +20,25 @@
 //! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
 //!
 //! # Addresses
-//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. What sealed fields held is kept alive in the
-//! registry, so that no new object can take its address and pass for it.
+//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. Modules and what sealed fields held are roots,
+//! so that no new object can take an address and pass for one of them.
 
+use super::inside::Path;
 use crate::Vm;
 use crate::native::LuaResult;
 use crate::object::Table;
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
+use perilune_heap::Obj;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// Fields of a module that are compared.
-const MAX_FIELDS: usize = 4096;
+pub(super) const MAX_FIELDS: usize = 4096;
 /// Fields of a module, or of a table in one, that are found again by path.
 const MAX_INDEXED: usize = 1024;
-/// Fields that are again what they were, and go along because they have gone along with another value; when there are more, they go along once more, and are forgotten.
-/// A program that uses a table of a module as a list of what is under way would send all that it has ever put there.
-pub(super) const MAX_BACK: usize = 256;
-/// Field of the registry with what was in sealed fields.
-const KEPT: &str = "_SEALED";
+/// So many fields of a module are remembered as written by this domain; of one with more, all are its own.
+const MAX_OURS: usize = 1024;
 
 /// What has been done to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,23 +69,64 @@ struct Module {
     name: Arc<[u8]>,
     value: Plain,
     standard: Option<&'static StandardModule>,
-    /// Mixes of key and of both, of the fields when it was sealed, in the order of the former.
-    sealed: Vec<(u64, u64)>,
-    /// Fields that have arrived from other domains, as what arrived last, in the same form.
-    arrived: HashMap<u64, u64, foldhash::fast::FixedState>,
-    /// Fields that have gone to other domains, and go along from then on, whatever they are.
-    gone_along: BTreeSet<Arc<[u8]>>,
+    /// Mixes of the keys of fields when it was sealed, in order, with what they held, which are roots.
+    sealed: Vec<(u64, Value)>,
+    /// Fields that have arrived from other domains: the key, what arrived last, and what was there at first. Roots.
+    arrived: Vec<(Value, Value, Value)>,
+    ours: Ours,
     /// The fingerprint that `changes` belongs to.
     print: Option<u64>,
     changes: Arc<[Change]>,
 }
 
+/// Which fields of a module this domain has written to and sent to others.
+enum Ours {
+    These(BTreeSet<Arc<[u8]>>),
+    All,
+}
+
+impl Ours {
+    fn contains(&self, field: &[u8]) -> bool {
+        match self {
+            Ours::These(names) => names.contains(field),
+            Ours::All => true,
+        }
+    }
+
+    fn add<'a>(&mut self, fields: impl Iterator<Item = &'a Arc<[u8]>>) {
+        if let Ours::These(names) = self {
+            names.extend(fields.cloned());
+            if names.len() > MAX_OURS {
+                *self = Ours::All;
+            }
+        }
+    }
+}
+
 impl Module {
     /// Whether the field with this mix of its key, if it is `v`, is as it was when the module was sealed.
     fn has_sealed(&self, key: u64, v: Value) -> bool {
-        match self.sealed.binary_search_by_key(&key, |f| f.0) {
-            Ok(at) => self.sealed[at].1 == mix(key, v),
-            Err(_) => v.is_nil(),
+        is_same(self.sealed_value(key), v)
+    }
+
+    /// What the field with this mix of its key held when the module was sealed.
+    fn sealed_value(&self, key: u64) -> Value {
+        self.sealed.binary_search_by_key(&key, |f| f.0).map_or(Value::NIL, |at| self.sealed[at].1)
+    }
+
+    /// What a field was at first, if `now` is what it is: of the standard library only what is the same everywhere is known.
+    fn at_first(&self, field: &[u8], key: u64, now: Value) -> Value {
+        match self.standard {
+            Some(standard) if standard.has(field, now) => now,
+            Some(standard) => standard.value(field),
+            None => self.sealed_value(key),
+        }
+    }
+
+    fn trace(&self, mark: &mut impl FnMut(Obj)) {
+        let value = Value::raw(Tag(self.value.0), self.value.1);
+        for v in self.sealed.iter().map(|f| f.1).chain([value]) {
+            v.obj().map(&mut *mark);
         }
     }
 }
@@ -95,6 +135,10 @@ impl Module {
 #[derive(Default)]
 pub(crate) struct Modules {
     list: Vec<Module>,
+    /// How many of the list a collection has made old.
+    old: usize,
+    /// Tables of the list, by address.
+    tables: HashSet<u64, foldhash::fast::FixedState>,
     paths: HashMap<u64, KnownPath, foldhash::fast::FixedState>,
     /// Whether modules are sealed at all: not before the program uses more than one domain.
     active: bool,
@@ -108,6 +152,26 @@ impl Modules {
     #[inline(always)]
     pub fn may_know(&self, v: Value) -> bool {
         self.paths.contains_key(&v.payload())
+    }
+
+    /// Whether the table with this address is a module.
+    pub fn is_module(&self, table: u64) -> bool {
+        self.tables.contains(&table)
+    }
+
+    /// Reports the roots. `all`: also what an earlier collection has made old.
+    pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
+        self.list[if all { 0 } else { self.old }..].iter().for_each(|m| m.trace(mark));
+        for v in self.list.iter().flat_map(|m| &m.arrived).flat_map(|a| [a.0, a.1, a.2]) {
+            v.obj().map(&mut *mark);
+        }
+    }
+
+    /// At the end of a collection.
+    pub fn collected(&mut self, ageing: bool) {
+        if ageing {
+            self.old = self.list.len();
+        }
     }
 }
 
@@ -134,6 +198,16 @@ impl StandardModule {
     }
 }
 
+impl StandardModule {
+    /// What a field holds at the start, if that is no object; nil, too, if there is no such field.
+    fn value(&self, name: &[u8]) -> Value {
+        match self.fields.iter().find(|f| *f.0 == *name) {
+            Some((_, Some((tag, payload)))) if Tag(*tag) != Tag::NATIVE_CLOSURE => Value::raw(Tag(*tag), *payload),
+            _ => Value::NIL,
+        }
+    }
+}
+
 /// A value that means the same in every domain, or a native closure by its native function.
 fn same_everywhere(v: Value) -> Option<Plain> {
     match v.tag() {
@@ -143,6 +217,11 @@ fn same_everywhere(v: Value) -> Option<Plain> {
         Tag::NATIVE_CLOSURE => v.as_native().map(|n| (v.tag().0, n as *const _ as u64)),
         _ => None,
     }
+}
+
+/// Whether two values are the same; strings, if they have the same text.
+pub(super) fn is_same(a: Value, b: Value) -> bool {
+    a.same(b) || matches!((a.as_string(), b.as_string()), (Some(a), Some(b)) if a.bytes() == b.bytes())
 }
 
 fn mix_value(v: Value) -> u64 {
@@ -256,16 +335,16 @@ impl Vm {
         let rank = |name: &[u8]| (name == b"_G", standard_module(name).is_none());
         found.sort_by(|a, b| rank(&a.0).cmp(&rank(&b.0)).then_with(|| a.0.cmp(&b.0)));
         for (name, value) in found {
-            self.seal(&name, value);
+            self.seal(&name, value, Value::NIL);
         }
     }
 
-    /// To be called when `require` has loaded a module.
-    pub fn module_required(&mut self, name: &[u8], value: Value) {
+    /// To be called when `require` has loaded a module by this loader.
+    pub fn module_required(&mut self, name: &[u8], value: Value, loader: Value) {
         if self.lua.crossing.parcel.modules.active
             && !self.lua.crossing.parcel.modules.list.iter().any(|m| *m.name == *name)
         {
-            self.seal(name, value);
+            self.seal(name, value, self.called_loader(loader));
         }
     }
 
@@ -273,39 +352,36 @@ impl Vm {
         self.get_field(self.registry(), "_LOADED").ok()?.as_table()
     }
 
-    fn seal(&mut self, name: &[u8], value: Value) {
+    fn seal(&mut self, name: &[u8], value: Value, loader: Value) {
         let module = self.lua.crossing.parcel.modules.list.len() as u32;
         let standard = standard_module(name);
-        if name == b"string" {
-            self.lua.crossing.parcel.modules.string = Some(module);
-        }
         let mut sealed = Vec::new();
-        let mut kept = vec![value];
         if let Some(t) = value.as_table()
             && standard.is_none()
         {
-            fields(self, t, |_, key, v| {
-                let key = mix_value(key);
-                sealed.push((key, mix(key, v)));
-                kept.push(v);
-            });
-            sealed.sort_unstable();
-            kept.extend(self.seal_inside(module, name, value));
+            fields(self, t, |_, key, v| sealed.push((mix_value(key), v)));
+            sealed.sort_unstable_by_key(|f| f.0);
         }
-        // Only to keep them alive; without memory for that, an address might be taken for another one's.
-        if standard.is_none() {
-            let _ = self.keep(name, &kept);
+        let modules = &mut self.lua.crossing.parcel.modules;
+        if name == b"string" {
+            modules.string = Some(module);
         }
-        self.lua.crossing.parcel.modules.list.push(Module {
+        modules.tables.extend(value.as_table().map(|t| t.address() as u64));
+        modules.list.push(Module {
             name: name.into(),
             value: (value.tag().0, value.payload()),
             standard,
             sealed,
-            arrived: HashMap::default(),
-            gone_along: BTreeSet::new(),
+            arrived: Vec::new(),
+            ours: Ours::These(BTreeSet::new()),
             print: None,
             changes: Arc::new([]),
         });
+        if let Some(t) = value.as_table()
+            && standard.is_none()
+        {
+            self.seal_inside(module, t, loader);
+        }
     }
 
     /// Seals what is loaded, and makes paths to it known: before packing.
@@ -329,23 +405,6 @@ impl Vm {
             self.index_module(self.lua.crossing.parcel.modules.indexed, value);
             self.lua.crossing.parcel.modules.indexed += 1;
         }
-    }
-
-    pub(super) fn keep(&mut self, name: &[u8], values: &[Value]) -> LuaResult<()> {
-        let registry = self.registry();
-        let all = match self.get_field(registry, KEPT)?.as_table() {
-            Some(t) => t,
-            None => {
-                let t = self.new_table(0, 8)?;
-                self.set_field(registry, KEPT, t.into())?;
-                t
-            }
-        };
-        let values: Vec<Value> = values.iter().copied().filter(|v| v.is_collectable()).collect();
-        let t = self.new_table(values.len(), 0)?;
-        self.raw_set_list(t, 1, &values)?;
-        let key = self.intern_bytes(name)?;
-        self.raw_set_str(all, key, t.into())
     }
 
     /// Makes what is in a module known by path.
@@ -451,24 +510,67 @@ impl Vm {
         ours_stay: bool,
     ) -> LuaResult<()> {
         let name = self.intern_bytes(field)?;
-        let key = mix_value(name.into());
         let now = self.raw_get_str(t, name);
-        let value = Value::from(t);
-        let modules = &mut self.lua.crossing.parcel.modules;
-        let Some(m) = modules.list.iter_mut().find(|m| m.value == (value.tag().0, value.payload())) else {
-            return self.raw_set_str(t, name, v);
-        };
-        let is_as_it_was = || match m.standard {
-            Some(standard) => now.is_nil() || standard.has(field, now),
-            None => m.has_sealed(key, now),
-        };
-        let has_arrived = m.arrived.get(&key) == Some(&mix(key, now));
-        let is_ours = || !is_as_it_was() || m.gone_along.contains(field);
-        if ours_stay && !has_arrived && is_ours() {
-            return Ok(());
+        if let Some(n) = self.module_of(t) {
+            let m = &mut self.lua.crossing.parcel.modules.list[n];
+            let at_first = m.at_first(field, mix_value(name.into()), now);
+            match m.arrived.iter_mut().find(|a| a.0.same(name.into())) {
+                // Somebody here has written to it since.
+                Some(arrived) if ours_stay && !is_same(arrived.1, now) => return Ok(()),
+                Some(arrived) => arrived.1 = v,
+                None if ours_stay && (!is_same(at_first, now) || m.ours.contains(field)) => return Ok(()),
+                None => m.arrived.push((name.into(), v, at_first)),
+            }
         }
-        m.arrived.insert(key, mix(key, v));
-        self.raw_set_str(t, name, v)
+        if !is_same(now, v) {
+            self.lua.crossing.parcel.inside.arrivals += 1;
+            self.raw_set_str(t, name, v)?;
+        }
+        Ok(())
+    }
+
+    fn module_of(&self, t: Gc<Table>) -> Option<usize> {
+        let value = Value::from(t);
+        let modules = &self.lua.crossing.parcel.modules;
+        modules.list.iter().position(|m| m.value == (value.tag().0, value.payload()))
+    }
+
+    /// Whether anything has arrived in modules here that may have to be taken back.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.lua.crossing.parcel.inside.arrivals != 0
+    }
+
+    /// Takes back what has arrived in a module and a parcel that refers to it does not tell: `fields` and `paths` are what it does.
+    pub(super) fn take_back(&mut self, module: Value, fields: &[&[u8]], paths: &[&Path]) -> LuaResult<()> {
+        let Some(t) = module.as_table() else { return Ok(()) };
+        let Some(n) = self.module_of(t) else { return Ok(()) };
+        let m = &mut self.lua.crossing.parcel.modules.list[n];
+        if !m.arrived.is_empty() {
+            let told: HashSet<&[u8], foldhash::fast::FixedState> = fields.iter().copied().collect();
+            let is_told = |a: &(Value, Value, Value)| a.0.as_string().is_some_and(|s| told.contains(s.bytes()));
+            let (arrived, gone): (Vec<_>, Vec<_>) = m.arrived.drain(..).partition(is_told);
+            m.arrived = arrived;
+            for (name, _, at_first) in gone {
+                if !is_same(self.raw_get(t, name), at_first) {
+                    self.lua.crossing.parcel.inside.arrivals += 1;
+                    self.raw_set(t, name, at_first)?;
+                }
+            }
+        }
+        self.inside_take_back(n as u32, paths)
+    }
+
+    /// The number of the module of this name.
+    pub(super) fn module_number(&self, name: &[u8]) -> Option<u32> {
+        self.lua.crossing.parcel.modules.list.iter().position(|m| *m.name == *name).map(|n| n as u32)
+    }
+
+    /// A fingerprint of a module, which changes when something in it does.
+    pub(super) fn module_print(&mut self, module: u32) -> u64 {
+        match self.module_value(module).as_table() {
+            Some(t) => fingerprint(t).wrapping_add(self.inside_print(module)),
+            None => 0,
+        }
     }
 
     /// The module of the string functions.
@@ -479,30 +581,22 @@ impl Vm {
     /// The fingerprint of a module, and what has been changed in it since it was sealed.
     pub(super) fn module_changes(&mut self, module: u32) -> (u64, Arc<[Change]>) {
         let m = &self.lua.crossing.parcel.modules.list[module as usize];
-        let (tag, payload) = m.value;
-        let Some(t) = Value::raw(Tag(tag), payload).as_table() else { return (0, m.changes.clone()) };
+        let Some(t) = self.module_value(module).as_table() else { return (0, m.changes.clone()) };
         if matches!(&*m.name, b"_G" | b"package") {
             return (0, m.changes.clone());
         }
-        let print = fingerprint(t).wrapping_add(self.inside_print(module));
+        let print = self.module_print(module);
         let m = &self.lua.crossing.parcel.modules.list[module as usize];
         if m.print == Some(print) {
             return (print, m.changes.clone());
         }
-        let mut changes = match m.standard {
+        let changes: Arc<[Change]> = match m.standard {
             Some(standard) => self.standard_changes(t, standard),
             None => self.sealed_changes(t, module),
-        };
-        let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
-        let differ: HashSet<Arc<[u8]>, foldhash::fast::FixedState> =
-            changes.iter().map(|c| c.field.clone()).collect();
-        let back: Vec<_> = m.gone_along.iter().filter(|field| !differ.contains(*field)).cloned().collect();
-        if back.len() > MAX_BACK {
-            m.gone_along.retain(|field| differ.contains(field));
         }
-        m.gone_along.extend(changes.iter().filter(|c| c.what == What::Set).map(|c| c.field.clone()));
-        changes.extend(back.into_iter().map(|field| Change { field, what: What::Set }));
-        let changes: Arc<[Change]> = changes.into();
+        .into();
+        let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
+        m.ours.add(changes.iter().filter(|c| c.what == What::Set).map(|c| &c.field));
         m.print = Some(print);
         m.changes = changes.clone();
         (print, changes)
@@ -540,7 +634,7 @@ impl Vm {
             let at = sealed.partition_point(|f| f.0 < key_mix);
             let known = sealed.get(at).filter(|f| f.0 == key_mix);
             still_there += known.is_some() as usize;
-            if known.is_some_and(|f| f.1 == mix(key_mix, v)) {
+            if known.is_some_and(|f| is_same(f.1, v)) {
                 return;
             }
             changes.push(match key.as_string() {
@@ -556,7 +650,7 @@ impl Vm {
     }
 
     /// The name of a sealed field that `t` does not have any more, as far as a string with that hash can still be found.
-    fn removed_field(&mut self, t: Gc<Table>, sealed: &[(u64, u64)]) -> Arc<[u8]> {
+    fn removed_field(&mut self, t: Gc<Table>, sealed: &[(u64, Value)]) -> Arc<[u8]> {
         let mut present = Vec::new();
         fields(self, t, |_, key, _| present.push(mix_value(key)));
         let gone: Vec<u64> = sealed.iter().map(|f| f.0).filter(|key| !present.contains(key)).collect();

@@ -207,7 +207,7 @@ impl Vm {
             }
         }
         for (n, Sent { picture, token, .. }) in sent.iter().enumerate() {
-            if needed[n] && !self.lua.crossing.parcel.received.meet(picture) {
+            if needed[n] && !self.is_here(picture) {
                 let base = self.nargs();
                 let token = token.as_ref().expect("as above");
                 let made = self.make_instance(picture, token, globals, search);
@@ -216,6 +216,19 @@ impl Vm {
             }
         }
         Ok(())
+    }
+
+    /// Whether what a picture shows has been made here, and is what making it again would give.
+    fn is_here(&mut self, picture: &Picture) -> bool {
+        if !self.lua.crossing.parcel.received.meet(picture) {
+            return false;
+        }
+        let Some(applied) = self.lua.crossing.parcel.received.take_applied(picture.number) else { return true };
+        let holds = self.still_applied(&applied);
+        if holds {
+            self.lua.crossing.parcel.received.give_applied(picture.number, applied);
+        }
+        holds
     }
 
     /// The original of an object in a picture, if it has come home.
@@ -266,7 +279,8 @@ impl Vm {
         let objects = reader.objects.iter().map(Made::known).collect();
         reader.finish();
         result?;
-        self.lua.crossing.parcel.received.put(picture, objects);
+        let applied = self.applied(graph);
+        self.lua.crossing.parcel.received.put(picture, objects, applied);
         Ok(())
     }
 
@@ -313,12 +327,16 @@ impl Vm {
         search: Option<&Arc<Search>>,
         ours_stay: bool,
     ) -> LuaResult<Gc<Table>> {
-        let known =
-            self.lua.crossing.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
-        if let Some(instance) = known {
-            instance.used = true;
-            // SAFETY: a root as long as it is listed.
-            return Ok(unsafe { Gc::from_ptr(instance.tables[0]) });
+        let is_it = |i: &Instance| Arc::ptr_eq(&i.snapshot, snapshot);
+        if let Some(at) = self.lua.crossing.parcel.instances.iter().position(is_it) {
+            let applied = self.lua.crossing.parcel.instances[at].applied.take();
+            if applied.as_ref().is_none_or(|applied| self.still_applied(applied)) {
+                let instance = &mut self.lua.crossing.parcel.instances[at];
+                (instance.used, instance.applied) = (true, applied);
+                // SAFETY: a root as long as it is listed.
+                return Ok(unsafe { Gc::from_ptr(instance.tables[0]) });
+            }
+            self.lua.crossing.parcel.instances.remove(at);
         }
         let refs = snapshot.graph.refs.as_deref();
         let count = refs.map_or(1, |r| r.environments.max(1)) as usize;
@@ -343,7 +361,13 @@ impl Vm {
         if self.lua.crossing.parcel.instances.len() >= MAX_INSTANCES {
             self.lua.crossing.parcel.instances.remove(0);
         }
-        self.lua.crossing.parcel.instances.push(Instance { snapshot: snapshot.clone(), tables, used: true });
+        let applied = self.applied(&snapshot.graph);
+        self.lua.crossing.parcel.instances.push(Instance {
+            snapshot: snapshot.clone(),
+            tables,
+            used: true,
+            applied,
+        });
         // SAFETY: just made, and listed.
         Ok(unsafe {
             Gc::from_ptr(
@@ -447,6 +471,9 @@ impl<'v, 'g> Reader<'v, 'g> {
     /// Stores the entries.
     fn entries(&mut self, travelled: &[Gc<Table>]) -> LuaResult<()> {
         let Some(refs) = self.refs else { return self.complete() };
+        if !self.ours_stay && !refs.modules.is_empty() && self.vm.has_arrived() {
+            self.take_back(refs)?;
+        }
         for entry in &refs.entries {
             if let Entry::Rest { object } = entry {
                 self.rest(*object)?;
@@ -487,12 +514,32 @@ impl<'v, 'g> Reader<'v, 'g> {
         self.complete()
     }
 
+    /// What parcels before this one have told of its modules, and this one does not, is taken back.
+    #[cold]
+    fn take_back(&mut self, refs: &Refs) -> LuaResult<()> {
+        for module in 0..refs.modules.len() as u32 {
+            let (mut fields, mut paths) = (Vec::new(), Vec::new());
+            for entry in refs.entries.iter().filter(|e| e.module() == Some(module)) {
+                match entry {
+                    Entry::Patch { field, .. } => fields.push(&**field),
+                    Entry::Inside { path, .. } => paths.push(path),
+                    _ => {}
+                }
+            }
+            self.vm.take_back(self.module(module), &fields, &paths)?;
+        }
+        Ok(())
+    }
+
     /// What the sender has written into a table inside a module.
     #[cold]
     fn inside(&mut self, module: u32, path: &super::inside::Path) -> LuaResult<()> {
         let mut fields = Vec::new();
         for _ in 0..self.words.next() {
-            fields.push((self.value()?, self.value()?));
+            let (key, v) = (self.value()?, self.value()?);
+            // As it is in tables.
+            let key = key.as_string().map_or(key, |s| self.vm.intern(s).into());
+            fields.push((key, v));
         }
         let metatable = if self.words.next() != 0 { Some(self.value()?) } else { None };
         self.fill()?;
