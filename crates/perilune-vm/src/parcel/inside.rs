@@ -1,15 +1,21 @@
-//! Tables inside modules: what a program has written into `conf.opts` since `require "conf"` returned.
+//! Modules, and tables inside them: what a program has written into `conf` and `conf.opts` since `require "conf"` returned.
 //!
-//! The fields of a module itself are compared with what they were (`modules.rs`). Tables that they lead to, by keys that are strings or integers, at any depth, are watched
-//! instead, by the bit that pictures are watched by (`cache.rs`), so they cost nothing until somebody stores into one.
+//! A module, and the tables that its fields lead to, by keys that are strings or integers, at any depth, are watched, by the bit that pictures are watched by (`cache.rs`). So they cost nothing until somebody
+//! stores into one, and then what it was is noted before the store.
 //!
 //! # The first store tells
 //! A module keeps state in such tables, too: caches, counters, registries. That is each domain's own, as its local variables are. So whose code stores first decides:
 //! - *The module's own*: the table is state. It is not watched any more, and nothing of it crosses. Own are functions that came to be in the text of the module, or of one below it
 //!   (`log.sinks` below `log`), main chunks excepted: a file that is loaded later and adds something is a plugin. The text of a module is the file that its loader is, or the lines of the loader
 //!   where that is a function in another file (`package.preload`).
-//! - *Any other's*: the table is *written*. What it was is noted before the store, and whenever the module is referred to, the fields that differ go along: the
-//!   receiver's table gets them, stays the table that it is, and may be written to as before. Values among them are frozen, as are those of a module's fields.
+//! - *Any other's*: the table is *written*. Whenever the module is referred to, the fields that differ from what they were go along: the
+//!   receiver's table gets them, stays the table that it is, and may be written to as before. Values among them are frozen.
+//!
+//! The module itself is never state, whoever stores: its fields are what it offers.
+//!
+//! # What keeps them alive
+//! Tables are known by their addresses, so none in the list may be freed. A module is a root. What is in a table that is as it was is kept by that table; what was in one that has been stored into is a
+//! root from the store on ([`State`]). A table with a metatable may become weak without a store; what it leads to is a root from the start.
 //!
 //! # Whose fields these are
 //! A parcel tells all that differs, and nothing of what does not. So a receiver remembers what has *arrived*, and over what: what the next parcel that refers to the module does not
@@ -80,8 +86,8 @@ fn metatable_of(t: Gc<Table>) -> Value {
 enum State {
     /// As it was when the module's `require` returned.
     Sealed,
-    /// The module's own code stored first.
-    Own,
+    /// The module's own code stored first. Roots: the tables that it led to, and by which keys.
+    Own(Box<[Value]>),
     Written(Box<Written>),
 }
 
@@ -92,18 +98,21 @@ struct Written {
     metatable: Value,
     /// By code of this domain, and not only by what has arrived.
     by_us: bool,
+    /// How often a store has been noticed.
+    times: u64,
 }
 
-/// Stands for the module itself where a table's number is expected.
-const MODULE: u32 = u32::MAX;
+/// Stands for no table where the number of one that leads to another is expected.
+const NONE: u32 = u32::MAX;
 
 struct Inner {
-    /// A root, so that no other table takes its address.
     table: Gc<Table>,
-    /// The number of the table that leads here, and by which key, a root.
+    /// The number of the table that leads here, and by which key; none: it is a module.
     parent: u32,
     key: Value,
     module: u32,
+    /// It is a module, whatever else leads here.
+    is_root: bool,
     state: State,
 }
 
@@ -125,17 +134,19 @@ struct Lines {
 #[derive(Default)]
 pub(super) struct Inside {
     list: Vec<Inner>,
-    /// How many of the list a collection has made old.
-    old: usize,
     /// By address; of the first so many in the list. Most programs never ask.
     at: HashMap<u64, u32, foldhash::fast::FixedState>,
     indexed: usize,
-    /// How many are not watched any more, or have not been at some time.
-    stored_into: usize,
-    /// Those that have been written since the last collection.
-    young: Vec<u32>,
-    /// By module: those that are written, and how often that has been noticed.
-    written: HashMap<u32, (Vec<u32>, u64), foldhash::fast::FixedState>,
+    /// What tables with a metatable lead to, and by which keys. Roots.
+    held: Vec<Value>,
+    /// How much of that a collection has made old.
+    old: usize,
+    /// Those that are not as they were.
+    stored_into: Vec<u32>,
+    /// How many of these a collection has made old.
+    old_stores: usize,
+    /// By module: tables inside it that are written.
+    written: HashMap<u32, Vec<u32>, foldhash::fast::FixedState>,
     arrived: HashMap<u32, Arrived, foldhash::fast::FixedState>,
     /// By source.
     own: HashMap<Arc<[u8]>, Vec<Lines>, foldhash::fast::FixedState>,
@@ -147,22 +158,21 @@ pub(super) struct Inside {
 
 impl Inside {
     pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
-        for inner in &self.list[if all { 0 } else { self.old }..] {
-            mark(inner.table.obj());
-            inner.key.obj().map(&mut *mark);
+        for v in &self.held[if all { 0 } else { self.old }..] {
+            v.obj().map(&mut *mark);
         }
-        let mut written = |number: &u32| {
-            if let State::Written(written) = &self.list[*number as usize].state {
-                written.metatable.obj().map(&mut *mark);
-                for (key, v) in &written.was {
-                    Value::raw(Tag(key.0), key.1).obj().map(&mut *mark);
-                    v.obj().map(&mut *mark);
+        for &number in &self.stored_into[if all { 0 } else { self.old_stores }..] {
+            match &self.list[number as usize].state {
+                State::Sealed => {}
+                State::Own(tables) => tables.iter().for_each(|v| _ = v.obj().map(&mut *mark)),
+                State::Written(written) => {
+                    written.metatable.obj().map(&mut *mark);
+                    for (key, v) in &written.was {
+                        Value::raw(Tag(key.0), key.1).obj().map(&mut *mark);
+                        v.obj().map(&mut *mark);
+                    }
                 }
             }
-        };
-        match all {
-            true => self.written.values().flat_map(|w| &w.0).for_each(&mut written),
-            false => self.young.iter().for_each(&mut written),
         }
         for arrived in self.arrived.values() {
             arrived.metatable.and_then(Value::obj).map(&mut *mark);
@@ -173,10 +183,13 @@ impl Inside {
     }
 
     /// At the end of a collection.
-    pub fn collected(&mut self, ageing: bool) {
+    pub fn collected(&mut self, ageing: bool, is_marked: &impl Fn(Obj) -> bool) {
+        debug_assert!(
+            self.list.iter().all(|i| is_marked(i.table.obj()) && i.key.obj().is_none_or(is_marked)),
+            "a table in the list, or what leads to it, has been freed"
+        );
         if ageing {
-            self.old = self.list.len();
-            self.young.clear();
+            (self.old, self.old_stores) = (self.held.len(), self.stored_into.len());
         }
     }
 
@@ -195,7 +208,7 @@ impl Inside {
     /// What leads to a table.
     fn path(&self, mut number: u32) -> Path {
         let mut keys = Vec::new();
-        while let Some(inner) = self.list.get(number as usize) {
+        while let Some(inner) = self.list.get(number as usize).filter(|inner| inner.parent != NONE) {
             keys.push(Key::of(inner.key));
             number = inner.parent;
         }
@@ -226,8 +239,11 @@ struct Text {
 }
 
 impl Vm {
-    /// Watches the tables inside a module that is being sealed. `loader`: what has made it, nil if that is not known.
-    pub(super) fn seal_inside(&mut self, module: u32, root: Gc<Table>, loader: Value) {
+    /// Watches a module that is being sealed, and the tables inside it. Gives its number, if it can be changed at all. `loader`: what has made it, nil if that is not known.
+    pub(super) fn seal_inside(&mut self, module: u32, root: Gc<Table>, loader: Value) -> Option<u32> {
+        if root.is_frozen() || root.is_in_island() || root.is_guarded() {
+            return None;
+        }
         let loader = loader.lua_proto().map(|p| match p.line_defined {
             0 => (p.source.clone(), 0, u32::MAX),
             line => (p.source.clone(), line, p.last_line_defined),
@@ -238,25 +254,29 @@ impl Vm {
         }
         let mut text = Text { loader, last: None };
         let mut excepted = None;
+        let number = self.root_number(module, root);
         let begin = self.lua.crossing.parcel.inside.list.len();
-        let mut level = vec![(root, MODULE)];
+        let mut level = vec![(root, number)];
+        let mut found = Vec::new();
         while !level.is_empty() {
             let start = self.lua.crossing.parcel.inside.list.len();
-            let mut found = Vec::new();
-            for (t, number) in level {
+            for (t, parent) in level {
                 self.look_inside(t, module, &mut text, &mut found);
                 for (key, inner) in found.drain(..) {
-                    if inner != t && self.may_be_inside(inner, root, &mut excepted) {
-                        self.lua.crossing.parcel.inside.list.push(Inner {
-                            table: inner,
-                            parent: number,
-                            key,
-                            module,
-                            state: State::Sealed,
-                        });
-                        // SAFETY: a live table of this heap, which is neither frozen nor in an island.
-                        unsafe { self.heap.watch(inner.obj()) };
+                    if inner == t || !self.may_be_inside(inner, root, &mut excepted) {
+                        continue;
                     }
+                    if !t.metatable.is_null() {
+                        self.lua.crossing.parcel.inside.held.extend([key, inner.into()]);
+                    }
+                    self.list_inner(Inner {
+                        table: inner,
+                        parent,
+                        key,
+                        module,
+                        is_root: false,
+                        state: State::Sealed,
+                    });
                 }
             }
             let inside = &mut self.lua.crossing.parcel.inside;
@@ -266,10 +286,39 @@ impl Vm {
                     inside.at.remove(&(inner.table.address() as u64));
                 }
                 inside.indexed = inside.indexed.min(start);
-                return;
+                break;
             }
             level = (start..).zip(&inside.list[start..]).map(|(n, inner)| (inner.table, n as u32)).collect();
         }
+        Some(number)
+    }
+
+    fn list_inner(&mut self, inner: Inner) {
+        // SAFETY: a live table of this heap, which is neither frozen nor in an island.
+        unsafe { self.heap.watch(inner.table.obj()) };
+        self.lua.crossing.parcel.inside.list.push(inner);
+    }
+
+    /// The number of a table that is a module.
+    fn root_number(&mut self, module: u32, root: Gc<Table>) -> u32 {
+        let inside = &mut self.lua.crossing.parcel.inside;
+        // One under two names, or one that another module leads to.
+        let known = match root.minds_stores() || !inside.stored_into.is_empty() {
+            true => inside.number(root),
+            false => None,
+        };
+        let Some(number) = known else {
+            let number = inside.list.len() as u32;
+            let (parent, key) = (NONE, Value::NIL);
+            self.list_inner(Inner { table: root, parent, key, module, is_root: true, state: State::Sealed });
+            return number;
+        };
+        let inner = &mut inside.list[number as usize];
+        inner.is_root = true;
+        if matches!(inner.state, State::Own(_)) {
+            self.note_what_was(number, false);
+        }
+        number
     }
 
     /// The tables that a table leads to. Functions in it tell what is the module's text.
@@ -348,7 +397,7 @@ impl Vm {
             return false;
         }
         let inside = &mut self.lua.crossing.parcel.inside;
-        if (t.minds_stores() || inside.stored_into > 0) && inside.number(t).is_some() {
+        if (t.minds_stores() || !inside.stored_into.is_empty()) && inside.number(t).is_some() {
             return false;
         }
         let address = t.address() as u64;
@@ -385,38 +434,52 @@ impl Vm {
         let Some(number) = self.lua.crossing.parcel.inside.number(t) else { return };
         let inside = &self.lua.crossing.parcel.inside;
         let (arriving, inner) = (inside.arriving, &inside.list[number as usize]);
-        let module = inner.module;
         match inner.state {
-            State::Own => return,
-            State::Sealed if !arriving && self.is_own_store(module) => {
+            State::Own(_) => return,
+            State::Sealed if !inner.is_root && !arriving && self.is_own_store(inner.module) => {
+                let mut tables = Vec::new();
+                all_fields(self, t, |key, v| {
+                    if v.tag() == Tag::TABLE {
+                        tables.extend([key, v]);
+                    }
+                });
                 let inside = &mut self.lua.crossing.parcel.inside;
-                inside.stored_into += 1;
-                inside.list[number as usize].state = State::Own;
+                inside.stored_into.push(number);
+                inside.list[number as usize].state = State::Own(tables.into());
                 return;
             }
-            State::Sealed => {
-                let mut was = HashMap::default();
-                all_fields(self, t, |key, v| _ = was.insert(id(key), v));
-                let written = Written { was, metatable: metatable_of(t), by_us: !arriving };
-                let inside = &mut self.lua.crossing.parcel.inside;
-                inside.stored_into += 1;
-                inside.list[number as usize].state = State::Written(Box::new(written));
-                inside.young.push(number);
-                inside.written.entry(module).or_default().0.push(number);
-            }
+            State::Sealed => self.note_what_was(number, !arriving),
             State::Written(_) => {}
         }
-        let inside = &mut self.lua.crossing.parcel.inside;
-        if let State::Written(written) = &mut inside.list[number as usize].state {
+        if let State::Written(written) = &mut self.lua.crossing.parcel.inside.list[number as usize].state {
             written.by_us |= !arriving;
+            written.times += 1;
         }
-        inside.written.entry(module).or_default().1 += 1;
     }
 
-    /// Whether a table, if it is one inside a module and written, has had this field from the start.
+    /// A table is written from now on; what it is now is what it was at first.
+    fn note_what_was(&mut self, number: u32, by_us: bool) {
+        let t = self.lua.crossing.parcel.inside.list[number as usize].table;
+        let mut was = HashMap::default();
+        all_fields(self, t, |key, v| _ = was.insert(id(key), v));
+        let inside = &mut self.lua.crossing.parcel.inside;
+        let inner = &mut inside.list[number as usize];
+        if let State::Own(tables) = &inner.state {
+            // It may lead to them no more.
+            inside.held.extend(tables);
+        }
+        let written = Written { was, metatable: metatable_of(t), by_us, times: 0 };
+        inner.state = State::Written(Box::new(written));
+        inside.stored_into.push(number);
+        if inner.parent != NONE {
+            inside.written.entry(inner.module).or_default().push(number);
+        }
+    }
+
+    /// Whether a table, if it is a module or inside one and written, has had this field from the start.
     pub(super) fn inside_is_as_it_was(&mut self, t: Gc<Table>, key: Value, v: Value) -> bool {
         let inside = &mut self.lua.crossing.parcel.inside;
-        if inside.written.is_empty() {
+        if inside.stored_into.is_empty() {
             return true;
         }
         match inside.number(t).map(|n| &inside.list[n as usize].state) {
@@ -442,40 +505,49 @@ impl Vm {
         .unwrap_or(true)
     }
 
-    /// A number that changes when something is stored into a written table of a module; 0: there is none.
-    pub(super) fn inside_print(&mut self, module: u32) -> u64 {
-        let Some((numbers, times)) = self.lua.crossing.parcel.inside.written.get(&module) else { return 0 };
-        let (numbers, times) = (numbers.clone(), *times);
-        for number in numbers {
-            let t = self.lua.crossing.parcel.inside.list[number as usize].table;
-            if self.is_attached(number) && !t.is_frozen() {
-                // SAFETY: a live table of this heap, which is not frozen.
-                unsafe { self.heap.watch(t.obj()) };
-            }
+    /// A number that changes when something is stored into a module, `root`, or a written table inside it.
+    pub(super) fn inside_print(&mut self, module: u32, root: u32) -> u64 {
+        let mut times = self.watch_again(root);
+        if let Some(numbers) = self.lua.crossing.parcel.inside.written.get(&module).cloned() {
+            // Each store is counted once, so no two states of the module have the same sum.
+            times += numbers.into_iter().map(|number| self.watch_again(number)).sum::<u64>();
         }
-        times.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        times
+    }
+
+    /// The next store into a written table is noticed, too. Gives how many have been.
+    fn watch_again(&mut self, number: u32) -> u64 {
+        let inner = &self.lua.crossing.parcel.inside.list[number as usize];
+        let (t, State::Written(written)) = (inner.table, &inner.state) else { return 0 };
+        let times = written.times;
+        if !t.is_frozen() && self.is_attached(number) {
+            // SAFETY: a live table of this heap, which is not frozen.
+            unsafe { self.heap.watch(t.obj()) };
+        }
+        times
     }
 
     /// The paths of a module's tables that are written. What the module leads to in place of one has arrived there, or crosses, as the field that holds it.
     pub(super) fn inside_written(&self, module: u32) -> Vec<Path> {
         let inside = &self.lua.crossing.parcel.inside;
-        let Some((numbers, _)) = inside.written.get(&module) else { return Vec::new() };
+        let Some(mut numbers) = inside.written.get(&module).cloned() else { return Vec::new() };
+        // What leads to another one comes first: in the receiver it may have to be put back for the path to lead there.
+        numbers.sort_unstable();
         numbers.iter().filter(|&&number| self.is_attached(number)).map(|&n| inside.path(n)).collect()
     }
 
     /// Whether the path of a table still leads to it.
     fn is_attached(&self, mut number: u32) -> bool {
-        while let Some(inner) = self.lua.crossing.parcel.inside.list.get(number as usize) {
-            let parent = match inner.parent {
-                MODULE => self.module_value(inner.module).as_table(),
-                parent => Some(self.lua.crossing.parcel.inside.list[parent as usize].table),
+        loop {
+            let inner = &self.lua.crossing.parcel.inside.list[number as usize];
+            let Some(parent) = self.lua.crossing.parcel.inside.list.get(inner.parent as usize) else {
+                return true;
             };
-            if parent.is_none_or(|p| self.raw_get(p, inner.key).as_table() != Some(inner.table)) {
+            if self.raw_get(parent.table, inner.key).as_table() != Some(inner.table) {
                 return false;
             }
             number = inner.parent;
         }
-        true
     }
 
     /// Whether a table is one inside a module, which leads to it still.
@@ -505,28 +577,34 @@ impl Vm {
         if self.is_weak(t) {
             return difference;
         }
-        let mut now = Vec::new();
-        all_fields(self, t, |key, v| now.push((key, v)));
-        let inside = &mut self.lua.crossing.parcel.inside;
-        let Some(number) = inside.number(t) else { return difference };
-        let State::Written(written) = &inside.list[number as usize].state else { return difference };
-        let mut there: HashSet<Id, foldhash::fast::FixedState> = HashSet::default();
-        for (key, v) in now {
-            if !written.was.get(&id(key)).is_some_and(|was| is_same(*was, v)) {
-                difference.fields.push((key, v));
-            }
-            there.insert(id(key));
+        let Some(number) = self.lua.crossing.parcel.inside.number(t) else { return difference };
+        difference.fields = self.fields_that_differ(number);
+        // An object that was a key is another one elsewhere.
+        difference.fields.retain(|(key, v)| !v.is_nil() || key.obj().is_none() || key.as_string().is_some());
+        if let State::Written(written) = &self.lua.crossing.parcel.inside.list[number as usize].state {
+            let metatable = metatable_of(t);
+            difference.metatable = (!written.metatable.same(metatable)).then_some(metatable);
         }
-        for key in written.was.keys().filter(|key| !there.contains(*key)) {
-            let key = Value::raw(Tag(key.0), key.1);
-            // An object is another one elsewhere.
-            if key.obj().is_none() || key.as_string().is_some() {
-                difference.fields.push((key, Value::NIL));
-            }
-        }
-        let metatable = metatable_of(t);
-        difference.metatable = (!written.metatable.same(metatable)).then_some(metatable);
         difference
+    }
+
+    /// The fields of a table that are not as they were; nil: it has them no more.
+    pub(super) fn fields_that_differ(&mut self, number: u32) -> Vec<(Value, Value)> {
+        let inner = &self.lua.crossing.parcel.inside.list[number as usize];
+        if !matches!(inner.state, State::Written(_)) {
+            return Vec::new();
+        }
+        let mut now = Vec::new();
+        let t = inner.table;
+        all_fields(self, t, |key, v| now.push((key, v)));
+        let State::Written(written) = &self.lua.crossing.parcel.inside.list[number as usize].state else {
+            return Vec::new();
+        };
+        let there: HashSet<Id, foldhash::fast::FixedState> = now.iter().map(|f| id(f.0)).collect();
+        now.retain(|(key, v)| !written.was.get(&id(*key)).is_some_and(|was| is_same(*was, *v)));
+        let gone = written.was.keys().filter(|key| !there.contains(*key));
+        now.extend(gone.map(|key| (Value::raw(Tag(key.0), key.1), Value::NIL)));
+        now
     }
 
     /// The table that fields which have arrived are for; `None`: there is none here, or, if `ours_stay`, this domain has written into it.
@@ -576,8 +654,7 @@ impl Vm {
         metatable: Option<Value>,
     ) -> LuaResult<()> {
         let told: HashSet<Id, foldhash::fast::FixedState> = fields.iter().map(|f| id(f.0)).collect();
-        let (known, gone): (Vec<_>, Vec<_>) =
-            arrived.fields.drain(..).partition(|f| told.contains(&id(f.0)));
+        let (known, gone): (Vec<_>, Vec<_>) = arrived.fields.drain(..).partition(|f| told.contains(&id(f.0)));
         arrived.fields = known;
         for (key, was) in gone {
             self.store_arriving(t, key, was)?;
@@ -617,7 +694,7 @@ impl Vm {
     }
 
     /// What a field of a table was at first, as far as that is known: not where the module's own code has stored.
-    fn first_value(&self, number: Option<u32>, key: Value, now: Value) -> Value {
+    pub(super) fn first_value(&self, number: Option<u32>, key: Value, now: Value) -> Value {
         match number.map(|n| &self.lua.crossing.parcel.inside.list[n as usize].state) {
             Some(State::Written(written)) => written.was.get(&id(key)).copied().unwrap_or(Value::NIL),
             _ => now,

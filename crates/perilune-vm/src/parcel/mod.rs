@@ -325,7 +325,7 @@ impl ParcelState {
         self.strings.collected(major, ageing, &is_marked);
         self.cache.collected(major, ageing, &is_marked);
         self.modules.collected(ageing);
-        self.inside.collected(ageing);
+        self.inside.collected(ageing, &is_marked);
         if major {
             self.instances.retain_mut(|i| std::mem::replace(&mut i.used, false));
         }

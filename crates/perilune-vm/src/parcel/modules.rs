@@ -5,28 +5,26 @@
 //! found again as the metatable of a message, and a function of a module as a function of the receiver's own.
 //!
 //! # Sealing
-//! That is right as long as the module is what loading it makes. So each is *sealed* when its `require` returns: its fields are remembered, each as
-//! a 64-bit mix of its key, and its value. Modules that were loaded before the program first used more than one domain are sealed then; what was
+//! That is right as long as the module is what loading it makes. So each is *sealed* when its `require` returns: it and the tables inside it are watched from then on (`inside.rs`), and what
+//! they were is noted before the first store. Modules that were loaded before the program first used more than one domain are sealed then; what was
 //! done to them before is taken for what they are. The tables of the standard library are compared with what the first state of the
 //! process had in them when it had opened its libraries.
 //!
-//! When a module is referred to, a sum over its fields tells in one pass whether anything changed. If so, the fields that did are looked for: they
+//! When a module is referred to, the number of stores that have been noticed (of a library's table, a sum over its fields) tells whether anything has changed. If so, the fields that differ are looked for: they
 //! go along if they could cross (and the receiver's module gets them), else the refusal names them.
 //!
-//! Tables inside a module are watched in place of being compared (`inside.rs`).
-//!
-//! What this does not see: changes of fields beyond the
-//! first [`MAX_FIELDS`], and what a module keeps in local variables, which is each domain's own by design. Fields of `package` and
+//! What this does not see: what a module keeps in local variables, which is each domain's own by design, and changes of fields of the library's tables beyond the first [`MAX_FIELDS`].
+//! Fields of `package` and
 //! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
 //!
 //! # Addresses
-//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. Modules and what sealed fields held are roots,
-//! so that no new object can take an address and pass for one of them.
+//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. Modules are roots,
+//! so that no new object can take the address of one and pass for it.
 
 use super::inside::Path;
 use crate::Vm;
 use crate::native::LuaResult;
-use crate::object::Table;
+use crate::object::{LuaString, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
 use perilune_heap::Obj;
@@ -69,8 +67,8 @@ struct Module {
     name: Arc<[u8]>,
     value: Plain,
     standard: Option<&'static StandardModule>,
-    /// Mixes of the keys of fields when it was sealed, in order, with what they held, which are roots.
-    sealed: Vec<(u64, Value)>,
+    /// Its number in the list of `inside.rs`, if it is a table that can be changed, and no library's.
+    root: Option<u32>,
     /// Fields that have arrived from other domains: the key, what arrived last, and what was there at first. Roots.
     arrived: Vec<(Value, Value, Value)>,
     ours: Ours,
@@ -104,30 +102,8 @@ impl Ours {
 }
 
 impl Module {
-    /// Whether the field with this mix of its key, if it is `v`, is as it was when the module was sealed.
-    fn has_sealed(&self, key: u64, v: Value) -> bool {
-        is_same(self.sealed_value(key), v)
-    }
-
-    /// What the field with this mix of its key held when the module was sealed.
-    fn sealed_value(&self, key: u64) -> Value {
-        self.sealed.binary_search_by_key(&key, |f| f.0).map_or(Value::NIL, |at| self.sealed[at].1)
-    }
-
-    /// What a field was at first, if `now` is what it is: of the standard library only what is the same everywhere is known.
-    fn at_first(&self, field: &[u8], key: u64, now: Value) -> Value {
-        match self.standard {
-            Some(standard) if standard.has(field, now) => now,
-            Some(standard) => standard.value(field),
-            None => self.sealed_value(key),
-        }
-    }
-
     fn trace(&self, mark: &mut impl FnMut(Obj)) {
-        let value = Value::raw(Tag(self.value.0), self.value.1);
-        for v in self.sealed.iter().map(|f| f.1).chain([value]) {
-            v.obj().map(&mut *mark);
-        }
+        Value::raw(Tag(self.value.0), self.value.1).obj().map(&mut *mark);
     }
 }
 
@@ -202,7 +178,9 @@ impl StandardModule {
     /// What a field holds at the start, if that is no object; nil, too, if there is no such field.
     fn value(&self, name: &[u8]) -> Value {
         match self.fields.iter().find(|f| *f.0 == *name) {
-            Some((_, Some((tag, payload)))) if Tag(*tag) != Tag::NATIVE_CLOSURE => Value::raw(Tag(*tag), *payload),
+            Some((_, Some((tag, payload)))) if Tag(*tag) != Tag::NATIVE_CLOSURE => {
+                Value::raw(Tag(*tag), *payload)
+            }
             _ => Value::NIL,
         }
     }
@@ -355,13 +333,6 @@ impl Vm {
     fn seal(&mut self, name: &[u8], value: Value, loader: Value) {
         let module = self.lua.crossing.parcel.modules.list.len() as u32;
         let standard = standard_module(name);
-        let mut sealed = Vec::new();
-        if let Some(t) = value.as_table()
-            && standard.is_none()
-        {
-            fields(self, t, |_, key, v| sealed.push((mix_value(key), v)));
-            sealed.sort_unstable_by_key(|f| f.0);
-        }
         let modules = &mut self.lua.crossing.parcel.modules;
         if name == b"string" {
             modules.string = Some(module);
@@ -371,7 +342,7 @@ impl Vm {
             name: name.into(),
             value: (value.tag().0, value.payload()),
             standard,
-            sealed,
+            root: None,
             arrived: Vec::new(),
             ours: Ours::These(BTreeSet::new()),
             print: None,
@@ -380,7 +351,8 @@ impl Vm {
         if let Some(t) = value.as_table()
             && standard.is_none()
         {
-            self.seal_inside(module, t, loader);
+            let root = self.seal_inside(module, t, loader);
+            self.lua.crossing.parcel.modules.list[module as usize].root = root;
         }
     }
 
@@ -425,9 +397,7 @@ impl Vm {
             // What the program has put into a table of the library, or into a module since it was sealed, is not there elsewhere.
             let is_as_it_was = match standard {
                 Some(standard) => standard.has(key.bytes(), v),
-                None => {
-                    vm.lua.crossing.parcel.modules.list[module as usize].has_sealed(mix_value(key.into()), v)
-                }
+                None => vm.inside_is_as_it_was(t, key.into(), v),
             };
             if !is_as_it_was {
                 return;
@@ -512,8 +482,8 @@ impl Vm {
         let name = self.intern_bytes(field)?;
         let now = self.raw_get_str(t, name);
         if let Some(n) = self.module_of(t) {
+            let at_first = self.at_first(n, name, now);
             let m = &mut self.lua.crossing.parcel.modules.list[n];
-            let at_first = m.at_first(field, mix_value(name.into()), now);
             match m.arrived.iter_mut().find(|a| a.0.same(name.into())) {
                 // Somebody here has written to it since.
                 Some(arrived) if ours_stay && !is_same(arrived.1, now) => return Ok(()),
@@ -527,6 +497,16 @@ impl Vm {
             self.raw_set_str(t, name, v)?;
         }
         Ok(())
+    }
+
+    /// What a field of a module was at first, if `now` is what it is. Of the library only what is the same everywhere is known.
+    fn at_first(&self, module: usize, field: Gc<LuaString>, now: Value) -> Value {
+        let m = &self.lua.crossing.parcel.modules.list[module];
+        match m.standard {
+            Some(standard) if standard.has(field.bytes(), now) => now,
+            Some(standard) => standard.value(field.bytes()),
+            None => self.first_value(m.root, field.into(), now),
+        }
     }
 
     fn module_of(&self, t: Gc<Table>) -> Option<usize> {
@@ -547,7 +527,8 @@ impl Vm {
         let m = &mut self.lua.crossing.parcel.modules.list[n];
         if !m.arrived.is_empty() {
             let told: HashSet<&[u8], foldhash::fast::FixedState> = fields.iter().copied().collect();
-            let is_told = |a: &(Value, Value, Value)| a.0.as_string().is_some_and(|s| told.contains(s.bytes()));
+            let is_told =
+                |a: &(Value, Value, Value)| a.0.as_string().is_some_and(|s| told.contains(s.bytes()));
             let (arrived, gone): (Vec<_>, Vec<_>) = m.arrived.drain(..).partition(is_told);
             m.arrived = arrived;
             for (name, _, at_first) in gone {
@@ -567,9 +548,11 @@ impl Vm {
 
     /// A fingerprint of a module, which changes when something in it does.
     pub(super) fn module_print(&mut self, module: u32) -> u64 {
-        match self.module_value(module).as_table() {
-            Some(t) => fingerprint(t).wrapping_add(self.inside_print(module)),
-            None => 0,
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
+        match (m.root, m.standard, self.module_value(module).as_table()) {
+            (Some(root), ..) => self.inside_print(module, root),
+            (None, Some(_), Some(t)) => fingerprint(t),
+            _ => 0,
         }
     }
 
@@ -592,7 +575,7 @@ impl Vm {
         }
         let changes: Arc<[Change]> = match m.standard {
             Some(standard) => self.standard_changes(t, standard),
-            None => self.sealed_changes(t, module),
+            None => self.sealed_changes(module),
         }
         .into();
         let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
@@ -625,43 +608,22 @@ impl Vm {
         changes
     }
 
-    fn sealed_changes(&mut self, t: Gc<Table>, module: u32) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let sealed = std::mem::take(&mut self.lua.crossing.parcel.modules.list[module as usize].sealed);
-        let mut still_there = 0;
-        fields(self, t, |_, key, v| {
-            let key_mix = mix_value(key);
-            let at = sealed.partition_point(|f| f.0 < key_mix);
-            let known = sealed.get(at).filter(|f| f.0 == key_mix);
-            still_there += known.is_some() as usize;
-            if known.is_some_and(|f| is_same(f.1, v)) {
-                return;
-            }
-            changes.push(match key.as_string() {
-                Some(name) => Change { field: name.bytes().into(), what: What::Set },
-                None => Change { field: key_text(key), what: What::Odd },
-            });
-        });
-        if still_there < sealed.len() {
-            changes.push(Change { field: self.removed_field(t, &sealed), what: What::Removed });
-        }
-        self.lua.crossing.parcel.modules.list[module as usize].sealed = sealed;
+    fn sealed_changes(&mut self, module: u32) -> Vec<Change> {
+        let root = self.lua.crossing.parcel.modules.list[module as usize].root;
+        let differ = root.map_or(Vec::new(), |root| self.fields_that_differ(root));
+        let change = |(key, v): (Value, Value)| {
+            let field = key.as_string().map_or_else(|| key_text(key), |name| name.bytes().into());
+            let what = match (key.as_string(), v.is_nil()) {
+                (_, true) => What::Removed,
+                (Some(_), false) => What::Set,
+                (None, false) => What::Odd,
+            };
+            Change { field, what }
+        };
+        let mut changes: Vec<Change> = differ.into_iter().map(change).collect();
+        // Which one a refusal names does not depend on hashes.
+        changes.sort_by(|a, b| (a.what as u8, &a.field).cmp(&(b.what as u8, &b.field)));
         changes
-    }
-
-    /// The name of a sealed field that `t` does not have any more, as far as a string with that hash can still be found.
-    fn removed_field(&mut self, t: Gc<Table>, sealed: &[(u64, Value)]) -> Arc<[u8]> {
-        let mut present = Vec::new();
-        fields(self, t, |_, key, _| present.push(mix_value(key)));
-        let gone: Vec<u64> = sealed.iter().map(|f| f.0).filter(|key| !present.contains(key)).collect();
-        // A dead key stays in its node until the table is rebuilt; a slot that is nil still has its name.
-        for slot in 0..shape::field_count(t.shape) {
-            let key = self.key_at(t.shape, slot);
-            if gone.contains(&mix_value(key.into())) {
-                return key.bytes().into();
-            }
-        }
-        b"?".as_slice().into()
     }
 }
 

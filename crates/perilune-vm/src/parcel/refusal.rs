@@ -397,7 +397,8 @@ mod tests {
         let script = include_str!("../../../../tests/parallel/crossing_remedies.lua");
         let variable = || Step::Upvalue { name: "n".into(), line: 1, assigned: 2 };
         let field = || Step::ModuleField { module: "m".into(), field: "f".into(), standard: false };
-        let stored = |in_loop| Reason::Stored { fields: String::new(), lines: vec![1], in_loop, in_module: false };
+        let stored =
+            |in_loop| Reason::Stored { fields: String::new(), lines: vec![1], in_loop, in_module: false };
         let function = Place { source: "program".into(), line: 1 };
         for (reason, step) in [
             (Reason::Assigned, variable()),

@@ -223,7 +223,9 @@ impl Vm {
         if !self.lua.crossing.parcel.received.meet(picture) {
             return false;
         }
-        let Some(applied) = self.lua.crossing.parcel.received.take_applied(picture.number) else { return true };
+        let Some(applied) = self.lua.crossing.parcel.received.take_applied(picture.number) else {
+            return true;
+        };
         let holds = self.still_applied(&applied);
         if holds {
             self.lua.crossing.parcel.received.give_applied(picture.number, applied);
