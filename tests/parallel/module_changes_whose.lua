@@ -132,6 +132,18 @@ print("put back", A(function() return config.opts.n, config.opts.name end))
 opts.n = 13
 print("written", A(function() return config.opts.n end))
 
+-- A function that is put back, and one that the module's own code keeps in its state.
+modules { funs = "local F = { kept = { one = { 1 } } } function F.f() return 'f' end function F.add(k, v) F.kept[k] = v end return F" }
+local funs <const> = require "funs"
+local state <const> = { 2 }
+funs.add("two", state)
+print("own state", A(function() return funs.f(), state[1], funs.kept.one[1], funs.kept.two end))
+local f <const> = funs.f
+funs.f = function() return "g" end
+print("another", A(function() return f(), funs.f() end))
+funs.f = f
+print("put back", A(function() return f(), funs.f(), f == funs.f end))
+
 -- A result brings what a task has set in a table that nobody has written here, and takes back nothing else.
 modules { fresh = "return { opts = { n = 1 }, deep = { er = { n = 1 } } }" }
 local fresh <const> = require "fresh"

@@ -83,11 +83,18 @@ fn metatable_of(t: Gc<Table>) -> Value {
     }
 }
 
+fn trace_fields(fields: &ById<Value>, mark: &mut impl FnMut(Obj)) {
+    for (key, v) in fields {
+        Value::raw(Tag(key.0), key.1).obj().map(&mut *mark);
+        v.obj().map(&mut *mark);
+    }
+}
+
 enum State {
     /// As it was when the module's `require` returned.
     Sealed,
-    /// The module's own code stored first. Roots: the tables that it led to, and by which keys.
-    Own(Box<[Value]>),
+    /// The module's own code stored first. What it was. Roots.
+    Own(Box<ById<Value>>),
     Written(Box<Written>),
 }
 
@@ -164,13 +171,10 @@ impl Inside {
         for &number in &self.stored_into[if all { 0 } else { self.old_stores }..] {
             match &self.list[number as usize].state {
                 State::Sealed => {}
-                State::Own(tables) => tables.iter().for_each(|v| _ = v.obj().map(&mut *mark)),
+                State::Own(was) => trace_fields(was, mark),
                 State::Written(written) => {
                     written.metatable.obj().map(&mut *mark);
-                    for (key, v) in &written.was {
-                        Value::raw(Tag(key.0), key.1).obj().map(&mut *mark);
-                        v.obj().map(&mut *mark);
-                    }
+                    trace_fields(&written.was, mark);
                 }
             }
         }
@@ -437,15 +441,10 @@ impl Vm {
         match inner.state {
             State::Own(_) => return,
             State::Sealed if !inner.is_root && !arriving && self.is_own_store(inner.module) => {
-                let mut tables = Vec::new();
-                all_fields(self, t, |key, v| {
-                    if v.tag() == Tag::TABLE {
-                        tables.extend([key, v]);
-                    }
-                });
+                let was = self.fields_by_id(t);
                 let inside = &mut self.lua.crossing.parcel.inside;
                 inside.stored_into.push(number);
-                inside.list[number as usize].state = State::Own(tables.into());
+                inside.list[number as usize].state = State::Own(Box::new(was));
                 return;
             }
             State::Sealed => self.note_what_was(number, !arriving),
@@ -457,16 +456,21 @@ impl Vm {
         }
     }
 
+    fn fields_by_id(&mut self, t: Gc<Table>) -> ById<Value> {
+        let mut fields = HashMap::default();
+        all_fields(self, t, |key, v| _ = fields.insert(id(key), v));
+        fields
+    }
+
     /// A table is written from now on; what it is now is what it was at first.
     fn note_what_was(&mut self, number: u32, by_us: bool) {
         let t = self.lua.crossing.parcel.inside.list[number as usize].table;
-        let mut was = HashMap::default();
-        all_fields(self, t, |key, v| _ = was.insert(id(key), v));
+        let was = self.fields_by_id(t);
         let inside = &mut self.lua.crossing.parcel.inside;
         let inner = &mut inside.list[number as usize];
-        if let State::Own(tables) = &inner.state {
+        if let State::Own(was) = &inner.state {
             // It may lead to them no more.
-            inside.held.extend(tables);
+            inside.held.extend(was.iter().flat_map(|(key, v)| [Value::raw(Tag(key.0), key.1), *v]));
         }
         let written = Written { was, metatable: metatable_of(t), by_us, times: 0 };
         inner.state = State::Written(Box::new(written));
@@ -476,16 +480,18 @@ impl Vm {
         }
     }
 
-    /// Whether a table, if it is a module or inside one and written, has had this field from the start.
+    /// Whether a table, if it is a module or inside one, has had this field from the start.
     pub(super) fn inside_is_as_it_was(&mut self, t: Gc<Table>, key: Value, v: Value) -> bool {
         let inside = &mut self.lua.crossing.parcel.inside;
         if inside.stored_into.is_empty() {
             return true;
         }
-        match inside.number(t).map(|n| &inside.list[n as usize].state) {
-            Some(State::Written(written)) => written.was.get(&id(key)).is_some_and(|was| is_same(*was, v)),
-            _ => true,
-        }
+        let was = match inside.number(t).map(|n| &inside.list[n as usize].state) {
+            Some(State::Written(written)) => &written.was,
+            Some(State::Own(was)) => was,
+            _ => return true,
+        };
+        was.get(&id(key)).is_some_and(|was| is_same(*was, v))
     }
 
     /// Whether the code that runs is a module's own.

@@ -410,6 +410,9 @@ impl Vm {
             }
         });
         for (field, inner) in tables {
+            if self.is_weak(inner) {
+                continue;
+            }
             let mut count = 0;
             fields(self, inner, |vm, key, v| {
                 let Some(key) = key.as_string() else { return };
@@ -433,11 +436,8 @@ impl Vm {
     /// The path to `v`, if it is part of a module.
     pub(super) fn known_path(&mut self, v: Value) -> Option<KnownPath> {
         let path = self.lua.crossing.parcel.modules.paths.get(&v.payload())?.clone();
-        if self.follow(&path).is_some_and(|found| found.same(v)) {
-            return Some(path);
-        }
-        self.lua.crossing.parcel.modules.paths.remove(&v.payload());
-        None
+        // It may be put back there.
+        self.follow(&path).filter(|found| found.same(v)).map(|_| path)
     }
 
     /// What a path leads to here.

@@ -400,7 +400,7 @@ impl Vm {
         let own = environments.first().copied();
         let mut reader = Reader::new(self, &snapshot.graph, environments, own, at + 1);
         (reader.keeps, reader.ours_stay) = (stays.globals, stays.modules);
-        let result = reader.entries(travelled);
+        let result = reader.begin().and_then(|()| reader.entries(travelled));
         reader.finish();
         self.truncate(at);
         result
@@ -462,6 +462,7 @@ impl<'v, 'g> Reader<'v, 'g> {
 
     /// Pushes the roots.
     fn roots(&mut self, graph: &Graph, travelled: &[Gc<Table>]) -> LuaResult<()> {
+        self.begin()?;
         for _ in 0..graph.roots {
             let v = self.value()?;
             self.vm.push(v);
@@ -473,9 +474,6 @@ impl<'v, 'g> Reader<'v, 'g> {
     /// Stores the entries.
     fn entries(&mut self, travelled: &[Gc<Table>]) -> LuaResult<()> {
         let Some(refs) = self.refs else { return self.complete() };
-        if !self.ours_stay && !refs.modules.is_empty() && self.vm.has_arrived() {
-            self.take_back(refs)?;
-        }
         for entry in &refs.entries {
             if let Entry::Rest { object } = entry {
                 self.rest(*object)?;
@@ -516,7 +514,16 @@ impl<'v, 'g> Reader<'v, 'g> {
         self.complete()
     }
 
-    /// What parcels before this one have told of its modules, and this one does not, is taken back.
+    /// What parcels before this one have told of its modules, and this one does not, is taken back: before anything is looked for in them.
+    fn begin(&mut self) -> LuaResult<()> {
+        match self.refs {
+            Some(refs) if !self.ours_stay && !refs.modules.is_empty() && self.vm.has_arrived() => {
+                self.take_back(refs)
+            }
+            _ => Ok(()),
+        }
+    }
+
     #[cold]
     fn take_back(&mut self, refs: &Refs) -> LuaResult<()> {
         for module in 0..refs.modules.len() as u32 {
