@@ -75,6 +75,11 @@ fn id(v: Value) -> Id {
     (v.tag().0, v.payload())
 }
 
+/// Whether anybody may store into a table.
+fn may_change(t: Gc<Table>) -> bool {
+    !(t.is_frozen() || t.is_in_island() || t.is_guarded())
+}
+
 fn metatable_of(t: Gc<Table>) -> Value {
     match t.metatable.is_null() {
         true => Value::NIL,
@@ -245,7 +250,7 @@ struct Text {
 impl Vm {
     /// Watches a module that is being sealed, and the tables inside it. Gives its number, if it can be changed at all. `loader`: what has made it, nil if that is not known.
     pub(super) fn seal_inside(&mut self, module: u32, root: Gc<Table>, loader: Value) -> Option<u32> {
-        if root.is_frozen() || root.is_in_island() || root.is_guarded() {
+        if !may_change(root) {
             return None;
         }
         let loader = loader.lua_proto().map(|p| match p.line_defined {
@@ -397,7 +402,7 @@ impl Vm {
 
     /// Whether a table that a module leads to is one inside it, and no other module's. `excepted`: values of `package.loaded` that are not sealed, once they have been looked for.
     fn may_be_inside(&mut self, t: Gc<Table>, root: Gc<Table>, excepted: &mut Option<Vec<u64>>) -> bool {
-        if t.is_frozen() || t.is_in_island() || t.is_guarded() {
+        if !may_change(t) {
             return false;
         }
         let inside = &mut self.lua.crossing.parcel.inside;
@@ -626,7 +631,7 @@ impl Vm {
             Some(State::Written(written)) => written.by_us,
             _ => false,
         };
-        (!t.is_frozen() && !t.is_in_island() && !t.is_guarded() && !(ours_stay && is_ours)).then_some(t)
+        (may_change(t) && !(ours_stay && is_ours)).then_some(t)
     }
 
     /// Stores what has arrived, and takes back what had and has not again.
