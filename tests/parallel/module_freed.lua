@@ -9,6 +9,6 @@ debug.setmetatable("", nil)
 string, package.loaded.string = nil, nil
 for _ = 1, 3 do collectgarbage() end
 local taken = {}
-for i = 1, 20000 do taken[i] = { i, { i } } end
+for i = 1, 2000 do taken[i] = { i, { i } } end
 print(pool:async(f, nil):await())
 pool:close()
