@@ -74,6 +74,25 @@ remedy("a variable behind a table",
   "local n, m = 0, {} m.count = function() n = n + 1 end pool:async(function(k) m[k]() end, 'count'):await()",
   "Pass its value as an argument and return the new one",
   "local n, m = 0, {} m.count = function(n) return n + 1 end n = pool:async(function(k, n) return m[k](n) end, 'count', n):await() return n")
+package.preload["remedied"] = function() return { opts = { n = 1 }, deep = { er = { n = 1 } } } end
+local into_module = "local conf = require 'remedied' conf.opts.t, conf.list = { 1 }, { 2 } "
+remedy("a table that the program has put into a module",
+  into_module .. "pool:async(function() conf.opts.t[1] = 5 end):await()",
+  "Pass conf.opts.t as an argument to get a copy to write to, and return that",
+  into_module .. "conf.opts.t = pool:async(function(t) t[1] = 5 return t end, conf.opts.t):await() return conf.opts.t[1]")
+remedy("a table in a field of a module",
+  "conf = require 'remedied' conf.list = { 2 } pool:async(function() table.insert(conf.list, 5) end):await()",
+  "Pass conf.list as an argument to get a copy to write to, and return that",
+  "conf = require 'remedied' conf.list = pool:async(function(list) table.insert(list, 5) return list end, conf.list):await() return #conf.list")
+remedy("a coroutine in a table of a module",
+  "local conf = require 'remedied' conf.opts.co = coroutine.create(print) local ok, e = pcall(pool.async, pool, function() return conf.opts.n end) conf.opts.co = nil error(e, 0)",
+  "field 'opts.co' of 'remedied', cannot go to another domain: it is a coroutine",
+  "local conf = require 'remedied' conf.opts.co = print return pool:async(function() return conf.opts.co == print end):await()")
+print("deep in a module", pool:async(function() local conf = require "remedied" return conf.deep.er.n end):await())
+do
+  local conf <const> = require "remedied"
+  print("stored there", pool:async(function() conf.deep.er.n = conf.deep.er.n + 1 return conf.deep.er.n end):await(), conf.deep.er.n)
+end
 remedy("a coroutine",
   "local co = coroutine.wrap(function() coroutine.yield(1) end) pool:async(function() return co() end):await()",
   "Send the function inside, and wrap it over there",

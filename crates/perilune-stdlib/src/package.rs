@@ -306,7 +306,7 @@ fn require(vm: &mut Vm) -> LuaResult<u32> {
         module = Value::TRUE;
         vm.set_index(loaded, key, module)?;
     }
-    vm.module_required(name.bytes(), module);
+    vm.module_required(name.bytes(), module, loader);
     vm.push(module);
     vm.push(data);
     Ok(2)

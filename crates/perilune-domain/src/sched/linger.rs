@@ -12,19 +12,31 @@
 //! Where the one who waits and the one who is waited for share a core, patience is what keeps the news from coming. So whoever brings news to one that sleeps leaves the number of
 //! its core ([`Linger::brought`]), and who waits on that core next time sleeps at once.
 //!
+//! # Moving
+//! The kernel puts a thread that is woken where it ran last, or beside who wakes it, unless it finds an idle core. So on a machine with something else to do, two that answer each other may share a core for
+//! ever, at four system calls and two switches for each answer, some 5 us, where two cores take 1 to 3 and less processor time. A worker thread that has found this [`SHARED`] times goes to another core itself: it takes
+//! the one that it is on out of its affinity mask, which makes the kernel move it, and puts it back. Whether that pays depends on what else runs there. So no two threads do it within [`PAUSE`], and each time that nothing comes within
+//! the patience after it doubles the pause up to [`LONGEST_PAUSE`] ([`Moves`]): what is vain costs a few thousandths of a core at most, and soon nothing.
+//!
 //! *Rejected.* To give a shared core up (`sched_yield`) and look again: the other goes on, and finds no sleeper to wake, so that a worker that is handed tasks one by one finds many at once; on two cores
 //! with a load of 24 that took 70 switches in place of 50,000 for 300,000 tasks, and a third of the time of processors. But whoever yields is behind everybody else for a slice, while one who sleeps is
 //! woken at once: the same programs took three times as long by the clock. To spin in the queue of tasks only, as pools do: answers between domains and to the main program would remain slow.
 
 use super::threads;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// About what a wake costs: then at most twice the best possible is spent.
 const PATIENCE: Duration = Duration::from_micros(20);
 /// Vain attempts are counted up to here; 2 to this power is the number of occasions left out.
 const MOST_VAIN: u8 = 6;
+
+/// After so many occasions on which a thread shared a core with who brought it news, it may move.
+const SHARED: u32 = 64;
+/// At least so long after the last move of any thread.
+const PAUSE: Duration = Duration::from_millis(4);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// How many threads are patient now.
 static PATIENT: AtomicUsize = AtomicUsize::new(0);
@@ -36,6 +48,73 @@ pub struct Linger {
     left_out: AtomicU8,
     /// One more than the core where news came from last; 0: not known.
     other: AtomicU32,
+    /// How often that was the core of whoever waits, if it may move; `None`: it may not.
+    shared: Option<AtomicU32>,
+}
+
+/// When threads may move to another core.
+struct Moves {
+    /// Nanoseconds on a clock that does not matter.
+    due: AtomicU64,
+    pause: AtomicU64,
+}
+
+static MOVES: Moves = Moves::new();
+
+impl Moves {
+    const fn new() -> Moves {
+        Moves { due: AtomicU64::new(0), pause: AtomicU64::new(PAUSE.as_nanos() as u64) }
+    }
+
+    /// Whether a thread may move now; then none may for a while.
+    fn take(&self, now: u64) -> bool {
+        let due = self.due.load(Ordering::Relaxed);
+        let next = now.saturating_add(self.pause.load(Ordering::Relaxed));
+        now >= due && self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// What came of it.
+    fn done(&self, has_paid: bool) {
+        let pause = match has_paid {
+            true => PAUSE.as_nanos() as u64,
+            false => (self.pause.load(Ordering::Relaxed) * 2).min(LONGEST_PAUSE.as_nanos() as u64),
+        };
+        self.pause.store(pause, Ordering::Relaxed);
+    }
+}
+
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
+
+/// Lets the calling thread go on on another core than this one. False: it may use no other.
+#[cold]
+fn leave(core: u32) -> bool {
+    const SIZE: usize = std::mem::size_of::<libc::cpu_set_t>();
+    if core as usize >= SIZE * 8 {
+        return false;
+    }
+    // SAFETY: a set of bits, none of which is set.
+    let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: writes no more than the set; the calling thread is 0.
+    if unsafe { libc::sched_getaffinity(0, SIZE, &raw mut all) } != 0 {
+        return false;
+    }
+    let mut others = all;
+    // SAFETY: the core is within the set.
+    let left = unsafe {
+        libc::CPU_CLR(core as usize, &mut others);
+        libc::CPU_COUNT(&others)
+    };
+    if left == 0 {
+        return false;
+    }
+    // SAFETY: reads the sets. The second one is what the thread had.
+    unsafe {
+        let moved = libc::sched_setaffinity(0, SIZE, &raw const others) == 0;
+        moved && libc::sched_setaffinity(0, SIZE, &raw const all) == 0
+    }
 }
 
 /// One more than the number of the core that the calling thread runs on; 0: not known.
@@ -45,11 +124,41 @@ pub fn core() -> u32 {
 }
 
 impl Linger {
+    /// For worker threads: they may move to another core.
+    pub fn that_moves() -> Linger {
+        Linger { shared: Some(AtomicU32::new(0)), ..Linger::default() }
+    }
+
     /// Waits a moment for `news`. False: none came, or it was not tried.
     ///
     /// To be called by one thread at a time.
     pub fn until(&self, news: impl Fn() -> bool) -> bool {
+        if self.shares_core()
+            && !news()
+            && self.is_to_move(&MOVES, cores(), now)
+            && leave(core().wrapping_sub(1))
+        {
+            // What brought news from that core says nothing any more.
+            self.other.store(0, Ordering::Relaxed);
+            let came = watch(&news);
+            MOVES.done(came);
+            return came;
+        }
         self.until_within(&PATIENT, cores(), news)
+    }
+
+    /// Whether the news came from the core that the calling thread runs on.
+    fn shares_core(&self) -> bool {
+        let other = self.other.load(Ordering::Relaxed);
+        other != 0 && other == core()
+    }
+
+    /// Whether whoever waits, and shares a core, is to move.
+    fn is_to_move(&self, moves: &Moves, cores: usize, now: impl Fn() -> u64) -> bool {
+        let Some(shared) = &self.shared else { return false };
+        let times = shared.load(Ordering::Relaxed).wrapping_add(1);
+        shared.store(times, Ordering::Relaxed);
+        times.is_multiple_of(SHARED) && cores > 1 && moves.take(now())
     }
 
     /// The news have come. To be called by whoever has brought them; costs a store.
@@ -66,8 +175,7 @@ impl Linger {
         if news() {
             return true;
         }
-        let other = self.other.load(Ordering::Relaxed);
-        if other != 0 && other == core() {
+        if self.shares_core() {
             return false;
         }
         let left_out = self.left_out.load(Ordering::Relaxed);
@@ -114,6 +222,53 @@ fn cores() -> usize {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    #[test]
+    fn who_shares_a_core_moves_now_and_then() {
+        let (linger, moves, clock) = (Linger::that_moves(), Moves::new(), Cell::new(1 << 40));
+        let ask = |linger: &Linger, cores| linger.is_to_move(&moves, cores, || clock.get());
+        let at: Vec<u32> = (1..=3 * SHARED).filter(|_| ask(&linger, 2)).collect();
+        assert_eq!(at, [SHARED], "and not again within the pause");
+        let asks = |linger: &Linger| (0..SHARED).any(|_| ask(linger, 2));
+        let mut pause = PAUSE.as_nanos() as u64;
+        // In vain: the pause that has begun stays, the next ones are longer.
+        for _ in 0..12 {
+            moves.done(false);
+            clock.set(clock.get() + pause - 1);
+            assert!(!asks(&linger));
+            clock.set(clock.get() + 1);
+            assert!(asks(&linger));
+            pause = (pause * 2).min(LONGEST_PAUSE.as_nanos() as u64);
+        }
+        moves.done(true);
+        clock.set(clock.get() + pause);
+        assert!(asks(&linger));
+        clock.set(clock.get() + PAUSE.as_nanos() as u64);
+        assert!(asks(&linger), "it pays again");
+        clock.set(clock.get() + LONGEST_PAUSE.as_nanos() as u64);
+        assert!(!(0..SHARED).any(|_| ask(&linger, 1)), "there is one core");
+        assert!(!asks(&Linger::default()), "not everybody may");
+    }
+
+    #[test]
+    fn a_thread_that_leaves_a_core_may_use_it_afterwards() {
+        let mask = || {
+            // SAFETY: as in `leave`.
+            let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+            // SAFETY: as there.
+            unsafe { libc::sched_getaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw mut all) };
+            // SAFETY: within the set.
+            (0..1024).filter(|&n| unsafe { libc::CPU_ISSET(n, &all) }).collect::<Vec<_>>()
+        };
+        let before = mask();
+        for core in 0..4 {
+            let has_others = before.iter().any(|&n| n != core);
+            assert_eq!(leave(core as u32), has_others);
+            assert_eq!(mask(), before);
+        }
+        assert!(!leave(u32::MAX));
+        assert_eq!(mask(), before);
+    }
 
     #[test]
     fn patience_is_lost_by_degrees_and_regained_at_once() {

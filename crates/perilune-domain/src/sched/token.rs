@@ -188,7 +188,7 @@ impl<F> Token<F> {
             returning: Mutex::new(VecDeque::new()),
             rest,
             activate,
-            pump: Linger::default(),
+            pump: Linger::that_moves(),
             root: Linger::default(),
         }
     }

@@ -8,6 +8,9 @@ pub fn core() -> u32 {
 }
 
 impl Linger {
+    pub fn that_moves() -> Linger {
+        Linger::default()
+    }
     pub fn brought(&self) {}
     pub fn brought_by(&self, _: u32) {}
     pub fn until(&self, news: impl Fn() -> bool) -> bool {

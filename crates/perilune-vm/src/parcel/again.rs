@@ -45,6 +45,8 @@ struct Arrived {
     graph: Weak<Graph>,
     /// A root while the graph is there.
     function: Value,
+    /// What had arrived in modules (`inside.rs`), if the function leads to some.
+    arrivals: Option<u64>,
 }
 
 /// What a domain keeps of them.
@@ -188,8 +190,11 @@ impl Vm {
             self.adopt_search(search)?;
         }
         self.ensure_stack(1)?;
+        let arrivals = self.lua.crossing.parcel.inside.arrivals;
         let again = &mut self.lua.crossing.parcel.again;
-        let known = again.arrived.iter().find(|a| std::ptr::eq(a.graph.as_ptr(), Arc::as_ptr(graph)));
+        let is_it = |a: &&Arrived| std::ptr::eq(a.graph.as_ptr(), Arc::as_ptr(graph));
+        let known = again.arrived.iter().find(is_it);
+        let known = known.filter(|a| a.arrivals.is_none_or(|then| then == arrivals));
         if let Some(function) = known.map(|a| a.function) {
             again.counts[1] += 1;
             self.push(function);
@@ -197,19 +202,24 @@ impl Vm {
         }
         let count = self.unpack_graph(graph, globals)?;
         let function = self.stack_get(self.nargs());
+        let arrivals = self.arrivals_for(graph);
         let list = &mut self.lua.crossing.parcel.again.arrived;
-        list.retain(|a| a.graph.strong_count() > 0);
+        list.retain(|a| a.graph.strong_count() > 0 && !is_it(&a));
         if list.len() >= MOST {
             list.remove(0);
         }
-        list.push(Arrived { graph: Arc::downgrade(graph), function });
+        list.push(Arrived { graph: Arc::downgrade(graph), function, arrivals });
         Ok(count)
     }
 }
 
-/// Whether a graph refers to nothing but prototypes and globals.
+/// Whether a graph refers to nothing but prototypes and globals, and changes no module: that has to be done for each task, whatever the one before has stored.
 fn has_functions_only(refs: &Refs) -> bool {
-    refs.known.is_empty()
+    let changes_modules = |graph: &Graph| {
+        graph.refs.as_ref().is_some_and(|refs| refs.entries.iter().any(|e| e.module().is_some()))
+    };
+    !refs.snapshots.iter().any(|s| changes_modules(&s.graph))
+        && refs.known.is_empty()
         && refs.modules.is_empty()
         && refs.pictures.is_empty()
         && refs.entries.is_empty()

@@ -361,6 +361,7 @@ impl Vm {
         // SAFETY: a live table of this heap, which is not frozen.
         unsafe { self.heap.unwatch(t.obj()) };
         self.search_may_change();
+        self.inside_store(t);
         let cache = &mut self.lua.crossing.parcel.cache;
         if let Some((number, _)) = cache.at.remove(&(t.address() as u64)) {
             cache.spoil(number);

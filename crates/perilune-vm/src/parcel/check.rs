@@ -16,6 +16,8 @@ struct Found {
     value: Value,
     /// The global; `None`: the captured variable.
     global: Option<Box<[u8]>>,
+    /// A module leads to it.
+    in_module: bool,
 }
 
 impl Packer<'_> {
@@ -61,6 +63,10 @@ impl Packer<'_> {
         if found.value.is_in_island() || t.is_guarded() || self.vm.known_path(found.value).is_some() {
             return None;
         }
+        // Deep inside a module, the other domain has one of its own.
+        if found.in_module && self.vm.is_inside(t) {
+            return None;
+        }
         match &store.by {
             None if self.has_newindex(t) => None,
             None => Some(found),
@@ -93,12 +99,14 @@ impl Packer<'_> {
             value = self.vm.environment_get(env, key);
             global = Some(name.clone());
         }
+        let mut in_module = false;
         for name in fields {
+            in_module |= self.vm.known_path(value).is_some();
             let t = value.as_table()?;
             let key = self.vm.intern_bytes(name).ok()?;
             value = self.vm.raw_get_str(t, key);
         }
-        Some(Found { value, global })
+        Some(Found { value, global, in_module })
     }
 
     fn refuse_store(
@@ -130,6 +138,6 @@ impl Packer<'_> {
             None => upvalue_step(&proto.upvalues[store.target.upvalue as usize], 0),
         });
         debug_assert!(found.value.tag() == Tag::TABLE);
-        self.refuse(Reason::Stored { fields, lines, in_loop: self.waits })
+        self.refuse(Reason::Stored { fields, lines, in_loop: self.waits, in_module: found.in_module })
     }
 }

@@ -286,18 +286,8 @@ impl Packer<'_> {
 
     // -- Weak tables ------------------------------------------------------------------------------------------------------------
 
-    fn weakness(&mut self, t: Gc<Table>) -> (bool, bool) {
-        if t.metatable.is_null() {
-            return (false, false);
-        }
-        // SAFETY: not null, and kept by the table.
-        let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
-        let mode = self.vm.find_str(mt, b"__mode");
-        mode.as_string().map_or((false, false), |s| (s.bytes().contains(&b'k'), s.bytes().contains(&b'v')))
-    }
-
     pub(super) fn is_weak(&mut self, t: Gc<Table>) -> bool {
-        self.weakness(t) != (false, false)
+        self.vm.is_weak(t)
     }
 
     /// The object met last is a weak table.
@@ -312,7 +302,7 @@ impl Packer<'_> {
 
     /// Whether the weak parts of an entry are in the crossing.
     fn is_kept(&mut self, t: Gc<Table>, key: Value, v: Value) -> bool {
-        let (keys, values) = self.weakness(t);
+        let (keys, values) = self.vm.weak_parts(t);
         let mut is_here = |v: Value| {
             let is_weak = matches!(
                 v.tag(),
@@ -488,6 +478,21 @@ impl crate::Vm {
             (Some(t), Ok(key)) => self.raw_get_str(t, key),
             _ => Value::NIL,
         }
+    }
+
+    /// Whether keys and values of a table are weak.
+    fn weak_parts(&mut self, t: Gc<Table>) -> (bool, bool) {
+        if t.metatable.is_null() {
+            return (false, false);
+        }
+        // SAFETY: not null, and kept by the table.
+        let mt = Value::from(unsafe { Gc::from_ptr(t.metatable) });
+        let mode = self.find_str(mt, b"__mode");
+        mode.as_string().map_or((false, false), |s| (s.bytes().contains(&b'k'), s.bytes().contains(&b'v')))
+    }
+
+    pub(super) fn is_weak(&mut self, t: Gc<Table>) -> bool {
+        self.weak_parts(t) != (false, false)
     }
 
     /// Whether instances with this metatable are finalised.

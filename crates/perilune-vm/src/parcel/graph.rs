@@ -109,10 +109,22 @@ pub(super) enum Entry {
     Global { environment: u32, name: Arc<[u8]> },
     /// A field of a module that has been written to: the receiver's gets the same value.
     Patch { module: u32, field: Arc<[u8]> },
+    /// A table inside a module that has been written to: the number of its fields that differ from what they were, the pairs, whether its metatable does, and that or nil.
+    Inside { module: u32, path: super::inside::Path },
     /// A field of a table that crosses in part.
     Field { object: u32, name: Arc<[u8]> },
     /// Keys and values of a table that has crossed in part, or is weak: their number, the pairs, its metatable or nil.
     Rest { object: u32 },
+}
+
+impl Entry {
+    /// The number of the module that it changes.
+    pub fn module(&self) -> Option<u32> {
+        match self {
+            Entry::Patch { module, .. } | Entry::Inside { module, .. } => Some(*module),
+            _ => None,
+        }
+    }
 }
 
 /// A picture that a graph refers to (`cache.rs`).

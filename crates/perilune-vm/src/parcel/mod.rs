@@ -18,7 +18,7 @@
 //! | `strings.rs` | large strings |
 //! | `unpack.rs` | back |
 //! | `snapshot.rs` | globals that travel with functions |
-//! | `modules.rs` | modules, found again by name |
+//! | `modules.rs`, `inside.rs` | modules, found again by name; tables inside them |
 //! | `search.rs` | what `require` finds them by |
 //! | `outside.rs` | what is in islands |
 //! | `refusal.rs` | what may not cross, and the texts that say so |
@@ -39,6 +39,7 @@ mod check;
 mod error;
 mod frozen;
 mod graph;
+mod inside;
 mod modules;
 mod origin;
 mod outside;
@@ -252,6 +253,7 @@ pub(crate) struct ParcelState {
     /// Snapshots that have arrived.
     instances: Vec<snapshot::Instance>,
     pub(crate) modules: modules::Modules,
+    inside: inside::Inside,
     searching: search::Searching,
     origins: origin::Origins,
     again: again::Again,
@@ -274,6 +276,8 @@ struct Kept {
     graph: std::sync::Weak<Graph>,
     /// Roots while the graph is there.
     values: Vec<Value>,
+    /// What [`inside::Inside::arrivals`] was, if the graph refers to modules.
+    arrivals: Option<u64>,
 }
 
 impl ParcelState {
@@ -291,6 +295,8 @@ impl ParcelState {
         }
         self.searching.trace(&mut mark);
         self.origins.trace(&mut mark);
+        self.modules.trace(all, &mut mark);
+        self.inside.trace(all, &mut mark);
         for v in self.kept.iter().filter(|k| k.graph.strong_count() > 0).flat_map(|k| &k.values) {
             v.obj().map(&mut mark);
         }
@@ -318,6 +324,8 @@ impl ParcelState {
         self.received.collected(major, ageing, &is_marked);
         self.strings.collected(major, ageing, &is_marked);
         self.cache.collected(major, ageing, &is_marked);
+        self.modules.collected(ageing);
+        self.inside.collected(ageing, &is_marked);
         if major {
             self.instances.retain_mut(|i| std::mem::replace(&mut i.used, false));
         }
@@ -487,8 +495,11 @@ impl Vm {
     /// As [`Vm::unpack`].
     pub fn unpack_once(&mut self, parcel: &Parcel) -> LuaResult<u32> {
         let Repr::Graph { graph, .. } = &parcel.values().0 else { return self.unpack(parcel) };
-        let kept = &self.lua.crossing.parcel.kept;
-        if let Some(kept) = kept.iter().find(|k| std::ptr::eq(k.graph.as_ptr(), Arc::as_ptr(graph))) {
+        let is_it = |k: &&Kept| std::ptr::eq(k.graph.as_ptr(), Arc::as_ptr(graph));
+        let arrivals = self.lua.crossing.parcel.inside.arrivals;
+        if let Some(kept) = self.lua.crossing.parcel.kept.iter().find(is_it)
+            && kept.arrivals.is_none_or(|then| then == arrivals)
+        {
             let values = kept.values.clone();
             self.ensure_stack(values.len())?;
             values.iter().for_each(|&v| self.push(v));
@@ -497,8 +508,17 @@ impl Vm {
         let count = self.unpack(parcel)?;
         let top = self.nargs();
         let values = (top - count + 1..=top).map(|n| self.stack_get(n)).collect();
-        self.lua.crossing.parcel.kept.push(Kept { graph: Arc::downgrade(graph), values });
+        let arrivals = self.arrivals_for(graph);
+        let kept = &mut self.lua.crossing.parcel.kept;
+        kept.retain(|k| !is_it(&k));
+        kept.push(Kept { graph: Arc::downgrade(graph), values, arrivals });
         Ok(count)
+    }
+
+    /// What has to be the same for what a graph has become to be used again.
+    fn arrivals_for(&self, graph: &Graph) -> Option<u64> {
+        let has_modules = graph.refs.as_ref().is_some_and(|refs| refs.needs_search());
+        has_modules.then_some(self.lua.crossing.parcel.inside.arrivals)
     }
 
     /// Takes back what lies on the running frame's stack above its first `keep` values. Nothing of it stays in a slot that may become a register

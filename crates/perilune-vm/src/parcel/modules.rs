@@ -5,36 +5,38 @@
 //! found again as the metatable of a message, and a function of a module as a function of the receiver's own.
 //!
 //! # Sealing
-//! That is right as long as the module is what loading it makes. So each is *sealed* when its `require` returns: its fields are remembered, each as
-//! a 64-bit mix of key and value. Modules that were loaded before the program first used more than one domain are sealed then; what was
+//! That is right as long as the module is what loading it makes. So each is *sealed* when its `require` returns: it and the tables inside it are watched from then on (`inside.rs`), and what
+//! they were is noted before the first store. Modules that were loaded before the program first used more than one domain are sealed then; what was
 //! done to them before is taken for what they are. The tables of the standard library are compared with what the first state of the
 //! process had in them when it had opened its libraries.
 //!
-//! When a module is referred to, a sum over its fields tells in one pass whether anything changed. If so, the fields that did are looked for: they
+//! When a module is referred to, the number of stores that have been noticed (of a library's table, a sum over its fields) tells whether anything has changed. If so, the fields that differ are looked for: they
 //! go along if they could cross (and the receiver's module gets them), else the refusal names them.
 //!
-//! What this does not see: changes inside tables that are fields of a module (a method added to a class), changes of fields beyond the
-//! first [`MAX_FIELDS`], and what a module keeps in local variables, which is each domain's own by design. Fields of `package` and
+//! What this does not see: what a module keeps in local variables, which is each domain's own by design, and changes of fields of the library's tables beyond the first [`MAX_FIELDS`].
+//! Fields of `package` and
 //! `_G` are not compared: the former belong to the domain, the latter have rules of their own (`snapshot.rs`).
 //!
 //! # Addresses
-//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. What sealed fields held is kept alive in the
-//! registry, so that no new object can take its address and pass for it.
+//! The index from addresses to paths is a hint: a hit counts only if the path still leads to the value. Modules are roots,
+//! so that no new object can take the address of one and pass for it.
 
+use super::inside::Path;
 use crate::Vm;
 use crate::native::LuaResult;
-use crate::object::Table;
+use crate::object::{LuaString, Table};
 use crate::shape;
 use crate::value::{Gc, Tag, Value};
-use std::collections::HashMap;
+use perilune_heap::Obj;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// Fields of a module that are compared.
-const MAX_FIELDS: usize = 4096;
+pub(super) const MAX_FIELDS: usize = 4096;
 /// Fields of a module, or of a table in one, that are found again by path.
 const MAX_INDEXED: usize = 1024;
-/// Field of the registry with what was in sealed fields.
-const KEPT: &str = "_SEALED";
+/// So many fields of a module are remembered as written by this domain; of one with more, all are its own.
+const MAX_OURS: usize = 1024;
 
 /// What has been done to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,17 +67,54 @@ struct Module {
     name: Arc<[u8]>,
     value: Plain,
     standard: Option<&'static StandardModule>,
-    /// Mixes of key and of both, of the fields when it was sealed, in the order of the former.
-    sealed: Vec<(u64, u64)>,
+    /// Its number in the list of `inside.rs`, if it is a table that can be changed, and no library's.
+    root: Option<u32>,
+    /// Fields that have arrived from other domains: the key, what arrived last, and what was there at first. Roots.
+    arrived: Vec<(Value, Value, Value)>,
+    ours: Ours,
     /// The fingerprint that `changes` belongs to.
     print: Option<u64>,
     changes: Arc<[Change]>,
+}
+
+/// Which fields of a module this domain has written to and sent to others.
+enum Ours {
+    These(BTreeSet<Arc<[u8]>>),
+    All,
+}
+
+impl Ours {
+    fn contains(&self, field: &[u8]) -> bool {
+        match self {
+            Ours::These(names) => names.contains(field),
+            Ours::All => true,
+        }
+    }
+
+    fn add<'a>(&mut self, fields: impl Iterator<Item = &'a Arc<[u8]>>) {
+        if let Ours::These(names) = self {
+            names.extend(fields.cloned());
+            if names.len() > MAX_OURS {
+                *self = Ours::All;
+            }
+        }
+    }
+}
+
+impl Module {
+    fn trace(&self, mark: &mut impl FnMut(Obj)) {
+        Value::raw(Tag(self.value.0), self.value.1).obj().map(&mut *mark);
+    }
 }
 
 /// A domain's modules.
 #[derive(Default)]
 pub(crate) struct Modules {
     list: Vec<Module>,
+    /// How many of the list a collection has made old.
+    old: usize,
+    /// Tables of the list, by address.
+    tables: HashSet<u64, foldhash::fast::FixedState>,
     paths: HashMap<u64, KnownPath, foldhash::fast::FixedState>,
     /// Whether modules are sealed at all: not before the program uses more than one domain.
     active: bool,
@@ -89,6 +128,26 @@ impl Modules {
     #[inline(always)]
     pub fn may_know(&self, v: Value) -> bool {
         self.paths.contains_key(&v.payload())
+    }
+
+    /// Whether the table with this address is a module.
+    pub fn is_module(&self, table: u64) -> bool {
+        self.tables.contains(&table)
+    }
+
+    /// Reports the roots. `all`: also what an earlier collection has made old.
+    pub fn trace(&self, all: bool, mark: &mut impl FnMut(Obj)) {
+        self.list[if all { 0 } else { self.old }..].iter().for_each(|m| m.trace(mark));
+        for v in self.list.iter().flat_map(|m| &m.arrived).flat_map(|a| [a.0, a.1, a.2]) {
+            v.obj().map(&mut *mark);
+        }
+    }
+
+    /// At the end of a collection.
+    pub fn collected(&mut self, ageing: bool) {
+        if ageing {
+            self.old = self.list.len();
+        }
     }
 }
 
@@ -115,6 +174,18 @@ impl StandardModule {
     }
 }
 
+impl StandardModule {
+    /// What a field holds at the start, if that is no object; nil, too, if there is no such field.
+    fn value(&self, name: &[u8]) -> Value {
+        match self.fields.iter().find(|f| *f.0 == *name) {
+            Some((_, Some((tag, payload)))) if Tag(*tag) != Tag::NATIVE_CLOSURE => {
+                Value::raw(Tag(*tag), *payload)
+            }
+            _ => Value::NIL,
+        }
+    }
+}
+
 /// A value that means the same in every domain, or a native closure by its native function.
 fn same_everywhere(v: Value) -> Option<Plain> {
     match v.tag() {
@@ -124,6 +195,11 @@ fn same_everywhere(v: Value) -> Option<Plain> {
         Tag::NATIVE_CLOSURE => v.as_native().map(|n| (v.tag().0, n as *const _ as u64)),
         _ => None,
     }
+}
+
+/// Whether two values are the same; strings, if they have the same text.
+pub(super) fn is_same(a: Value, b: Value) -> bool {
+    a.same(b) || matches!((a.as_string(), b.as_string()), (Some(a), Some(b)) if a.bytes() == b.bytes())
 }
 
 fn mix_value(v: Value) -> u64 {
@@ -237,16 +313,16 @@ impl Vm {
         let rank = |name: &[u8]| (name == b"_G", standard_module(name).is_none());
         found.sort_by(|a, b| rank(&a.0).cmp(&rank(&b.0)).then_with(|| a.0.cmp(&b.0)));
         for (name, value) in found {
-            self.seal(&name, value);
+            self.seal(&name, value, Value::NIL);
         }
     }
 
-    /// To be called when `require` has loaded a module.
-    pub fn module_required(&mut self, name: &[u8], value: Value) {
+    /// To be called when `require` has loaded a module by this loader.
+    pub fn module_required(&mut self, name: &[u8], value: Value, loader: Value) {
         if self.lua.crossing.parcel.modules.active
             && !self.lua.crossing.parcel.modules.list.iter().any(|m| *m.name == *name)
         {
-            self.seal(name, value);
+            self.seal(name, value, self.called_loader(loader));
         }
     }
 
@@ -254,36 +330,30 @@ impl Vm {
         self.get_field(self.registry(), "_LOADED").ok()?.as_table()
     }
 
-    fn seal(&mut self, name: &[u8], value: Value) {
+    fn seal(&mut self, name: &[u8], value: Value, loader: Value) {
         let module = self.lua.crossing.parcel.modules.list.len() as u32;
         let standard = standard_module(name);
+        let modules = &mut self.lua.crossing.parcel.modules;
         if name == b"string" {
-            self.lua.crossing.parcel.modules.string = Some(module);
+            modules.string = Some(module);
         }
-        let mut sealed = Vec::new();
-        let mut kept = vec![value];
-        if let Some(t) = value.as_table()
-            && standard.is_none()
-        {
-            fields(self, t, |_, key, v| {
-                let key = mix_value(key);
-                sealed.push((key, mix(key, v)));
-                kept.push(v);
-            });
-            sealed.sort_unstable();
-        }
-        // Only to keep them alive; without memory for that, an address might be taken for another one's.
-        if standard.is_none() {
-            let _ = self.keep(name, &kept);
-        }
-        self.lua.crossing.parcel.modules.list.push(Module {
+        modules.tables.extend(value.as_table().map(|t| t.address() as u64));
+        modules.list.push(Module {
             name: name.into(),
             value: (value.tag().0, value.payload()),
             standard,
-            sealed,
+            root: None,
+            arrived: Vec::new(),
+            ours: Ours::These(BTreeSet::new()),
             print: None,
             changes: Arc::new([]),
         });
+        if let Some(t) = value.as_table()
+            && standard.is_none()
+        {
+            let root = self.seal_inside(module, t, loader);
+            self.lua.crossing.parcel.modules.list[module as usize].root = root;
+        }
     }
 
     /// Seals what is loaded, and makes paths to it known: before packing.
@@ -309,23 +379,6 @@ impl Vm {
         }
     }
 
-    pub(super) fn keep(&mut self, name: &[u8], values: &[Value]) -> LuaResult<()> {
-        let registry = self.registry();
-        let all = match self.get_field(registry, KEPT)?.as_table() {
-            Some(t) => t,
-            None => {
-                let t = self.new_table(0, 8)?;
-                self.set_field(registry, KEPT, t.into())?;
-                t
-            }
-        };
-        let values: Vec<Value> = values.iter().copied().filter(|v| v.is_collectable()).collect();
-        let t = self.new_table(values.len(), 0)?;
-        self.raw_set_list(t, 1, &values)?;
-        let key = self.intern_bytes(name)?;
-        self.raw_set_str(all, key, t.into())
-    }
-
     /// Makes what is in a module known by path.
     fn index_module(&mut self, module: u32, value: Value) {
         self.add_path(value, || KnownPath { module, fields: [None, None] });
@@ -341,8 +394,12 @@ impl Vm {
             if count > MAX_INDEXED || (*name == *b"_G" && v.tag() != Tag::NATIVE_CLOSURE) {
                 return;
             }
-            // What the program has put into a table of the library is not there elsewhere.
-            if standard.is_some_and(|s| !s.has(key.bytes(), v)) {
+            // What the program has put into a table of the library, or into a module since it was sealed, is not there elsewhere.
+            let is_as_it_was = match standard {
+                Some(standard) => standard.has(key.bytes(), v),
+                None => vm.inside_is_as_it_was(t, key.into(), v),
+            };
+            if !is_as_it_was {
                 return;
             }
             vm.add_path(v, || KnownPath { module, fields: [Some(key.bytes().into()), None] });
@@ -353,11 +410,14 @@ impl Vm {
             }
         });
         for (field, inner) in tables {
+            if self.is_weak(inner) {
+                continue;
+            }
             let mut count = 0;
             fields(self, inner, |vm, key, v| {
                 let Some(key) = key.as_string() else { return };
                 count += 1;
-                if count <= MAX_INDEXED {
+                if count <= MAX_INDEXED && vm.inside_is_as_it_was(inner, key.into(), v) {
                     let field: &Arc<[u8]> = &field;
                     let fields = || [Some(field.clone()), Some(key.bytes().into())];
                     vm.add_path(v, || KnownPath { module, fields: fields() });
@@ -376,11 +436,8 @@ impl Vm {
     /// The path to `v`, if it is part of a module.
     pub(super) fn known_path(&mut self, v: Value) -> Option<KnownPath> {
         let path = self.lua.crossing.parcel.modules.paths.get(&v.payload())?.clone();
-        if self.follow(&path).is_some_and(|found| found.same(v)) {
-            return Some(path);
-        }
-        self.lua.crossing.parcel.modules.paths.remove(&v.payload());
-        None
+        // It may be put back there.
+        self.follow(&path).filter(|found| found.same(v)).map(|_| path)
     }
 
     /// What a path leads to here.
@@ -402,13 +459,100 @@ impl Vm {
         (m.name.clone(), m.standard.is_some())
     }
 
+    /// What `require` has returned for a module.
+    pub(super) fn module_value(&self, module: u32) -> Value {
+        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
+        Value::raw(Tag(tag), payload)
+    }
+
     /// A field of a module as it is now.
     pub(super) fn module_field(&mut self, module: u32, field: &[u8]) -> Value {
-        let (tag, payload) = self.lua.crossing.parcel.modules.list[module as usize].value;
-        let value = Value::raw(Tag(tag), payload);
-        match (value.as_table(), self.intern_bytes(field)) {
-            (Some(t), Ok(key)) => self.raw_get_str(t, key),
-            _ => Value::NIL,
+        let value = self.module_value(module);
+        self.find_str(value, field)
+    }
+
+    /// A field of a module has arrived. It is stored, but if `ours_stay` and this domain has written to it.
+    pub(super) fn module_field_arrives(
+        &mut self,
+        t: Gc<Table>,
+        field: &[u8],
+        v: Value,
+        ours_stay: bool,
+    ) -> LuaResult<()> {
+        let name = self.intern_bytes(field)?;
+        let now = self.raw_get_str(t, name);
+        if let Some(n) = self.module_of(t) {
+            let at_first = self.at_first(n, name, now);
+            let m = &mut self.lua.crossing.parcel.modules.list[n];
+            match m.arrived.iter_mut().find(|a| a.0.same(name.into())) {
+                // Somebody here has written to it since.
+                Some(arrived) if ours_stay && !is_same(arrived.1, now) => return Ok(()),
+                Some(arrived) => arrived.1 = v,
+                None if ours_stay && (!is_same(at_first, now) || m.ours.contains(field)) => return Ok(()),
+                None => m.arrived.push((name.into(), v, at_first)),
+            }
+        }
+        if !is_same(now, v) {
+            self.lua.crossing.parcel.inside.arrivals += 1;
+            self.raw_set_str(t, name, v)?;
+        }
+        Ok(())
+    }
+
+    /// What a field of a module was at first, if `now` is what it is. Of the library only what is the same everywhere is known.
+    fn at_first(&self, module: usize, field: Gc<LuaString>, now: Value) -> Value {
+        let m = &self.lua.crossing.parcel.modules.list[module];
+        match m.standard {
+            Some(standard) if standard.has(field.bytes(), now) => now,
+            Some(standard) => standard.value(field.bytes()),
+            None => self.first_value(m.root, field.into(), now),
+        }
+    }
+
+    fn module_of(&self, t: Gc<Table>) -> Option<usize> {
+        let value = Value::from(t);
+        let modules = &self.lua.crossing.parcel.modules;
+        modules.list.iter().position(|m| m.value == (value.tag().0, value.payload()))
+    }
+
+    /// Whether anything has arrived in modules here that may have to be taken back.
+    pub(super) fn has_arrived(&self) -> bool {
+        self.lua.crossing.parcel.inside.arrivals != 0
+    }
+
+    /// Takes back what has arrived in a module and a parcel that refers to it does not tell: `fields` and `paths` are what it does.
+    pub(super) fn take_back(&mut self, module: Value, fields: &[&[u8]], paths: &[&Path]) -> LuaResult<()> {
+        let Some(t) = module.as_table() else { return Ok(()) };
+        let Some(n) = self.module_of(t) else { return Ok(()) };
+        let m = &mut self.lua.crossing.parcel.modules.list[n];
+        if !m.arrived.is_empty() {
+            let told: HashSet<&[u8], foldhash::fast::FixedState> = fields.iter().copied().collect();
+            let is_told =
+                |a: &(Value, Value, Value)| a.0.as_string().is_some_and(|s| told.contains(s.bytes()));
+            let (arrived, gone): (Vec<_>, Vec<_>) = m.arrived.drain(..).partition(is_told);
+            m.arrived = arrived;
+            for (name, _, at_first) in gone {
+                if !is_same(self.raw_get(t, name), at_first) {
+                    self.lua.crossing.parcel.inside.arrivals += 1;
+                    self.raw_set(t, name, at_first)?;
+                }
+            }
+        }
+        self.inside_take_back(n as u32, paths)
+    }
+
+    /// The number of the module of this name.
+    pub(super) fn module_number(&self, name: &[u8]) -> Option<u32> {
+        self.lua.crossing.parcel.modules.list.iter().position(|m| *m.name == *name).map(|n| n as u32)
+    }
+
+    /// A fingerprint of a module, which changes when something in it does.
+    pub(super) fn module_print(&mut self, module: u32) -> u64 {
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
+        match (m.root, m.standard, self.module_value(module).as_table()) {
+            (Some(root), ..) => self.inside_print(module, root),
+            (None, Some(_), Some(t)) => fingerprint(t),
+            _ => 0,
         }
     }
 
@@ -420,21 +564,22 @@ impl Vm {
     /// The fingerprint of a module, and what has been changed in it since it was sealed.
     pub(super) fn module_changes(&mut self, module: u32) -> (u64, Arc<[Change]>) {
         let m = &self.lua.crossing.parcel.modules.list[module as usize];
-        let (tag, payload) = m.value;
-        let Some(t) = Value::raw(Tag(tag), payload).as_table() else { return (0, m.changes.clone()) };
+        let Some(t) = self.module_value(module).as_table() else { return (0, m.changes.clone()) };
         if matches!(&*m.name, b"_G" | b"package") {
             return (0, m.changes.clone());
         }
-        let print = fingerprint(t);
+        let print = self.module_print(module);
+        let m = &self.lua.crossing.parcel.modules.list[module as usize];
         if m.print == Some(print) {
             return (print, m.changes.clone());
         }
         let changes: Arc<[Change]> = match m.standard {
             Some(standard) => self.standard_changes(t, standard),
-            None => self.sealed_changes(t, module),
+            None => self.sealed_changes(module),
         }
         .into();
         let m = &mut self.lua.crossing.parcel.modules.list[module as usize];
+        m.ours.add(changes.iter().filter(|c| c.what == What::Set).map(|c| &c.field));
         m.print = Some(print);
         m.changes = changes.clone();
         (print, changes)
@@ -463,43 +608,22 @@ impl Vm {
         changes
     }
 
-    fn sealed_changes(&mut self, t: Gc<Table>, module: u32) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let sealed = std::mem::take(&mut self.lua.crossing.parcel.modules.list[module as usize].sealed);
-        let mut still_there = 0;
-        fields(self, t, |_, key, v| {
-            let key_mix = mix_value(key);
-            let at = sealed.partition_point(|f| f.0 < key_mix);
-            let known = sealed.get(at).filter(|f| f.0 == key_mix);
-            still_there += known.is_some() as usize;
-            if known.is_some_and(|f| f.1 == mix(key_mix, v)) {
-                return;
-            }
-            changes.push(match key.as_string() {
-                Some(name) => Change { field: name.bytes().into(), what: What::Set },
-                None => Change { field: key_text(key), what: What::Odd },
-            });
-        });
-        if still_there < sealed.len() {
-            changes.push(Change { field: self.removed_field(t, &sealed), what: What::Removed });
-        }
-        self.lua.crossing.parcel.modules.list[module as usize].sealed = sealed;
+    fn sealed_changes(&mut self, module: u32) -> Vec<Change> {
+        let root = self.lua.crossing.parcel.modules.list[module as usize].root;
+        let differ = root.map_or(Vec::new(), |root| self.fields_that_differ(root));
+        let change = |(key, v): (Value, Value)| {
+            let field = key.as_string().map_or_else(|| key_text(key), |name| name.bytes().into());
+            let what = match (key.as_string(), v.is_nil()) {
+                (_, true) => What::Removed,
+                (Some(_), false) => What::Set,
+                (None, false) => What::Odd,
+            };
+            Change { field, what }
+        };
+        let mut changes: Vec<Change> = differ.into_iter().map(change).collect();
+        // Which one a refusal names does not depend on hashes.
+        changes.sort_by(|a, b| (a.what as u8, &a.field).cmp(&(b.what as u8, &b.field)));
         changes
-    }
-
-    /// The name of a sealed field that `t` does not have any more, as far as a string with that hash can still be found.
-    fn removed_field(&mut self, t: Gc<Table>, sealed: &[(u64, u64)]) -> Arc<[u8]> {
-        let mut present = Vec::new();
-        fields(self, t, |_, key, _| present.push(mix_value(key)));
-        let gone: Vec<u64> = sealed.iter().map(|f| f.0).filter(|key| !present.contains(key)).collect();
-        // A dead key stays in its node until the table is rebuilt; a slot that is nil still has its name.
-        for slot in 0..shape::field_count(t.shape) {
-            let key = self.key_at(t.shape, slot);
-            if gone.contains(&mix_value(key.into())) {
-                return key.bytes().into();
-            }
-        }
-        b"?".as_slice().into()
     }
 }
 

@@ -753,6 +753,7 @@ impl<'v> Packer<'v> {
         refs.has_own_modules |= !standard;
         let n = push(&mut refs.modules, ModuleRef { name: name.clone() }) as u32;
         self.modules.push((module, print));
+        let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
         for change in changed.iter() {
             let step = || Step::ModuleField {
                 module: String::from_utf8_lossy(&name).into_owned(),
@@ -761,16 +762,17 @@ impl<'v> Packer<'v> {
             };
             let reason = match change.what {
                 super::modules::What::Set => {
-                    let by = self.trace.as_ref().map_or(ROOT, |trace| trace.current);
                     self.ask(Entry::Patch { module: n, field: change.field.clone() }, by, 0);
                     continue;
                 }
                 super::modules::What::Removed => Reason::Removed,
                 super::modules::What::Odd => Reason::OddField,
             };
-            let current = self.trace.as_ref().map_or(ROOT, |t| t.current);
-            self.at(current, step);
+            self.at(by, step);
             return self.refuse(reason);
+        }
+        for path in self.vm.inside_written(module) {
+            self.ask(Entry::Inside { module: n, path }, by, 0);
         }
         Ok(n)
     }
@@ -821,6 +823,7 @@ impl<'v> Packer<'v> {
                 let hold = self.hold_of_patch(&name, field);
                 self.value(v, Way { hold, strict: true })?;
             }
+            Entry::Inside { module, path } => self.inside_entry(*module, path, asked_by)?,
             Entry::Field { object, name } => self.field_entry(*object, name)?,
             Entry::Rest { object } => self.rest_entry(*object)?,
         }

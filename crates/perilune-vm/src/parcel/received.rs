@@ -12,6 +12,7 @@
 //! for a while are let go, and why a domain that has had nothing to do for a while and has many copies collects ([`crate::Vm::let_go_of_copies`]).
 
 use super::cache::Picture;
+use super::inside::Applied;
 use crate::Vm;
 use crate::value::{Tag, Value};
 use perilune_heap::Obj;
@@ -37,6 +38,8 @@ struct Instance {
     leaning: u32,
     /// A newer picture of the same has come: this one is no root, even while a parcel is being unpacked.
     is_replaced: bool,
+    /// What modules were when it had been made.
+    applied: Option<Applied>,
 }
 
 impl Instance {
@@ -90,6 +93,17 @@ impl Received {
         }
     }
 
+    /// What modules were when a picture's copies had been made; it goes to the caller, who makes them again or gives it back.
+    pub fn take_applied(&mut self, number: u64) -> Option<Applied> {
+        self.instances.get_mut(&number)?.applied.take()
+    }
+
+    pub fn give_applied(&mut self, number: u64, applied: Applied) {
+        if let Some(instance) = self.instances.get_mut(&number) {
+            instance.applied = Some(applied);
+        }
+    }
+
     /// A parcel is being unpacked until [`Received::end`].
     pub fn begin(&mut self) {
         self.unpacking += 1;
@@ -117,11 +131,11 @@ impl Received {
     }
 
     /// The copies that have been made of a picture.
-    pub fn put(&mut self, picture: &Arc<Picture>, objects: Box<[(u8, u64)]>) {
+    pub fn put(&mut self, picture: &Arc<Picture>, objects: Box<[(u8, u64)]>, applied: Option<Applied>) {
         let number = picture.number;
         self.young.push(number);
         if let Some(instance) = self.instances.get_mut(&number) {
-            (instance.objects, instance.is_whole) = (objects, true);
+            (instance.objects, instance.is_whole, instance.applied) = (objects, true, applied);
             (instance.idle, instance.is_replaced) = (0, false);
             return;
         }
@@ -133,8 +147,16 @@ impl Received {
         }
         let bytes = picture.graph.bytes();
         self.bytes += bytes;
-        let instance =
-            Instance { bytes, leans_on, objects, idle: 0, is_whole: true, leaning: 0, is_replaced: false };
+        let instance = Instance {
+            bytes,
+            leans_on,
+            objects,
+            idle: 0,
+            is_whole: true,
+            leaning: 0,
+            is_replaced: false,
+            applied,
+        };
         self.instances.insert(number, instance);
     }
 

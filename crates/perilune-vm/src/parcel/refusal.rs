@@ -105,6 +105,8 @@ pub enum Reason {
         lines: Vec<u32>,
         /// It is the body of a loop.
         in_loop: bool,
+        /// The variable holds a module, which is no copy as an argument either; what is stored into is in these fields of it.
+        in_module: bool,
     },
     /// A table with a finaliser, which would run on both sides.
     Finalizer,
@@ -188,7 +190,7 @@ impl Refusal {
                 )
             }
             (
-                Reason::Stored { fields, lines, in_loop },
+                Reason::Stored { fields, lines, in_loop, in_module },
                 Step::Upvalue { name, .. } | Step::Global { name, .. },
             ) => {
                 let what = match &last.step {
@@ -198,7 +200,11 @@ impl Refusal {
                     }
                     _ => format!("'{name}{fields}'"),
                 };
-                let name = if name == "?" { "it" } else { name };
+                let name = match (name.as_str(), in_module) {
+                    ("?", _) => "it".into(),
+                    (name, true) => format!("{name}{fields}"),
+                    (name, false) => name.into(),
+                };
                 let remedy = if *in_loop {
                     "Let pool:map or pool:parallel_reduce collect what the function returns, or use pl.array or pl.map for what all write to, or pl.per_domain for a cache in each domain".into()
                 } else {
@@ -391,7 +397,8 @@ mod tests {
         let script = include_str!("../../../../tests/parallel/crossing_remedies.lua");
         let variable = || Step::Upvalue { name: "n".into(), line: 1, assigned: 2 };
         let field = || Step::ModuleField { module: "m".into(), field: "f".into(), standard: false };
-        let stored = |in_loop| Reason::Stored { fields: String::new(), lines: vec![1], in_loop };
+        let stored =
+            |in_loop| Reason::Stored { fields: String::new(), lines: vec![1], in_loop, in_module: false };
         let function = Place { source: "program".into(), line: 1 };
         for (reason, step) in [
             (Reason::Assigned, variable()),

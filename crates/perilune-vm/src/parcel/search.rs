@@ -23,10 +23,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Names under which the functions that a [`Search`] was made of are kept alive; no module has such a name.
-const KEPT: &[u8] = b"\0search";
+/// Field of the registry with the functions that a [`Search`] was made of, which keeps them alive.
+const KEPT: &str = "_SEARCH";
 /// The same for what has arrived.
-const KEPT_ARRIVED: &[u8] = b"\0arrived";
+const KEPT_ARRIVED: &str = "_SEARCH_ARRIVED";
 /// Field of the registry with the searchers that a state has at the start.
 const STANDARD: &str = "_SEARCHERS";
 
@@ -239,6 +239,21 @@ impl Vm {
             Some(t) => (1..=self.raw_len(t)).map(|i| self.raw_get_int(t, i)).collect(),
             None => Vec::new(),
         }
+    }
+
+    /// Keeps values alive under this name, in place of those before.
+    fn keep(&mut self, name: &str, values: &[Value]) -> LuaResult<()> {
+        let values: Vec<Value> = values.iter().copied().filter(|v| v.is_collectable()).collect();
+        let t = self.new_table(values.len(), 0)?;
+        self.raw_set_list(t, 1, &values)?;
+        let registry = self.registry();
+        self.set_field(registry, name, t.into())
+    }
+
+    /// The function that a loader stands for, if it is one that has arrived and been called.
+    pub(super) fn called_loader(&self, loader: Value) -> Value {
+        let c = loader.as_native_closure().filter(|_| is_arrived(loader));
+        c.and_then(|c| c.upvalue(2)).unwrap_or(loader)
     }
 
     fn loader(&mut self, v: Value, what: &str) -> Loader {

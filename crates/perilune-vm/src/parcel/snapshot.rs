@@ -26,6 +26,7 @@
 //! when they cross, since it may never run.
 
 use super::graph::Graph;
+use super::inside::Applied;
 use super::modules::key_text;
 use super::pack::{Packed, Packer, Taken, Unit};
 use super::refusal::{Reason, Refusal, Role};
@@ -72,6 +73,8 @@ pub(super) struct Instance {
     pub tables: Vec<*mut Table>,
     /// Used since the last major collection.
     pub used: bool,
+    /// What modules were when it had been made.
+    pub applied: Option<Applied>,
 }
 
 /// What each domain has of its own.

@@ -50,6 +50,14 @@ impl Made {
     }
 }
 
+/// What of the receiver's stays as it is.
+struct Stays {
+    /// Globals that are there.
+    globals: bool,
+    /// What it has written into modules itself.
+    modules: bool,
+}
+
 /// Reads one graph.
 pub(super) struct Reader<'v, 'g> {
     pub(super) vm: &'v mut Vm,
@@ -71,6 +79,8 @@ pub(super) struct Reader<'v, 'g> {
     next_origin: usize,
     /// Globals that are there already stay what they are.
     keeps: bool,
+    /// What this domain has written into modules stays as it is.
+    ours_stay: bool,
     /// First of the graph's modules on the stack.
     modules: u32,
     shape: u32,
@@ -124,7 +134,9 @@ impl Vm {
                 let env = match globals {
                     Globals::Own => self.install(snapshot, false)?,
                     Globals::Module => self.install(snapshot, true)?,
-                    Globals::Task | Globals::Message => self.instance(snapshot, search)?,
+                    Globals::Task | Globals::Message => {
+                        self.instance(snapshot, search, globals == Globals::Message)?
+                    }
                 };
                 self.ensure_stack(graph.roots as usize + 4)?;
                 self.push(env.into());
@@ -145,7 +157,7 @@ impl Vm {
         }
         own = own.or(own_environments.first().copied());
         if own.is_none() && globals == Globals::Task && graph.names_globals() {
-            let env = self.instance(&EMPTY, None)?;
+            let env = self.instance(&EMPTY, None, false)?;
             self.ensure_stack(graph.roots as usize + 4)?;
             self.push(env.into());
             own = Some(env);
@@ -156,6 +168,7 @@ impl Vm {
         let mut reader = Reader::new(self, graph, environments, own, at + 1);
         reader.own_environments = own_environments;
         reader.comes_home = globals == Globals::Message;
+        reader.ours_stay = globals == Globals::Message;
         reader.keeps = globals == Globals::Module;
         let result = reader.roots(graph, &travelled);
         reader.finish();
@@ -194,7 +207,7 @@ impl Vm {
             }
         }
         for (n, Sent { picture, token, .. }) in sent.iter().enumerate() {
-            if needed[n] && !self.lua.crossing.parcel.received.meet(picture) {
+            if needed[n] && !self.is_here(picture) {
                 let base = self.nargs();
                 let token = token.as_ref().expect("as above");
                 let made = self.make_instance(picture, token, globals, search);
@@ -203,6 +216,21 @@ impl Vm {
             }
         }
         Ok(())
+    }
+
+    /// Whether what a picture shows has been made here, and is what making it again would give.
+    fn is_here(&mut self, picture: &Picture) -> bool {
+        if !self.lua.crossing.parcel.received.meet(picture) {
+            return false;
+        }
+        let Some(applied) = self.lua.crossing.parcel.received.take_applied(picture.number) else {
+            return true;
+        };
+        let holds = self.still_applied(&applied);
+        if holds {
+            self.lua.crossing.parcel.received.give_applied(picture.number, applied);
+        }
+        holds
     }
 
     /// The original of an object in a picture, if it has come home.
@@ -248,11 +276,13 @@ impl Vm {
         let mut reader = Reader::new(self, graph, Vec::new(), own, at + 1);
         reader.own_environments = environments;
         (reader.token, reader.alive) = (Some(token), alive);
+        reader.ours_stay = globals == Globals::Message;
         let result = reader.roots(graph, &travelled);
         let objects = reader.objects.iter().map(Made::known).collect();
         reader.finish();
         result?;
-        self.lua.crossing.parcel.received.put(picture, objects);
+        let applied = self.applied(graph);
+        self.lua.crossing.parcel.received.put(picture, objects, applied);
         Ok(())
     }
 
@@ -293,13 +323,22 @@ impl Vm {
     }
 
     /// The environment that a snapshot is here.
-    fn instance(&mut self, snapshot: &Arc<Snapshot>, search: Option<&Arc<Search>>) -> LuaResult<Gc<Table>> {
-        let known =
-            self.lua.crossing.parcel.instances.iter_mut().find(|i| Arc::ptr_eq(&i.snapshot, snapshot));
-        if let Some(instance) = known {
-            instance.used = true;
-            // SAFETY: a root as long as it is listed.
-            return Ok(unsafe { Gc::from_ptr(instance.tables[0]) });
+    fn instance(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        search: Option<&Arc<Search>>,
+        ours_stay: bool,
+    ) -> LuaResult<Gc<Table>> {
+        let is_it = |i: &Instance| Arc::ptr_eq(&i.snapshot, snapshot);
+        if let Some(at) = self.lua.crossing.parcel.instances.iter().position(is_it) {
+            let applied = self.lua.crossing.parcel.instances[at].applied.take();
+            if applied.as_ref().is_none_or(|applied| self.still_applied(applied)) {
+                let instance = &mut self.lua.crossing.parcel.instances[at];
+                (instance.used, instance.applied) = (true, applied);
+                // SAFETY: a root as long as it is listed.
+                return Ok(unsafe { Gc::from_ptr(instance.tables[0]) });
+            }
+            self.lua.crossing.parcel.instances.remove(at);
         }
         let refs = snapshot.graph.refs.as_deref();
         let count = refs.map_or(1, |r| r.environments.max(1)) as usize;
@@ -313,12 +352,24 @@ impl Vm {
             travelled.push(globals);
         }
         let tables = environments.iter().map(|t| t.ptr()).collect();
-        self.fill_snapshot(snapshot, environments, &travelled, search, false)?;
+        self.fill_snapshot(
+            snapshot,
+            environments,
+            &travelled,
+            search,
+            Stays { globals: false, modules: ours_stay },
+        )?;
         self.truncate(at);
         if self.lua.crossing.parcel.instances.len() >= MAX_INSTANCES {
             self.lua.crossing.parcel.instances.remove(0);
         }
-        self.lua.crossing.parcel.instances.push(Instance { snapshot: snapshot.clone(), tables, used: true });
+        let applied = self.applied(&snapshot.graph);
+        self.lua.crossing.parcel.instances.push(Instance {
+            snapshot: snapshot.clone(),
+            tables,
+            used: true,
+            applied,
+        });
         // SAFETY: just made, and listed.
         Ok(unsafe {
             Gc::from_ptr(
@@ -331,7 +382,8 @@ impl Vm {
     fn install(&mut self, snapshot: &Arc<Snapshot>, keeps: bool) -> LuaResult<Gc<Table>> {
         let count = snapshot.graph.refs.as_deref().map_or(1, |r| r.environments.max(1)) as usize;
         let globals = self.globals();
-        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count], None, keeps)?;
+        let stays = Stays { globals: keeps, modules: false };
+        self.fill_snapshot(snapshot, vec![globals; count], &vec![globals; count], None, stays)?;
         Ok(globals)
     }
 
@@ -341,14 +393,14 @@ impl Vm {
         environments: Vec<Gc<Table>>,
         travelled: &[Gc<Table>],
         search: Option<&Arc<Search>>,
-        keeps: bool,
+        stays: Stays,
     ) -> LuaResult<()> {
         let at = self.nargs();
         self.push_modules(&snapshot.graph, search)?;
         let own = environments.first().copied();
         let mut reader = Reader::new(self, &snapshot.graph, environments, own, at + 1);
-        reader.keeps = keeps;
-        let result = reader.entries(travelled);
+        (reader.keeps, reader.ours_stay) = (stays.globals, stays.modules);
+        let result = reader.begin().and_then(|()| reader.entries(travelled));
         reader.finish();
         self.truncate(at);
         result
@@ -391,6 +443,7 @@ impl<'v, 'g> Reader<'v, 'g> {
             comes_home: false,
             next_origin: 0,
             keeps: false,
+            ours_stay: false,
             modules,
             shape: shape::ROOT,
             token: None,
@@ -409,6 +462,7 @@ impl<'v, 'g> Reader<'v, 'g> {
 
     /// Pushes the roots.
     fn roots(&mut self, graph: &Graph, travelled: &[Gc<Table>]) -> LuaResult<()> {
+        self.begin()?;
         for _ in 0..graph.roots {
             let v = self.value()?;
             self.vm.push(v);
@@ -426,6 +480,10 @@ impl<'v, 'g> Reader<'v, 'g> {
                 self.fill()?;
                 continue;
             }
+            if let Entry::Inside { module, path } = entry {
+                self.inside(*module, path)?;
+                continue;
+            }
             let v = self.value()?;
             match entry {
                 Entry::Field { object, name } => {
@@ -434,7 +492,7 @@ impl<'v, 'g> Reader<'v, 'g> {
                         Value::raw(Tag::TABLE, self.objects[*object as usize].obj.as_ptr() as u64).gc();
                     self.vm.raw_set_field_const(t, name, v)?;
                 }
-                Entry::Rest { .. } => {}
+                Entry::Rest { .. } | Entry::Inside { .. } => {}
                 Entry::Global { environment, name } => {
                     if !v.is_nil() {
                         let name = self.vm.intern_bytes(name)?;
@@ -445,9 +503,8 @@ impl<'v, 'g> Reader<'v, 'g> {
                     }
                 }
                 Entry::Patch { module, field } => {
-                    let name = self.vm.intern_bytes(field)?;
                     if let Some(t) = self.module(*module).as_table() {
-                        self.vm.raw_set_str(t, name, v)?;
+                        self.vm.module_field_arrives(t, field, v, self.ours_stay)?;
                     }
                 }
             }
@@ -455,6 +512,50 @@ impl<'v, 'g> Reader<'v, 'g> {
         }
         debug_assert!(self.words.is_at_end());
         self.complete()
+    }
+
+    /// What parcels before this one have told of its modules, and this one does not, is taken back: before anything is looked for in them.
+    fn begin(&mut self) -> LuaResult<()> {
+        match self.refs {
+            Some(refs) if !self.ours_stay && !refs.modules.is_empty() && self.vm.has_arrived() => {
+                self.take_back(refs)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn take_back(&mut self, refs: &Refs) -> LuaResult<()> {
+        for module in 0..refs.modules.len() as u32 {
+            let (mut fields, mut paths) = (Vec::new(), Vec::new());
+            for entry in refs.entries.iter().filter(|e| e.module() == Some(module)) {
+                match entry {
+                    Entry::Patch { field, .. } => fields.push(&**field),
+                    Entry::Inside { path, .. } => paths.push(path),
+                    _ => {}
+                }
+            }
+            self.vm.take_back(self.module(module), &fields, &paths)?;
+        }
+        Ok(())
+    }
+
+    /// What the sender has written into a table inside a module.
+    #[cold]
+    fn inside(&mut self, module: u32, path: &super::inside::Path) -> LuaResult<()> {
+        let mut fields = Vec::new();
+        for _ in 0..self.words.next() {
+            let (key, v) = (self.value()?, self.value()?);
+            // As it is in tables.
+            let key = key.as_string().map_or(key, |s| self.vm.intern(s).into());
+            fields.push((key, v));
+        }
+        let metatable = if self.words.next() != 0 { Some(self.value()?) } else { None };
+        self.fill()?;
+        match self.vm.inside_receiver(self.module(module), path, self.ours_stay) {
+            Some(t) => self.vm.inside_arrives(t, &fields, metatable),
+            None => Ok(()),
+        }
     }
 
     /// Keys and values of a table that has come in part, and its metatable.
