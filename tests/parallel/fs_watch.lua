@@ -53,16 +53,16 @@ end
 
 print "-- waited for: a fiber, a loop, a select, a timeout"
 do
-  local w = assert(fs.watch(path "log"))
+  local w, seen = assert(fs.watch(path "log")), pl.channel.new()
   pl.scope(function(s)
     s:spawn(function()
-      for change in w do if change.kind == "written" then print "written" end end
+      for change in w do if change.kind == "written" then print "written" seen:send(true) end end
       print "the loop has ended"
     end)
     pl.sleep(0.01)
     print((select(2, pcall(w.recv, w)):match "the watch is being read already"))
     fs.write(path "log", "x")
-    pl.sleep(0.05)
+    assert(seen:recv(10))
     print(w:close(), w:close())
   end)
   print(w:recv())
