@@ -8,7 +8,7 @@ use super::inline::{Inlined, needs};
 use super::{EXITED, Lowering, Ty, Val};
 use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_vm::Tag;
-use perilune_vm::machine::{LEAVE, Log, Site, layout};
+use perilune_vm::machine::{Log, Site, layout};
 
 /// Whether tables have been called there.
 pub(super) fn calls_tables(site: &Site) -> bool {
@@ -76,14 +76,7 @@ impl<'a> Lowering<'a, '_> {
         let window = self.own_window(a);
         let other = self.exit_block(at, EXITED);
         let closure = self.function_of_table(at, other);
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
-        let own = self.load(types::I64, inst, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
-        self.unless(same, other);
-        let leave = self.exit_block(at, LEAVE);
-        self.try_leaving(leave);
-        self.has_registers(window + needs(log, arguments), leave);
+        let inst = self.instance_to_build((at, closure), log, window + needs(log, arguments), other);
         self.put_before_arguments(at, closure);
         self.build_here(at, Inlined { log, inst, window, arguments, ends: None, pcall: None, tails: 0 });
         self.come_back_from_built(at);

@@ -9,7 +9,7 @@ use crate::backend::clif::{Block, InstBuilder, condcodes::IntCC, types};
 use perilune_syntax::bytecode::RK_CONST;
 use perilune_syntax::{Instr, Op};
 use perilune_vm::Tag;
-use perilune_vm::machine::{EXITED, Ends, LEAVE, Operand, Operator, layout};
+use perilune_vm::machine::{EXITED, Ends, LEAVE, Log, Operand, Operator, layout};
 
 /// Whether machine code calls the metamethods of such an instruction itself.
 pub(super) fn is_called(i: Instr) -> bool {
@@ -341,6 +341,25 @@ impl Lowering<'_, '_> {
         self.now = None;
     }
 
+    /// The instance of the closure that instruction `at` calls, if it is the log's function, which is to be built in place on registers up to `end`; else goes to `other`. Behind it nothing leads out before the function begins.
+    pub(super) fn instance_to_build(
+        &mut self,
+        (at, closure): (usize, Val),
+        log: &Log,
+        end: usize,
+        other: Block,
+    ) -> Val {
+        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
+        let own = self.load(types::I64, inst, layout::INST_PROTO);
+        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
+        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
+        self.unless(same, other);
+        let leave = self.exit_block(at, LEAVE);
+        self.try_leaving(leave);
+        self.has_registers(end, leave);
+        inst
+    }
+
     /// Builds the metamethod that instruction `at` has always called in place of the call; whether it has. `closure` is the one that is called now.
     pub(super) fn inline_metamethod(
         &mut self,
@@ -355,15 +374,8 @@ impl Lowering<'_, '_> {
         }
         let count = arguments.len();
         let Some(log) = self.always_called(at, window, count) else { return false };
-        let inst = self.load(types::I64, closure, layout::CLOSURE_INST);
         let other = self.exit_block(at, EXITED);
-        let own = self.load(types::I64, inst, layout::INST_PROTO);
-        let wanted = self.b.ins().iconst(types::I64, log.function() as i64);
-        let same = self.b.ins().icmp(IntCC::Equal, own, wanted);
-        self.unless(same, other);
-        let leave = self.exit_block(at, LEAVE);
-        self.try_leaving(leave);
-        self.has_registers(window + needs(log, count), leave);
+        let inst = self.instance_to_build((at, closure), log, window + needs(log, count), other);
         self.pass(closure, arguments);
         let arguments = count;
         self.build_here(
