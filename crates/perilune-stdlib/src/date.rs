@@ -18,7 +18,7 @@ const WITH_O: &[u8] = b"deHImMSuUVwWy";
 /// Most bytes that one conversion specifier gives.
 const SPECIFIER_MAX: usize = 256;
 
-/// The clock that `time` of the C library reads, which takes a third of the time of the exact one.
+/// The clock that `time` of the C library reads, which takes half the time of the exact one.
 fn now() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_sec
 }
