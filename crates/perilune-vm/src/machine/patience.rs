@@ -1,6 +1,6 @@
 //! How many exits code may take before it is given up.
 //!
-//! Code that is made anew costs a third of a microsecond for each of its bytes, and an exit about as much or twice that. So large code may be left more often than small: until the exits have cost about as much as new code would.
+//! Code that is made anew costs a third of a microsecond for each of its bytes, and an exit is taken to cost about as much or twice that. So large code may be left more often than small: until the exits have cost about as much as new code would.
 //! And exits count only as far as they come fast: a program that runs for hours has all of them some time. What they cost by then is known from the clock. But where there have been twice as many as the code has bytes, they have cost more than code
 //! that knows them, however far from each other they were.
 //!
