@@ -47,12 +47,13 @@ mod numbers;
 mod paths;
 mod protect;
 mod registers;
+mod runtime;
 mod trials;
 mod unmade;
 mod varargs;
 
 use crate::backend::clif::{
-    AbiParam, Block, CallConv, FunctionBuilder, InstBuilder, MemFlagsData, SigRef, Signature, Variable,
+    AbiParam, Block, FunctionBuilder, InstBuilder, MemFlagsData, SigRef, Signature, Variable,
     condcodes::IntCC, types,
 };
 use crate::backend::{self, clif};
@@ -72,6 +73,7 @@ use perilune_syntax::operands::Registers;
 use perilune_syntax::{Op, Proto};
 use perilune_vm::machine::{EXITED, LEAVE, Log, MachineCode, Point, STAY, layout};
 use perilune_vm::{Kind, Tag};
+use runtime::Runtime;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -299,16 +301,8 @@ pub(crate) struct Lowering<'a, 'b> {
     changed: HashMap<usize, Registers>,
     /// Variables that closures may refer to ([`units::captured`]).
     captured: Registers,
-    step: SigRef,
     run: SigRef,
-    follow: SigRef,
-    floats_to_float: SigRef,
-    float_to_float: SigRef,
-    barrier: SigRef,
-    leaf_get: SigRef,
-    leaf_set: SigRef,
-    /// Signatures of leaves, by how many arguments they have.
-    leaves: HashMap<usize, SigRef>,
+    runtime: Runtime,
     vm: Variable,
     base: Variable,
     constants: Variable,
@@ -386,34 +380,7 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let (fixed, hoisted, places, made_before) =
             draft.map_or_else(Default::default, |d| (d.met, Some(d.hoisted), d.places, d.made));
         let captured = units::captured(proto, unit);
-        let mut step = Signature::new(CallConv::SystemV);
-        step.params = [types::I64; 4].map(AbiParam::new).to_vec();
-        step.returns = vec![AbiParam::new(types::I64)];
-        let step = b.import_signature(step);
         let run = b.import_signature(signature());
-        let mut follow = Signature::new(CallConv::SystemV);
-        follow.params = [types::I64; 2].map(AbiParam::new).to_vec();
-        follow.returns = vec![AbiParam::new(types::I64)];
-        let follow = b.import_signature(follow);
-        let mut floats = Signature::new(CallConv::SystemV);
-        floats.params = [types::F64; 2].map(AbiParam::new).to_vec();
-        floats.returns = vec![AbiParam::new(types::F64)];
-        let floats_to_float = b.import_signature(floats);
-        let mut float = Signature::new(CallConv::SystemV);
-        float.params = vec![AbiParam::new(types::F64)];
-        float.returns = vec![AbiParam::new(types::F64)];
-        let float_to_float = b.import_signature(float);
-        let mut barrier = Signature::new(CallConv::SystemV);
-        barrier.params = [types::I64; 3].map(AbiParam::new).to_vec();
-        let barrier = b.import_signature(barrier);
-        let mut leaf = Signature::new(CallConv::SystemV);
-        leaf.params = [types::I64; 3].map(AbiParam::new).to_vec();
-        leaf.returns = [types::I64; 2].map(AbiParam::new).to_vec();
-        let leaf_get = b.import_signature(leaf);
-        let mut leaf = Signature::new(CallConv::SystemV);
-        leaf.params = [types::I64; 5].map(AbiParam::new).to_vec();
-        leaf.returns = vec![AbiParam::new(types::I64)];
-        let leaf_set = b.import_signature(leaf);
         let own = proto.max_stack as usize;
         let room = if !task.callees.values().any(|log| is_inlinable(log)) {
             // A table that is called is one argument more.
@@ -446,15 +413,8 @@ impl<'a, 'b> Lowering<'a, 'b> {
             changed: loops.iter().map(|l| (l.head, changed(l))).collect(),
             loops,
             captured,
-            step,
             run,
-            follow,
-            floats_to_float,
-            float_to_float,
-            barrier,
-            leaf_get,
-            leaf_set,
-            leaves: HashMap::new(),
+            runtime: Runtime::default(),
             vm,
             base,
             constants,
@@ -684,20 +644,6 @@ impl<'a, 'b> Lowering<'a, 'b> {
 
     // -- Memory ------------------------------------------------------------------------------------------------------------------------
 
-    /// Calls a function of the program, at this address, of words, whose result is one: it does nothing to the frame but what is said there.
-    fn leaf(&mut self, address: usize, arguments: &[Val]) -> Val {
-        let b = &mut *self.b;
-        let signature = *self.leaves.entry(arguments.len()).or_insert_with(|| {
-            let mut signature = Signature::new(CallConv::SystemV);
-            signature.params = vec![AbiParam::new(types::I64); arguments.len()];
-            signature.returns = vec![AbiParam::new(types::I64)];
-            b.import_signature(signature)
-        });
-        let address = self.b.ins().iconst(types::I64, address as i64);
-        let call = self.b.ins().call_indirect(signature, address, arguments);
-        self.b.inst_results(call)[0]
-    }
-
     fn load(&mut self, ty: clif::Type, address: Val, offset: i32) -> Val {
         self.b.ins().load(ty, MemFlagsData::trusted(), address, offset)
     }
@@ -740,13 +686,11 @@ impl<'a, 'b> Lowering<'a, 'b> {
         let exit = match self.frame {
             0 => {
                 let pc = self.position(at);
-                let address = self.b.ins().iconst(types::I64, does as i64);
-                let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
-                self.b.inst_results(call)[0]
+                self.often(|this| this.leaf(does, &[vm, base, constants, pc]))
             }
             _ => {
                 let point = self.point(at, None, does, Default::default());
-                self.leaf(layout::step_at(), &[vm, base, point])
+                self.often(|this| this.leaf(layout::step_at(), &[vm, base, point]))
             }
         };
         let [on, out] = [(); 2].map(|()| self.b.create_block());

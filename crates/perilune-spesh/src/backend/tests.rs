@@ -195,6 +195,92 @@ fn a_function_that_ends_in_tail_calls_is_one_of_c() {
     free_at_once(code);
 }
 
+/// Changes whatever a function of C may change, and gives back two words made of its five.
+#[unsafe(naked)]
+unsafe extern "C" fn reckless() {
+    std::arch::naked_asm!(
+        "lea rax, [rdi + 2*rsi]",
+        "lea rax, [rax + 4*rdx]",
+        "lea rax, [rax + 8*rcx]",
+        "mov rdx, r8",
+        "mov r11, -1",
+        "mov rcx, r11",
+        "mov rsi, r11",
+        "mov rdi, r11",
+        "mov r8, r11",
+        "mov r9, r11",
+        "mov r10, r11",
+        "movq xmm0, r11",
+        "movq xmm1, r11",
+        "movq xmm2, r11",
+        "movq xmm3, r11",
+        "movq xmm4, r11",
+        "movq xmm5, r11",
+        "movq xmm6, r11",
+        "movq xmm7, r11",
+        "movq xmm8, r11",
+        "movq xmm9, r11",
+        "movq xmm10, r11",
+        "movq xmm11, r11",
+        "movq xmm12, r11",
+        "movq xmm13, r11",
+        "movq xmm14, r11",
+        "movq xmm15, r11",
+        "ret",
+    )
+}
+
+extern "C" fn difference(x: f64, y: f64) -> f64 {
+    x - y
+}
+
+#[test]
+fn a_rare_call_changes_no_register() {
+    let rare = |builder: &mut FunctionBuilder<'_>, of, function: usize, arguments: &[clif::Value]| {
+        let mut signature = Signature::new(CallConv::PreserveAll);
+        signature.params = [types::I64; 2].map(AbiParam::new).to_vec();
+        signature.params.extend(vec![AbiParam::new(of); arguments.len()]);
+        let signature = builder.import_signature(signature);
+        let data = clif::StackSlotData::new(clif::StackSlotKind::ExplicitSlot, target::RESULTS_SIZE, 3);
+        let slot = builder.create_sized_stack_slot(data);
+        let results = builder.ins().stack_addr(types::I64, slot, 0);
+        let [function, by] = [function, target::preserving as *const () as usize]
+            .map(|address| builder.ins().iconst(types::I64, address as i64));
+        let arguments: Vec<_> = [function, results].into_iter().chain(arguments.iter().copied()).collect();
+        builder.ins().call_indirect(signature, by, &arguments);
+        slot
+    };
+    // More of each kind than there are registers: all are taken.
+    const MANY: i64 = 20;
+    let build = |builder: &mut FunctionBuilder<'_>| {
+        let a = begin(builder)[0];
+        let ints: Vec<_> = (0..MANY).map(|n| builder.ins().iadd_imm_s(a, n * n)).collect();
+        let floats: Vec<_> = ints.iter().map(|&n| builder.ins().fcvt_from_sint(types::F64, n)).collect();
+        let slot = rare(builder, types::I64, reckless as *const () as usize, &ints[..5]);
+        let [one, other] = [0, 8].map(|at| builder.ins().stack_load(types::I64, types::I64, slot, at));
+        let slot = rare(builder, types::F64, difference as *const () as usize, &[floats[9], floats[2]]);
+        let less = builder.ins().stack_load(types::I64, types::F64, slot, target::FLOAT_RESULT);
+        let less = builder.ins().fcvt_to_sint(types::I64, less);
+        let mut sum = builder.ins().iadd(one, other);
+        sum = builder.ins().iadd(sum, less);
+        for (n, (int, float)) in ints.into_iter().zip(floats).enumerate() {
+            let float = builder.ins().fcvt_to_sint(types::I64, float);
+            let product = builder.ins().imul(int, float);
+            let product = builder.ins().imul_imm_s(product, n as i64 + 1);
+            sum = builder.ins().iadd(sum, product);
+        }
+        builder.ins().return_(&[sum]);
+    };
+    let compiled = backend().compile(signature(1), build).expect("compiles");
+    let memory = memory();
+    let code = memory.install(&compiled.bytes, Kind::Function).expect("there is room");
+    let of = |a: i64, n: i64| a + n * n;
+    let words = (0..4).map(|n| of(7, n) << n).sum::<i64>() + of(7, 4);
+    let products = (0..MANY).map(|n| of(7, n) * of(7, n) * (n + 1)).sum::<i64>();
+    assert_eq!(call1(&code, 7), words + (81 - 4) + products);
+    free_at_once(code);
+}
+
 #[test]
 fn constants_and_jump_tables_travel_with_the_code() {
     let build = |builder: &mut FunctionBuilder<'_>| {

@@ -66,11 +66,9 @@ impl Lowering<'_, '_> {
     /// A new table of this shape, with room for so many fields and elements.
     pub(super) fn allocate(&mut self, shape: u32, fields: usize, elements: usize) -> Value {
         let vm = self.b.use_var(self.vm);
-        let address = self.b.ins().iconst(types::I64, layout::new_table() as i64);
         let words = [shape as i64, fields as i64, elements as i64];
         let [shape, fields, elements] = words.map(|n| self.b.ins().iconst(types::I64, n));
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, shape, fields, elements]);
-        self.b.inst_results(call)[0]
+        self.leaf(layout::new_table(), &[vm, shape, fields, elements])
     }
 
     /// The value of this name is a table that has just been made.
@@ -202,9 +200,7 @@ impl Lowering<'_, '_> {
 
     /// Calls a leaf of four arguments, which says that it has done it, else goes to `slow`.
     fn ask(&mut self, leaf: usize, arguments: &[Value; 4], slow: Block) {
-        let address = self.b.ins().iconst(types::I64, leaf as i64);
-        let call = self.b.ins().call_indirect(self.step, address, arguments);
-        let done = self.b.inst_results(call)[0];
+        let done = self.leaf(leaf, arguments);
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
     }
@@ -249,9 +245,7 @@ impl Lowering<'_, '_> {
     pub(super) fn close_upvalues(&mut self, at: usize, a: usize, slow: Block) {
         let (vm, base) = (self.b.use_var(self.vm), self.b.use_var(self.base));
         let level = self.b.ins().iadd_imm_s(base, Self::slot(a) as i64);
-        let address = self.b.ins().iconst(types::I64, layout::close() as i64);
-        let call = self.b.ins().call_indirect(self.follow, address, &[vm, level]);
-        let done = self.b.inst_results(call)[0];
+        let done = self.leaf(layout::close(), &[vm, level]);
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
         if let Some(now) = &mut self.now {

@@ -156,9 +156,7 @@ impl<'a> Lowering<'a, '_> {
         self.b.switch_to_block(replaced);
         let vm = self.b.use_var(self.vm);
         let vm = self.copied(vm);
-        let address = self.b.ins().iconst(types::I64, layout::follow() as i64);
-        let call = self.b.ins().call_indirect(self.follow, address, &[vm, answer]);
-        let followed = self.b.inst_results(call)[0];
+        let followed = self.leaf(layout::follow(), &[vm, answer]);
         let is_base = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, followed, CODES as i64);
         let left = self.cold_block(1);
         self.b.ins().brif(is_base, moved, &[followed.into()], left, &[followed.into()]);
@@ -342,12 +340,10 @@ impl<'a> Lowering<'a, '_> {
         assert_eq!(self.frame, 0, "an inlined function ends by giving back");
         self.flush_all();
         let pc = self.position(at);
-        let address = self.b.ins().iconst(types::I64, layout::finish() as i64);
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let constants = self.constants();
         let [vm, base, constants] = [vm, base, constants].map(|v| self.copied(v));
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
-        let answer = self.b.inst_results(call)[0];
+        let answer = self.often(|this| this.leaf(layout::finish(), &[vm, base, constants, pc]));
         self.leave_with(answer);
         self.now = None;
     }

@@ -111,9 +111,8 @@ impl Lowering<'_, '_> {
 
     /// The same by this leaf.
     pub(super) fn get_by(&mut self, leaf: usize, at: usize, table: Value, key: Value, ty: Ty, slow: Block) {
-        let (vm, address) = (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, leaf as i64));
-        let call = self.b.ins().call_indirect(self.leaf_get, address, &[vm, table, key]);
-        let [payload, tag] = self.b.inst_results(call).try_into().expect("two results");
+        let vm = self.b.use_var(self.vm);
+        let [payload, tag] = self.words(leaf, &[vm, table, key]);
         let a = self.code(at).a() as usize;
         match ty.tag() {
             None => {
@@ -210,7 +209,7 @@ impl Lowering<'_, '_> {
 
     /// Stores by a leaf; what is known of tables afterwards is for the caller to say.
     pub(super) fn set_by(&mut self, leaf: usize, table: Value, key: Value, stored: &Stored, slow: Block) {
-        let (vm, address) = (self.b.use_var(self.vm), self.b.ins().iconst(types::I64, leaf as i64));
+        let vm = self.b.use_var(self.vm);
         let tag = self.b.ins().uextend(types::I64, stored.tag);
         let payload = match stored.known {
             Some(Tag::FLOAT) if self.b.func.dfg.value_type(stored.payload) == types::F64 => {
@@ -218,8 +217,7 @@ impl Lowering<'_, '_> {
             }
             _ => stored.payload,
         };
-        let call = self.b.ins().call_indirect(self.leaf_set, address, &[vm, table, key, payload, tag]);
-        let done = self.b.inst_results(call)[0];
+        let done = self.leaf(leaf, &[vm, table, key, payload, tag]);
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, done, NOT_DONE as i64);
         self.if_done(done, slow);
     }
@@ -436,10 +434,8 @@ impl Lowering<'_, '_> {
         }
         let (base, pc) = (self.own_base(), self.position(at));
         let done = self.b.ins().iconst(types::I64, done as i64);
-        let address = self.b.ins().iconst(types::I64, layout::collect() as i64);
         let [vm, base] = [vm, base].map(|v| self.copied(v));
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, pc, done]);
-        let exit = self.b.inst_results(call)[0];
+        let exit = self.leaf(layout::collect(), &[vm, base, pc, done]);
         let stays = self.b.ins().icmp_imm_u(IntCC::Equal, exit, STAY as i64);
         self.b.ins().brif(stays, on, &[], out, &[]);
         self.b.switch_to_block(out);

@@ -105,17 +105,32 @@ impl Lowering<'_, '_> {
         let unknown = self.aside();
         self.b.set_cold_block(unknown.block);
         let flags = self.load(types::I8, table, layout::OBJECT_FLAGS);
-        let flags = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
-        let known = self.b.ins().icmp_imm_u(IntCC::Equal, flags, 0);
+        let hidden = self.b.ins().band_imm_u(flags, layout::BORDER_UNKNOWN as i64);
+        let known = self.b.ins().icmp_imm_u(IntCC::Equal, hidden, 0);
         self.unless(known, unknown.block);
         let length = self.load(types::I32, table, layout::TABLE_LENGTH);
         let val = self.b.ins().uextend(types::I64, length);
+        // A hint of where the border is, as the interpreter leaves it.
+        let [note, noted] = [(); 2].map(|()| self.b.create_block());
+        let unmeasured = self.b.ins().band_imm_u(flags, layout::UNMEASURED as i64);
+        self.b.ins().brif(unmeasured, note, &[], noted, &[]);
+        self.b.switch_to_block(note);
+        let [clear, keep] = [(); 2].map(|()| self.b.create_block());
+        let capacity = self.load(types::I32, table, layout::TABLE_ROOM);
+        let half = self.b.ins().ushr_imm_u(capacity, 1);
+        let upper = self.b.ins().icmp(IntCC::UnsignedGreaterThan, length, half);
+        self.b.ins().brif(upper, clear, &[], keep, &[]);
+        self.b.switch_to_block(clear);
+        let flags = self.b.ins().band_imm_u(flags, !layout::UNMEASURED as i64);
+        self.store(flags, table, layout::OBJECT_FLAGS);
+        self.b.ins().jump(noted, &[]);
+        self.b.switch_to_block(keep);
+        self.b.ins().jump(noted, &[]);
+        self.b.switch_to_block(noted);
         self.define(a, Known { ty: Ty::Int, val });
         self.join_with(at, unknown, |this| {
             let vm = this.b.use_var(this.vm);
-            let address = this.b.ins().iconst(types::I64, layout::length() as i64);
-            let call = this.b.ins().call_indirect(this.follow, address, &[vm, table]);
-            let val = this.b.inst_results(call)[0];
+            let val = this.leaf(layout::length(), &[vm, table]);
             this.define(a, Known { ty: Ty::Int, val });
         });
     }
@@ -647,8 +662,7 @@ impl Lowering<'_, '_> {
         let same = self.b.ins().icmp(IntCC::Equal, epoch, current);
         self.b.ins().brif(same, done, &[], tell, &[]);
         self.b.switch_to_block(tell);
-        let address = self.b.ins().iconst(types::I64, layout::store_barrier() as i64);
-        self.b.ins().call_indirect(self.barrier, address, &[vm, object, at]);
+        let [] = self.words(layout::store_barrier(), &[vm, object, at]);
         self.b.ins().jump(done, &[]);
         self.b.switch_to_block(done);
     }

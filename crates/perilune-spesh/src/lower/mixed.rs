@@ -178,7 +178,7 @@ impl Lowering<'_, '_> {
                 self.b.ins().floor(quotient)
             }
             Operation::Mod => self.float_remainder(at, x, y),
-            Operation::Pow => self.by_function(layout::pow(), x, y),
+            Operation::Pow => self.by_function(layout::pow(), &[x, y]),
             Operation::Bits(_) => return None,
         })
     }
@@ -336,7 +336,7 @@ impl Lowering<'_, '_> {
         let base = self.b.use_var(self.base);
         let [x, y] =
             [i.a() as usize, i.b() as usize].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
-        let answer = self.leaf(layout::order(), &[x, y]);
+        let answer = self.often(|this| this.leaf(layout::order(), &[x, y]));
         let [strings, others] = [(); 2].map(|()| self.b.create_block());
         let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, answer, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, others, &[], strings, &[]);
@@ -355,9 +355,7 @@ impl Lowering<'_, '_> {
         let [x, y] = [x, y].map(|r| self.b.ins().iadd_imm_s(base, Self::slot(r) as i64));
         let [slow, known] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(slow);
-        let address = self.b.ins().iconst(types::I64, layout::equal() as i64);
-        let call = self.b.ins().call_indirect(self.follow, address, &[x, y]);
-        let holds = self.b.inst_results(call)[0];
+        let holds = self.leaf(layout::equal(), &[x, y]);
         let unknown = self.b.ins().icmp_imm_u(IntCC::Equal, holds, perilune_vm::machine::UNKNOWN as i64);
         self.b.ins().brif(unknown, slow, &[], known, &[]);
         self.b.switch_to_block(slow);

@@ -164,9 +164,7 @@ impl Lowering<'_, '_> {
             }
             b => self.b.ins().iconst(types::I64, b as i64 - 1),
         };
-        let address = self.b.ins().iconst(types::I64, quick.entry as usize as i64);
-        let call = self.b.ins().call_indirect(self.leaf_get, address, &[vm, arguments, count]);
-        let answer: [Value; 2] = self.b.inst_results(call).try_into().expect("two results");
+        let answer: [Value; 2] = self.words(quick.entry as usize, &[vm, arguments, count]);
         let done = self.b.ins().icmp_imm_u(IntCC::NotEqual, answer[1], UNKNOWN as i64);
         self.if_done(done, slow);
         if let (Effect::Stores, Some(now)) = (quick.effect, &mut self.now) {
@@ -294,9 +292,7 @@ impl Lowering<'_, '_> {
             }
             Intrinsic::Float(function) => {
                 let x = self.argument(first, slow);
-                let address = self.b.ins().iconst(types::I64, function as usize as i64);
-                let call = self.b.ins().call_indirect(self.float_to_float, address, &[x]);
-                float(self.b.inst_results(call)[0])
+                float(self.by_function(function as usize, &[x]))
             }
             Intrinsic::Floor | Intrinsic::Ceil => match self.known(first)? {
                 x if x.ty == Ty::Int => Some(x),

@@ -94,7 +94,7 @@ impl Lowering<'_, '_> {
             }
             Op::Pow | Op::PowK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
-                Known { ty: Ty::Float, val: self.by_function(layout::pow(), x, y) }
+                Known { ty: Ty::Float, val: self.by_function(layout::pow(), &[x, y]) }
             }
             Op::Add | Op::AddK | Op::AddI | Op::Sub | Op::SubK | Op::Mul | Op::MulK | Op::Div | Op::DivK => {
                 let [x, y] = [x, y].map(|n| self.float(n));
@@ -111,13 +111,6 @@ impl Lowering<'_, '_> {
         };
         self.define(a, result);
         true
-    }
-
-    /// What a function of the program, at this address, makes of two floats.
-    pub(super) fn by_function(&mut self, address: usize, x: Value, y: Value) -> Value {
-        let address = self.b.ins().iconst(types::I64, address as i64);
-        let call = self.b.ins().call_indirect(self.floats_to_float, address, &[x, y]);
-        self.b.inst_results(call)[0]
     }
 
     /// The divisor of instruction `at`, if it is a constant, above zero and whole.
@@ -162,7 +155,7 @@ impl Lowering<'_, '_> {
         let rest = self.b.ins().fcvt_from_sint(types::F64, rest);
         self.b.ins().jump(done, &[rest.into()]);
         self.b.switch_to_block(other);
-        let rest = self.by_function(layout::float_mod(), x, y);
+        let rest = self.by_function(layout::float_mod(), &[x, y]);
         self.b.ins().jump(done, &[rest.into()]);
         self.b.switch_to_block(done);
         result

@@ -19,11 +19,9 @@ impl Lowering<'_, '_> {
         }
         self.flush_all();
         let pc = self.position(at);
-        let address = self.b.ins().iconst(types::I64, layout::move_up() as i64);
         let [vm, base] = [self.vm, self.base].map(|v| self.b.use_var(v));
         let constants = self.constants();
-        let call = self.b.ins().call_indirect(self.step, address, &[vm, base, constants, pc]);
-        let base = self.b.inst_results(call)[0];
+        let base = self.leaf(layout::move_up(), &[vm, base, constants, pc]);
         let [on, out] = [(); 2].map(|()| self.b.create_block());
         self.b.set_cold_block(out);
         let moved = self.b.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, base, CODES as i64);

@@ -75,9 +75,10 @@ pub const UPVALUE_VALUE: i32 = offset_of!(Upval, v) as i32;
 pub const OBJECT_EPOCH: i32 = offset_of!(Header, epoch) as i32;
 /// From an object to its flags, 1 byte.
 pub const OBJECT_FLAGS: i32 = offset_of!(Header, flags) as i32;
-/// Flags of a table of which one is set if its border is not just its length ([`TABLE_LENGTH`]).
-pub const BORDER_UNKNOWN: u8 =
-    crate::table::TABLE_HOLES | crate::table::TABLE_INT_NODES | crate::table::TABLE_UNMEASURED;
+/// Flags of a table of which one is set if its border may not be its length ([`TABLE_LENGTH`]).
+pub const BORDER_UNKNOWN: u8 = crate::table::TABLE_HOLES | crate::table::TABLE_INT_NODES;
+/// Flag of a table whose border has not been asked for since it last had another size. Who asks a table without [`BORDER_UNKNOWN`] takes it away if the length is more than half of the capacity; no table in an island has it.
+pub const UNMEASURED: u8 = crate::table::TABLE_UNMEASURED;
 /// Flag of a string that is interned: no other interned string has the same text.
 pub const INTERNED: u8 = crate::object::STRING_INTERNED;
 /// From a string to the number that it has as the name of fields, 4 bytes; 0: it has named none in this domain, and no field of that name would be found.
