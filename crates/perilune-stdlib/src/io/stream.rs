@@ -29,6 +29,7 @@
 //! string.
 
 mod disk;
+mod pace;
 mod parking;
 
 use super::patience::Patience;
