@@ -211,7 +211,9 @@ impl Goal {
         match attempt() {
             Ok(None) => Ok(None),
             Ok(Some((fd, connected))) => {
-                let registration = poller::register(&fd).map_err(|e| Failure::from(e).of(what(&to)))?;
+                // That it has connected is told as room.
+                let known = if connected { poller::register_for_input(&fd) } else { poller::register(&fd) };
+                let registration = known.map_err(|e| Failure::from(e).of(what(&to)))?;
                 Ok(Some((Attempt { registration, fd, to, left: None }, connected)))
             }
             Err(error) => Err(Failure::from(error).of(what(&to))),

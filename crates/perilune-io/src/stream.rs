@@ -152,6 +152,8 @@ pub struct Output {
     /// What the session has sealed already. Goes before the buffer.
     sealed: Buffer,
     failed: Option<Broken>,
+    /// The poller tells when there is room.
+    is_told_of_room: bool,
     /// It is in a domain's list of what is put off.
     deferred: bool,
     /// No more may be written.
@@ -207,7 +209,7 @@ impl Stream {
     /// # Errors
     /// The poller cannot watch it.
     pub fn accepted(fd: OwnedFd, kind: &'static SharedKind, nodelay: bool) -> Result<Arc<Stream>, Errno> {
-        let registration = poller::register(&fd)?;
+        let registration = poller::register_for_input(&fd)?;
         Ok(Stream::with(fd, registration, kind, nodelay, Origin::Accepted))
     }
 
@@ -245,7 +247,7 @@ impl Stream {
         kind: &'static SharedKind,
         names: (String, String),
     ) -> Result<Arc<Stream>, Errno> {
-        let registration = poller::register(&fd)?;
+        let registration = poller::register_for_input(&fd)?;
         let fd = Some(Arc::new(fd));
         let ends = match side {
             Side::Read => (fd, None),
@@ -278,6 +280,7 @@ impl Stream {
                 buffer: Buffer::default(),
                 sealed: Buffer::default(),
                 failed: None,
+                is_told_of_room: false,
                 deferred: false,
                 ended: false,
                 shut_down: false,
@@ -524,6 +527,10 @@ impl Stream {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
+                    if let Err(error) = self.registration.awaits_room(fd, &mut output.is_told_of_room) {
+                        output.failed = Some(Broken::System(error));
+                        break;
+                    }
                     if slot.set_backlog() {
                         break;
                     }
@@ -569,7 +576,10 @@ impl Stream {
                     return Ok(Some(n));
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::AGAIN) => {
+                    self.registration.awaits_room(fd, &mut output.is_told_of_room)?;
+                    return Ok(None);
+                }
                 Err(error) => {
                     output.failed = Some(Broken::System(error));
                     return Err(error.into());

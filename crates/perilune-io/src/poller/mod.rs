@@ -53,6 +53,8 @@ pub use backend::{Wish, name as backend, wish};
 const BELL: u64 = u64::MAX;
 /// What is wanted to be told of a descriptor. Breaks are told always.
 const BITS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP);
+/// The same, as long as it has room.
+const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 /// How long who ends a registration waits for the poller at most. It is there at once, unless the machine has better to do; and what is closed is closed all the same.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often those are looked at that the kernel does not watch after a ring has failed.
@@ -186,6 +188,21 @@ impl Registration {
     }
 }
 
+impl Registration {
+    /// There was no room: it has to be told when there is some, which `is_told` says is so already. For one that was registered for input.
+    ///
+    /// # Errors
+    /// The kernel does not watch it any more.
+    pub fn awaits_room(&self, fd: &impl AsFd, is_told: &mut bool) -> Result<(), Errno> {
+        // A ring tells always.
+        if !*is_told && !self.poller.has_ring() {
+            self.poller.set.change(self.key, fd.as_fd(), BITS)?;
+        }
+        *is_told = true;
+        Ok(())
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
         self.end();
@@ -270,7 +287,15 @@ fn ring(bell: &OwnedFd) {
 /// # Errors
 /// It is one that nobody can wait for, a plain file; there are no descriptors or threads left; or the user may watch no more.
 pub fn register(fd: &impl AsFd) -> Result<Registration, Errno> {
-    Poller::get()?.register(fd.as_fd())
+    Poller::get()?.register(fd.as_fd(), BITS)
+}
+
+/// The same, of one that has room nearly always: that there is room again has to be told only from [`Registration::awaits_room`] on. Each byte that the other end of a Unix socket or a pipe takes would be told otherwise.
+///
+/// # Errors
+/// As of [`register`].
+pub fn register_for_input(fd: &impl AsFd) -> Result<Registration, Errno> {
+    Poller::get()?.register(fd.as_fd(), INPUT)
 }
 
 impl Poller {
@@ -317,7 +342,7 @@ impl Poller {
         Ok(Poller { set, state, lease: Lease::new(leases), bell, thread: OnceLock::new() })
     }
 
-    fn register(&'static self, fd: BorrowedFd<'_>) -> Result<Registration, Errno> {
+    fn register(&'static self, fd: BorrowedFd<'_>, bits: EventFlags) -> Result<Registration, Errno> {
         let source = Source::new();
         let mut state = self.state.lock();
         if state.door.is_some() {
@@ -329,7 +354,7 @@ impl Poller {
         let registration = Registration { source, key, poller: self };
         let Some(door) = &mut state.door else {
             drop(state);
-            (&self.set).add(key, fd)?;
+            self.set.add_for(key, fd, bits)?;
             return Ok(registration);
         };
         let rings = door.leave(Word::Add(key, fd.as_raw_fd()));
