@@ -101,12 +101,14 @@ impl DerefMut for InputGuard<'_> {
 }
 
 impl Drop for InputGuard<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.announcement.is_due = std::mem::take(&mut self.input.announces);
     }
 }
 
 impl Drop for Announcement<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.is_due {
             self.source.read.wake(Wakes::All);
@@ -315,6 +317,7 @@ impl Stream {
     }
 
     /// What has come.
+    #[inline]
     pub fn input(&self) -> InputGuard<'_> {
         let announcement = Announcement { source: self.source(), is_due: false };
         InputGuard { input: self.input.lock(), announcement }
@@ -737,29 +740,33 @@ impl Stream {
 
 impl Input {
     /// Where `wanted` begins in the buffer, if it is there. What was searched already is not searched again.
+    #[inline]
     pub fn find(&mut self, wanted: &[u8]) -> Option<usize> {
-        if self.searched.0 != wanted {
-            self.searched = (wanted.to_vec(), 0);
-        }
         let bytes = self.buffer.bytes();
-        let from = self.searched.1.min(bytes.len());
+        let goes_on = self.searched.1 > 0 && self.searched.0 == wanted;
+        let from = if goes_on { self.searched.1.min(bytes.len()) } else { 0 };
         let found = match wanted {
             [byte] => memchr::memchr(*byte, &bytes[from..]),
             _ => memchr::memmem::find(&bytes[from..], wanted),
         };
         if found.is_none() {
             self.searched.1 = (bytes.len() + 1).saturating_sub(wanted.len());
+            if self.searched.0 != wanted {
+                self.searched.0 = wanted.to_vec();
+            }
         }
         found.map(|at| at + from)
     }
 
     /// Hands the first `n` bytes out.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         self.buffer.consume(n);
         self.searched.1 = 0;
     }
 
     /// Whether it is open.
+    #[inline]
     pub fn is_open(&self) -> bool {
         self.fd.is_some()
     }
