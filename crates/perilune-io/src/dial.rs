@@ -216,6 +216,12 @@ impl Goal {
                 let registration = known.map_err(|e| Failure::from(e).of(what(&to)))?;
                 Ok(Some((Attempt { registration, fd, to, left: None }, connected)))
             }
+            Err(Errno::ADDRNOTAVAIL) => {
+                let text = format!(
+                    "cannot connect to {to}: no port of this machine is free for it, or the machine has no address of that kind; connections that are kept and used again need fewer ports"
+                );
+                Err(Failure::Of(text, Errno::ADDRNOTAVAIL))
+            }
             Err(error) => Err(Failure::from(error).of(what(&to))),
         }
     }
