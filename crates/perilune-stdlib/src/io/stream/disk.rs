@@ -159,12 +159,13 @@ pub fn pretend_that_disks_are_slow(span: Duration) {
     PRETENDED.store(u64::try_from(span.as_micros()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
 }
 
-pub(in crate::io) fn is_slow_pretended() -> bool {
+/// For tests: whether that is so.
+pub fn is_slow_pretended() -> bool {
     PRETENDED.load(Ordering::Relaxed) != 0
 }
 
 /// A helper takes the time that is pretended.
-pub(crate) fn pretend_to_be_slow() {
+pub fn pretend_to_be_slow() {
     let micros = PRETENDED.load(Ordering::Relaxed);
     if micros != 0 {
         std::thread::sleep(Duration::from_micros(micros));
