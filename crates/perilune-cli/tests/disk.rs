@@ -107,6 +107,28 @@ check("append", function()
   local f <close> = io.open("log", "a+")
   f:write "two\n" f:seek "set" assert(f:read "a" == "one\ntwo\n")
 end)
+local lfs = require "lfs"
+check("lfs.mkdir", function() assert(lfs.mkdir "d") end)
+check("lfs.link", function() assert(lfs.link("text", "d/one") and lfs.link("nothing", "d/two", true)) end)
+check("lfs.touch", function() assert(lfs.touch("d/one", 1000, 2000)) end)
+check("lfs.attributes", function()
+  assert(lfs.attributes("text", "modification") == 2000 and lfs.attributes "d/one".nlink == 2)
+  local _, message, code = lfs.attributes "d/two"
+  assert(code == 2 and message == "cannot obtain information from file 'd/two': No such file or directory", message)
+  assert(lfs.symlinkattributes("d/two", "mode") == "link" and lfs.symlinkattributes("d/two").target == "nothing")
+end)
+check("lfs.dir", function()
+  local names = {}
+  for name in lfs.dir "d" do names[#names + 1] = name end
+  table.sort(names)
+  assert(table.concat(names, " ") == ". .. one two")
+  local step, d <close> = lfs.dir "d"
+  assert(step(d) and d:next() and not d:close() and not pcall(d.next, d))
+  local ok, message = pcall(lfs.dir, "nothing")
+  assert(not ok and message:find "cannot open nothing: No such file or directory", message)
+end)
+os.remove "d/one" os.remove "d/two"
+check("lfs.rmdir", function() assert(lfs.rmdir "d" and not lfs.rmdir "d") end)
 print "done"
 "#;
     assert_eq!(run(&Folder::new(), "20", &format!("{BUSY}{source}")), "done\n");
