@@ -5,7 +5,7 @@ use crate::protected::write_error;
 use perilune_domain::Config;
 use perilune_domain::bundle::Files;
 use perilune_heap::HeapOptions;
-use perilune_io::Wish;
+use perilune_io::{Who, Wish};
 use perilune_spesh::Setup;
 use perilune_spesh::report::Decisions;
 use perilune_stdlib::Paths;
@@ -45,15 +45,16 @@ pub fn choose_poller() -> Result<(), String> {
         None => return Err(format!("PERILUNE_IO: '{word}' is none of 'auto', 'epoll' and 'uring'")),
     };
     perilune_io::wish(wish, |why| tell(&format!("PERILUNE_IO=uring: {why}")));
-    match variable("PERILUNE_IO_POLL").as_str() {
-        "" | "thread" => {}
-        "lease" if wish == Wish::Uring => {
+    let word = variable("PERILUNE_IO_POLL");
+    match Who::WORDS.iter().find(|(name, _)| *name == word) {
+        Some((_, Who::Workers)) if wish == Wish::Uring => {
             tell(
                 "PERILUNE_IO_POLL=lease: only with epoll; with PERILUNE_IO=uring a thread of its own waits for sockets",
             );
         }
-        "lease" => perilune_io::poll_by_workers(),
-        word => tell(&format!("PERILUNE_IO_POLL: '{word}' is neither 'thread' nor 'lease'")),
+        Some((_, who)) => perilune_io::wait_by(*who),
+        None if word.is_empty() => {}
+        None => tell(&format!("PERILUNE_IO_POLL: '{word}' is none of 'auto', 'thread' and 'lease'")),
     }
     if let Ok(millis) = variable("PERILUNE_SLOW_FILES").parse() {
         perilune_stdlib::io::pretend_that_disks_are_slow(Duration::from_millis(millis));

@@ -107,6 +107,28 @@ check("append", function()
   local f <close> = io.open("log", "a+")
   f:write "two\n" f:seek "set" assert(f:read "a" == "one\ntwo\n")
 end)
+local lfs = require "lfs"
+check("lfs.mkdir", function() assert(lfs.mkdir "d") end)
+check("lfs.link", function() assert(lfs.link("text", "d/one") and lfs.link("nothing", "d/two", true)) end)
+check("lfs.touch", function() assert(lfs.touch("d/one", 1000, 2000)) end)
+check("lfs.attributes", function()
+  assert(lfs.attributes("text", "modification") == 2000 and lfs.attributes "d/one".nlink == 2)
+  local _, message, code = lfs.attributes "d/two"
+  assert(code == 2 and message == "cannot obtain information from file 'd/two': No such file or directory", message)
+  assert(lfs.symlinkattributes("d/two", "mode") == "link" and lfs.symlinkattributes("d/two").target == "nothing")
+end)
+check("lfs.dir", function()
+  local names = {}
+  for name in lfs.dir "d" do names[#names + 1] = name end
+  table.sort(names)
+  assert(table.concat(names, " ") == ". .. one two")
+  local step, d <close> = lfs.dir "d"
+  assert(step(d) and d:next() and not d:close() and not pcall(d.next, d))
+  local ok, message = pcall(lfs.dir, "nothing")
+  assert(not ok and message:find "cannot open nothing: No such file or directory", message)
+end)
+os.remove "d/one" os.remove "d/two"
+check("lfs.rmdir", function() assert(lfs.rmdir "d" and not lfs.rmdir "d") end)
 print "done"
 "#;
     assert_eq!(run(&Folder::new(), "20", &format!("{BUSY}{source}")), "done\n");
@@ -195,6 +217,64 @@ print "done"
     let mut command = Command::new(env!("CARGO_BIN_EXE_perilune"));
     command.args(["-e", check]).current_dir(folder.path());
     assert_eq!(printed(command), "all\n");
+}
+
+/// A file that is sent is fetched by helpers, a piece at a time; what has been sent is counted over all waits, for the disk and for the peer.
+#[test]
+fn files_are_sent_without_stopping_the_domain() {
+    let source = r#"
+local net, fs = require "perilune.net", require "perilune.fs"
+local big = {}
+for n = 1, 70000 do big[n] = ("%08d the quick brown fox jumps over the lazy dog\n"):format(n) end
+big = table.concat(big)
+do local f <close> = io.open("big", "w") f:write(big) end
+local listener <close> = net.listen "unix:sock"
+local f <close> = assert(fs.open "big")
+local function send(...)
+  local arguments = table.pack(...)
+  local out <close> = net.connect "unix:sock"
+  local c <close> = listener:accept()
+  local turns, sent, got = busy(function()
+    local sent, got
+    pl.all {
+      function() c:write "head:" sent = c:send_file(f, table.unpack(arguments, 1, arguments.n)) c:close() end,
+      -- in small pieces, so that the sender has to wait for room as well
+      function()
+        local parts = {}
+        for part in function() return (out:read(100000)) end do parts[#parts + 1] = part end
+        got = table.concat(parts)
+      end,
+    }
+    return sent, got
+  end)
+  return sent, got, turns
+end
+local sent, got, turns = send()
+assert(sent == #big and got == "head:" .. big, sent)
+assert(turns > 4, "it stopped the domain")
+sent, got = send(1000, 2000001)
+assert(sent == 2000001 and got == "head:" .. big:sub(1001, 2001001))
+sent, got = send(#big - 5)
+assert(sent == 5 and got == "head:" .. big:sub(-5))
+sent, got = send(#big)
+assert(sent == 0 and got == "head:")
+-- One that is cancelled while a helper fetches goes on at once; nothing is left behind.
+local out <close> = net.connect "unix:sock"
+local c <close> = listener:accept()
+local fiber
+pl.scope(function(s)
+  fiber = s:spawn(function() c:send_file(f) end)
+  pl.sleep(0.001)
+  fiber:cancel "enough"
+end)
+assert(fiber:status() == "cancelled")
+c:write "end"
+c:close()
+local left = out:read_all()
+assert(left == big:sub(1, #left - 3) .. "end", #left)
+print "done"
+"#;
+    assert_eq!(run(&Folder::new(), "20", &format!("{BUSY}{source}")), "done\n");
 }
 
 /// A thousand that wait for a disk need no thousand threads.

@@ -135,6 +135,27 @@ pub fn give_way(vm: &mut Vm) -> LuaResult<()> {
     }
 }
 
+/// The beginning of a native that may find what it wants at hand. True: if it does, it takes it, and says so ([`took`]). False, or there is nothing: what [`woken`] says and [`give_way`] does comes first.
+///
+/// # Errors
+/// A cancellation that has waited for this, or another interrupt.
+#[inline]
+pub fn may_take(vm: &mut Vm) -> LuaResult<bool> {
+    let Ok(owner) = Domain::of(vm) else { return Ok(false) };
+    // A wait has to be ended, and who takes what is there again and again lets others have their turn.
+    if owner.domain.is_fiber_ready() || owner.wait().is_some() {
+        return Ok(false);
+    }
+    vm.end_grace()?;
+    Ok(true)
+}
+
+/// The native has taken what was there.
+#[inline]
+pub fn took(vm: &mut Vm) {
+    vm.has_delivered();
+}
+
 /// Has `later` called when the domain has nothing better to do (`sched/deferred.rs`).
 ///
 /// # Errors

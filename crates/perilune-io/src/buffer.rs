@@ -22,21 +22,25 @@ pub struct Buffer {
 
 impl Buffer {
     /// What is in it.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
     /// How much is in it.
+    #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
     /// Whether nothing is in it.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Takes the first `n` bytes out.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         self.start += n;
         debug_assert!(self.start <= self.bytes.len());

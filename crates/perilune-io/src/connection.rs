@@ -167,6 +167,7 @@ pub fn results(vm: &mut Vm, outcome: Result<u32, Stop>) -> LuaResult<u32> {
 }
 
 /// Hands out the first `n` bytes as a string; `more` behind them are dropped.
+#[inline]
 fn hand_out(vm: &mut Vm, input: &mut Input, n: usize, more: usize) -> LuaResult<Step> {
     let text = vm.new_str(&input.buffer.bytes()[..n])?;
     input.consume(n + more);
@@ -311,6 +312,9 @@ static LINES: Native = Native::leaf("lines", |vm| {
 
 /// One step of it. What is not the end of the stream is an error, as with `io.lines`: a loop could not tell.
 static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
+    if let Some(pushed) = line_at_hand(vm)? {
+        return Ok(pushed);
+    }
     let (stream, limit) = lines::of_step::<Stream>(vm)?;
     match read_line(vm, &stream, limit) {
         Ok(n) => Ok(n),
@@ -319,6 +323,33 @@ static NEXT_LINE: Native = Native::leaf("next_line", |vm| {
         Err(Stop::Failure(failure)) => Err(vm.error(failure.message())),
     }
 });
+
+/// Pushes a line that lies in the buffer, if nobody else is to have his turn before.
+#[inline]
+fn line_at_hand(vm: &mut Vm) -> LuaResult<Option<u32>> {
+    if !outside::may_take(vm)? {
+        return Ok(None);
+    }
+    let Some(shared) = vm.upvalue(1).as_shared() else { return Ok(None) };
+    let object: &dyn std::any::Any = &**shared.object();
+    let (Some(stream), Some(limit)) = (object.downcast_ref::<Stream>(), vm.upvalue(2).as_int()) else {
+        return Ok(None);
+    };
+    let mut input = stream.input();
+    if !input.is_open() {
+        return Ok(None);
+    }
+    match input.find(b"\n") {
+        Some(at) if at as u64 <= limit as u64 => {
+            let ends = at > 0 && input.buffer.bytes()[at - 1] == b'\r';
+            let text = at - usize::from(ends);
+            hand_out(vm, &mut input, text, at + 1 - text)?;
+            outside::took(vm);
+            Ok(Some(1))
+        }
+        _ => Ok(None),
+    }
+}
 
 /// Whether a read would return at once, though it may be with a failure; looks for more if nothing is there.
 fn is_readable(stream: &Stream, input: &mut Input) -> bool {

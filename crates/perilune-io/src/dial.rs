@@ -211,8 +211,16 @@ impl Goal {
         match attempt() {
             Ok(None) => Ok(None),
             Ok(Some((fd, connected))) => {
-                let registration = poller::register(&fd).map_err(|e| Failure::from(e).of(what(&to)))?;
+                // That it has connected is told as room.
+                let known = if connected { poller::register_for_input(&fd) } else { poller::register(&fd) };
+                let registration = known.map_err(|e| Failure::from(e).of(what(&to)))?;
                 Ok(Some((Attempt { registration, fd, to, left: None }, connected)))
+            }
+            Err(Errno::ADDRNOTAVAIL) => {
+                let text = format!(
+                    "cannot connect to {to}: no port of this machine is free for it, or the machine has no address of that kind; connections that are kept and used again need fewer ports"
+                );
+                Err(Failure::Of(text, Errno::ADDRNOTAVAIL))
             }
             Err(error) => Err(Failure::from(error).of(what(&to))),
         }

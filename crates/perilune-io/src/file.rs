@@ -139,7 +139,8 @@ impl File {
         Failure::from(error).of(|| format!("cannot {verb} '{}'", self.path.display()))
     }
 
-    fn waits(&self, verb: &'static str) -> Arc<Operation> {
+    /// What is waited for when something is done to it.
+    pub fn waits(&self, verb: &'static str) -> Arc<Operation> {
         Arc::new(Operation { verb, path: self.path.clone() })
     }
 

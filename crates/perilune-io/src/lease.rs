@@ -1,4 +1,4 @@
-//! Who waits for descriptors: the poller's own thread, or, if the program is run so (`PERILUNE_IO_POLL=lease`), a worker thread that has nothing else to do.
+//! Who waits for descriptors: the poller's own thread, or, while there is much to be told (`poller/traffic.rs`; always, if the program is run with `PERILUNE_IO_POLL=lease`), a worker thread that has nothing else to do.
 //!
 //! A thread that hands an event over to another one pays two switches. A worker that waits for events itself runs the fiber that an event has made ready, and goes back to
 //! waiting: no switch at all. So a worker that becomes idle takes the *lease* and sleeps in the kernel's set instead of on its seat (`sched/threads.rs`). While it runs what it has found,
@@ -11,15 +11,16 @@
 //! * *who is to be woken*: the thread sleeps until the worker gives the lease back (`WATCHED`). Only beside a worker;
 //! * *how often it has changed hands*, in the other bits: who looks twice and finds the same number knows that nobody has had it in between.
 //!
-//! A worker takes it from anybody but another worker; the thread takes it when it has been free and untouched for a tick.
+//! A worker takes it from anybody but another worker; the thread takes it when it has been free and untouched for a tick. A worker that knows that none will want it gives it to the thread and wakes that, as nobody else would look
+//! before the tick is over.
 //!
 //! # The bell
 //! A worker in the kernel's set may be given a job by another thread, which then *calls* it. The bell is an event descriptor in the set. Its rule:
 //!
 //! > The bell sounds only while the word says `CALLED`, and only the worker that holds the lease silences it, before it gives the lease back.
 //!
-//! Who calls changes `WORKER` to `CALLED`, and rings if that was its own change. The worker gives the lease back by one change from `WORKER` to `FREE`. If it finds `CALLED` instead, the bell
-//! has been rung once or is about to be: it reads the descriptor, which waits for that, and then changes `CALLED` to `FREE`. Nobody rings meanwhile, since the word says that somebody has. So
+//! Who calls changes `WORKER` to `CALLED`, and rings if that was its own change. The worker gives the lease back by one change from `WORKER` to `FREE` (or `THREAD`). If it finds `CALLED` instead, the bell
+//! has been rung once or is about to be: it reads the descriptor, which waits for that, and then changes `CALLED` to that. Nobody rings meanwhile, since the word says that somebody has. So
 //! ringing and silencing come in pairs, one after the other, by one thread each.
 //!
 //! The descriptor is level-triggered. Another thread that is in the set too, and is woken by the bell, need do nothing: the kernel wakes the next one for as long as the bell sounds. The thread
@@ -79,6 +80,15 @@ pub trait Bell {
     fn silence(&self);
 }
 
+/// To whom a worker gives the lease back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum To {
+    /// Whoever takes it first.
+    Anybody,
+    /// The thread.
+    Thread,
+}
+
 /// See the module's essay.
 pub struct Lease<B> {
     word: AtomicU32,
@@ -130,8 +140,9 @@ impl<B: Bell> Lease<B> {
     }
 
     /// The worker gives it back.
-    pub fn give_back(&self) {
-        let back = |from| self.change(|word| (holder(word) == from).then(|| passed_to(word, FREE)));
+    pub fn give_back(&self, to: To) {
+        let next = if to == To::Thread { THREAD } else { FREE };
+        let back = |from| self.change(|word| (holder(word) == from).then(|| passed_to(word, next)));
         let word = match back(WORKER) {
             Err(word) if holder(word) == CALLED => {
                 self.bell.silence();
@@ -140,7 +151,7 @@ impl<B: Bell> Lease<B> {
             given => given,
         };
         let word = word.unwrap_or_else(|word| unreachable!("not the holder's ({word:#x})"));
-        if word & WATCHED != 0
+        if (word & WATCHED != 0 || to == To::Thread)
             && let Some(thread) = &*lock(&self.thread)
         {
             thread.unpark();

@@ -1,6 +1,6 @@
 //! The lease with the system's threads; `tests/model` has every interleaving of a few steps.
 
-use crate::lease::{Bell, Lease};
+use crate::lease::{Bell, Lease, To};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -34,8 +34,19 @@ fn a_worker_takes_it_from_anybody_but_another_worker() {
     let (lease, _) = lease();
     assert!(lease.is_threads() && lease.take());
     assert!(!lease.is_threads() && !lease.take());
-    lease.give_back();
+    lease.give_back(To::Anybody);
     assert!(lease.take());
+}
+
+#[test]
+fn one_that_is_given_to_the_thread_is_the_threads() {
+    let (lease, sound) = lease();
+    assert!(lease.take());
+    lease.give_back(To::Thread);
+    assert!(lease.is_threads() && lease.take());
+    lease.call();
+    lease.give_back(To::Thread);
+    assert!(!*sound.0.lock().unwrap() && lease.is_threads());
 }
 
 #[test]
@@ -48,11 +59,11 @@ fn the_bell_sounds_for_a_worker_that_holds_it_and_once() {
     lease.call();
     lease.call();
     assert!(sounds() && !lease.take(), "called, it has the lease still");
-    lease.give_back();
+    lease.give_back(To::Anybody);
     assert!(!sounds());
     lease.call();
     assert!(!sounds() && lease.take(), "nobody is there to be called");
-    lease.give_back();
+    lease.give_back(To::Anybody);
 }
 
 /// However workers take it and give it back, the thread has it in the end.
@@ -81,10 +92,10 @@ fn the_thread_gets_it_when_nobody_else_wants_it() {
         for _ in 0..round % 7 {
             // Short, and long enough for the thread to fall asleep.
             std::thread::sleep(Duration::from_micros(700 * (round % 5)));
-            lease.give_back();
+            lease.give_back(To::Anybody);
             assert!(lease.take());
         }
-        lease.give_back();
+        lease.give_back(To::Anybody);
         gets.recv_timeout(LONG).expect("the thread has got it");
     }
     assert!(lease.take());

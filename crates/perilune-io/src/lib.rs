@@ -103,7 +103,7 @@ use perilune_domain::{Module, outside};
 use perilune_vm::Native;
 
 pub use descriptors::descriptors;
-pub use poller::{Wish, poll_by_workers, wish};
+pub use poller::{Who, Wish, wait_by, wish};
 pub use tty::restore_terminal;
 
 /// For rooms above this one that make natives on connections: protocols.

@@ -109,19 +109,21 @@ local function begin(listener, count, name, say, body, ...)
 end
 
 -- Hands connections out until the listener is closed, and waits until all have ended. True: by themselves, in the time that there is for it.
--- With 'closed', a channel, the end of the listener ends only that: connections go on until this is cancelled.
+-- With 'closed', a channel, the end of the listener ends only that, unless whoever closes it says how long connections may go on: they go on until this is cancelled.
 local function run(crew, listener, refused, closed)
   local crew <close> = crew
   local kept, closing = keep(listener)
-  -- Whoever closes the listener waits for its keepers, but not for connections that go on.
-  local until_the_end <close> = not closed and kept or nil
+  local until_the_end <close> = kept
   pl.scope(function(s)
     for _, one in ipairs(crew) do s:spawn(join, crew, one) end
     s:spawn(function()
-      local until_closed <close> = closed and kept or nil
       hand_out(crew, listener, refused)
-      if closed then return closed:close() end
       local grace = closing:recv(1)
+      if closed and not math_type(grace) then
+        -- Whoever closes the listener waits for its keepers, but not for connections that go on.
+        local left <close> = kept
+        return closed:close()
+      end
       if math_type(grace) then crew.grace = grace end
       for _, one in ipairs(crew) do
         one.inbox:close()

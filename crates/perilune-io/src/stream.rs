@@ -101,12 +101,14 @@ impl DerefMut for InputGuard<'_> {
 }
 
 impl Drop for InputGuard<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.announcement.is_due = std::mem::take(&mut self.input.announces);
     }
 }
 
 impl Drop for Announcement<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.is_due {
             self.source.read.wake(Wakes::All);
@@ -152,6 +154,8 @@ pub struct Output {
     /// What the session has sealed already. Goes before the buffer.
     sealed: Buffer,
     failed: Option<Broken>,
+    /// The poller tells when there is room.
+    is_told_of_room: bool,
     /// It is in a domain's list of what is put off.
     deferred: bool,
     /// No more may be written.
@@ -207,7 +211,7 @@ impl Stream {
     /// # Errors
     /// The poller cannot watch it.
     pub fn accepted(fd: OwnedFd, kind: &'static SharedKind, nodelay: bool) -> Result<Arc<Stream>, Errno> {
-        let registration = poller::register(&fd)?;
+        let registration = poller::register_for_input(&fd)?;
         Ok(Stream::with(fd, registration, kind, nodelay, Origin::Accepted))
     }
 
@@ -245,7 +249,7 @@ impl Stream {
         kind: &'static SharedKind,
         names: (String, String),
     ) -> Result<Arc<Stream>, Errno> {
-        let registration = poller::register(&fd)?;
+        let registration = poller::register_for_input(&fd)?;
         let fd = Some(Arc::new(fd));
         let ends = match side {
             Side::Read => (fd, None),
@@ -278,6 +282,7 @@ impl Stream {
                 buffer: Buffer::default(),
                 sealed: Buffer::default(),
                 failed: None,
+                is_told_of_room: false,
                 deferred: false,
                 ended: false,
                 shut_down: false,
@@ -312,6 +317,7 @@ impl Stream {
     }
 
     /// What has come.
+    #[inline]
     pub fn input(&self) -> InputGuard<'_> {
         let announcement = Announcement { source: self.source(), is_due: false };
         InputGuard { input: self.input.lock(), announcement }
@@ -524,6 +530,10 @@ impl Stream {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
+                    if let Err(error) = self.registration.awaits_room(fd, &mut output.is_told_of_room) {
+                        output.failed = Some(Broken::System(error));
+                        break;
+                    }
                     if slot.set_backlog() {
                         break;
                     }
@@ -569,7 +579,10 @@ impl Stream {
                     return Ok(Some(n));
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::AGAIN) => {
+                    self.registration.awaits_room(fd, &mut output.is_told_of_room)?;
+                    return Ok(None);
+                }
                 Err(error) => {
                     output.failed = Some(Broken::System(error));
                     return Err(error.into());
@@ -727,29 +740,33 @@ impl Stream {
 
 impl Input {
     /// Where `wanted` begins in the buffer, if it is there. What was searched already is not searched again.
+    #[inline]
     pub fn find(&mut self, wanted: &[u8]) -> Option<usize> {
-        if self.searched.0 != wanted {
-            self.searched = (wanted.to_vec(), 0);
-        }
         let bytes = self.buffer.bytes();
-        let from = self.searched.1.min(bytes.len());
+        let goes_on = self.searched.1 > 0 && self.searched.0 == wanted;
+        let from = if goes_on { self.searched.1.min(bytes.len()) } else { 0 };
         let found = match wanted {
             [byte] => memchr::memchr(*byte, &bytes[from..]),
             _ => memchr::memmem::find(&bytes[from..], wanted),
         };
         if found.is_none() {
             self.searched.1 = (bytes.len() + 1).saturating_sub(wanted.len());
+            if self.searched.0 != wanted {
+                self.searched.0 = wanted.to_vec();
+            }
         }
         found.map(|at| at + from)
     }
 
     /// Hands the first `n` bytes out.
+    #[inline]
     pub fn consume(&mut self, n: usize) {
         self.buffer.consume(n);
         self.searched.1 = 0;
     }
 
     /// Whether it is open.
+    #[inline]
     pub fn is_open(&self) -> bool {
         self.fd.is_some()
     }

@@ -3,12 +3,17 @@
 //! Programs know this library from LuaRocks; the real one is a C module, which cannot be loaded. It is in `package.preload`, and costs nothing before it is required. What it names "mode" of
 //! a file for Windows (`setmode`) is accepted and means nothing, as there.
 //!
+//! What may have to wait for a disk is done by a helper where others can use the domain (`asked.rs`); attributes that the system has in memory are there at once. Changing the directory of the process is not, as who is cancelled would not know where it is;
+//! nor is anything about locks and links that exist, which the system has just looked at.
+//!
 //! An iterator over a directory owns a descriptor, which is closed when the last entry was read, by `dir:close()`, at the end of the `for` loop, or when it is collected.
 
+use crate::asked::{ask, ask_or, ask_unless};
 use crate::errno::{self, c_bytes};
 use crate::io::descriptor_of;
+use perilune_vm::host::{Doing, Subject};
 use perilune_vm::{Gc, LuaResult, Native, Userdata, Value, Vm};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::cell::RefCell;
 
@@ -165,10 +170,30 @@ fn field(vm: &mut Vm, stat: &Stat, name: &str) -> LuaResult<Value> {
     Ok(Value::int(number))
 }
 
+/// What is asked of a helper.
+fn doing(verb: &'static str, path: &[u8]) -> impl FnOnce() -> Doing + use<> {
+    let what = Subject::Name(path.to_vec());
+    move || Doing { verb, what }
+}
+
+/// What the system has in memory of a file, if it has.
+fn stat_at_hand(path: &[u8], follow: bool) -> Option<Result<Stat, Errno>> {
+    let kind = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::PATH | OFlags::CLOEXEC | kind;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED) {
+        Ok(file) => Some(rustix::fs::fstat(&file)),
+        Err(Errno::NOENT) => Some(Err(Errno::NOENT)),
+        Err(_) => None,
+    }
+}
+
 fn attributes(vm: &mut Vm, follow: bool) -> LuaResult<u32> {
     let path = c_bytes(vm.check_str(1)?.bytes()).to_vec();
-    let stat = if follow { rustix::fs::stat(path.as_slice()) } else { rustix::fs::lstat(path.as_slice()) };
-    let stat = match stat {
+    let look = {
+        let path = path.clone();
+        move || if follow { rustix::fs::stat(path.as_slice()) } else { rustix::fs::lstat(path.as_slice()) }
+    };
+    let stat = match ask_unless(vm, doing("look at", &path), || stat_at_hand(&path, follow), look)? {
         Ok(stat) => stat,
         Err(error) => {
             let text =
@@ -241,24 +266,59 @@ fn currentdir(vm: &mut Vm) -> LuaResult<u32> {
 }
 
 fn mkdir(vm: &mut Vm) -> LuaResult<u32> {
-    let path = c_bytes(vm.check_str(1)?.bytes());
-    let made = rustix::fs::mkdir(path, Mode::from_raw_mode(0o775));
+    let path = c_bytes(vm.check_str(1)?.bytes()).to_vec();
+    let doing = doing("make", &path);
+    let made = ask(vm, doing, move || rustix::fs::mkdir(path.as_slice(), Mode::from_raw_mode(0o775)))?;
     result(vm, made)
 }
 
 fn rmdir(vm: &mut Vm) -> LuaResult<u32> {
-    let path = c_bytes(vm.check_str(1)?.bytes());
-    let removed = rustix::fs::rmdir(path);
+    let path = c_bytes(vm.check_str(1)?.bytes()).to_vec();
+    let removed = ask(vm, doing("remove", &path), move || rustix::fs::rmdir(path.as_slice()))?;
     result(vm, removed)
 }
 
 /// What an iterator over a directory has open.
-struct Directory(RefCell<Option<rustix::fs::Dir>>);
+struct Directory(RefCell<Option<Entries>>);
+
+enum Entries {
+    /// They are read when they are wanted.
+    Open(Dir),
+    /// A helper has read them.
+    Read(std::vec::IntoIter<Entry>),
+}
+
+/// A name, or why there is none.
+type Entry = Result<Vec<u8>, Errno>;
+
+impl Entries {
+    fn open(path: &[u8]) -> Result<Dir, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).and_then(Dir::new)
+    }
+
+    /// All of them.
+    fn read(path: &[u8]) -> Result<Entries, Errno> {
+        let entries = Entries::open(path)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
+        Ok(Entries::Read(entries.collect::<Vec<Entry>>().into_iter()))
+    }
+
+    fn next(&mut self) -> Option<Entry> {
+        match self {
+            Entries::Open(open) => open.read().map(|entry| Ok(entry?.file_name().to_bytes().to_vec())),
+            Entries::Read(read) => read.next(),
+        }
+    }
+}
 
 fn dir(vm: &mut Vm) -> LuaResult<u32> {
     let path = c_bytes(vm.check_str(1)?.bytes()).to_vec();
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(path.as_slice(), flags, Mode::empty()).and_then(rustix::fs::Dir::new);
+    let read = {
+        let path = path.clone();
+        move || Entries::read(&path)
+    };
+    let open = || Entries::open(&path).map(Entries::Open);
+    let opened = ask_or(vm, doing("list", &path), || None, read, open)?;
     let opened = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -291,9 +351,9 @@ fn dir_next(vm: &mut Vm) -> LuaResult<u32> {
     let directory: &Directory = check(vm, DIRECTORY)?;
     let mut open = directory.0.borrow_mut();
     let Some(entries) = &mut *open else { return Err(vm.arg_error(1, "closed directory")) };
-    match entries.read() {
-        Some(Ok(entry)) => {
-            let name = vm.value_str(entry.file_name().to_bytes())?;
+    match entries.next() {
+        Some(Ok(name)) => {
+            let name = vm.value_str(&name)?;
             vm.ret(name)
         }
         Some(Err(error)) => Err(vm.error(errno::message(error))),
@@ -405,10 +465,13 @@ fn lock_free(vm: &mut Vm) -> LuaResult<u32> {
 // -- Everything else -------------------------------------------------------------------------------------------------------------
 
 fn link(vm: &mut Vm) -> LuaResult<u32> {
-    let old = c_bytes(vm.check_str(1)?.bytes());
-    let new = c_bytes(vm.check_str(2)?.bytes());
-    let linked =
-        if vm.arg(3).is_truthy() { rustix::fs::symlink(old, new) } else { rustix::fs::link(old, new) };
+    let old = c_bytes(vm.check_str(1)?.bytes()).to_vec();
+    let new = c_bytes(vm.check_str(2)?.bytes()).to_vec();
+    let is_symbolic = vm.arg(3).is_truthy();
+    let linked = ask(vm, doing("make", &new), move || match is_symbolic {
+        true => rustix::fs::symlink(old.as_slice(), new.as_slice()),
+        false => rustix::fs::link(old.as_slice(), new.as_slice()),
+    })?;
     result(vm, linked)
 }
 
@@ -435,6 +498,8 @@ fn touch(vm: &mut Vm) -> LuaResult<u32> {
     let access = if vm.arg_is_none_or_nil(2) { now } else { time(vm, 2)? };
     let modification = if vm.arg_is_none_or_nil(3) { access } else { time(vm, 3)? };
     let times = Timestamps { last_access: access, last_modification: modification };
-    let touched = rustix::fs::utimensat(CWD, path.as_slice(), &times, AtFlags::empty());
+    let doing = doing("touch", &path);
+    let touched =
+        ask(vm, doing, move || rustix::fs::utimensat(CWD, path.as_slice(), &times, AtFlags::empty()))?;
     result(vm, touched)
 }

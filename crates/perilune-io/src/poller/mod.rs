@@ -1,4 +1,4 @@
-//! The poller: the one thread of the process that waits for descriptors, unless a worker does it for it (`lease.rs`).
+//! The poller: the one thread of the process that waits for descriptors, unless a worker does it for it (`lease.rs`), which is so while there is much to be told (`traffic.rs`).
 //!
 //! Each descriptor is registered once, for edges in both directions and the peer's hanging up, and is forgotten when its owner says so ([`Registration::end`]) or drops the [`Registration`].
 //! What the kernel tells has a key that means one descriptor (`slab.rs`).
@@ -28,8 +28,9 @@ mod set;
 mod slab;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
-use crate::lease::{Bell, Lease};
+use crate::lease::{Bell, Lease, To};
 use crate::slot::{Slot, Wake, Wakes};
 use parking_lot::{Condvar, Mutex};
 use perilune_domain::outside::{Reason, Waiter};
@@ -42,17 +43,20 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use set::Set;
 use slab::{Entry, Slab};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 pub use backend::{Wish, name as backend, wish};
+use traffic::Traffic;
+pub use traffic::Who;
 
 /// The key of the bell.
 const BELL: u64 = u64::MAX;
 /// What is wanted to be told of a descriptor. Breaks are told always.
 const BITS: EventFlags = EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP);
+/// The same, as long as it has room.
+const INPUT: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 /// How long who ends a registration waits for the poller at most. It is there at once, unless the machine has better to do; and what is closed is closed all the same.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often those are looked at that the kernel does not watch after a ring has failed.
@@ -100,12 +104,12 @@ enum Watched {
     Never(Errno),
 }
 
-/// Idle workers wait for events too (`lease.rs`).
-static BY_WORKERS: AtomicBool = AtomicBool::new(false);
+/// Who waits for descriptors, if somebody has said so.
+static WHO: OnceLock<Who> = OnceLock::new();
 
-/// From the first socket on, idle workers wait for events too. To be called before that.
-pub fn poll_by_workers() {
-    BY_WORKERS.store(true, Ordering::Relaxed);
+/// Who is to wait for descriptors where there is no ring. To be called before the first socket, once; without it, [`Who::Either`].
+pub fn wait_by(who: Who) {
+    let _ = WHO.set(who);
 }
 
 /// A wait of a native.
@@ -186,6 +190,21 @@ impl Registration {
     }
 }
 
+impl Registration {
+    /// There was no room: it has to be told when there is some, which `is_told` says is so already. For one that was registered for input.
+    ///
+    /// # Errors
+    /// The kernel does not watch it any more.
+    pub fn awaits_room(&self, fd: &impl AsFd, is_told: &mut bool) -> Result<(), Errno> {
+        // A ring tells always.
+        if !*is_told && !self.poller.has_ring() {
+            self.poller.set.change(self.key, fd.as_fd(), BITS)?;
+        }
+        *is_told = true;
+        Ok(())
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
         self.end();
@@ -198,6 +217,7 @@ struct Poller {
     set: Set,
     state: Mutex<State>,
     lease: Lease<EventFd>,
+    traffic: Traffic,
     /// Of the ring's thread, while there is one.
     bell: Arc<OwnedFd>,
     thread: OnceLock<ThreadId>,
@@ -270,7 +290,15 @@ fn ring(bell: &OwnedFd) {
 /// # Errors
 /// It is one that nobody can wait for, a plain file; there are no descriptors or threads left; or the user may watch no more.
 pub fn register(fd: &impl AsFd) -> Result<Registration, Errno> {
-    Poller::get()?.register(fd.as_fd())
+    Poller::get()?.register(fd.as_fd(), BITS)
+}
+
+/// The same, of one that has room nearly always: that there is room again has to be told only from [`Registration::awaits_room`] on. Each byte that the other end of a Unix socket or a pipe takes would be told otherwise.
+///
+/// # Errors
+/// As of [`register`].
+pub fn register_for_input(fd: &impl AsFd) -> Result<Registration, Errno> {
+    Poller::get()?.register(fd.as_fd(), INPUT)
 }
 
 impl Poller {
@@ -292,7 +320,7 @@ impl Poller {
             .spawn(|| POLLER.wait().watch(ring))
             .map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::AGAIN))?;
         let poller = POLLER.get_or_init(|| poller);
-        if BY_WORKERS.load(Ordering::Relaxed) && !has_ring {
+        if poller.traffic.who() != Who::Thread && !has_ring {
             threads::set_idler(poller);
         }
         Ok(poller)
@@ -314,10 +342,11 @@ impl Poller {
         let set = Set::new(&leases.0)?;
         let state = State { slab: Slab::default(), door: has_ring.then(Door::default) };
         let state = Mutex::new(state);
-        Ok(Poller { set, state, lease: Lease::new(leases), bell, thread: OnceLock::new() })
+        let traffic = Traffic::new(WHO.get().copied().unwrap_or(Who::Either));
+        Ok(Poller { set, state, lease: Lease::new(leases), traffic, bell, thread: OnceLock::new() })
     }
 
-    fn register(&'static self, fd: BorrowedFd<'_>) -> Result<Registration, Errno> {
+    fn register(&'static self, fd: BorrowedFd<'_>, bits: EventFlags) -> Result<Registration, Errno> {
         let source = Source::new();
         let mut state = self.state.lock();
         if state.door.is_some() {
@@ -329,7 +358,7 @@ impl Poller {
         let registration = Registration { source, key, poller: self };
         let Some(door) = &mut state.door else {
             drop(state);
-            (&self.set).add(key, fd)?;
+            self.set.add_for(key, fd, bits)?;
             return Ok(registration);
         };
         let rings = door.leave(Word::Add(key, fd.as_raw_fd()));
@@ -396,8 +425,12 @@ impl Poller {
 
     /// Waits for events, and deals with them. It ends also when the bell sounds.
     fn poll(&self, at_most: Option<Duration>) {
+        let mut tells = false;
         // A signal ends it early. Nothing else can be wrong with a descriptor that is ours.
         let _ = (&self.set).wait(at_most, |Told { key, flags, .. }| {
+            if !std::mem::replace(&mut tells, true) {
+                self.traffic.happened();
+            }
             let source = self.state.lock().slab.find(key).map(|entry| Arc::clone(&entry.source));
             if let Some(source) = source {
                 source.happened(flags);
@@ -510,13 +543,14 @@ struct Visit {
 /// A worker that has nothing else to do.
 impl Idler for Poller {
     fn take(&self) -> bool {
-        self.lease.take()
+        self.traffic.wants_workers() && self.lease.take()
     }
     fn idle(&self, at_most: Option<Duration>) {
         self.poll(at_most);
     }
     fn give_back(&self) {
-        self.lease.give_back();
+        // The thread need not find out that no worker wants it any more.
+        self.lease.give_back(if self.traffic.wants_workers() { To::Anybody } else { To::Thread });
     }
     fn call(&self) {
         self.lease.call();

@@ -22,6 +22,22 @@ impl Set {
         Ok(Set(set))
     }
 
+    /// Tells of a descriptor from now on, but only this of it.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn add_for(&self, key: u64, fd: BorrowedFd<'_>, bits: EventFlags) -> Result<(), Errno> {
+        epoll::add(&self.0, fd, EventData::new_u64(key), bits | EventFlags::ET)
+    }
+
+    /// Tells this of it: first what is there already.
+    ///
+    /// # Errors
+    /// It is not known.
+    pub fn change(&self, key: u64, fd: BorrowedFd<'_>, bits: EventFlags) -> Result<(), Errno> {
+        epoll::modify(&self.0, fd, EventData::new_u64(key), bits | EventFlags::ET)
+    }
+
     /// Whether the kernel knows a way to wait for such a descriptor.
     ///
     /// # Errors
@@ -41,7 +57,7 @@ impl AsFd for Set {
 
 impl Watches for &Set {
     fn add(&mut self, key: u64, fd: BorrowedFd<'_>) -> Result<(), Errno> {
-        epoll::add(&self.0, fd, EventData::new_u64(key), BITS | EventFlags::ET)
+        self.add_for(key, fd, BITS)
     }
 
     /// The kernel forgets a descriptor when it is closed: nobody else has it (all are `CLOEXEC`).

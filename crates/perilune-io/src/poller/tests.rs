@@ -4,7 +4,7 @@ use super::*;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Only a hang comes to it.
@@ -80,8 +80,8 @@ fn what_is_there_is_told_and_then_each_edge() {
     for poller in pollers(8, 16) {
         let (reads, writes) = pipe();
         write(&writes);
-        let reader = poller.register(reads.as_fd()).unwrap();
-        let writer = poller.register(writes.as_fd()).unwrap();
+        let reader = poller.register(reads.as_fd(), BITS).unwrap();
+        let writer = poller.register(writes.as_fd(), BITS).unwrap();
         readable(&reader);
         until("room", || writer.source.write.may_be_ready());
         for _ in 0..3 {
@@ -100,13 +100,49 @@ fn what_is_there_is_told_and_then_each_edge() {
     }
 }
 
+/// What the other end of a Unix socket takes makes room, which nobody is told who has not found that there was none.
+#[test]
+fn room_is_told_to_those_who_had_none() {
+    let poller = pollers(8, 16).remove(0);
+    let (ours, theirs) = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        rustix::net::SocketFlags::NONBLOCK | rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    let registration = poller.register(ours.as_fd(), INPUT).unwrap();
+    let source = &registration.source;
+    for _ in 0..10 {
+        source.read.clear();
+        write(&ours);
+        assert_eq!(read_all(&theirs), 1);
+        write(&theirs);
+        // Told behind the other, if that were told.
+        readable(&registration);
+        assert_eq!(read_all(&ours), 1);
+        assert!(!source.write.may_be_ready());
+    }
+    let bytes = [0; 4096];
+    while rustix::io::write(&ours, &bytes).is_ok() {}
+    let mut is_told = false;
+    registration.awaits_room(&ours, &mut is_told).unwrap();
+    assert!(is_told && !source.write.may_be_ready());
+    while read_all(&theirs) > 0 {}
+    until("room", || source.write.may_be_ready());
+    source.write.clear();
+    write(&ours);
+    read_all(&theirs);
+    until("room again", || source.write.may_be_ready());
+}
+
 /// Each byte is waited for as natives do: cleared, tried, and then an edge is waited for. A lost edge is a hang.
 #[test]
 fn nobody_misses_an_edge() {
     const BYTES: usize = 20_000;
     for poller in pollers(8, 16) {
         let (reads, writes) = pipe();
-        let reader = poller.register(reads.as_fd()).unwrap();
+        let reader = poller.register(reads.as_fd(), BITS).unwrap();
         let writer = std::thread::spawn(move || {
             for n in 0..BYTES {
                 write(&writes);
@@ -135,7 +171,7 @@ fn more_is_told_than_there_is_room_for() {
     for poller in pollers(2, 4) {
         let pipes: Vec<_> = (0..MANY).map(|_| pipe()).collect();
         let registrations: Vec<_> =
-            pipes.iter().map(|(reads, _)| poller.register(reads.as_fd()).unwrap()).collect();
+            pipes.iter().map(|(reads, _)| poller.register(reads.as_fd(), BITS).unwrap()).collect();
         for _ in 0..20 {
             for (registration, (reads, _)) in registrations.iter().zip(&pipes) {
                 registration.source.read.clear();
@@ -154,7 +190,7 @@ fn what_has_ended_is_told_of_no_more_and_its_place_is_used_again() {
     for poller in pollers(8, 16) {
         let (reads, writes) = pipe();
         for round in 0..100 {
-            let first = poller.register(reads.as_fd()).unwrap();
+            let first = poller.register(reads.as_fd(), BITS).unwrap();
             if round % 2 == 0 {
                 write(&writes);
                 readable(&first);
@@ -164,7 +200,7 @@ fn what_has_ended_is_told_of_no_more_and_its_place_is_used_again() {
                 first.end_now();
                 first.source.read.clear();
                 write(&writes);
-                let second = poller.register(reads.as_fd()).unwrap();
+                let second = poller.register(reads.as_fd(), BITS).unwrap();
                 assert_eq!(first.key as u32, second.key as u32, "its place");
                 assert_ne!(first.key, second.key);
                 readable(&second);
@@ -188,7 +224,7 @@ fn a_peer_reads_the_end_when_a_descriptor_is_closed() {
             let (ours, theirs) = UnixStream::pair().unwrap();
             ours.set_nonblocking(true).unwrap();
             theirs.set_read_timeout(Some(LONG)).unwrap();
-            let registration = poller.register(ours.as_fd()).unwrap();
+            let registration = poller.register(ours.as_fd(), BITS).unwrap();
             until("it is watched", || registration.source.write.may_be_ready());
             if by_drop {
                 drop(registration);
@@ -207,7 +243,7 @@ fn what_is_ended_now_is_let_go_of() {
     for poller in pollers(8, 16) {
         for _ in 0..100 {
             let (reads, writes) = pipe();
-            let registration = poller.register(reads.as_fd()).unwrap();
+            let registration = poller.register(reads.as_fd(), BITS).unwrap();
             registration.end_now();
             drop(reads);
             let broken = perilune_stdlib::sigpipe::without(|| rustix::io::write(&writes, b"x"));
@@ -229,7 +265,7 @@ fn the_thread_does_not_wait_for_itself() {
     for poller in pollers(8, 16) {
         let (reads, writes) = pipe();
         let ends = Arc::new(Ends(OnceLock::new(), AtomicBool::new(false)));
-        let _ = ends.0.set(poller.register(reads.as_fd()).unwrap());
+        let _ = ends.0.set(poller.register(reads.as_fd(), BITS).unwrap());
         let source = Arc::clone(&ends.0.get().unwrap().source);
         let owner: Weak<Ends> = Arc::downgrade(&ends);
         source.set_owner(owner);
@@ -244,11 +280,11 @@ fn the_thread_does_not_wait_for_itself() {
 fn a_plain_file_cannot_be_watched() {
     for poller in pollers(8, 16) {
         let file = std::fs::File::open("/proc/self/exe").unwrap();
-        assert_eq!(poller.register(file.as_fd()).err(), Some(Errno::PERM));
+        assert_eq!(poller.register(file.as_fd(), BITS).err(), Some(Errno::PERM));
         let null = std::fs::File::open("/dev/null").unwrap();
-        assert_eq!(poller.register(null.as_fd()).err(), Some(Errno::PERM));
+        assert_eq!(poller.register(null.as_fd(), BITS).err(), Some(Errno::PERM));
         let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let registration = poller.register(event.as_fd()).unwrap();
+        let registration = poller.register(event.as_fd(), BITS).unwrap();
         rustix::io::write(&event, &1_u64.to_ne_bytes()).unwrap();
         readable(&registration);
     }
@@ -308,7 +344,7 @@ fn a_ring_that_is_forbidden_in_use_is_given_up() {
     };
     let poller = start(both);
     let pipes: Vec<_> = (0..20).map(|_| pipe()).collect();
-    let register = |(reads, _): &(OwnedFd, OwnedFd)| poller.register(reads.as_fd()).unwrap();
+    let register = |(reads, _): &(OwnedFd, OwnedFd)| poller.register(reads.as_fd(), BITS).unwrap();
     let registrations: Vec<_> = pipes.iter().map(register).collect();
     let counts = Arc::new(Counts::default());
     let owner: Weak<Counts> = Arc::downgrade(&counts);
@@ -340,7 +376,7 @@ fn a_ring_that_is_forbidden_in_use_is_given_up() {
     until("the owner is told", || counts.reads.load(Ordering::Acquire) == 1);
     // And what is registered from now on.
     let (reads, writes) = pipe();
-    let late = poller.register(reads.as_fd()).unwrap();
+    let late = poller.register(reads.as_fd(), BITS).unwrap();
     write(&writes);
     readable(&late);
     late.end_now();
@@ -354,11 +390,11 @@ fn a_ring_that_cannot_begin_is_given_up() {
     };
     let poller: &'static Poller = Box::leak(Box::new(poller));
     let (reads, writes) = pipe();
-    let registration = poller.register(reads.as_fd()).unwrap();
+    let registration = poller.register(reads.as_fd(), BITS).unwrap();
     // A set takes a descriptor once only.
-    let twin = poller.register(reads.as_fd()).unwrap();
+    let twin = poller.register(reads.as_fd(), BITS).unwrap();
     let (others, _ends) = pipe();
-    let ended = poller.register(others.as_fd()).unwrap();
+    let ended = poller.register(others.as_fd(), BITS).unwrap();
     let waits = std::thread::spawn(move || ended.end_now());
     std::thread::spawn(move || {
         assert!(forbid(libc::SYS_io_uring_register));
@@ -423,7 +459,7 @@ fn no_job_waits_for_a_worker_in_the_kernels_set() {
     let poller = start(Poller::new(false).unwrap());
     // Something that happens: an edge of this wakes one in the set.
     let noise = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-    let _registration = poller.register(noise.as_fd()).unwrap();
+    let _registration = poller.register(noise.as_fd(), BITS).unwrap();
     let seats: [Seat; 2] = Default::default();
     let longest = Mutex::new(Duration::ZERO);
     std::thread::scope(|s| {

@@ -41,6 +41,8 @@ pub struct Jobs {
     queue: VecDeque<(Vec<u8>, Option<Instant>)>,
     queued: usize,
     stopped: bool,
+    /// It is to end when nothing is left to be done.
+    drains: bool,
     under_way: HashMap<u64, Job>,
     workers: usize,
     last_worker: i64,
@@ -94,6 +96,7 @@ impl Jobs {
             queue: VecDeque::new(),
             queued: 0,
             stopped: false,
+            drains: false,
             under_way: HashMap::new(),
             workers: 0,
             last_worker: NOBODY,
@@ -278,6 +281,16 @@ impl Jobs {
                 _ => return Some(frame),
             }
         }
+    }
+
+    /// From now on the connection is to end when nothing is left to be done.
+    pub fn drain(&mut self) {
+        self.drains = true;
+    }
+
+    /// Whether that is so.
+    pub fn is_drained(&self) -> bool {
+        self.drains && self.queue.is_empty() && self.under_way.is_empty() && self.notified.is_empty()
     }
 
     /// The job is being answered. False: it has been.

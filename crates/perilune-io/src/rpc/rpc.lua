@@ -92,14 +92,23 @@ local function control(s, peer, handlers)
   for _, worker in ipairs(busy) do pcall(worker.await, worker) end
 end
 
-local function serve_connection(source, connection, handlers, calls, permit)
+-- What a server knows of one of its connections, until that has ended.
+local Entry = {
+  __close = function(entry) entry.open[entry] = nil end,
+}
+
+local function serve_connection(source, connection, handlers, calls, permit, entry)
   local permit <close> = permit
+  local entry <close> = entry
   -- in a domain of a crew
   local counted <close> = type(source) == "table" and setmetatable({}, { __close = function() source:ended() end }) or nil
   local connection <close> = connection
   local peer <close> = natives.serve(connection, calls)
   -- nil: a handshake has failed, which its client has been told
-  if peer then scope(control, peer, handlers) end
+  if not peer then return end
+  entry.peer = peer
+  if entry.server.ends then peer:drain() end
+  scope(control, peer, handlers)
 end
 
 -- The module ---------------------------------------------------------------------------------------
@@ -126,26 +135,74 @@ end
 
 local serve_options = { max = true, calls = true, domains = true, all = "'max', 'calls', 'domains'" }
 
+-- Hears how long connections may go on when the listener is closed, if whoever closes it says so, and cancels those that go on then. A connection without calls is closed at once.
+local function limit(server, closing, kept)
+  local grace = closing:recv()
+  server.ends = math.type(grace) ~= nil
+  server.told:close()
+  if not server.ends then return end
+  for entry in next, server.open do
+    if entry.peer then entry.peer:drain() end
+  end
+  local over = pl.now() + grace
+  while true do
+    local n, more = pl.select { server.ended, closing, pl.after(math.max(over - pl.now(), 0)) }
+    if n == 1 then return end
+    if n == 3 then break end
+    -- it was closed twice: who has less time comes first
+    if math.type(more) then over = math.min(over, pl.now() + more) end
+  end
+  server.given_up = true
+  if kept then kept:give_up() end
+  for entry in next, server.open do entry.fiber:cancel "the listener is closed" end
+end
+
+-- Whether all connections have ended by themselves, where whoever closes the listener waits for that.
 local function accept(source, handlers, calls, permits)
-  local kept <close> = natives.keep(source)
+  local kept <close>, closing = natives.keep(source)
+  -- that of a domain of a crew
+  if type(source) == "table" then closing = source.closing end
+  local server = { open = {}, ends = false, given_up = false, told = pl.channel.new(), ended = pl.channel.new() }
+  if closing then daemon(limit, server, closing, kept) end
   while true do
     local permit = permits:permit()
     local connection, message, code = source:accept()
     if not connection then
-      if code == "closed" then return end
+      if code == "closed" then break end
       error(format("rpc.serve: %s", message), 0)
     end
-    daemon(serve_connection, source, connection, handlers, calls, permit)
+    if server.given_up then
+      local permit <close> = permit
+      connection:abort()
+    else
+      local entry = setmetatable({ open = server.open, server = server }, Entry)
+      server.open[entry] = true
+      entry.fiber = daemon(serve_connection, source, connection, handlers, calls, permit, entry)
+    end
   end
+  if not closing then return true end
+  server.told:recv()
+  if not server.ends then return true end
+  local entry = next(server.open)
+  while entry do
+    pcall(entry.fiber.await, entry.fiber)
+    server.open[entry] = nil
+    entry = next(server.open)
+  end
+  server.ended:close()
+  return not server.given_up
 end
 
--- What a domain of a crew does. Connections go on when the listener is closed, until the scope of the caller ends, which closes 'control'.
+-- What a domain of a crew does. Connections go on when the listener is closed, until the scope of the caller ends, which closes 'control'; or for as long as whoever closes the listener says.
 local function in_domain(source, control, handlers, options)
-  local rpc = require "perilune.rpc"
-  return require "perilune".scope(function()
-    rpc.serve(source, handlers, options)
-    while control:recv() do end
-    return true
+  local rpc, pl = require "perilune.rpc", require "perilune"
+  source.closing = pl.channel.new(1)
+  return pl.scope(function()
+    local serving = rpc.serve(source, handlers, options)
+    local word, grace = control:recv()
+    if word ~= "close" then return true end
+    source.closing:send(grace)
+    return serving:await()
   end)
 end
 

@@ -70,7 +70,7 @@ fn open(vm: &mut Vm, mt: Gc<Table>) -> LuaResult<()> {
     fill(
         vm,
         mt,
-        &[&NEXT, &LEFT, &IS_NOTIFIED, &REPLY, &FAIL, &ITEM, &EVENT, &GONE, &CLOSE],
+        &[&NEXT, &DRAIN, &LEFT, &IS_NOTIFIED, &REPLY, &FAIL, &ITEM, &EVENT, &GONE, &CLOSE],
         &[("__close", &CLOSE)],
     )
 }
@@ -146,6 +146,9 @@ static NEXT: Native = Native::leaf("next", |vm| {
         let next = served.jobs().lock().next(n, came, waiter.clone(), &mut wakes);
         came = false;
         link.wake(wakes);
+        if !matches!(next, Next::Job { .. }) {
+            end_if_drained(link);
+        }
         match next {
             Next::Job { frame, came, cancelled, pump } => {
                 outside::finish(vm);
@@ -179,6 +182,21 @@ static NEXT: Native = Native::leaf("next", |vm| {
             },
         }
     }
+});
+
+/// The connection ends if it is to, and nothing is to be done any more.
+fn end_if_drained(link: &Link) {
+    if jobs(link).lock().is_drained() {
+        link.end(crate::failure::Failure::Closed);
+    }
+}
+
+/// `peer:drain()`: the connection ends as soon as everything that it was asked for has been answered.
+static DRAIN: Native = Native::leaf("drain", |vm| {
+    let served = this(vm)?;
+    served.jobs().lock().drain();
+    end_if_drained(&served.link);
+    Ok(0)
 });
 
 /// `peer:left()`: the connection is over: the next notification that nobody has taken, as `next` gives it; or nothing.
@@ -454,6 +472,7 @@ static GONE: Native = Native::leaf("gone", |vm| {
         answered(vm, true);
         served.link.send(&error_frame(id, why, end_words(why)));
     }
+    end_if_drained(&served.link);
     Ok(0)
 });
 

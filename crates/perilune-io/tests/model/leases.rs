@@ -4,7 +4,7 @@
 //! is lost is lost for ever.
 
 use super::explore;
-use super::lease::{Bell, Lease};
+use super::lease::{Bell, Lease, To};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
@@ -76,13 +76,25 @@ struct World {
     kernel: Arc<Kernel>,
     seat: Mutex<Given>,
     over: AtomicBool,
+    /// To whom workers give the lease back.
+    to: To,
 }
 
 impl World {
     fn new() -> Arc<World> {
+        World::with(To::Anybody)
+    }
+
+    fn with(to: To) -> Arc<World> {
         let kernel = Arc::new(Kernel::new());
         let lease = Lease::new(Arc::clone(&kernel));
-        Arc::new(World { lease, kernel, seat: Mutex::new(Given::default()), over: AtomicBool::new(false) })
+        Arc::new(World {
+            lease,
+            kernel,
+            seat: Mutex::new(Given::default()),
+            over: AtomicBool::new(false),
+            to,
+        })
     }
 
     fn is_over(&self) -> bool {
@@ -129,7 +141,7 @@ impl World {
                 given.idling = false;
             }
             drop(given);
-            self.lease.give_back();
+            self.lease.give_back(self.to);
         }
     }
 
@@ -191,8 +203,42 @@ fn the_thread_gets_what_a_worker_leaves() {
         assert!(world.lease.take());
         let w = world.clone();
         let poller = thread::spawn(move || w.poll());
-        world.lease.give_back();
+        world.lease.give_back(world.to);
         // The end is such an edge.
+        world.end();
+        poller.join().unwrap();
+        world.check();
+    });
+}
+
+/// The same, and the thread is given it: it never has to find out that it is free.
+#[test]
+fn the_thread_gets_what_it_is_given() {
+    explore(|| {
+        let world = World::with(To::Thread);
+        assert!(world.lease.take());
+        let w = world.clone();
+        let poller = thread::spawn(move || w.poll());
+        world.lease.give_back(world.to);
+        world.end();
+        poller.join().unwrap();
+        world.check();
+    });
+}
+
+/// A worker in the kernel's set is given a job, and the lease goes to the thread each time.
+#[test]
+fn a_job_reaches_a_worker_that_gives_the_lease_to_the_thread() {
+    explore(|| {
+        let world = World::with(To::Thread);
+        let w = world.clone();
+        let poller = thread::spawn(move || w.poll());
+        let w = world.clone();
+        let worker = thread::spawn(move || w.work());
+        world.kernel.edge();
+        world.give();
+        worker.join().unwrap();
+        assert!(world.lease.is_threads());
         world.end();
         poller.join().unwrap();
         world.check();
@@ -212,7 +258,7 @@ fn a_late_call_does_no_harm() {
         worker.join().unwrap();
         late.join().unwrap();
         assert!(world.lease.take(), "free, or the thread's");
-        world.lease.give_back();
+        world.lease.give_back(world.to);
         world.check();
     });
 }

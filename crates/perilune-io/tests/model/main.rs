@@ -12,8 +12,36 @@ mod leases;
 mod slot;
 mod sync {
     pub use loom::sync::atomic::{AtomicU32, Ordering};
+    use loom::sync::{Arc, Condvar};
     pub use loom::sync::{Mutex, MutexGuard};
-    pub use loom::thread::{Thread, current, park};
+
+    loom::thread_local! {
+        static ME: Thread = Thread::default();
+    }
+
+    /// What wakes a thread that parks. Loom's own would also wake one that waits for a lock, and then be forgotten.
+    #[derive(Clone, Default)]
+    pub struct Thread(Arc<(Mutex<bool>, Condvar)>);
+
+    impl Thread {
+        pub fn unpark(&self) {
+            *lock(&self.0.0) = true;
+            self.0.1.notify_one();
+        }
+    }
+
+    pub fn current() -> Thread {
+        ME.with(Thread::clone)
+    }
+
+    pub fn park() {
+        let Thread(me) = current();
+        let mut told = lock(&me.0);
+        while !*told {
+            told = me.1.wait(told).unwrap();
+        }
+        *told = false;
+    }
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -29,6 +29,7 @@
 //! string.
 
 mod disk;
+mod pace;
 mod parking;
 
 use super::patience::Patience;
@@ -36,9 +37,8 @@ use super::separators::newline;
 use super::standard;
 use crate::child::Child;
 use crate::errno::Failure;
-pub use disk::pretend_that_disks_are_slow;
-pub(crate) use disk::pretend_to_be_slow;
-pub(super) use disk::{Arrival, Debt, is_slow_pretended};
+pub(super) use disk::{Arrival, Debt};
+pub use disk::{is_slow_pretended, pretend_that_disks_are_slow, pretend_to_be_slow};
 use perilune_vm::Blocker;
 use perilune_vm::host::{Direction as Way, Watch};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

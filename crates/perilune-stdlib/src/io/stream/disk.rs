@@ -5,12 +5,13 @@
 //! not move. What it got is an [`Arrival`], used up by the native's next turn if nothing has moved the position or written meanwhile. So a read that is cancelled has taken nothing.
 //!
 //! # Writing
-//! Bytes that have to go are tried with `RWF_NOWAIT` too, where the file system knows it for writing. Else they are *in flight*: a helper has them and writes them, whatever becomes of who waits. Until they have *landed* nothing
-//! else is written, and whatever depends on the position waits. What could not be written is in front of the output buffer again, as after any failed write, so the next attempt meets the error.
-//! A helper costs more than writing a few pages, so more is gathered than otherwise ([`GATHERED`]).
+//! Bytes that have to go are tried with `RWF_NOWAIT` too, where the file system knows it for writing. Where it does not (ext4), they are written at once as long as the device has been quick (`pace.rs`). Else they are *in flight*: a helper
+//! has them and writes them, whatever becomes of who waits. Until they have *landed* nothing else is written, and whatever depends on the position waits. What could not be written is in front of the output buffer again, as after any
+//! failed write, so the next attempt meets the error. A helper costs more than writing a few pages, so more is gathered for it than otherwise ([`GATHERED`]).
 //!
 //! File systems that live in memory and do not know `RWF_NOWAIT` wait for nobody: their files are quick from then on.
 
+use super::pace::{self, Pace};
 use super::*;
 use perilune_vm::host::Work;
 use rustix::fs::FsWord;
@@ -20,7 +21,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// So many bytes are gathered before a helper is asked to write them.
-pub(super) const GATHERED: usize = 256 << 10;
+const GATHERED: usize = 256 << 10;
 /// A helper reads so much, unless more is wanted.
 const AT_ONCE: usize = 128 << 10;
 /// It reads no more than this.
@@ -34,8 +35,7 @@ const HERE: u64 = u64::MAX;
 pub(super) struct State {
     /// The file system does not know `RWF_NOWAIT` for reading.
     reads_wait: bool,
-    /// The same for writing.
-    writes_wait: bool,
+    writes: Writes,
     /// Changed by whatever makes bytes stale that were read before.
     generation: u64,
     /// What a helper has read for the present operation.
@@ -45,6 +45,18 @@ pub(super) struct State {
     /// Who has parked in an operation has a clone of it.
     sleepers: Option<Arc<()>>,
     flight: Option<Arc<Flight>>,
+}
+
+/// How bytes are written without waiting.
+#[derive(Clone, Copy, Default)]
+enum Writes {
+    /// By `RWF_NOWAIT`, unless that turns out not to be known.
+    #[default]
+    Tried,
+    /// In any way: nothing waits.
+    InMemory,
+    /// At once, as long as the device is quick.
+    Paced(&'static Pace),
 }
 
 /// A read for a helper.
@@ -118,12 +130,14 @@ impl Drop for Debt {
 }
 
 impl Flight {
-    fn write(&self, handle: &Handle, mut bytes: Vec<u8>) {
+    fn write(&self, handle: &Handle, mut bytes: Vec<u8>, pace: Option<&Pace>) {
         pretend_to_be_slow();
         let mut written = 0;
         let mut result = Ok(());
         while written < bytes.len() {
-            match rustix::io::retry_on_intr(|| rustix::io::write(handle.fd(), &bytes[written..])) {
+            let rest = &bytes[written..(written + pace::LARGEST).min(bytes.len())];
+            let write = || rustix::io::retry_on_intr(|| rustix::io::write(handle.fd(), rest));
+            match pace.map_or_else(write, |pace| pace.patiently(write)) {
                 Ok(count) => written += count,
                 Err(error) => {
                     result = Err(error);
@@ -145,12 +159,13 @@ pub fn pretend_that_disks_are_slow(span: Duration) {
     PRETENDED.store(u64::try_from(span.as_micros()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
 }
 
-pub(in crate::io) fn is_slow_pretended() -> bool {
+/// For tests: whether that is so.
+pub fn is_slow_pretended() -> bool {
     PRETENDED.load(Ordering::Relaxed) != 0
 }
 
 /// A helper takes the time that is pretended.
-pub(crate) fn pretend_to_be_slow() {
+pub fn pretend_to_be_slow() {
     let micros = PRETENDED.load(Ordering::Relaxed);
     if micros != 0 {
         std::thread::sleep(Duration::from_micros(micros));
@@ -288,21 +303,7 @@ impl Stream {
         let mut written = 0;
         let mut result = Ok(());
         while written < self.output.len() {
-            let rest = &self.output[written..];
-            if self.disk.writes_wait || is_slow_pretended() {
-                result = Err(Errno::AGAIN);
-                break;
-            }
-            let fd = self.handle.fd();
-            let tried = match rustix::io::pwritev2(fd, &[IoSlice::new(rest)], HERE, ReadWriteFlags::NOWAIT) {
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) if is_in_memory(fd) => rustix::io::write(fd, rest),
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                    self.disk.writes_wait = true;
-                    Err(Errno::AGAIN)
-                }
-                tried => tried,
-            };
-            match tried {
+            match self.try_to_write(written) {
                 Ok(count) => written += count,
                 Err(Errno::INTR) => {}
                 Err(error) => {
@@ -313,6 +314,37 @@ impl Stream {
         }
         self.output.drain(..written);
         result
+    }
+
+    /// Writes some of what is in the output buffer from `start` on, if no disk has to be waited for.
+    fn try_to_write(&mut self, start: usize) -> Result<usize, Errno> {
+        if is_slow_pretended() {
+            return Err(Errno::AGAIN);
+        }
+        let (fd, rest) = (self.handle.fd(), &self.output[start..]);
+        if let Writes::Tried = self.disk.writes {
+            match rustix::io::pwritev2(fd, &[IoSlice::new(rest)], HERE, ReadWriteFlags::NOWAIT) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                tried => return tried,
+            }
+            self.disk.writes = if is_in_memory(fd) { Writes::InMemory } else { Writes::Paced(Pace::of(fd)) };
+        }
+        match self.disk.writes {
+            Writes::Paced(pace) if self.output.len() <= pace::LARGEST => {
+                pace.at_once(|| rustix::io::write(fd, rest)).unwrap_or(Err(Errno::AGAIN))
+            }
+            Writes::Paced(_) => Err(Errno::AGAIN),
+            Writes::Tried | Writes::InMemory => rustix::io::write(fd, rest),
+        }
+    }
+
+    /// So many bytes are gathered where operations park.
+    pub(super) fn gathers(&self) -> usize {
+        match self.disk.writes {
+            Writes::Paced(pace) if pace.is_trusted() && !is_slow_pretended() => self.capacity,
+            Writes::InMemory => self.capacity,
+            _ => self.capacity.max(GATHERED),
+        }
     }
 
     /// Whether a helper has bytes to write, or has had.
@@ -335,8 +367,12 @@ impl Stream {
         let flight = Arc::new(Flight { landed: Mutex::new(None), over: Condvar::new() });
         self.disk.flight = Some(Arc::clone(&flight));
         let (handle, watch, debt) = (self.handle.clone(), self.watch.clone(), Debt::new());
+        let pace = match self.disk.writes {
+            Writes::Paced(pace) => Some(pace),
+            Writes::Tried | Writes::InMemory => None,
+        };
         Some(Box::new(move || {
-            flight.write(&handle, bytes);
+            flight.write(&handle, bytes, pace);
             drop((handle, debt));
             if let Some(watch) = watch {
                 watch.give_up(Way::Write);
@@ -378,5 +414,56 @@ impl Stream {
         rest.append(&mut self.output);
         self.output = rest;
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::open::temporary;
+    use super::*;
+
+    /// A stream on a device that is known to be so, with output.
+    fn with(pace: &'static Pace) -> Stream {
+        let mut stream = temporary().expect("it can be made");
+        stream.kind.set(Some(Kind::Disk));
+        stream.disk.writes = Writes::Paced(pace);
+        stream.write(b"one\n").expect("it is gathered");
+        stream
+    }
+
+    fn size(stream: &Stream) -> u64 {
+        rustix::fs::fstat(stream.fd()).expect("it is open").st_size as u64
+    }
+
+    #[test]
+    fn a_quick_device_is_written_to_at_once() {
+        let mut stream = with(Box::leak(Box::new(Pace::trusted())));
+        assert_eq!(stream.flush_ready(), Ok(()));
+        assert_eq!(size(&stream), 4);
+        assert!(!stream.has_output());
+    }
+
+    #[test]
+    fn a_slow_one_is_left_to_helpers() {
+        let mut stream = with(Box::leak(Box::new(Pace::new())));
+        assert_eq!(stream.flush_ready(), Err(Errno::AGAIN));
+        assert_eq!(size(&stream), 0);
+        let work = stream.take_off().expect("there is something to write");
+        assert_eq!(stream.flush_ready(), Err(Errno::AGAIN), "it has not landed");
+        work();
+        assert_eq!(stream.flush_ready(), Ok(()));
+        assert_eq!(size(&stream), 4);
+    }
+
+    #[test]
+    fn much_is_left_to_helpers_however_quick_the_device_is() {
+        let mut stream = with(Box::leak(Box::new(Pace::trusted())));
+        stream.set_mark();
+        stream.write(&vec![b'x'; pace::LARGEST]).expect("it is gathered");
+        assert_eq!(stream.flush(), Err(Errno::AGAIN));
+        assert_eq!(size(&stream), 0);
+        stream.drop_mark();
+        assert_eq!(stream.flush(), Ok(()));
+        assert_eq!(size(&stream), 4 + pace::LARGEST as u64);
     }
 }

@@ -82,9 +82,7 @@ impl Stream {
     pub(in crate::io) fn has_to_write(&self, all: bool) -> bool {
         match self.buffering {
             _ if all => !self.output.is_empty() || self.is_in_flight(),
-            Buffering::Full if self.parks() && self.is_on_disk() => {
-                self.output.len() > self.capacity.max(disk::GATHERED)
-            }
+            Buffering::Full if self.parks() && self.is_on_disk() => self.output.len() > self.gathers(),
             Buffering::Full => self.output.len() > self.capacity,
             Buffering::Line => {
                 memchr::memrchr(b'\n', &self.output).is_some() || self.output.len() > self.capacity
