@@ -524,8 +524,8 @@ op!(
     if !n.is_null() && (*n).is_live() {
         let val = rk(base, k, i.c());
         // Nodes of which none has a reference may have to be told of the first.
-        let is_reference = (*val).tag() >= Tag::STRING;
-        if !(is_reference && (*n).key_tag == Tag::FLOAT.0) && !needs_barrier(vm, t, val) {
+        let is_told = (*val).tag() >= Tag::STRING && (*n).key_tag == Tag::FLOAT.0;
+        if !is_told && !needs_barrier(vm, t, val) {
             (*n).set_value(*val);
             next!(vm, base, pc, k, tab)
         }
